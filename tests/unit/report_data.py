@@ -1,0 +1,228 @@
+"""Synthetic results folders for the tests of figures and report: real tables, invented numbers."""
+
+from __future__ import annotations
+
+import heapq
+import json
+import random
+import statistics
+from pathlib import Path
+from typing import Any
+
+from neurotier.files import write_json
+from neurotier.places import Places
+from neurotier.settings import Settings
+from neurotier.tables import write_table
+
+RUN = "20261121T044000Z-3f9a"
+EARLIER = "20261120T210000Z-77c1"
+START_S = 1795236000.0
+SITES = ("BNU_1", "DC_1", "HNU_1", "IACAS", "IBA_TRT", "IPCAS_1", "JHNU", "LMU_2", "MPG_1", "NYU_2", "UM", "UPSM_1")
+
+
+def settings_for(folder: Path, mosaics: int = 24) -> Settings:
+    """Settings whose only tier is ``folder``."""
+    placement = dict.fromkeys(("dataset", "work", "images", "results"), "disk")
+    tiers = {"disk": {"path": str(folder), "kind": "block"}}
+    return Settings.from_config({"tiers": tiers, "placement": placement, "report": {"mosaics": mosaics}})
+
+
+def names(count: int) -> list[str]:
+    """Participants: without sites if few, over the sites if many."""
+    if count < 20:
+        return [f"sub-{number:02d}" for number in range(1, count + 1)]
+    return [f"{SITES[number * len(SITES) // count]}/sub-{25000 + number:07d}" for number in range(count)]
+
+
+def site_of(participant: str) -> str | None:
+    return participant.rpartition("/")[0] or None
+
+
+def images_of(participant: str, number: int) -> list[dict[str, Any]]:
+    """One to three images of a participant: 1,233 for 700 participants."""
+    label = participant.rpartition("/")[2]
+    rows = []
+    for run in range(1, 2 + (number % 4 != 0) + (number % 87 == 1)):
+        path = f"{participant}/ses-1/anat/{label}_ses-1_run-{run}_T1w.nii.gz"
+        entities = {"label": label.removeprefix("sub-"), "session": "1", "run": str(run)}
+        rows.append({"participant": participant, "site": site_of(participant), "path": path, "size_bytes": 9_000_000} | entities)
+    return rows
+
+
+def profile_rows(participants: list[str], slots: int, seed: int = 1, earlier: int = 0) -> list[dict[str, Any]]:
+    """Phases of participant jobs on ``slots`` slots; the first ``earlier`` ran in an earlier run."""
+    source = random.Random(seed)
+    rows: list[dict[str, Any]] = []
+    for run, members, start in (
+        (EARLIER, participants[:earlier], START_S - 27600),
+        (RUN, participants[earlier:], START_S),
+    ):
+        free = [start + 0.2 * slot for slot in range(slots)]
+        for participant in members:
+            clock = heapq.heappop(free)
+            compute = source.lognormvariate(3.0, 0.35)
+            parts = {"stage_in": (source.uniform(0.3, 2.5), 0.2), "compute": (compute, 0.93), "stage_out": (0.2, 0.3)}
+            for phase, (wall, share) in parts.items():
+                cpu = wall * share
+                rows.append(phase_row(run, participant, phase, clock, wall, cpu))
+                clock += wall + 0.02
+            heapq.heappush(free, clock + 0.1)
+    return rows
+
+
+def phase_row(run: str, participant: str, phase: str, start: float, wall: float, cpu: float) -> dict[str, Any]:
+    """One row of ``profile.tsv``."""
+    return {
+        "run": run,
+        "participant": participant,
+        "site": site_of(participant),
+        "phase": phase,
+        "tool": "brainextractor",
+        "work_tier": "disk",
+        "host": "node1",
+        "start_s": start,
+        "end_s": start + wall,
+        "wall_s": wall,
+        "user_s": 0.9 * cpu,
+        "system_s": 0.1 * cpu,
+        "cpu_s": cpu,
+        "io_s": wall - cpu,
+        "max_rss_bytes": 420_000_000 if phase == "compute" else 60_000_000,
+        "block_in_bytes": 0,
+        "block_out_bytes": 9_000_000,
+        "staged_bytes": None if phase == "compute" else 9_000_000,
+        "source": "wait4",
+    }
+
+
+def run_row(run: str, profile: list[dict[str, Any]], **changes: Any) -> dict[str, Any]:
+    """One row of ``runs.tsv`` from its phases."""
+    rows = [row for row in profile if row["run"] == run]
+    jobs = {name: [row for row in rows if row["participant"] == name] for name in {row["participant"] for row in rows}}
+    spans = [(min(r["start_s"] for r in job), max(r["end_s"] for r in job)) for job in jobs.values()]
+    start, end = min(s for s, _ in spans), max(e for _, e in spans)
+    return {
+        "run": run,
+        "valid": "valid",
+        "oversubscribed": False,
+        "tool": "brainextractor",
+        "dataset_tier": "disk",
+        "work_tier": "disk",
+        "results_tier": "disk",
+        "cores": 2,
+        "participants": len(jobs),
+        "failed": 0,
+        "start_s": start,
+        "end_s": end,
+        "makespan_s": end - start,
+        "wall_sum_s": sum(row["wall_s"] for row in rows),
+        "cpu_sum_s": sum(row["cpu_s"] for row in rows),
+        "io_sum_s": sum(row["io_s"] for row in rows),
+        "mean_parallelism": sum(e - s for s, e in spans) / (end - start),
+        "peak_parallelism": max(sum(s <= at < e for s, e in spans) for at, _ in spans),
+        **changes,
+    }
+
+
+def group_rows(images: list[dict[str, Any]], seed: int = 2) -> list[dict[str, Any]]:
+    """Brain volumes around 1,400 cm3; every 180th image of many is an outlier."""
+    source = random.Random(seed)
+    volumes = [source.gauss(1_400_000, 110_000) * (0.4 if number % 180 == 3 else 1) for number in range(len(images))]
+    middle = statistics.median(volumes or [0.0])
+    deviation = statistics.median([abs(volume - middle) for volume in volumes] or [0.0])
+    rows = []
+    for image, volume in zip(images, volumes, strict=True):
+        z = 0.6745 * (volume - middle) / deviation if len(images) >= 5 and deviation else None
+        voxels = round(volume / 8)
+        rows.append(
+            {
+                **{key: image[key] for key in ("participant", "site", "session", "run")},
+                "image": image["path"],
+                "mask": image["path"].replace("_T1w", "_desc-brain_mask"),
+                "brain_voxels": voxels,
+                "voxel_volume_mm3": 8.0,
+                "brain_volume_mm3": voxels * 8.0,
+                "robust_z": z,
+                "outlier": z is not None and abs(z) > 3.5,
+            }
+        )
+    return rows
+
+
+def tier_facts(path: Path) -> dict[str, Any]:
+    return {
+        "name": "disk",
+        "path": str(path),
+        "kind": "block",
+        "fs_type": "ext4",
+        "mount_point": "/",
+        "mount_options": "rw,relatime,errors=remount-ro",
+        "capacity_bytes": None,
+        "free_bytes": 412 * 2**30,
+    }
+
+
+def make_results(
+    folder: Path, count: int, *, failed: int = 0, not_run: int = 0, slots: int = 2, earlier: int = 0, mosaics: int = 24
+) -> tuple[Places, Settings]:
+    """Write every table and record of a results folder of ``count`` participants; no figure, no mosaic."""
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = settings_for(folder, mosaics)
+    places = Places.from_settings(settings)
+    participants = names(count)
+    images = [row for number, name in enumerate(participants) for row in images_of(name, number)]
+    done = participants[: count - failed - not_run]
+    profile = profile_rows(done, slots, earlier=earlier)
+    group = group_rows([row for row in images if row["participant"] in set(done)])
+    runs = [run_row(EARLIER, profile, cores=slots)] if earlier else []
+    if len(done) > earlier:
+        valid = f"invalid: {failed} of {count} participants failed" if failed else "valid"
+        runs.append(run_row(RUN, profile, failed=failed, valid=valid, cores=slots, oversubscribed=slots > 8))
+    write_table(places.index / "images.tsv", "images", images)
+    skipped = [{"item": "sub-99/anat/sub-99_T1w.nii.gz", "reason": "image is empty (0 bytes)"}]
+    write_table(places.index / "skipped.tsv", "skipped", skipped)
+    dataset = {"source": "demo", "path": str(places.datasets / "demo"), "kind": "demo", "id": None, "version": "4f2a91c"}
+    write_json(places.index / "dataset.json", {**dataset, "sites": list(SITES) if count >= 20 else []})
+    write_table(places.profile / "profile.tsv", "profile", profile)
+    write_table(places.profile / "runs.tsv", "runs", runs)
+    write_table(places.group / "group.tsv", "group", group)
+    write_json(places.group / "summary.json", summary_of(group))
+    for participant in participants[count - failed - not_run : count - not_run]:
+        record = {"participant": participant, "stage": "compute", "reason": "brainextractor ended with exit status 1"}
+        log = f"logs/participant/{participant}.log"
+        write_json(places.failure(participant), {**record, "exit_code": 70, "run": RUN, "log": log})
+    write_json(places.runs / f"{RUN}.json", facts(folder, settings, slots))
+    return places, settings
+
+
+def summary_of(group: list[dict[str, Any]]) -> dict[str, Any]:
+    """``group/summary.json``."""
+    mm3, voxels = ([row[key] for row in group] for key in ("brain_volume_mm3", "brain_voxels"))
+    return {
+        "images": len(group),
+        "participants": len({row["participant"] for row in group}),
+        "mean_brain_volume_mm3": statistics.fmean(mm3) if mm3 else None,
+        "sd_brain_volume_mm3": statistics.stdev(mm3) if len(mm3) > 1 else None,
+        "mean_brain_voxels": statistics.fmean(voxels) if voxels else None,
+        "sd_brain_voxels": statistics.stdev(voxels) if len(voxels) > 1 else None,
+        "outliers": [row["image"] for row in group if row["outlier"]],
+    }
+
+
+def facts(folder: Path, settings: Settings, slots: int) -> dict[str, Any]:
+    """``state/runs/<run>.json``."""
+    return {
+        "run": RUN,
+        "started_s": START_S - 8.0,
+        "command_line": f"snakemake --cores {slots} --workflow-profile profiles/local --config 'results=demo results'",
+        "cores": slots,
+        "oversubscribed": slots > 8,
+        "host": "node1",
+        "kernel": "Linux 6.1.0-26-amd64 #1 SMP PREEMPT_DYNAMIC Debian 6.1.112-1 x86_64",
+        "cpus": 8,
+        "memory_bytes": 24 * 2**30,
+        "swap_bytes": 0,
+        "versions": {"neurotier": "0.1.0", "snakemake": "9.27.1", "python": "3.11.2", "brainextractor": "0.3.0"},
+        "tiers": {role: tier_facts(folder) for role in ("dataset", "work", "images", "results")},
+        "settings": json.loads(json.dumps(settings.to_json())),
+    }

@@ -1,0 +1,200 @@
+"""The demonstration: heads alike only where they should be, and a dataset that DataLad and BIDS accept."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import nibabel as nib
+import numpy as np
+import pytest
+from neurotier.demo.dataset import SITES, find_head, load_head, make_demo_dataset, noise_bold, remove_tree
+from neurotier.demo.phantom import simulated_head, varied_head
+from neurotier.errors import InputError, TierError
+from neurotier.settings import DemoSettings
+
+BIN = Path(sys.executable).parent
+SIMULATED = DemoSettings(head="simulated", voxel_size_mm=4.0, seed=7)
+
+
+def run(*command: str | Path, cwd: Path | None = None) -> str:
+    """Standard output of a command of this environment, which must succeed."""
+    environment = {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run([str(c) for c in command], cwd=cwd, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def data(image: nib.Nifti1Image) -> np.ndarray:
+    return np.asarray(image.dataobj)
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("demo") / "corr like"
+    leftover = folder.parent / ".corr like.unfinished" / "objects"
+    leftover.mkdir(parents=True)
+    (leftover / "content").touch(mode=0o444)
+    leftover.chmod(0o555)
+    make_demo_dataset(folder, SIMULATED, report=lambda _: None)
+    return folder
+
+
+# The head
+
+
+def test_a_seed_always_gives_the_same_head() -> None:
+    (first, first_mask), (second, second_mask) = simulated_head(3, 4.0, scan=1), simulated_head(3, 4.0, scan=1)
+    assert first.to_bytes() == second.to_bytes()
+    assert np.array_equal(first_mask, second_mask)
+
+
+def test_scans_of_a_participant_share_geometry_but_not_noise() -> None:
+    (first, first_mask), (second, second_mask) = simulated_head(3, 4.0, scan=0), simulated_head(3, 4.0, scan=1)
+    assert np.array_equal(first_mask, second_mask)
+    assert not np.array_equal(data(first), data(second))
+    assert not np.array_equal(first_mask, simulated_head(4, 4.0)[1])
+
+
+def test_a_head_is_a_proper_image() -> None:
+    image, _ = simulated_head(1, 2.5)
+    assert image.get_data_dtype() == np.int16
+    assert image.header.get_zooms() == (2.5, 2.5, 2.5)
+    assert image.header.get_xyzt_units()[0] == "mm"
+    assert image.header["qform_code"] > 0
+    assert image.header["sform_code"] > 0
+    assert np.allclose(image.header.get_qform(), image.header.get_sform(), atol=1e-3)
+
+
+def test_the_brain_lies_inside_the_head() -> None:
+    image, mask = simulated_head(1, 2.0)
+    litres = mask.sum() * 2.0**3 / 1e6
+    assert mask.shape == image.shape
+    assert 1.2 < litres < 2.3
+    assert not any(face.any() for axis in range(3) for face in (mask.take(0, axis), mask.take(-1, axis)))
+    # From the middle of the brain outwards: brain, dark skull, bright scalp, air.
+    centre = np.round(np.argwhere(mask).mean(axis=0)).astype(int)
+    line, inside = data(image)[:, centre[1], centre[2]], mask[:, centre[1], centre[2]]
+    left = np.flatnonzero(inside)[0]
+    assert np.median(line[inside]) > 400
+    assert line[left - 6 : left].min() < 150
+    assert line[:left].max() > 600
+    assert line[:4].max() < 150
+
+
+def test_a_given_head_is_resampled_and_varied() -> None:
+    block = np.zeros((40, 50, 30), np.float64)
+    block[8:-8, 8:-8, 6:-6] = 7e6
+    head = nib.Nifti1Image(block, np.diag([-3.0, 3.0, 4.0, 1.0]))
+    image = varied_head(head, 1, 4.0)
+    assert image.header.get_zooms() == (4.0, 4.0, 4.0)
+    assert nib.aff2axcodes(image.affine) == nib.aff2axcodes(head.affine)
+    assert 800 < np.median(data(image)[data(image) > 500]) < 1200
+    assert not np.array_equal(data(image), data(varied_head(head, 2, 4.0)))
+
+
+# The choice of the head
+
+
+def test_the_head_can_be_forced_to_the_simulated_one() -> None:
+    assert find_head(SIMULATED) is None
+
+
+def test_a_missing_head_is_an_input_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        make_demo_dataset(tmp_path / "demo", DemoSettings(str(tmp_path / "none.nii"), 4.0, 1))
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["text", "truncated", "four dimensions", "zero"])
+def test_an_unusable_head_is_an_input_error(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "head.nii.gz"
+    if kind == "text":
+        path.write_text("not an image")
+    else:
+        nib.save(nib.Nifti1Image(np.zeros((9, 9, 9), np.int16), np.eye(4)) if kind == "zero" else noise_bold(1), path)
+    if kind == "truncated":
+        path.write_bytes(path.read_bytes()[:-200])
+    with pytest.raises(InputError, match=r"head\.nii\.gz"):
+        load_head(path)
+
+
+# The dataset
+
+
+def test_it_is_a_superdataset_of_two_sites(dataset: Path) -> None:
+    found = run("datalad", "-f", "{path}", "subdatasets", "-d", dataset).split("\n")
+    assert sorted(Path(line).name for line in found if line) == list(SITES) == ["SiteA", "SiteB"]
+    for repository in (dataset, dataset / "SiteA", dataset / "SiteB"):
+        assert run("git", "status", "--porcelain", cwd=repository) == ""
+    assert [path.name for path in dataset.parent.iterdir()] == [dataset.name]
+
+
+def test_it_is_uneven_like_corr(dataset: Path) -> None:
+    participants = sorted(dataset.glob("Site?/sub-*"))
+    assert len(participants) == 5
+    assert all(len(path.name) == len("sub-0025427") for path in participants)
+    images = [sorted(path.glob("ses-*/anat/*_T1w.nii.gz")) for path in participants]
+    assert [len(each) for each in images] == [1, 2, 0, 2, 1]
+    assert images[1][1].name == "sub-0099002_ses-2_run-1_T1w.nii.gz"
+    assert images[3][1].name == "sub-0099101_ses-1_run-2_T1w.nii.gz"
+    (bold,) = participants[2].rglob("*_bold.nii.gz")
+    assert nib.load(bold).shape == (8, 8, 6, 4)
+    assert "RepetitionTime" in json.loads(bold.with_suffix("").with_suffix(".json").read_text())
+
+
+def test_images_are_annexed_and_present_and_text_is_in_git(dataset: Path) -> None:
+    for site in SITES:
+        annexed = run("git", "annex", "find", "--in=here", cwd=dataset / site).split()
+        images = [str(path.relative_to(dataset / site)) for path in (dataset / site).glob("sub-*/**/*.nii.gz")]
+        assert annexed == sorted(images)
+
+
+def test_images_do_not_depend_on_when_they_are_made(dataset: Path, tmp_path: Path) -> None:
+    path = dataset / "SiteA" / "sub-0099002" / "ses-2" / "anat" / "sub-0099002_ses-2_run-1_T1w.nii.gz"
+    again = tmp_path / path.name
+    nib.save(simulated_head(SIMULATED.seed + 1, 4.0, scan=1)[0], again)
+    assert again.read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("site", SITES)
+def test_sites_are_valid_bids(dataset: Path, site: str) -> None:
+    run("bids-validator-deno", dataset / site)
+
+
+def test_it_can_be_cloned_and_fetched(dataset: Path, tmp_path: Path) -> None:
+    image = Path("SiteB", "sub-0099102", "ses-1", "anat", "sub-0099102_ses-1_run-1_T1w.nii.gz")
+    run("datalad", "clone", dataset, tmp_path / "clone")
+    run("datalad", "get", image, cwd=tmp_path / "clone")
+    assert (tmp_path / "clone" / image).read_bytes() == (dataset / image).read_bytes()
+    assert not (tmp_path / "clone" / image).with_name("sub-0099101").exists()
+
+
+def test_a_taken_folder_is_left_alone(dataset: Path) -> None:
+    before = run("git", "log", "--oneline", cwd=dataset)
+    with pytest.raises(TierError, match="new folder"):
+        make_demo_dataset(dataset, SIMULATED)
+    assert run("git", "log", "--oneline", cwd=dataset) == before
+
+
+def test_an_interrupted_make_leaves_nothing(tmp_path: Path) -> None:
+    def interrupt(line: str) -> None:
+        if "SiteB" in line:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        make_demo_dataset(tmp_path / "demo", SIMULATED, report=interrupt)
+    assert not any(tmp_path.iterdir())
+
+
+def test_write_protected_folders_are_removed(tmp_path: Path) -> None:
+    inner = tmp_path / "objects" / "key"
+    inner.mkdir(parents=True)
+    (inner / "content").touch(mode=0o444)
+    inner.chmod(0o555)
+    remove_tree(tmp_path / "objects")
+    remove_tree(tmp_path / "objects")
+    assert not (tmp_path / "objects").exists()

@@ -1,0 +1,56 @@
+"""The ``neurotier`` command: the jobs that the workflow runs, one by one, for the shell."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from neurotier import __version__
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit code of the process."""
+    options = parser().parse_args(arguments)
+    from neurotier import jobs
+    from neurotier.errors import NeurotierError
+
+    try:
+        if options.command == "analyze-participant":
+            return jobs.analyze_participant(options.results, options.participant, options.log)
+        if options.command == "get-images":
+            return jobs.get_participant_images(options.results, options.participant, options.marker, options.log)
+        return jobs.drop_participant_images(options.results, options.participant, options.marker, options.log)
+    except NeurotierError as error:
+        print(f"neurotier: {error}", file=sys.stderr)
+        return error.exit_code
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    main_parser = argparse.ArgumentParser(prog="neurotier", description=__doc__)
+    main_parser.add_argument("--version", action="version", version=f"neurotier {__version__}")
+    commands = main_parser.add_subparsers(dest="command", required=True)
+    described = {
+        "analyze-participant": "analyse all images of one participant on the work tier",
+        "get-images": "fetch one participant's images to the dataset tier",
+        "drop-images": "drop one participant's images from the dataset tier",
+    }
+    for name, text in described.items():
+        command = commands.add_parser(name, help=text, description=text)
+        command.add_argument("participant", help="participant's folder in the dataset, [SITE/]sub-LABEL")
+        command.add_argument("--results", type=absolute, required=True, help="results folder of the run")
+        command.add_argument("--log", type=absolute, required=True, help="file that takes what is printed")
+        if name != "analyze-participant":
+            command.add_argument("--marker", type=absolute, required=True, help="file to write when done")
+    return main_parser
+
+
+def absolute(path: str) -> Path:
+    """A path that still holds when a phase has changed its working folder."""
+    return Path(path).absolute()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,143 @@
+"""BIDS names: what a file name says, and what a derivative of it is called.
+
+Entities are read strictly: every part of a name must be ``key-label`` with an alphanumeric label, and the name
+must agree with the folders it lies in. What does not pass is reported and never processed, so no later step has
+to wonder what a name may contain.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from neurotier.errors import InputError
+
+EXTENSIONS = (".nii.gz", ".nii")
+PARTICIPANT = r"(?:[A-Za-z0-9_][A-Za-z0-9_.+-]*/)*sub-[A-Za-z0-9]+"
+"""Regular expression of a participant's folder in the dataset: ``[SITE/]sub-LABEL``."""
+
+SITE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(?:/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*")
+PAIR = re.compile(r"([a-z]+)-([A-Za-z0-9]+)")
+
+
+@dataclass(frozen=True)
+class Image:
+    """One T1w image of the dataset.
+
+    Attributes
+    ----------
+    participant
+        The participant's folder: ``[SITE/]sub-LABEL``.
+    site
+        Path of the sub-dataset, empty if the dataset has none.
+    label
+        Participant label without ``sub-``.
+    session, run
+        Labels without prefix, empty if the name has none.
+    path
+        Path of the image, relative to the dataset.
+    size_bytes
+        Size of the content, known without having it (annex key) or from the file; ``None`` if unknown.
+    """
+
+    participant: str
+    site: str
+    label: str
+    session: str
+    run: str
+    path: str
+    size_bytes: int | None = None
+
+    @property
+    def in_site(self) -> PurePosixPath:
+        """Path of the image, relative to its site."""
+        return PurePosixPath(self.path).relative_to(self.site) if self.site else PurePosixPath(self.path)
+
+
+def entities(file_name: str) -> dict[str, str]:
+    """The entities of a BIDS image name, in order.
+
+    Raises
+    ------
+    InputError
+        If a part of the name is not ``key-label`` with an alphanumeric label.
+
+    Examples
+    --------
+    >>> entities("sub-01_ses-1_run-1_T1w.nii.gz")
+    {'sub': '01', 'ses': '1', 'run': '1'}
+    >>> entities("sub-01_ses-$(id)_T1w.nii.gz")
+    Traceback (most recent call last):
+    ...
+    neurotier.errors.InputError: ...
+    """
+    stem = strip_extension(file_name)
+    found: dict[str, str] = {}
+    for part in stem.split("_")[:-1]:
+        pair = PAIR.fullmatch(part)
+        if pair is None or pair[1] in found:
+            raise InputError(f"{part!r} is not a BIDS entity (key-label, letters and digits)", where=repr(file_name))
+        found[pair[1]] = pair[2]
+    return found
+
+
+def read_image(path: str, site: str, size_bytes: int | None = None) -> Image:
+    """Read a T1w image's path below the dataset, strictly.
+
+    Raises
+    ------
+    InputError
+        If the name is not BIDS, or disagrees with the folders.
+
+    Examples
+    --------
+    >>> image = read_image("NYU/sub-01/ses-1/anat/sub-01_ses-1_run-2_T1w.nii.gz", "NYU")
+    >>> image.participant, image.session, image.run
+    ('NYU/sub-01', '1', '2')
+    """
+    pure = PurePosixPath(path)
+    found = entities(pure.name)
+    if next(iter(found), "") != "sub":
+        raise InputError("the name does not begin with sub-LABEL", where=repr(path))
+    session = [f"ses-{found['ses']}"] if "ses" in found else []
+    expected = PurePosixPath(site, f"sub-{found['sub']}", *session, "anat", pure.name)
+    if pure != expected:
+        raise InputError(f"the file belongs in {str(expected.parent)!r} by its name", where=repr(path))
+    return Image(
+        participant=str(PurePosixPath(site, f"sub-{found['sub']}")),
+        site=site,
+        label=found["sub"],
+        session=found.get("ses", ""),
+        run=found.get("run", ""),
+        path=path,
+        size_bytes=size_bytes,
+    )
+
+
+def derivative_name(source: str | PurePosixPath, suffix: str, extension: str) -> PurePosixPath:
+    """Path of a derivative of an image: all its entities, and ``desc-brain``.
+
+    >>> str(derivative_name("sub-01/ses-1/anat/sub-01_ses-1_acq-mprage_T1w.nii.gz", "mask", ".nii.gz"))
+    'sub-01/ses-1/anat/sub-01_ses-1_acq-mprage_desc-brain_mask.nii.gz'
+    """
+    pure = PurePosixPath(source)
+    stem = strip_extension(pure.name).rsplit("_", 1)[0]
+    return pure.with_name(f"{stem}_desc-brain_{suffix}{extension}")
+
+
+def strip_extension(file_name: str) -> str:
+    """A NIfTI file's name without its extension."""
+    for extension in EXTENSIONS:
+        if file_name.endswith(extension):
+            return file_name.removesuffix(extension)
+    raise InputError("not a NIfTI name (.nii or .nii.gz)", where=repr(file_name))
+
+
+def without_prefix(label: str, prefix: str) -> str:
+    """A label as BIDS people may write it, without its prefix.
+
+    >>> without_prefix("sub-01", "sub"), without_prefix("01", "sub")
+    ('01', '01')
+    """
+    return label.removeprefix(f"{prefix}-")

@@ -1,0 +1,283 @@
+"""The demonstration dataset: a DataLad superdataset of two sites shaped like CoRR, small enough to make on the spot.
+
+As in CoRR, every site is a BIDS dataset of its own, participants have 7-digit labels and differ in their numbers
+of sessions and runs, and one has no T1w image. Images are git-annex content; text is in git.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import nibabel as nib
+import numpy as np
+from nibabel.filebasedimages import ImageFileError
+
+from neurotier.demo.phantom import simulated_head, varied_head
+from neurotier.demo.texts import bold_facts, site_texts, superdataset_readme, t1w_facts
+from neurotier.errors import InputError, SourceError, TierError
+from neurotier.files import write_json, write_text
+from neurotier.settings import DemoSettings
+
+DEBIAN_HEAD = Path("/usr/share/mricron/templates/ch2.nii.gz")
+"""A real whole head (Colin27, 1 mm), where Debian's package mricron-data is installed."""
+
+SIMULATED = "simulated"
+"""Value of ``demo.head`` that asks for the simulated head, whatever is installed."""
+
+BOLD_SHAPE = (8, 8, 6, 4)
+BOLD_VOXEL_MM, REPETITION_TIME_S = 4.0, 2.0
+
+
+@dataclass(frozen=True)
+class Participant:
+    """One participant of the demonstration.
+
+    Attributes
+    ----------
+    label
+        Label without ``sub-``.
+    age_years, sex
+        Invented.
+    runs
+        Number of T1w runs in each session; empty for the participant who has functional data only.
+    """
+
+    label: str
+    age_years: int
+    sex: str
+    runs: tuple[int, ...]
+
+
+SITES = {
+    "SiteA": (
+        Participant("0099001", 24, "F", (1,)),
+        Participant("0099002", 31, "M", (1, 1)),
+        Participant("0099003", 27, "F", ()),
+    ),
+    "SiteB": (Participant("0099101", 22, "M", (2,)), Participant("0099102", 45, "F", (1,))),
+}
+"""Participants of each site: 5 participants, 6 T1w images."""
+
+
+def make_demo_dataset(folder: Path, settings: DemoSettings, report: Callable[[str], None] = print) -> None:
+    """Make the dataset; it appears under its name when it is whole.
+
+    Parameters
+    ----------
+    folder
+        Where it shall be; must not exist (an empty folder may). What an earlier, interrupted make left beside it
+        is removed, so only one process may make the same folder at a time.
+    settings
+        ``head`` is a NIfTI file of a whole head to vary; ``None`` takes Debian's ch2 head where installed, else
+        the simulated head; the word ``simulated`` takes the simulated head in any case.
+    report
+        Called with one line for every step.
+
+    Raises
+    ------
+    InputError
+        If the head cannot be used.
+    TierError
+        If ``folder`` is taken or cannot be written.
+    SourceError
+        If DataLad or git-annex fail.
+    """
+    head_path = find_head(settings)
+    head = None if head_path is None else load_head(head_path)
+    unfinished = folder.parent / f".{folder.name}.unfinished"
+    try:
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise TierError("the demonstration dataset needs a new folder", where=str(folder), fix="remove this one")
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        remove_tree(unfinished)
+        try:
+            report(f"Making the demonstration dataset from {describe_head(head_path)}.")
+            write_files(unfinished, settings, head, describe_head(head_path), report)
+            report("Saving it with DataLad.")
+            with datalad_environment():
+                save_datasets(unfinished)
+            unfinished.rename(folder)
+        except BaseException:
+            remove_tree(unfinished)
+            raise
+    except OSError as error:
+        raise TierError(f"cannot make the demonstration dataset: {error}", where=str(folder)) from error
+
+
+def find_head(settings: DemoSettings) -> Path | None:
+    """The head to vary; ``None`` is the simulated one.
+
+    Raises
+    ------
+    InputError
+        If the head that was asked for is not a file.
+    """
+    if settings.head == SIMULATED:
+        return None
+    if settings.head is None:
+        return DEBIAN_HEAD if DEBIAN_HEAD.is_file() else None
+    path = Path(settings.head).expanduser()
+    if not path.is_file():
+        raise InputError("no such file", where=f"config key demo.head: {path}", fix="give a NIfTI file of a whole head")
+    return path
+
+
+def load_head(path: Path) -> nib.Nifti1Image:
+    """Read a head into memory (float32).
+
+    Raises
+    ------
+    InputError
+        If it is not a whole, readable 3D NIfTI image with something in it.
+    """
+    fix = "give a NIfTI file of a whole head"
+    try:
+        image = nib.load(path)
+        data = np.nan_to_num(image.get_fdata(dtype=np.float32))
+    except (ImageFileError, OSError, EOFError, ValueError, zlib.error) as error:
+        raise InputError(f"cannot be read as NIfTI ({error})", where=str(path), fix=fix) from error
+    if data.ndim != 3 or min(data.shape) < 2:
+        raise InputError(f"is not a 3D image but of shape {data.shape}", where=str(path), fix=fix)
+    if data.max() <= 0:
+        raise InputError("has no positive voxel", where=str(path), fix=fix)
+    return nib.Nifti1Image(data, image.affine)
+
+
+def describe_head(path: Path | None) -> str:
+    """What the images were made from, for people.
+
+    >>> describe_head(Path("/home/me/mine.nii.gz"))
+    'the real head mine.nii.gz'
+    """
+    if path is None:
+        return "a simulated head around a real brain template"
+    return "the real head ch2 (Colin27)" if path == DEBIAN_HEAD else f"the real head {path.name}"
+
+
+def write_files(
+    folder: Path,
+    settings: DemoSettings,
+    head: nib.Nifti1Image | None,
+    description: str,
+    report: Callable[[str], None],
+) -> None:
+    """Write the superdataset's and the sites' files, without any version control."""
+    write_text(folder / "README.md", superdataset_readme(description))
+    index = 0
+    for site, participants in SITES.items():
+        rows = [(f"sub-{one.label}", one.age_years, one.sex) for one in participants]
+        for name, text in site_texts(site, description, rows).items():
+            write_text(folder / site / name, text)
+        for participant in participants:
+            report(f"Making {site}/sub-{participant.label}.")
+            write_participant(folder / site, participant, settings.seed + index, settings.voxel_size_mm, head)
+            index += 1
+
+
+def write_participant(
+    site: Path, participant: Participant, seed: int, voxel_size_mm: float, head: nib.Nifti1Image | None
+) -> None:
+    """Write one participant's images and sidecars; ``head`` is varied, ``None`` is the simulated one."""
+    subject = f"sub-{participant.label}"
+    scan = 0
+    for session, runs in enumerate(participant.runs, start=1):
+        for run in range(1, runs + 1):
+            stem = site / subject / f"ses-{session}" / "anat" / f"{subject}_ses-{session}_run-{run}_T1w"
+            write_json(stem.with_suffix(".json"), t1w_facts(head is not None))
+            image = (
+                simulated_head(seed, voxel_size_mm, scan)[0]
+                if head is None
+                else varied_head(head, seed, voxel_size_mm, scan)
+            )
+            nib.save(image, stem.with_suffix(".nii.gz"))
+            scan += 1
+    if not participant.runs:
+        stem = site / subject / "ses-1" / "func" / f"{subject}_ses-1_task-rest_run-1_bold"
+        write_json(stem.with_suffix(".json"), bold_facts(REPETITION_TIME_S))
+        nib.save(noise_bold(seed), stem.with_suffix(".nii.gz"))
+
+
+def noise_bold(seed: int) -> nib.Nifti1Image:
+    """A tiny 4D image of noise: something that is not a T1w."""
+    values = np.random.default_rng(seed).integers(0, 1000, BOLD_SHAPE, dtype=np.int16)
+    image = nib.Nifti1Image(values, np.diag([BOLD_VOXEL_MM] * 3 + [1.0]))
+    image.header.set_xyzt_units("mm", "sec")
+    image.header.set_zooms((BOLD_VOXEL_MM,) * 3 + (REPETITION_TIME_S,))
+    image.set_qform(image.affine, code="scanner")
+    image.set_sform(image.affine, code="scanner")
+    return image
+
+
+def save_datasets(folder: Path) -> None:
+    """Make a superdataset of ``folder``, sub-datasets of its sites, and save all that is in them.
+
+    Raises
+    ------
+    SourceError
+        With DataLad's own words.
+    """
+    from datalad import api  # slow to import, and it reads the environment when it is
+    from datalad.support.exceptions import CommandError, IncompleteResultsError, MissingExternalDependency
+
+    logging.getLogger("datalad").setLevel(logging.ERROR)
+    # The description keeps the temporary folder's name out of the annexes' records.
+    options = {"cfg_proc": "text2git", "force": True, "description": "demonstration", "result_renderer": "disabled"}
+    try:
+        api.create(path=str(folder), **options)
+        for site in SITES:
+            api.create(path=str(folder / site), dataset=str(folder), **options)
+        api.save(
+            dataset=str(folder), recursive=True, message="Make the demonstration dataset", result_renderer="disabled"
+        )
+    except (CommandError, IncompleteResultsError, MissingExternalDependency) as error:
+        raise SourceError(f"DataLad could not save the demonstration dataset ({error})", where=str(folder)) from error
+
+
+@contextlib.contextmanager
+def datalad_environment() -> Iterator[None]:
+    """An environment in which DataLad finds this Python's git-annex, is quiet, and may commit.
+
+    The git identity is set only where git has none.
+    """
+    if shutil.which("git") is None:
+        raise SourceError("git is not installed", fix="install git; DataLad needs it")
+    changes = {
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
+        "DATALAD_LOG_LEVEL": "error",
+        "DATALAD_UI_PROGRESSBAR": "none",
+    }
+    for key, value in {"NAME": "neurotier demo", "EMAIL": "neurotier@localhost"}.items():
+        known = subprocess.run(["git", "config", f"user.{key.lower()}"], capture_output=True, check=False)
+        if known.returncode != 0:
+            changes |= {f"GIT_{who}_{key}": value for who in ("AUTHOR", "COMMITTER")}
+    before = dict(os.environ)
+    # What the user has exported already stays, except that PATH gets its first entry.
+    os.environ.update({key: value for key, value in changes.items() if key == "PATH" or key not in before})
+    try:
+        yield
+    finally:
+        for key in changes:
+            if key in before:
+                os.environ[key] = before[key]
+            else:
+                os.environ.pop(key, None)
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder if it exists, with the write-protected folders of git-annex in it."""
+    if not folder.exists():
+        return
+    for path, _, _ in os.walk(folder):
+        # git-annex takes away the owner's right to write; nobody but root could remove these as they are.
+        Path(path).chmod(stat.S_IRWXU)
+    shutil.rmtree(folder)

@@ -1,0 +1,73 @@
+"""BIDS Derivatives: sidecars and dataset descriptions.
+
+Nothing here may depend on tier, node, time or parallelism: derivatives of the same data by the same tool are the
+same bytes, and a test holds that.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from neurotier import __version__
+from neurotier.bids import derivative_name
+from neurotier.files import write_json, write_text
+
+BIDS_VERSION = "1.10.0"
+SOURCE_LINK = "raw"
+"""Name of the source dataset in BIDS URIs, as in ``bids:raw:sub-01/anat/sub-01_T1w.nii.gz``."""
+
+README = """Brain masks and brain-extracted T1w images, made by neurotier with {tool} {version}.
+
+Each T1w image of the source dataset gives a binary mask (1 in the brain) and the image with everything outside
+the mask set to 0, both on the grid of the source image. JSON sidecars name the source image by BIDS URI.
+"""
+
+
+def write_sidecars(in_site: PurePosixPath, folder: Path) -> None:
+    """Write the sidecars of one image's mask and brain.
+
+    Parameters
+    ----------
+    in_site
+        Path of the source image, relative to its site.
+    folder
+        Folder of the derivative dataset (or the one that will become it).
+    """
+    source = f"bids:{SOURCE_LINK}:{in_site}"
+    mask = {"Type": "Brain", "Sources": [source]}
+    brain = {"SkullStripped": True, "Sources": [source]}
+    write_json(folder / derivative_name(in_site, "mask", ".json"), mask)
+    write_json(folder / derivative_name(in_site, "T1w", ".json"), brain)
+
+
+def write_description(folder: Path, site: str, source: dict[str, Any], tool: str, version: str) -> None:
+    """Write ``dataset_description.json`` and ``README`` of one site's derivatives.
+
+    Parameters
+    ----------
+    folder
+        Folder of the derivative dataset.
+    site
+        Path of the site in the source dataset, empty if it has none.
+    source
+        Facts of the site: ``url`` (a URI that names it independently of where the clone lies) and ``version``
+        (its commit; may be empty).
+    tool, version
+        The analysis tool.
+    """
+    description = {
+        "Name": f"Brain extraction of {site}" if site else "Brain extraction",
+        "BIDSVersion": BIDS_VERSION,
+        "DatasetType": "derivative",
+        "GeneratedBy": [
+            {"Name": "neurotier", "Version": __version__},
+            {"Name": tool, "Version": version},
+        ],
+        "SourceDatasets": [
+            {key: value for key, value in (("URL", source["url"]), ("Version", source["version"])) if value}
+        ],
+        "DatasetLinks": {SOURCE_LINK: source["url"]},
+    }
+    write_json(folder / "dataset_description.json", description)
+    write_text(folder / "README", README.format(tool=tool, version=version))

@@ -1,0 +1,82 @@
+"""Errors for people: one line that says what is wrong, where, and what to do about it.
+
+The exit codes are those of ``sysexits.h``, so that a caller (a profile, a cluster) can tell bad input, which
+no retry will mend, from a full disk or a network that was away.
+"""
+
+from __future__ import annotations
+
+
+class NeurotierError(Exception):
+    """A failure that the user can understand and act on.
+
+    Parameters
+    ----------
+    what
+        What is wrong, as a short statement.
+    where
+        The file, key, tier or participant concerned; empty when ``what`` says it already.
+    fix
+        What to do next; empty when nothing sensible can be advised.
+
+    Examples
+    --------
+    >>> str(InputError("image is truncated", where="sub-01_T1w.nii.gz", fix="fetch it again"))
+    'sub-01_T1w.nii.gz: image is truncated; fetch it again'
+    """
+
+    exit_code = 1
+
+    def __init__(self, what: str, where: str = "", fix: str = "") -> None:
+        self.what, self.where, self.fix = what, where, fix
+        super().__init__(what, where, fix)
+
+    def __str__(self) -> str:
+        line = f"{self.where}: {self.what}" if self.where else self.what
+        return one_line(f"{line}; {self.fix}" if self.fix else line)
+
+
+class SettingsError(NeurotierError):
+    """The configuration is wrong (``EX_CONFIG``)."""
+
+    exit_code = 78
+
+
+class InputError(NeurotierError):
+    """The data are wrong: not BIDS, truncated, empty (``EX_DATAERR``). A retry cannot help."""
+
+    exit_code = 65
+
+
+class SourceError(NeurotierError):
+    """The dataset or a file's content could not be had (``EX_UNAVAILABLE``)."""
+
+    exit_code = 69
+
+
+class TierError(NeurotierError):
+    """A tier is missing, full, not writable, or not of the declared kind (``EX_CANTCREAT``)."""
+
+    exit_code = 73
+
+
+class ToolError(NeurotierError):
+    """The analysis tool is missing or did not do its work (``EX_SOFTWARE``)."""
+
+    exit_code = 70
+
+
+class BusyError(NeurotierError):
+    """Another run holds the same results folder (``EX_TEMPFAIL``)."""
+
+    exit_code = 75
+
+
+def one_line(text: str) -> str:
+    """Fold white space, and show control characters, so that any text fits on one terminal line.
+
+    >>> one_line("a\\n  b\\x1b[31m")
+    'a b\\\\x1b[31m'
+    """
+    folded = " ".join(text.split())
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in folded)

@@ -1,0 +1,135 @@
+"""Jobs: what the shell rules run, with their inputs read from the results folder and their failures kept.
+
+A failing job leaves one line on the terminal and a failure record for the report; ``NeurotierError`` gives the
+reason, anything else is a fault of neurotier and comes with its trace in the job's log.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from neurotier.bids import Image
+from neurotier.errors import NeurotierError, one_line
+from neurotier.files import read_json, write_json, write_text
+from neurotier.index import image_of
+from neurotier.meter import Interrupted
+from neurotier.places import Places
+from neurotier.run import current_run
+from neurotier.settings import Settings
+from neurotier.source import Dataset, drop_images, get_images
+from neurotier.tables import read_table
+
+Record = dict[str, Any]
+
+
+def load_settings(results: Path) -> Settings:
+    """Settings of the run that works on a results folder."""
+    return Settings.from_json(read_json(results / "state" / "settings.json"))
+
+
+def load_dataset(places: Places) -> Dataset:
+    """The dataset that the run cloned."""
+    data = read_json(places.index / "dataset.json")
+    return Dataset(data["source"], Path(data["path"]), data["kind"], data["sites"])
+
+
+def dataset_json(dataset: Dataset) -> dict[str, Any]:
+    """What ``index/dataset.json`` says."""
+    return asdict(dataset) | {"path": str(dataset.path)}
+
+
+def images_of(places: Places, participant: str) -> list[Image]:
+    """The images of one participant."""
+    rows = read_table(places.index / "images.tsv", "images")
+    return [image_of(row) for row in rows if row["participant"] == participant]
+
+
+def read_failures(places: Places) -> list[Record]:
+    """Why participants failed, of those whom the index still selects, in order of name."""
+    selected = {row["participant"] for row in read_table(places.index / "images.tsv", "images")}
+    failures = [read_json(file) for file in sorted(places.failures.rglob("*.json"))]
+    return [failure for failure in failures if failure["participant"] in selected]
+
+
+def analyze_participant(results: Path, participant: str, log: Path) -> int:
+    """Run one participant job; the exit code of the process."""
+    from neurotier.participant import Job, run_participant
+
+    settings = load_settings(results)
+    places = Places.from_settings(settings)
+    with reporting(places, participant, "analyze_participant", log) as outcome:
+        job = Job(
+            participant=participant,
+            run=current_run(),
+            images=images_of(places, participant),
+            dataset=load_dataset(places).path,
+            settings=settings,
+            tool_version=read_json(places.index / "tool.json")["version"],
+            log=log,
+        )
+        run_participant(job)
+    return outcome.exit_code
+
+
+def get_participant_images(results: Path, participant: str, marker: Path, log: Path) -> int:
+    """Have one participant's images on the dataset tier; the exit code of the process."""
+    settings = load_settings(results)
+    places = Places.from_settings(settings)
+    with reporting(places, participant, "get_images", log) as outcome:
+        paths = [image.path for image in images_of(places, participant)]
+        fetched = get_images(load_dataset(places).path, paths, settings.dataset, lambda line: note(log, line))
+        write_text(marker, f"{fetched} of {len(paths)} images fetched\n")
+    return outcome.exit_code
+
+
+def drop_participant_images(results: Path, participant: str, marker: Path, log: Path) -> int:
+    """Drop one participant's images from the dataset tier; the exit code of the process."""
+    settings = load_settings(results)
+    places = Places.from_settings(settings)
+    with reporting(places, participant, "drop_images", log) as outcome:
+        paths = [image.path for image in images_of(places, participant)]
+        drop_images(load_dataset(places).path, paths)
+        write_text(marker, "dropped\n")
+    return outcome.exit_code
+
+
+class Outcome:
+    """How a job ended."""
+
+    exit_code = 0
+
+
+@contextmanager
+def reporting(places: Places, participant: str, stage: str, log: Path) -> Iterator[Outcome]:
+    """Keep a failure as an exit code, a record for the report, a line on the terminal, and the log."""
+    outcome = Outcome()
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text("")
+    reason = ""
+    try:
+        yield outcome
+    except NeurotierError as error:
+        outcome.exit_code, reason = error.exit_code, str(error)
+    except Interrupted as stop:
+        outcome.exit_code, reason = 128 + stop.signal_number, str(stop)
+    except Exception as error:
+        outcome.exit_code, reason = 70, one_line(f"fault in neurotier: {type(error).__name__}: {error}")
+        note(log, traceback.format_exc())
+    if not outcome.exit_code:
+        return
+    note(log, reason)
+    print(f"neurotier: {participant}: {reason}", file=sys.stderr, flush=True)
+    failure = {"participant": participant, "stage": stage, "reason": reason, "exit_code": outcome.exit_code}
+    write_json(places.failure(participant), failure | {"run": current_run(), "log": str(log)})
+
+
+def note(log: Path, line: str) -> None:
+    """Add a line to a job's log."""
+    with log.open("a") as file:
+        file.write(line.rstrip() + "\n")

@@ -1,0 +1,149 @@
+"""Places: the one room that says where every file of a run lies.
+
+Rules, scripts and library ask here for paths; nobody glues one by hand. Below the results folder::
+
+    derivatives/[SITE/]sub-*/...        brain masks and images, one BIDS derivative dataset per site
+    index/                              what the dataset holds: images.tsv, skipped.tsv, dataset.json
+    profile/                            records/[SITE/]sub-*.json, profile.tsv, runs.tsv
+    group/                              group.tsv, summary.json
+    figures/                            every figure as SVG and PNG with its TSV; mosaics/
+    report.html                         the run report
+    logs/RULE/                          one log per job
+    state/                              settings of the last run, run facts, failures, the lock
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from neurotier.settings import DemoSettings, Settings
+from neurotier.tiers import tiers_of
+
+
+@dataclass(frozen=True)
+class Places:
+    """Folders of one results folder and of the tiers it uses."""
+
+    results: Path
+    datasets: Path
+    work: Path
+    images: Path
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Places:
+        """Where a configuration puts things on this node."""
+        tiers = tiers_of(settings)
+        results = tiers["results"].path / settings.results
+        return cls(
+            results=results,
+            datasets=tiers["dataset"].folder("datasets"),
+            work=tiers["work"].folder("work") / short_hash(str(results)),
+            images=tiers["images"].folder("images"),
+        )
+
+    def shortened(self, working_folder: Path) -> Places:
+        """The same places, relative where they lie below the working folder: Snakemake shows them to the user."""
+        paths = {
+            field.name: path.relative_to(working_folder) if path.is_relative_to(working_folder) else path
+            for field in fields(self)
+            for path in [getattr(self, field.name)]
+        }
+        return Places(**paths)
+
+    @property
+    def derivatives(self) -> Path:
+        return self.results / "derivatives"
+
+    @property
+    def index(self) -> Path:
+        return self.results / "index"
+
+    @property
+    def profile(self) -> Path:
+        return self.results / "profile"
+
+    @property
+    def group(self) -> Path:
+        return self.results / "group"
+
+    @property
+    def figures(self) -> Path:
+        return self.results / "figures"
+
+    @property
+    def mosaics(self) -> Path:
+        return self.figures / "mosaics"
+
+    @property
+    def logs(self) -> Path:
+        return self.results / "logs"
+
+    @property
+    def state(self) -> Path:
+        return self.results / "state"
+
+    @property
+    def settings_file(self) -> Path:
+        """Settings of the run that holds the lock; jobs read them, no rule depends on them."""
+        return self.state / "settings.json"
+
+    @property
+    def runs(self) -> Path:
+        """Facts of every run: ``<run>.json``."""
+        return self.state / "runs"
+
+    @property
+    def failures(self) -> Path:
+        """Why participants failed: ``[SITE/]sub-*.json``, gone as soon as one succeeds."""
+        return self.state / "failures"
+
+    @property
+    def lock(self) -> Path:
+        return self.state / "lock"
+
+    def record(self, participant: str) -> Path:
+        """The record of a participant job."""
+        return self.profile / "records" / f"{participant}.json"
+
+    def failure(self, participant: str) -> Path:
+        """The record of a participant's failure."""
+        return self.failures / f"{participant}.json"
+
+    def got(self, participant: str) -> Path:
+        """Marker: a participant's images are on the dataset tier. Short-lived."""
+        return self.state / "got" / participant
+
+    def dropped(self, participant: str) -> Path:
+        """Marker: a participant's images have been dropped again."""
+        return self.state / "dropped" / participant
+
+    def demo(self, settings: DemoSettings) -> Path:
+        """The demonstration dataset of these settings."""
+        return self.datasets / f"demo-{short_hash(str(settings))}"
+
+    def demo_facts(self, settings: DemoSettings) -> Path:
+        """Marker: the demonstration dataset is there."""
+        folder = self.demo(settings)
+        return folder.with_name(f"{folder.name}.json")
+
+    def work_of(self, participant: str) -> Path:
+        """A participant job's private folder on the work tier."""
+        return self.work / participant.replace("/", "_")
+
+
+def dataset_name(source: str) -> str:
+    """A folder name for the clone of a source: its last part, and a hash of all of it.
+
+    >>> dataset_name("///corr/RawDataBIDS")
+    'RawDataBIDS-3a9cd5ad'
+    """
+    last = source.rstrip("/").split("#")[0].split("?")[0].rsplit("/", 1)[-1].removesuffix(".git")
+    safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in last).strip("._-")
+    return f"{safe or 'dataset'}-{short_hash(source)}"
+
+
+def short_hash(text: str) -> str:
+    """Eight hexadecimal digits that tell texts apart."""
+    return hashlib.sha256(text.encode()).hexdigest()[:8]

@@ -1,0 +1,140 @@
+"""The profile: CPU and I/O time per participant and phase, makespan and parallelism per run.
+
+CPU time is user + system of the whole process tree, I/O time is wall - CPU, as the published plots compute them
+(Hayot-Sasson, Brown and Glatard 2020; their text words it otherwise). I/O time so defined contains waiting for a
+core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from neurotier.files import read_json
+from neurotier.places import Places
+from neurotier.run import current_run
+from neurotier.tables import Row
+
+Record = dict[str, Any]
+
+
+def read_records(places: Places, participants: Iterable[str]) -> list[Record]:
+    """Records of the participants that have one, in the given order."""
+    return [read_json(places.record(name)) for name in participants if places.record(name).exists()]
+
+
+def profile_rows(records: Iterable[Record]) -> list[Row]:
+    """Rows of ``profile.tsv``: one per phase of each participant job."""
+    rows = []
+    for record in records:
+        for phase in record["phases"]:
+            cpu_s = phase["user_s"] + phase["system_s"]
+            rows.append(
+                {
+                    "run": record["run"],
+                    "participant": record["participant"],
+                    "site": site_of(record["participant"]),
+                    "phase": phase["phase"],
+                    "tool": record["tool"],
+                    "work_tier": record["work_tier"],
+                    "host": record["host"],
+                    **{key: phase[key] for key in ("start_s", "end_s", "wall_s", "user_s", "system_s")},
+                    "cpu_s": cpu_s,
+                    "io_s": phase["wall_s"] - cpu_s,
+                    **{key: phase[key] for key in ("max_rss_bytes", "block_in_bytes", "block_out_bytes")},
+                    **{key: phase[key] for key in ("staged_bytes", "source")},
+                }
+            )
+    return rows
+
+
+def run_rows(places: Places, rows: Sequence[Row], failures: Sequence[Record]) -> list[Row]:
+    """Rows of ``runs.tsv``: one per run that finished or failed a participant, in order of time."""
+    names = sorted({row["run"] for row in rows})
+    return [run_row(places, name, [row for row in rows if row["run"] == name], failures) for name in names]
+
+
+def run_row(places: Places, run: str, rows: Sequence[Row], failures: Sequence[Record]) -> Row:
+    """One run's makespan, sums and parallelism.
+
+    Examples
+    --------
+    Two jobs of 2 s each, the second started 1 s after the first: makespan 3 s, mean parallelism 4/3.
+    """
+    spans = job_spans(rows)
+    start_s, end_s = min(start for start, _ in spans), max(end for _, end in spans)
+    makespan_s = end_s - start_s
+    failed = sum(failure.get("run") == run for failure in failures)
+    facts_file = places.runs / f"{run}.json"
+    facts = read_json(facts_file) if facts_file.exists() else {}
+    tiers = facts.get("tiers", {})
+    first = rows[0]
+    return {
+        "run": run,
+        "valid": validity(facts, failed, running=run == current_run()),
+        "oversubscribed": bool(facts.get("oversubscribed", False)),
+        "tool": first["tool"],
+        "dataset_tier": tiers.get("dataset", {}).get("name", "unknown"),
+        "work_tier": first["work_tier"],
+        "results_tier": tiers.get("results", {}).get("name", "unknown"),
+        "cores": facts.get("cores"),
+        "participants": len(spans),
+        "failed": failed,
+        "start_s": start_s,
+        "end_s": end_s,
+        "makespan_s": makespan_s,
+        "wall_sum_s": sum(row["wall_s"] for row in rows),
+        "cpu_sum_s": sum(row["cpu_s"] for row in rows),
+        "io_sum_s": sum(row["io_s"] for row in rows),
+        "mean_parallelism": sum(end - start for start, end in spans) / makespan_s if makespan_s > 0 else 1.0,
+        "peak_parallelism": peak(spans),
+    }
+
+
+def job_spans(rows: Sequence[Row]) -> list[tuple[float, float]]:
+    """Start of the first and end of the last phase of each participant job, s since 1970."""
+    spans: dict[str, tuple[float, float]] = {}
+    for row in rows:
+        start_s, end_s = spans.get(row["participant"], (row["start_s"], row["end_s"]))
+        spans[row["participant"]] = (min(start_s, row["start_s"]), max(end_s, row["end_s"]))
+    return list(spans.values())
+
+
+def peak(spans: Iterable[tuple[float, float]]) -> int:
+    """Most spans at the same moment.
+
+    >>> peak([(0, 2), (1, 3), (3, 4)])
+    2
+    """
+    running = most = 0
+    for _, step in sorted([(start, 1) for start, _ in spans] + [(end, -1) for _, end in spans]):
+        running += step
+        most = max(most, running)
+    return most
+
+
+def validity(facts: Record, failed: int, running: bool) -> str:
+    """``valid``, or ``invalid: `` and the reasons, from what the run noted of itself.
+
+    >>> validity({"ended_s": 1.0}, 2, running=False)
+    'invalid: 2 participants failed'
+    """
+    reasons = []
+    if not facts:
+        reasons.append("no facts of the run were recorded")
+    elif not running and "ended_s" not in facts:
+        reasons.append("the run was interrupted")
+    if failed:
+        reasons.append(f"{failed} participant{'s' if failed > 1 else ''} failed")
+    if facts.get("swap_out_bytes", 0) > 0:
+        reasons.append("the machine swapped")
+    return f"invalid: {'; '.join(reasons)}" if reasons else "valid"
+
+
+def site_of(participant: str) -> str | None:
+    """The site of a participant's folder, if it has one.
+
+    >>> site_of("NYU/sub-01"), site_of("sub-01")
+    ('NYU', None)
+    """
+    return participant.rpartition("/")[0] or None

@@ -1,0 +1,30 @@
+"""All figures of a results folder, from its tables; each is drawn in the module of its name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from neurotier.report.brain_volume import draw_brain_volume
+from neurotier.report.cpu_io import draw_cpu_io
+from neurotier.report.gantt import draw_gantt
+from neurotier.tables import Row
+
+__all__ = ["FIGURES", "draw_brain_volume", "draw_cpu_io", "draw_figures", "draw_gantt"]
+
+FIGURES = ("cpu_io", "gantt", "brain_volume")
+
+
+def draw_figures(profile: Sequence[Row], runs: Sequence[Row], group: Sequence[Row], folder: Path) -> None:
+    """Draw every figure as ``<folder>/<name>.svg``, ``.png`` and ``.tsv``.
+
+    Parameters
+    ----------
+    profile, runs, group
+        Rows of ``profile.tsv``, ``runs.tsv`` and ``group.tsv``; any may be empty.
+    folder
+        Where to; it is made.
+    """
+    draw_cpu_io(profile, folder / "cpu_io")
+    draw_gantt(profile, runs, folder / "gantt")
+    draw_brain_volume(group, folder / "brain_volume")

@@ -1,0 +1,120 @@
+"""Quantities as people read them: seconds, shares, sizes and volumes with units and sensible digits."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import humanfriendly
+
+MISSING = "n/a"
+CM3_PER_MM3 = 1e-3
+
+
+def seconds(value: float | None) -> str:
+    """A time with three significant digits.
+
+    >>> [seconds(value) for value in (0, 0.0123, 1.234, 31.25, 312.4, 5312.4, None)]
+    ['0 s', '0.012 s', '1.23 s', '31.2 s', '312 s', '5,312 s', 'n/a']
+    """
+    if value is None:
+        return MISSING
+    size = abs(value)
+    digits = 0 if size == 0 or size >= 99.95 else 3 if size < 0.0995 else 2 if size < 9.995 else 1
+    return f"{value:,.{digits}f} s"
+
+
+def clock(value: float | None) -> str:
+    """A long time in hours, minutes and seconds; empty below two minutes, where seconds say it better.
+
+    >>> clock(5312.4), clock(12.0)
+    ('1 h 28 min 32 s', '')
+    """
+    if value is None or value < 120:
+        return ""
+    minutes, rest = divmod(round(value), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min {rest} s" if hours else f"{minutes} min {rest} s"
+
+
+def percent(share: float | None) -> str:
+    """A share of 1 in per cent; one decimal where whole numbers would read 0 or 100.
+
+    >>> [percent(share) for share in (0.931, 0.004, 0.9964, 0.0, 1.0, None)]
+    ['93 %', '0.4 %', '99.6 %', '0 %', '100 %', 'n/a']
+    """
+    if share is None:
+        return MISSING
+    hundredths = 100 * share
+    near_end = 0 < abs(hundredths) < 1 or 99 < hundredths < 100
+    return f"{hundredths:.1f} %" if near_end else f"{hundredths:.0f} %"
+
+
+def share_of(part: float, whole: float) -> float | None:
+    """``part / whole``, or ``None`` of nothing."""
+    return part / whole if whole > 0 else None
+
+
+def size(value: float | None) -> str:
+    """Bytes in binary units.
+
+    >>> size(1536 * 1024), size(None)
+    ('1.5 MiB', 'n/a')
+    """
+    return MISSING if value is None else str(humanfriendly.format_size(int(value), binary=True))
+
+
+def cm3(volume_mm3: float | None) -> str:
+    """A volume given in mm3, in cm3.
+
+    >>> cm3(1243210.0)
+    '1,243 cm³'
+    """
+    return MISSING if volume_mm3 is None else f"{volume_mm3 * CM3_PER_MM3:,.0f} cm³"
+
+
+def number(value: float | None, digits: int = 0) -> str:
+    """A bare number with thousands separators, for table columns and counts.
+
+    >>> number(1233), number(2.46, 1)
+    ('1,233', '2.5')
+    """
+    return MISSING if value is None else f"{value:,.{digits}f}"
+
+
+def mean_count(value: float | None) -> str:
+    """A mean of counts with three significant digits at most.
+
+    >>> mean_count(1.966), mean_count(23.87)
+    ('1.97', '23.9')
+    """
+    return number(value, 1 if value is not None and value >= 9.995 else 2)
+
+
+def counted(count: int, noun: str) -> str:
+    """A count with its noun.
+
+    >>> counted(1, "participant"), counted(1233, "image")
+    ('1 participant', '1,233 images')
+    """
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def utc(time_s: float | None) -> str:
+    """A time of day in UTC, from s since 1970-01-01.
+
+    >>> utc(1795236000.0)
+    '2026-11-21 06:40:00 UTC'
+    """
+    return MISSING if time_s is None else datetime.fromtimestamp(time_s, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def shorten(text: str, length: int) -> str:
+    """A text cut in its middle, because names differ at their ends.
+
+    >>> shorten("a-very-long-site-name/sub-0025427", 20)
+    'a-very-lo…ub-0025427'
+    """
+    if len(text) <= length:
+        return text
+    head = (length - 1) // 2
+    return f"{text[:head]}…{text[len(text) - (length - 1 - head) :]}"

@@ -1,0 +1,111 @@
+"""One look for all figures: colours that colour-blind people can tell apart, one font, files that repeat byte for byte.
+
+The palette is that of Okabe and Ito (2008, "Color Universal Design"). Figures are made without ``pyplot``: no
+global state, no display, and ``savefig`` picks the Agg and SVG canvases by itself.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from neurotier.files import current_umask, write_text
+from neurotier.tables import write_plain
+
+BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
+YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
+GREY, LIGHT_GREY = "#595959", "#D9D9D9"
+
+CPU_COLOUR, IO_COLOUR = BLUE, ORANGE
+PHASE_COLOURS = {"stage_in": SKY, "container_start": PURPLE, "compute": GREEN, "stage_out": VERMILION}
+OUTLIER_COLOUR = VERMILION
+OUTLINE_COLOUR = ORANGE
+
+WIDTH_IN = 9.6
+READABLE_LANES = 40
+"""Most participants whose names fit beside their bars."""
+
+STYLE: dict[str, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "figure.titlesize": 11,
+    "axes.labelsize": 9,
+    "axes.titlesize": 9,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": GREY,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "grid.color": LIGHT_GREY,
+    "grid.linewidth": 0.6,
+    "xtick.color": GREY,
+    "ytick.color": GREY,
+    "xtick.labelcolor": BLACK,
+    "ytick.labelcolor": BLACK,
+    "legend.frameon": False,
+    "figure.constrained_layout.use": True,
+    "figure.constrained_layout.h_pad": 0.08,
+    "figure.constrained_layout.w_pad": 0.08,
+    "svg.hashsalt": "neurotier",  # ids in the SVG are random without it
+    "svg.fonttype": "path",
+    "text.parse_math": False,  # names are text, whatever dollar signs they hold
+}
+
+
+@contextmanager
+def house_style() -> Iterator[None]:
+    """Use the house's matplotlib settings within a ``with`` block, and matplotlib's own around it."""
+    with matplotlib.rc_context({**matplotlib.rcParamsDefault, **STYLE, "backend": "Agg"}):
+        yield
+
+
+def state(figure: Figure, title: str, note: str = "") -> None:
+    """Put the finding above a figure and, in small letters, a note below it."""
+    figure.suptitle(textwrap.fill(title, 92), x=0.012, ha="left", weight="bold")
+    if note:
+        figure.supxlabel(textwrap.fill(note, 130), x=0.012, ha="left", fontsize=8, color=GREY)
+
+
+def empty_figure(message: str) -> Figure:
+    """A figure that says why there is nothing to show."""
+    figure = Figure(figsize=(WIDTH_IN, 1.6))
+    figure.text(0.5, 0.5, message, ha="center", va="center", fontsize=12, color=GREY)
+    return figure
+
+
+def save_figure(figure: Figure, stem: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write a figure as ``stem.svg`` and ``stem.png`` (150 dpi), and the numbers it shows as ``stem.tsv``.
+
+    Equal figures give equal bytes: no date, no version of matplotlib, no random ids. Call it within
+    :func:`house_style`.
+    """
+    svg, png = io.StringIO(), io.BytesIO()
+    figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
+    figure.savefig(png, format="png", dpi=150, metadata={"Software": None})
+    write_text(stem.with_name(f"{stem.name}.svg"), svg.getvalue())
+    write_bytes(stem.with_name(f"{stem.name}.png"), png.getvalue())
+    write_plain(stem.with_name(f"{stem.name}.tsv"), rows)
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file by renaming a finished one to its name; its folder is made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.chmod(temporary, 0o666 & ~current_umask())
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

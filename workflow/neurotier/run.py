@@ -1,0 +1,169 @@
+"""A run: one start of the workflow on a results folder.
+
+A run holds the results folder's lock, checks its tiers before anything is done, notes what machine, tiers and
+versions it had, and sweeps what a killed run left. Snakemake's own lock outlives a ``kill -9`` and then asks for
+``--unlock``; this one is a kernel lock on an open file and dies with its process, so profiles set ``nolock``.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import importlib.metadata
+import os
+import platform
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from neurotier import __version__
+from neurotier.errors import BusyError, TierError
+from neurotier.files import read_json, write_json
+from neurotier.places import Places
+from neurotier.settings import Settings
+from neurotier.tiers import facts_json, tiers_of
+from neurotier.work import sweep
+
+RUN = "NEUROTIER_RUN"
+"""Environment variable by which jobs know the run they belong to."""
+
+VERSIONED = ("snakemake", "datalad", "git-annex", "pybids", "nibabel", "numpy", "brainextractor")
+
+held: list[int] = []
+"""Descriptors of locks that live as long as this process."""
+
+
+def start_run(settings: Settings, cores: int | None, command_line: list[str]) -> str:
+    """Begin a run: lock, check the tiers, sweep, and note the facts.
+
+    Returns
+    -------
+    str
+        The run's identifier; it also stands in the environment for the jobs.
+
+    Raises
+    ------
+    TierError
+        If a tier is not there, not writable, or not what it was declared to be.
+    BusyError
+        If another run holds the results folder.
+    """
+    places, tiers = Places.from_settings(settings), tiers_of(settings)
+    for tier in {tier.name: tier for tier in tiers.values()}.values():
+        tier.check()
+    try:
+        places.state.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise TierError(f"results folder cannot be made: {error.strerror}", where=str(places.results)) from None
+    run = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + "-" + secrets.token_hex(2)
+    acquire(places.lock, run)
+    swept = sweep(places.work)
+    remove_partial(places.derivatives)
+    write_json(places.settings_file, settings.to_json())
+    cpus = len(os.sched_getaffinity(0))
+    write_json(
+        places.runs / f"{run}.json",
+        {
+            "run": run,
+            "started_s": time.time(),
+            "command_line": command_line,
+            "cores": cores,
+            "oversubscribed": bool(cores and cores > cpus),
+            "swept": swept,
+            "settings": settings.to_json(),
+            "tiers": facts_json(tiers),
+            "versions": versions(),
+            **machine(cpus),
+        },
+    )
+    os.environ[RUN] = run
+    return run
+
+
+def end_run(settings: Settings, run: str) -> None:
+    """End a run: leave nothing on the work tier, and note swapping and time."""
+    places = Places.from_settings(settings)
+    sweep(places.work)
+    note_swapping(places, run)
+    facts = read_json(places.runs / f"{run}.json")
+    write_json(places.runs / f"{run}.json", facts | {"ended_s": time.time()})
+
+
+def note_swapping(places: Places, run: str) -> None:
+    """Note how many bytes the machine has swapped out since the run began: timings then mean something else."""
+    file = places.runs / f"{run}.json"
+    if not file.exists():
+        return
+    facts = read_json(file)
+    if facts["host"] == socket.gethostname():
+        facts["swap_out_bytes"] = psutil.swap_memory().sout - facts["swap_out_before_bytes"]
+        write_json(file, facts)
+
+
+def acquire(lock: Path, run: str) -> None:
+    """Take the results folder for this process, until it ends in whatever way."""
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        holder = os.read(descriptor, 1000).decode().strip()
+        os.close(descriptor)
+        raise BusyError(
+            f"another run is using this results folder ({holder})",
+            where=str(lock.parent.parent),
+            fix="wait for it, or choose another folder with --config results=NAME",
+        ) from None
+    os.ftruncate(descriptor, 0)
+    os.write(descriptor, f"run {run}, process {os.getpid()} on {socket.gethostname()}\n".encode())
+    held.append(descriptor)
+
+
+def remove_partial(derivatives: Path) -> None:
+    """Remove half-copied participants that a killed run left under their hidden names."""
+    for folder, names, _ in os.walk(derivatives):
+        for name in [name for name in names if name.startswith("sub-") or name.startswith(".sub-")]:
+            names.remove(name)
+            if name.startswith("."):
+                shutil.rmtree(Path(folder, name), ignore_errors=True)
+
+
+def machine(cpus: int) -> dict[str, Any]:
+    """The node that Snakemake itself runs on."""
+    return {
+        "host": socket.gethostname(),
+        "kernel": f"{platform.system()} {platform.release()}",
+        "cpus": cpus,
+        "memory_bytes": psutil.virtual_memory().total,
+        "swap_bytes": psutil.swap_memory().total,
+        "swap_out_before_bytes": psutil.swap_memory().sout,
+    }
+
+
+def versions() -> dict[str, str]:
+    """Versions of what a run's figures depend on."""
+    found = {"neurotier": __version__, "python": platform.python_version()}
+    for name in VERSIONED:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    commit = subprocess.run(
+        ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"], capture_output=True, text=True
+    )
+    return found | ({"commit": commit.stdout.strip()} if commit.returncode == 0 else {})
+
+
+def current_run() -> str:
+    """The run that this job belongs to."""
+    return os.environ.get(RUN, "manual")
+
+
+def command_line() -> list[str]:
+    """The command as the user gave it."""
+    return [Path(sys.argv[0]).name, *sys.argv[1:]]

@@ -1,0 +1,47 @@
+"""What every script of a rule does around its own work: settings, log, and errors in one line."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from neurotier.errors import NeurotierError
+from neurotier.jobs import load_settings
+from neurotier.places import Places
+from neurotier.settings import Settings
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a script works with."""
+
+    snakemake: Any
+    settings: Settings
+    places: Places
+
+    def say(self, line: str) -> None:
+        """Tell the user on the terminal, and the log."""
+        print(line, flush=True)
+        print(line, file=sys.__stderr__, flush=True)
+
+
+def run_script(snakemake: Any, work: Callable[[Context], None]) -> None:
+    """Do a script's work with everything it prints in the rule's log; an error is one line on the terminal."""
+    settings = load_settings(Path(snakemake.params.results))
+    context = Context(snakemake, settings, Places.from_settings(settings))
+    log = Path(snakemake.log[0])
+    with log.open("w") as file, contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
+        try:
+            work(context)
+        except NeurotierError as error:
+            context.say(f"neurotier: {error}")
+            sys.exit(error.exit_code)
+        except Exception:
+            traceback.print_exc()
+            print(f"neurotier: fault in rule {snakemake.rule}; see {log}", file=sys.__stderr__, flush=True)
+            sys.exit(70)

@@ -1,0 +1,72 @@
+"""Stages after the participants: tables, figures and report of a results folder, each written from its records.
+
+The rules call these one by one; after a run with failures, where Snakemake will not run the rules that depend on
+everyone, all are called for those who were analysed.
+"""
+
+from __future__ import annotations
+
+from neurotier.files import write_json
+from neurotier.group import group_rows, summary
+from neurotier.jobs import read_failures
+from neurotier.places import Places
+from neurotier.profile import profile_rows, read_records, run_rows
+from neurotier.run import current_run, note_swapping
+from neurotier.settings import Settings
+from neurotier.tables import read_table, write_table
+
+
+def participants(places: Places) -> list[str]:
+    """Everyone whom the index selects."""
+    return list(dict.fromkeys(row["participant"] for row in read_table(places.index / "images.tsv", "images")))
+
+
+def tabulate_profile(places: Places) -> None:
+    """Write ``profile/profile.tsv`` and ``profile/runs.tsv``."""
+    note_swapping(places, current_run())
+    rows = profile_rows(read_records(places, participants(places)))
+    write_table(places.profile / "profile.tsv", "profile", rows)
+    write_table(places.profile / "runs.tsv", "runs", run_rows(places, rows, read_failures(places)))
+
+
+def summarize_group(places: Places) -> None:
+    """Write ``group/group.tsv`` and ``group/summary.json``."""
+    rows = group_rows(read_records(places, participants(places)))
+    write_table(places.group / "group.tsv", "group", rows)
+    write_json(places.group / "summary.json", summary(rows))
+
+
+def draw_figures(places: Places) -> None:
+    """Write the figures as SVG and PNG, each with its TSV."""
+    from neurotier.report import figures
+
+    figures.draw_all(
+        profile=read_table(places.profile / "profile.tsv", "profile"),
+        runs=read_table(places.profile / "runs.tsv", "runs"),
+        group=read_table(places.group / "group.tsv", "group"),
+        folder=places.figures,
+    )
+
+
+def draw_mosaics(places: Places, workers: int) -> None:
+    """Write a picture of every brain mask on its T1w image."""
+    from neurotier.report.mosaics import Picture, draw_mosaics
+
+    rows = read_table(places.group / "group.tsv", "group")
+    draw_mosaics([Picture.of(row, places) for row in rows], places.mosaics, workers)
+
+
+def write_report(settings: Settings, places: Places) -> None:
+    """Write the run report."""
+    from neurotier.report.page import collect, write_page
+
+    write_page(collect(places, settings), places.results / "report.html")
+
+
+def write_everything(settings: Settings, places: Places) -> None:
+    """All stages in turn."""
+    tabulate_profile(places)
+    summarize_group(places)
+    draw_figures(places)
+    draw_mosaics(places, workers=1)
+    write_report(settings, places)

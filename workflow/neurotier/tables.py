@@ -1,0 +1,114 @@
+"""Tables: tab-separated files whose columns are described by a schema, with a BIDS sidecar beside each.
+
+A table has a name; ``workflow/schemas/<name>.schema.yaml`` gives its columns in order with type, meaning and
+unit. Empty values are written ``n/a``, booleans ``true``/``false``, as in BIDS.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from neurotier.files import write_text
+from neurotier.settings import SCHEMAS
+
+if TYPE_CHECKING:  # reading a table needs no validator
+    from jsonschema import Draft202012Validator
+
+Row = dict[str, Any]
+EMPTY = "n/a"
+
+
+@cache
+def columns(table: str) -> dict[str, dict[str, Any]]:
+    """The columns of a table: name to type, description and unit, in order."""
+    schema = yaml.safe_load((SCHEMAS / f"{table}.schema.yaml").read_text())
+    described: dict[str, dict[str, Any]] = schema["properties"]
+    return described
+
+
+@cache
+def validator(table: str) -> Draft202012Validator:
+    """The validator of a table's rows."""
+    from jsonschema import Draft202012Validator
+
+    return Draft202012Validator(yaml.safe_load((SCHEMAS / f"{table}.schema.yaml").read_text()))
+
+
+def write_table(path: Path, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write rows in the schema's order, and the sidecar that describes the columns; both appear whole.
+
+    Raises
+    ------
+    jsonschema.ValidationError
+        If a row does not satisfy the schema: a fault of ours, not of the user.
+    """
+    names = list(columns(table))
+    text = io.StringIO()
+    writer = csv.writer(text, delimiter="\t", lineterminator="\n")
+    writer.writerow(names)
+    for row in rows:
+        validator(table).validate(dict(row))
+        writer.writerow([to_text(row[name]) for name in names])
+    write_text(path, text.getvalue())
+    write_text(path.with_suffix(".json"), json.dumps(sidecar(table), indent=2) + "\n")
+
+
+def read_table(path: Path, table: str) -> list[Row]:
+    """Read a table back, with the types of its schema."""
+    described = columns(table)
+    with path.open(newline="") as file:
+        return [
+            {name: from_text(row[name], described[name]) for name in described}
+            for row in csv.DictReader(file, delimiter="\t")
+        ]
+
+
+def write_plain(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write the numbers behind a figure; its columns are those of the first row."""
+    text = io.StringIO()
+    if rows:
+        writer = csv.writer(text, delimiter="\t", lineterminator="\n")
+        writer.writerow(rows[0])
+        writer.writerows([to_text(value) for value in row.values()] for row in rows)
+    write_text(path, text.getvalue())
+
+
+def sidecar(table: str) -> dict[str, dict[str, str]]:
+    """The BIDS sidecar of a table."""
+    return {
+        name: {"Description": column["description"], **({"Units": column["unit"]} if "unit" in column else {})}
+        for name, column in columns(table).items()
+    }
+
+
+def to_text(value: Any) -> str:
+    """One cell.
+
+    >>> [to_text(value) for value in (None, True, 0.25, "a")]
+    ['n/a', 'true', '0.25', 'a']
+    """
+    if value is None:
+        return EMPTY
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(round(value, 6)) if isinstance(value, float) else str(value)
+
+
+def from_text(text: str, column: Mapping[str, Any]) -> Any:
+    """The value of a cell by its column's type."""
+    if text == EMPTY:
+        return None
+    kinds = column.get("type", "string")
+    if "boolean" in kinds:
+        return text == "true"
+    if "integer" in kinds:
+        return int(text)
+    return float(text) if "number" in kinds else text

@@ -1,0 +1,185 @@
+"""Tiers: where storage places are, what they really are, and how much room they have.
+
+A tier is declared with a kind; what the path is really on is read from the kernel and compared, because a run
+"on tmpfs" whose folder sits on a disk would be believed. Roles get folders of their own below a tier's path:
+``<path>/neurotier-<user>/<role>``, so that several users can share one mount.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shutil
+import subprocess
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import humanfriendly
+import psutil
+
+from neurotier.errors import SettingsError, TierError
+from neurotier.settings import Settings, TierSettings, expand
+
+MEMORY_TYPES = {"tmpfs", "ramfs"}
+NETWORK_TYPES = {
+    *("nfs", "nfs4", "cifs", "smb3", "smb2", "9p", "afs", "ceph", "fuse.ceph", "glusterfs", "fuse.glusterfs"),
+    *("lustre", "gpfs", "beegfs", "fhgfs", "orangefs", "pvfs2", "panfs", "fuse.sshfs", "fuse.juicefs", "wekafs"),
+}
+
+
+@dataclass(frozen=True)
+class Mount:
+    """The mounted file system a path is on."""
+
+    mount_point: str
+    fs_type: str
+    options: str
+    source: str
+
+    @property
+    def kind(self) -> str:
+        """The tier kind that this file system is."""
+        if self.fs_type in MEMORY_TYPES:
+            return "tmpfs"
+        if self.fs_type in NETWORK_TYPES:
+            return "network"
+        options = self.options.split(",")
+        return "fsdax" if {"dax", "dax=always"} & set(options) else "block"
+
+
+@dataclass(frozen=True)
+class TierFacts:
+    """What a run records about a tier: declared and real."""
+
+    name: str
+    path: str
+    kind: str
+    fs_type: str
+    mount_point: str
+    mount_options: str
+    capacity_bytes: int | None
+    free_bytes: int
+
+
+@dataclass(frozen=True)
+class Tier:
+    """A declared storage place on this node."""
+
+    name: str
+    path: Path
+    kind: str
+    capacity_bytes: int | None
+
+    @classmethod
+    def from_settings(cls, settings: TierSettings) -> Tier:
+        """Expand and check one entry of ``tiers``; nothing is touched on disk.
+
+        Raises
+        ------
+        SettingsError
+            If a variable is undefined, the capacity is no size, or the path has characters Snakemake would read.
+        """
+        where = f"config key tiers.{settings.name}"
+        text = expand(settings.path, f"{where}.path")
+        if any(c in text for c in "{}\n\r"):
+            raise SettingsError("braces and line breaks cannot stand in a path here", where=f"{where}.path")
+        return cls(settings.name, Path(text).absolute(), settings.kind, parse_capacity(settings.capacity, where))
+
+    def folder(self, role: str) -> Path:
+        """The folder of a role below this tier's path."""
+        return self.path / f"neurotier-{getpass.getuser()}" / role
+
+    def mount(self) -> Mount:
+        """The file system this tier's path is on."""
+        return find_mount(self.path)
+
+    def free_bytes(self) -> int:
+        """Bytes that neurotier may still use: what is free, at most the declared capacity."""
+        free = shutil.disk_usage(self.path).free
+        return free if self.capacity_bytes is None else min(free, self.capacity_bytes)
+
+    def facts(self) -> TierFacts:
+        """Declared and real properties, for the run's records."""
+        mount = self.mount()
+        return TierFacts(
+            name=self.name,
+            path=str(self.path),
+            kind=self.kind,
+            fs_type=mount.fs_type,
+            mount_point=mount.mount_point,
+            mount_options=mount.options,
+            capacity_bytes=self.capacity_bytes,
+            free_bytes=self.free_bytes(),
+        )
+
+    def check(self) -> None:
+        """Raise :class:`TierError` unless the path is there, writable, and on the declared kind of storage."""
+        where = f"tier {self.name!r}"
+        if not self.path.is_dir():
+            raise TierError(
+                f"its path {self.path} is not an existing folder",
+                where=where,
+                fix=f"mount it, or correct tiers.{self.name}.path",
+            )
+        mount = self.mount()
+        if mount.kind != self.kind:
+            raise TierError(
+                f"declared as {self.kind!r}, but {self.path} is on {mount.fs_type} ({mount.kind!r}), "
+                f"mounted at {mount.mount_point}",
+                where=where,
+                fix=f"correct tiers.{self.name}.kind or .path",
+            )
+        folder = next(p for p in (self.folder("work").parent, self.path) if p.is_dir())
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise TierError(f"{folder} is not writable for user {getpass.getuser()}", where=where)
+        if os.statvfs(folder).f_flag & os.ST_RDONLY:
+            raise TierError(f"{folder} is mounted read-only", where=where)
+
+
+def parse_capacity(capacity: str | int | None, where: str) -> int | None:
+    """A size such as ``64 GiB`` in bytes.
+
+    >>> parse_capacity("64 MiB", "tiers.a"), parse_capacity(1000, "tiers.a"), parse_capacity(None, "tiers.a")
+    (67108864, 1000, None)
+    """
+    if capacity is None or isinstance(capacity, int):
+        return capacity
+    try:
+        return int(humanfriendly.parse_size(capacity))
+    except humanfriendly.InvalidSize:
+        raise SettingsError(
+            f"{capacity!r} is not a size", where=f"{where}.capacity", fix="write for example 64 GiB"
+        ) from None
+
+
+def find_mount(path: Path) -> Mount:
+    """The mounted file system a path is on: the longest mount point above it, the latest mounted if equal.
+
+    In a change-root environment the root is no mount point of its own; there ``stat`` gives the type at least.
+    """
+    real = Path(os.path.realpath(path))
+    above = [p for p in psutil.disk_partitions(all=True) if real.is_relative_to(p.mountpoint)]
+    if above:
+        deepest = max(len(p.mountpoint) for p in above)
+        best = [p for p in above if len(p.mountpoint) == deepest][-1]
+        return Mount(best.mountpoint, best.fstype, best.opts, best.device)
+    command = ["stat", "--file-system", "--format=%T", "--", str(real)]
+    fs_type = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    return Mount("/", fs_type, "", "")
+
+
+def tiers_of(settings: Settings) -> dict[str, Tier]:
+    """The tier that holds each role.
+
+    Returns
+    -------
+    dict
+        Role (``dataset``, ``work``, ``images``, ``results``) to tier.
+    """
+    return {role: Tier.from_settings(settings.tiers[name]) for role, name in settings.placement.items()}
+
+
+def facts_json(tiers: dict[str, Tier]) -> dict[str, dict[str, Any]]:
+    """Facts of the tier of each role, as plain values."""
+    return {role: asdict(tier.facts()) for role, tier in tiers.items()}

@@ -1,0 +1,163 @@
+"""Tools: what can be run on a T1w image, and how each is called.
+
+A tool takes a checked head and gives a mask; everything else (checks, brain image, sidecars) is the same for all.
+Adding a tool is adding a class here and its options to the configuration schema.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import nibabel as nib
+
+from neurotier.errors import ToolError
+from neurotier.images import Mask, check_grid, check_mask
+from neurotier.meter import describe_exit, run_in_phase
+from neurotier.settings import ToolSettings
+
+
+class Tool(Protocol):
+    """A brain extraction tool."""
+
+    name: str
+
+    def version(self) -> str:
+        """The tool's version; :class:`ToolError` if it is not there."""
+
+    def warm_up(self) -> None:
+        """What is better done once than by the first participants at the same time."""
+
+    def extract(self, head: nib.Nifti1Image, image: Path, folder: Path, log: Path, name: str) -> Mask | None:
+        """The brain mask of a head.
+
+        Parameters
+        ----------
+        head
+            The loaded and checked image.
+        image
+            Its file on the work tier.
+        folder
+            Scratch folder on the work tier, for this image alone.
+        log
+            File that takes what the tool prints.
+        name
+            What to call the image in an error.
+
+        Returns
+        -------
+        Mask or None
+            Booleans on the head's grid; ``None`` from a tool that makes no masks.
+        """
+
+
+@dataclass(frozen=True)
+class Bet:
+    """FSL's Brain Extraction Tool (Smith 2002), from PATH: ``bet IN OUT -m -f F``."""
+
+    fractional_threshold: float
+    name: str = "bet"
+
+    def version(self) -> str:
+        found = shutil.which("bet")
+        if found is None:
+            raise ToolError(
+                "not on PATH",
+                where="tool 'bet'",
+                fix="load FSL (its licence forbids that neurotier brings it), or set tool.name to brainextractor",
+            )
+        directory = os.environ.get("FSLDIR")
+        version_file = Path(directory, "etc", "fslversion") if directory else None
+        return version_file.read_text().strip() if version_file and version_file.is_file() else "unknown"
+
+    def warm_up(self) -> None:
+        pass
+
+    def extract(self, head: nib.Nifti1Image, image: Path, folder: Path, log: Path, name: str) -> Mask | None:
+        os.environ["FSLOUTPUTTYPE"] = "NIFTI_GZ"
+        command = ["bet", str(image), str(folder / "brain"), "-m", "-f", f"{self.fractional_threshold:g}"]
+        with log.open("ab") as file:
+            code = run_in_phase(command, log=file, cwd=str(folder))
+        if code != 0:
+            raise ToolError(f"bet failed ({describe_exit(code)}): {last_line(log)}", where=name)
+        return check_mask(folder / "brain_mask.nii.gz", head, self.name, name)
+
+
+@dataclass(frozen=True)
+class BrainExtractor:
+    """brainextractor (MIT licence): the algorithm of bet in Python."""
+
+    fractional_threshold: float
+    iterations: int
+    name: str = "brainextractor"
+
+    def version(self) -> str:
+        try:
+            return importlib.metadata.version("brainextractor")
+        except importlib.metadata.PackageNotFoundError:
+            raise ToolError("not installed", where="tool 'brainextractor'", fix="pip install brainextractor") from None
+
+    def warm_up(self) -> None:
+        """Compile its numba functions into the cache: 25 participants would otherwise each do so at once."""
+        import numpy as np
+        from brainextractor import BrainExtractor as Extractor
+
+        axis = np.linspace(-60, 60, 31)
+        distance_mm = np.sqrt(sum(part**2 for part in np.meshgrid(axis, axis, axis, indexing="ij")))
+        head = 100.0 * (distance_mm < 40) + distance_mm / 60
+        with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
+            extractor = Extractor(img=nib.Nifti1Image(head, np.diag([4.0, 4.0, 4.0, 1.0])))
+            extractor.run(iterations=2)
+            extractor.compute_mask()
+
+    def extract(self, head: nib.Nifti1Image, image: Path, folder: Path, log: Path, name: str) -> Mask | None:
+        from brainextractor import BrainExtractor as Extractor
+
+        with log.open("a") as file, contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
+            try:
+                extractor = Extractor(img=head, bt=self.fractional_threshold)
+                extractor.run(iterations=self.iterations)
+                data = extractor.compute_mask()
+            except (ArithmeticError, IndexError, TypeError, ValueError) as error:
+                raise ToolError(f"brainextractor failed: {type(error).__name__}: {error}", where=name) from None
+        return check_grid(data, head.affine, head, self.name, name)
+
+
+@dataclass(frozen=True)
+class Noop:
+    """No analysis: a ``true`` or ``sleep`` per image, to see what staging and neurotier alone cost."""
+
+    sleep_s: float
+    name: str = "noop"
+
+    def version(self) -> str:
+        return "1"
+
+    def warm_up(self) -> None:
+        pass
+
+    def extract(self, head: nib.Nifti1Image, image: Path, folder: Path, log: Path, name: str) -> Mask | None:
+        run_in_phase(["sleep", f"{self.sleep_s:g}"] if self.sleep_s else ["true"], cwd=str(folder))
+        return None
+
+
+TOOLS: Mapping[str, type[Any]] = {"brainextractor": BrainExtractor, "bet": Bet, "noop": Noop}
+
+
+def make_tool(settings: ToolSettings) -> Tool:
+    """The tool that the settings name, with its options."""
+    tool: Tool = TOOLS[settings.name](**settings.options)
+    return tool
+
+
+def last_line(log: Path) -> str:
+    """The last thing a tool printed, without terminal control."""
+    lines = [line for line in re.split(r"[\r\n]+", log.read_text(errors="replace")) if line.strip()]
+    return lines[-1].strip()[:200] if lines else "it printed nothing"

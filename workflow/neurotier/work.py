@@ -1,0 +1,115 @@
+"""Work folders: a participant job's intermediates, private, below the work tier, and gone afterwards.
+
+A job removes its folder itself on success, failure and SIGTERM. After a SIGKILL nobody can, so each folder says
+who owns it, and the next start of the same results folder sweeps: owners that still live (jobs of a Snakemake
+that was killed) are ended first, since their run is over, then processes that still work there, then the folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+
+from neurotier.files import read_json, write_json
+
+OWNER = "owner.json"
+PATIENCE_S = 10.0
+
+
+@contextlib.contextmanager
+def work_folder(folder: Path) -> Iterator[Path]:
+    """A folder of the caller's own, made empty, removed on the way out whatever happened."""
+    sweep_folder(folder)
+    folder.mkdir(parents=True)
+    write_json(folder / OWNER, {"host": socket.gethostname(), "pid": os.getpid(), "started_s": started_s(os.getpid())})
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def sweep(work: Path) -> list[str]:
+    """Remove every work folder that an earlier run left below ``work``.
+
+    The caller holds the lock of the results folder, so nothing here belongs to a living run; folders of other
+    hosts (a shared work tier) are removed, their processes cannot be reached from here.
+
+    Returns
+    -------
+    list of str
+        Names of the folders that were there.
+    """
+    left = sorted(path for path in work.iterdir() if path.is_dir()) if work.is_dir() else []
+    for folder in left:
+        sweep_folder(folder)
+    remove_empty(work)
+    return [folder.name for folder in left]
+
+
+def sweep_folder(folder: Path) -> None:
+    """End whoever still works in a left-over folder, and remove it."""
+    if not folder.exists():
+        return
+    owner = living_owner(folder)
+    if owner is not None:
+        end([owner])  # a participant job ends its own tree
+    end(working_in(folder))
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def living_owner(folder: Path) -> psutil.Process | None:
+    """The process that made a work folder, if it runs on this host and its number was not given away since."""
+    try:
+        owner = read_json(folder / OWNER)
+        process = psutil.Process(owner["pid"])
+        same = owner["host"] == socket.gethostname() and abs(process.create_time() - owner["started_s"]) < 0.1
+    except (OSError, ValueError, KeyError, psutil.Error):
+        return None
+    return process if same and process.pid != os.getpid() else None
+
+
+def working_in(folder: Path) -> list[psutil.Process]:
+    """Processes of this user whose working folder lies in ``folder``: tools that outlived their job."""
+    inside = []
+    for process in psutil.process_iter():
+        try:
+            if Path(process.cwd()).is_relative_to(folder) and process.pid != os.getpid():
+                inside.append(process)
+        except (psutil.Error, OSError):
+            continue
+    return inside
+
+
+def end(processes: list[psutil.Process]) -> None:
+    """SIGTERM, and SIGKILL for those that do not follow it."""
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.terminate()
+    _, alive = psutil.wait_procs(processes, timeout=PATIENCE_S)
+    for process in alive:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(alive, timeout=PATIENCE_S)
+
+
+def started_s(pid: int) -> float:
+    """When a process started, s since 1970: with its number, it names a process for good."""
+    return float(psutil.Process(pid).create_time())
+
+
+def remove_empty(folder: Path) -> None:
+    """Remove a work folder and its empty parents up to ``neurotier-<user>``, so that nothing stays on the tier."""
+    while True:
+        try:
+            folder.rmdir()
+        except OSError:
+            return
+        if folder.name.startswith("neurotier-"):
+            return
+        folder = folder.parent

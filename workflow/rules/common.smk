@@ -1,0 +1,76 @@
+# What all rules share: settings, places, and the functions that ask the index who there is.
+
+import sys
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+from snakemake.settings.types import DeploymentMethod
+
+from neurotier import hooks, planning
+from neurotier.bids import PARTICIPANT
+from neurotier.errors import NeurotierError
+from neurotier.places import Places
+from neurotier.profile_config import effective_config
+from neurotier.settings import Settings
+
+try:
+    settings = Settings.from_config(
+        effective_config(
+            config,
+            workflow.config_settings.config,
+            sys.argv[1:] if workflow.is_main_process else None,
+            Path(workflow.main_snakefile),
+        )
+    )
+    places = Places.from_settings(settings).shortened(Path.cwd())
+    plan = planning.Plan(settings, places)
+except NeurotierError as error:
+    raise WorkflowError(str(error)) from None
+
+RESULTS, LOGS = places.results, places.logs
+CONDA = DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method
+NEUROTIER = ["python" if CONDA else sys.executable, "-m", "neurotier"]
+hooks.make_importable(workflow.basedir)
+
+
+wildcard_constraints:
+    participant=PARTICIPANT,
+
+
+for name, limit in plan.limits(workflow.global_resources).items():
+    workflow.register_resource(name, limit)
+
+
+def participants_of_index():
+    return plan.participants(checkpoints.index_dataset.get().output.images)
+
+
+def all_records(wildcards):
+    return [places.record(name) for name in participants_of_index()]
+
+
+def all_derivatives(wildcards):
+    return [places.derivatives / name for name in participants_of_index()]
+
+
+def derivative_descriptions(wildcards):
+    return [
+        places.derivatives / site / "dataset_description.json"
+        for site in plan.sites(checkpoints.index_dataset.get().output.images)
+    ]
+
+
+def dropped_markers(wildcards):
+    names = participants_of_index() if settings.dataset.drop else []
+    return [places.dropped(name) for name in names]
+
+
+def begin_run(workflow):
+    try:
+        hooks.begin(settings, workflow.resource_settings.cores)
+    except NeurotierError as error:
+        raise WorkflowError(str(error)) from None
+
+
+def finish_run(succeeded):
+    hooks.finish(settings, succeeded)

@@ -1,0 +1,100 @@
+# The dataset: its clone on the dataset tier, the index of its T1w images, and their contents as jobs need them.
+
+
+rule make_demo_dataset:
+    output:
+        facts=places.demo_facts(settings.demo),
+    log:
+        LOGS / "make_demo_dataset/make_demo_dataset.log",
+    conda:
+        "../envs/neurotier.yaml"
+    params:
+        results=RESULTS,
+        demo=vars(settings.demo),
+    message:
+        "Making the demonstration dataset: 5 participants at 2 sites"
+    script:
+        "../scripts/make_demo_dataset.py"
+
+
+rule clone_dataset:
+    input:
+        demo=places.demo_facts(settings.demo) if plan.is_demo else [],
+    output:
+        dataset=places.index / "dataset.json",
+    log:
+        LOGS / "clone_dataset/clone_dataset.log",
+    conda:
+        "../envs/neurotier.yaml"
+    params:
+        results=RESULTS,
+        source=settings.dataset.source,
+        version=settings.dataset.version,
+        sites=settings.dataset.sites,
+        placement=settings.placement["dataset"],
+    message:
+        "Cloning {params.source} to the tier {params.placement}, with the sites asked for"
+    script:
+        "../scripts/clone_dataset.py"
+
+
+checkpoint index_dataset:
+    input:
+        dataset=places.index / "dataset.json",
+    output:
+        images=places.index / "images.tsv",
+        skipped=places.index / "skipped.tsv",
+    log:
+        LOGS / "index_dataset/index_dataset.log",
+    conda:
+        "../envs/neurotier.yaml"
+    params:
+        results=RESULTS,
+        filters=plan.filters(),
+    message:
+        "Indexing the T1w images of the dataset"
+    script:
+        "../scripts/index_dataset.py"
+
+
+rule get_images:
+    input:
+        images=ancient(places.index / "images.tsv"),
+    output:
+        marker=temp(places.got("{participant}")),
+    log:
+        LOGS / "get_images/{participant}.log",
+    conda:
+        "../envs/neurotier.yaml"
+    resources:
+        gets=1,
+    params:
+        command=NEUROTIER,
+        results=RESULTS,
+    message:
+        "Getting the T1w images of {wildcards.participant}"
+    shell:
+        "{params.command:q} get-images {wildcards.participant} --results {params.results:q}"
+        " --marker {output.marker:q} --log {log:q}"
+
+
+rule drop_images:
+    input:
+        record=places.record("{participant}"),
+    output:
+        marker=places.dropped("{participant}"),
+    log:
+        LOGS / "drop_images/{participant}.log",
+    priority: 20
+    conda:
+        "../envs/neurotier.yaml"
+    resources:
+        gets=1,
+    params:
+        command=NEUROTIER,
+        results=RESULTS,
+    message:
+        "Dropping the images of {wildcards.participant} from the dataset tier"
+    shell:
+        "{params.command:q} drop-images {wildcards.participant} --results {params.results:q}"
+        " --marker {output.marker:q} --log {log:q}"

@@ -1,0 +1,45 @@
+# The participant stage: one job per participant, its intermediates on the work tier.
+
+
+rule prepare_tool:
+    output:
+        tool=places.index / "tool.json",
+    log:
+        LOGS / "prepare_tool/prepare_tool.log",
+    conda:
+        "../envs/neurotier.yaml"
+    params:
+        results=RESULTS,
+        tool=plan.tool(),
+    message:
+        "Looking for {params.tool[name]}, and having it ready"
+    script:
+        "../scripts/prepare_tool.py"
+
+
+rule analyze_participant:
+    input:
+        images=ancient(places.index / "images.tsv"),
+        tool=ancient(places.index / "tool.json"),
+        got=lambda wildcards: plan.got_marker(wildcards.participant),
+    output:
+        derivatives=directory(places.derivatives / "{participant}"),
+        record=places.record("{participant}"),
+    log:
+        LOGS / "analyze_participant/{participant}.log",
+    priority: 10
+    conda:
+        "../envs/neurotier.yaml"
+    threads: 1
+    resources:
+        work_mb=lambda wildcards: plan.work_mb(wildcards.participant),
+        mem_mb=lambda wildcards: plan.mem_mb(wildcards.participant),
+    params:
+        command=NEUROTIER,
+        results=RESULTS,
+        images=lambda wildcards: plan.image_paths(wildcards.participant),
+        tool=plan.tool(),
+    message:
+        "Analysing {wildcards.participant}"
+    shell:
+        "{params.command:q} analyze-participant {wildcards.participant} --results {params.results:q} --log {log:q}"

@@ -1,0 +1,19 @@
+"""Write ``dataset_description.json`` and ``README`` of one site's derivatives."""
+
+from pathlib import Path
+
+from neurotier.derivatives import write_description
+from neurotier.files import read_json
+from neurotier.jobs import load_dataset
+from neurotier.scripting import Context, run_script
+
+
+def main(context: Context) -> None:
+    site = context.snakemake.wildcards.site_folder.rstrip("/")
+    tool = read_json(Path(context.snakemake.input.tool))
+    folder = Path(context.snakemake.output.description).parent
+    write_description(folder, site, load_dataset(context.places).sites[site], tool["name"], tool["version"])
+
+
+if __name__ == "__main__":
+    run_script(snakemake, main)

@@ -1,0 +1,18 @@
+"""Make the demonstration dataset: a real DataLad dataset shaped like CoRR, by the settings under ``demo``."""
+
+from pathlib import Path
+
+from neurotier.demo.dataset import make_demo_dataset
+from neurotier.files import write_json
+from neurotier.scripting import Context, run_script
+
+
+def main(context: Context) -> None:
+    settings = context.settings.demo
+    folder = context.places.demo(settings)
+    make_demo_dataset(folder, settings, context.say)
+    write_json(Path(context.snakemake.output.facts), {"dataset": folder.name, **vars(settings)})
+
+
+if __name__ == "__main__":
+    run_script(snakemake, main)

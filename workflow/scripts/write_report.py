@@ -1,0 +1,12 @@
+"""Write the self-contained run report, verdict first."""
+
+from neurotier import stages
+from neurotier.scripting import Context, run_script
+
+
+def main(context: Context) -> None:
+    stages.write_report(context.settings, context.places)
+
+
+if __name__ == "__main__":
+    run_script(snakemake, main)
