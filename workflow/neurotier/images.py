@@ -121,13 +121,13 @@ def write_brain(mask: Mask, head: nib.Nifti1Image, path: Path) -> None:
 
     An image stored with slope and intercept is written as float32: its stored numbers may have no exact 0.
     """
-    raw = np.asanyarray(getattr(head.dataobj, "get_unscaled", lambda: head.dataobj)())
-    slope, intercept = head.header.get_slope_inter()
-    if slope in (None, 1) and intercept in (None, 0):
-        brain, kind = np.where(mask, raw.reshape(mask.shape), raw.dtype.type(0)), raw.dtype
+    stored = head.dataobj  # its own slope and intercept count: the header's are blank once a file is loaded
+    if nib.is_proxy(stored) and (stored.slope, stored.inter) == (1, 0):
+        raw = np.asanyarray(stored.get_unscaled()).reshape(mask.shape)
+        brain, kind = np.where(mask, raw, raw.dtype.type(0)), raw.dtype
     else:
         kind = np.dtype(np.float32)
-        brain = np.where(mask, np.asanyarray(head.dataobj), 0).astype(kind)
+        brain = np.where(mask, np.asanyarray(stored), 0).astype(kind)
     save(brain, head, path, kind.newbyteorder("="))
 
 

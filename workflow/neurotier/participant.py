@@ -64,16 +64,16 @@ def run_participant(job: Job) -> None:
     """
     places, tiers = Places.from_settings(job.settings), tiers_of(job.settings)
     work_tier = tiers["work"]
-    check_room(work_tier, work_bytes(job.images), job.participant)
+    check_room(work_tier, work_bytes(job.images))
     phases: list[dict[str, Any]] = []
 
     def phase(name: str, tier: Tier, function: Callable[[Path], T]) -> T:
-        with naming_full_tier(tier, job.participant):
+        with naming_full_tier(tier):
             value, row = run_phase(name, lambda: function(folder))
         phases.append(row)
         return value
 
-    with naming_full_tier(work_tier, job.participant), work_folder(places.work_of(job.participant)) as folder:
+    with naming_full_tier(work_tier), work_folder(places.work_of(job.participant)) as folder:
         staged_in = phase("stage_in", work_tier, lambda folder: stage_in(job, folder))
         phases[-1]["staged_bytes"] = staged_in
         images = phase("compute", work_tier, lambda folder: compute(job, folder))
@@ -182,19 +182,18 @@ def stage_out(job: Job, folder: Path, places: Places) -> int:
     return copied
 
 
-def check_room(tier: Tier, needed_bytes: int, participant: str) -> None:
+def check_room(tier: Tier, needed_bytes: int) -> None:
     """Raise :class:`TierError` if a participant cannot fit on the tier even now."""
     free_bytes = tier.free_bytes()
     if needed_bytes > free_bytes:
         raise TierError(
             f"tier {tier.name!r} has {size(free_bytes)} free at {tier.path}, and about {size(needed_bytes)} are needed",
-            where=participant,
             fix="free some space, start fewer participants at once, or choose another work tier",
         )
 
 
 @contextmanager
-def naming_full_tier(tier: Tier, participant: str) -> Iterator[None]:
+def naming_full_tier(tier: Tier) -> Iterator[None]:
     """Turn 'no space left' and 'permission denied' into errors that name the tier."""
     try:
         yield
@@ -204,12 +203,11 @@ def naming_full_tier(tier: Tier, participant: str) -> Iterator[None]:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise TierError(
                 f"tier {tier.name!r} became full at {tier.path} ({size(tier.free_bytes())} free)",
-                where=participant,
                 fix="free some space, start fewer participants at once, or choose another tier",
             ) from None
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             what = f"tier {tier.name!r} is not writable: {error.filename}: {error.strerror}"
-            raise TierError(what, where=participant) from None
+            raise TierError(what) from None
         raise
 
 

@@ -131,10 +131,10 @@ class Tier:
                 fix=f"correct tiers.{self.name}.kind or .path",
             )
         folder = next(p for p in (self.folder("work").parent, self.path) if p.is_dir())
-        if not os.access(folder, os.W_OK | os.X_OK):
-            raise TierError(f"{folder} is not writable for user {getpass.getuser()}", where=where)
         if os.statvfs(folder).f_flag & os.ST_RDONLY:
             raise TierError(f"{folder} is mounted read-only", where=where)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise TierError(f"{folder} is not writable for user {getpass.getuser()}", where=where)
 
 
 def parse_capacity(capacity: str | int | None, where: str) -> int | None:

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import StrMethodFormatter
 
-from neurotier.report.findings import NONE_FINISHED, brain_volume_finding
+from neurotier.report.findings import NO_MASK, brain_volume_finding
 from neurotier.report.quantities import CM3_PER_MM3, cm3, counted, shorten
 from neurotier.report.style import (
     BLACK,
@@ -34,7 +34,7 @@ GOLDEN = 0.6180339887
 def draw_brain_volume(group: Sequence[Row], stem: Path) -> None:
     """Draw the brain volume of every image in ``group.tsv``; write SVG, PNG and TSV."""
     with house_style():
-        save_figure(draw(group) if group else empty_figure(NONE_FINISHED), stem, table(group))
+        save_figure(draw(group) if group else empty_figure(NO_MASK), stem, table(group))
 
 
 def draw(group: Sequence[Row]) -> Figure:

@@ -10,12 +10,12 @@ from neurotier.report.cpu_io import draw_cpu_io
 from neurotier.report.gantt import draw_gantt
 from neurotier.tables import Row
 
-__all__ = ["FIGURES", "draw_brain_volume", "draw_cpu_io", "draw_figures", "draw_gantt"]
+__all__ = ["FIGURES", "draw_all", "draw_brain_volume", "draw_cpu_io", "draw_gantt"]
 
 FIGURES = ("cpu_io", "gantt", "brain_volume")
 
 
-def draw_figures(profile: Sequence[Row], runs: Sequence[Row], group: Sequence[Row], folder: Path) -> None:
+def draw_all(profile: Sequence[Row], runs: Sequence[Row], group: Sequence[Row], folder: Path) -> None:
     """Draw every figure as ``<folder>/<name>.svg``, ``.png`` and ``.tsv``.
 
     Parameters

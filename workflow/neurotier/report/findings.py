@@ -10,11 +10,13 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from neurotier.report.quantities import cm3, counted, mean_count, number, percent, seconds, share_of
+from neurotier.report.quantities import cm3, counted, mean_count, number, percent, seconds, share_of, shorten
 from neurotier.tables import Row
 
 PHASES = ("stage_in", "container_start", "compute", "stage_out")
 NONE_FINISHED = "no participant finished"
+NO_MASK = "no brain mask was made"
+LONGEST_NAME = 60
 
 
 @dataclass
@@ -97,8 +99,8 @@ def running_jobs(times: Sequence[ParticipantTime]) -> tuple[list[float], list[in
 
     Examples
     --------
-    >>> first, second = ParticipantTime("sub-1", "r", start_s=0.0, end_s=2.0), ParticipantTime("sub-2", "r", start_s=1.0, end_s=2.0)
-    >>> running_jobs([first, second])
+    >>> first = ParticipantTime("sub-1", "r", start_s=0.0, end_s=2.0)
+    >>> running_jobs([first, ParticipantTime("sub-2", "r", start_s=1.0, end_s=2.0)])
     ([0.0, 1.0, 2.0], [1, 2, 0])
     """
     change: dict[float, int] = {}
@@ -144,7 +146,7 @@ def summarise(times: Sequence[ParticipantTime]) -> Row:
         "participants": len(times),
         "makespan_s": makespan,
         "mean_parallelism": sum(time.duration_s for time in times) / makespan if makespan else float(len(times)),
-        "peak_parallelism": max(running_jobs(times)[1]),
+        "peak_parallelism": max(1, *running_jobs(times)[1]),
     }
 
 
@@ -153,7 +155,8 @@ def cpu_io_finding(times: Sequence[ParticipantTime]) -> str:
     if not times:
         return NONE_FINISHED
     slowest = times[0]
-    whom = slowest.participant if len(times) == 1 else counted(len(times), "participant")
+    name = shorten(slowest.participant, LONGEST_NAME)
+    whom = name if len(times) == 1 else counted(len(times), "participant")
     wall = sum(time.wall_s for time in times)
     cpu = share_of(sum(time.cpu_s for time in times), wall)
     io = share_of(sum(time.io_s for time in times), wall)
@@ -167,7 +170,7 @@ def cpu_io_finding(times: Sequence[ParticipantTime]) -> str:
         share = f"I/O takes {percent(io)} of the time of {whom}"
     if len(times) == 1:
         return f"{share}, which took {seconds(slowest.wall_s)}"
-    return f"{share}; the slowest, {slowest.participant}, took {seconds(slowest.wall_s)}"
+    return f"{share}; the slowest, {name}, took {seconds(slowest.wall_s)}"
 
 
 def gantt_finding(run: Row | None) -> str:
@@ -175,7 +178,11 @@ def gantt_finding(run: Row | None) -> str:
     if run is None or not run["participants"]:
         return NONE_FINISHED
     peak = int(run["peak_parallelism"])
-    parallel = "one at a time" if peak == 1 else f"{mean_count(run['mean_parallelism'])} at a time on average, {peak:,} at most"
+    parallel = (
+        "one at a time"
+        if peak == 1
+        else f"{mean_count(run['mean_parallelism'])} at a time on average, {peak:,} at most"
+    )
     done = counted(run["participants"], "participant")
     return f"Makespan {seconds(run['makespan_s'])} for {done}, {parallel}"
 
@@ -184,11 +191,13 @@ def brain_volume_finding(group: Sequence[Row]) -> str:
     """Mean and spread of the brain volumes, and how many stand out."""
     volumes = [float(row["brain_volume_mm3"]) for row in group]
     if not volumes:
-        return NONE_FINISHED
+        return NO_MASK
     if len(volumes) == 1:
         return f"Brain volume of the one image is {cm3(volumes[0])}"
     outliers = sum(bool(row["outlier"]) for row in group)
-    stand_out = "none stands out" if not outliers else f"{number(outliers)} {'stands' if outliers == 1 else 'stand'} out"
+    stand_out = (
+        "none stands out" if not outliers else f"{number(outliers)} {'stands' if outliers == 1 else 'stand'} out"
+    )
     mean, deviation = statistics.fmean(volumes), statistics.stdev(volumes)
     spread = f"{number(mean * 1e-3)} ± {cm3(deviation)}"
     return f"Brain volume is {spread} (mean ± SD of {counted(len(volumes), 'image')}); {stand_out}"

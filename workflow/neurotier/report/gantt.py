@@ -87,7 +87,7 @@ def draw_running(axes: Axes, times: Sequence[ParticipantTime], summary: Row) -> 
         va="center",
         fontsize=8,
     )
-    axes.set_ylim(0, 1.1 * max(count))
+    axes.set_ylim(0, 1.1 * max(1, *count))
     axes.set_ylabel("Participant jobs\nrunning")
     axes.yaxis.set_major_locator(MaxNLocator(nbins=4, integer=True, min_n_ticks=1))
     axes.tick_params(labelbottom=False)
@@ -126,8 +126,9 @@ def draw_lanes(axes: Axes, times: Sequence[ParticipantTime], many: bool) -> None
         axes.set_yticks(lanes, [shorten(time.participant, 42) for time in times])
         axes.tick_params(axis="y", length=0)
     handles = [Patch(color=PHASE_COLOURS[phase], label=phase) for phase in phases]
-    corner = {"loc": "lower right", "bbox_to_anchor": (1, 1), "borderaxespad": 0.2}
-    axes.legend(handles=handles, ncols=len(phases), fontsize=8, **corner)
+    axes.legend(
+        handles=handles, ncols=len(phases), fontsize=8, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.2
+    )
 
 
 def table(times: Sequence[ParticipantTime]) -> list[Row]:

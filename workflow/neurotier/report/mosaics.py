@@ -13,16 +13,22 @@ from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import matplotlib
 import nibabel
 import numpy as np
 import numpy.typing as npt
+from nibabel import orientations
 from PIL import Image, ImageColor, ImageDraw, ImageFont, PngImagePlugin
 
 from neurotier.bids import strip_extension
 from neurotier.errors import InputError, one_line
+from neurotier.files import read_json
+from neurotier.places import Places
+from neurotier.report.quantities import cm3
 from neurotier.report.style import OUTLINE_COLOUR, write_bytes
+from neurotier.tables import Row
 
 TILE_PX = 120
 SLICES = 5
@@ -38,16 +44,29 @@ OUTLINE, WHITE = GREYS, GREYS + 1
 REASON_KEY = "neurotier-reason"
 
 Bytes2D = npt.NDArray[np.uint8]
+Volume = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Mosaic:
-    """One picture to draw: from an image and its mask, to ``out``."""
+class Picture:
+    """One mosaic to draw: from an image and its mask, to ``out``."""
 
     t1w: Path
     mask: Path
     out: Path
     title: str
+
+    @classmethod
+    def of(cls, row: Row, places: Places) -> Picture:
+        """The picture of a row of ``group.tsv``; where the image was dropped from its tier, of the extracted brain."""
+        mask = places.derivatives / row["mask"]
+        t1w = Path(read_json(places.index / "dataset.json")["path"]) / row["image"]
+        name = mosaic_name(row["image"])
+        title = f"{name.with_suffix('')}: {cm3(row['brain_volume_mm3'])}"
+        if not t1w.exists():
+            t1w = mask.with_name(mask.name.replace("_mask.nii", "_T1w.nii"))
+            title += " (brain only: the head was dropped)"
+        return cls(t1w, mask, places.mosaics / name, title)
 
 
 def mosaic_name(image: str) -> PurePosixPath:
@@ -62,7 +81,7 @@ def mosaic_name(image: str) -> PurePosixPath:
     return PurePosixPath(*parts[:subject], f"{strip_extension(pure.name)}.png")
 
 
-def draw_mosaics(mosaics: Sequence[Mosaic], folder: Path, workers: int) -> dict[Path, str]:
+def draw_mosaics(pictures: Sequence[Picture], folder: Path, workers: int) -> dict[Path, str]:
     """Bring a folder of mosaics up to date with a list of images.
 
     Pictures newer than their mask stay; pictures of images that are no longer listed go. What cannot be drawn
@@ -70,7 +89,7 @@ def draw_mosaics(mosaics: Sequence[Mosaic], folder: Path, workers: int) -> dict[
 
     Parameters
     ----------
-    mosaics
+    pictures
         All pictures that shall be there.
     folder
         Where they lie; every other PNG below it is removed.
@@ -82,46 +101,46 @@ def draw_mosaics(mosaics: Sequence[Mosaic], folder: Path, workers: int) -> dict[
     dict
         Path of each placeholder to the reason.
     """
-    wanted = {mosaic.out for mosaic in mosaics}
+    wanted = {picture.out for picture in pictures}
     for path in folder.rglob("*.png"):
         if path not in wanted:
             path.unlink()
-    stale = [mosaic for mosaic in mosaics if not is_current(mosaic)]
+    stale = [picture for picture in pictures if not is_current(picture)]
     if not stale:
         return {}
     if workers <= 1 or len(stale) == 1:
-        reasons = [draw_or_explain(mosaic) for mosaic in stale]
+        reasons = [draw_or_explain(picture) for picture in stale]
     else:
         with ProcessPoolExecutor(min(workers, len(stale))) as pool:
             reasons = list(pool.map(draw_or_explain, stale, chunksize=4))
-    return {mosaic.out: reason for mosaic, reason in zip(stale, reasons, strict=True) if reason}
+    return {picture.out: reason for picture, reason in zip(stale, reasons, strict=True) if reason}
 
 
-def is_current(mosaic: Mosaic) -> bool:
+def is_current(picture: Picture) -> bool:
     """Whether the picture is there, is newer than its mask, and is not a placeholder."""
     try:
-        newer = mosaic.out.stat().st_mtime_ns >= mosaic.mask.stat().st_mtime_ns
+        newer = picture.out.stat().st_mtime_ns >= picture.mask.stat().st_mtime_ns
     except OSError:
         return False
-    return newer and not placeholder_reason(mosaic.out)
+    return newer and not placeholder_reason(picture.out)
 
 
 def placeholder_reason(path: Path) -> str:
     """Why a picture is a placeholder; empty if it is a mosaic."""
     try:
-        with Image.open(path) as picture:
-            return str(picture.info.get(REASON_KEY, ""))
+        with Image.open(path) as opened:
+            return str(opened.info.get(REASON_KEY, ""))
     except (OSError, ValueError) as error:
         return f"the picture cannot be read: {error}"
 
 
-def draw_or_explain(mosaic: Mosaic) -> str:
+def draw_or_explain(picture: Picture) -> str:
     """Draw one picture, or a placeholder; returns the reason, or nothing."""
     try:
-        draw_mosaic(mosaic.t1w, mosaic.mask, mosaic.out, mosaic.title)
+        draw_mosaic(picture.t1w, picture.mask, picture.out, picture.title)
     except Exception as error:  # whatever is wrong with one image must not cost the pictures of the others
         reason = one_line(str(error) or type(error).__name__)
-        draw_placeholder(mosaic.out, mosaic.title, reason)
+        draw_placeholder(picture.out, picture.title, reason)
         return reason
     return ""
 
@@ -164,32 +183,32 @@ def draw_mosaic(t1w: Path, mask: Path, out: Path, title: str) -> None:
     write_picture(canvas, out, f"{title} - the mask is empty" if empty else title, left_marks=True)
 
 
-def read_canonical(path: Path) -> tuple[npt.NDArray[np.generic], list[float]]:
+def read_canonical(path: Path) -> tuple[Volume, list[float]]:
     """A volume turned to the closest right-anterior-superior axes, and its voxel edges in mm."""
-    image = nibabel.load(path)
-    values = np.asanyarray(image.dataobj)
+    image: Any = nibabel.load(path)
+    values: Volume = np.asanyarray(image.dataobj)
     if values.ndim > 3:
         values = values.reshape(*values.shape[:3], -1)[..., 0]
     if values.ndim != 3:
         raise InputError(f"has {values.ndim} dimensions, not 3", where=path.name)
-    orientation = nibabel.io_orientation(image.affine)
+    orientation = orientations.io_orientation(image.affine)
     zooms = [0.0, 0.0, 0.0]
     for zoom, (axis, _) in zip(image.header.get_zooms()[:3], orientation, strict=True):
         zooms[int(axis)] = float(zoom) or 1.0
-    return nibabel.apply_orientation(values, orientation), zooms
+    return orientations.apply_orientation(values, orientation), zooms
 
 
 def bounding_box(inside: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
     """First index and one past the last, along each axis, of what is true; all of it if nothing is."""
-    plane = inside.any(axis=2)
+    plane = np.any(inside, axis=2)
     box = []
-    for axis, present in enumerate((plane.any(axis=1), plane.any(axis=0), inside.any(axis=(0, 1)))):
+    for axis, present in enumerate((np.any(plane, axis=1), np.any(plane, axis=0), np.any(inside, axis=(0, 1)))):
         found = np.flatnonzero(present)
         box.append((int(found[0]), int(found[-1]) + 1) if found.size else (0, inside.shape[axis]))
     return box
 
 
-def intensity_window(head: npt.NDArray[np.generic]) -> tuple[float, float]:
+def intensity_window(head: Volume) -> tuple[float, float]:
     """The 1st and the 99.5th percentile of what is not background: a few bright voxels must not darken the rest."""
     sample = np.nan_to_num(head[::3, ::3, ::3].astype(np.float32))
     positive = sample[sample > 0]
@@ -197,11 +216,12 @@ def intensity_window(head: npt.NDArray[np.generic]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def to_grey(plane: npt.NDArray[np.generic], window: tuple[float, float]) -> Bytes2D:
+def to_grey(plane: Volume, window: tuple[float, float]) -> Bytes2D:
     """Intensities as 0-255 within a window."""
     low, high = window
     scaled = (np.nan_to_num(plane.astype(np.float32)) - low) * (255.0 / (high - low) if high > low else 1.0)
-    return np.clip(scaled, 0, 255).astype(np.uint8)
+    clipped: Bytes2D = np.clip(scaled, 0, 255).astype(np.uint8)
+    return clipped
 
 
 def tile_corners() -> Iterator[tuple[int, int]]:
@@ -217,9 +237,7 @@ def centred(limits: tuple[int, int], length: float) -> tuple[float, float]:
     return middle - length / 2, middle + length / 2
 
 
-def tile(
-    grey: Bytes2D, brain: npt.NDArray[np.bool_], across: tuple[float, float], up: tuple[float, float]
-) -> Bytes2D:
+def tile(grey: Bytes2D, brain: npt.NDArray[np.bool_], across: tuple[float, float], up: tuple[float, float]) -> Bytes2D:
     """One square tile in palette indices: a window of a slice, scaled, with the mask's outline."""
     shown = resample(grey, across, up)
     inside = resample(brain.astype(np.uint8) * 255, across, up) >= 128

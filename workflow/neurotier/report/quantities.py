@@ -103,7 +103,7 @@ def utc(time_s: float | None) -> str:
     """A time of day in UTC, from s since 1970-01-01.
 
     >>> utc(1795236000.0)
-    '2026-11-21 06:40:00 UTC'
+    '2026-11-21 04:40:00 UTC'
     """
     return MISSING if time_s is None else datetime.fromtimestamp(time_s, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 

@@ -34,7 +34,7 @@ WIDTH_IN = 9.6
 READABLE_LANES = 40
 """Most participants whose names fit beside their bars."""
 
-STYLE: dict[str, Any] = {
+STYLE: Any = {
     "font.family": "DejaVu Sans",
     "font.size": 9,
     "figure.titlesize": 11,
@@ -65,7 +65,9 @@ STYLE: dict[str, Any] = {
 @contextmanager
 def house_style() -> Iterator[None]:
     """Use the house's matplotlib settings within a ``with`` block, and matplotlib's own around it."""
-    with matplotlib.rc_context({**matplotlib.rcParamsDefault, **STYLE, "backend": "Agg"}):
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()  # a user's matplotlibrc must not change our figures
+        matplotlib.rcParams.update(STYLE)
         yield
 
 
@@ -100,12 +102,13 @@ def save_figure(figure: Figure, stem: Path, rows: Sequence[Mapping[str, Any]]) -
 def write_bytes(path: Path, content: bytes) -> None:
     """Write a file by renaming a finished one to its name; its folder is made."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
-        os.chmod(temporary, 0o666 & ~current_umask())
-        os.replace(temporary, path)
+        temporary.chmod(0o666 & ~current_umask())
+        temporary.replace(path)
     except BaseException:
-        os.unlink(temporary)
+        temporary.unlink()
         raise

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import heapq
 import json
-import random
 import statistics
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from neurotier.files import write_json
 from neurotier.places import Places
 from neurotier.settings import Settings
@@ -44,14 +44,15 @@ def images_of(participant: str, number: int) -> list[dict[str, Any]]:
     rows = []
     for run in range(1, 2 + (number % 4 != 0) + (number % 87 == 1)):
         path = f"{participant}/ses-1/anat/{label}_ses-1_run-{run}_T1w.nii.gz"
-        entities = {"label": label.removeprefix("sub-"), "session": "1", "run": str(run)}
-        rows.append({"participant": participant, "site": site_of(participant), "path": path, "size_bytes": 9_000_000} | entities)
+        names = {"label": label.removeprefix("sub-"), "session": "1", "run": str(run)}
+        place: dict[str, Any] = {"participant": participant, "site": site_of(participant), "path": path}
+        rows.append({**place, **names, "size_bytes": 9_000_000})
     return rows
 
 
 def profile_rows(participants: list[str], slots: int, seed: int = 1, earlier: int = 0) -> list[dict[str, Any]]:
     """Phases of participant jobs on ``slots`` slots; the first ``earlier`` ran in an earlier run."""
-    source = random.Random(seed)
+    source = np.random.default_rng(seed)
     rows: list[dict[str, Any]] = []
     for run, members, start in (
         (EARLIER, participants[:earlier], START_S - 27600),
@@ -60,11 +61,11 @@ def profile_rows(participants: list[str], slots: int, seed: int = 1, earlier: in
         free = [start + 0.2 * slot for slot in range(slots)]
         for participant in members:
             clock = heapq.heappop(free)
-            compute = source.lognormvariate(3.0, 0.35)
-            parts = {"stage_in": (source.uniform(0.3, 2.5), 0.2), "compute": (compute, 0.93), "stage_out": (0.2, 0.3)}
+            compute = float(source.lognormal(3.0, 0.35))
+            stage_in = float(source.uniform(0.3, 2.5))
+            parts = {"stage_in": (stage_in, 0.2), "compute": (compute, 0.93), "stage_out": (0.2, 0.3)}
             for phase, (wall, share) in parts.items():
-                cpu = wall * share
-                rows.append(phase_row(run, participant, phase, clock, wall, cpu))
+                rows.append(phase_row(run, participant, phase, clock, wall, wall * share))
                 clock += wall + 0.02
             heapq.heappush(free, clock + 0.1)
     return rows
@@ -126,8 +127,9 @@ def run_row(run: str, profile: list[dict[str, Any]], **changes: Any) -> dict[str
 
 def group_rows(images: list[dict[str, Any]], seed: int = 2) -> list[dict[str, Any]]:
     """Brain volumes around 1,400 cm3; every 180th image of many is an outlier."""
-    source = random.Random(seed)
-    volumes = [source.gauss(1_400_000, 110_000) * (0.4 if number % 180 == 3 else 1) for number in range(len(images))]
+    source = np.random.default_rng(seed)
+    shrink = [0.4 if number % 180 == 3 else 1.0 for number in range(len(images))]
+    volumes = [float(source.normal(1_400_000, 110_000)) * factor for factor in shrink]
     middle = statistics.median(volumes or [0.0])
     deviation = statistics.median([abs(volume - middle) for volume in volumes] or [0.0])
     rows = []
@@ -181,8 +183,15 @@ def make_results(
     write_table(places.index / "images.tsv", "images", images)
     skipped = [{"item": "sub-99/anat/sub-99_T1w.nii.gz", "reason": "image is empty (0 bytes)"}]
     write_table(places.index / "skipped.tsv", "skipped", skipped)
-    dataset = {"source": "demo", "path": str(places.datasets / "demo"), "kind": "demo", "id": None, "version": "4f2a91c"}
-    write_json(places.index / "dataset.json", {**dataset, "sites": list(SITES) if count >= 20 else []})
+    dataset = {
+        "source": "demo",
+        "path": str(places.datasets / "demo"),
+        "kind": "demo",
+        "id": None,
+        "version": "4f2a91c",
+    }
+    sites = {site: {"url": f"///{site}", "version": "4f2a91c0ffee4711"} for site in SITES} if count >= 20 else {}
+    write_json(places.index / "dataset.json", {**dataset, "sites": sites})
     write_table(places.profile / "profile.tsv", "profile", profile)
     write_table(places.profile / "runs.tsv", "runs", runs)
     write_table(places.group / "group.tsv", "group", group)
@@ -214,7 +223,7 @@ def facts(folder: Path, settings: Settings, slots: int) -> dict[str, Any]:
     return {
         "run": RUN,
         "started_s": START_S - 8.0,
-        "command_line": f"snakemake --cores {slots} --workflow-profile profiles/local --config 'results=demo results'",
+        "command_line": ["snakemake", "--cores", str(slots), "--config", "results=demo results"],
         "cores": slots,
         "oversubscribed": slots > 8,
         "host": "node1",

@@ -1,0 +1,54 @@
+# Two commands: `make demo` and `make test`; each sets up what it needs below this folder.
+# `make help` lists the rest.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+DEMO := snakemake --workflow-profile profiles/local --cores 2
+
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+export PYTHONDONTWRITEBYTECODE :=
+
+.PHONY: help demo test check benchmark environment lock clean
+.DEFAULT_GOAL := help
+
+help: ## show this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+demo: $(READY) ## run the demonstration: dataset, brain extraction, report
+	@echo 'Running:  $(DEMO)'
+	@echo '(yours to run as well, after: source $(BIN)/activate)'
+	@$(DEMO)
+
+test: $(READY) ## set up the test tools (Debian packages, if root) and run all tests
+	@tests/set_up.sh
+	@$(BIN)/python -m pytest $(PYTEST)
+
+check: $(READY) ## style, types and lints, as in continuous integration
+	$(BIN)/ruff check workflow tests
+	$(BIN)/ruff format --check workflow tests
+	$(BIN)/snakefmt --check workflow
+	$(BIN)/mypy
+	$(BIN)/snakemake --lint
+
+benchmark: $(READY) ## print the tables of tests/benchmarks
+	@tests/set_up.sh
+	@for file in tests/benchmarks/*.py; do $(BIN)/python $$file || exit 1; done
+
+environment: $(READY) ## make the environment alone
+
+$(READY): requirements.lock pyproject.toml
+	@echo 'Making the environment in $(VENV) (a minute or two)'
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+lock: $(READY) ## renew requirements.lock from pyproject.toml
+	$(BIN)/uv pip compile --quiet --group dev --generate-hashes --no-emit-index-url --no-header \
+	    --python-version 3.11 --python-platform linux --output-file requirements.lock pyproject.toml
+
+clean: ## remove the environment and the demonstration's files
+	chmod -R u+w neurotier-* 2>/dev/null || true
+	rm -rf $(VENV) .snakemake neurotier-* results

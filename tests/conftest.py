@@ -1,0 +1,72 @@
+"""What the tests share: real heads, small BIDS datasets, and a working folder from which Snakemake is run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+from support import DEBIAN_HEAD, Project, make_demo  # noqa: E402
+
+REQUIRE_ALL = bool(os.environ.get("NEUROTIER_REQUIRE_ALL"))
+
+
+def missing(what: str) -> None:
+    """Skip, or fail where every real component is required."""
+    if REQUIRE_ALL:
+        pytest.fail(f"{what} is required here (NEUROTIER_REQUIRE_ALL)")
+    pytest.skip(what)
+
+
+@pytest.fixture(scope="session")
+def whole_head() -> Path:
+    """A real whole head: ch2 (Colin27) from Debian's mricron-data."""
+    if not DEBIAN_HEAD.exists():
+        missing("Debian's mricron-data is not installed")
+    return DEBIAN_HEAD
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A working folder with the workflow in it, as in a clone."""
+    return Project.at(tmp_path / "project")
+
+
+@pytest.fixture(scope="session")
+def demo_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demonstration dataset at 4 mm, to clone from; nobody writes to it."""
+    return make_demo(tmp_path_factory.mktemp("source") / "corr")
+
+
+@pytest.fixture
+def demo_copy(demo_source: Path, tmp_path: Path) -> Path:
+    """A copy of the demonstration dataset that a test may damage."""
+    copy = tmp_path / "source"
+    shutil.copytree(demo_source, copy, symlinks=True)
+    return copy
+
+
+@pytest.fixture
+def mount_tmpfs() -> Iterator[Callable[..., Path]]:
+    """Mount a tmpfs of a size and with options; needs root."""
+    mounted: list[Path] = []
+
+    def mount(folder: Path, options: str) -> Path:
+        folder.mkdir(parents=True, exist_ok=True)
+        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
+        if os.getuid() != 0 or subprocess.run(command, capture_output=True).returncode != 0:
+            missing("mounting a tmpfs needs root")
+        mounted.append(folder)
+        return folder
+
+    yield mount
+    for folder in mounted:
+        subprocess.run(["umount", str(folder)], check=True)

@@ -1,0 +1,140 @@
+"""Makers and runners for the tests; fixtures that use them are in ``conftest.py``."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nibabel as nib
+import numpy as np
+import yaml
+from neurotier.demo.dataset import make_demo_dataset
+from neurotier.settings import DemoSettings
+
+ROOT = Path(__file__).resolve().parent.parent
+DEBIAN_HEAD = Path("/usr/share/mricron/templates/ch2.nii.gz")
+STAND_INS = ROOT / "tests" / "stand_ins"
+ENVIRONMENT = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A command that has ended."""
+
+    code: int
+    output: str
+
+    def lines(self, part: str) -> list[str]:
+        """Lines of the output that contain a text."""
+        return [line for line in self.output.splitlines() if part in line]
+
+
+@dataclass(frozen=True)
+class Project:
+    """A working folder with the workflow, its configuration and profiles, as in a clone."""
+
+    folder: Path
+
+    @classmethod
+    def at(cls, folder: Path) -> Project:
+        folder.mkdir(parents=True)
+        for name in ("workflow", "config", "profiles"):
+            (folder / name).symlink_to(ROOT / name)
+        return cls(folder)
+
+    @property
+    def results(self) -> Path:
+        return self.folder / "results"
+
+    def command(self, *arguments: str, targets: Sequence[str] = (), cores: int = 2) -> list[str]:
+        """A command line; targets come first, since ``--configfile`` takes all words that follow it."""
+        return [sys.executable, "-m", "snakemake", *targets, "--cores", str(cores), *arguments]
+
+    def snakemake(
+        self, *arguments: str, targets: Sequence[str] = (), cores: int = 2, path: Path | None = None
+    ) -> Ended:
+        """Run snakemake as a user would; ``path`` comes first on PATH."""
+        environment = dict(ENVIRONMENT)
+        if path is not None:
+            environment["PATH"] = f"{path}{os.pathsep}{environment['PATH']}"
+        done = subprocess.run(
+            self.command(*arguments, targets=targets, cores=cores),
+            cwd=self.folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        return Ended(done.returncode, done.stdout)
+
+    def configure(self, **sections: Any) -> list[str]:
+        """Arguments for a configuration of one's own, laid over ``config/config.yaml``."""
+        file = self.folder / "own.yaml"
+        file.write_text(yaml.safe_dump(sections))
+        return ["--configfile", str(file)]
+
+    def table(self, path: str) -> list[dict[str, str]]:
+        """Rows of a table below the results folder."""
+        head, *rows = (self.results / path).read_text().splitlines()
+        return [dict(zip(head.split("\t"), row.split("\t"), strict=True)) for row in rows]
+
+    def leftovers(self) -> list[Path]:
+        """Everything on work tiers, and every hidden half result."""
+        work = [path for path in self.folder.glob("neurotier-*/work/**/*")]
+        return work + list((self.results / "derivatives").glob("**/.*.partial"))
+
+
+def make_demo(folder: Path) -> Path:
+    """The demonstration dataset with coarse voxels, which are quick to process."""
+    make_demo_dataset(folder, DemoSettings(head="simulated", voxel_size_mm=4.0, seed=7), report=lambda _: None)
+    return folder
+
+
+def save_image(path: Path, data: np.ndarray) -> Path:
+    """A NIfTI of 4 mm voxels."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nib.save(nib.Nifti1Image(data, np.diag([4.0, 4.0, 4.0, 1.0])), path)
+    return path
+
+
+def small_head(seed: int = 0) -> np.ndarray:
+    """A ball in air, enough of a head for tools that need no anatomy; int16, 20 x 20 x 20."""
+    axis = np.arange(20) - 9.5
+    distance = np.sqrt(sum(part**2 for part in np.meshgrid(axis, axis, axis, indexing="ij")))
+    noise = np.random.default_rng(seed).integers(0, 20, (20, 20, 20))
+    return np.where(distance < 7, 500, 0).astype(np.int16) + noise.astype(np.int16)
+
+
+def plain_dataset(folder: Path, images: Mapping[str, np.ndarray | bytes]) -> Path:
+    """A plain BIDS folder with the given T1w files (path to voxels, or to raw bytes)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "dataset_description.json").write_text(json.dumps({"Name": "test", "BIDSVersion": "1.10.0"}))
+    for name, content in images.items():
+        if isinstance(content, bytes):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(content)
+        else:
+            save_image(folder / name, content)
+    return folder
+
+
+def t1w(label: str) -> str:
+    """Path of the T1w image of a participant without sessions."""
+    return f"sub-{label}/anat/sub-{label}_T1w.nii.gz"
+
+
+def checksums(derivatives: Path) -> dict[str, str]:
+    """SHA-256 of every file below a folder, but for Snakemake's own time stamps."""
+    return {
+        str(path.relative_to(derivatives)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(derivatives.rglob("*"))
+        if path.is_file() and path.name != ".snakemake_timestamp"
+    }

@@ -1,0 +1,94 @@
+"""Images: what is refused and why, and that written bytes repeat."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import nibabel as nib
+import numpy as np
+import pytest
+from neurotier.errors import InputError, ToolError
+from neurotier.images import check_grid, check_mask, load_head, write_brain, write_mask
+from support import save_image, small_head
+
+
+@pytest.fixture
+def head(tmp_path: Path) -> nib.Nifti1Image:
+    return load_head(save_image(tmp_path / "head.nii.gz", small_head()), "head")
+
+
+def test_truncated_gzip_is_refused(tmp_path: Path) -> None:
+    file = save_image(tmp_path / "a.nii.gz", small_head())
+    file.write_bytes(file.read_bytes()[:3000])
+    with pytest.raises(InputError, match="truncated"):
+        load_head(file, "a")
+
+
+def test_text_that_calls_itself_nifti_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "a.nii.gz"
+    file.write_bytes(gzip.compress(b"no image at all, but long enough to be read as one" * 20))
+    with pytest.raises(InputError, match="no NIfTI"):
+        load_head(file, "a")
+
+
+def test_single_volume_series_is_an_image(tmp_path: Path) -> None:
+    file = save_image(tmp_path / "a.nii.gz", small_head()[..., None])
+    image = load_head(file, "a")
+    assert image.shape == (20, 20, 20)
+    write_brain(small_head() > 250, image, tmp_path / "brain.nii.gz")
+    assert nib.load(tmp_path / "brain.nii.gz").shape == (20, 20, 20)
+
+
+def test_brain_keeps_voxel_type_and_values(tmp_path: Path, head: nib.Nifti1Image) -> None:
+    mask = small_head() > 250
+    write_brain(mask, head, tmp_path / "brain.nii.gz")
+    brain = nib.load(tmp_path / "brain.nii.gz")
+    assert brain.get_data_dtype() == np.int16
+    assert np.array_equal(np.asarray(brain.dataobj), small_head() * mask)
+    assert np.allclose(brain.affine, head.affine)
+
+
+def test_scaled_image_has_true_zeros_outside_the_brain(tmp_path: Path) -> None:
+    image = nib.Nifti1Image(small_head(), np.eye(4))
+    image.header.set_slope_inter(0.5, 10)
+    nib.save(image, tmp_path / "a.nii.gz")
+    head = load_head(tmp_path / "a.nii.gz", "a")
+    mask = small_head() > 250
+    write_brain(mask, head, tmp_path / "brain.nii.gz")
+    brain = np.asarray(nib.load(tmp_path / "brain.nii.gz").dataobj)
+    assert not brain[~mask].any()
+    assert np.allclose(brain[mask], np.asarray(head.dataobj)[mask])
+
+
+def test_mask_is_uint8_with_its_size(tmp_path: Path, head: nib.Nifti1Image) -> None:
+    mask = small_head() > 250
+    size = write_mask(mask, head, tmp_path / "mask.nii.gz")
+    assert nib.load(tmp_path / "mask.nii.gz").get_data_dtype() == np.uint8
+    assert (size.voxels, size.volume_mm3) == (mask.sum(), mask.sum() * 64.0)
+
+
+def test_written_bytes_repeat(tmp_path: Path, head: nib.Nifti1Image) -> None:
+    for name in ("a", "b"):
+        write_brain(small_head() > 250, head, tmp_path / name / "brain.nii.gz")
+    assert (tmp_path / "a/brain.nii.gz").read_bytes() == (tmp_path / "b/brain.nii.gz").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("mask", "reason"),
+    [
+        (np.zeros((20, 20, 20)), "no brain"),
+        (np.ones((20, 20, 20)), "nothing but brain"),
+        (np.full((20, 20, 20), 0.5), "not binary"),
+        (np.ones((10, 20, 20)), "another grid"),
+    ],
+)
+def test_mask_that_is_none_is_refused(head: nib.Nifti1Image, mask: np.ndarray, reason: str) -> None:
+    with pytest.raises(ToolError, match=reason):
+        check_grid(mask, head.affine, head, "tool", "a")
+
+
+def test_mask_of_another_place_is_refused(tmp_path: Path, head: nib.Nifti1Image) -> None:
+    nib.save(nib.Nifti1Image((small_head() > 250).astype(np.uint8), np.eye(4)), tmp_path / "mask.nii.gz")
+    with pytest.raises(ToolError, match="another grid"):
+        check_mask(tmp_path / "mask.nii.gz", head, "tool", "a")

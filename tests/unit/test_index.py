@@ -1,0 +1,99 @@
+"""The index: selection as BIDS people write it, and everything left out said."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from neurotier.errors import InputError
+from neurotier.index import Index, index_dataset
+from neurotier.settings import DatasetSettings, Settings
+from neurotier.source import Dataset, is_plain_folder, plain_sites
+from support import small_head, plain_dataset, t1w
+
+SETTINGS = Settings.from_config(
+    {
+        "tiers": {"disk": {"path": ".", "kind": "block"}},
+        "placement": dict.fromkeys(("dataset", "work", "images", "results"), "disk"),
+    }
+).dataset
+
+
+def index(folder: Path, **filters: object) -> Index:
+    settings: DatasetSettings = dataclasses.replace(SETTINGS, **filters)  # type: ignore[arg-type]
+    sites = {site: {"url": "", "version": ""} for site in plain_sites(folder)}
+    return index_dataset(Dataset(str(folder), folder, "folder", sites), settings)
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    names = [
+        "sub-01/ses-1/anat/sub-01_ses-1_run-1_T1w.nii.gz",
+        "sub-01/ses-1/anat/sub-01_ses-1_run-02_T1w.nii.gz",
+        "sub-01/ses-2/anat/sub-01_ses-2_T1w.nii",
+        "sub-02/anat/sub-02_acq-mprage_T1w.nii.gz",
+        "sub-02/anat/sub-02_acq-mprage_T1w.nii",
+        "sub-02/anat/sub-02_T2w.nii.gz",
+        "sub-03/func/sub-03_task-rest_bold.nii.gz",
+        "derivatives/x/sub-01/anat/sub-01_T1w.nii.gz",
+    ]
+    plain_dataset(tmp_path, {name: small_head() for name in names})
+    (tmp_path / "participants.tsv").write_text("participant_id\nsub-01\nsub-04\n")
+    return tmp_path
+
+
+def test_images_and_what_is_left_out(dataset: Path) -> None:
+    found = index(dataset)
+    assert [image.path for image in found.images] == [
+        "sub-01/ses-1/anat/sub-01_ses-1_run-02_T1w.nii.gz",
+        "sub-01/ses-1/anat/sub-01_ses-1_run-1_T1w.nii.gz",
+        "sub-01/ses-2/anat/sub-01_ses-2_T1w.nii",
+        "sub-02/anat/sub-02_acq-mprage_T1w.nii",
+    ]
+    assert {entry.item: entry.reason for entry in found.skipped} == {
+        "'sub-02/anat/sub-02_acq-mprage_T1w.nii.gz'": "the same image is there with another extension",
+        "sub-03": "no T1w image",
+        "sub-04": "in participants.tsv, but there is no folder",
+    }
+
+
+@pytest.mark.parametrize(
+    ("filters", "count"),
+    [
+        ({"participants": ["sub-01"]}, 3),
+        ({"participants": ["02", "01"]}, 4),
+        ({"sessions": ["ses-1"]}, 2),
+        ({"runs": [2]}, 1),
+        ({"runs": ["run-01"]}, 1),
+        ({"participants": ["01"], "sessions": ["2"]}, 1),
+    ],
+)
+def test_filters(dataset: Path, filters: dict[str, object], count: int) -> None:
+    assert len(index(dataset, **filters).images) == count
+
+
+@pytest.mark.parametrize(
+    ("filters", "line"),
+    [
+        ({"participants": ["1"]}, "dataset.participants: the dataset has no sub-1; did you mean '01'?"),
+        ({"sessions": ["3"]}, "dataset.sessions: the dataset has no ses-3"),
+        ({"runs": [7]}, "dataset.runs: the dataset has no run-7"),
+        ({"participants": ["03"]}, "dataset.source"),
+    ],
+)
+def test_filters_that_select_nothing_say_so(dataset: Path, filters: dict[str, object], line: str) -> None:
+    with pytest.raises(InputError) as raised:
+        index(dataset, **filters)
+    assert str(raised.value).startswith(line)
+
+
+def test_same_label_at_two_sites_is_two_participants(tmp_path: Path) -> None:
+    for site in ("A", "B"):
+        plain_dataset(tmp_path / site, {t1w("01"): small_head()})
+    assert {image.participant for image in index(tmp_path).images} == {"A/sub-01", "B/sub-01"}
+
+
+@pytest.mark.parametrize("source", ["///corr", "https://x.org/a", "git@x.org:a/b", "ria+file:///x#~a"])
+def test_addresses_are_not_taken_for_folders(source: str) -> None:
+    assert not is_plain_folder(source)

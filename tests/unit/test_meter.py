@@ -1,0 +1,141 @@
+"""The meter: the whole tree is accounted for, and nothing of it stays behind. No test asserts on speed."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from neurotier.errors import InputError
+from neurotier.meter import Interrupted, measure_command, measure_function, run_in_phase
+
+BURN = "import time\nwhile time.process_time() < {}: pass"
+"""Python that uses a known CPU time, s, whatever the machine's speed."""
+
+
+def burn(seconds: float) -> list[str]:
+    return [sys.executable, "-S", "-c", BURN.format(seconds)]
+
+
+def test_cpu_of_short_children_is_all_there() -> None:
+    measured = measure_function(lambda: [subprocess.run(burn(0.05), check=True) for _ in range(20)] and None)
+    assert 20 * 0.05 <= measured.usage.user_s + measured.usage.system_s < 4 * 20 * 0.05
+
+
+def test_daemon_that_forked_twice_is_accounted_for() -> None:
+    detach = f"import os,sys\nif os.fork(): sys.exit()\nos.setsid()\nif os.fork(): sys.exit()\n{BURN.format(0.3)}"
+    measured = measure_command([sys.executable, "-S", "-c", detach])
+    assert measured.exit_code == 0
+    assert measured.usage.left_behind >= 1
+    assert measured.usage.user_s + measured.usage.system_s >= 0.3
+
+
+def test_wall_covers_waiting_and_cpu_does_not() -> None:
+    usage = measure_command(["sleep", "0.5"]).usage
+    assert usage.wall_s >= 0.5
+    assert usage.user_s + usage.system_s < 0.25
+    assert usage.end_s == pytest.approx(usage.start_s + usage.wall_s)
+
+
+def test_memory_of_the_largest_process() -> None:
+    hold = "x = bytearray(200_000_000)"
+    usage = measure_command([sys.executable, "-S", "-c", hold]).usage
+    assert 200_000_000 <= usage.max_rss_bytes < 400_000_000
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [(["true"], 0), (["sh", "-c", "exit 3"], 3), (["sh", "-c", "kill -9 $$"], 137), (["/nonexistent"], 127)],
+)
+def test_exit_codes_are_those_of_a_shell(command: list[str], code: int) -> None:
+    assert measure_command(command).exit_code == code
+
+
+def test_value_and_error_come_back() -> None:
+    assert measure_function(lambda: {"voxels": 3}).value == {"voxels": 3}
+
+    def full() -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "file")
+
+    def bad() -> None:
+        raise InputError("truncated", where="a.nii.gz", fix="fetch it")
+
+    error = measure_function(full).error
+    assert isinstance(error, OSError)
+    assert error.errno == errno.ENOSPC
+    assert str(measure_function(bad).error) == "a.nii.gz: truncated; fetch it"
+
+
+def test_error_that_cannot_be_pickled_is_described() -> None:
+    class Local(Exception):
+        pass
+
+    def fail() -> None:
+        raise Local("why")
+
+    assert "Local: why" in str(measure_function(fail).error)
+
+
+def test_phase_that_is_killed_is_an_error() -> None:
+    measured = measure_function(lambda: os.kill(os.getpid(), signal.SIGKILL))
+    assert isinstance(measured.error, ChildProcessError)
+    assert "SIGKILL" in str(measured.error)
+
+
+def test_process_that_will_not_end_is_ended() -> None:
+    stubborn = "trap '' TERM; while :; do sleep 0.1; done"
+    measured = measure_function(lambda: subprocess.Popen(["sh", "-c", stubborn]).pid, grace_s=0.2)
+    assert measured.usage.left_behind == 1
+    assert measured.value is not None
+    assert not psutil.pid_exists(measured.value)
+
+
+def test_sigterm_ends_the_whole_tree(tmp_path: Path) -> None:
+    script = (
+        "import sys; from neurotier.meter import Interrupted, measure_command\n"
+        "try: measure_command(['sh', '-c', 'sleep 100 & sleep 101; true'])\n"
+        "except Interrupted as stop: sys.exit(128 + stop.signal_number)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script])
+    while len(tree := psutil.Process(process.pid).children(recursive=True)) < 3:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=20) == 143
+    assert not any(child.is_running() for child in tree)
+
+
+def test_sigkill_of_the_meter_takes_the_phase_with_it() -> None:
+    script = (
+        "from neurotier.meter import measure_function, run_in_phase\n"
+        "measure_function(lambda: run_in_phase(['sleep', '100']))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script])
+    while len(tree := psutil.Process(process.pid).children(recursive=True)) < 2:
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    _, alive = psutil.wait_procs(tree, timeout=10)
+    assert alive == []
+
+
+def test_handlers_are_put_back() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    measure_command(["true"])
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_tool_in_a_phase_gets_its_words_unread(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with log.open("wb") as file:
+        assert run_in_phase(["printf", "%s", "$(id) `id` 'a b'"], log=file, cwd=str(tmp_path)) == 0
+    assert log.read_text() == "$(id) `id` 'a b'"
+
+
+def test_interrupted_is_no_ordinary_exception() -> None:
+    assert not issubclass(Interrupted, Exception)

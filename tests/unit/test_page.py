@@ -1,0 +1,247 @@
+"""The run report: complete, self-contained, escaped, and written whatever is missing."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+from neurotier.files import read_json, write_json
+from neurotier.places import Places
+from neurotier.report.figures import draw_all
+from neurotier.report.mosaics import draw_placeholder, mosaic_name
+from neurotier.report.page import collect, write_page
+from neurotier.settings import Settings
+from neurotier.tables import read_table, write_table
+from report_data import RUN, make_results
+
+EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+VOID = {"meta", "img", "br", "link", "input", "hr"}
+
+
+class Reader(HTMLParser):
+    """Addresses, tags, ids and visible text of a page; complains about tags that do not match."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.addresses: list[tuple[str, str]] = []
+        self.tags: list[str] = []
+        self.ids: list[str] = []
+        self.alts: list[str] = []
+        self.words: list[str] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.addresses += [(key, value or "") for key, value in attrs if key in ("src", "href")]
+        self.ids += [value or "" for key, value in attrs if key == "id"]
+        self.alts += [value or "" for key, value in attrs if key == "alt"]
+        assert not any(key.startswith("on") for key, _ in attrs), "no inline handlers"
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if not {"script", "style"} & set(self.open):
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).replace("\u00a0", " ").split())
+
+
+def page(places: Places, settings: Settings) -> Reader:
+    """Write the page and read it."""
+    path = places.results / "report.html"
+    write_page(collect(places, settings), path)
+    reader = Reader()
+    reader.feed(path.read_text())
+    assert not reader.open
+    return reader
+
+
+def with_figures(folder: Path, count: int, **changes: Any) -> tuple[Places, Settings]:
+    places, settings = make_results(folder, count, **changes)
+    data = collect(places, settings)
+    draw_all(data.profile, data.runs, data.group, places.figures)
+    return places, settings
+
+
+def test_verdict_comes_first(tmp_path: Path) -> None:
+    text = page(*with_figures(tmp_path, 5, failed=1)).text
+    assert text.index("Invalid: 1 of 5 participants failed") < text.index("Failed, not run, skipped")
+    assert "4 of 5 participants done, 1 failed, 1 item of the dataset skipped" in text
+    assert "sub-05 compute brainextractor ended with exit status 1 70" in text
+    assert "image is empty (0 bytes)" in text
+
+
+def test_a_good_run_is_called_valid(tmp_path: Path) -> None:
+    places, settings = with_figures(tmp_path, 5)
+    assert (
+        "5 of 5 participants done, 1 item of the dataset skipped; the last run is valid" in page(places, settings).text
+    )
+    assert 'class="verdict good"' in (places.results / "report.html").read_text()
+
+
+def test_numbers_are_the_tables(tmp_path: Path) -> None:
+    places, settings = with_figures(tmp_path, 5)
+    text = page(places, settings).text
+    run = read_table(places.profile / "runs.tsv", "runs")[-1]
+    assert f"Makespan, last run {run['makespan_s']:.1f} s" in text
+    assert f"Mean parallelism {run['mean_parallelism']:.2f} of 2 cores, peak 2" in text
+    assert f"CPU time {100 * run['cpu_sum_s'] / run['wall_sum_s']:.0f} %" in text
+    summary = read_json(places.group / "summary.json")
+    assert f"Dataset mean {summary['mean_brain_volume_mm3']:,.0f} mm³" in text
+    assert f"{summary['mean_brain_voxels']:,.0f} voxels (SD {summary['sd_brain_voxels']:,.0f} voxels)" in text
+
+
+def test_nothing_is_fetched_and_links_lead_somewhere(tmp_path: Path) -> None:
+    places, settings = with_figures(tmp_path / "a folder #1", 5)
+    log = places.results / "logs" / "participant" / "sub-04.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("")
+    reader = page(places, settings)
+    assert not {"link", "iframe", "object"} & set(reader.tags)
+    for key, address in reader.addresses:
+        assert not re.match(r"[a-z]*:?//", address), address
+        if address.startswith("#"):
+            assert address[1:] in reader.ids
+        elif key == "src":
+            assert address.startswith("data:image/")
+        else:
+            assert (places.results / unquote(address)).exists(), address
+    assert all(reader.alts), "every picture has an alternative text"
+    assert len(reader.ids) == len(set(reader.ids))
+    text = (places.results / "report.html").read_text()
+    assert "default-src 'none'" in text
+    assert not re.search(r"url\(|@import", text)
+
+
+def test_untrusted_text_is_escaped(tmp_path: Path) -> None:
+    places, settings = with_figures(tmp_path, 5, failed=1)
+    failure = places.failures / "sub-05.json"
+    write_json(failure, {**read_json(failure), "reason": EVIL, "stage": EVIL, "log": "javascript:alert(1)"})
+    write_table(places.index / "skipped.tsv", "skipped", [{"item": EVIL, "reason": EVIL}])
+    dataset = {"source": EVIL, "description": {"Name": EVIL}, "sites": {EVIL: {"version": EVIL}}}
+    write_json(places.index / "dataset.json", dataset)
+    facts = places.runs / f"{RUN}.json"
+    changes = {"command_line": EVIL, "host": EVIL, "versions": {EVIL: EVIL}, "settings": {EVIL: EVIL}}
+    write_json(facts, {**read_json(facts), **changes})
+    reader = page(places, settings)
+    assert reader.tags.count("script") == 1, "the page's own"
+    assert reader.text.count("alert(1)") >= 8
+    assert not any(address.startswith("javascript:") for _, address in reader.addresses)
+
+
+REQUIRED = ("index", "profile", "group", "state", "figures")
+
+
+@pytest.mark.parametrize("gone", [*REQUIRED, "everything"])
+def test_the_page_is_written_whatever_is_missing(tmp_path: Path, gone: str) -> None:
+    places, settings = with_figures(tmp_path, 5, failed=1)
+    for folder in REQUIRED if gone == "everything" else (gone,):
+        shutil.rmtree(places.results / folder)
+    text = page(places, settings).text
+    if gone == "profile":
+        assert "0 of 5 participants done, 1 failed, 4 not run" in text
+        assert "No run has finished a participant job." in text
+    if gone in ("index", "everything"):
+        assert "index/images.tsv is missing" in text
+    if gone == "everything":
+        assert "No participant is known" in text
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    places, settings = with_figures(tmp_path, 5)
+    (places.group / "summary.json").write_text("{")
+    (places.group / "group.tsv").write_text("participant\nsub-01\n")
+    (places.profile / "profile.tsv").write_bytes(b"\xff\xfe")
+    write_json(places.failures / "sub-01.json", {"reason": "no name"})
+    (places.index / "dataset.json").write_text("[]")
+    text = page(places, settings).text
+    for name in ("summary.json", "group.tsv", "profile.tsv", "sub-01.json", "dataset.json"):
+        assert f"{name} cannot be read" in text, name
+
+
+def test_no_participant_at_all(tmp_path: Path) -> None:
+    assert "No participant is known" in page(*with_figures(tmp_path, 0)).text
+
+
+def test_single_participant_has_no_standard_deviation(tmp_path: Path) -> None:
+    places, settings = with_figures(tmp_path, 1)
+    assert "1 of 1 participant done" in page(places, settings).text
+
+
+def test_partial_records_are_enough(tmp_path: Path) -> None:
+    places, settings = with_figures(tmp_path, 5, failed=1)
+    write_json(places.failures / "sub-05.json", {"participant": "sub-05"})
+    write_json(places.runs / f"{RUN}.json", {"run": RUN})
+    write_json(places.group / "summary.json", {})
+    write_json(places.index / "dataset.json", {})
+    assert "sub-05" in page(places, settings).text
+
+
+def test_the_last_start_that_finished_nothing_is_said(tmp_path: Path) -> None:
+    places, settings = with_figures(tmp_path, 5)
+    facts = read_json(places.runs / f"{RUN}.json")
+    write_json(places.runs / "later.json", {**facts, "run": "later", "started_s": facts["started_s"] + 1000})
+    assert (
+        f"The run started last, later, finished no participant job; the times are those of {RUN}."
+        in page(places, settings).text
+    )
+
+
+def test_a_tier_of_the_wrong_kind_is_marked(tmp_path: Path) -> None:
+    places, settings = with_figures(tmp_path, 5)
+    facts = read_json(places.runs / f"{RUN}.json")
+    facts["tiers"]["work"] |= {"kind": "tmpfs"}
+    write_json(places.runs / f"{RUN}.json", facts)
+    assert "ext4 (not tmpfs)" in page(places, settings).text
+
+
+def test_mosaics_outliers_first_then_a_spread(tmp_path: Path) -> None:
+    places, settings = with_figures(tmp_path, 60, mosaics=4)
+    group = read_table(places.group / "group.tsv", "group")
+    for row in group:
+        draw_placeholder(places.mosaics / mosaic_name(row["image"]), row["image"], "not drawn")
+    reader = page(places, settings)
+    shown = [alt for alt in reader.alts if alt.startswith("Brain mask")]
+    assert len(shown) == 4
+    outliers = [row for row in group if row["outlier"]]
+    assert outliers
+    assert all("outlier" in alt for alt in shown[: len(outliers)])
+    assert not any("outlier" in alt for alt in shown[len(outliers) :])
+    assert f"{len(group) - 4} more are in figures/mosaics" in reader.text
+    assert "no mosaic: not drawn" in reader.text
+
+
+def test_many_participants_stay_readable_and_small(tmp_path: Path) -> None:
+    places, settings = with_figures(tmp_path, 700, failed=3, not_run=5, slots=25, earlier=100)
+    text = page(places, settings).text
+    path = places.results / "report.html"
+    assert path.stat().st_size < 3_000_000
+    assert "692 of 700 participants done, 3 failed, 5 not run" in text
+    assert "Oversubscribed: 25 cores were asked for, the machine has 8 CPUs" in text
+    assert "Resumed: 100 participants of earlier runs" in text
+    assert "The 50 slowest of 692" in text
+    first = path.read_bytes()
+    page(places, settings)
+    assert path.read_bytes() == first, "equal data give equal bytes"
+
+
+def test_command_line_and_sites_are_shown(tmp_path: Path) -> None:
+    text = page(*with_figures(tmp_path, 60)).text
+    assert "snakemake --cores 2 --config 'results=demo results'" in text
+    assert "at 12 sites: BNU_1 (4f2a91c0), DC_1" in text
+
+
+def test_the_erratum_is_stated(tmp_path: Path) -> None:
+    text = page(*with_figures(tmp_path, 1)).text
+    assert "'Real + Sys' and 'User - (Real + Sys)'" in text
+    assert "includes waiting for a core" in text

@@ -1,0 +1,48 @@
+"""A profile's ``config:`` stands, whatever else the command line configures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from neurotier.profile_config import effective_config, profile_config
+from support import ROOT
+
+SNAKEFILE = ROOT / "workflow" / "Snakefile"
+BASE = {"placement": {"work": "local", "results": "local"}, "results": "results"}
+
+
+@pytest.fixture(autouse=True)
+def in_project(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.delenv("NEUROTIER_PROFILE_CONFIG", raising=False)
+
+
+def test_storage_profile_is_kept_beside_a_config_of_the_command_line() -> None:
+    arguments = ["--workflow-profile", "profiles/tmpfs", "--config", "results=elsewhere"]
+    effective = effective_config({**BASE, "results": "elsewhere"}, {"results": "elsewhere"}, arguments, SNAKEFILE)
+    assert effective == {"placement": {"work": "tmpfs", "results": "local"}, "results": "elsewhere"}
+
+
+def test_command_line_wins_over_profile() -> None:
+    arguments = ["--workflow-profile", "profiles/tmpfs", "--config", "placement={work: nfs}"]
+    effective = effective_config(BASE, {"placement": {"work": "nfs"}}, arguments, SNAKEFILE)
+    assert effective["placement"]["work"] == "nfs"
+
+
+def test_workflow_profile_wins_over_general_profile(tmp_path: Path) -> None:
+    general = tmp_path / "cluster"
+    general.mkdir()
+    (general / "profile.yaml").write_text("config:\n  placement: {work: nfs, images: nfs}\n")
+    arguments = ["--profile", str(general), "--workflow-profile", "profiles/tmpfs"]
+    assert profile_config(arguments, SNAKEFILE) == {"placement": {"work": "tmpfs", "images": "nfs"}}
+
+
+def test_default_profile_chooses_nothing() -> None:
+    assert profile_config([], SNAKEFILE) == {}
+    assert profile_config(["--workflow-profile", "none"], SNAKEFILE) == {}
+
+
+def test_jobs_on_other_nodes_see_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    effective_config(BASE, {}, ["--workflow-profile", "profiles/tmpfs"], SNAKEFILE)
+    assert effective_config(BASE, {}, None, SNAKEFILE)["placement"]["work"] == "tmpfs"

@@ -1,0 +1,138 @@
+"""The source: real DataLad datasets, by path and over HTTP on loopback."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import http.server
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from neurotier.errors import SourceError
+from neurotier.settings import DatasetSettings
+from neurotier.source import annex_size_bytes, drop_images, get_images, obtain
+from support import ENVIRONMENT
+
+IMAGE = "SiteA/sub-0099001/ses-1/anat/sub-0099001_ses-1_run-1_T1w.nii.gz"
+SETTINGS = DatasetSettings("", None, ["SiteA"], [], [], [], 4, 4, 0.2, False)
+
+
+def quiet(line: str) -> None:
+    """Progress that no test reads."""
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """Serves a folder on loopback; ``down`` makes it answer 503 that many times for annexed contents."""
+
+    down = 0
+    served = 0
+
+
+class Handler(http.server.SimpleHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self) -> None:
+        if "/annex/objects/" in self.path:
+            if self.server.down > 0:
+                self.server.down -= 1
+                self.send_error(503)
+                return
+            self.server.served += 1
+        super().do_GET()
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def web(demo_copy: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """The demonstration dataset behind HTTP, as a public DataLad dataset is."""
+    for repository in (demo_copy, demo_copy / "SiteA", demo_copy / "SiteB"):
+        subprocess.run(["git", "update-server-info"], cwd=repository, env=ENVIRONMENT, check=True)
+    handler = functools.partial(Handler, directory=str(demo_copy))
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")  # git-annex fetches from loopback only when told
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "annex.security.allowed-ip-addresses")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "127.0.0.1")
+    with Server(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+def address(server: Server) -> str:
+    return f"http://127.0.0.1:{server.server_address[1]}"
+
+
+def test_contents_travel_over_http_and_outages_are_outlived(web: Server, tmp_path: Path) -> None:
+    dataset = obtain(SETTINGS, address(web), tmp_path / "clone", quiet)
+    assert list(dataset.sites) == ["SiteA"]
+    assert dataset.sites["SiteA"]["url"] == f"{address(web)}/SiteA"
+    image = dataset.path / IMAGE
+    size_bytes = annex_size_bytes(image)
+    assert not image.exists()
+    web.down = 2
+    attempts: list[str] = []
+    assert get_images(dataset.path, [IMAGE], SETTINGS, attempts.append) == 1
+    assert image.stat().st_size == size_bytes
+    assert web.served >= 1
+    assert get_images(dataset.path, [IMAGE], SETTINGS, attempts.append) == 0
+    drop_images(dataset.path, [IMAGE])
+    assert not image.exists()
+
+
+def test_outage_that_lasts_is_an_error_after_all_attempts(web: Server, tmp_path: Path) -> None:
+    dataset = obtain(SETTINGS, address(web), tmp_path / "clone", quiet)
+    web.down = 10**6
+    attempts: list[str] = []
+    with pytest.raises(SourceError, match="could not be fetched"):
+        get_images(dataset.path, [IMAGE], dataclasses.replace(SETTINGS, get_attempts=3), attempts.append)
+    assert len(attempts) == 2
+    assert not (dataset.path / IMAGE).exists()
+
+
+def test_clone_that_is_there_is_taken_and_a_site_added(demo_source: Path, tmp_path: Path) -> None:
+    first = obtain(SETTINGS, str(demo_source), tmp_path / "clone", quiet)
+    assert not (first.path / "SiteB" / ".git").exists()
+    both = obtain(dataclasses.replace(SETTINGS, sites=[]), str(demo_source), tmp_path / "clone", quiet)
+    assert list(both.sites) == ["SiteA", "SiteB"]
+    assert (first.path / "SiteB" / ".git").exists()
+    assert both.sites["SiteA"]["url"].startswith("urn:uuid:")
+    assert len(both.sites["SiteA"]["version"]) == 40
+
+
+def test_ria_store_is_a_source(demo_source: Path, tmp_path: Path) -> None:
+    from datalad.api import clone, create_sibling_ria
+    from neurotier.source import prepare_environment
+
+    prepare_environment()
+    work = clone(str(demo_source), str(tmp_path / "work"), result_renderer="disabled")
+    store = f"ria+file://{tmp_path}/store"
+    work.get(recursive=True, get_data=False, result_renderer="disabled")
+    create_sibling_ria(
+        store, name="store", dataset=work, recursive=True, new_store_ok=True, result_renderer="disabled"
+    )
+    work.push(to="store", recursive=True, data="nothing", result_renderer="disabled")
+    dataset = obtain(
+        dataclasses.replace(SETTINGS, sites=[]), f"{store}#{work.id}", tmp_path / "clone", quiet
+    )
+    assert list(dataset.sites) == ["SiteA", "SiteB"]
+
+
+def test_failed_clone_leaves_nothing(tmp_path: Path) -> None:
+    broken = tmp_path / "source"
+    (broken / ".git").mkdir(parents=True)
+    with pytest.raises(SourceError, match="cannot be cloned"):
+        obtain(SETTINGS, str(broken), tmp_path / "clone", quiet)
+    assert not (tmp_path / "clone").exists()
+
+
+def test_environment_of_git_is_left_alone_where_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    from neurotier.source import prepare_environment
+
+    monkeypatch.setenv("GIT_AUTHOR_NAME", "Somebody")
+    prepare_environment()
+    assert os.environ["GIT_AUTHOR_NAME"] == "Somebody"

@@ -1,0 +1,61 @@
+"""Tiers: what a path is really on, and how much room there is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from neurotier.errors import SettingsError, TierError
+from neurotier.settings import TierSettings
+from neurotier.tiers import Mount, Tier, find_mount
+
+
+def tier(path: Path | str, kind: str, capacity: str | int | None = None) -> Tier:
+    return Tier.from_settings(TierSettings("t", str(path), kind, capacity))
+
+
+@pytest.mark.parametrize(
+    ("fs_type", "options", "kind"),
+    [
+        ("tmpfs", "rw", "tmpfs"),
+        ("nfs4", "rw,vers=4.2", "network"),
+        ("lustre", "rw", "network"),
+        ("xfs", "rw,noatime,dax=always", "fsdax"),
+        ("ext4", "rw,dax", "fsdax"),
+        ("ext4", "rw,dax=never", "block"),
+        ("overlay", "rw", "block"),
+    ],
+)
+def test_kind_of_a_mounted_file_system(fs_type: str, options: str, kind: str) -> None:
+    assert Mount("/m", fs_type, options, "source").kind == kind
+
+
+def test_mount_below_another_is_found(tmp_path: Path, mount_tmpfs: Callable[..., Path]) -> None:
+    folder = mount_tmpfs(tmp_path / "fast disk", "size=4m,mode=0700")
+    (folder / "below").mkdir()
+    mount = find_mount(folder / "below")
+    assert (mount.mount_point, mount.fs_type) == (str(folder), "tmpfs")
+    facts = tier(folder, "tmpfs").facts()
+    assert facts.free_bytes == 4 * 2**20
+    assert "size=4096k" in facts.mount_options
+
+
+def test_link_to_another_tier_is_seen_through(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to("/dev/shm")
+    with pytest.raises(TierError, match="declared as 'block', but .* is on tmpfs"):
+        tier(link, "block").check()
+
+
+def test_capacity_limits_what_is_free(tmp_path: Path) -> None:
+    assert tier(tmp_path, "block", "1 MiB").free_bytes() == 2**20
+    assert tier(tmp_path, "block", 2**60).free_bytes() < 2**60
+
+
+def test_variables_are_expanded_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_TMPDIR", "/local/job")
+    assert tier("$SLURM_TMPDIR/x", "block").path == Path("/local/job/x")
+    monkeypatch.delenv("SLURM_TMPDIR")
+    with pytest.raises(SettingsError, match=r"tiers\.t\.path"):
+        tier("$SLURM_TMPDIR/x", "block")

@@ -1,0 +1,268 @@
+"""Bad input gives one clear line and an exit code, and loses nothing. ``bad_input_table`` prints them all."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import nibabel as nib
+import numpy as np
+import pytest
+from support import ENVIRONMENT, STAND_INS, Project, checksums, plain_dataset, small_head, t1w
+
+NOOP = {"name": "noop"}
+
+
+def expect(project: Project, line: str, *arguments: str) -> str:
+    """Run; the exit code is not 0, exactly one distinct line says why, and no trace is shown. Returns the output."""
+    ended = project.snakemake(*arguments)
+    assert ended.code != 0, ended.output
+    said = {found.strip() for found in ended.lines(line)}
+    assert said, ended.output
+    assert "Traceback" not in ended.output, ended.output
+    print(f"exit {ended.code} | {min(said, key=len)}")
+    assert project.leftovers() == []
+    return ended.output
+
+
+# The source
+
+
+def test_missing_source(project: Project) -> None:
+    arguments = project.configure(dataset={"source": "/nowhere/at all"})
+    expect(project, "dataset.source '/nowhere/at all': there is no such folder", *arguments)
+
+
+def test_unreachable_source_is_tried_again(project: Project) -> None:
+    dataset = {"source": "http://127.0.0.1:9/corr", "get_attempts": 2, "get_backoff_s": 0.1}
+    output = expect(project, "cannot be cloned", *project.configure(dataset=dataset))
+    assert "attempt 1 of 2 failed" in output
+
+
+def test_source_that_is_no_bids_dataset(project: Project) -> None:
+    (project.folder / "papers").mkdir()
+    arguments = project.configure(dataset={"source": "papers"}, tool=NOOP)
+    expect(project, "is not a BIDS dataset", *arguments)
+
+
+def test_participant_that_does_not_exist(project: Project, demo_source: Path) -> None:
+    dataset = {"source": str(demo_source), "participants": ["sub-0099001", "0099009"]}
+    expect(project, "the dataset has no sub-0099009; did you mean", *project.configure(dataset=dataset, tool=NOOP))
+
+
+def test_site_that_does_not_exist(project: Project, demo_source: Path) -> None:
+    dataset = {"source": str(demo_source), "sites": ["SiteC"]}
+    expect(project, "the dataset has no site 'SiteC'", *project.configure(dataset=dataset, tool=NOOP))
+
+
+def test_version_that_does_not_exist(project: Project, demo_source: Path) -> None:
+    dataset = {"source": str(demo_source), "version": "v99"}
+    expect(project, "has no branch, tag or commit 'v99'", *project.configure(dataset=dataset, tool=NOOP))
+
+
+# Images: the participant fails, the others do not
+
+
+def broken_images() -> dict[str, tuple[np.ndarray | bytes, str]]:
+    head = small_head()
+    nan = head.astype(np.float32)
+    nan[3, 3, 3:7] = np.nan
+    whole = nib.Nifti1Image(head, np.eye(4)).to_bytes()
+    return {
+        "truncated": (whole[: len(whole) // 2], "the image file is truncated or no NIfTI"),
+        "nobytes": (b"", "the image file is empty (0 bytes)"),
+        "zero": (np.zeros_like(head), "every voxel is 0: there is no head in it"),
+        "series": (np.stack([head, head], axis=-1), "has three dimensions, this one is 20 x 20 x 20 x 2"),
+        "nan": (nan, "4 of 8000 voxels are NaN or infinite"),
+    }
+
+
+def test_broken_images_fail_their_participants_only(project: Project) -> None:
+    broken = broken_images()
+    images = {t1w(label): content for label, (content, _) in broken.items()} | {t1w("good"): small_head()}
+    images["sub-truncated/anat/sub-truncated_T1w.nii"] = images.pop(t1w("truncated"))
+    plain_dataset(project.folder / "bids", images)
+    ended = project.snakemake(
+        *project.configure(dataset={"source": "bids"}, tool={"name": "bet"}), path=STAND_INS
+    )
+    assert ended.code != 0
+    assert "Traceback" not in ended.output
+    report = (project.results / "report.html").read_text()
+    for label, (_, reason) in broken.items():
+        (line,) = ended.lines(f"failed  sub-{label}")
+        print(f"exit {ended.code} | {line}")
+        assert reason in line
+        assert reason.split("(")[0].strip() in report
+        assert not (project.results / "derivatives" / f"sub-{label}").exists()
+    assert len(checksums(project.results / "derivatives" / "sub-good")) == 4
+    assert [row["participant"] for row in project.table("group/group.tsv")] == ["sub-good"]
+    assert project.leftovers() == []
+
+
+def test_tool_that_writes_nothing_is_not_believed(project: Project) -> None:
+    flat = small_head()
+    flat[:] = -5
+    flat[0, 0, 0] = -4
+    plain_dataset(project.folder / "bids", {t1w("01"): flat})
+    arguments = project.configure(dataset={"source": "bids"}, tool={"name": "bet"})
+    ended = project.snakemake(*arguments, path=STAND_INS)
+    assert ended.code != 0
+    assert ended.lines("bet wrote no mask (its exit code is not believed)")
+
+
+def test_content_that_is_nowhere(project: Project, demo_copy: Path) -> None:
+    image = "SiteA/sub-0099001/ses-1/anat/sub-0099001_ses-1_run-1_T1w.nii.gz"
+    site = demo_copy / "SiteA"
+    subprocess.run(
+        ["git", "annex", "drop", "--force", image.removeprefix("SiteA/")], cwd=site, env=ENVIRONMENT, check=True
+    )
+    output = expect(
+        project,
+        f"{image}: its content is nowhere: git-annex knows no copy",
+        *project.configure(dataset={"source": str(demo_copy)}, tool=NOOP),
+    )
+    assert "3 of 4 participants done, 1 failed" in output
+
+
+# Configuration
+
+
+@pytest.mark.parametrize(
+    ("sections", "line"),
+    [
+        ({"dataset": {"sorce": "x"}}, "config key dataset.sorce: unknown key; did you mean 'source'?"),
+        ({"tool": {"name": "bte"}}, "config key tool.name: 'bte' is not one of brainextractor, bet, noop"),
+        ({"placement": {"work": "tmpsf"}}, "config key placement.work: no tier is named 'tmpsf'; did you mean 'tmpfs'?"),
+        ({"tiers": {"fast": {"path": "/dev/shm"}}}, "config key tiers.fast.kind: this key is missing"),
+        ({"dataset": {"participants": [1]}}, "config key dataset.participants.0: 1 was read as a number"),
+        ({"tiers": {"local": {"capacity": "much"}}}, "config key tiers.local.capacity: 'much' is not a size"),
+        ({"tiers": {"local": {"path": "$NOWHERE/x"}}}, "an environment variable in '$NOWHERE/x' is not defined"),
+    ],
+)
+def test_configuration_that_is_wrong(project: Project, sections: dict[str, object], line: str) -> None:
+    expect(project, line, *project.configure(**sections))
+    assert not project.results.exists()
+
+
+def test_command_line_placement_without_a_space(project: Project) -> None:
+    expect(project, "write a space after the colon", "--config", "placement={work:tmpfs}")
+
+
+# Tiers
+
+
+def test_tier_path_that_is_missing(project: Project) -> None:
+    tiers = {"pmem": {"path": "/nowhere/pmem"}}
+    arguments = [*project.configure(tiers=tiers), "--workflow-profile", "profiles/pmem"]
+    expect(project, "tier 'pmem': its path /nowhere/pmem is not an existing folder", *arguments)
+    assert not project.results.exists()
+
+
+def test_tier_of_another_kind(project: Project, tmp_path: Path) -> None:
+    tiers = {"tmpfs": {"path": str(tmp_path)}}
+    arguments = [*project.configure(tiers=tiers), "--workflow-profile", "profiles/tmpfs"]
+    expect(project, f"tier 'tmpfs': declared as 'tmpfs', but {tmp_path} is on", *arguments)
+
+
+def test_tier_that_is_read_only(project: Project, mount_tmpfs: Callable[..., Path]) -> None:
+    folder = mount_tmpfs(project.folder / "fast", "size=1m,ro")
+    arguments = [*project.configure(tiers={"tmpfs": {"path": str(folder)}}), "--workflow-profile", "profiles/tmpfs"]
+    expect(project, "is mounted read-only", *arguments)
+
+
+def test_tier_that_is_too_small(project: Project, mount_tmpfs: Callable[..., Path]) -> None:
+    folder = mount_tmpfs(project.folder / "fast", "size=1m")
+    plain_dataset(project.folder / "bids", {t1w("01"): np.random.default_rng(0).normal(size=(90, 90, 90))})
+    sections = {"tiers": {"tmpfs": {"path": str(folder)}}, "dataset": {"source": "bids"}, "tool": NOOP}
+    arguments = [*project.configure(**sections), "--workflow-profile", "profiles/tmpfs"]
+    expect(project, "sub-01: tier 'tmpfs' has 1 MiB free", *arguments)
+    assert list(folder.iterdir()) == []
+
+
+def test_tier_that_becomes_full(project: Project, mount_tmpfs: Callable[..., Path]) -> None:
+    """A compressible image passes the estimate, and its uncompressed results then do not fit."""
+    folder = mount_tmpfs(project.folder / "fast", "size=6m")
+    (folder / "others").write_bytes(b"x" * 2_000_000)
+    (project.folder / "slow").mkdir()
+    script = project.folder / "slow" / "bet"
+    script.write_text('#!/bin/sh\nhead -c 8000000 /dev/zero > "$2_mask.nii" || exit 1\n')
+    script.chmod(0o755)
+    plain_dataset(project.folder / "bids", {t1w("01"): small_head()})
+    sections = {"tiers": {"tmpfs": {"path": str(folder)}}, "dataset": {"source": "bids"}, "tool": {"name": "bet"}}
+    arguments = [*project.configure(**sections), "--workflow-profile", "profiles/tmpfs"]
+    ended = project.snakemake(*arguments, path=script.parent)
+    assert ended.code != 0
+    assert ended.lines("tier 'tmpfs' became full"), ended.output
+    assert [path.name for path in folder.iterdir()] == ["others"]
+
+
+# Tool, lock, names
+
+
+def test_tool_that_is_not_on_path(project: Project) -> None:
+    plain_dataset(project.folder / "bids", {t1w("01"): small_head()})
+    arguments = project.configure(dataset={"source": "bids"}, tool={"name": "bet"})
+    expect(project, "tool 'bet': not on PATH", *arguments)
+
+
+def test_two_runs_of_one_results_folder(project: Project) -> None:
+    plain_dataset(project.folder / "bids", {t1w("01"): small_head()})
+    sections = {"dataset": {"source": "bids"}, "tool": {"name": "noop", "noop": {"sleep_s": 20}}}
+    arguments = project.configure(**sections)
+    first = subprocess.Popen(
+        project.command(*arguments, targets=["participants"]),
+        cwd=project.folder,
+        env=ENVIRONMENT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while not list(project.folder.glob("neurotier-*/work/*/sub-01")) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        second = project.snakemake(*arguments, targets=["participants"])
+        assert second.code != 0
+        assert second.lines("another run is using this results folder"), second.output
+        (line,) = second.lines("another run is using this results folder")
+        print(f"exit {second.code} | {line.strip()}")
+    finally:
+        first.terminate()
+        first.wait(timeout=60)
+    assert project.leftovers() == []
+
+
+def test_names_that_a_shell_would_read(project: Project) -> None:
+    bad = [
+        "sub-01/anat/sub-01_acq-$(touch pwned)_T1w.nii.gz",
+        "sub-01/anat/sub-01_acq-`id`_T1w.nii.gz",
+        "sub-01/anat/sub-01_acq-a b_T1w.nii.gz",
+        "sub-01/anat/sub-01_acq-it's\"_T1w.nii.gz",
+        "sub-01/anat/sub-01_acq-new\nline_T1w.nii.gz",
+        "sub-01/anat/sub-01_acq-.._T1w.nii.gz",
+        "sub-02/anat/sub-03_T1w.nii.gz",
+    ]
+    plain_dataset(project.folder / "bids", {t1w("01"): small_head(), **{name: small_head() for name in bad}})
+    ended = project.snakemake(*project.configure(dataset={"source": "bids"}, tool=NOOP), targets=["participants"])
+    assert ended.code == 0, ended.output
+    assert len(project.table("index/images.tsv")) == 1
+    skipped = (project.results / "index" / "skipped.tsv").read_text().splitlines()[1:]
+    assert len(skipped) == len(bad) + 1  # sub-02 has no T1w image of its own
+    print(*skipped, sep="\n")
+    assert not list(project.folder.rglob("pwned"))
+
+
+def test_tier_and_source_paths_with_characters_a_shell_would_read(project: Project) -> None:
+    odd = project.folder / "a b'c\"$(touch pwned)"
+    odd.mkdir()
+    plain_dataset(odd / "bids", {t1w("01"): small_head()})
+    sections = {
+        "dataset": {"source": str(odd / "bids")},
+        "tool": {"name": "bet"},
+        "results": "a b'c\"/res;ults",
+    }
+    ended = project.snakemake(*project.configure(**sections), path=STAND_INS)
+    assert ended.code == 0, ended.output
+    assert len(checksums(project.folder / sections["results"] / "derivatives" / "sub-01")) == 4
+    assert not list(project.folder.rglob("pwned"))

@@ -1,0 +1,115 @@
+"""A run that is killed: the same command again completes, with the same bytes, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from support import ENVIRONMENT, Project, checksums
+
+TOOL = {"name": "brainextractor", "brainextractor": {"iterations": 300}}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, demo_source: Path) -> dict[str, str]:
+    project = Project.at(tmp_path_factory.mktemp("undisturbed") / "project")
+    ended = project.snakemake(*project.configure(dataset={"source": str(demo_source)}, tool=TOOL))
+    assert ended.code == 0, ended.output
+    return checksums(project.results / "derivatives")
+
+
+def computing(project: Project) -> psutil.Process | None:
+    """A participant job of this project that is in its compute phase."""
+    for scratch in project.folder.glob("neurotier-*/work/*/*/scratch-*"):
+        for process in psutil.process_iter():
+            try:
+                if process.cwd() == str(scratch):
+                    return process.parent()
+            except psutil.Error:
+                continue
+    return None
+
+
+def kill_when_computing(project: Project, arguments: list[str], kill: Callable[[int, int], None]) -> int:
+    """Start Snakemake, and call ``kill(snakemake, job)`` once a participant computes; Snakemake's exit code."""
+    snakemake = subprocess.Popen(
+        project.command(*arguments),
+        cwd=project.folder,
+        env=ENVIRONMENT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 120
+    job = None
+    while job is None and snakemake.poll() is None and time.monotonic() < deadline:
+        job = computing(project)
+        time.sleep(0.02)
+    assert job is not None
+    kill(snakemake.pid, job.pid)
+    return snakemake.wait(timeout=120)
+
+
+def processes_of(project: Project) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter():
+        try:
+            inside = Path(process.cwd()).is_relative_to(project.folder)
+        except psutil.Error:
+            continue
+        if inside and process.status() != psutil.STATUS_ZOMBIE:
+            found.append(process)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "kill"),
+    [
+        ("snakemake", lambda snakemake, job: os.kill(snakemake, signal.SIGKILL)),
+        ("participant", lambda snakemake, job: os.kill(job, signal.SIGKILL)),
+        ("both", lambda snakemake, job: [os.kill(pid, signal.SIGKILL) for pid in (job, snakemake)]),
+    ],
+)
+def test_the_same_command_completes_after_a_kill(
+    project: Project, demo_source: Path, undisturbed: dict[str, str], name: str, kill: Callable[[int, int], None]
+) -> None:
+    arguments = project.configure(dataset={"source": str(demo_source)}, tool=TOOL)
+    assert kill_when_computing(project, arguments, kill) != 0
+    if name == "participant":  # Snakemake went on, failed that participant, and cleaned up
+        assert project.leftovers() == []
+        assert "killed" in (project.results / "report.html").read_text()
+    ended = project.snakemake(*arguments)
+    assert ended.code == 0, ended.output
+    assert checksums(project.results / "derivatives") == undisturbed
+    assert project.leftovers() == []
+    assert processes_of(project) == []
+
+
+def test_stopping_a_run_ends_its_jobs_and_leaves_nothing(project: Project, demo_source: Path) -> None:
+    arguments = project.configure(dataset={"source": str(demo_source)}, tool=TOOL)
+
+    def interrupt(snakemake: int, job: int) -> None:
+        for process in [psutil.Process(snakemake), *psutil.Process(snakemake).children(recursive=True)]:
+            if process.is_running():  # as Ctrl-C does: to the whole foreground group
+                os.kill(process.pid, signal.SIGINT)
+
+    assert kill_when_computing(project, arguments, interrupt) != 0
+    assert project.leftovers() == []
+    assert processes_of(project) == []
+
+
+def test_derivatives_that_were_removed_come_back(project: Project, demo_source: Path) -> None:
+    dataset = {"source": str(demo_source), "participants": ["0099001"]}
+    arguments = project.configure(dataset=dataset, tool={**TOOL, "brainextractor": {"iterations": 20}})
+    assert project.snakemake(*arguments, targets=["participants"]).code == 0
+    before = checksums(project.results / "derivatives")
+    shutil.rmtree(project.results / "derivatives" / "SiteA" / "sub-0099001")
+    assert project.snakemake(*arguments, targets=["participants"]).code == 0
+    assert checksums(project.results / "derivatives") == before

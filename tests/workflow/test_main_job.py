@@ -1,0 +1,193 @@
+"""The main job as a user starts it: from a DataLad source to derivatives, tables and report, on any tier."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support import ENVIRONMENT, ROOT, Project, checksums, plain_dataset, save_image, small_head, t1w
+
+BRAIN_FILES = ("desc-brain_T1w.json", "desc-brain_T1w.nii.gz", "desc-brain_mask.json", "desc-brain_mask.nii.gz")
+IMAGES = [
+    "SiteA/sub-0099001/ses-1/anat/sub-0099001_ses-1_run-1",
+    "SiteA/sub-0099002/ses-1/anat/sub-0099002_ses-1_run-1",
+    "SiteA/sub-0099002/ses-2/anat/sub-0099002_ses-2_run-1",
+    "SiteB/sub-0099101/ses-1/anat/sub-0099101_ses-1_run-1",
+    "SiteB/sub-0099101/ses-1/anat/sub-0099101_ses-1_run-2",
+    "SiteB/sub-0099102/ses-1/anat/sub-0099102_ses-1_run-1",
+]
+QUICK = {"name": "brainextractor", "brainextractor": {"iterations": 50}}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, demo_source: Path) -> Project:
+    """The whole workflow over the demonstration dataset, on the local tier and then on tmpfs."""
+    project = Project.at(tmp_path_factory.mktemp("main") / "project")
+    arguments = project.configure(dataset={"source": str(demo_source)}, tool=QUICK)
+    for tier in ("local", "tmpfs"):
+        profile = ["--workflow-profile", f"profiles/{tier}", "--config", f"results=results-{tier}"]
+        ended = project.snakemake(*arguments, *profile, cores=2 if tier == "local" else 4)
+        assert ended.code == 0, ended.output
+    (project.folder / "results").symlink_to("results-local")
+    return project
+
+
+def test_derivatives_have_these_names(finished: Project) -> None:
+    sites = [f"{site}/{name}" for site in ("SiteA", "SiteB") for name in ("README", "dataset_description.json")]
+    expected = sorted([f"{image}_{name}" for image in IMAGES for name in BRAIN_FILES] + sites)
+    assert sorted(checksums(finished.results / "derivatives")) == expected
+
+
+def test_results_have_these_names(finished: Project) -> None:
+    """A file that is lost or left over fails this test."""
+    kept = {
+        str(path.relative_to(finished.results))
+        for path in finished.results.glob("**/*")
+        if path.is_file() and not {"derivatives", "logs", "state", "mosaics"} & set(path.parts)
+    }
+    figures = {f"figures/{n}.{e}" for n in ("cpu_io", "gantt", "brain_volume") for e in ("svg", "png", "tsv")}
+    tables = {f"{n}.{e}" for n in ("profile/profile", "profile/runs", "group/group", "index/images", "index/skipped")
+              for e in ("tsv", "json")}
+    records = {f"profile/records/{p}.json" for p in {"/".join(image.split("/")[:2]) for image in IMAGES}}
+    others = {"index/dataset.json", "index/tool.json", "group/summary.json", "report.html"}
+    assert kept == figures | tables | records | others
+    assert len(list((finished.results / "figures" / "mosaics").rglob("*.png"))) == len(IMAGES)
+
+
+def test_bytes_do_not_depend_on_tier_and_parallelism(finished: Project) -> None:
+    local, tmpfs = (checksums(finished.folder / f"results-{tier}" / "derivatives") for tier in ("local", "tmpfs"))
+    assert local == tmpfs
+    assert len(local) == 28
+
+
+def test_work_tiers_are_empty_afterwards(finished: Project) -> None:
+    assert finished.leftovers() == []
+    for tier in (finished.folder, Path("/dev/shm")):
+        assert not list(tier.glob("neurotier-*/work"))
+
+
+def test_derivatives_are_valid_bids(finished: Project) -> None:
+    for site in ("SiteA", "SiteB"):
+        folder = finished.results / "derivatives" / site
+        done = subprocess.run(
+            [str(Path(sys.executable).parent / "bids-validator-deno"), "--json", str(folder)],
+            env=ENVIRONMENT,
+            capture_output=True,
+            text=True,
+        )
+        issues = json.loads(done.stdout)["issues"]["issues"]
+        assert [issue for issue in issues if issue["severity"] == "error"] == []
+
+
+def test_participant_without_t1w_is_listed_and_skipped(finished: Project) -> None:
+    assert finished.table("index/skipped.tsv") == [{"item": "SiteA/sub-0099003", "reason": "no T1w image"}]
+    assert "SiteA/sub-0099003" in (finished.results / "report.html").read_text()
+
+
+def test_profile_accounts_for_every_phase(finished: Project) -> None:
+    rows = finished.table("profile/profile.tsv")
+    assert len(rows) == 4 * 3
+    for row in rows:
+        assert float(row["io_s"]) == pytest.approx(float(row["wall_s"]) - float(row["cpu_s"]), abs=1e-5)
+        assert (row["staged_bytes"] == "n/a") == (row["phase"] == "compute")
+    staged = sum(int(row["staged_bytes"]) for row in rows if row["phase"] == "stage_in")
+    assert staged == sum(int(row["size_bytes"]) for row in finished.table("index/images.tsv"))
+
+
+def test_makespan_and_parallelism_agree_with_the_phases(finished: Project) -> None:
+    rows, (run,) = finished.table("profile/profile.tsv"), finished.table("profile/runs.tsv")
+    makespan_s = max(float(row["end_s"]) for row in rows) - min(float(row["start_s"]) for row in rows)
+    assert float(run["makespan_s"]) == pytest.approx(makespan_s, abs=1e-3)
+    assert run["valid"] == "valid"
+    assert 1 <= int(run["peak_parallelism"]) <= 2
+    assert float(run["mean_parallelism"]) <= int(run["peak_parallelism"])
+
+
+def test_profile_chose_the_tier_beside_a_further_config(finished: Project) -> None:
+    """``--config results=...`` of the command line must not undo the profile's ``config: placement``."""
+    for tier in ("local", "tmpfs"):
+        (facts_file,) = (finished.folder / f"results-{tier}" / "state" / "runs").glob("*.json")
+        facts = json.loads(facts_file.read_text())
+        assert facts["tiers"]["work"]["name"] == tier
+        assert facts["tiers"]["work"]["fs_type"] == "tmpfs" or tier == "local"
+
+
+def test_a_second_start_has_nothing_to_do(finished: Project, demo_source: Path) -> None:
+    arguments = finished.configure(dataset={"source": str(demo_source)}, tool=QUICK)
+    profile = ["--workflow-profile", "profiles/local", "--config", "results=results-local"]
+    ended = finished.snakemake(*arguments, *profile)
+    assert ended.code == 0
+    assert ended.lines("Nothing to be done")
+
+
+def test_another_tier_is_no_reason_to_analyse_again(finished: Project, demo_source: Path) -> None:
+    arguments = finished.configure(dataset={"source": str(demo_source)}, tool=QUICK)
+    profile = ["--workflow-profile", "profiles/tmpfs", "--config", "results=results-local", "--dry-run"]
+    assert not finished.snakemake(*arguments, *profile).lines("analyze_participant")
+
+
+def test_another_threshold_is_a_reason_to_analyse_again(finished: Project, demo_source: Path) -> None:
+    tool = {"name": "brainextractor", "brainextractor": {"iterations": 50, "fractional_threshold": 0.4}}
+    arguments = finished.configure(dataset={"source": str(demo_source)}, tool=tool)
+    ended = finished.snakemake(*arguments, "--config", "results=results-local", "--dry-run")
+    assert len(ended.lines("Analysing Site")) == 4
+
+
+def test_snakemake_writes_its_own_report(finished: Project, demo_source: Path) -> None:
+    arguments = finished.configure(dataset={"source": str(demo_source)}, tool=QUICK)
+    ended = finished.snakemake(*arguments, "--config", "results=results-local", "--report", "snakemake-report.zip")
+    assert ended.code == 0, ended.output
+    assert (finished.folder / "snakemake-report.zip").stat().st_size > 100_000
+
+
+def test_filters_select_as_bids_people_write_them(project: Project, demo_source: Path) -> None:
+    dataset = {"source": str(demo_source), "sites": ["SiteA"], "participants": ["sub-0099002"], "sessions": ["2"]}
+    ended = project.snakemake(*project.configure(dataset=dataset, tool={"name": "noop"}), targets=["participants"])
+    assert ended.code == 0, ended.output
+    assert [row["path"] for row in project.table("index/images.tsv")] == [f"{IMAGES[2]}_T1w.nii.gz"]
+    clone = next((project.folder).glob("neurotier-*/datasets/corr-*"))
+    assert (clone / "SiteA" / ".git").exists()
+    assert not (clone / "SiteB" / ".git").exists()
+    got = [path for path in clone.glob("SiteA/sub-*/ses-*/anat/*_T1w.nii.gz") if path.exists()]
+    assert [path.name for path in got] == ["sub-0099002_ses-2_run-1_T1w.nii.gz"]
+
+
+def test_images_are_dropped_after_use_and_fetched_again(project: Project, demo_source: Path) -> None:
+    dataset = {"source": str(demo_source), "sites": ["SiteB"], "drop": True}
+    arguments = project.configure(dataset=dataset, tool={"name": "noop"})
+    for _ in range(2):
+        ended = project.snakemake(*arguments)
+        assert ended.code == 0, ended.output
+        clone = next((project.folder).glob("neurotier-*/datasets/corr-*"))
+        images = list(clone.glob("SiteB/sub-*/ses-*/anat/*_T1w.nii.gz"))
+        assert len(images) == 3
+        assert not any(image.exists() for image in images)
+        shutil.rmtree(project.results / "derivatives" / "SiteB" / "sub-0099101")
+
+
+def test_bet_runs_from_path(project: Project, tmp_path: Path) -> None:
+    plain_dataset(project.folder / "bids", {t1w("01"): small_head()})
+    ended = project.snakemake(
+        *project.configure(dataset={"source": "bids"}, tool={"name": "bet", "bet": {"fractional_threshold": 0.4}}),
+        targets=["participants"],
+        path=ROOT / "tests" / "stand_ins",
+    )
+    assert ended.code == 0, ended.output
+    record = json.loads((project.results / "profile" / "records" / "sub-01.json").read_text())
+    assert record["images"][0]["brain_voxels"] == int((small_head() > 0.4 * small_head().max()).sum())
+
+
+def test_plain_folder_on_another_tier_is_refused(project: Project) -> None:
+    folder = Path("/dev/shm") / f"neurotier-test-{project.folder.parent.name}"
+    try:
+        plain_dataset(folder, {})
+        save_image(folder / t1w("01"), small_head())
+        ended = project.snakemake(*project.configure(dataset={"source": str(folder)}, tool={"name": "noop"}))
+        assert ended.code != 0
+        assert ended.lines("not on the dataset tier 'local'")
+    finally:
+        shutil.rmtree(folder)

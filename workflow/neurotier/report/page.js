@@ -1,0 +1,16 @@
+// Sort a table by the column whose heading is clicked; a second click turns the order round.
+document.querySelectorAll("table.sortable th button").forEach((button) => {
+  button.addEventListener("click", () => {
+    const heading = button.parentElement;
+    const table = heading.closest("table");
+    const column = [...heading.parentElement.children].indexOf(heading);
+    const descending = heading.getAttribute("aria-sort") !== "descending";
+    const value = (row) => row.children[column].dataset.value ?? row.children[column].textContent;
+    const compare = (a, b) => (isNaN(a) || isNaN(b) ? String(a).localeCompare(String(b)) : a - b);
+    table.querySelectorAll("th").forEach((other) => other.removeAttribute("aria-sort"));
+    heading.setAttribute("aria-sort", descending ? "descending" : "ascending");
+    [...table.tBodies[0].rows]
+      .sort((a, b) => compare(value(a), value(b)) * (descending ? -1 : 1))
+      .forEach((row) => table.tBodies[0].append(row));
+  });
+});
