@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Callable
+from functools import partial
 
 from bench import print_table, spread
 from neurotier.meter import measure_command, measure_function, run_in_phase
@@ -24,9 +25,9 @@ def main() -> None:
     rows = []
     for command in (["true"], ["sh", "-c", "sleep 0.02 & sleep 0.02; wait"]):
         actions: dict[str, Callable[[], object]] = {
-            "bare": lambda command=command: subprocess.run(command, check=True),
-            "metered command": lambda command=command: measure_command(command),
-            "metered function": lambda command=command: measure_function(lambda: run_in_phase(command)),
+            "bare": partial(subprocess.run, command, check=True),
+            "metered command": partial(measure_command, command),
+            "metered function": partial(measure_function, partial(run_in_phase, command)),
         }
         times: dict[str, list[float]] = {name: [] for name in actions}
         for _ in range(REPETITIONS):

@@ -10,7 +10,6 @@ import json
 import shutil
 import statistics
 import sys
-from pathlib import Path
 
 from bench import Timed, print_table, scratch_project, spread, timed
 from neurotier.profile import job_spans, profile_rows
@@ -44,7 +43,9 @@ def by_snakemake(project: Project, arguments: list[str]) -> Timed:
 def by_parallel(project: Project) -> Timed:
     names = [f"{number:03d}" for number in range(JOBS)]
     (project.folder / "names").write_text("\n".join(f"sub-{name}" for name in names))
-    job = f"{sys.executable} -m neurotier analyze-participant {{}} --results results --log results/logs/parallel/{{}}.log"
+    job = (
+        f"{sys.executable} -m neurotier analyze-participant {{}} --results results --log results/logs/parallel/{{}}.log"
+    )
     command = ["parallel", "--will-cite", "-j", str(CORES), "-a", "names", job]
     return timed(command, project.folder, NEUROTIER_RUN="parallel", PYTHONPATH=str(project.folder / "workflow"))
 
@@ -61,12 +62,14 @@ def main() -> None:
             timed(project.command(*arguments, targets=prepared), project.folder)
             made: dict[str, list[tuple[float, float, Timed]]] = {"snakemake": [], "parallel": []}
             for _ in range(REPETITIONS):
-                for name, run in (("snakemake", lambda: by_snakemake(project, arguments)), ("parallel", lambda: by_parallel(project))):
+                for name in made:
                     forget(project)
-                    cost = run()
+                    cost = by_snakemake(project, arguments) if name == "snakemake" else by_parallel(project)
                     made[name].append((*figures(project), cost))
         ratios = [ours[0] / theirs[0] for ours, theirs in zip(made["snakemake"], made["parallel"], strict=True)]
-        walls = [ours[2].wall_s / theirs[2].wall_s for ours, theirs in zip(made["snakemake"], made["parallel"], strict=True)]
+        walls = [
+            ours[2].wall_s / theirs[2].wall_s for ours, theirs in zip(made["snakemake"], made["parallel"], strict=True)
+        ]
         task = f"sleep {sleep_s}" if sleep_s else "true"
         rows.append(
             [
@@ -81,7 +84,15 @@ def main() -> None:
             median_s = statistics.median(one[1] for one in all_made)
             cpu_s = statistics.median(one[2].cpu_s for one in all_made)
             wall_s = statistics.median(one[2].wall_s for one in all_made)
-            parts.append([task, name, f"{1000 * wall_s / JOBS:.0f}", f"{1000 * cpu_s / JOBS:.0f}", f"{1000 * median_s / JOBS:.0f}"])
+            parts.append(
+                [
+                    task,
+                    name,
+                    f"{1000 * wall_s / JOBS:.0f}",
+                    f"{1000 * cpu_s / JOBS:.0f}",
+                    f"{1000 * median_s / JOBS:.0f}",
+                ]
+            )
     names = [f"{what} {name}, s" for what in ("makespan", "command") for name in ("snakemake", "parallel")]
     header = ["task", names[0], names[1], "makespan ratio", names[2], names[3], "command ratio"]
     print_table(f"Overhead of {JOBS} jobs, {CORES} at once, median (range) of {REPETITIONS}", header, rows)

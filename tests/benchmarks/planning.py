@@ -15,9 +15,7 @@ from pathlib import Path
 from bench import Timed, print_table, scratch_project, timed
 from support import ROOT, Project
 
-IMAGES = Path(
-    os.environ.get("NEUROTIER_CORR_IMAGES", ROOT.parent / "shared" / "reference" / "corr_t1w_images.csv")
-)
+IMAGES = Path(os.environ.get("NEUROTIER_CORR_IMAGES", ROOT.parent / "shared" / "reference" / "corr_t1w_images.csv"))
 IMAGES_PER_PARTICIPANT = {1: 251, 2: 349, 3: 54, 4: 28, 10: 1}
 SITES = 19
 
@@ -72,10 +70,10 @@ def main() -> None:
     with scratch_project() as project:
         for copies in (1, 10):
             people, cold, warm = measure(project, copies)
-            rows.append(
-                [people, f"{cold.wall_s:.1f}", f"{warm.wall_s:.1f}", f"{warm.max_rss_bytes / 2**20:.0f}"]
-            )
-    rows.append(["ratio", *(f"{float(str(b)) / float(str(a)):.1f}" for a, b in zip(rows[0][1:], rows[1][1:], strict=True))])
+            rows.append([people, f"{cold.wall_s:.1f}", f"{warm.wall_s:.1f}", f"{warm.max_rss_bytes / 2**20:.0f}"])
+    rows.append(
+        ["ratio", *(f"{float(str(b)) / float(str(a)):.1f}" for a, b in zip(rows[0][1:], rows[1][1:], strict=True))]
+    )
     header = ["participants", "cold index, s", "dry run from a warm index, s", "peak memory of the dry run, MiB"]
     print_table("Planning", header, rows)
 

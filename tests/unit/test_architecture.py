@@ -7,7 +7,18 @@ import re
 from support import ROOT
 
 RULES = {file.stem: file.read_text() for file in (ROOT / "workflow" / "rules").glob("*.smk")}
-KEYS = ["input", "output", "log", "wildcard_constraints", "priority", "conda", "threads", "resources", "params", "message"]
+KEYS = [
+    "input",
+    "output",
+    "log",
+    "wildcard_constraints",
+    "priority",
+    "conda",
+    "threads",
+    "resources",
+    "params",
+    "message",
+]
 """The order that snakefmt gives."""
 
 
@@ -52,7 +63,12 @@ def test_common_rules_stay_short() -> None:
 
 
 def test_nothing_names_a_place_of_this_machine() -> None:
-    for file in [*ROOT.glob("*.*"), *ROOT.glob("workflow/**/*.*"), *ROOT.glob("config/**/*"), *ROOT.glob("profiles/**/*")]:
+    for file in [
+        *ROOT.glob("*.*"),
+        *ROOT.glob("workflow/**/*.*"),
+        *ROOT.glob("config/**/*"),
+        *ROOT.glob("profiles/**/*"),
+    ]:
         if file.is_file() and "__pycache__" not in file.parts and file.suffix != ".lock":
             text = file.read_text(errors="replace")
             assert str(ROOT) not in text, file

@@ -10,7 +10,7 @@ from neurotier.errors import InputError
 from neurotier.index import Index, index_dataset
 from neurotier.settings import DatasetSettings, Settings
 from neurotier.source import Dataset, is_plain_folder, plain_sites
-from support import small_head, plain_dataset, t1w
+from support import plain_dataset, small_head, t1w
 
 SETTINGS = Settings.from_config(
     {

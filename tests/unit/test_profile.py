@@ -20,8 +20,14 @@ def record(participant: str, start_s: float, run: str = "r1", voxels: int = 1000
         usage = {"start_s": start_s + begin, "end_s": start_s + begin + wall_s, "wall_s": wall_s, "user_s": user_s}
         exact = {"system_s": 0.0, "max_rss_bytes": 1, "block_in_bytes": 0, "block_out_bytes": 0, "source": "wait4"}
         phases.append({"phase": phase, **usage, **exact, "left_behind": 0, "staged_bytes": None})
-    image = {"image": f"{participant}_T1w.nii.gz", "mask": "m", "session": None, "run": None}
-    image |= {"brain_voxels": voxels, "voxel_volume_mm3": 2.0}
+    image = {
+        "image": f"{participant}_T1w.nii.gz",
+        "mask": "m",
+        "session": None,
+        "run": None,
+        "brain_voxels": voxels,
+        "voxel_volume_mm3": 2.0,
+    }
     names = {"participant": participant, "run": run, "host": "h", "tool": "noop", "work_tier": "local"}
     return names | {"phases": phases, "images": [image]}
 

@@ -24,7 +24,7 @@ SMALLEST: dict[str, Any] = {"tiers": TIERS, "placement": PLACEMENT}
 
 def documented_keys(schema: dict[str, Any], prefix: str = "") -> dict[str, dict[str, Any]]:
     """Dotted path to schema of every key that is not a section."""
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
     for name, sub in schema["properties"].items():
         path = f"{prefix}{name}"
         if "properties" in sub:
@@ -81,8 +81,10 @@ def test_smallest_configuration_is_complete() -> None:
 
 
 def test_numbers_in_braces_on_the_command_line_are_read() -> None:
-    settings = Settings.from_config({**SMALLEST, "dataset": {"drop": "true", "get_attempts": "3", "version": "2"}})
-    assert (settings.dataset.drop, settings.dataset.get_attempts, settings.dataset.version) == (True, 3, "2")
+    given = {"dataset": {"drop": "true", "version": "2"}, "tool": {"brainextractor": {"fractional_threshold": "0.4"}}}
+    settings = Settings.from_config({**SMALLEST, **given})
+    assert (settings.dataset.drop, settings.dataset.version) == (True, "2")
+    assert settings.tool.options["fractional_threshold"] == 0.4
 
 
 def test_empty_section_takes_its_defaults() -> None:

@@ -112,13 +112,9 @@ def test_ria_store_is_a_source(demo_source: Path, tmp_path: Path) -> None:
     work = clone(str(demo_source), str(tmp_path / "work"), result_renderer="disabled")
     store = f"ria+file://{tmp_path}/store"
     work.get(recursive=True, get_data=False, result_renderer="disabled")
-    create_sibling_ria(
-        store, name="store", dataset=work, recursive=True, new_store_ok=True, result_renderer="disabled"
-    )
+    create_sibling_ria(store, name="store", dataset=work, recursive=True, new_store_ok=True, result_renderer="disabled")
     work.push(to="store", recursive=True, data="nothing", result_renderer="disabled")
-    dataset = obtain(
-        dataclasses.replace(SETTINGS, sites=[]), f"{store}#{work.id}", tmp_path / "clone", quiet
-    )
+    dataset = obtain(dataclasses.replace(SETTINGS, sites=[]), f"{store}#{work.id}", tmp_path / "clone", quiet)
     assert list(dataset.sites) == ["SiteA", "SiteB"]
 
 

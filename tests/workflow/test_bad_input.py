@@ -84,9 +84,7 @@ def test_broken_images_fail_their_participants_only(project: Project) -> None:
     images = {t1w(label): content for label, (content, _) in broken.items()} | {t1w("good"): small_head()}
     images["sub-truncated/anat/sub-truncated_T1w.nii"] = images.pop(t1w("truncated"))
     plain_dataset(project.folder / "bids", images)
-    ended = project.snakemake(
-        *project.configure(dataset={"source": "bids"}, tool={"name": "bet"}), path=STAND_INS
-    )
+    ended = project.snakemake(*project.configure(dataset={"source": "bids"}, tool={"name": "bet"}), path=STAND_INS)
     assert ended.code != 0
     assert "Traceback" not in ended.output
     report = (project.results / "report.html").read_text()
@@ -134,7 +132,10 @@ def test_content_that_is_nowhere(project: Project, demo_copy: Path) -> None:
     [
         ({"dataset": {"sorce": "x"}}, "config key dataset.sorce: unknown key; did you mean 'source'?"),
         ({"tool": {"name": "bte"}}, "config key tool.name: 'bte' is not one of brainextractor, bet, noop"),
-        ({"placement": {"work": "tmpsf"}}, "config key placement.work: no tier is named 'tmpsf'; did you mean 'tmpfs'?"),
+        (
+            {"placement": {"work": "tmpsf"}},
+            "config key placement.work: no tier is named 'tmpsf'; did you mean 'tmpfs'?",
+        ),
         ({"tiers": {"fast": {"path": "/dev/shm"}}}, "config key tiers.fast.kind: this key is missing"),
         ({"dataset": {"participants": [1]}}, "config key dataset.participants.0: 1 was read as a number"),
         ({"tiers": {"local": {"capacity": "much"}}}, "config key tiers.local.capacity: 'much' is not a size"),
@@ -257,12 +258,11 @@ def test_tier_and_source_paths_with_characters_a_shell_would_read(project: Proje
     odd = project.folder / "a b'c\"$(touch pwned)"
     odd.mkdir()
     plain_dataset(odd / "bids", {t1w("01"): small_head()})
-    sections = {
-        "dataset": {"source": str(odd / "bids")},
-        "tool": {"name": "bet"},
-        "results": "a b'c\"/res;ults",
-    }
-    ended = project.snakemake(*project.configure(**sections), path=STAND_INS)
+    results = "a b'c\"/res;ults"
+    dataset = {"source": str(odd / "bids")}
+    ended = project.snakemake(
+        *project.configure(dataset=dataset, tool={"name": "bet"}, results=results), path=STAND_INS
+    )
     assert ended.code == 0, ended.output
-    assert len(checksums(project.folder / sections["results"] / "derivatives" / "sub-01")) == 4
+    assert len(checksums(project.folder / results / "derivatives" / "sub-01")) == 4
     assert not list(project.folder.rglob("pwned"))

@@ -50,8 +50,11 @@ def test_results_have_these_names(finished: Project) -> None:
         if path.is_file() and not {"derivatives", "logs", "state", "mosaics"} & set(path.parts)
     }
     figures = {f"figures/{n}.{e}" for n in ("cpu_io", "gantt", "brain_volume") for e in ("svg", "png", "tsv")}
-    tables = {f"{n}.{e}" for n in ("profile/profile", "profile/runs", "group/group", "index/images", "index/skipped")
-              for e in ("tsv", "json")}
+    tables = {
+        f"{n}.{e}"
+        for n in ("profile/profile", "profile/runs", "group/group", "index/images", "index/skipped")
+        for e in ("tsv", "json")
+    }
     records = {f"profile/records/{p}.json" for p in {"/".join(image.split("/")[:2]) for image in IMAGES}}
     others = {"index/dataset.json", "index/tool.json", "group/summary.json", "report.html"}
     assert kept == figures | tables | records | others

@@ -118,7 +118,8 @@ def index_site(dataset: Path, site: str) -> tuple[list[Image], list[Skipped]]:
     images: list[Image] = []
     skipped: list[Skipped] = []
     taken: set[PurePosixPath] = set()
-    for file in sorted(layout.get(suffix="T1w", extension=list(EXTENSIONS), return_type="filename")):
+    files = sorted(layout.get(suffix="T1w", extension=list(EXTENSIONS), return_type="filename"))
+    for file in files:
         path = Path(file).relative_to(dataset).as_posix()
         try:
             image = read_image(path, site, annex_size_bytes(Path(file)))
@@ -129,7 +130,15 @@ def index_site(dataset: Path, site: str) -> tuple[list[Image], list[Skipped]]:
             images.append(image)
         except InputError as error:
             skipped.append(Skipped(repr(path), error.what))
+    for unseen in sorted(t1w_files(dataset / site) - {Path(file) for file in files}):
+        skipped.append(Skipped(repr(unseen.relative_to(dataset).as_posix()), "pybids does not recognise the name"))
     return images, skipped
+
+
+def t1w_files(root: Path) -> set[Path]:
+    """Everything in an ``anat`` folder that ends like a T1w image, whatever its name: nothing is lost unsaid."""
+    patterns = [f"{folders}/anat/*_T1w{extension}" for folders in ("sub-*", "sub-*/*") for extension in EXTENSIONS]
+    return {file for pattern in patterns for file in root.glob(pattern)}
 
 
 def participants_of(root: Path, site: str) -> dict[str, str]:

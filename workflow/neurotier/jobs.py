@@ -57,6 +57,25 @@ def read_failures(places: Places) -> list[Record]:
     return [failure for failure in failures if failure["participant"] in selected]
 
 
+def note_killed(places: Places, run: str) -> None:
+    """Keep a failure for every job of this run that began a log and then left neither result nor reason."""
+    index, facts = places.index / "images.tsv", places.runs / f"{run}.json"
+    if not index.exists() or not facts.exists():
+        return
+    started_s = read_json(facts)["started_s"]
+    for name in {row["participant"] for row in read_table(index, "images")}:
+        log = places.logs / "analyze_participant" / f"{name}.log"
+        silent = not places.record(name).exists() and not places.failure(name).exists()
+        if silent and log.exists() and log.stat().st_mtime >= started_s:
+            keep_failure(places, name, "analyze_participant", "the job was killed before it could say why", 137, log)
+
+
+def keep_failure(places: Places, participant: str, stage: str, reason: str, exit_code: int, log: Path) -> None:
+    """Write a failure record, for the report."""
+    failure = {"participant": participant, "stage": stage, "reason": reason, "exit_code": exit_code}
+    write_json(places.failure(participant), failure | {"run": current_run(), "log": str(log)})
+
+
 def analyze_participant(results: Path, participant: str, log: Path) -> int:
     """Run one participant job; the exit code of the process."""
     from neurotier.participant import Job, run_participant
@@ -125,8 +144,7 @@ def reporting(places: Places, participant: str, stage: str, log: Path) -> Iterat
         return
     note(log, reason)
     print(f"neurotier: {participant}: {reason}", file=sys.stderr, flush=True)
-    failure = {"participant": participant, "stage": stage, "reason": reason, "exit_code": outcome.exit_code}
-    write_json(places.failure(participant), failure | {"run": current_run(), "log": str(log)})
+    keep_failure(places, participant, stage, reason, outcome.exit_code, log)
 
 
 def note(log: Path, line: str) -> None:

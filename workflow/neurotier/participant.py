@@ -64,16 +64,17 @@ def run_participant(job: Job) -> None:
     """
     places, tiers = Places.from_settings(job.settings), tiers_of(job.settings)
     work_tier = tiers["work"]
-    check_room(work_tier, work_bytes(job.images))
+    needed_bytes = work_bytes(job.images)
+    check_room(work_tier, needed_bytes)
     phases: list[dict[str, Any]] = []
 
     def phase(name: str, tier: Tier, function: Callable[[Path], T]) -> T:
-        with naming_full_tier(tier):
+        with naming_full_tier(tier, needed_bytes):
             value, row = run_phase(name, lambda: function(folder))
         phases.append(row)
         return value
 
-    with naming_full_tier(work_tier), work_folder(places.work_of(job.participant)) as folder:
+    with naming_full_tier(work_tier, needed_bytes), work_folder(places.work_of(job.participant)) as folder:
         staged_in = phase("stage_in", work_tier, lambda folder: stage_in(job, folder))
         phases[-1]["staged_bytes"] = staged_in
         images = phase("compute", work_tier, lambda folder: compute(job, folder))
@@ -193,22 +194,31 @@ def check_room(tier: Tier, needed_bytes: int) -> None:
 
 
 @contextmanager
-def naming_full_tier(tier: Tier) -> Iterator[None]:
-    """Turn 'no space left' and 'permission denied' into errors that name the tier."""
+def naming_full_tier(tier: Tier, needed_bytes: int) -> Iterator[None]:
+    """Turn 'no space left' and 'permission denied', ours or a tool's, into errors that name the tier."""
     try:
         yield
+    except ToolError as error:
+        if tier.free_bytes() > WORK_MARGIN_BYTES and os.strerror(errno.ENOSPC) not in error.what:
+            raise
+        raise full(tier, needed_bytes) from None
     except NeurotierError:
         raise
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise TierError(
-                f"tier {tier.name!r} became full at {tier.path} ({size(tier.free_bytes())} free)",
-                fix="free some space, start fewer participants at once, or choose another tier",
-            ) from None
+            raise full(tier, needed_bytes) from None
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            what = f"tier {tier.name!r} is not writable: {error.filename}: {error.strerror}"
-            raise TierError(what) from None
+            raise TierError(f"tier {tier.name!r} is not writable: {error.filename}: {error.strerror}") from None
         raise
+
+
+def full(tier: Tier, needed_bytes: int) -> TierError:
+    """The error for a tier that became full under a participant."""
+    return TierError(
+        f"tier {tier.name!r} became full: {size(tier.free_bytes())} free at {tier.path}, "
+        f"about {size(needed_bytes)} needed by this participant",
+        fix="free some space, start fewer participants at once, or choose another tier",
+    )
 
 
 def size(count: int) -> str:

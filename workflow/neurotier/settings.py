@@ -172,6 +172,8 @@ def read_scalars(value: Any, schema: Mapping[str, Any]) -> Any:
     Snakemake reads what stands inside braces on the command line (``--config 'dataset={drop: true}'``) as text
     only; where the schema asks for something else, the text is read as YAML.
     """
+    if "$ref" in schema:
+        schema = config_schema()["$defs"][schema["$ref"].rsplit("/", 1)[-1]]
     if isinstance(value, Mapping):
         return {key: read_scalars(sub, schema.get("properties", {}).get(key, {})) for key, sub in value.items()}
     kinds = schema.get("type", "string")
@@ -225,7 +227,7 @@ def reason(error: ValidationError) -> str:
         return f"{error.instance!r} is not one of {', '.join(error.validator_value)}"
     if error.validator == "type" and error.validator_value == "string" and isinstance(error.instance, int):
         return f"{error.instance!r} was read as a number; put it in quotes"
-    return error.message
+    return str(error.message)
 
 
 def unknown_keys(error: ValidationError) -> list[str]:

@@ -52,6 +52,7 @@ def draw_mosaics(places: Places, workers: int) -> None:
     """Write a picture of every brain mask on its T1w image."""
     from neurotier.report.mosaics import Picture, draw_mosaics
 
+    places.mosaics.mkdir(parents=True, exist_ok=True)  # there is none to draw with the tool noop
     rows = read_table(places.group / "group.tsv", "group")
     draw_mosaics([Picture.of(row, places) for row in rows], places.mosaics, workers)
 

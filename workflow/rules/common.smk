@@ -4,7 +4,6 @@ import sys
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
-from snakemake.settings.types import DeploymentMethod
 
 from neurotier import hooks, planning
 from neurotier.bids import PARTICIPANT
@@ -28,8 +27,6 @@ except NeurotierError as error:
     raise WorkflowError(str(error)) from None
 
 RESULTS, LOGS = places.results, places.logs
-CONDA = DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method
-NEUROTIER = ["python" if CONDA else sys.executable, "-m", "neurotier"]
 hooks.make_importable(workflow.basedir)
 
 

@@ -58,8 +58,6 @@ checkpoint index_dataset:
 
 
 rule get_images:
-    input:
-        images=ancient(places.index / "images.tsv"),
     output:
         marker=temp(places.got("{participant}")),
     log:
@@ -69,12 +67,11 @@ rule get_images:
     resources:
         gets=1,
     params:
-        command=NEUROTIER,
         results=RESULTS,
     message:
         "Getting the T1w images of {wildcards.participant}"
     shell:
-        "{params.command:q} get-images {wildcards.participant} --results {params.results:q}"
+        "python3 -m neurotier get-images {wildcards.participant} --results {params.results:q}"
         " --marker {output.marker:q} --log {log:q}"
 
 
@@ -91,10 +88,9 @@ rule drop_images:
     resources:
         gets=1,
     params:
-        command=NEUROTIER,
         results=RESULTS,
     message:
         "Dropping the images of {wildcards.participant} from the dataset tier"
     shell:
-        "{params.command:q} drop-images {wildcards.participant} --results {params.results:q}"
+        "python3 -m neurotier drop-images {wildcards.participant} --results {params.results:q}"
         " --marker {output.marker:q} --log {log:q}"

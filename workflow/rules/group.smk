@@ -26,7 +26,7 @@ rule summarize_group:
 rule describe_derivatives:
     input:
         dataset=ancient(places.index / "dataset.json"),
-        tool=ancient(places.index / "tool.json"),
+        tool=places.index / "tool.json",
     output:
         description=places.derivatives / "{site_folder}dataset_description.json",
         readme=places.derivatives / "{site_folder}README",

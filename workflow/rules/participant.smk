@@ -17,10 +17,11 @@ rule prepare_tool:
         "../scripts/prepare_tool.py"
 
 
+# It reads the index, but does not name it as input: the participants are known from it, so it is there; and Snakemake
+# looks for changed params (another threshold, another image) only in jobs that no checkpoint's output leads into.
 rule analyze_participant:
     input:
-        images=ancient(places.index / "images.tsv"),
-        tool=ancient(places.index / "tool.json"),
+        tool=places.index / "tool.json",
         got=lambda wildcards: plan.got_marker(wildcards.participant),
     output:
         derivatives=directory(places.derivatives / "{participant}"),
@@ -35,11 +36,10 @@ rule analyze_participant:
         work_mb=lambda wildcards: plan.work_mb(wildcards.participant),
         mem_mb=lambda wildcards: plan.mem_mb(wildcards.participant),
     params:
-        command=NEUROTIER,
         results=RESULTS,
         images=lambda wildcards: plan.image_paths(wildcards.participant),
         tool=plan.tool(),
     message:
         "Analysing {wildcards.participant}"
     shell:
-        "{params.command:q} analyze-participant {wildcards.participant} --results {params.results:q} --log {log:q}"
+        "python3 -m neurotier analyze-participant {wildcards.participant} --results {params.results:q} --log {log:q}"
