@@ -61,11 +61,15 @@ class Project:
         self, *arguments: str, targets: Sequence[str] = (), cores: int = 2, path: Path | None = None
     ) -> Ended:
         """Run snakemake as a user would; ``path`` comes first on PATH."""
+        return self.run(*self.command(*arguments, targets=targets, cores=cores)[1:], path=path)
+
+    def run(self, *arguments: str, path: Path | None = None) -> Ended:
+        """Run Python in the working folder."""
         environment = dict(ENVIRONMENT)
         if path is not None:
             environment["PATH"] = f"{path}{os.pathsep}{environment['PATH']}"
         done = subprocess.run(
-            self.command(*arguments, targets=targets, cores=cores),
+            [sys.executable, *arguments],
             cwd=self.folder,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -88,7 +92,7 @@ class Project:
 
     def leftovers(self) -> list[Path]:
         """Everything on work tiers, and every hidden half result."""
-        work = [path for path in self.folder.glob("neurotier-*/work/**/*")]
+        work = list(self.folder.glob("neurotier-*/work/**/*"))
         return work + list((self.results / "derivatives").glob("**/.*.partial"))
 
 

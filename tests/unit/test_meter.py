@@ -73,13 +73,13 @@ def test_value_and_error_come_back() -> None:
 
 
 def test_error_that_cannot_be_pickled_is_described() -> None:
-    class Local(Exception):
+    class LocalError(Exception):
         pass
 
     def fail() -> None:
-        raise Local("why")
+        raise LocalError("why")
 
-    assert "Local: why" in str(measure_function(fail).error)
+    assert "LocalError: why" in str(measure_function(fail).error)
 
 
 def test_phase_that_is_killed_is_an_error() -> None:

@@ -44,7 +44,7 @@ def test_mount_below_another_is_found(tmp_path: Path, mount_tmpfs: Callable[...,
 def test_link_to_another_tier_is_seen_through(tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to("/dev/shm")
-    with pytest.raises(TierError, match="declared as 'block', but .* is on tmpfs"):
+    with pytest.raises(TierError, match=r"declared as 'block', but .* is on tmpfs"):
         tier(link, "block").check()
 
 

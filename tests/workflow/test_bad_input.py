@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import time
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 import pytest
-from support import ENVIRONMENT, STAND_INS, Project, checksums, plain_dataset, small_head, t1w
+from support import ENVIRONMENT, STAND_INS, Project, checksums, plain_dataset, save_image, small_head, t1w
 
 NOOP = {"name": "noop"}
 
@@ -97,6 +98,14 @@ def test_broken_images_fail_their_participants_only(project: Project) -> None:
     assert len(checksums(project.results / "derivatives" / "sub-good")) == 4
     assert [row["participant"] for row in project.table("group/group.tsv")] == ["sub-good"]
     assert project.leftovers() == []
+    for label in broken:  # once mended, the same command analyses them and renews the report
+        shutil.rmtree(project.folder / "bids" / f"sub-{label}")
+        save_image(project.folder / "bids" / t1w(label), small_head())
+    arguments = project.configure(dataset={"source": "bids", "participants": ["good", *broken]}, tool={"name": "bet"})
+    ended = project.snakemake(*arguments, path=STAND_INS)
+    assert ended.code == 0, ended.output
+    assert len(project.table("group/group.tsv")) == len(broken) + 1
+    assert 'class="verdict good"' in (project.results / "report.html").read_text()
 
 
 def test_tool_that_writes_nothing_is_not_believed(project: Project) -> None:

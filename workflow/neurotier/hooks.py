@@ -41,9 +41,9 @@ def finish(settings: Settings, succeeded: bool) -> None:
     for failure in failures:
         say(f"failed  {failure['participant']}: {failure['reason']}")
     if not succeeded and (places.index / "images.tsv").exists():
-        from neurotier.stages import write_everything
+        from neurotier.stages import write_partial
 
-        write_everything(settings, places)
+        write_partial(settings, places)
     if (places.results / "report.html").exists():
         say(summary_line(places, failures))
         say(f"Report: {places.results / 'report.html'}")

@@ -130,8 +130,9 @@ def index_site(dataset: Path, site: str) -> tuple[list[Image], list[Skipped]]:
             images.append(image)
         except InputError as error:
             skipped.append(Skipped(repr(path), error.what))
-    for unseen in sorted(t1w_files(dataset / site) - {Path(file) for file in files}):
-        skipped.append(Skipped(repr(unseen.relative_to(dataset).as_posix()), "pybids does not recognise the name"))
+    unseen = sorted(t1w_files(dataset / site) - {Path(file) for file in files})
+    reason = "pybids does not recognise the name"
+    skipped += [Skipped(repr(file.relative_to(dataset).as_posix()), reason) for file in unseen]
     return images, skipped
 
 

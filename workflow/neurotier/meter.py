@@ -277,7 +277,7 @@ def descendants(pid: int) -> list[int]:
 def stop_signals_raise() -> Iterator[None]:
     """Turn the signals that ask a process to stop into :class:`Interrupted`, here and nowhere longer."""
 
-    def stop(number: int, frame: FrameType | None) -> None:
+    def stop(number: int, _frame: FrameType | None) -> None:
         raise Interrupted(number)
 
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

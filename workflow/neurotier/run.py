@@ -127,7 +127,7 @@ def acquire(lock: Path, run: str) -> None:
 def remove_partial(derivatives: Path) -> None:
     """Remove half-copied participants that a killed run left under their hidden names."""
     for folder, names, _ in os.walk(derivatives):
-        for name in [name for name in names if name.startswith("sub-") or name.startswith(".sub-")]:
+        for name in [name for name in names if name.startswith(("sub-", ".sub-"))]:
             names.remove(name)
             if name.startswith("."):
                 shutil.rmtree(Path(folder, name), ignore_errors=True)

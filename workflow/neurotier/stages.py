@@ -6,6 +6,8 @@ everyone, all are called for those who were analysed.
 
 from __future__ import annotations
 
+import os
+
 from neurotier.files import write_json
 from neurotier.group import group_rows, summary
 from neurotier.jobs import read_failures
@@ -64,10 +66,17 @@ def write_report(settings: Settings, places: Places) -> None:
     write_page(collect(places, settings), places.results / "report.html")
 
 
-def write_everything(settings: Settings, places: Places) -> None:
-    """All stages in turn."""
+def write_partial(settings: Settings, places: Places) -> None:
+    """All stages in turn, for those who were analysed in a run that failed.
+
+    The tables are dated back: Snakemake would take them for finished ones, and neither make them again nor miss
+    the participants that are not in them.
+    """
     tabulate_profile(places)
     summarize_group(places)
     draw_figures(places)
     draw_mosaics(places, workers=1)
     write_report(settings, places)
+    for table in (places.profile / "profile.tsv", places.profile / "runs.tsv", places.group / "group.tsv"):
+        os.utime(table, (0, 0))
+    os.utime(places.group / "summary.json", (0, 0))

@@ -1,0 +1,51 @@
+"""Every command of the READMEs runs, in the order in which a reader would run them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from support import ROOT, Project
+
+ELSEWHERE = ("corr.yaml", "folder.yaml")
+"""Examples over data that are not here are planned only."""
+
+
+def commands(file: Path) -> list[str]:
+    blocks = re.findall(r"^```console\n(.*?)^```", file.read_text(), re.MULTILINE | re.DOTALL)
+    return [line for block in blocks for line in block.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    return Project.at(tmp_path_factory.mktemp("reader") / "project")
+
+
+@pytest.mark.parametrize("line", [*commands(ROOT / "README.md"), *commands(ROOT / "config" / "README.md")])
+def test_command(reader: Project, line: str) -> None:
+    program, *arguments = shlex.split(line)
+    if program == "make":
+        assert re.search(rf"^{arguments[0]}: ", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    elif program == "source":
+        assert arguments == [".venv/bin/activate"]
+    else:
+        assert program == "snakemake"
+        planned = [*arguments, "--dry-run"] if any(name in line for name in ELSEWHERE) else arguments
+        if "--report" in arguments:
+            planned += ["--cores", "1"]
+        ended = reader.run("-m", "snakemake", *planned)
+        assert ended.code == 0, ended.output
+
+
+def test_demonstration_is_the_command_of_the_makefile() -> None:
+    (demo,) = re.findall(r"^DEMO := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert demo in commands(ROOT / "README.md")
+
+
+def test_every_profile_is_described_and_plans(reader: Project) -> None:
+    for profile in sorted((ROOT / "profiles").iterdir()):
+        assert profile.name == "default" or f"`profiles/{profile.name}`" in (ROOT / "README.md").read_text()
+        ended = reader.snakemake("--workflow-profile", f"profiles/{profile.name}", "--dry-run", "--quiet")
+        assert ended.code == 0, ended.output
