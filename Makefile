@@ -41,8 +41,8 @@ environment: $(READY) ## make the environment alone
 $(READY): requirements.lock pyproject.toml
 	@echo 'Making the environment in $(VENV) (a minute or two)'
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
-	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(BIN)/pip install -qq --disable-pip-version-check --require-hashes --requirement requirements.lock
+	@$(BIN)/pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
 lock: $(READY) ## renew requirements.lock from pyproject.toml

@@ -106,7 +106,7 @@ def test_clone_that_is_there_is_taken_and_a_site_added(demo_source: Path, tmp_pa
 
 def test_ria_store_is_a_source(demo_source: Path, tmp_path: Path) -> None:
     from datalad.api import clone, create_sibling_ria
-    from neurotier.source import prepare_environment
+    from neurotier.datalad_environment import prepare_environment
 
     prepare_environment()
     work = clone(str(demo_source), str(tmp_path / "work"), result_renderer="disabled")
@@ -127,7 +127,7 @@ def test_failed_clone_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_environment_of_git_is_left_alone_where_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    from neurotier.source import prepare_environment
+    from neurotier.datalad_environment import prepare_environment
 
     monkeypatch.setenv("GIT_AUTHOR_NAME", "Somebody")
     prepare_environment()

@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from neurotier.datalad_environment import prepare_environment
 from neurotier.errors import InputError, SourceError, one_line
 from neurotier.settings import DatasetSettings, suggestion
 from neurotier.tiers import Tier, find_mount
@@ -51,19 +51,6 @@ class Dataset:
     path: Path
     kind: str
     sites: dict[str, dict[str, str]]
-
-
-def prepare_environment() -> None:
-    """Have git-annex found (its wheel puts it beside Python), no prompts, no chatter, and a git identity."""
-    bin_folder = str(Path(sys.executable).parent)
-    path = os.environ.get("PATH", "")
-    if bin_folder not in path.split(os.pathsep):
-        os.environ["PATH"] = os.pathsep.join([bin_folder, path])
-    for name, value in {"GIT_TERMINAL_PROMPT": "0", "DATALAD_LOG_LEVEL": "critical"}.items():
-        os.environ.setdefault(name, value)
-    for name in ("GIT_AUTHOR", "GIT_COMMITTER"):  # git refuses to note a clone's location without one
-        os.environ.setdefault(f"{name}_NAME", "neurotier")
-        os.environ.setdefault(f"{name}_EMAIL", "neurotier@localhost")
 
 
 def obtain(settings: DatasetSettings, source: str, folder: Path, report: Callable[[str], None]) -> Dataset:

@@ -10,7 +10,8 @@ from neurotier.scripting import Context, run_script
 def main(context: Context) -> None:
     settings = context.settings.demo
     folder = context.places.demo(settings)
-    make_demo_dataset(folder, settings, context.say)
+    if not folder.exists():  # it appears whole, and its name stands for these settings
+        make_demo_dataset(folder, settings, context.say)
     write_json(Path(context.snakemake.output.facts), {"dataset": folder.name, **vars(settings)})
 
 

@@ -6,15 +6,12 @@ of sessions and runs, and one has no T1w image. Images are git-annex content; te
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import shutil
 import stat
-import subprocess
-import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +19,7 @@ import nibabel as nib
 import numpy as np
 from nibabel.filebasedimages import ImageFileError
 
+from neurotier.datalad_environment import prepare_environment
 from neurotier.demo.phantom import simulated_head, varied_head
 from neurotier.demo.texts import bold_facts, site_texts, superdataset_readme, t1w_facts
 from neurotier.errors import InputError, SourceError, TierError
@@ -104,8 +102,8 @@ def make_demo_dataset(folder: Path, settings: DemoSettings, report: Callable[[st
             report(f"Making the demonstration dataset from {describe_head(head_path)}.")
             write_files(unfinished, settings, head, describe_head(head_path), report)
             report("Saving it with DataLad.")
-            with datalad_environment():
-                save_datasets(unfinished)
+            prepare_environment()
+            save_datasets(unfinished)
             unfinished.rename(folder)
         except BaseException:
             remove_tree(unfinished)
@@ -241,36 +239,6 @@ def save_datasets(folder: Path) -> None:
         )
     except (CommandError, IncompleteResultsError, MissingExternalDependency) as error:
         raise SourceError(f"DataLad could not save the demonstration dataset ({error})", where=str(folder)) from error
-
-
-@contextlib.contextmanager
-def datalad_environment() -> Iterator[None]:
-    """An environment in which DataLad finds this Python's git-annex, is quiet, and may commit.
-
-    The git identity is set only where git has none.
-    """
-    if shutil.which("git") is None:
-        raise SourceError("git is not installed", fix="install git; DataLad needs it")
-    changes = {
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
-        "DATALAD_LOG_LEVEL": "error",
-        "DATALAD_UI_PROGRESSBAR": "none",
-    }
-    for key, value in {"NAME": "neurotier demo", "EMAIL": "neurotier@localhost"}.items():
-        known = subprocess.run(["git", "config", f"user.{key.lower()}"], capture_output=True, check=False)
-        if known.returncode != 0:
-            changes |= {f"GIT_{who}_{key}": value for who in ("AUTHOR", "COMMITTER")}
-    before = dict(os.environ)
-    # What the user has exported already stays, except that PATH gets its first entry.
-    os.environ.update({key: value for key, value in changes.items() if key == "PATH" or key not in before})
-    try:
-        yield
-    finally:
-        for key in changes:
-            if key in before:
-                os.environ[key] = before[key]
-            else:
-                os.environ.pop(key, None)
 
 
 def remove_tree(folder: Path) -> None:

@@ -24,10 +24,10 @@ from PIL import Image, ImageColor, ImageDraw, ImageFont, PngImagePlugin
 
 from neurotier.bids import strip_extension
 from neurotier.errors import InputError, one_line
-from neurotier.files import read_json
+from neurotier.files import read_json, write_bytes
 from neurotier.places import Places
 from neurotier.report.quantities import cm3
-from neurotier.report.style import OUTLINE_COLOUR, write_bytes
+from neurotier.report.style import OUTLINE_COLOUR
 from neurotier.tables import Row
 
 TILE_PX = 120

@@ -7,8 +7,6 @@ global state, no display, and ``savefig`` picks the Agg and SVG canvases by itse
 from __future__ import annotations
 
 import io
-import os
-import tempfile
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,7 +16,7 @@ from typing import Any
 import matplotlib
 from matplotlib.figure import Figure
 
-from neurotier.files import current_umask, write_text
+from neurotier.files import write_bytes, write_text
 from neurotier.tables import write_plain
 
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
@@ -97,18 +95,3 @@ def save_figure(figure: Figure, stem: Path, rows: Sequence[Mapping[str, Any]]) -
     write_text(stem.with_name(f"{stem.name}.svg"), svg.getvalue())
     write_bytes(stem.with_name(f"{stem.name}.png"), png.getvalue())
     write_plain(stem.with_name(f"{stem.name}.tsv"), rows)
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file by renaming a finished one to its name; its folder is made."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        temporary.chmod(0o666 & ~current_umask())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink()
-        raise
