@@ -1,0 +1,68 @@
+"""Brain extraction by the workflow on real whole heads, against masks of FSL bet2 -f 0.5 where they are at hand."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import nibabel as nib
+import numpy as np
+import pytest
+from support import ROOT, Project, t1w
+
+HEADS = Path(os.environ.get("NEUROTIER_TEST_HEADS", ROOT.parent / "shared" / "data"))
+"""Folder of heads (``NAME.nii.gz``) with reference masks (``NAME_desc-bet2f05_mask.nii.gz``)."""
+
+REFERENCE = "_desc-bet2f05_mask.nii.gz"
+NAMES = sorted(path.name.removesuffix(REFERENCE) for path in HEADS.glob(f"*{REFERENCE}"))
+
+
+def label(name: str) -> str:
+    """A BIDS label of a file's name."""
+    return "".join(character for character in name if character.isalnum())
+
+
+@pytest.fixture(scope="module")
+def extracted(tmp_path_factory: pytest.TempPathFactory, whole_head: Path) -> Project:
+    """Debian's whole head, and those with a reference, through the whole workflow with its default settings."""
+    project = Project.at(tmp_path_factory.mktemp("heads") / "project")
+    for name, head in {"debian": whole_head, **{name: HEADS / f"{name}.nii.gz" for name in NAMES}}.items():
+        target = project.folder / "bids" / t1w(label(name))
+        target.parent.mkdir(parents=True)
+        shutil.copy(head, target)
+    ended = project.snakemake(*project.configure(dataset={"source": "bids"}))
+    assert ended.code == 0, ended.output
+    return project
+
+
+def mask(project: Project, name: str) -> np.ndarray:
+    file = project.results / "derivatives" / t1w(label(name)).replace("_T1w", "_desc-brain_mask")
+    return np.asarray(nib.load(file).dataobj) > 0
+
+
+@pytest.mark.parametrize("name", NAMES or [pytest.param("", marks=pytest.mark.skip(reason=f"no heads in {HEADS}"))])
+def test_masks_agree_with_bet(extracted: Project, name: str) -> None:
+    ours = mask(extracted, name)
+    reference = np.asarray(nib.load(HEADS / f"{name}{REFERENCE}").dataobj) > 0
+    dice = 2 * (ours & reference).sum() / (ours.sum() + reference.sum())
+    ratio = ours.sum() / reference.sum()
+    print(f"{name}: Dice {dice:.3f}, volume ratio {ratio:.3f}")
+    assert dice >= 0.90
+    assert 0.90 <= ratio <= 1.15
+
+
+def test_brain_of_a_real_head_is_of_human_size(extracted: Project) -> None:
+    assert 1200 < mask(extracted, "debian").sum() / 1000 < 2100  # cm3, from voxels of 1 mm3
+
+
+def test_group_table_has_the_volumes_of_the_masks(extracted: Project) -> None:
+    for row in extracted.table("group/group.tsv"):
+        image = nib.load(extracted.results / "derivatives" / row["mask"])
+        voxels = int((np.asarray(image.dataobj) > 0).sum())
+        assert int(row["brain_voxels"]) == voxels
+        expected_mm3 = voxels * abs(np.linalg.det(image.affine[:3, :3]))
+        assert float(row["brain_volume_mm3"]) == pytest.approx(expected_mm3, rel=1e-3)
+    summary = json.loads((extracted.results / "group" / "summary.json").read_text())
+    assert summary["images"] == len(NAMES) + 1
