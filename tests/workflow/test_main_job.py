@@ -172,6 +172,20 @@ def test_images_are_dropped_after_use_and_fetched_again(project: Project, demo_s
         shutil.rmtree(project.results / "derivatives" / "SiteB" / "sub-0099101")
 
 
+def test_jobs_wait_for_room_on_the_work_tier(project: Project) -> None:
+    """Two jobs of 2 MB fit side by side on 4 MB, six do not: here it is not the cores that limit them."""
+    plain_dataset(project.folder / "bids", {t1w(f"{number:02d}"): small_head(number) for number in range(6)})
+    arguments = project.configure(
+        dataset={"source": "bids"},
+        tool={"name": "noop", "noop": {"sleep_s": 2}},
+        tiers={"local": {"capacity": 4_000_000}},
+    )
+    ended = project.snakemake(*arguments, cores=6)
+    assert ended.code == 0, ended.output
+    (run,) = project.table("profile/runs.tsv")
+    assert int(run["peak_parallelism"]) == 2
+
+
 def test_bet_runs_from_path(project: Project, tmp_path: Path) -> None:
     plain_dataset(project.folder / "bids", {t1w("01"): small_head()})
     ended = project.snakemake(

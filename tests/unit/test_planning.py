@@ -1,0 +1,63 @@
+"""Planning: limits of shared resources, and what each participant asks of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from neurotier.places import Places
+from neurotier.planning import Plan
+from neurotier.settings import Settings
+from neurotier.tables import write_table
+
+
+def plan(folder: Path, capacity: str, size_bytes: int | None, tool: str = "brainextractor") -> Plan:
+    """A plan for one participant with two images."""
+    settings = Settings.from_config(
+        {
+            "tiers": {"disk": {"path": str(folder), "kind": "block", "capacity": capacity}},
+            "placement": dict.fromkeys(("dataset", "work", "images", "results"), "disk"),
+            "dataset": {"concurrent_gets": 3},
+            "tool": {"name": tool},
+        }
+    )
+    places = Places.from_settings(settings)
+    base = {"participant": "A/sub-01", "site": "A", "label": "01", "session": None, "size_bytes": size_bytes}
+    rows = [{**base, "run": run, "path": f"A/sub-01/anat/sub-01_run-{run}_T1w.nii.gz"} for run in ("1", "2")]
+    write_table(places.index / "images.tsv", "images", rows)
+    return Plan(settings, places)
+
+
+def test_work_space_is_asked_for_by_size(tmp_path: Path) -> None:
+    assert plan(tmp_path, "1 GB", 10_000_000).work_mb("A/sub-01") == 61  # 3 x 20 MB and a margin of 1 MB
+
+
+def test_job_that_cannot_fit_asks_for_all_there_is(tmp_path: Path) -> None:
+    """Snakemake refuses the whole run otherwise; the job itself says what it misses."""
+    assert plan(tmp_path, "50 MB", 10_000_000).work_mb("A/sub-01") == 50
+
+
+def test_unknown_size_asks_for_the_margin(tmp_path: Path) -> None:
+    assert plan(tmp_path, "1 GB", None).work_mb("A/sub-01") == 1
+
+
+@pytest.mark.parametrize(("tool", "mem_mb"), [("brainextractor", 3100), ("bet", 600), ("noop", 100)])
+def test_memory_is_asked_for_by_tool_and_size(tmp_path: Path, tool: str, mem_mb: int) -> None:
+    made = plan(tmp_path, "1 GB", 10_000_000, tool)
+    made.memory_limit_mb = 10**6
+    assert made.mem_mb("A/sub-01") == mem_mb
+
+
+def test_limits_yield_to_those_of_the_command_line(tmp_path: Path) -> None:
+    made = plan(tmp_path, "1 GB", 1)
+    assert made.limits({})["work_mb"] == 1000
+    assert made.limits({})["gets"] == 3
+    assert set(made.limits({"gets": 1, "work_mb": 5})) == {"mem_mb"}
+
+
+def test_index_that_changes_is_read_again(tmp_path: Path) -> None:
+    made = plan(tmp_path, "1 GB", 1)
+    table = made.places.index / "images.tsv"
+    assert made.participants(table) == ["A/sub-01"]
+    table.write_text(table.read_text().replace("sub-01", "sub-02"))
+    assert made.participants(table) == ["A/sub-02"]
