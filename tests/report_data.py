@@ -46,7 +46,7 @@ def images_of(participant: str, number: int) -> list[dict[str, Any]]:
         path = f"{participant}/ses-1/anat/{label}_ses-1_run-{run}_T1w.nii.gz"
         names = {"label": label.removeprefix("sub-"), "session": "1", "run": str(run)}
         place: dict[str, Any] = {"participant": participant, "site": site_of(participant), "path": path}
-        rows.append({**place, **names, "size_bytes": 9_000_000})
+        rows.append({**place, **names, "size_bytes": 9_000_000, "content": "key"})
     return rows
 
 

@@ -11,9 +11,10 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 import pytest
-from neurotier.demo.dataset import SITES, find_head, load_head, make_demo_dataset, noise_bold, remove_tree
+from neurotier.demo.dataset import SITES, find_head, load_head, make_demo_dataset, noise_bold
 from neurotier.demo.phantom import simulated_head, varied_head
 from neurotier.errors import InputError, TierError
+from neurotier.files import remove_tree
 from neurotier.settings import DemoSettings
 
 BIN = Path(sys.executable).parent

@@ -9,7 +9,7 @@ import pytest
 from neurotier.errors import InputError
 from neurotier.index import Index, index_dataset
 from neurotier.settings import DatasetSettings, Settings
-from neurotier.source import Dataset, is_plain_folder, plain_sites
+from neurotier.source import Dataset, is_address, plain_sites
 from support import plain_dataset, small_head, t1w
 
 SETTINGS = Settings.from_config(
@@ -96,4 +96,4 @@ def test_same_label_at_two_sites_is_two_participants(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("source", ["///corr", "https://x.org/a", "git@x.org:a/b", "ria+file:///x#~a"])
 def test_addresses_are_not_taken_for_folders(source: str) -> None:
-    assert not is_plain_folder(source)
+    assert is_address(source)

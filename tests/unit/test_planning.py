@@ -22,7 +22,14 @@ def plan(folder: Path, capacity: str, size_bytes: int | None, tool: str = "brain
         }
     )
     places = Places.from_settings(settings)
-    base = {"participant": "A/sub-01", "site": "A", "label": "01", "session": None, "size_bytes": size_bytes}
+    base = {
+        "participant": "A/sub-01",
+        "site": "A",
+        "label": "01",
+        "session": None,
+        "size_bytes": size_bytes,
+        "content": "key",
+    }
     rows = [{**base, "run": run, "path": f"A/sub-01/anat/sub-01_run-{run}_T1w.nii.gz"} for run in ("1", "2")]
     write_table(places.index / "images.tsv", "images", rows)
     return Plan(settings, places)

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from neurotier.files import write_json
 from neurotier.group import group_rows, summary
 from neurotier.places import Places
-from neurotier.profile import profile_rows, run_rows
+from neurotier.profile import close_run, profile_rows, run_rows
 from neurotier.tables import read_table, write_table
 
 
@@ -32,6 +33,18 @@ def record(participant: str, start_s: float, run: str = "r1", voxels: int = 1000
     return names | {"phases": phases, "images": [image]}
 
 
+FACTS: dict[str, Any] = {
+    "cores": 2,
+    "oversubscribed": False,
+    "settings": {"tool": {"name": "noop"}},
+    "tiers": {role: {"name": "local"} for role in ("dataset", "work", "results")},
+}
+
+
+def note(places: Places, run: str, **facts: Any) -> None:
+    (places.runs / f"{run}.json").write_text(json.dumps({"run": run, **FACTS, **facts}))
+
+
 @pytest.fixture
 def places(tmp_path: Path) -> Places:
     places = Places(tmp_path, tmp_path / "d", tmp_path / "w", tmp_path / "i")
@@ -49,32 +62,54 @@ def test_cpu_and_io_add_up_to_wall(places: Places) -> None:
 def test_makespan_and_parallelism(places: Places) -> None:
     """Jobs of 2 s from 100, 101 and 104 s: makespan 6 s, 6 job seconds, two at once for 1 s."""
     rows = profile_rows([record("a/sub-1", 100.0), record("a/sub-2", 101.0), record("a/sub-3", 104.0)])
-    (run,) = run_rows(places, rows, [])
+    note(places, "r1", ended_s=1)
+    (run,) = run_rows(places, rows, [], 3)
     assert (run["makespan_s"], run["mean_parallelism"], run["peak_parallelism"]) == (6.0, 1.0, 2)
     assert (run["wall_sum_s"], run["cpu_sum_s"], run["participants"]) == (6.0, pytest.approx(2.4), 3)
 
 
 def test_runs_of_one_results_folder_are_apart(places: Places) -> None:
     rows = profile_rows([record("sub-1", 100.0, "r1"), record("sub-2", 5000.0, "r2")])
-    assert [run["makespan_s"] for run in run_rows(places, rows, [])] == [2.0, 2.0]
+    note(places, "r1", ended_s=1)
+    note(places, "r2", ended_s=1)
+    assert [run["makespan_s"] for run in run_rows(places, rows, [], 2)] == [2.0, 2.0]
 
 
 @pytest.mark.parametrize(
-    ("facts", "failures", "validity"),
+    ("facts", "failures", "everyone", "validity"),
     [
-        (None, [], "invalid: no facts of the run were recorded"),
-        ({}, [], "invalid: no facts of the run were recorded"),
-        ({"ended_s": 1}, [], "valid"),
-        ({"cores": 2}, [], "invalid: the run was interrupted"),
-        ({"ended_s": 1}, [{"run": "r1"}], "invalid: 1 participant failed"),
-        ({"ended_s": 1, "swap_out_bytes": 4096}, [{"run": "r0"}], "invalid: the machine swapped"),
+        ({"ended_s": 1}, [], 1, "valid"),
+        ({}, [], 1, "invalid: the run was killed"),
+        ({"ended_s": 1}, [{"run": "r1"}], 2, "invalid: 1 participant failed"),
+        ({"ended_s": 1}, [], 3, "invalid: 2 participants not run"),
+        ({"ended_s": 1, "swap_out_bytes": 4096}, [], 1, "invalid: the machine swapped"),
     ],
 )
-def test_validity(places: Places, facts: dict[str, Any] | None, failures: list[dict[str, Any]], validity: str) -> None:
-    if facts is not None:
-        (places.runs / "r1.json").write_text(json.dumps(facts))
-    (run,) = run_rows(places, profile_rows([record("sub-1", 100.0)]), failures)
+def test_validity(
+    places: Places, facts: dict[str, Any], failures: list[dict[str, Any]], everyone: int, validity: str
+) -> None:
+    note(places, "r1", **facts)
+    (run,) = run_rows(places, profile_rows([record("sub-1", 100.0)]), failures, everyone)
     assert run["valid"] == validity
+
+
+def test_run_that_is_over_keeps_its_row(places: Places) -> None:
+    """Run r1 failed one of two; r2 mends it, and redoes the other: r1 stays what it was."""
+    note(places, "r1", ended_s=1)
+    write_json(places.record("sub-1"), record("sub-1", 100.0, "r1"))
+    close_run(places, "r1", ["sub-1", "sub-2"], [{"run": "r1"}])
+    note(places, "r2")
+    rows = profile_rows([record("sub-1", 5000.0, "r2"), record("sub-2", 5000.0, "r2")])
+    first, second = run_rows(places, rows, [], 2)
+    assert (first["valid"], first["participants"], first["makespan_s"]) == ("invalid: 1 participant failed", 1, 2.0)
+    assert (second["participants"], second["failed"]) == (2, 0)
+
+
+def test_run_in_which_everyone_failed_has_a_row(places: Places) -> None:
+    note(places, "r1", ended_s=1)
+    (run,) = run_rows(places, [], [{"run": "r1"}], 1)
+    assert (run["participants"], run["failed"], run["makespan_s"]) == (0, 1, None)
+    write_table(places.profile / "runs.tsv", "runs", [run])
 
 
 def test_group_mean_spread_and_outliers(places: Places) -> None:

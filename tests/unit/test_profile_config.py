@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from neurotier.errors import SettingsError
 from neurotier.profile_config import effective_config, profile_config
 from support import ROOT
 
@@ -36,6 +37,18 @@ def test_workflow_profile_wins_over_general_profile(tmp_path: Path) -> None:
     (general / "profile.yaml").write_text("config:\n  placement: {work: nfs, images: nfs}\n")
     arguments = ["--profile", str(general), "--workflow-profile", "profiles/tmpfs"]
     assert profile_config(arguments, SNAKEFILE) == {"placement": {"work": "tmpfs", "images": "nfs"}}
+
+
+def test_profile_is_meant_from_where_the_command_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PWD", str(ROOT))
+    monkeypatch.chdir(tmp_path)  # as Snakemake has, when the workflow is read
+    arguments = ["--directory", str(tmp_path), "--workflow-profile", "profiles/tmpfs"]
+    assert profile_config(arguments, SNAKEFILE) == {"placement": {"work": "tmpfs"}}
+
+
+def test_profile_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(SettingsError, match="there is no such workflow profile"):
+        profile_config(["--workflow-profile", "profiles/nope"], SNAKEFILE)
 
 
 def test_default_profile_chooses_nothing() -> None:

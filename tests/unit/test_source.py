@@ -12,9 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from neurotier.contents import content_size_bytes, drop_images, get_images, is_present
+from neurotier.datalad_environment import prepare_environment
 from neurotier.errors import SourceError
 from neurotier.settings import DatasetSettings
-from neurotier.source import annex_size_bytes, drop_images, get_images, obtain
+from neurotier.source import obtain
 from support import ENVIRONMENT
 
 IMAGE = "SiteA/sub-0099001/ses-1/anat/sub-0099001_ses-1_run-1_T1w.nii.gz"
@@ -68,11 +70,11 @@ def address(server: Server) -> str:
 
 
 def test_contents_travel_over_http_and_outages_are_outlived(web: Server, tmp_path: Path) -> None:
-    dataset = obtain(SETTINGS, address(web), tmp_path / "clone", quiet)
+    dataset = obtain(SETTINGS, address(web), tmp_path / "clones", quiet)
     assert list(dataset.sites) == ["SiteA"]
     assert dataset.sites["SiteA"]["url"] == f"{address(web)}/SiteA"
     image = dataset.path / IMAGE
-    size_bytes = annex_size_bytes(image)
+    size_bytes = content_size_bytes(image)
     assert not image.exists()
     web.down = 2
     attempts: list[str] = []
@@ -85,7 +87,7 @@ def test_contents_travel_over_http_and_outages_are_outlived(web: Server, tmp_pat
 
 
 def test_outage_that_lasts_is_an_error_after_all_attempts(web: Server, tmp_path: Path) -> None:
-    dataset = obtain(SETTINGS, address(web), tmp_path / "clone", quiet)
+    dataset = obtain(SETTINGS, address(web), tmp_path / "clones", quiet)
     web.down = 10**6
     attempts: list[str] = []
     with pytest.raises(SourceError, match="could not be fetched"):
@@ -95,9 +97,9 @@ def test_outage_that_lasts_is_an_error_after_all_attempts(web: Server, tmp_path:
 
 
 def test_clone_that_is_there_is_taken_and_a_site_added(demo_source: Path, tmp_path: Path) -> None:
-    first = obtain(SETTINGS, str(demo_source), tmp_path / "clone", quiet)
+    first = obtain(SETTINGS, str(demo_source), tmp_path / "clones", quiet)
     assert not (first.path / "SiteB" / ".git").exists()
-    both = obtain(dataclasses.replace(SETTINGS, sites=[]), str(demo_source), tmp_path / "clone", quiet)
+    both = obtain(dataclasses.replace(SETTINGS, sites=[]), str(demo_source), tmp_path / "clones", quiet)
     assert list(both.sites) == ["SiteA", "SiteB"]
     assert (first.path / "SiteB" / ".git").exists()
     assert both.sites["SiteA"]["url"].startswith("urn:uuid:")
@@ -106,7 +108,6 @@ def test_clone_that_is_there_is_taken_and_a_site_added(demo_source: Path, tmp_pa
 
 def test_ria_store_is_a_source(demo_source: Path, tmp_path: Path) -> None:
     from datalad.api import clone, create_sibling_ria
-    from neurotier.datalad_environment import prepare_environment
 
     prepare_environment()
     work = clone(str(demo_source), str(tmp_path / "work"), result_renderer="disabled")
@@ -114,7 +115,7 @@ def test_ria_store_is_a_source(demo_source: Path, tmp_path: Path) -> None:
     work.get(recursive=True, get_data=False, result_renderer="disabled")
     create_sibling_ria(store, name="store", dataset=work, recursive=True, new_store_ok=True, result_renderer="disabled")
     work.push(to="store", recursive=True, data="nothing", result_renderer="disabled")
-    dataset = obtain(dataclasses.replace(SETTINGS, sites=[]), f"{store}#{work.id}", tmp_path / "clone", quiet)
+    dataset = obtain(dataclasses.replace(SETTINGS, sites=[]), f"{store}#{work.id}", tmp_path / "clones", quiet)
     assert list(dataset.sites) == ["SiteA", "SiteB"]
 
 
@@ -122,13 +123,93 @@ def test_failed_clone_leaves_nothing(tmp_path: Path) -> None:
     broken = tmp_path / "source"
     (broken / ".git").mkdir(parents=True)
     with pytest.raises(SourceError, match="cannot be cloned"):
-        obtain(SETTINGS, str(broken), tmp_path / "clone", quiet)
-    assert not (tmp_path / "clone").exists()
+        obtain(SETTINGS, str(broken), tmp_path / "clones", quiet)
+    assert not list((tmp_path / "clones").glob("source-*"))
+
+
+def git(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        ["git", "-c", "user.name=t", "-c", "user.email=t@t", *arguments],
+        cwd=folder,
+        env=ENVIRONMENT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout.strip()
+
+
+def test_versions_have_clones_of_their_own(demo_copy: Path, tmp_path: Path) -> None:
+    """Results at v1 must not find v2 in their clone because other results wanted that."""
+    git(demo_copy, "tag", "v1")
+    (demo_copy / "CHANGES").write_text("v2")
+    git(demo_copy, "add", "CHANGES")
+    git(demo_copy, "commit", "--quiet", "-m", "v2")
+    git(demo_copy, "tag", "v2")
+    clones = {}
+    for version in ("v1", "v2", None, "v1"):
+        settings = dataclasses.replace(SETTINGS, version=version)
+        clones[version] = obtain(settings, str(demo_copy), tmp_path / "clones", quiet).path
+    assert len(set(clones.values())) == 3
+    assert {name: (path / "CHANGES").exists() for name, path in clones.items()} == {"v1": False, "v2": True, None: True}
+
+
+def test_relative_source_is_that_of_this_working_folder(
+    demo_source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(demo_source.parent)
+    dataset = obtain(SETTINGS, demo_source.name, tmp_path / "clones", quiet)
+    assert dataset.source == str(demo_source)
+    assert (dataset.path / IMAGE).is_symlink()
+
+
+def test_half_a_clone_is_made_again(demo_source: Path, tmp_path: Path) -> None:
+    dataset = obtain(SETTINGS, str(demo_source), tmp_path / "clones", quiet)
+    site = dataset.path / "SiteA"
+    git(site, "checkout", "--quiet", "--orphan", "begun")  # no commit yet, as in a clone that was killed
+    (dataset.path.with_name(f".{dataset.path.name}.partial") / "objects").mkdir(parents=True)
+    again = obtain(SETTINGS, str(demo_source), tmp_path / "clones", quiet)
+    assert again.sites == dataset.sites
+    assert (again.path / IMAGE).is_symlink()
+
+
+def test_participants_beside_derivatives_are_those_of_the_root(demo_source: Path, tmp_path: Path) -> None:
+    """An ordinary layout: raw data in the root, derivatives as a sub-dataset."""
+    from datalad.api import clone, create
+
+    prepare_environment()
+    root = create(str(tmp_path / "study"), result_renderer="disabled")
+    (root.pathobj / "sub-01" / "anat").mkdir(parents=True)
+    (root.pathobj / "sub-01" / "anat" / "sub-01_T1w.nii").write_bytes(b"x" * 100)
+    clone(
+        str(demo_source / "SiteA"),
+        str(root.pathobj / "derivatives" / "fmriprep"),
+        dataset=root,
+        result_renderer="disabled",
+    )
+    root.save(result_renderer="disabled")
+    dataset = obtain(dataclasses.replace(SETTINGS, sites=[]), str(root.path), tmp_path / "clones", quiet)
+    assert list(dataset.sites) == [""]
+    assert not (dataset.path / "derivatives" / "fmriprep" / ".git").exists()
+
+
+def test_unlocked_image_is_fetched(demo_copy: Path, tmp_path: Path) -> None:
+    site = demo_copy / "SiteA"
+    git(site, "annex", "unlock", IMAGE.removeprefix("SiteA/"))
+    git(site, "commit", "--quiet", "-a", "-m", "unlock")
+    git(demo_copy, "add", "SiteA")
+    git(demo_copy, "commit", "--quiet", "-m", "unlock")
+    dataset = obtain(SETTINGS, str(demo_copy), tmp_path / "clones", quiet)
+    image = dataset.path / IMAGE
+    size_bytes = (demo_copy / IMAGE).stat().st_size
+    assert not is_present(image)
+    assert content_size_bytes(image) == size_bytes
+    assert get_images(dataset.path, [IMAGE], SETTINGS, quiet) == 1
+    assert is_present(image)
+    assert image.stat().st_size == size_bytes
 
 
 def test_environment_of_git_is_left_alone_where_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    from neurotier.datalad_environment import prepare_environment
-
     monkeypatch.setenv("GIT_AUTHOR_NAME", "Somebody")
     prepare_environment()
     assert os.environ["GIT_AUTHOR_NAME"] == "Somebody"

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from neurotier.files import remove_tree
 from support import ENVIRONMENT, ROOT, Project, checksums, plain_dataset, save_image, small_head, t1w
 
 BRAIN_FILES = ("desc-brain_T1w.json", "desc-brain_T1w.nii.gz", "desc-brain_mask.json", "desc-brain_mask.nii.gz")
@@ -170,6 +171,55 @@ def test_images_are_dropped_after_use_and_fetched_again(project: Project, demo_s
         assert len(images) == 3
         assert not any(image.exists() for image in images)
         shutil.rmtree(project.results / "derivatives" / "SiteB" / "sub-0099101")
+
+
+def test_images_that_cannot_be_dropped_stay_and_are_no_failure(project: Project, demo_copy: Path) -> None:
+    dataset = {"source": str(demo_copy), "sites": ["SiteB"]}
+    assert project.snakemake(*project.configure(dataset=dataset, tool={"name": "noop"})).code == 0
+    demo_copy.rename(demo_copy.with_name("away"))  # no other copy can be verified any more
+    dataset["drop"] = True  # type: ignore[assignment]
+    ended = project.snakemake(*project.configure(dataset=dataset, tool={"name": "noop"}))
+    assert ended.code == 0, ended.output
+    assert len(ended.lines("images stay on the dataset tier")) == 2
+    assert ended.lines("2 of 2 participants done, 0 failed")
+    clone = next(project.folder.glob("neurotier-*/datasets/source-*"))
+    assert all(image.exists() for image in clone.glob("SiteB/sub-*/ses-*/anat/*_T1w.nii.gz"))
+
+
+def test_clone_that_its_tier_has_lost_is_made_again(project: Project, demo_source: Path) -> None:
+    dataset = {"source": str(demo_source), "sites": ["SiteB"]}
+    arguments = project.configure(dataset=dataset, tool={"name": "noop"})
+    assert project.snakemake(*arguments).code == 0
+    remove_tree(next(project.folder.glob("neurotier-*")))
+    shutil.rmtree(project.results / "derivatives" / "SiteB" / "sub-0099101")
+    ended = project.snakemake(*arguments)
+    assert ended.code == 0, ended.output
+    assert ended.lines("2 of 2 participants done, 0 failed")
+
+
+def test_content_that_changed_is_analysed_again(project: Project) -> None:
+    plain_dataset(project.folder / "bids", {t1w("01"): small_head(), t1w("02"): small_head()})
+    arguments = project.configure(dataset={"source": "bids"}, tool={"name": "noop"})
+    assert project.snakemake(*arguments).code == 0
+    save_image(project.folder / "bids" / t1w("02"), small_head(5))
+    ended = project.snakemake(*arguments, "--forcerun", "index_dataset")
+    assert ended.code == 0, ended.output
+    assert [line.split()[-1] for line in ended.lines("Analysing")] == ["sub-02"]
+
+
+def test_first_runs_side_by_side_share_one_demonstration(project: Project) -> None:
+    arguments = project.configure(demo={"head": "simulated", "voxel_size_mm": 4.0}, tool={"name": "noop"})
+    runs = [
+        subprocess.Popen(
+            project.command(*arguments, "--config", f"results={name}", targets=["participants"]),
+            cwd=project.folder,
+            env=ENVIRONMENT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for name in ("one", "two")
+    ]
+    assert [run.wait(timeout=300) for run in runs] == [0, 0]
 
 
 def test_jobs_wait_for_room_on_the_work_tier(project: Project) -> None:

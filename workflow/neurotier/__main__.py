@@ -25,6 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except NeurotierError as error:
         print(f"neurotier: {error}", file=sys.stderr)
         return error.exit_code
+    except KeyboardInterrupt:  # outside the phases, which end their own trees
+        return 130
 
 
 def parser() -> argparse.ArgumentParser:

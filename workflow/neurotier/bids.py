@@ -39,6 +39,8 @@ class Image:
         Path of the image, relative to the dataset.
     size_bytes
         Size of the content, known without having it (annex key) or from the file; ``None`` if unknown.
+    content
+        What tells this content from another: annex key, or size and time of change.
     """
 
     participant: str
@@ -48,6 +50,7 @@ class Image:
     run: str
     path: str
     size_bytes: int | None = None
+    content: str = ""
 
     @property
     def in_site(self) -> PurePosixPath:
@@ -82,7 +85,7 @@ def entities(file_name: str) -> dict[str, str]:
     return found
 
 
-def read_image(path: str, site: str, size_bytes: int | None = None) -> Image:
+def read_image(path: str, site: str, size_bytes: int | None = None, content: str = "") -> Image:
     """Read a T1w image's path below the dataset, strictly.
 
     Raises
@@ -100,6 +103,8 @@ def read_image(path: str, site: str, size_bytes: int | None = None) -> Image:
     found = entities(pure.name)
     if next(iter(found), "") != "sub":
         raise InputError("the name does not begin with sub-LABEL", where=repr(path))
+    if "desc" in found:
+        raise InputError("the entity desc- is of derivatives, not of raw data", where=repr(path))
     session = [f"ses-{found['ses']}"] if "ses" in found else []
     expected = PurePosixPath(site, f"sub-{found['sub']}", *session, "anat", pure.name)
     if pure != expected:
@@ -112,6 +117,7 @@ def read_image(path: str, site: str, size_bytes: int | None = None) -> Image:
         run=found.get("run", ""),
         path=path,
         size_bytes=size_bytes,
+        content=content,
     )
 
 

@@ -1,10 +1,14 @@
-"""Files that appear whole or not at all."""
+"""Files and folders: written whole or not at all, removed whole, and kept for one process at a time."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
+import stat
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -43,3 +47,23 @@ def current_umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder if it exists, with the write-protected folders of git-annex in it."""
+    if not folder.exists():
+        return
+    for path, _, _ in os.walk(folder):
+        # git-annex takes away the owner's right to write; nobody but root could remove these as they are.
+        Path(path).chmod(stat.S_IRWXU)
+    shutil.rmtree(folder)
+
+
+@contextmanager
+def exclusive(folder: Path) -> Iterator[None]:
+    """Keep other processes out while a folder is made; they wait, and then find it there."""
+    import fasteners
+
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with fasteners.InterProcessLock(str(folder.with_name(f".{folder.name}.lock"))):
+        yield

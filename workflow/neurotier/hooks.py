@@ -6,8 +6,9 @@ import os
 import sys
 from pathlib import Path
 
-from neurotier.jobs import Record, note_killed, read_failures
+from neurotier.jobs import Record, note_killed, participants, read_failures
 from neurotier.places import Places
+from neurotier.profile import close_run, unclosed_runs
 from neurotier.run import command_line, current_run, end_run, start_run
 from neurotier.settings import Settings
 
@@ -28,35 +29,42 @@ def prepend(variable: str, folder: str) -> None:
 
 
 def begin(settings: Settings, cores: int | None) -> None:
-    """Start a run; see :func:`neurotier.run.start_run`."""
-    start_run(settings, cores, command_line())
+    """Start a run; see :func:`neurotier.run.start_run`. Earlier runs that were killed get their rows first."""
+    run = start_run(settings, cores, command_line())
+    places = Places.from_settings(settings)
+    for earlier in unclosed_runs(places):
+        if earlier != run:
+            close_run(places, earlier, participants(places), read_failures(places))
 
 
 def finish(settings: Settings, succeeded: bool) -> None:
     """End a run. After failures, write tables, figures and report for those who were analysed."""
-    places = Places.from_settings(settings)
-    end_run(settings, current_run())
-    note_killed(places, current_run())
-    failures = read_failures(places) if (places.index / "images.tsv").exists() else []
-    for failure in failures:
-        say(f"failed  {failure['participant']}: {failure['reason']}")
-    if not succeeded and (places.index / "images.tsv").exists():
-        from neurotier.stages import write_partial
+    places, run = Places.from_settings(settings), current_run()
+    try:
+        end_run(settings, run)
+        note_killed(places, run)
+        everyone, failures = participants(places), read_failures(places)
+        close_run(places, run, everyone, failures)
+        for failure in failures:
+            say(f"failed  {failure['participant']}: {failure['reason']}")
+        if not succeeded and everyone:
+            from neurotier.stages import write_partial
 
-        write_partial(settings, places)
+            write_partial(settings, places)
+    except OSError as error:
+        say(f"neurotier: the end of the run could not be written: {error.filename}: {error.strerror}")
+        return
     if (places.results / "report.html").exists():
-        say(summary_line(places, failures))
+        say(summary_line(places, everyone, failures))
         say(f"Report: {places.results / 'report.html'}")
 
 
-def summary_line(places: Places, failures: list[Record]) -> str:
+def summary_line(places: Places, everyone: list[str], failures: list[Record]) -> str:
     """How many participants are done, failed and left."""
-    from neurotier.tables import read_table
-
-    everyone = {row["participant"] for row in read_table(places.index / "images.tsv", "images")}
-    done = sum(places.record(name).exists() for name in everyone)
-    left = len(everyone) - done - len(failures)
-    return f"{done} of {len(everyone)} participants done, {len(failures)} failed" + (
+    done = {name for name in everyone if places.record(name).exists()}
+    failed = {failure["participant"] for failure in failures} - done
+    left = len(everyone) - len(done) - len(failed)
+    return f"{len(done)} of {len(everyone)} participants done, {len(failed)} failed" + (
         f", {left} not run" if left else ""
     )
 

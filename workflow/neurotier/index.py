@@ -14,9 +14,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from neurotier.bids import EXTENSIONS, SITE, Image, derivative_name, read_image, without_prefix
+from neurotier.contents import content_size_bytes, content_version
 from neurotier.errors import InputError
 from neurotier.settings import DatasetSettings, suggestion
-from neurotier.source import Dataset, annex_size_bytes, is_bids
+from neurotier.source import Dataset, is_bids
 
 IGNORE = [
     re.compile(r"^/(code|derivatives|sourcedata|stimuli|phenotype)(/|$)"),
@@ -52,6 +53,7 @@ class Index:
                 "run": image.run or None,
                 "path": image.path,
                 "size_bytes": image.size_bytes,
+                "content": image.content,
             }
             for image in self.images
         ]
@@ -67,6 +69,7 @@ def image_of(row: dict[str, Any]) -> Image:
         run=row["run"] or "",
         path=row["path"],
         size_bytes=row["size_bytes"],
+        content=row["content"] or "",
     )
 
 
@@ -122,7 +125,7 @@ def index_site(dataset: Path, site: str) -> tuple[list[Image], list[Skipped]]:
     for file in files:
         path = Path(file).relative_to(dataset).as_posix()
         try:
-            image = read_image(path, site, annex_size_bytes(Path(file)))
+            image = read_image(path, site, content_size_bytes(Path(file)), content_version(Path(file)))
             mask = derivative_name(path, "mask", ".nii.gz")
             if mask in taken:
                 raise InputError("the same image is there with another extension")

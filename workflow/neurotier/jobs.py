@@ -8,28 +8,37 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from neurotier.bids import Image
-from neurotier.errors import NeurotierError, one_line
+from neurotier.contents import drop_images, get_images
+from neurotier.errors import NeurotierError, SettingsError, SourceError, one_line
 from neurotier.files import read_json, write_json, write_text
 from neurotier.index import image_of
 from neurotier.meter import Interrupted
 from neurotier.places import Places
 from neurotier.run import current_run
 from neurotier.settings import Settings
-from neurotier.source import Dataset, drop_images, get_images
+from neurotier.source import Dataset, obtain
 from neurotier.tables import read_table
 
 Record = dict[str, Any]
 
 
 def load_settings(results: Path) -> Settings:
-    """Settings of the run that works on a results folder."""
+    """Settings of the run that works on a results folder.
+
+    Raises
+    ------
+    SettingsError
+        If no run has begun here: Snakemake was told to leave out its hooks.
+    """
+    if not (results / "state" / "settings.json").exists():
+        raise SettingsError("no run has begun here", where=str(results), fix="start snakemake without --no-hooks")
     return Settings.from_json(read_json(results / "state" / "settings.json"))
 
 
@@ -37,6 +46,33 @@ def load_dataset(places: Places) -> Dataset:
     """The dataset that the run cloned."""
     data = read_json(places.index / "dataset.json")
     return Dataset(data["source"], Path(data["path"]), data["kind"], data["sites"])
+
+
+def source_of(settings: Settings, places: Places) -> str:
+    """The dataset's source; the demonstration's is where it was made."""
+    source = settings.dataset.source
+    return str(places.demo(settings.demo)) if source == "demo" else source
+
+
+def ensure_clone(settings: Settings, places: Places, say: Callable[[str], None]) -> Dataset:
+    """The dataset, cloned again where its tier has lost it (a tmpfs after a reboot).
+
+    Raises
+    ------
+    SourceError
+        If the source is not what was indexed any more.
+    """
+    dataset = load_dataset(places)
+    if dataset.path.exists():
+        return dataset
+    again = obtain(settings.dataset, source_of(settings, places), places.datasets, say)
+    if again.sites != dataset.sites:
+        raise SourceError(
+            "was lost from its tier, and the source has changed since it was indexed",
+            where=f"dataset.source {dataset.source!r}",
+            fix="start with --forcerun clone_dataset",
+        )
+    return again
 
 
 def dataset_json(dataset: Dataset) -> dict[str, Any]:
@@ -50,20 +86,23 @@ def images_of(places: Places, participant: str) -> list[Image]:
     return [image_of(row) for row in rows if row["participant"] == participant]
 
 
+def participants(places: Places) -> list[str]:
+    """Everyone whom the index selects; nobody while there is none."""
+    table = places.index / "images.tsv"
+    return list(dict.fromkeys(row["participant"] for row in read_table(table, "images"))) if table.exists() else []
+
+
 def read_failures(places: Places) -> list[Record]:
     """Why participants failed, of those whom the index still selects, in order of name."""
-    selected = {row["participant"] for row in read_table(places.index / "images.tsv", "images")}
+    selected = set(participants(places))
     failures = [read_json(file) for file in sorted(places.failures.rglob("*.json"))]
     return [failure for failure in failures if failure["participant"] in selected]
 
 
 def note_killed(places: Places, run: str) -> None:
     """Keep a failure for every job of this run that began a log and then left neither result nor reason."""
-    index, facts = places.index / "images.tsv", places.runs / f"{run}.json"
-    if not index.exists() or not facts.exists():
-        return
-    started_s = read_json(facts)["started_s"]
-    for name in {row["participant"] for row in read_table(index, "images")}:
+    started_s = read_json(places.runs / f"{run}.json")["started_s"]
+    for name in participants(places):
         log = places.logs / "analyze_participant" / f"{name}.log"
         silent = not places.record(name).exists() and not places.failure(name).exists()
         if silent and log.exists() and log.stat().st_mtime >= started_s:
@@ -102,20 +141,26 @@ def get_participant_images(results: Path, participant: str, marker: Path, log: P
     places = Places.from_settings(settings)
     with reporting(places, participant, "get_images", log) as outcome:
         paths = [image.path for image in images_of(places, participant)]
-        fetched = get_images(load_dataset(places).path, paths, settings.dataset, lambda line: note(log, line))
+        dataset = ensure_clone(settings, places, lambda line: note(log, line))
+        fetched = get_images(dataset.path, paths, settings.dataset, lambda line: note(log, line))
         write_text(marker, f"{fetched} of {len(paths)} images fetched\n")
     return outcome.exit_code
 
 
 def drop_participant_images(results: Path, participant: str, marker: Path, log: Path) -> int:
-    """Drop one participant's images from the dataset tier; the exit code of the process."""
+    """Drop one participant's images from the dataset tier; the exit code of the process.
+
+    What git-annex will not drop costs space and nothing else: it is said, and is no failure.
+    """
     settings = load_settings(results)
     places = Places.from_settings(settings)
-    with reporting(places, participant, "drop_images", log) as outcome:
-        paths = [image.path for image in images_of(places, participant)]
-        drop_images(load_dataset(places).path, paths)
-        write_text(marker, "dropped\n")
-    return outcome.exit_code
+    log.parent.mkdir(parents=True, exist_ok=True)
+    kept = drop_images(load_dataset(places).path, [image.path for image in images_of(places, participant)])
+    log.write_text(f"kept: {kept}\n" if kept else "dropped\n")
+    if kept:
+        print(f"neurotier: {participant}: images stay on the dataset tier: {kept}", file=sys.stderr, flush=True)
+    write_text(marker, log.read_text())
+    return 0
 
 
 class Outcome:
@@ -141,6 +186,7 @@ def reporting(places: Places, participant: str, stage: str, log: Path) -> Iterat
         outcome.exit_code, reason = 70, one_line(f"fault in neurotier: {type(error).__name__}: {error}")
         note(log, traceback.format_exc())
     if not outcome.exit_code:
+        places.failure(participant).unlink(missing_ok=True)
         return
     note(log, reason)
     print(f"neurotier: {participant}: {reason}", file=sys.stderr, flush=True)

@@ -74,7 +74,10 @@ def run_participant(job: Job) -> None:
         phases.append(row)
         return value
 
-    with naming_full_tier(work_tier, needed_bytes), work_folder(places.work_of(job.participant)) as folder:
+    with (
+        naming_full_tier(work_tier, needed_bytes),
+        work_folder(places.work_of(job.participant), places.identity) as folder,
+    ):
         staged_in = phase("stage_in", work_tier, lambda folder: stage_in(job, folder))
         phases[-1]["staged_bytes"] = staged_in
         images = phase("compute", work_tier, lambda folder: compute(job, folder))
@@ -91,7 +94,6 @@ def run_participant(job: Job) -> None:
         "images": images,
     }
     write_json(places.record(job.participant), record)
-    places.failure(job.participant).unlink(missing_ok=True)
 
 
 def run_phase(name: str, function: Callable[[], T]) -> tuple[T, dict[str, Any]]:

@@ -103,6 +103,12 @@ class Places:
     def lock(self) -> Path:
         return self.state / "lock"
 
+    @property
+    def identity(self) -> str:
+        """What tells these results from others of the same path on another host; made by the first run."""
+        file = self.state / "identity"
+        return file.read_text().strip() if file.exists() else ""
+
     def record(self, participant: str) -> Path:
         """The record of a participant job."""
         return self.profile / "records" / f"{participant}.json"
@@ -130,18 +136,18 @@ class Places:
 
     def work_of(self, participant: str) -> Path:
         """A participant job's private folder on the work tier."""
-        return self.work / participant.replace("/", "_")
+        return self.work / participant.replace("/", "%")  # no BIDS path has a per cent sign
 
 
-def dataset_name(source: str) -> str:
-    """A folder name for the clone of a source: its last part, and a hash of all of it.
+def dataset_name(source: str, version: str | None) -> str:
+    """A folder name for the clone of a source at a version: its last part, and a hash of all of it.
 
-    >>> dataset_name("///corr/RawDataBIDS")
-    'RawDataBIDS-3a9cd5ad'
+    >>> dataset_name("///corr/RawDataBIDS", None)
+    'RawDataBIDS-ecd15112'
     """
     last = source.rstrip("/").split("#")[0].split("?")[0].rsplit("/", 1)[-1].removesuffix(".git")
     safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in last).strip("._-")
-    return f"{safe or 'dataset'}-{short_hash(source)}"
+    return f"{safe or 'dataset'}-{short_hash(source if version is None else f'{source}@{version}')}"
 
 
 def short_hash(text: str) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 
 from neurotier.bids import Image
+from neurotier.errors import InputError
 from neurotier.files import read_json
 from neurotier.index import image_of
 from neurotier.participant import work_bytes
@@ -44,8 +45,9 @@ class Plan:
         return self.settings.dataset.source == "demo"
 
     def images(self, participant: str) -> list[Image]:
-        """A participant's images; the index must be there."""
-        return self.read(self.places.index / "images.tsv")[participant]
+        """A participant's images; none while there is no index."""
+        table = self.places.index / "images.tsv"
+        return self.read(table).get(participant, []) if table.exists() else []
 
     def read(self, table: Path | str) -> dict[str, list[Image]]:
         """Participant to images, as the index has them now."""
@@ -65,12 +67,20 @@ class Plan:
         """Sites of everyone to analyse; ``""`` for a dataset without sites."""
         return sorted({images[0].site for images in self.read(table).values()})
 
-    def image_paths(self, participant: str) -> list[str]:
-        """Paths of a participant's images: when they change, the participant is analysed again."""
-        return [image.path for image in self.images(participant)]
+    def contents(self, participant: str) -> list[str]:
+        """A participant's images with their contents' versions: when they change, they are analysed again."""
+        return [f"{image.path} {image.content}" for image in self.images(participant)]
 
     def got_marker(self, participant: str) -> list[Path]:
-        """What an analysis waits for: the fetched images, unless the dataset is a plain folder."""
+        """What an analysis waits for: the fetched images, unless the dataset is a plain folder.
+
+        Raises
+        ------
+        InputError
+            If the index does not select this participant.
+        """
+        if not self.images(participant):
+            raise InputError("no such participant is selected", where=participant, fix="see index/images.tsv")
         plain = read_json(self.places.index / "dataset.json")["kind"] == "folder"
         return [] if plain else [self.places.got(participant)]
 
@@ -90,7 +100,7 @@ class Plan:
     def mem_mb(self, participant: str) -> int:
         """Peak memory, MB, at most what the machine has."""
         base_mb, per_mb = MEMORY_MB[self.settings.tool.name]
-        largest_bytes = max((image.size_bytes or 0) for image in self.images(participant))
+        largest_bytes = max((image.size_bytes or 0 for image in self.images(participant)), default=0)
         return min(base_mb + per_mb * largest_bytes // MEGABYTE, self.memory_limit_mb)
 
     @cached_property

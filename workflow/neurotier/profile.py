@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from neurotier.files import read_json
+from neurotier.files import read_json, write_json
 from neurotier.places import Places
 from neurotier.run import current_run
 from neurotier.tables import Row
@@ -48,36 +48,71 @@ def profile_rows(records: Iterable[Record]) -> list[Row]:
     return rows
 
 
-def run_rows(places: Places, rows: Sequence[Row], failures: Sequence[Record]) -> list[Row]:
-    """Rows of ``runs.tsv``: one per run that finished or failed a participant, in order of time."""
-    names = sorted({row["run"] for row in rows})
-    return [run_row(places, name, [row for row in rows if row["run"] == name], failures) for name in names]
+def run_rows(places: Places, rows: Sequence[Row], failures: Sequence[Record], everyone: int) -> list[Row]:
+    """Rows of ``runs.tsv``: one per run that analysed or failed a participant, in order of time.
+
+    A run that has ended keeps the row it had then (:func:`close_run`): what later runs mend or replace does not
+    change it. Rows of the others are made from what is there.
+    """
+    made = []
+    for file in sorted(places.runs.glob("*.json")):
+        facts = read_json(file)
+        row = facts.get("row") or run_row(facts, rows, failures, everyone)
+        if row is not None:
+            made.append(row)
+    return made
 
 
-def run_row(places: Places, run: str, rows: Sequence[Row], failures: Sequence[Record]) -> Row:
-    """One run's makespan, sums and parallelism.
+def close_run(places: Places, run: str, everyone: Sequence[str], failures: Sequence[Record]) -> None:
+    """Give a run that is over its final row, for good."""
+    file = places.runs / f"{run}.json"
+    facts = read_json(file)
+    row = run_row(facts, profile_rows(read_records(places, everyone)), failures, len(everyone))
+    write_json(file, facts | {"row": row})
+
+
+def unclosed_runs(places: Places) -> list[str]:
+    """Runs that were killed before they could get their row."""
+    return [file.stem for file in sorted(places.runs.glob("*.json")) if "row" not in read_json(file)]
+
+
+def run_row(facts: Record, rows: Sequence[Row], failures: Sequence[Record], everyone: int) -> Row | None:
+    """One run's makespan, sums and parallelism; ``None`` for a run that analysed nobody and failed nobody.
+
+    Parameters
+    ----------
+    facts
+        What the run noted of itself.
+    rows
+        Rows of ``profile.tsv``, of all runs.
+    failures
+        Failure records, of all runs.
+    everyone
+        Number of participants that the index selects.
 
     Examples
     --------
     Two jobs of 2 s each, the second started 1 s after the first: makespan 3 s, mean parallelism 4/3.
     """
+    run = facts["run"]
+    done = len({row["participant"] for row in rows})
+    rows = [row for row in rows if row["run"] == run]
+    failed = sum(failure["run"] == run for failure in failures)
+    if not rows and not failed:
+        return None
     spans = job_spans(rows)
-    start_s, end_s = min(start for start, _ in spans), max(end for _, end in spans)
-    makespan_s = end_s - start_s
-    failed = sum(failure.get("run") == run for failure in failures)
-    facts_file = places.runs / f"{run}.json"
-    facts = read_json(facts_file) if facts_file.exists() else {}
-    tiers = facts.get("tiers", {})
-    first = rows[0]
+    start_s = min((start for start, _ in spans), default=None)
+    end_s = max((end for _, end in spans), default=None)
+    makespan_s = None if start_s is None or end_s is None else end_s - start_s
     return {
         "run": run,
-        "valid": validity(facts, failed, running=run == current_run()),
-        "oversubscribed": bool(facts.get("oversubscribed", False)),
-        "tool": first["tool"],
-        "dataset_tier": tiers.get("dataset", {}).get("name", "unknown"),
-        "work_tier": first["work_tier"],
-        "results_tier": tiers.get("results", {}).get("name", "unknown"),
-        "cores": facts.get("cores"),
+        "valid": validity(facts, failed, everyone - done - len(failures), running=run == current_run()),
+        "oversubscribed": facts["oversubscribed"],
+        "tool": facts["settings"]["tool"]["name"],
+        "dataset_tier": facts["tiers"]["dataset"]["name"],
+        "work_tier": facts["tiers"]["work"]["name"],
+        "results_tier": facts["tiers"]["results"]["name"],
+        "cores": facts["cores"],
         "participants": len(spans),
         "failed": failed,
         "start_s": start_s,
@@ -86,7 +121,7 @@ def run_row(places: Places, run: str, rows: Sequence[Row], failures: Sequence[Re
         "wall_sum_s": sum(row["wall_s"] for row in rows),
         "cpu_sum_s": sum(row["cpu_s"] for row in rows),
         "io_sum_s": sum(row["io_s"] for row in rows),
-        "mean_parallelism": sum(end - start for start, end in spans) / makespan_s if makespan_s > 0 else 1.0,
+        "mean_parallelism": sum(end - start for start, end in spans) / makespan_s if makespan_s else None,
         "peak_parallelism": peak(spans),
     }
 
@@ -113,19 +148,19 @@ def peak(spans: Iterable[tuple[float, float]]) -> int:
     return most
 
 
-def validity(facts: Record, failed: int, running: bool) -> str:
+def validity(facts: Record, failed: int, not_run: int, running: bool) -> str:
     """``valid``, or ``invalid: `` and the reasons, from what the run noted of itself.
 
-    >>> validity({"ended_s": 1.0}, 2, running=False)
+    >>> validity({"ended_s": 1.0}, failed=2, not_run=0, running=False)
     'invalid: 2 participants failed'
     """
     reasons = []
-    if not facts:
-        reasons.append("no facts of the run were recorded")
-    elif not running and "ended_s" not in facts:
-        reasons.append("the run was interrupted")
+    if not running and "ended_s" not in facts:
+        reasons.append("the run was killed")
     if failed:
         reasons.append(f"{failed} participant{'s' if failed > 1 else ''} failed")
+    if not_run > 0:
+        reasons.append(f"{not_run} participant{'s' if not_run > 1 else ''} not run")
     if facts.get("swap_out_bytes", 0) > 0:
         reasons.append("the machine swapped")
     return f"invalid: {'; '.join(reasons)}" if reasons else "valid"

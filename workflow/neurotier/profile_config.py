@@ -16,6 +16,8 @@ from typing import Any
 
 import yaml
 
+from neurotier.errors import SettingsError
+
 ENVIRONMENT = "NEUROTIER_PROFILE_CONFIG"
 
 
@@ -28,32 +30,49 @@ def profile_config(arguments: Sequence[str], snakefile: Path) -> dict[str, Any]:
         Command line after ``snakemake``.
     snakefile
         The main Snakefile; ``profiles/`` is searched beside it and in the working folder, as Snakemake does.
+
+    Raises
+    ------
+    SettingsError
+        If a profile that was asked for is not found: Snakemake would go on with another placement.
     """
     from snakemake.cli import get_argument_parser, get_profile_dir, parse_config
 
     known, _ = get_argument_parser().parse_known_args(list(arguments))
-    names = [name for name in known.profile or [] if name != "none"]
-    workflow_profile = find_workflow_profile(known.workflow_profile, snakefile)
-    names += [str(workflow_profile)] if workflow_profile else []
+    start = starting_folder(known.directory)
+    files = [get_profile_dir(str(path_from(start, name))) for name in known.profile or [] if name != "none"]
+    workflow_profile = find_workflow_profile(known.workflow_profile, start, snakefile)
+    files += [get_profile_dir(str(workflow_profile))] if workflow_profile else []
     merged: dict[str, Any] = {}
-    for name in names:
-        found = get_profile_dir(name)
-        if found is None:
-            continue
-        entry = (yaml.safe_load(found[1].read_text()) or {}).get("config", {})
+    for found in files:
+        entry = (yaml.safe_load(found[1].read_text()) or {}).get("config", {}) if found else {}
         merge(merged, entry if isinstance(entry, Mapping) else parse_config(entry))
     return merged
 
 
-def find_workflow_profile(asked: str | None, snakefile: Path) -> Path | None:
+def starting_folder(directory: Path | None) -> Path:
+    """Where the command was given: profiles are meant from there, but ``--directory`` has left it by now."""
+    here, before = Path.cwd(), Path(os.environ.get("PWD", "/"))
+    return before if directory is not None and (before / directory).resolve() == here else here
+
+
+def path_from(start: Path, name: str) -> Path:
+    """A profile's name as a path, if it is one there; else as it is, for Snakemake's own search."""
+    return start / name if (start / name).exists() else Path(name)
+
+
+def find_workflow_profile(asked: str | None, start: Path, snakefile: Path) -> Path | None:
     """Where Snakemake finds the workflow profile: as a path, below ``profiles/``, or beside the Snakefile."""
     if asked == "none":
         return None
-    name = Path(asked or "default")
-    if asked and name.is_file():
-        return name
-    candidates = [name, Path("profiles") / name, snakefile.parent / "profiles" / name]
-    return next((candidate for candidate in candidates if candidate.exists()), None)
+    name = asked or "default"
+    candidates = [start / name, start / "profiles" / name, snakefile.parent / "profiles" / name]
+    found = next((candidate for candidate in candidates if candidate.exists()), None)
+    if asked and found is None:
+        raise SettingsError(
+            "there is no such workflow profile", where=f"--workflow-profile {asked}", fix="give its full path"
+        )
+    return found
 
 
 def effective_config(

@@ -24,10 +24,10 @@ import psutil
 
 from neurotier import __version__
 from neurotier.errors import BusyError, TierError
-from neurotier.files import read_json, write_json
+from neurotier.files import read_json, write_json, write_text
 from neurotier.places import Places
 from neurotier.settings import Settings
-from neurotier.tiers import facts_json, tiers_of
+from neurotier.tiers import Tier, facts_json, tiers_of
 from neurotier.work import sweep
 
 RUN = "NEUROTIER_RUN"
@@ -58,12 +58,25 @@ def start_run(settings: Settings, cores: int | None, command_line: list[str]) ->
     for tier in {tier.name: tier for tier in tiers.values()}.values():
         tier.check()
     try:
-        places.state.mkdir(parents=True, exist_ok=True)
+        return lock_and_note(settings, places, tiers, cores, command_line)
     except OSError as error:
-        raise TierError(f"results folder cannot be made: {error.strerror}", where=str(places.results)) from None
+        raise TierError(
+            f"results folder cannot be written: {error.strerror}",
+            where=str(places.results),
+            fix="free some space, or correct its permissions",
+        ) from None
+
+
+def lock_and_note(
+    settings: Settings, places: Places, tiers: dict[str, Tier], cores: int | None, command_line: list[str]
+) -> str:
+    """Take the results folder, sweep what an earlier run left, and note the facts of this one; its identifier."""
+    places.state.mkdir(parents=True, exist_ok=True)
     run = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + "-" + secrets.token_hex(2)
     acquire(places.lock, run)
-    swept = sweep(places.work)
+    if not places.identity:
+        write_text(places.state / "identity", secrets.token_hex(8) + "\n")
+    swept = sweep(places.work, places.identity)
     remove_partial(places.derivatives)
     write_json(places.settings_file, settings.to_json())
     cpus = len(os.sched_getaffinity(0))
@@ -89,7 +102,7 @@ def start_run(settings: Settings, cores: int | None, command_line: list[str]) ->
 def end_run(settings: Settings, run: str) -> None:
     """End a run: leave nothing on the work tier, and note swapping and time."""
     places = Places.from_settings(settings)
-    sweep(places.work)
+    sweep(places.work, places.identity)
     note_swapping(places, run)
     facts = read_json(places.runs / f"{run}.json")
     write_json(places.runs / f"{run}.json", facts | {"ended_s": time.time()})

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from neurotier.errors import NeurotierError
 from neurotier.jobs import load_settings
@@ -32,16 +32,24 @@ class Context:
 
 def run_script(snakemake: Any, work: Callable[[Context], None]) -> None:
     """Do a script's work with everything it prints in the rule's log; an error is one line on the terminal."""
-    settings = load_settings(Path(snakemake.params.results))
-    context = Context(snakemake, settings, Places.from_settings(settings))
     log = Path(snakemake.log[0])
-    with log.open("w") as file, contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
-        try:
-            work(context)
-        except NeurotierError as error:
-            context.say(f"neurotier: {error}")
-            sys.exit(error.exit_code)
-        except Exception:
-            traceback.print_exc()
-            print(f"neurotier: fault in rule {snakemake.rule}; see {log}", file=sys.__stderr__, flush=True)
-            sys.exit(70)
+    try:
+        with log.open("w") as file, contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
+            try:
+                settings = load_settings(Path(snakemake.params.results))
+                work(Context(snakemake, settings, Places.from_settings(settings)))
+            except Exception:
+                traceback.print_exc()
+                raise
+    except NeurotierError as error:
+        stop(str(error), error.exit_code)
+    except OSError as error:
+        stop(f"rule {snakemake.rule}: {error.filename or log}: {error.strerror}", 74)
+    except Exception:
+        stop(f"fault in rule {snakemake.rule}; see {log}", 70)
+
+
+def stop(line: str, exit_code: int) -> NoReturn:
+    """End the script with one line on the terminal."""
+    print(f"neurotier: {line}", file=sys.stderr, flush=True)
+    sys.exit(exit_code)

@@ -200,8 +200,13 @@ def check(config: Mapping[str, Any]) -> None:
             )
     if any(c in config["results"] for c in "{}\n\r"):
         raise SettingsError("braces and line breaks cannot stand in a path here", where="config key results")
-    if ".." in Path(config["results"]).parts:
-        raise SettingsError("must not contain '..'", where="config key results")
+    results = Path(config["results"])
+    if results.is_absolute() or ".." in results.parts or not results.parts:
+        raise SettingsError(
+            f"{config['results']!r} is not the name of a folder below the results tier",
+            where="config key results",
+            fix="name a folder; for another place, declare a tier and set placement.results",
+        )
 
 
 def key_path(error: ValidationError) -> str:

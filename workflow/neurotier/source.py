@@ -1,33 +1,25 @@
-"""The dataset's source: clone it, install sites, get and drop image contents, by DataLad.
+"""The dataset's source: clone it by DataLad, install the sites asked for, and say where participants lie.
 
-``datalad run`` and ``datalad save`` are never used here: in parallel jobs they race on the same repository
-(datalad#4606). Getting different files side by side is safe.
+A clone is named by source and version: results folders that want the same share one, and none moves another's data.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from neurotier.attempts import first_message, retry
 from neurotier.datalad_environment import prepare_environment
-from neurotier.errors import InputError, SourceError, one_line
+from neurotier.errors import InputError, SourceError
+from neurotier.files import exclusive, remove_tree
+from neurotier.places import dataset_name
 from neurotier.settings import DatasetSettings, suggestion
 from neurotier.tiers import Tier, find_mount
 
-KEY_SIZE = re.compile(r"-s(\d+)-")
-"""Size of the content in a git-annex key, such as ``MD5E-s1234--d41d8.nii.gz``."""
-
-NETWORK_DOWN = re.compile(
-    r"could not resolve|connection (refused|reset|timed out)|timed? ?out|unreachable|temporar|network"
-    r"|unable to access|HTTP (4(08|29)|5\d\d)|early EOF|SSL|download failed",
-    re.IGNORECASE,
-)
+NO_SITES = re.compile(r"(.*/)?(derivatives|sourcedata|code|stimuli|phenotype)(/.*)?")
+"""Sub-datasets that hold no raw data of their own; they are sites only when named."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +45,7 @@ class Dataset:
     sites: dict[str, dict[str, str]]
 
 
-def obtain(settings: DatasetSettings, source: str, folder: Path, report: Callable[[str], None]) -> Dataset:
+def obtain(settings: DatasetSettings, source: str, datasets: Path, report: Callable[[str], None]) -> Dataset:
     """Clone the dataset (or take the clone that is there) and install the sites asked for.
 
     Parameters
@@ -62,8 +54,8 @@ def obtain(settings: DatasetSettings, source: str, folder: Path, report: Callabl
         Section ``dataset`` of the configuration.
     source
         The source, with ``demo`` already replaced by the demonstration dataset's path.
-    folder
-        Where the clone belongs.
+    datasets
+        Folder of clones on the dataset tier.
     report
         Takes one line per step, for the user.
 
@@ -74,96 +66,141 @@ def obtain(settings: DatasetSettings, source: str, folder: Path, report: Callabl
     InputError
         If it is no dataset, or a site does not exist.
     """
-    if is_plain_folder(source):
-        path = Path(source).absolute()
-        sites = choose_sites(settings.sites, plain_sites(path), source)
-        return Dataset(source, path, "folder", {site: {"url": (path / site).as_uri(), "version": ""} for site in sites})
+    if not is_address(source):
+        source = str(local_folder(source))
+        if is_plain_folder(Path(source)):
+            sites = choose_sites(settings.sites, plain_sites(Path(source)), source)
+            facts = {site: {"url": Path(source, site).as_uri(), "version": ""} for site in sites}
+            return Dataset(source, Path(source), "folder", facts)
     prepare_environment()
-    with lock(folder):
-        if not (folder / ".git").exists():
+    folder = datasets / dataset_name(source, settings.version)
+    with exclusive(folder):
+        if not folder.exists():
             report(f"cloning {source}")
-            retry(lambda: clone(source, folder), settings, report)
-        if settings.version is not None:
-            check_out(folder, settings.version, source)
+            retry(lambda: clone(source, folder, settings.version), settings, report)
         return Dataset(source, folder, "datalad", install_sites(settings, source, folder, report))
 
 
-def is_plain_folder(source: str) -> bool:
-    """Whether a source is a local folder that is not a git repository.
+def is_address(source: str) -> bool:
+    """Whether a source is a URL, a ``///`` name or an SSH address, not a local path.
+
+    >>> is_address("///corr"), is_address("git@host:x"), is_address("ria+file:///x#~a"), is_address("../x")
+    (True, True, True, False)
+    """
+    return bool(re.match(r"///|[A-Za-z][\w+.-]*:|[^/]+@[^/]+:", source))
+
+
+def local_folder(source: str) -> Path:
+    """A local source as an absolute path: a relative one means another dataset in every working folder.
 
     Raises
     ------
     SourceError
-        If it is a local path and nothing is there.
+        If nothing is there.
+    InputError
+        If it is a file.
     """
-    if source.startswith("///") or re.match(r"[A-Za-z][\w+.-]*:", source) or re.match(r"[^/]+@[^/]+:", source):
-        return False
-    path = Path(source)
+    path = Path(source).expanduser().absolute()
     if not path.exists():
         raise SourceError("there is no such folder", where=f"dataset.source {source!r}", fix="correct the path")
     if not path.is_dir():
         raise InputError("is a file, not a dataset", where=f"dataset.source {source!r}")
-    return not (path / ".git").exists() and not (path / "HEAD").exists()
+    return path
 
 
-def clone(source: str, folder: Path) -> None:
-    """Clone by DataLad; nothing is left of a clone that failed."""
+def is_plain_folder(path: Path) -> bool:
+    """Whether a local folder is no git repository, with a work tree or without."""
+    return not (path / ".git").exists() and not ((path / "HEAD").exists() and (path / "objects").exists())
+
+
+def clone(source: str, folder: Path, version: str | None) -> None:
+    """Clone by DataLad and check the version out; the clone has its name only when it is whole."""
     from datalad.api import clone as datalad_clone
+    from datalad.runner import CommandError
     from datalad.support.exceptions import IncompleteResultsError
+    from datalad.support.gitrepo import GitRepo
 
+    partial = folder.with_name(f".{folder.name}.partial")
+    remove_tree(partial)
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
-        datalad_clone(source=source, path=str(folder), result_renderer="disabled")
+        datalad_clone(source=source, path=str(partial), result_renderer="disabled")
+        if version is not None:
+            GitRepo(str(partial)).call_git(["checkout", "--quiet", version, "--"])
     except IncompleteResultsError as error:
         raise SourceError(
             f"cannot be cloned: {first_message(error)}",
             where=f"dataset.source {source!r}",
             fix="check the address and the network",
         ) from None
-
-
-def check_out(folder: Path, version: str, source: str) -> None:
-    """Check out the branch, tag or commit asked for."""
-    from datalad.runner import CommandError
-    from datalad.support.gitrepo import GitRepo
-
-    try:
-        GitRepo(str(folder)).call_git(["checkout", "--quiet", version, "--"])
     except CommandError:
+        remove_tree(partial)
         raise SourceError(
             f"has no branch, tag or commit {version!r}", where=f"dataset.source {source!r}", fix="see dataset.version"
         ) from None
+    partial.rename(folder)
 
 
 def install_sites(
     settings: DatasetSettings, source: str, folder: Path, report: Callable[[str], None]
 ) -> dict[str, dict[str, str]]:
-    """Install the sub-datasets asked for (all, if none is named), and no other."""
-    from datalad.api import get, subdatasets
+    """Install the sub-datasets asked for, at the commits that the dataset records, and no other."""
+    recorded = subdatasets_of(folder)
+    sites = choose_sites(settings.sites, sites_among(list(recorded), is_bids(folder)), source)
+    # Where each participant is a sub-dataset, all of them belong to the one site that is the dataset itself.
+    wanted = [site for site in sites if site] + [path for path in recorded if path.startswith("sub-") and "" in sites]
+    missing = [path for path in wanted if commit(folder / path) != recorded[path]]
+    if missing:
+        report(f"installing {len(missing)} of {len(recorded)} sub-datasets: {', '.join(missing)}")
+        retry(lambda: install(folder, missing), settings, report)
+    return {site: site_facts(folder / site, source, site) for site in sites}
+
+
+def subdatasets_of(folder: Path) -> dict[str, str]:
+    """Sub-datasets that a dataset records: path to commit."""
+    from datalad.api import subdatasets
+
+    found = subdatasets(dataset=str(folder), result_renderer="disabled", return_type="list")
+    return {Path(one["path"]).relative_to(folder).as_posix(): one["gitshasum"] for one in found}
+
+
+def sites_among(subdatasets: Sequence[str], root_is_bids: bool) -> list[str]:
+    """Which sub-datasets are sites; the dataset itself is one (``""``) if it holds participants, or nothing else does.
+
+    >>> sites_among(["NYU", "code/tools"], root_is_bids=False)
+    ['NYU', 'code/tools']
+    >>> sites_among(["derivatives/fmriprep", "sub-01"], root_is_bids=True)
+    ['', 'derivatives/fmriprep']
+    """
+    others = sorted(path for path in subdatasets if not path.startswith("sub-"))
+    return ([""] if root_is_bids or not others else []) + others
+
+
+def commit(folder: Path) -> str | None:
+    """The commit that a repository is at; ``None`` if it is not there, or only begun."""
+    from datalad.support.gitrepo import GitRepo
+
+    if not (folder / ".git").exists() or not GitRepo.is_valid_repo(str(folder)):
+        return None
+    found: str | None = GitRepo(str(folder), create=False).get_hexsha()
+    return found
+
+
+def install(folder: Path, paths: Sequence[str]) -> None:
+    """Install sub-datasets without contents; what an interrupted start left of them is removed first."""
+    from datalad.api import get
     from datalad.support.exceptions import IncompleteResultsError
 
-    known = sorted(
-        Path(found["path"]).relative_to(folder).as_posix()
-        for found in subdatasets(dataset=str(folder), result_renderer="disabled", return_type="list")
-    )
-    sites = choose_sites(settings.sites, known or [""], source)
-    missing = [site for site in sites if not (folder / site / ".git").exists()]
-    if missing:
-        report(f"installing {len(missing)} of {len(known)} sites: {', '.join(missing)}")
-
-        def install() -> None:
-            try:
-                get(
-                    path=[str(folder / site) for site in missing],
-                    dataset=str(folder),
-                    get_data=False,
-                    result_renderer="disabled",
-                )
-            except IncompleteResultsError as error:
-                raise SourceError(f"cannot be installed: {first_message(error)}", where=", ".join(missing)) from None
-
-        retry(install, settings, report)
-    return {site: site_facts(folder / site, source, site) for site in sites}
+    for path in paths:
+        if (folder / path / ".git").exists():
+            remove_tree(folder / path)
+            (folder / path).mkdir()
+    try:
+        get(
+            path=[str(folder / path) for path in paths], dataset=str(folder), get_data=False, result_renderer="disabled"
+        )
+    except IncompleteResultsError as error:
+        raise SourceError(f"cannot be installed: {first_message(error)}", where=", ".join(paths)) from None
 
 
 def plain_sites(folder: Path) -> list[str]:
@@ -185,7 +222,7 @@ def choose_sites(wanted: Sequence[str], known: Sequence[str], source: str) -> li
     ['sites/NYU']
     """
     if not wanted:
-        return list(known)
+        return [site for site in known if not NO_SITES.fullmatch(site)]
     if list(known) == [""]:
         raise InputError("has no sub-datasets to choose sites from", where=f"dataset.source {source!r}")
     chosen = []
@@ -216,123 +253,6 @@ def site_facts(folder: Path, source: str, site: str) -> dict[str, str]:
     else:
         url = f"urn:uuid:{dataset.id}" if dataset.id else "urn:neurotier:unidentified"
     return {"url": url, "version": dataset.repo.get_hexsha() or ""}
-
-
-def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, report: Callable[[str], None]) -> int:
-    """Have the content of files on the dataset tier; how many had to be fetched.
-
-    Raises
-    ------
-    SourceError
-        If a content exists nowhere (at once), or could not be fetched in ``get_attempts`` attempts.
-    """
-    missing = [path for path in paths if not (dataset / path).exists()]
-    if not missing:
-        return 0
-    prepare_environment()
-    from datalad.api import get
-    from datalad.support.exceptions import IncompleteResultsError
-
-    def fetch() -> None:
-        try:
-            get(path=[str(dataset / path) for path in missing], dataset=str(dataset), result_renderer="disabled")
-        except IncompleteResultsError as error:
-            for path in missing:
-                if not (dataset / path).exists():
-                    check_known_somewhere(dataset, path)
-            raise SourceError(f"could not be fetched: {first_message(error)}", where=missing[0]) from None
-
-    retry(fetch, settings, report)
-    return len(missing)
-
-
-def check_known_somewhere(dataset: Path, path: str) -> None:
-    """Raise :class:`SourceError` if git-annex knows of no copy of a file: then no retry can help."""
-    from datalad.runner import CommandError
-    from datalad.support.annexrepo import AnnexRepo
-
-    file = dataset / path
-    if not file.is_symlink():
-        raise SourceError("is not in the dataset", where=path)
-    root = next(parent for parent in file.parents if (parent / ".git").exists())
-    try:
-        copies = AnnexRepo(str(root)).whereis(str(file.relative_to(root)))
-    except CommandError:
-        copies = []
-    if not any(copies):
-        raise GoneError(
-            "its content is nowhere: git-annex knows no copy",
-            where=path,
-            fix="ask the dataset's keepers, or leave the participant out",
-        )
-
-
-class GoneError(SourceError):
-    """A content of which no copy is known; trying again is pointless."""
-
-
-def drop_images(dataset: Path, paths: Sequence[str]) -> None:
-    """Drop contents from the dataset tier; git-annex keeps what it cannot find elsewhere."""
-    present = [path for path in paths if (dataset / path).exists() and (dataset / path).is_symlink()]
-    if not present:
-        return
-    prepare_environment()
-    from datalad.api import drop
-    from datalad.support.exceptions import IncompleteResultsError
-
-    try:
-        drop(path=[str(dataset / path) for path in present], dataset=str(dataset), result_renderer="disabled")
-    except IncompleteResultsError as error:
-        raise SourceError(f"could not be dropped: {first_message(error)}", where=present[0]) from None
-
-
-def annex_size_bytes(file: Path) -> int | None:
-    """Size of a file's content: from its annex key if it is not here, which needs no download."""
-    if file.is_symlink():
-        key = KEY_SIZE.search(os.path.basename(os.readlink(file)))
-        if key:
-            return int(key[1])
-    try:
-        return file.stat().st_size
-    except FileNotFoundError:
-        return None
-
-
-def retry(action: Callable[[], None], settings: DatasetSettings, report: Callable[[str], None]) -> None:
-    """Try an action that depends on a network, pausing twice as long after each failure."""
-    for attempt in range(1, settings.get_attempts + 1):
-        try:
-            action()
-            return
-        except GoneError:
-            raise
-        except SourceError as error:
-            if attempt == settings.get_attempts or not NETWORK_DOWN.search(error.what):
-                raise
-            pause_s = settings.get_backoff_s * 2 ** (attempt - 1)
-            report(f"attempt {attempt} of {settings.get_attempts} failed ({error}); next in {pause_s:g} s")
-            time.sleep(pause_s)
-
-
-@contextlib.contextmanager
-def lock(folder: Path) -> Iterator[None]:
-    """Keep other runs that use the same clone out while it is made."""
-    import fasteners
-
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with fasteners.InterProcessLock(str(folder.parent / f".{folder.name}.lock")):
-        yield
-
-
-def first_message(error: Any) -> str:
-    """The reason that DataLad gives for a failure, without its markup and advice; git's own word if there is one."""
-    texts = []
-    for result in error.failed or []:
-        message = result.get("message") or result.get("error_message") or ""
-        texts.append(str(message[0] % message[1:] if isinstance(message, tuple) else message))
-    text = "\n".join(filter(None, texts)) or str(error)
-    fatal = re.findall(r"(?:fatal|error): ([^\n]+?)['\"\]]*(?:\n|\\n|$)", text)
-    return one_line(fatal[-1] if fatal else text)[:300]
 
 
 def check_tier(dataset: Dataset, tier: Tier) -> None:

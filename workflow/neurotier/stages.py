@@ -10,7 +10,7 @@ import os
 
 from neurotier.files import write_json
 from neurotier.group import group_rows, summary
-from neurotier.jobs import read_failures
+from neurotier.jobs import participants, read_failures
 from neurotier.places import Places
 from neurotier.profile import profile_rows, read_records, run_rows
 from neurotier.run import current_run, note_swapping
@@ -18,17 +18,13 @@ from neurotier.settings import Settings
 from neurotier.tables import read_table, write_table
 
 
-def participants(places: Places) -> list[str]:
-    """Everyone whom the index selects."""
-    return list(dict.fromkeys(row["participant"] for row in read_table(places.index / "images.tsv", "images")))
-
-
 def tabulate_profile(places: Places) -> None:
     """Write ``profile/profile.tsv`` and ``profile/runs.tsv``."""
     note_swapping(places, current_run())
-    rows = profile_rows(read_records(places, participants(places)))
+    everyone = participants(places)
+    rows = profile_rows(read_records(places, everyone))
     write_table(places.profile / "profile.tsv", "profile", rows)
-    write_table(places.profile / "runs.tsv", "runs", run_rows(places, rows, read_failures(places)))
+    write_table(places.profile / "runs.tsv", "runs", run_rows(places, rows, read_failures(places), len(everyone)))
 
 
 def summarize_group(places: Places) -> None:

@@ -7,8 +7,9 @@ A tier is declared with a kind; what the path is really on is read from the kern
 
 from __future__ import annotations
 
-import getpass
 import os
+import pwd
+import re
 import shutil
 import subprocess
 from dataclasses import asdict, dataclass
@@ -88,7 +89,7 @@ class Tier:
 
     def folder(self, role: str) -> Path:
         """The folder of a role below this tier's path."""
-        return self.path / f"neurotier-{getpass.getuser()}" / role
+        return self.path / f"neurotier-{user_name()}" / role
 
     def mount(self) -> Mount:
         """The file system this tier's path is on."""
@@ -134,7 +135,15 @@ class Tier:
         if os.statvfs(folder).f_flag & os.ST_RDONLY:
             raise TierError(f"{folder} is mounted read-only", where=where)
         if not os.access(folder, os.W_OK | os.X_OK):
-            raise TierError(f"{folder} is not writable for user {getpass.getuser()}", where=where)
+            raise TierError(f"{folder} is not writable for user {user_name()}", where=where)
+
+
+def user_name() -> str:
+    """Who owns this process, whatever the environment says; the number for a user without a name (containers)."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
 
 
 def parse_capacity(capacity: str | int | None, where: str) -> int | None:
@@ -145,12 +154,9 @@ def parse_capacity(capacity: str | int | None, where: str) -> int | None:
     """
     if capacity is None or isinstance(capacity, int):
         return capacity
-    try:
-        return int(humanfriendly.parse_size(capacity))
-    except humanfriendly.InvalidSize:
-        raise SettingsError(
-            f"{capacity!r} is not a size", where=f"{where}.capacity", fix="write for example 64 GiB"
-        ) from None
+    if not re.fullmatch(r"[0-9.]+ *([KMGTP]i?)?B?", capacity, re.IGNORECASE):  # humanfriendly reads '5 potatoes' as PB
+        raise SettingsError(f"{capacity!r} is not a size", where=f"{where}.capacity", fix="write for example 64 GiB")
+    return int(humanfriendly.parse_size(capacity))
 
 
 def find_mount(path: Path) -> Mount:

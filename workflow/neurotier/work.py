@@ -13,9 +13,11 @@ import shutil
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 
+from neurotier.errors import BusyError
 from neurotier.files import read_json, write_json
 
 OWNER = "owner.json"
@@ -23,60 +25,94 @@ PATIENCE_S = 10.0
 
 
 @contextlib.contextmanager
-def work_folder(folder: Path) -> Iterator[Path]:
-    """A folder of the caller's own, made empty, removed on the way out whatever happened."""
-    sweep_folder(folder)
+def work_folder(folder: Path, identity: str) -> Iterator[Path]:
+    """A folder of the caller's own, made empty, removed on the way out whatever happened.
+
+    Parameters
+    ----------
+    folder
+        Where it shall be.
+    identity
+        Identity of the results folder that the work is for.
+
+    Raises
+    ------
+    BusyError
+        If another host works there for other results that have the same path.
+    """
+    if not sweep_folder(folder, identity):
+        raise BusyError("is in use by another host", where=str(folder), fix="choose another results folder")
     folder.mkdir(parents=True)
-    write_json(folder / OWNER, {"host": socket.gethostname(), "pid": os.getpid(), "started_s": started_s(os.getpid())})
+    write_json(
+        folder / OWNER,
+        {
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "started_s": started_s(os.getpid()),
+            "identity": identity,
+        },
+    )
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def sweep(work: Path) -> list[str]:
+def sweep(work: Path, identity: str) -> list[str]:
     """Remove every work folder that an earlier run left below ``work``.
 
-    The caller holds the lock of the results folder, so nothing here belongs to a living run; folders of other
-    hosts (a shared work tier) are removed, their processes cannot be reached from here.
+    The caller holds the lock of the results folder, so nothing here belongs to a living run of these results.
+    Folders of other hosts are removed if they were made for these very results (a shared work tier); processes
+    there cannot be reached from here.
 
     Returns
     -------
     list of str
-        Names of the folders that were there.
+        Names of the folders that were there and are gone.
     """
     left = sorted(path for path in work.iterdir() if path.is_dir()) if work.is_dir() else []
-    for folder in left:
-        sweep_folder(folder)
+    swept = [folder.name for folder in left if sweep_folder(folder, identity)]
     remove_empty(work)
-    return [folder.name for folder in left]
+    return swept
 
 
-def sweep_folder(folder: Path) -> None:
-    """End whoever still works in a left-over folder, and remove it."""
+def sweep_folder(folder: Path, identity: str) -> bool:
+    """End whoever still works in a left-over folder, and remove it; whether it is gone."""
     if not folder.exists():
-        return
-    owner = living_owner(folder)
-    if owner is not None:
-        end([owner])  # a participant job ends its own tree
+        return True
+    owner = read_owner(folder)
+    if owner.get("host", socket.gethostname()) != socket.gethostname() and owner.get("identity") != identity:
+        return False
+    process = living_owner(owner)
+    if process is not None:
+        end([process])  # a participant job ends its own tree
     end(working_in(folder))
     shutil.rmtree(folder, ignore_errors=True)
+    return True
 
 
-def living_owner(folder: Path) -> psutil.Process | None:
-    """The process that made a work folder, if it runs on this host and its number was not given away since."""
+def read_owner(folder: Path) -> dict[str, Any]:
+    """Who made a work folder; nothing if a kill came before it was noted."""
     try:
-        owner = read_json(folder / OWNER)
+        owner: dict[str, Any] = read_json(folder / OWNER)
+    except (OSError, ValueError):
+        return {}
+    return owner
+
+
+def living_owner(owner: dict[str, Any]) -> psutil.Process | None:
+    """The owner's process, if it runs on this host and its number was not given away since."""
+    try:
         process = psutil.Process(owner["pid"])
         same = owner["host"] == socket.gethostname() and abs(process.create_time() - owner["started_s"]) < 0.1
-    except (OSError, ValueError, KeyError, psutil.Error):
+    except (KeyError, psutil.Error):
         return None
     return process if same and process.pid != os.getpid() else None
 
 
 def working_in(folder: Path) -> list[psutil.Process]:
     """Processes of this user whose working folder lies in ``folder``: tools that outlived their job."""
-    inside = []
+    inside, folder = [], folder.resolve()
     for process in psutil.process_iter():
         try:
             if Path(process.cwd()).is_relative_to(folder) and process.pid != os.getpid():

@@ -42,6 +42,11 @@ def participants_of_index():
     return plan.participants(checkpoints.index_dataset.get().output.images)
 
 
+def got_marker(wildcards):
+    checkpoints.index_dataset.get()
+    return plan.got_marker(wildcards.participant)
+
+
 def all_records(wildcards):
     return [places.record(name) for name in participants_of_index()]
 

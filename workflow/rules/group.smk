@@ -25,7 +25,7 @@ rule summarize_group:
 
 rule describe_derivatives:
     input:
-        dataset=ancient(places.index / "dataset.json"),
+        dataset=places.index / "dataset.json",
         tool=places.index / "tool.json",
     output:
         description=places.derivatives / "{site_folder}dataset_description.json",

@@ -22,7 +22,7 @@ rule prepare_tool:
 rule analyze_participant:
     input:
         tool=places.index / "tool.json",
-        got=lambda wildcards: plan.got_marker(wildcards.participant),
+        got=got_marker,
     output:
         derivatives=directory(places.derivatives / "{participant}"),
         record=places.record("{participant}"),
@@ -37,7 +37,7 @@ rule analyze_participant:
         mem_mb=lambda wildcards: plan.mem_mb(wildcards.participant),
     params:
         results=RESULTS,
-        images=lambda wildcards: plan.image_paths(wildcards.participant),
+        images=lambda wildcards: plan.contents(wildcards.participant),
         tool=plan.tool(),
     message:
         "Analysing {wildcards.participant}"

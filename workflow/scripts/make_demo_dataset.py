@@ -3,15 +3,16 @@
 from pathlib import Path
 
 from neurotier.demo.dataset import make_demo_dataset
-from neurotier.files import write_json
+from neurotier.files import exclusive, write_json
 from neurotier.scripting import Context, run_script
 
 
 def main(context: Context) -> None:
     settings = context.settings.demo
     folder = context.places.demo(settings)
-    if not folder.exists():  # it appears whole, and its name stands for these settings
-        make_demo_dataset(folder, settings, context.say)
+    with exclusive(folder):
+        if not folder.exists():  # it appears whole, and its name stands for these settings
+            make_demo_dataset(folder, settings, context.say)
     write_json(Path(context.snakemake.output.facts), {"dataset": folder.name, **vars(settings)})
 
 

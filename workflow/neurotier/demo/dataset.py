@@ -7,9 +7,6 @@ of sessions and runs, and one has no T1w image. Images are git-annex content; te
 from __future__ import annotations
 
 import logging
-import os
-import shutil
-import stat
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,7 +20,7 @@ from neurotier.datalad_environment import prepare_environment
 from neurotier.demo.phantom import simulated_head, varied_head
 from neurotier.demo.texts import bold_facts, site_texts, superdataset_readme, t1w_facts
 from neurotier.errors import InputError, SourceError, TierError
-from neurotier.files import write_json, write_text
+from neurotier.files import remove_tree, write_json, write_text
 from neurotier.settings import DemoSettings
 
 DEBIAN_HEAD = Path("/usr/share/mricron/templates/ch2.nii.gz")
@@ -239,13 +236,3 @@ def save_datasets(folder: Path) -> None:
         )
     except (CommandError, IncompleteResultsError, MissingExternalDependency) as error:
         raise SourceError(f"DataLad could not save the demonstration dataset ({error})", where=str(folder)) from error
-
-
-def remove_tree(folder: Path) -> None:
-    """Remove a folder if it exists, with the write-protected folders of git-annex in it."""
-    if not folder.exists():
-        return
-    for path, _, _ in os.walk(folder):
-        # git-annex takes away the owner's right to write; nobody but root could remove these as they are.
-        Path(path).chmod(stat.S_IRWXU)
-    shutil.rmtree(folder)

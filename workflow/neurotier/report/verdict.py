@@ -86,7 +86,7 @@ def tiles(data: ReportData, times: list[ParticipantTime]) -> list[Tile]:
     wall, cpu, io = (sum(getattr(time, key) for time in times) for key in ("wall_s", "cpu_s", "io_s"))
     images = f"{counted(len(data.group), 'brain mask')}" if data.group else "no brain mask"
     found = [Tile("Participants done", f"{len(data.done):,} of {len(data.selected):,}", images)]
-    if run is None:
+    if run is None or run["makespan_s"] is None:
         found += [Tile("Makespan", MISSING), Tile("Mean parallelism", MISSING)]
     else:
         span = clock(run["makespan_s"]) or f"started {utc(run['start_s'])}"

@@ -1,0 +1,37 @@
+"""Places: nothing of two participants, or of two configurations, lies at the same path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from neurotier.places import Places, dataset_name
+from neurotier.settings import DemoSettings
+
+PLACES = Places(Path("/r"), Path("/d"), Path("/w"), Path("/i"))
+
+
+def test_participants_of_sites_alike_work_apart() -> None:
+    names = ["A/B/sub-01", "A_B/sub-01", "A/sub-01", "sub-01"]
+    assert len({PLACES.work_of(name) for name in names}) == len(names)
+    assert all(PLACES.work_of(name).parent == PLACES.work for name in names)
+
+
+def test_clones_are_named_by_source_and_version() -> None:
+    names = {dataset_name(source, version) for source in ("/a/x", "/b/x") for version in (None, "v1", "v2")}
+    assert len(names) == 6
+
+
+def test_names_of_clones_are_safe() -> None:
+    name = dataset_name("ria+http://host/a store/$(id)#~alias@v1", None)
+    assert name.startswith("id-")
+    assert set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789_-")
+
+
+def test_other_demo_settings_are_another_dataset() -> None:
+    settings = [DemoSettings(None, 2.0, seed) for seed in (1, 2)]
+    assert PLACES.demo(settings[0]) != PLACES.demo(settings[1])
+
+
+def test_places_below_the_working_folder_are_shown_relative() -> None:
+    shown = PLACES.shortened(Path("/r"))
+    assert (shown.results, shown.datasets) == (Path(), Path("/d"))

@@ -1,0 +1,48 @@
+"""Attempts: try again what depends on a network, and say in one line what DataLad makes of a failure."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from typing import Any
+
+from neurotier.errors import SourceError, one_line
+from neurotier.settings import DatasetSettings
+
+NETWORK_DOWN = re.compile(
+    r"could not resolve|connection (refused|reset|timed out)|timed? ?out|unreachable|temporar|network"
+    r"|unable to access|HTTP (4(08|29)|5\d\d)|early EOF|SSL|download failed",
+    re.IGNORECASE,
+)
+
+
+class GoneError(SourceError):
+    """A content of which no copy is known; trying again is pointless."""
+
+
+def retry(action: Callable[[], None], settings: DatasetSettings, report: Callable[[str], None]) -> None:
+    """Try an action that depends on a network, pausing twice as long after each failure."""
+    for attempt in range(1, settings.get_attempts + 1):
+        try:
+            action()
+            return
+        except GoneError:
+            raise
+        except SourceError as error:
+            if attempt == settings.get_attempts or not NETWORK_DOWN.search(error.what):
+                raise
+            pause_s = settings.get_backoff_s * 2 ** (attempt - 1)
+            report(f"attempt {attempt} of {settings.get_attempts} failed ({error}); next in {pause_s:g} s")
+            time.sleep(pause_s)
+
+
+def first_message(error: Any) -> str:
+    """The reason that DataLad gives for a failure, without its markup and advice; git's own word if there is one."""
+    texts = []
+    for result in error.failed or []:
+        message = result.get("message") or result.get("error_message") or ""
+        texts.append(str(message[0] % message[1:] if isinstance(message, tuple) else message))
+    text = "\n".join(dict.fromkeys(filter(None, texts))) or str(error)
+    fatal = re.findall(r"(?:fatal|error): ([^\n]+?)['\"\]]*(?:\n|\\n|$)", text)
+    return one_line(fatal[-1] if fatal else text)[:300]
