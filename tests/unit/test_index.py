@@ -97,3 +97,16 @@ def test_same_label_at_two_sites_is_two_participants(tmp_path: Path) -> None:
 @pytest.mark.parametrize("source", ["///corr", "https://x.org/a", "git@x.org:a/b", "ria+file:///x#~a"])
 def test_addresses_are_not_taken_for_folders(source: str) -> None:
     assert is_address(source)
+
+
+def test_dataset_without_t1w_images_says_what_it_holds(tmp_path: Path) -> None:
+    plain_dataset(tmp_path, {"sub-01/func/sub-01_task-rest_bold.nii.gz": small_head()})
+    with pytest.raises(InputError, match="holds no T1w image; skipped sub-01: no T1w image"):
+        index(tmp_path)
+
+
+def test_derivative_among_raw_data_is_skipped(tmp_path: Path) -> None:
+    plain_dataset(tmp_path, {t1w("01"): small_head(), "sub-01/anat/sub-01_desc-raw_T1w.nii.gz": small_head()})
+    found = index(tmp_path)
+    assert [image.path for image in found.images] == [t1w("01")]
+    assert "derivatives" in found.skipped[0].reason

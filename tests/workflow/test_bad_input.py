@@ -1,4 +1,4 @@
-"""Bad input gives one clear line and an exit code, and loses nothing. ``bad_input_table`` prints them all."""
+"""Bad input gives one clear line and an exit code, and loses nothing. ``pytest -s`` prints them all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOOP = {"name": "noop"}
 
 
 def expect(project: Project, line: str, *arguments: str) -> str:
-    """Run; the exit code is not 0, exactly one distinct line says why, and no trace is shown. Returns the output."""
+    """Run; the exit code is not 0, a line says why, no trace is shown, nothing is left over. Returns the output."""
     ended = project.snakemake(*arguments)
     assert ended.code != 0, ended.output
     said = {found.strip() for found in ended.lines(line)}
@@ -206,6 +206,24 @@ def test_tier_that_becomes_full(project: Project, mount_tmpfs: Callable[..., Pat
     assert ended.code != 0
     assert ended.lines("tier 'tmpfs' became full"), ended.output
     assert [path.name for path in folder.iterdir()] == ["others"]
+
+
+def test_results_tier_that_becomes_full(project: Project, mount_tmpfs: Callable[..., Path]) -> None:
+    folder = mount_tmpfs(project.folder / "small", "size=400k")
+    plain_dataset(project.folder / "bids", {t1w(f"{n:02d}"): small_head(n) for n in range(6)})
+    sections = {
+        "tiers": {"small": {"path": str(folder), "kind": "tmpfs"}},
+        "placement": {"results": "small"},
+        "dataset": {"source": "bids"},
+        "tool": {"name": "bet"},
+    }
+    ended = project.snakemake(*project.configure(**sections), path=STAND_INS)
+    assert ended.code != 0
+    said = ended.lines("No space left on device") + ended.lines("became full")
+    assert said, ended.output
+    print(f"exit {ended.code} | {said[0]}")
+    assert "Traceback" not in ended.output
+    assert not list(folder.glob("**/.*.partial"))
 
 
 # Tool, lock, names

@@ -93,7 +93,9 @@ def index_dataset(dataset: Dataset, settings: DatasetSettings) -> Index:
                     where=f"{site or dataset.source!r}",
                     fix="correct dataset.source or dataset.sites",
                 )
-            skipped.append(Skipped(site, "not a BIDS dataset"))
+            deeper = (root / ".gitmodules").exists()
+            more = "; it holds sub-datasets: name it as dataset.source to analyse them" if deeper else ""
+            skipped.append(Skipped(site, f"not a BIDS dataset{more}"))
             continue
         if site and not SITE.fullmatch(site):
             skipped.append(Skipped(repr(site), "the sub-dataset's name has characters that BIDS paths do not have"))
@@ -108,6 +110,9 @@ def index_dataset(dataset: Dataset, settings: DatasetSettings) -> Index:
             for member, reason in without_images(members, found).items()
             if selects(settings.participants, member.rsplit("/", 1)[-1].removeprefix("sub-"), "sub")
         ]
+    if not images:
+        said = f"; skipped {skipped[0].item}: {skipped[0].reason}" if skipped else ""
+        raise InputError(f"holds no T1w image{said}", where=f"dataset.source {dataset.source!r}")
     selected = select(images, settings, everyone, dataset.source)
     return Index(sorted(selected, key=lambda image: image.path), sorted(skipped, key=lambda entry: entry.item))
 

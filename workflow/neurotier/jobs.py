@@ -9,14 +9,14 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from neurotier.bids import Image
 from neurotier.contents import drop_images, get_images
-from neurotier.errors import NeurotierError, SettingsError, SourceError, one_line
+from neurotier.errors import NeurotierError, SettingsError, SourceError, TierError, one_line
 from neurotier.files import read_json, write_json, write_text
 from neurotier.index import image_of
 from neurotier.meter import Interrupted
@@ -173,24 +173,25 @@ class Outcome:
 def reporting(places: Places, participant: str, stage: str, log: Path) -> Iterator[Outcome]:
     """Keep a failure as an exit code, a record for the report, a line on the terminal, and the log."""
     outcome = Outcome()
-    log.parent.mkdir(parents=True, exist_ok=True)
-    log.write_text("")
     reason = ""
     try:
+        places.failure(participant).unlink(missing_ok=True)
+        write_text(log, "")
         yield outcome
     except NeurotierError as error:
         outcome.exit_code, reason = error.exit_code, str(error)
     except Interrupted as stop:
         outcome.exit_code, reason = 128 + stop.signal_number, str(stop)
+    except OSError as error:
+        outcome.exit_code, reason = TierError.exit_code, f"{error.filename or 'a file'}: {error.strerror}"
     except Exception as error:
         outcome.exit_code, reason = 70, one_line(f"fault in neurotier: {type(error).__name__}: {error}")
         note(log, traceback.format_exc())
-    if not outcome.exit_code:
-        places.failure(participant).unlink(missing_ok=True)
-        return
-    note(log, reason)
-    print(f"neurotier: {participant}: {reason}", file=sys.stderr, flush=True)
-    keep_failure(places, participant, stage, reason, outcome.exit_code, log)
+    if outcome.exit_code:
+        print(f"neurotier: {participant}: {reason}", file=sys.stderr, flush=True)
+        with suppress(OSError):  # the results tier itself may be full
+            note(log, reason)
+            keep_failure(places, participant, stage, reason, outcome.exit_code, log)
 
 
 def note(log: Path, line: str) -> None:

@@ -93,7 +93,8 @@ def run_participant(job: Job) -> None:
         "phases": phases,
         "images": images,
     }
-    write_json(places.record(job.participant), record)
+    with naming_full_tier(tiers["results"], needed_bytes):
+        write_json(places.record(job.participant), record)
 
 
 def run_phase(name: str, function: Callable[[], T]) -> tuple[T, dict[str, Any]]:
