@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from neurotier.files import remove_tree
+from neurotier.places import short_hash
 from support import ENVIRONMENT, ROOT, Project, checksums, plain_dataset, save_image, small_head, t1w
 
 BRAIN_FILES = ("desc-brain_T1w.json", "desc-brain_T1w.nii.gz", "desc-brain_mask.json", "desc-brain_mask.nii.gz")
@@ -70,8 +71,11 @@ def test_bytes_do_not_depend_on_tier_and_parallelism(finished: Project) -> None:
 
 def test_work_tiers_are_empty_afterwards(finished: Project) -> None:
     assert finished.leftovers() == []
-    for tier in (finished.folder, Path("/dev/shm")):
-        assert not list(tier.glob("neurotier-*/work"))
+    for tier in ("local", "tmpfs"):
+        (facts_file,) = (finished.folder / f"results-{tier}" / "state" / "runs").glob("*.json")
+        place = Path(json.loads(facts_file.read_text())["tiers"]["work"]["path"])
+        ours = short_hash(str(finished.folder / f"results-{tier}"))
+        assert not list(place.glob(f"neurotier-*/work/{ours}*"))
 
 
 def test_derivatives_are_valid_bids(finished: Project) -> None:
