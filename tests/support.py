@@ -96,6 +96,19 @@ class Project:
         return work + list((self.results / "derivatives").glob("**/.*.partial"))
 
 
+def git(folder: Path, *arguments: str) -> str:
+    """Run git (or git-annex) with an identity, which a bare machine has none of; its output."""
+    done = subprocess.run(
+        ["git", "-c", "user.name=t", "-c", "user.email=t@t", *arguments],
+        cwd=folder,
+        env=ENVIRONMENT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout.strip()
+
+
 def make_demo(folder: Path) -> Path:
     """The demonstration dataset with coarse voxels, which are quick to process."""
     make_demo_dataset(folder, DemoSettings(head="simulated", voxel_size_mm=4.0, seed=7), report=lambda _: None)

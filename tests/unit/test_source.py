@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import http.server
 import os
-import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +16,7 @@ from neurotier.datalad_environment import prepare_environment
 from neurotier.errors import SourceError
 from neurotier.settings import DatasetSettings
 from neurotier.source import obtain
-from support import ENVIRONMENT
+from support import git
 
 IMAGE = "SiteA/sub-0099001/ses-1/anat/sub-0099001_ses-1_run-1_T1w.nii.gz"
 SETTINGS = DatasetSettings("", None, ["SiteA"], [], [], [], 4, 4, 0.2, False)
@@ -54,7 +53,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 def web(demo_copy: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """The demonstration dataset behind HTTP, as a public DataLad dataset is."""
     for repository in (demo_copy, demo_copy / "SiteA", demo_copy / "SiteB"):
-        subprocess.run(["git", "update-server-info"], cwd=repository, env=ENVIRONMENT, check=True)
+        git(repository, "update-server-info")
     handler = functools.partial(Handler, directory=str(demo_copy))
     monkeypatch.setenv("GIT_CONFIG_COUNT", "1")  # git-annex fetches from loopback only when told
     monkeypatch.setenv("GIT_CONFIG_KEY_0", "annex.security.allowed-ip-addresses")
@@ -125,18 +124,6 @@ def test_failed_clone_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="cannot be cloned"):
         obtain(SETTINGS, str(broken), tmp_path / "clones", quiet)
     assert not list((tmp_path / "clones").glob("source-*"))
-
-
-def git(folder: Path, *arguments: str) -> str:
-    done = subprocess.run(
-        ["git", "-c", "user.name=t", "-c", "user.email=t@t", *arguments],
-        cwd=folder,
-        env=ENVIRONMENT,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return done.stdout.strip()
 
 
 def test_versions_have_clones_of_their_own(demo_copy: Path, tmp_path: Path) -> None:

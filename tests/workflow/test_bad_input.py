@@ -11,7 +11,7 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 import pytest
-from support import ENVIRONMENT, STAND_INS, Project, checksums, plain_dataset, save_image, small_head, t1w
+from support import ENVIRONMENT, STAND_INS, Project, checksums, git, plain_dataset, save_image, small_head, t1w
 
 NOOP = {"name": "noop"}
 
@@ -121,10 +121,7 @@ def test_tool_that_writes_nothing_is_not_believed(project: Project) -> None:
 
 def test_content_that_is_nowhere(project: Project, demo_copy: Path) -> None:
     image = "SiteA/sub-0099001/ses-1/anat/sub-0099001_ses-1_run-1_T1w.nii.gz"
-    site = demo_copy / "SiteA"
-    subprocess.run(
-        ["git", "annex", "drop", "--force", image.removeprefix("SiteA/")], cwd=site, env=ENVIRONMENT, check=True
-    )
+    git(demo_copy / "SiteA", "annex", "drop", "--force", image.removeprefix("SiteA/"))
     output = expect(
         project,
         f"{image}: its content is nowhere: git-annex knows no copy",
