@@ -80,7 +80,10 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, r
             for path in missing:
                 if not is_present(dataset / path):
                     check_known_somewhere(dataset, path)
-            raise SourceError(f"could not be fetched: {first_message(error)}", where=missing[0]) from None
+            bare = not Path("/etc/protocols").exists()  # git-annex looks up "tcp" there, and else ignores the source
+            fix = "install the package netbase, without which git-annex cannot speak HTTP, and remove the clone"
+            message = f"could not be fetched: {first_message(error)}"
+            raise SourceError(message, where=missing[0], fix=fix if bare else "") from None
 
     retry(fetch, settings, report)
     return len(missing)
