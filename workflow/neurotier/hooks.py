@@ -6,9 +6,9 @@ import os
 import sys
 from pathlib import Path
 
-from neurotier.jobs import Record, note_killed, participants, read_failures
+from neurotier.jobs import note_killed, participants, read_failures
 from neurotier.places import Places
-from neurotier.profile import close_run, unclosed_runs
+from neurotier.profile import Record, close_run, unclosed_runs
 from neurotier.run import command_line, current_run, end_run, start_run
 from neurotier.settings import Settings
 

@@ -21,12 +21,11 @@ from neurotier.files import read_json, write_json, write_text
 from neurotier.index import image_of
 from neurotier.meter import Interrupted
 from neurotier.places import Places
+from neurotier.profile import Record
 from neurotier.run import current_run
 from neurotier.settings import Settings
 from neurotier.source import Dataset, obtain
 from neurotier.tables import read_table
-
-Record = dict[str, Any]
 
 
 def load_settings(results: Path) -> Settings:

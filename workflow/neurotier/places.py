@@ -96,7 +96,7 @@ class Places:
 
     @property
     def failures(self) -> Path:
-        """Why participants failed: ``[SITE/]sub-*.json``, gone as soon as one succeeds."""
+        """Why participants failed: ``[SITE/]sub-*.json``, gone as soon as one is tried again."""
         return self.state / "failures"
 
     @property
