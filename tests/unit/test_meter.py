@@ -13,7 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 from neurotier.errors import InputError
-from neurotier.meter import Interrupted, measure_command, measure_function, run_in_phase
+from neurotier.meter.function import measure_function, run_in_phase
+from neurotier.meter.measure import Interrupted, measure_command
 
 BURN = "import time\nwhile time.process_time() < {}: pass"
 """Python that uses a known CPU time, s, whatever the machine's speed."""
@@ -25,36 +26,36 @@ def burn(seconds: float) -> list[str]:
 
 def test_cpu_of_short_children_is_all_there() -> None:
     measured = measure_function(lambda: [subprocess.run(burn(0.05), check=True) for _ in range(20)] and None)
-    assert 20 * 0.05 <= measured.usage.user_s + measured.usage.system_s < 4 * 20 * 0.05
+    assert 20 * 0.05 <= measured.usage.cpu_s < 4 * 20 * 0.05
 
 
 def test_daemon_that_forked_twice_is_accounted_for() -> None:
     detach = f"import os,sys\nif os.fork(): sys.exit()\nos.setsid()\nif os.fork(): sys.exit()\n{BURN.format(0.3)}"
-    measured = measure_command([sys.executable, "-S", "-c", detach])
-    assert measured.exit_code == 0
-    assert measured.usage.left_behind >= 1
-    assert measured.usage.user_s + measured.usage.system_s >= 0.3
+    usage, exit_code = measure_command([sys.executable, "-S", "-c", detach])
+    assert exit_code == 0
+    assert usage.left_behind >= 1
+    assert usage.cpu_s >= 0.3
 
 
 def test_wall_covers_waiting_and_cpu_does_not() -> None:
-    usage = measure_command(["sleep", "0.5"]).usage
+    usage, _ = measure_command(["sleep", "0.5"])
     assert usage.wall_s >= 0.5
-    assert usage.user_s + usage.system_s < 0.25
+    assert usage.cpu_s < 0.25
     assert usage.end_s == pytest.approx(usage.start_s + usage.wall_s)
 
 
 def test_memory_of_the_largest_process() -> None:
     hold = "x = bytearray(200_000_000)"
-    usage = measure_command([sys.executable, "-S", "-c", hold]).usage
+    usage, _ = measure_command([sys.executable, "-S", "-c", hold])
     assert 200_000_000 <= usage.max_rss_bytes < 400_000_000
 
 
 @pytest.mark.parametrize(
     ("command", "code"),
-    [(["true"], 0), (["sh", "-c", "exit 3"], 3), (["sh", "-c", "kill -9 $$"], 137), (["/nonexistent"], 127)],
+    [(["true"], 0), (["sh", "-c", "exit 3"], 3), (["sh", "-c", "kill -9 $$"], -9), (["/nonexistent"], 127)],
 )
-def test_exit_codes_are_those_of_a_shell(command: list[str], code: int) -> None:
-    assert measure_command(command).exit_code == code
+def test_exit_codes_come_through(command: list[str], code: int) -> None:
+    assert measure_command(command)[1] == code
 
 
 def test_value_and_error_come_back() -> None:
@@ -98,7 +99,7 @@ def test_process_that_will_not_end_is_ended() -> None:
 
 def test_sigterm_ends_the_whole_tree(tmp_path: Path) -> None:
     script = (
-        "import sys; from neurotier.meter import Interrupted, measure_command\n"
+        "import sys; from neurotier.meter.measure import Interrupted, measure_command\n"
         "try: measure_command(['sh', '-c', 'sleep 100 & sleep 101; true'])\n"
         "except Interrupted as stop: sys.exit(128 + stop.signal_number)"
     )
@@ -112,7 +113,7 @@ def test_sigterm_ends_the_whole_tree(tmp_path: Path) -> None:
 
 def test_sigkill_of_the_meter_takes_the_phase_with_it() -> None:
     script = (
-        "from neurotier.meter import measure_function, run_in_phase\n"
+        "from neurotier.meter.function import measure_function, run_in_phase\n"
         "measure_function(lambda: run_in_phase(['sleep', '100']))"
     )
     process = subprocess.Popen([sys.executable, "-c", script])
@@ -139,3 +140,35 @@ def test_tool_in_a_phase_gets_its_words_unread(tmp_path: Path) -> None:
 
 def test_interrupted_is_no_ordinary_exception() -> None:
     assert not issubclass(Interrupted, Exception)
+
+
+def test_told_to_stop_while_waiting_for_who_stayed_behind() -> None:
+    """The grace time of left-over processes is no time in which SIGTERM is lost."""
+    script = (
+        "import sys; from neurotier.meter.measure import Interrupted, measure_command\n"
+        "try: measure_command(['sh', '-c', 'sleep 100 & echo ready'], grace_s=60)\n"
+        "except Interrupted as stop: sys.exit(128 + stop.signal_number)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    meter = psutil.Process(process.pid)
+    while len(meter.children(recursive=True)) != 1:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=20) == 143
+
+
+def test_seconds_after_the_phase_are_not_divided_over_its_wall_time() -> None:
+    usage, _ = measure_command(["sh", "-c", "sleep 0.3 & true"])
+    assert usage.left_behind == 1
+    assert usage.account is None
+
+
+def test_what_a_function_prints_is_printed_once() -> None:
+    script = (
+        "from neurotier.meter.function import measure_function\n"
+        "print('before'); measure_function(lambda: print('inside')); print('after')"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert done.stdout == b"before\ninside\nafter\n"

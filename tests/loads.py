@@ -1,0 +1,332 @@
+"""Loads whose cost is known: each process says, as its last act, what it has cost by its own account.
+
+Run as ``python -S -I loads.py NAME ARGUMENT ...``; every process of a load appends one line of JSON to the file
+that the environment variable ``NEUROTIER_TRUTH`` names (none: nothing is reported), and the sum of the lines is the
+truth about the tree. What they know it from:
+
+``cpu_s``, ``run_queue_s``
+    The scheduler's own clock and ``schedstat``: of a child that is waited for from its parent, after its end and
+    before it is reaped, so that starting and ending are in it; of any other from itself, just before it ends.
+``logical_*_bytes``
+    What was asked of the kernel; a few KiB of the interpreter's own start are not in it.
+``device_*_bytes``
+    What a loop device, which nobody else uses, has counted from start to end.
+``block_io_s``
+    Field 42 of ``/proc/self/stat``, in steps of 10 ms; not where it exceeds the process's lifetime (a kernel's fault).
+``running``
+    Not 0 as long as a process that nobody waits for goes on.
+``account_other_s``
+    How long all sleep for a timer; what it takes to get a core afterwards is another matter.
+
+Nothing but the standard library, and little of it: a process starts in some 10 ms.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Mover = Callable[[str, int, int], None]
+
+TRUTH = "NEUROTIER_TRUTH"
+BEGIN_S = time.monotonic()
+MIB = 1 << 20
+CHUNK_BYTES = 4 * MIB
+BURN = "import os, time\nwhile time.process_time() < {}:\n for _ in range(5000): pass\nos._exit(0)"
+"""A program that ends when it has used so many CPU seconds, its own start included."""
+
+Truth = dict[str, float]
+
+
+def own_account() -> Truth:
+    """What this process knows of its own CPU time and its own waiting for a CPU (of its first thread), s."""
+    _, run_queue_ns = schedstat("self")
+    return {"run_queue_s": run_queue_ns / 1e9, "processes": 1, "cpu_s": time.process_time()}
+
+
+def schedstat(which: str) -> tuple[int, int]:
+    """Nanoseconds on a CPU and waiting for one, of a process's first thread (or of a thread)."""
+    with open(f"/proc/{which}/schedstat", "rb") as file:
+        runtime_ns, run_queue_ns, _ = map(int, file.read().split())
+    return runtime_ns, run_queue_ns
+
+
+def report(*truths: Truth) -> None:
+    """Append sums to the file of truth, which is there."""
+    if TRUTH in os.environ:
+        total: Truth = {}
+        for truth in truths:
+            for name, value in truth.items():
+                total[name] = total.get(name, 0) + value
+        file = os.open(os.environ[TRUTH], os.O_WRONLY | os.O_APPEND)
+        os.write(file, (str(total).replace("'", '"') + "\n").encode())  # numbers by name: this is JSON
+        os.close(file)
+
+
+def report_and_end(*truths: Truth) -> None:
+    """The last act of a process that is not waited for by another process of the load; does not return."""
+    report(*truths, own_account())
+    os._exit(0)
+
+
+def burn_here(seconds: float) -> None:
+    """Use CPU until this process has used so much in all, s."""
+    while time.process_time() < seconds:
+        for _ in range(5000):
+            pass
+
+
+def start(command: list[str]) -> int:
+    """Start a child that reports nothing itself; its process number."""
+    return os.posix_spawnp(command[0], command, {"PATH": os.environ["PATH"]})
+
+
+def reap(pid: int) -> Truth:
+    """Wait for a child of one thread; what it has cost, its end included."""
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    runtime_ns, run_queue_ns = schedstat(str(pid))
+    _, status = os.waitpid(pid, 0)
+    if status:
+        sys.exit(f"a child ended with {os.waitstatus_to_exitcode(status)}")
+    return {"cpu_s": runtime_ns / 1e9, "run_queue_s": run_queue_ns / 1e9, "processes": 1}
+
+
+def run_children(command: list[str], count: int, at_once: int) -> Truth:
+    """Run a command so many times, some at once."""
+    total = {"cpu_s": 0.0, "run_queue_s": 0.0, "processes": 0.0}
+    pids: list[int] = []
+    for number in range(count + at_once):
+        if number >= at_once and pids:
+            for name, value in reap(pids.pop(0)).items():
+                total[name] += value
+        if number < count:
+            pids.append(start(command))
+    return total
+
+
+def burn(seconds: str) -> Truth:
+    """One process that computes."""
+    burn_here(float(seconds))
+    return {}
+
+
+def children(count: str, seconds: str, at_once: str = "1") -> Truth:
+    """Children that compute, each for so many seconds, so many at once."""
+    return run_children([sys.executable, "-S", "-I", "-c", BURN.format(seconds)], int(count), int(at_once))
+
+
+def forks(count: str) -> Truth:
+    """Children that do nothing: ``true``, one after the other."""
+    return run_children(["true"], int(count), 1)
+
+
+def daemon(seconds: str) -> Truth:
+    """A process that forks twice to get away, then computes; nobody of the load waits for it."""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            burn_here(float(seconds))
+            report_and_end({"running": -1})
+        report_and_end()
+    return {"running": 1}
+
+
+def unheard(count: str, seconds: str) -> Truth:
+    """Children whose parent ignores SIGCHLD: the kernel reaps them, and no ``wait`` hears what they have cost."""
+    import contextlib
+    import signal
+
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    for _ in range(int(count)):
+        if os.fork() == 0:
+            burn_here(float(seconds))
+            report_and_end()
+    with contextlib.suppress(ChildProcessError):
+        os.wait()  # returns when all have gone
+    return {}
+
+
+def threads(count: str, seconds: str) -> Truth:
+    """Threads that compute at the same time, each for so many seconds."""
+    import threading
+    import zlib
+
+    waits_ns: list[int] = []
+    block = bytes(MIB)
+
+    def work() -> None:
+        while time.thread_time() < float(seconds):
+            zlib.crc32(block)  # without the interpreter's lock
+        waits_ns.append(schedstat("thread-self")[1])
+
+    workers = [threading.Thread(target=work) for _ in range(int(count))]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    return {"run_queue_s": sum(waits_ns) / 1e9, "threads": len(workers) + 1}
+
+
+def sleep(seconds: str) -> Truth:
+    """One process that waits for a timer."""
+    time.sleep(float(seconds))
+    return {"account_other_s": float(seconds)}
+
+
+def network(messages: str, pause_s: str) -> Truth:
+    """A receiver whose peer on the loopback interface sends 64 KiB after each pause."""
+    import socket
+
+    block = bytes(65536)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        peer = os.fork()
+        if peer == 0:
+            with socket.create_connection(server.getsockname()) as sender:
+                for _ in range(int(messages)):
+                    time.sleep(float(pause_s))
+                    sender.sendall(block)
+            os._exit(0)
+        received = 0
+        connection, _ = server.accept()
+        with connection:
+            while data := connection.recv(65536):
+                received += len(data)
+    total = int(messages) * len(block)
+    if received != total:
+        sys.exit(f"{received} of {total} bytes came")
+    return {**reap(peer), "account_other_s": int(messages) * float(pause_s)}
+
+
+def buffered(folder: str, mib: str, chunk_kib: str = "4096") -> Truth:
+    """Write a file through the page cache, flush it, evict it, read it."""
+    return write_and_read(folder, int(mib), write_plainly, read_plainly, int(chunk_kib) << 10)
+
+
+def direct(folder: str, mib: str, chunk_kib: str = "4096") -> Truth:
+    """Write and read a file past the page cache."""
+    return write_and_read(folder, int(mib), write_directly, read_directly, int(chunk_kib) << 10)
+
+
+def mapped(folder: str, mib: str) -> Truth:
+    """Write and read a file as memory; no call moves a byte."""
+    truth = write_and_read(folder, int(mib), write_mapped, read_mapped, CHUNK_BYTES)
+    return truth | {"logical_read_bytes": 0, "logical_written_bytes": 0}
+
+
+def write_and_read(folder: str, mib: int, write: Mover, read: Mover, chunk_bytes: int) -> Truth:
+    """Write a new file of so many MiB, evict it, read it and remove it."""
+    path, size = f"{folder}/load-{os.getpid()}", mib * MIB
+    counted = device_bytes(folder)
+    write(path, size, chunk_bytes)
+    evict(path)
+    read(path, size, chunk_bytes)
+    truth: Truth = {"logical_read_bytes": size, "logical_written_bytes": size}
+    if counted is not None:
+        truth |= {name: value - counted[name] for name, value in (device_bytes(folder) or {}).items()}
+    os.unlink(path)
+    waited_s = block_io_s()
+    if waited_s is not None:
+        truth["block_io_s"] = waited_s
+    return truth
+
+
+def write_plainly(path: str, size: int, chunk_bytes: int) -> None:
+    block, file = b"\1" * chunk_bytes, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    for _ in range(size // chunk_bytes):
+        os.write(file, block)
+    os.fsync(file)
+    os.close(file)
+
+
+def read_plainly(path: str, size: int, chunk_bytes: int) -> None:
+    file = os.open(path, os.O_RDONLY)
+    for _ in range(size // chunk_bytes):
+        os.read(file, chunk_bytes)
+    os.close(file)
+
+
+def write_directly(path: str, size: int, chunk_bytes: int) -> None:
+    import mmap
+
+    block = mmap.mmap(-1, chunk_bytes)  # aligned to pages, as the device wants it
+    block.write(b"\1" * chunk_bytes)
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_DIRECT)
+    for _ in range(size // chunk_bytes):
+        os.write(file, block)
+    os.fsync(file)
+    os.close(file)
+
+
+def read_directly(path: str, size: int, chunk_bytes: int) -> None:
+    import mmap
+
+    block, file = mmap.mmap(-1, chunk_bytes), os.open(path, os.O_RDONLY | os.O_DIRECT)
+    for _ in range(size // chunk_bytes):
+        os.readv(file, [block])
+    os.close(file)
+
+
+def write_mapped(path: str, size: int, chunk_bytes: int) -> None:
+    import mmap
+
+    block, file = b"\1" * chunk_bytes, os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+    os.truncate(file, size)
+    with mmap.mmap(file, size) as memory:
+        for begin in range(0, size, chunk_bytes):
+            memory[begin : begin + chunk_bytes] = block
+        memory.flush()
+    os.fsync(file)
+    os.close(file)
+
+
+def read_mapped(path: str, size: int, chunk_bytes: int) -> None:
+    import mmap
+
+    file = os.open(path, os.O_RDONLY)
+    with mmap.mmap(file, size, prot=mmap.PROT_READ) as memory:
+        for begin in range(0, size, chunk_bytes):
+            bytes(memory[begin : begin + chunk_bytes])
+    os.close(file)
+
+
+def evict(path: str) -> None:
+    """Take a file, which is on its device, out of the page cache."""
+    file = os.open(path, os.O_RDONLY)
+    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(file)
+
+
+def device_bytes(folder: str) -> Truth | None:
+    """What the loop device below a folder has counted; zero where there is no device; ``None`` if others use it."""
+    number = os.stat(folder).st_dev
+    device = f"/sys/dev/block/{os.major(number)}:{os.minor(number)}"
+    if os.major(number) == 0:  # tmpfs
+        return {"device_read_bytes": 0, "device_written_bytes": 0}
+    if not os.path.exists(f"{device}/loop"):
+        return None
+    with open(f"{device}/stat", "rb") as file:
+        counts = file.read().split()
+    return {"device_read_bytes": 512 * int(counts[2]), "device_written_bytes": 512 * int(counts[6])}
+
+
+def block_io_s() -> float | None:
+    """Waiting for block I/O of this process's first thread, s; ``None`` if the kernel does not account it rightly."""
+    with open("/proc/sys/kernel/task_delayacct", "rb") as switch, open("/proc/self/stat", "rb") as file:
+        waited_s = int(file.read().rpartition(b")")[2].split()[39]) / os.sysconf("SC_CLK_TCK")
+        possible = switch.read().strip() == b"1" and waited_s <= time.monotonic() - BEGIN_S + 0.02
+    return waited_s if possible else None
+
+
+LOADS: dict[str, Callable[..., Truth]] = {
+    load.__name__: load
+    for load in (burn, children, forks, daemon, unheard, threads, sleep, network, buffered, direct, mapped)
+}
+
+
+if __name__ == "__main__":
+    report_and_end(LOADS[sys.argv[1]](*sys.argv[2:]))

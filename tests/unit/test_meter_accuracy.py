@@ -1,0 +1,208 @@
+"""What the meter says of loads whose cost is known, as root (exact) and as an ordinary user (sampled).
+
+The bounds are those that the meter promises, with room for a noisy machine only where a load is short. None is on
+speed: each load tells its own truth, in the same run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import missing
+from loads import MIB
+from neurotier.meter.exits import DELAY_SWITCH, ExitRecords, delays_accounted
+from neurotier.meter.residency import resident_share
+from truth import Bench, bench, loop_device
+
+CPUS = len(os.sched_getaffinity(0))
+ONE, SEVERAL = ("exact", "sampled"), ("scaled", "sampled")
+"""Accounts of trees with one and with several active threads; sampled where the kernel misbooked a wait (Linux 6.18
+does)."""
+
+START_S = 0.02
+"""What a process may spend before and after its own account of itself."""
+
+
+@pytest.fixture(scope="module")
+def where() -> Iterator[Bench]:
+    with bench() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def exact(where: Bench) -> Bench:
+    """A bench whose waits are exact."""
+    records = ExitRecords.listen()
+    if records is None:
+        missing("exit records need root, in the machine's own name spaces")
+    else:
+        records.close()
+    if not delays_accounted():
+        missing("the kernel accounts no waits: sysctl kernel.task_delayacct=1")
+    return where
+
+
+@pytest.fixture(scope="module")
+def disk() -> Iterator[Path]:
+    """A folder on a device that nobody else uses."""
+    if os.geteuid() != 0:
+        missing("a loop device needs root")
+    with loop_device(160) as folder:
+        yield folder
+
+
+@pytest.fixture
+def default_kernel(exact: Bench) -> Iterator[Bench]:
+    """A kernel as it boots since Linux 5.14: it accounts waiting for a core, and not for storage and memory."""
+    switch = Path(DELAY_SWITCH)
+    switch.write_text("0")
+    try:
+        yield exact
+    finally:
+        switch.write_text("1")
+
+
+def close(measured: float, truth: float, share: float = 0.01, floor: float = START_S) -> bool:
+    return abs(measured - truth) <= share * truth + floor
+
+
+@pytest.mark.parametrize("ordinary", [False, True])
+@pytest.mark.parametrize("load", [("burn", 1), ("children", 40, 0.02), ("daemon", 0.5), ("children", 8, 0.1, 8)])
+def test_cpu_time_is_exact_for_everyone(where: Bench, load: tuple[object, ...], ordinary: bool) -> None:
+    truth, said = where.metered(*load, ordinary=ordinary)
+    assert close(said["cpu_s"], truth["cpu_s"])
+    assert said["cpu_source"] == "wait4"
+
+
+def test_children_of_microseconds_are_all_counted(exact: Bench) -> None:
+    truth, said = exact.metered("forks", 5000)
+    assert said["processes"] == truth["processes"] == 5001
+    assert close(said["cpu_s"], truth["cpu_s"], share=0.02)
+
+
+def test_children_nobody_waits_for_are_heard_of(exact: Bench) -> None:
+    truth, said = exact.metered("unheard", 4, 0.3)
+    assert said["processes"] == truth["processes"] == 5
+    assert close(said["cpu_s"], truth["cpu_s"], share=0.02)
+    assert said["cpu_source"] == "taskstats"
+
+
+def test_an_ordinary_user_sees_children_nobody_waits_for(where: Bench) -> None:
+    truth, said = where.metered("unheard", 2, 1, ordinary=True)
+    assert 0.5 * truth["cpu_s"] < said["cpu_s"] <= truth["cpu_s"] + START_S  # but for what came after the last look
+    assert said["cpu_source"] == "sampled"
+    assert said["seen_share"] is None
+
+
+def test_waiting_for_a_core_is_what_the_scheduler_says(exact: Bench) -> None:
+    truth, said = exact.metered("children", 4 * CPUS, 0.3, 4 * CPUS)
+    assert truth["run_queue_s"] > 1
+    assert close(said["run_queue_s"], truth["run_queue_s"], share=0.05)
+    assert said["account"] in SEVERAL
+    assert said["account_run_queue_s"] / said["wall_s"] > 0.5  # four compete for each
+    assert said["residual_s"] == pytest.approx(0, abs=0.02 * said["wall_s"])
+
+
+def test_threads_count_in_thread_seconds_and_in_wall_time(exact: Bench) -> None:
+    truth, said = exact.metered("threads", 2 * CPUS, 0.5)
+    assert said["threads"] == truth["threads"] == 2 * CPUS + 1
+    assert close(said["cpu_s"], truth["cpu_s"], floor=2 * START_S)
+    assert close(said["run_queue_s"], truth["run_queue_s"], share=0.05, floor=2 * START_S)
+    assert said["account"] in SEVERAL
+    parts = [said[f"account_{part}_s"] for part in ("user", "system", "run_queue", "block_io", "memory_stall", "other")]
+    assert sum(parts) + said["residual_s"] == pytest.approx(said["wall_s"])
+    assert said["run_queue_s"] > said["account_run_queue_s"]
+
+
+@pytest.mark.parametrize("ordinary", [False, True])
+@pytest.mark.parametrize("load", [("sleep", 1), ("network", 20, 0.05)])
+def test_sleep_is_neither_cpu_nor_storage(exact: Bench, load: tuple[object, ...], ordinary: bool) -> None:
+    truth, said = exact.metered(*load, ordinary=ordinary)
+    # a process that gets no core between its record and its end is waited for asleep: up to 0.1 s where four compete
+    assert close(said["account_other_s"], truth["account_other_s"], share=0.02, floor=0.1)
+    assert said["account"] in (["sampled"] if ordinary else ONE)
+    assert abs(said["residual_s"]) <= 0.02 * said["wall_s"]
+
+
+@pytest.mark.parametrize("ordinary", [False, True])
+@pytest.mark.parametrize("way", ["buffered", "direct", "mapped"])
+def test_bytes_on_a_device(where: Bench, disk: Path, way: str, ordinary: bool) -> None:
+    truth, said = where.metered(way, disk, 48, ordinary=ordinary)
+    assert truth["device_written_bytes"] >= 48 * MIB
+    for name in ("logical_read_bytes", "logical_written_bytes"):
+        assert close(said[name], truth[name], floor=0.25 * MIB)  # the interpreter reads its own files
+    for name in ("device_read_bytes", "device_written_bytes"):
+        assert close(said[name], truth[name], share=0.02, floor=2 * MIB)
+    assert said["bytes_source"] == "procfs"
+
+
+def test_bytes_in_memory_are_no_device_bytes(where: Bench) -> None:
+    _, said = where.metered("buffered", "/dev/shm", 64)
+    assert close(said["logical_written_bytes"], 64 * MIB, floor=0.25 * MIB)
+    assert said["device_written_bytes"] < MIB
+
+
+def waited_for_storage(said: dict[str, Any]) -> bool:
+    """Whether nearly all time off a core was booked to storage; where it is sampled, each of some five looks counts."""
+    off_core_s = said["wall_s"] - said["cpu_s"] - said["run_queue_s"]
+    return bool(said["account_block_io_s"] > (0.5 if said["account"] == "sampled" else 0.8) * off_core_s)
+
+
+def test_slow_device_is_waited_for(exact: Bench) -> None:
+    """6 MiB each way at 8 MiB/s: some 1.5 s, nearly all of it waiting for storage."""
+    try:
+        with loop_device(64, 8 * MIB) as slow:
+            truth, said = exact.metered("direct", slow, 6, 256)
+    except OSError as error:
+        missing(f"no device can be slowed down here: {error}")
+        return
+    assert waited_for_storage(said)
+    if "block_io_s" in truth and said["account"] != "sampled":
+        assert close(said["block_io_s"], truth["block_io_s"], share=0.05, floor=0.05)
+
+
+def test_ordinary_user_gets_samples_and_no_zeros_for_what_is_unknown(where: Bench) -> None:
+    if not delays_accounted():
+        missing("the kernel accounts no waits: sysctl kernel.task_delayacct=1")
+    truth, said = where.metered("children", 2 * CPUS, 1, 2 * CPUS, ordinary=True)
+    assert said["wait_source"] == said["account"] == "sampled"
+    assert said["seen_share"] > 0.8
+    assert close(said["run_queue_s"], truth["run_queue_s"], share=0.25)
+    for unknown in ("memory_stall_s", "account_memory_stall_s", "processes", "threads", "thread_s"):
+        assert said[unknown] is None
+
+
+@pytest.mark.parametrize("ordinary", [False, True])
+def test_default_kernel_still_gives_an_account(default_kernel: Bench, ordinary: bool) -> None:
+    """Waiting for a core is accounted; for storage, threads are seen in the state of waiting for it."""
+    truth, said = default_kernel.metered("children", 2 * CPUS, 0.6, 2 * CPUS, ordinary=ordinary)
+    assert said["account"] == said["wait_source"] == "sampled"
+    assert close(said["run_queue_s"], truth["run_queue_s"], share=0.25 if ordinary else 0.05)
+    assert said["memory_stall_s"] is None
+    try:
+        with loop_device(64, 8 * MIB) as slow:
+            _, said = default_kernel.metered("direct", slow, 6, 256, ordinary=ordinary)
+    except OSError as error:
+        missing(f"no device can be slowed down here: {error}")
+        return
+    assert waited_for_storage(said)
+
+
+def test_page_cache_is_checked_and_not_believed(disk: Path) -> None:
+    file = disk / "image"
+    file.write_bytes(bytes(4 * MIB))
+    assert resident_share([file]) == 1
+    descriptor = os.open(file, os.O_RDONLY)
+    os.fsync(descriptor)
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    assert resident_share([file]) == 0
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)  # else the next read would bring its neighbours
+    os.pread(descriptor, MIB, 0)
+    os.close(descriptor)
+    assert 0.2 <= (resident_share([file]) or 0) <= 0.5
+    assert resident_share([]) is None
+    assert resident_share([disk / "nowhere"]) is None

@@ -1,0 +1,200 @@
+"""``neurotier meter``: measure any command, tell people on one screen and machines in JSON Lines.
+
+The command gets our standard streams, environment, working folder and open files untouched; signals that come to
+the meter are handed on; it ends as the command ended, by exit code or by signal. What it leaves running is given
+the grace time, then ended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from functools import partial
+
+from neurotier.errors import InputError, NeurotierError, SettingsError, TierError
+from neurotier.meter.measure import measure_command
+from neurotier.meter.tree import shell_code
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from neurotier.meter.traffic import TierWatch
+    from neurotier.meter.usage import Usage
+
+EPILOG = """\
+The summary goes to standard error, if that is a terminal or if there is no --record.
+As root the waits are exact, from the kernel's exit records; otherwise they are sampled. Waits for storage are always
+sampled until root has said: sysctl kernel.task_delayacct=1"""
+
+
+def main(arguments: list[str]) -> int:
+    """``neurotier meter`` with these arguments; the exit code of the process."""
+    try:
+        return run(parser().parse_args(arguments))
+    except NeurotierError as error:
+        print(f"neurotier: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:  # before or after the command
+        return 130
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="neurotier meter",
+        usage="neurotier meter [option ...] [--] COMMAND [ARGUMENT ...]",
+        description="Measure a command and its whole process tree.",
+        epilog=EPILOG,
+        # with a width of its own it does not ask for the terminal's, which takes milliseconds of imports
+        formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=100),
+    )
+    parser.add_argument("--record", metavar="FILE", help="append one JSON line with every figure to this file")
+    parser.add_argument("--phase", metavar="NAME", help="name of the record (default: the command's name)")
+    parser.add_argument(
+        *("--tier", "-t"),
+        metavar="NAME[=FOLDER]",
+        dest="tiers",
+        action="append",
+        default=[],
+        help="tell bytes and files of this storage tier; without FOLDER, a tier of config/config.yaml (repeatable)",
+    )
+    parser.add_argument(
+        *("--input", "-i"),
+        metavar="FILE",
+        dest="inputs",
+        action="append",
+        default=[],
+        help="tell how much of this file is in the page cache before and after (repeatable)",
+    )
+    parser.add_argument(
+        *("--grace", "-g"),
+        metavar="SECONDS",
+        type=float,
+        default=5.0,
+        help="how long processes may go on that outlive the command or were told to stop (default: 5)",
+    )
+    parser.add_argument("--quiet", "-q", action="store_true", help="print no summary")
+    parser.add_argument("words", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    return parser
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measure the command; the exit code of this process. Dies by the signal that the command died by.
+
+    Raises
+    ------
+    NeurotierError
+        Before the command is started, if an option is wrong.
+    """
+    command = options.words[1:] if options.words[:1] == ["--"] else options.words
+    if not command:
+        raise SettingsError("there is no command", where="neurotier meter", fix="write it after --")
+    record = open_record(options.record) if options.record else None
+    watches = [watch(word) for word in options.tiers]
+    resident_before = residency(options.inputs)
+
+    usage, exit_code = measure_command(command, options.grace, forward=True)
+
+    if options.inputs:
+        usage.input_bytes, usage.input_resident_before = resident_before
+        _, usage.input_resident_after = residency(options.inputs, gone_is_empty=True)
+    report = {
+        "phase": options.phase or os.path.basename(command[0]),
+        "command": command,
+        "host": os.uname().nodename,
+        "exit_code": shell_code(exit_code),
+        "tiers": [flow for tier in watches for flow in tier.flows()],
+        **usage.record(),
+    }
+    if record is not None:
+        append(record, options.record, report)
+    if not options.quiet and (record is None or sys.stderr.isatty()):
+        print_summary(report, usage)
+    if exit_code < 0:
+        die_by(-exit_code)
+    return exit_code
+
+
+def open_record(path: str) -> int:
+    """Open the record before the command is started: a run of hours must not end in 'no such folder'."""
+    try:
+        return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise SettingsError(f"cannot be written: {error.strerror}", where=f"--record {path}") from None
+
+
+def append(record: int, path: str, report: dict[str, Any]) -> None:
+    """Append one line in one write, so that meters that share a file do not mix theirs."""
+    import json  # only now: before, it would delay the command
+
+    try:
+        os.write(record, (json.dumps(report) + "\n").encode())
+    except OSError as error:  # the command's own exit code is worth more than ours
+        print(f"neurotier: --record {path}: cannot be written: {error.strerror}", file=sys.stderr)
+
+
+def watch(word: str) -> TierWatch:
+    """Watch a tier given as ``NAME=FOLDER``, or by the name it has in the configuration."""
+    from neurotier.meter.traffic import TierWatch
+
+    name, given, folder = word.partition("=")
+    if not given:
+        folder = configured(name)
+    if not os.path.isdir(folder):
+        raise TierError(f"tier {name!r}: {folder or 'its folder'} is not an existing folder", fix="--tier NAME=FOLDER")
+    return TierWatch(name, folder)
+
+
+def configured(name: str) -> str:
+    """The path of a tier of ``config/config.yaml`` in the working folder."""
+    import yaml  # a name alone is the exception
+
+    from neurotier.settings import expand
+
+    try:
+        with open("config/config.yaml") as file:
+            tiers = (yaml.safe_load(file) or {}).get("tiers") or {}
+    except OSError:
+        tiers = {}
+    if name not in tiers:
+        raise TierError(f"config/config.yaml here has no tier {name!r}", where="--tier", fix="write NAME=FOLDER")
+    return expand(str(tiers[name]["path"]), f"config key tiers.{name}.path")
+
+
+def residency(paths: list[str], gone_is_empty: bool = False) -> tuple[int, float | None]:
+    """Size of the inputs in bytes, and the share of it in the page cache."""
+    if not paths:
+        return 0, None
+    from neurotier.meter.residency import resident_share
+
+    for path in paths:
+        if not os.path.isfile(path):
+            if gone_is_empty:
+                return 0, None
+            raise InputError("is not an existing file", where=f"--input {path}")
+    return sum(map(os.path.getsize, paths)), resident_share(paths)
+
+
+def print_summary(report: dict[str, Any], usage: Usage) -> None:
+    """Print the summary on standard error."""
+    from neurotier.meter.summary import summary
+
+    try:
+        width = os.get_terminal_size(sys.stderr.fileno()).columns
+    except OSError:
+        width = 80
+    text = summary(report, usage, min(width, 100))
+    print(text.encode(sys.stderr.encoding, "replace").decode(sys.stderr.encoding), file=sys.stderr)
+
+
+def die_by(number: int) -> None:
+    """End this process as the command was ended, without a core dump of its own."""
+    import resource
+    import signal
+
+    sys.stderr.flush()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    signal.signal(number, signal.SIG_DFL) if number not in (signal.SIGKILL, signal.SIGSTOP) else None
+    os.kill(os.getpid(), number)

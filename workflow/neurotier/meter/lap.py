@@ -1,0 +1,139 @@
+"""A lap: what one child and its descendants have cost from its start until now, while they all go on.
+
+It divides a phase at a moment at which nobody ends: a container that has started and waits for the word to go. What
+is true of the whole phase stays true: the lap's figures are taken out of the phase's, and the rest is the rest.
+Everything is read from procfs; a descendant that ended meanwhile counts if its parent waited for it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from neurotier.meter.exits import delays_accounted, run_queue_accounted
+from neurotier.meter.tree import descendants, read_io
+from neurotier.meter.usage import ACCOUNT, Usage
+
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+COUNTS = ("minor_faults", "major_faults", "voluntary_switches", "involuntary_switches")
+SECONDS = ("user_s", "system_s", "run_queue_s", "block_io_s")
+BYTES = ("logical_read_bytes", "logical_written_bytes", "device_read_bytes", "device_written_bytes")
+TOLERANCE_S = 2 / TICKS_PER_S
+
+
+def lap_of(pid: int, start_s: float, began_s: float) -> Usage:
+    """What a child of this process and its descendants have cost until now.
+
+    Parameters
+    ----------
+    pid
+        The child.
+    start_s
+        When it was started, s since 1970.
+    began_s
+        The same by the monotonic clock, s.
+    """
+    usage = Usage(start_s)
+    usage.wall_s = time.monotonic() - began_s
+    usage.end_s = start_s + usage.wall_s
+    usage.cpu_source = usage.memory_source = usage.wait_source = usage.bytes_source = "procfs"
+    usage.run_queue_s = usage.block_io_s = 0.0
+    moved = [0, 0, 0, 0, 0]
+    for process in (pid, *descendants(pid)):
+        try:
+            take_process(usage, process)
+            moved = [a + b for a, b in zip(moved, read_io(f"/proc/{process}/io"), strict=True)]
+        except PermissionError:  # a starter with privileges of its own
+            usage.bytes_source = None
+        except OSError:  # it has ended
+            continue
+    if usage.bytes_source:
+        usage.logical_read_bytes, usage.logical_written_bytes, usage.device_read_bytes = moved[:3]
+        usage.device_written_bytes = max(0, moved[3] - moved[4])
+    if not run_queue_accounted():
+        usage.run_queue_s = usage.block_io_s = usage.wait_source = None
+    elif not delays_accounted():
+        usage.block_io_s = None
+    divide(usage)
+    return usage
+
+
+def take_process(usage: Usage, pid: int) -> None:
+    """Add one process, its threads, and its children that have ended."""
+    fields = stat_fields(f"/proc/{pid}/stat")
+    usage.user_s += int(fields[13]) / TICKS_PER_S  # of children that were waited for; proc(5), field 16
+    usage.system_s += int(fields[14]) / TICKS_PER_S
+    usage.minor_faults += int(fields[8])
+    usage.major_faults += int(fields[10])
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        folder = f"/proc/{pid}/task/{thread}"
+        fields = stat_fields(f"{folder}/stat")
+        with open(f"{folder}/schedstat", "rb") as file:
+            runtime_ns, run_queue_ns, _ = map(int, file.read().split())
+        user, system = int(fields[11]), int(fields[12])  # ticks: they divide what the scheduler's clock says
+        share = user / (user + system) if user + system else 0.5
+        usage.user_s += share * runtime_ns / 1e9
+        usage.system_s += (1 - share) * runtime_ns / 1e9
+        usage.run_queue_s = (usage.run_queue_s or 0.0) + run_queue_ns / 1e9
+        waited_s = int(fields[39]) / TICKS_PER_S
+        if waited_s <= usage.wall_s + TOLERANCE_S:  # else misbooked: see records.Branch
+            usage.block_io_s = (usage.block_io_s or 0.0) + waited_s
+        usage.minor_faults += int(fields[7])
+        usage.major_faults += int(fields[9])
+        with open(f"{folder}/status", "rb") as file:
+            for line in file:
+                name, _, value = line.partition(b":")
+                if name == b"VmHWM":
+                    usage.max_rss_bytes = max(usage.max_rss_bytes, 1024 * int(value.split()[0]))
+                elif name == b"voluntary_ctxt_switches":
+                    usage.voluntary_switches += int(value)
+                elif name == b"nonvoluntary_ctxt_switches":
+                    usage.involuntary_switches += int(value)
+
+
+def stat_fields(path: str) -> list[bytes]:
+    """The fields of a ``stat`` file from field 3 of proc(5) on."""
+    with open(path, "rb") as file:
+        return file.read().rpartition(b")")[2].split()
+
+
+def divide(usage: Usage) -> None:
+    """Divide the lap's wall time by cause; several threads may have been active, so they are scaled to it."""
+    if usage.run_queue_s is None or usage.block_io_s is None:
+        return
+    parts = [getattr(usage, name) for name in SECONDS]
+    known_s = sum(parts)
+    scale = min(1.0, usage.wall_s / known_s) if known_s else 1.0
+    usage.account_user_s, usage.account_system_s, usage.account_run_queue_s, usage.account_block_io_s = (
+        scale * part for part in parts
+    )
+    usage.account_other_s = max(0.0, usage.wall_s - scale * known_s)
+    usage.account, usage.residual_s = "scaled", 0.0
+
+
+def take_out(lap: Usage, whole: Usage) -> None:
+    """Take a lap out of the phase it began: the phase is then what came after it.
+
+    The sums of both are what the phase was. A figure that the lap alone exceeds, by the clocks' grain, becomes 0.
+    What the phase did before the lap (loading its modules, some 0.1 s) is counted in the phase, so the lap is moved to
+    where the phase began: else the two would overlap.
+    """
+    lap.start_s = whole.start_s
+    lap.end_s = whole.start_s = lap.start_s + lap.wall_s
+    whole.wall_s = max(0.0, whole.wall_s - lap.wall_s)
+    for name in (*SECONDS, *COUNTS, *BYTES):
+        less(whole, name, getattr(lap, name))
+    if lap.account is None or whole.account is None:
+        for name in (*ACCOUNT, "residual_s", "account"):
+            setattr(whole, name, None)
+        return
+    for name in ACCOUNT:
+        less(whole, name, getattr(lap, name))
+    whole.residual_s = whole.wall_s - sum(getattr(whole, name) or 0.0 for name in ACCOUNT)
+
+
+def less(usage: Usage, name: str, amount: float | None) -> None:
+    """Take an amount off a figure, where both are known."""
+    value = getattr(usage, name)
+    if value is not None and amount is not None:
+        setattr(usage, name, max(type(value)(0), value - amount))

@@ -1,0 +1,179 @@
+"""Run a function or a command in a child process and measure its tree: the library calls of the meter."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from neurotier.meter.exits import ExitRecords, delays_accounted, run_queue_accounted
+from neurotier.meter.pressure import Pressure
+from neurotier.meter.sampling import Sampler
+from neurotier.meter.tree import (
+    PASSED_SIGNALS,
+    SI_KERNEL,
+    STOP_SIGNALS,
+    Mask,
+    Tree,
+    bytes_of_children,
+    children,
+    descendants,
+    send,
+)
+from neurotier.meter.usage import Usage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DRAIN_INTERVAL_S = 0.2
+"""Longest time between two looks into the exit records: their buffer then holds 50,000 ends per second."""
+
+
+class Interrupted(BaseException):
+    """The metering process was told to stop (SIGTERM, SIGINT, SIGHUP, SIGQUIT); its tree has been ended.
+
+    Not an ``Exception``: nothing on the way may take it for an ordinary failure.
+    """
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__(f"stopped by {signal.Signals(signal_number).name}")
+        self.signal_number = signal_number
+
+
+def measure_child(child: Callable[[], int], grace_s: float, forward: bool = False) -> tuple[Usage, int]:
+    """Fork, run ``child`` there, and account for everything until the last descendant is gone.
+
+    The caller must have no other children and one thread: every child that ends is booked on this phase.
+
+    Parameters
+    ----------
+    child
+        Run in the new process; what it returns is that process's exit code.
+    grace_s
+        How long processes that outlive the child, or were told to stop, may go on before they are killed, s.
+    forward
+        Hand signals on to the tree and wait for what it makes of them, instead of ending it.
+
+    Returns
+    -------
+    tuple
+        What it cost, and the exit code: negative for a signal, as ``os.waitstatus_to_exitcode`` gives it.
+
+    Raises
+    ------
+    Interrupted
+        If this process is told to stop meanwhile, unless it forwards; the whole tree is ended first.
+    """
+    with Mask(STOP_SIGNALS | PASSED_SIGNALS if forward else STOP_SIGNALS) as mask:
+        instruments = Instruments()
+        try:
+            usage = Usage(start_s=time.time())
+            begin = time.monotonic()
+            tree = Tree.start(child, mask, instruments.sampler.look_at_ended)
+            try:
+                watch(tree, instruments, grace_s, forward)
+                usage.wall_s = time.monotonic() - begin
+                usage.end_s = usage.start_s + usage.wall_s
+                usage.left_behind = len(children(os.getpid()))
+                let_finish(tree, instruments, grace_s, forward)
+            except BaseException:
+                tree.end()
+                raise
+            instruments.fill(usage, tree)
+        finally:
+            instruments.close()
+    assert tree.exit_code is not None  # noqa: S101  # for the type checker: `watch` waited for it
+    return usage, tree.exit_code
+
+
+def measure_command(command: list[str], grace_s: float = 5.0, forward: bool = False) -> tuple[Usage, int]:
+    """Run a command with this process's standard streams and measure its tree; the rest as :func:`measure_child`."""
+
+    def execute() -> int:
+        try:
+            os.execvp(command[0], command)
+        except OSError as error:
+            os.write(2, f"neurotier: {command[0]}: {error.strerror}\n".encode())
+            return 127 if isinstance(error, FileNotFoundError) else 126
+
+    return measure_child(execute, grace_s, forward)
+
+
+class Instruments:
+    """Everything that watches a tree besides ``wait4``, as far as this process may use it."""
+
+    def __init__(self) -> None:
+        self.exits = ExitRecords.listen()
+        self.sampler = Sampler(os.getpid(), waits=self.exits is None)
+        self.pressure = Pressure.start()
+        self.bytes_before = bytes_of_children()
+        self.next_drain_s = time.monotonic() + DRAIN_INTERVAL_S
+
+    def pause_s(self) -> float:
+        """How long the meter may sleep before it looks again, s."""
+        now = time.monotonic()
+        due = self.sampler.last_look_s + self.sampler.interval_s
+        return max(0.0, min(due, self.next_drain_s) - now)
+
+    def look(self) -> None:
+        """Look at what is due."""
+        now = time.monotonic()
+        if now >= self.sampler.last_look_s + self.sampler.interval_s:
+            self.sampler.look()
+        if now >= self.next_drain_s:
+            if self.exits:
+                self.exits.drain()
+            self.next_drain_s = now + DRAIN_INTERVAL_S
+
+    def fill(self, usage: Usage, tree: Tree) -> None:
+        """Put everything that was measured into the usage; the tree is gone."""
+        usage.take_reaped(tree.reaped)
+        usage.take_bytes(self.bytes_before, bytes_of_children())
+        run_queue, delays = run_queue_accounted(), delays_accounted()
+        branch = self.exits.descendants() if self.exits else None
+        if branch is not None:
+            usage.take_exits(branch, self.sampler, run_queue, delays)
+        elif self.exits is None:
+            usage.take_samples(self.sampler, run_queue, delays)
+        usage.take_pressure(self.pressure)
+        if not usage.left_behind:  # else seconds after the phase's end would be divided over its wall time
+            usage.divide(branch, self.sampler)
+
+    def close(self) -> None:
+        """Stop listening."""
+        if self.exits:
+            self.exits.close()
+
+
+def watch(tree: Tree, instruments: Instruments, grace_s: float, forward: bool) -> None:
+    """Wait until the phase's own process has ended; heed signals."""
+    kill_at_s = float("inf")
+    while tree.exit_code is None:
+        heard = tree.wait(min(instruments.pause_s(), kill_at_s - time.monotonic()))
+        instruments.look()
+        if heard is not None:
+            if not forward:
+                raise Interrupted(heard.si_signo)
+            if heard.si_signo in PASSED_SIGNALS:
+                send(heard.si_signo, [tree.pid])
+            elif heard.si_code != SI_KERNEL:  # the terminal has told the command itself, which may go on
+                send(heard.si_signo, descendants(os.getpid()))
+                kill_at_s = min(kill_at_s, time.monotonic() + grace_s)
+        if time.monotonic() >= kill_at_s:
+            tree.end(patience_s=0.0)
+
+
+def let_finish(tree: Tree, instruments: Instruments, grace_s: float, forward: bool) -> None:
+    """Let processes that outlived the phase finish; after the grace time, or when told to stop, end them."""
+    deadline = time.monotonic() + grace_s
+    tree.reap()
+    while not tree.empty and time.monotonic() < deadline:
+        heard = tree.wait(min(instruments.pause_s(), deadline - time.monotonic()))
+        if heard is not None and heard.si_signo in STOP_SIGNALS:
+            if not forward:
+                raise Interrupted(heard.si_signo)
+            break
+        instruments.look()
+    if not tree.empty:
+        tree.end()

@@ -1,0 +1,78 @@
+"""Page-cache residency: how much of some files is in memory, so that a 'cold' start is checked and not believed.
+
+``mincore`` on a mapping of each file, called here rather than by the ``fincore`` command, whose start would cost
+more than the whole phase may. Files on tmpfs are in memory by nature, files on a DAX mount never in the cache.
+Source: ``mincore(2)``; since Linux 5.2 it says 'all' of files that one neither owns nor may write to.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+from neurotier.meter.tree import LIBC
+
+PROT_READ, MAP_SHARED = 1, 1
+MAP_FAILED = ctypes.c_void_p(-1).value
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+CHUNK_BYTES = 1 << 30
+
+LIBC.mmap.restype = ctypes.c_void_p
+LIBC.mmap.argtypes = [*(ctypes.c_void_p, ctypes.c_size_t), *(ctypes.c_int,) * 3, ctypes.c_int64]
+LIBC.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+LIBC.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def resident_share(paths: Iterable[str | os.PathLike[str]]) -> float | None:
+    """Share of the files' bytes that is in the page cache, from 0 to 1.
+
+    ``None`` if there are no bytes, or if the kernel would not tell for one of the files.
+    """
+    total = resident = 0
+    for path in paths:
+        found = resident_bytes(path)
+        if found is None:
+            return None
+        resident += found
+        total += os.path.getsize(path)
+    return min(1.0, resident / total) if total else None
+
+
+def resident_bytes(path: str | os.PathLike[str]) -> int | None:
+    """Bytes of one file in the page cache, in whole pages; ``None`` if the kernel would not tell."""
+    try:
+        file = os.open(path, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        status = os.fstat(file)
+        if not (os.geteuid() in (0, status.st_uid) or os.access(path, os.W_OK)):
+            return None
+        found = 0
+        for start in range(0, status.st_size, CHUNK_BYTES):
+            length = min(CHUNK_BYTES, status.st_size - start)
+            pages = resident_pages(file, start, length)
+            if pages is None:
+                return None
+            found += min(pages * PAGE_BYTES, length)
+        return found
+    finally:
+        os.close(file)
+
+
+def resident_pages(file: int, start: int, length: int) -> int | None:
+    """Pages in memory of a part of an open file."""
+    address = LIBC.mmap(None, length, PROT_READ, MAP_SHARED, file, start)
+    if address == MAP_FAILED:  # a file system without mappings
+        return None
+    try:
+        pages = ctypes.create_string_buffer(-(-length // PAGE_BYTES))
+        if LIBC.mincore(address, length, pages) != 0:
+            return None
+        return pages.raw.count(1)
+    finally:
+        LIBC.munmap(address, length)

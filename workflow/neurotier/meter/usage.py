@@ -1,0 +1,271 @@
+"""What a phase cost: figures in groups, each with its source, and the account of its wall time.
+
+A figure that could not be had is ``None``, never 0. The groups and their sources:
+
+========  ===============================================================  =====================================
+group     figures                                                          sources
+========  ===============================================================  =====================================
+cpu       user, system, page faults, context switches                      ``wait4``, ``taskstats``, ``sampled``
+wait      run queue, block I/O, memory stall                               ``taskstats``, ``sampled``
+memory    largest resident set                                             ``taskstats``, ``wait4``
+bytes     logical and device bytes, read and written                       ``procfs``, ``taskstats``
+pressure  time with some thread stalled                                    ``cgroup``, ``machine``
+account   wall time by cause                                               ``exact``, ``scaled``, ``sampled``
+========  ===============================================================  =====================================
+
+Of a process itself (:mod:`neurotier.meter.own`), CPU times come from ``getrusage``, memory from
+``procfs``, and so do waits where ``taskstats`` is not open to it.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from neurotier.meter.pressure import Pressure
+    from neurotier.meter.records import Branch
+    from neurotier.meter.sampling import Sampler
+    from neurotier.meter.tree import Reaped
+
+ACCOUNT = (
+    *("account_user_s", "account_system_s", "account_run_queue_s", "account_block_io_s"),
+    *("account_memory_stall_s", "account_other_s"),
+)
+"""The causes that wall time is divided into, in the order in which they are shown; the residual comes after."""
+
+LABELS = {
+    "account_user_s": "CPU, user",
+    "account_system_s": "CPU, system",
+    "account_run_queue_s": "waiting for a core",
+    "account_block_io_s": "waiting for storage",
+    "account_memory_stall_s": "short of memory",
+    "account_other_s": "asleep",
+    "residual_s": "unexplained",
+}
+"""What the causes are called, on the terminal and in the report."""
+
+UNHEARD_SHARE, UNHEARD_S = 0.01, 0.02
+"""CPU time beyond what was waited for that is taken as processes nobody waited for (their parent ignores SIGCHLD)."""
+
+OVERLAP_SHARE, OVERLAP_S = 0.01, 0.005
+"""Activity side by side up to which a tree counts as one thread of action."""
+
+
+class Usage:
+    """What a phase cost. Times of several threads or processes add up, but in wall times and in the account.
+
+    Attributes
+    ----------
+    start_s, end_s
+        Seconds since 1970-01-01 UTC; ``end_s`` is ``start_s + wall_s``, so that a clock that is set meanwhile
+        does no harm.
+    wall_s
+        Wall-clock time until the phase's own process was reaped, by the monotonic clock, s.
+    user_s, system_s
+        CPU time of the whole tree, s.
+    run_queue_s, block_io_s, memory_stall_s
+        Thread-seconds spent waiting for a CPU, for block I/O (what the kernel books as I/O wait: devices, and
+        pages from network file systems), and for memory (swapping in, thrashing, reclaim, compaction), s.
+    seen_share
+        Share of the tree's CPU time that belongs to threads whose waits are known; 1 unless sampled.
+    thread_s, processes, threads
+        Sum of the lifetimes of all threads, s; how many processes and threads there were.
+    max_rss_bytes
+        Largest resident set of any one process of the tree; by ``wait4``, a child that has not yet replaced the
+        meter's own image counts with that.
+    logical_read_bytes, logical_written_bytes
+        Bytes through read and write calls, whatever was behind them (page cache, tmpfs, pipes); not mapped files.
+    device_read_bytes, device_written_bytes
+        Bytes fetched from, and sent on their way to, block devices and network file systems, mapped files included.
+    pressure_cpu_s, pressure_io_s, pressure_memory_s
+        Wall time in which at least one thread was stalled, s.
+    left_behind
+        Processes that were still there when the phase's own process had ended.
+    input_bytes, input_resident_before, input_resident_after
+        Size of the files the phase was said to read, and the share of it in the page cache.
+    account
+        How the account was made: ``exact`` (one thread of action: its parts are thread-seconds), ``scaled``
+        (several at once: thread-seconds scaled to the time in which any was active), ``sampled``, or ``None``:
+        the kernel accounts no waits, or processes outlived the phase, whose seconds lie outside its wall time.
+    account_user_s ... account_other_s, residual_s
+        Wall time by cause, s; ``other`` is asleep: network, locks, timers. The residual is wall time less all
+        causes: what the meter's clock saw and the kernel's account does not explain.
+    """
+
+    def __init__(self, start_s: float) -> None:
+        self.start_s = start_s
+        self.end_s = start_s
+        self.wall_s = 0.0
+        self.user_s = self.system_s = 0.0
+        self.minor_faults = self.major_faults = self.voluntary_switches = self.involuntary_switches = 0
+        self.cpu_source = "wait4"
+        self.run_queue_s: float | None = None
+        self.block_io_s: float | None = None
+        self.memory_stall_s: float | None = None
+        self.seen_share: float | None = None
+        self.wait_source: str | None = None
+        self.thread_s: float | None = None
+        self.processes: int | None = None
+        self.threads: int | None = None
+        self.max_rss_bytes = 0
+        self.memory_source = "wait4"
+        self.logical_read_bytes: int | None = None
+        self.logical_written_bytes: int | None = None
+        self.device_read_bytes: int | None = None
+        self.device_written_bytes: int | None = None
+        self.bytes_source: str | None = None
+        self.pressure_cpu_s: float | None = None
+        self.pressure_io_s: float | None = None
+        self.pressure_memory_s: float | None = None
+        self.pressure_source: str | None = None
+        self.left_behind = 0
+        self.input_bytes: int | None = None
+        self.input_resident_before: float | None = None
+        self.input_resident_after: float | None = None
+        self.account: str | None = None
+        self.account_user_s: float | None = None
+        self.account_system_s: float | None = None
+        self.account_run_queue_s: float | None = None
+        self.account_block_io_s: float | None = None
+        self.account_memory_stall_s: float | None = None
+        self.account_other_s: float | None = None
+        self.residual_s: float | None = None
+
+    @property
+    def cpu_s(self) -> float:
+        """User + system, s."""
+        return self.user_s + self.system_s
+
+    def record(self) -> dict[str, Any]:
+        """All figures by name, and those that the published split has: CPU, and I/O = wall - CPU."""
+        return vars(self) | {"cpu_s": self.cpu_s, "io_s": self.wall_s - self.cpu_s}
+
+    def take_reaped(self, reaped: Reaped) -> None:
+        """Take the figures of ``wait4``."""
+        self.user_s, self.system_s = reaped.user_s, reaped.system_s
+        self.minor_faults, self.major_faults = reaped.minor_faults, reaped.major_faults
+        self.voluntary_switches, self.involuntary_switches = reaped.voluntary_switches, reaped.involuntary_switches
+        self.max_rss_bytes = reaped.max_rss_bytes
+
+    def take_bytes(self, before: Sequence[int] | None, after: Sequence[int] | None) -> None:
+        """Take the bytes of all who were waited for (:func:`neurotier.meter.tree.bytes_of_children`)."""
+        if before is not None and after is not None:
+            moved = [max(0, last - first) for first, last in zip(before, after, strict=True)]
+            self.logical_read_bytes, self.logical_written_bytes = moved[:2]
+            self.device_read_bytes, self.device_written_bytes = moved[2:]
+            self.bytes_source = "procfs"
+
+    def take_exits(self, branch: Branch, sampler: Sampler, run_queue: bool, delays: bool) -> None:
+        """Take the figures of exit records.
+
+        Parameters
+        ----------
+        branch
+            Sums over the tree.
+        sampler
+            Its states of threads tell the wait for storage where the kernel has misbooked it.
+        run_queue, delays
+            Whether the kernel accounts waits for a CPU, and those for storage and memory.
+        """
+        cpu_s = branch.runtime_ns / 1e9
+        if cpu_s > self.cpu_s * (1 + UNHEARD_SHARE) + UNHEARD_S:
+            ticked_us = branch.user_us + branch.system_us
+            user_share = branch.user_us / ticked_us if ticked_us else 1.0
+            self.user_s, self.system_s = cpu_s * user_share, cpu_s * (1 - user_share)
+            self.minor_faults, self.major_faults = branch.minor_faults, branch.major_faults
+            self.voluntary_switches = branch.voluntary_switches
+            self.involuntary_switches = branch.involuntary_switches
+            self.cpu_source = "taskstats"
+        misbooked_s = branch.misbooked_ns / 1e9
+        if run_queue:
+            self.run_queue_s = branch.run_queue_ns / 1e9
+            self.wait_source, self.seen_share = "taskstats", 1.0
+        if delays:
+            self.memory_stall_s = branch.memory_ns / 1e9
+        if delays and misbooked_s <= self.wall_s * OVERLAP_SHARE + OVERLAP_S:
+            # of the little that the kernel misbooked, what was seen waiting counts
+            self.block_io_s = branch.block_io_ns / 1e9 + min(misbooked_s, sampler.waiting_s(self.wall_s) or 0.0)
+        elif run_queue:  # by default, Linux accounts waiting for a core and nothing else
+            self.block_io_s, self.wait_source = self.off_core(sampler.waiting_s(self.wall_s), sampler), "sampled"
+        self.thread_s = branch.lifetime_us / 1e6
+        self.processes, self.threads = branch.processes, branch.threads
+        self.max_rss_bytes, self.memory_source = branch.max_rss_bytes, "taskstats"
+        moved = branch.logical_read_bytes + branch.logical_written_bytes
+        if moved > (self.logical_read_bytes or 0) + (self.logical_written_bytes or 0):
+            # records round down to KiB per thread: more than the exact sums means processes nobody waited for
+            self.logical_read_bytes = branch.logical_read_bytes
+            self.logical_written_bytes = branch.logical_written_bytes
+            self.device_read_bytes = branch.device_read_bytes
+            self.device_written_bytes = max(0, branch.device_written_bytes)
+            self.bytes_source = "taskstats"
+
+    def take_samples(self, sampler: Sampler, run_queue: bool, delays: bool) -> None:
+        """Take the waits that were sampled; parameters as :meth:`take_exits`."""
+        if run_queue:
+            self.run_queue_s = sampler.run_queue_s
+            self.wait_source = "sampled"
+            self.seen_share = min(1.0, sampler.runtime_s / self.cpu_s) if self.cpu_s else 1.0
+            if sampler.runtime_s > self.cpu_s * (1 + UNHEARD_SHARE) + UNHEARD_S:
+                self.user_s = sampler.runtime_s * sampler.user_share
+                self.system_s = sampler.runtime_s - self.user_s
+                self.cpu_source, self.seen_share = "sampled", None
+        if run_queue:
+            seen_s = sampler.block_io_s(self.wall_s) if delays else sampler.waiting_s(self.wall_s)
+            self.block_io_s = self.off_core(seen_s, sampler)
+
+    def off_core(self, sampled_s: float | None, sampler: Sampler) -> float | None:
+        """A sampled wait, s; of a tree with one thread of action, no more than it was off a core."""
+        if sampled_s is None or sampler.most_active > 1:
+            return sampled_s
+        return max(0.0, min(sampled_s, self.wall_s - self.cpu_s - (self.run_queue_s or 0.0)))
+
+    def take_pressure(self, pressure: Pressure | None) -> None:
+        """Take the stall times, where there are any."""
+        stalled = pressure.since_start() if pressure else {}
+        self.pressure_cpu_s, self.pressure_io_s = stalled.get("cpu"), stalled.get("io")
+        self.pressure_memory_s = stalled.get("memory")
+        if pressure and any(value is not None for value in stalled.values()):
+            self.pressure_source = pressure.source
+
+    def divide(self, branch: Branch | None, sampler: Sampler | None) -> None:
+        """Divide the wall time by cause: fill the account.
+
+        Parameters
+        ----------
+        branch
+            Sums over the tree by exit records; ``None`` where there are none.
+        sampler
+            Its states of threads tell when all were asleep; ``None`` of a single thread that says so of itself.
+
+        A tree with one thread of action is asleep for the rest of its lifetime, exactly. Of one with several,
+        what was seen asleep is; the rest is divided as its thread-seconds are.
+        """
+        if self.run_queue_s is None or self.block_io_s is None:
+            return
+        parts = [self.user_s, self.system_s, self.run_queue_s, self.block_io_s, self.memory_stall_s or 0.0]
+        known_s = sum(parts)
+        if branch is None:
+            lifetime_s, overlap_s = self.wall_s, 0.0
+        else:
+            lifetime_s = min(self.wall_s, branch.children_lifetime_ns / 1e9)
+            # daemons that ended before the phase did are children of the meter beside the phase's own process
+            beside_s = max(0.0, branch.children_lifetime_ns / 1e9 - self.wall_s)
+            overlap_s = branch.overlap_ns / 1e9 + min(beside_s, branch.children_active_ns / 1e9)
+        overlap_s = max(overlap_s, known_s - self.wall_s)
+        several = overlap_s > self.wall_s * OVERLAP_SHARE + OVERLAP_S
+        if self.wait_source == "sampled" and sampler:
+            several = several or sampler.most_active > 1
+        other_s = max(0.0, lifetime_s - known_s)
+        if several:
+            asleep_share = sampler.asleep_share if sampler else 0.0
+            active_s = self.wall_s * (1 - asleep_share)
+            scale = min(1.0, active_s / known_s) if known_s else 1.0
+            parts = [scale * part for part in parts]
+            other_s = max(0.0, self.wall_s - active_s)
+        self.account = "sampled" if self.wait_source == "sampled" else "scaled" if several else "exact"
+        self.account_user_s, self.account_system_s, self.account_run_queue_s, self.account_block_io_s = parts[:4]
+        self.account_memory_stall_s = None if self.memory_stall_s is None else parts[4]
+        self.account_other_s = other_s
+        self.residual_s = self.wall_s - sum(parts) - other_s
