@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from neurotier.contents import content_size_bytes, drop_images, get_images, is_present
-from neurotier.datalad_environment import prepare_environment
+from neurotier.dataset.contents import content_size_bytes, drop_images, get_images, is_present
+from neurotier.dataset.datalad_environment import prepare_environment
+from neurotier.dataset.source import obtain
 from neurotier.errors import SourceError
 from neurotier.settings import DatasetSettings
-from neurotier.source import obtain
 from support import git
 
 IMAGE = "SiteA/sub-0099001/ses-1/anat/sub-0099001_ses-1_run-1_T1w.nii.gz"
-SETTINGS = DatasetSettings("", None, ["SiteA"], [], [], [], 4, 4, 0.2, False)
+SETTINGS = DatasetSettings("", None, ["SiteA"], [], [], [], 4, 4, 0.2, False, "none")
 
 
 def quiet(line: str) -> None:

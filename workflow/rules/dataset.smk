@@ -52,9 +52,29 @@ checkpoint index_dataset:
         results=RESULTS,
         filters=plan.filters(),
     message:
-        "Indexing the T1w images of the dataset"
+        "Indexing the dataset"
     script:
         "../scripts/index_dataset.py"
+
+
+rule validate_dataset:
+    input:
+        dataset=places.index / "dataset.json",
+    output:
+        issues=places.index / "{site_folder}validation.json",
+    log:
+        LOGS / "validate_dataset/{site_folder}validate_dataset.log",
+    wildcard_constraints:
+        site_folder=SITE_FOLDER,
+    conda:
+        "../envs/neurotier.yaml"
+    params:
+        results=RESULTS,
+        validation=settings.dataset.validation,
+    message:
+        "Validating {wildcards.site_folder}"
+    script:
+        "../scripts/validate_dataset.py"
 
 
 rule get_images:
@@ -69,7 +89,7 @@ rule get_images:
     params:
         results=RESULTS,
     message:
-        "Getting the T1w images of {wildcards.participant}"
+        "Getting the images of {wildcards.participant}"
     shell:
         "python3 -m neurotier get-images {wildcards.participant} --results {params.results:q}"
         " --marker {output.marker:q} --log {log:q}"

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from neurotier.dataset.source import check_tier, obtain
 from neurotier.files import write_json
 from neurotier.jobs import dataset_json, source_of
 from neurotier.scripting import Context, run_script
-from neurotier.source import check_tier, obtain
 from neurotier.tiers import tiers_of
 
 

@@ -1,21 +1,22 @@
-"""Index the dataset's T1w images by pybids and apply the filters: ``index/images.tsv`` and ``skipped.tsv``."""
+"""Index the dataset's images (for an app: its files), filtered: ``index/images.tsv``, ``index/skipped.tsv``."""
 
 from dataclasses import asdict
 from pathlib import Path
 
-from neurotier.index import index_dataset
+from neurotier.dataset.index import index_dataset, what
 from neurotier.jobs import load_dataset
 from neurotier.scripting import Context, run_script
 from neurotier.tables import write_table
 
 
 def main(context: Context) -> None:
-    index = index_dataset(load_dataset(context.places), context.settings.dataset)
+    suffixes = context.settings.app.suffixes if context.settings.app.image else None
+    index = index_dataset(load_dataset(context.places), context.settings.dataset, suffixes)
     output = context.snakemake.output
     write_table(Path(output.skipped), "skipped", [asdict(entry) for entry in index.skipped])
     write_table(Path(output.images), "images", index.rows())
     people = len({image.participant for image in index.images})
-    context.say(f"{len(index.images)} T1w images of {people} participants; {len(index.skipped)} skipped")
+    context.say(f"{len(index.images)} {what(suffixes)}s of {people} participants; {len(index.skipped)} skipped")
     for entry in index.skipped:
         context.say(f"skipped {entry.item}: {entry.reason}")
 

@@ -1,23 +1,24 @@
 """The index: which T1w images the dataset holds, whose they are, and what is left out and why.
 
 pybids reads each site's tree once, without opening a sidecar and without entering the folders of other data
-types; names are then read strictly (:mod:`neurotier.bids`). Contents need not be present.
+types; names are then read strictly (:mod:`neurotier.dataset.bids`). Contents need not be present.
 """
 
 from __future__ import annotations
 
 import csv
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from neurotier.bids import EXTENSIONS, SITE, Image, derivative_name, read_image, without_prefix
-from neurotier.contents import content_size_bytes, content_version
+from neurotier.dataset.bids import EXTENSIONS, SITE, Image, derivative_name, read_image, without_prefix
+from neurotier.dataset.contents import content_size_bytes, content_version
+from neurotier.dataset.source import Dataset, is_bids
 from neurotier.errors import InputError
 from neurotier.settings import DatasetSettings, suggestion
-from neurotier.source import Dataset, is_bids
 
 IGNORE = [
     re.compile(r"^/(code|derivatives|sourcedata|stimuli|phenotype)(/|$)"),
@@ -25,6 +26,10 @@ IGNORE = [
     re.compile(r"/\."),
 ]
 """Folders that cannot hold T1w images; pybids walks them for nothing."""
+
+
+PARTICIPANT_FOLDER = re.compile(r"sub-[A-Za-z0-9]+")
+SAFE_PATH = re.compile(r"[A-Za-z0-9_.+/-]+")
 
 
 @dataclass(frozen=True)
@@ -73,8 +78,15 @@ def image_of(row: dict[str, Any]) -> Image:
     )
 
 
-def index_dataset(dataset: Dataset, settings: DatasetSettings) -> Index:
+def index_dataset(dataset: Dataset, settings: DatasetSettings, suffixes: Sequence[str] | None = None) -> Index:
     """Index all sites of a dataset and apply the selection.
+
+    Parameters
+    ----------
+    dataset, settings
+        The dataset, and what is asked of it.
+    suffixes
+        For a BIDS App, the suffixes of the files it is given (all files if empty); ``None`` for T1w images.
 
     Raises
     ------
@@ -100,19 +112,26 @@ def index_dataset(dataset: Dataset, settings: DatasetSettings) -> Index:
         if site and not SITE.fullmatch(site):
             skipped.append(Skipped(repr(site), "the sub-dataset's name has characters that BIDS paths do not have"))
             continue
-        found, refused = index_site(dataset.path, site)
+        found, refused = index_site(dataset.path, site) if suffixes is None else app_files(dataset.path, site, suffixes)
         members = participants_of(root, site)
         everyone |= set(members) | {image.participant for image in found}
         images += found
         skipped += refused
         skipped += [
             Skipped(member, reason)
-            for member, reason in without_images(members, found).items()
+            for member, reason in without_images(members, found, suffixes).items()
             if selects(settings.participants, member.rsplit("/", 1)[-1].removeprefix("sub-"), "sub")
         ]
+    sites = {image.site for image in images}
+    if suffixes is not None and "" in sites and len(sites) > 1:
+        raise InputError(
+            "holds participants itself and in sub-datasets, whose derivatives an app would lay into each other",
+            where=f"dataset.source {dataset.source!r}",
+            fix="name the sub-datasets to analyse in dataset.sites",
+        )
     if not images:
         said = f"; skipped {skipped[0].item}: {skipped[0].reason}" if skipped else ""
-        raise InputError(f"holds no T1w image{said}", where=f"dataset.source {dataset.source!r}")
+        raise InputError(f"holds no {what(suffixes)}{said}", where=f"dataset.source {dataset.source!r}")
     selected = select(images, settings, everyone, dataset.source)
     return Index(sorted(selected, key=lambda image: image.path), sorted(skipped, key=lambda entry: entry.item))
 
@@ -144,6 +163,56 @@ def index_site(dataset: Path, site: str) -> tuple[list[Image], list[Skipped]]:
     return images, skipped
 
 
+def app_files(dataset: Path, site: str, suffixes: Sequence[str]) -> tuple[list[Image], list[Skipped]]:
+    """Everything that a BIDS App is given of each participant, sidecars included, and what has no safe name."""
+    images: list[Image] = []
+    skipped: list[Skipped] = []
+    for folder, names, files in os.walk(dataset / site):
+        here = Path(folder)
+        if here == dataset / site:
+            names[:], files = sorted(name for name in names if PARTICIPANT_FOLDER.fullmatch(name)), []
+        names[:] = sorted(name for name in names if not name.startswith("."))
+        for name in sorted(files):
+            path = (here / name).relative_to(dataset).as_posix()
+            suffix = name.split(".")[0].rsplit("_", 1)[-1]
+            if name.startswith(".") or (suffixes and suffix not in suffixes):
+                continue
+            if not SAFE_PATH.fullmatch(path):
+                skipped.append(Skipped(repr(path), "the name has characters that BIDS paths do not have"))
+                continue
+            images.append(file_of_participant(dataset, site, path))
+    return images, skipped
+
+
+def file_of_participant(dataset: Path, site: str, path: str) -> Image:
+    """A file's row: whose it is by its folders, its session and run by its name as far as that says so."""
+    subject, *rest = PurePosixPath(path).relative_to(site).parts if site else PurePosixPath(path).parts
+    session = rest[0].removeprefix("ses-") if rest[0].startswith("ses-") and len(rest) > 1 else ""
+    run = re.search(r"_run-([A-Za-z0-9]+)", rest[-1])
+    file = dataset / path
+    return Image(
+        participant=str(PurePosixPath(site, subject)),
+        site=site,
+        label=subject.removeprefix("sub-"),
+        session=session,
+        run=run[1] if run else "",
+        path=path,
+        size_bytes=content_size_bytes(file),
+        content=content_version(file),
+    )
+
+
+def what(suffixes: Sequence[str] | None) -> str:
+    """What is looked for, in words.
+
+    >>> what(None), what([]), what(["T1w", "bold"])
+    ('T1w image', 'file', 'T1w or bold file')
+    """
+    if suffixes is None:
+        return "T1w image"
+    return f"{' or '.join(suffixes)} file" if suffixes else "file"
+
+
 def t1w_files(root: Path) -> set[Path]:
     """Everything in an ``anat`` folder that ends like a T1w image, whatever its name: nothing is lost unsaid."""
     patterns = [f"{folders}/anat/*_T1w{extension}" for folders in ("sub-*", "sub-*/*") for extension in EXTENSIONS]
@@ -167,9 +236,9 @@ def participants_of(root: Path, site: str) -> dict[str, str]:
     return members
 
 
-def without_images(members: dict[str, str], images: Sequence[Image]) -> dict[str, str]:
+def without_images(members: dict[str, str], images: Sequence[Image], suffixes: Sequence[str] | None) -> dict[str, str]:
     """Participants of whom no T1w image was found, and how that came to be."""
-    reasons = {"table": "in participants.tsv, but there is no folder", "folder": "no T1w image"}
+    reasons = {"table": "in participants.tsv, but there is no folder", "folder": f"no {what(suffixes)}"}
     with_images = {image.participant for image in images}
     return {member: reasons[where] for member, where in members.items() if member not in with_images}
 
@@ -195,7 +264,7 @@ def select(images: Sequence[Image], settings: DatasetSettings, everyone: set[str
     ]
     if not left:
         raise InputError(
-            "no T1w image is left to analyse", where=f"dataset.source {source!r}", fix="see the filters under dataset"
+            "nothing is left to analyse", where=f"dataset.source {source!r}", fix="see the filters under dataset"
         )
     return left
 

@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from neurotier.attempts import GoneError, first_message, retry
-from neurotier.datalad_environment import prepare_environment
+from neurotier.dataset.attempts import GoneError, first_message, retry
+from neurotier.dataset.datalad_environment import prepare_environment
 from neurotier.errors import SourceError
 from neurotier.settings import DatasetSettings
 

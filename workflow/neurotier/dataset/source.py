@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from neurotier.attempts import first_message, retry
-from neurotier.datalad_environment import prepare_environment
+from neurotier.dataset.attempts import first_message, retry
+from neurotier.dataset.datalad_environment import prepare_environment
 from neurotier.errors import InputError, SourceError
 from neurotier.files import exclusive, remove_tree
 from neurotier.places import dataset_name

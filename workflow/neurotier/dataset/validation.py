@@ -1,0 +1,95 @@
+"""Validation of the dataset by the BIDS validator: once per site, and only when asked for."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from neurotier.errors import InputError, ToolError
+
+PROGRAM = Path(sys.executable).with_name("bids-validator-deno")
+SHOWN = 5
+
+
+def validate(folder: Path, where: str) -> dict[str, Any]:
+    """Run the validator over one site. Images need not be there: their headers are not read.
+
+    Parameters
+    ----------
+    folder
+        The site's folder.
+    where
+        What to call it in an error.
+
+    Returns
+    -------
+    dict
+        ``validator`` (its version), ``errors`` and ``warnings``: issue code to the number of files it concerns.
+
+    Raises
+    ------
+    ToolError
+        If the validator cannot be run.
+    """
+    if not PROGRAM.exists():
+        fix = "pip install bids-validator-deno, or set dataset.validation to none"
+        raise ToolError("the BIDS validator is not installed", where=where, fix=fix)
+    done = subprocess.run(
+        [str(PROGRAM), "--json", "--ignoreNiftiHeaders", str(folder)],
+        env={**os.environ, "PATH": f"{PROGRAM.parent}{os.pathsep}{os.environ.get('PATH', '')}"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    try:
+        said = json.loads(done.stdout)
+    except ValueError:
+        last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
+        raise ToolError(f"the BIDS validator failed: {last}", where=where) from None
+    found = said["issues"]["issues"]
+    return {
+        "validator": said["summary"].get("schemaVersion", "unknown"),
+        "errors": count(found, "error"),
+        "warnings": count(found, "warning"),
+    }
+
+
+def count(issues: list[dict[str, Any]], severity: str) -> dict[str, int]:
+    """How many files each issue of a severity concerns, most frequent first.
+
+    >>> count([{"code": "A", "severity": "error"}, {"code": "B", "severity": "warning"}], "error")
+    {'A': 1}
+    """
+    return dict(Counter(issue["code"] for issue in issues if issue["severity"] == severity).most_common())
+
+
+def say_issues(found: dict[str, Any], where: str) -> list[str]:
+    """What was found, in a line for people."""
+    errors, warnings = sum(found["errors"].values()), sum(found["warnings"].values())
+    return [f"{where}: {errors} errors and {warnings} warnings of the BIDS validator{named(found['errors'])}"]
+
+
+def check(found: dict[str, Any], where: str, validation: str) -> None:
+    """Raise :class:`InputError` for a dataset with errors, where validity is required."""
+    if validation == "require" and found["errors"]:
+        raise InputError(
+            f"is not valid BIDS{named(found['errors'])}",
+            where=where,
+            fix="correct it, or set dataset.validation to report",
+        )
+
+
+def named(issues: dict[str, int]) -> str:
+    """The most frequent issues by name.
+
+    >>> named({"EMPTY_FILE": 2})
+    ': EMPTY_FILE (2)'
+    """
+    shown = ", ".join(f"{code} ({number})" for code, number in list(issues.items())[:SHOWN])
+    return f": {shown}" if shown else ""

@@ -1,0 +1,24 @@
+"""Check one site with the BIDS validator, once: ``index/[SITE/]validation.json``."""
+
+from pathlib import Path
+
+from neurotier.dataset.validation import check, say_issues, validate
+from neurotier.files import write_json
+from neurotier.jobs import ensure_clone
+from neurotier.scripting import Context, run_script
+from neurotier.steps import measured, write_step
+
+
+def main(context: Context) -> None:
+    site = context.snakemake.wildcards.site_folder.rstrip("/")
+    folder = ensure_clone(context.settings, context.places, context.say).path / site
+    found, usage = measured(lambda: validate(folder, site or "dataset"))
+    write_json(Path(context.snakemake.output.issues), found)
+    write_step(context.places, "validate_dataset", site, site or "dataset", [("validate", usage)])
+    for line in say_issues(found, site or "dataset"):
+        context.say(line)
+    check(found, site or "dataset", context.settings.dataset.validation)
+
+
+if __name__ == "__main__":
+    run_script(snakemake, main)
