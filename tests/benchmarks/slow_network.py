@@ -1,0 +1,97 @@
+"""A slow network file system on one machine: sshfs from a network namespace whose only link has a limited rate.
+
+Needs root and Debian's packages sshfs, openssh-server and iproute2; nothing of it is left afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+HERE, THERE, PORT = "10.213.77.1", "10.213.77.2", 2222
+PATIENCE_S = 20.0
+
+
+def available() -> bool:
+    """Whether this machine can have one."""
+    programs = ("ip", "tc", "sshfs", "ssh-keygen", "fusermount3")
+    return os.geteuid() == 0 and all(map(shutil.which, programs)) and Path("/usr/sbin/sshd").exists()
+
+
+@contextmanager
+def slow_network_folder(rate: str) -> Iterator[Path]:
+    """A folder whose files come over a link of so much, such as ``400mbit``."""
+    with tempfile.TemporaryDirectory(prefix="neurotier-network-", dir="/var/tmp") as name:
+        folder = Path(name)
+        served, mounted = folder / "served", folder / "mounted"
+        served.mkdir()
+        mounted.mkdir()
+        space = f"neurotier-{os.getpid()}"
+        server = None
+        try:
+            link(space, rate)
+            server = serve(folder, space)
+            mount(folder, served, mounted)
+            yield mounted
+        finally:
+            with suppress(subprocess.CalledProcessError):
+                run("fusermount3", "-u", "-z", str(mounted))
+            if server is not None:
+                server.terminate()
+                server.wait()
+            with suppress(subprocess.CalledProcessError):
+                run("ip", "netns", "del", space)
+
+
+def link(space: str, rate: str) -> None:
+    """Two ends of a cable, one here and one in a namespace, each sending no faster than the rate."""
+    number = os.getpid() % 10000
+    here, there = f"nt{number}a", f"nt{number}b"
+    run("ip", "netns", "add", space)
+    run("ip", "link", "add", here, "type", "veth", "peer", "name", there, "netns", space)
+    for inside, end, address in (([], here, HERE), (["-n", space], there, THERE)):
+        run("ip", *inside, "addr", "add", f"{address}/24", "dev", end)
+        run("ip", *inside, "link", "set", end, "up")
+    shape = ["root", "tbf", "rate", rate, "burst", "256kb", "latency", "50ms"]
+    run("tc", "qdisc", "add", "dev", here, *shape)
+    run("ip", "netns", "exec", space, "tc", "qdisc", "add", "dev", there, *shape)
+
+
+def serve(folder: Path, space: str) -> subprocess.Popen[bytes]:
+    """An SSH server in the namespace, with keys of its own."""
+    for key in ("host", "user"):
+        run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key))
+    shutil.copy(folder / "user.pub", folder / "authorized_keys")
+    lines = [
+        *(f"HostKey {folder / 'host'}", f"AuthorizedKeysFile {folder / 'authorized_keys'}", "StrictModes no"),
+        *("PermitRootLogin prohibit-password", "UsePAM no", "PidFile none", f"ListenAddress {THERE}:{PORT}"),
+        "Subsystem sftp internal-sftp",
+    ]
+    (folder / "sshd_config").write_text("\n".join(lines) + "\n")
+    Path("/run/sshd").mkdir(exist_ok=True)
+    command = ["ip", "netns", "exec", space, "/usr/sbin/sshd", "-D", "-e", "-f", str(folder / "sshd_config")]
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def mount(folder: Path, served: Path, mounted: Path) -> None:
+    """Mount the served folder, as soon as the server answers."""
+    options = [
+        *(f"port={PORT}", f"IdentityFile={folder / 'user'}", "StrictHostKeyChecking=no", "BatchMode=yes"),
+        *(f"UserKnownHostsFile={folder / 'known_hosts'}", "kernel_cache", "auto_cache", "allow_other"),
+    ]
+    command = ["sshfs", f"root@{THERE}:{served}", str(mounted), "-o", ",".join(options)]
+    deadline = time.monotonic() + PATIENCE_S
+    while subprocess.run(command, capture_output=True, check=False).returncode != 0:
+        if time.monotonic() > deadline:
+            run(*command)
+        time.sleep(0.2)
+
+
+def run(*command: str) -> None:
+    subprocess.run(command, check=True, capture_output=True)

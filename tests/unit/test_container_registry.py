@@ -1,0 +1,306 @@
+"""Images from a registry: a real one on loopback, which several processes pull from at once, which is away or slow."""
+
+from __future__ import annotations
+
+import http.client
+import http.server
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from conftest import missing
+from container_images import Engine
+from neurotier.containers.run import Container
+from neurotier.containers.store import Store, sha256
+from neurotier.errors import SourceError
+from neurotier.settings import ContainerSettings
+
+SETTINGS = ContainerSettings("sif", False, {}, [], {})
+PROCESSES = 25
+CONFIGURATION = """version: 0.1
+log: {{level: info}}
+storage: {{filesystem: {{rootdirectory: {folder}}}}}
+http: {{addr: "127.0.0.1:0"}}
+"""
+OBTAIN = """
+import sys
+from pathlib import Path
+from neurotier.containers.store import Store
+from neurotier.settings import ContainerSettings
+
+folder, engine, reference = sys.argv[1:]
+kept, images, log = (Path(folder, name) for name in ("kept", "images", "engine.log"))
+store = Store(kept, images, engine, ContainerSettings("sif", False, {}, [], {}), log, lambda line: None)
+print("ready", flush=True)
+sys.stdin.readline()
+image = store.obtain(reference, "tool.image")
+print(image.sha256, image.file(images))
+"""
+"""What one job does, once it is told to."""
+
+
+@dataclass
+class Registry:
+    """A registry on loopback, with the tiny image in it."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+    address: str = ""
+    manifest: str = ""
+    layer: str = ""
+
+    def reference(self, address: str = "", digest: str = "") -> str:
+        """As a configuration names the image; by way of another address, or with another digest."""
+        return f"oras://{address or self.address}/tiny@{digest or self.manifest}"
+
+    def downloads(self) -> int:
+        """How often the image has been downloaded, by the access log."""
+        return len(re.findall(rf'"GET /v2/tiny/blobs/{self.layer} HTTP/[0-9.]+" 200', self.log.read_text()))
+
+    def stop(self) -> None:
+        """Stop it; it is no error if that has been done."""
+        self.process.terminate()
+        self.process.wait()
+
+
+class Relay(http.server.ThreadingHTTPServer):
+    """A way to the registry that stops half-way in an image for as long as ``open`` is not set."""
+
+    registry = ""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), RelayHandler)
+        self.half_way, self.open = threading.Event(), threading.Event()
+
+
+class RelayHandler(http.server.BaseHTTPRequestHandler):
+    server: Relay
+
+    def do_GET(self) -> None:
+        connection = http.client.HTTPConnection(self.server.registry)
+        connection.request("GET", self.path, headers={"Accept": self.headers.get("Accept", "*/*")})
+        answer = connection.getresponse()
+        content = answer.read()
+        connection.close()
+        self.send_response(answer.status)
+        for name in ("Content-Type", "Content-Length", "Docker-Content-Digest"):
+            if value := answer.getheader(name):
+                self.send_header(name, value)
+        self.end_headers()
+        half = len(content) // 2 if len(content) > 100_000 else len(content)
+        self.wfile.write(content[:half])
+        if half < len(content):
+            self.wfile.flush()
+            self.server.half_way.set()
+            self.server.open.wait()
+            self.wfile.write(content[half:])
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+    def handle(self) -> None:
+        try:
+            super().handle()
+        except ConnectionError:
+            self.close_connection = True  # who asked has been killed
+
+
+@pytest.fixture
+def registry(engine: Engine, tiny_image: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
+    """Debian's docker-registry, on a port that it chooses."""
+    program = shutil.which("docker-registry")
+    if program is None:
+        missing("docker-registry is not installed")
+    monkeypatch.setenv("APPTAINER_NOHTTPS", "1")
+    configuration, log = tmp_path / "registry.yml", tmp_path / "registry.log"
+    configuration.write_text(CONFIGURATION.format(folder=tmp_path / "registry"))
+    with log.open("wb") as file:
+        process = subprocess.Popen([str(program), "serve", str(configuration)], stdout=file, stderr=file)
+    started = Registry(process, log)
+    try:
+        started.address = listening(started)
+        push = [engine.path, "--quiet", "push", str(tiny_image), f"oras://{started.address}/tiny:1"]
+        subprocess.run(push, check=True, capture_output=True)
+        started.manifest, started.layer = digests(started.address)
+        yield started
+    finally:
+        started.stop()
+
+
+def listening(registry: Registry) -> str:
+    """Where a registry listens, by its log."""
+    end = time.monotonic() + 20
+    while time.monotonic() < end and registry.process.poll() is None:
+        if found := re.search(r"listening on (127\.0\.0\.1:\d+)", registry.log.read_text()):
+            return found[1]
+        time.sleep(0.02)
+    raise AssertionError(registry.log.read_text())
+
+
+def digests(address: str) -> tuple[str, str]:
+    """Digests of the image's manifest and of its only layer, as the registry tells them."""
+    connection = http.client.HTTPConnection(address)
+    accept = {"Accept": "application/vnd.oci.image.manifest.v1+json"}
+    connection.request("GET", "/v2/tiny/manifests/1", headers=accept)
+    answer = connection.getresponse()
+    (layer,) = json.loads(answer.read())["layers"]
+    connection.close()
+    return str(answer.getheader("Docker-Content-Digest")), layer["digest"]
+
+
+@pytest.fixture
+def relay(registry: Registry) -> Iterator[Relay]:
+    """A slow way to the registry."""
+    with Relay() as server:
+        server.registry = registry.address
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.open.set()
+        server.shutdown()
+
+
+def quiet(line: str) -> None:
+    """Progress that no test reads."""
+
+
+def store_in(folder: Path, engine: Engine) -> Store:
+    return Store(folder / "kept", folder / "images", engine.path, SETTINGS, folder / "engine.log", quiet)
+
+
+def job(folder: Path, engine: Engine, reference: str) -> subprocess.Popen[str]:
+    """A process that obtains an image when it is told to, in a group of its own."""
+    command = [sys.executable, "-c", OBTAIN, str(folder), engine.path, reference]
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0
+    )
+
+
+def tell(process: subprocess.Popen[str]) -> None:
+    """Have a job begin."""
+    assert process.stdin is not None
+    process.stdin.write("go\n")
+    process.stdin.flush()
+
+
+def ready(process: subprocess.Popen[str]) -> None:
+    """Wait until a job has started."""
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+
+
+def left(folder: Path) -> list[str]:
+    """What is in a folder but for locks, which are empty and stay."""
+    return sorted(file.name for file in folder.glob("*") if not file.name.endswith(".lock"))
+
+
+def final(folder: Path) -> list[str]:
+    """What has a final name."""
+    return [name for name in left(folder) if not name.startswith(".")]
+
+
+def test_pulled_image_is_the_pushed_one_and_runs(
+    registry: Registry, engine: Engine, tiny_image: Path, tmp_path: Path
+) -> None:
+    store = store_in(tmp_path, engine)
+    image = store.obtain(registry.reference(), "tool.image")
+    placed = image.file(store.images)
+    assert (image.name, image.form, image.size_bytes) == ("tiny", "sif", tiny_image.stat().st_size)
+    assert image.sha256 == sha256(placed) == sha256(tiny_image) == registry.layer.removeprefix("sha256:")
+    assert left(store.images) == [placed.name]
+    assert [Path(name).suffix for name in left(store.kept)] == [".json", ".sif"]
+    code, _ = Container(engine.path, placed, SETTINGS, tmp_path / "scratch").run(["/bin/true"], tmp_path / "run.log")
+    assert code == 0, (tmp_path / "run.log").read_text()
+
+
+def test_image_in_the_store_needs_no_registry(registry: Registry, engine: Engine, tmp_path: Path) -> None:
+    store = store_in(tmp_path, engine)
+    image = store.obtain(registry.reference(), "tool.image")
+    registry.stop()
+    shutil.rmtree(store.images)
+    assert store.obtain(registry.reference(), "tool.image") == image
+    assert sha256(image.file(store.images)) == image.sha256
+    assert registry.downloads() == 1
+
+
+def test_processes_that_want_the_same_image_download_it_once(
+    registry: Registry, engine: Engine, tmp_path: Path
+) -> None:
+    jobs = [job(tmp_path, engine, registry.reference()) for _ in range(PROCESSES)]
+    for process in jobs:
+        ready(process)
+    for process in jobs:
+        tell(process)
+    ended = [(*process.communicate(timeout=120), process.returncode) for process in jobs]
+    assert {code for _, _, code in ended} == {0}, ended
+    (placed,) = (tmp_path / "images").glob("tiny-*.sif")
+    assert {said for said, _, _ in ended} == {f"{sha256(placed)} {placed}\n"}
+    assert registry.downloads() == 1
+    assert left(tmp_path / "images") == [placed.name]
+    assert [Path(name).suffix for name in left(tmp_path / "kept")] == [".json", ".sif"]
+
+
+def test_digest_that_the_registry_does_not_have(registry: Registry, engine: Engine, tmp_path: Path) -> None:
+    store = store_in(tmp_path, engine)
+    with pytest.raises(SourceError, match="pulling oras://") as raised:
+        store.obtain(registry.reference(digest=f"sha256:{64 * '0'}"), "tool.image")
+    assert "the registry has no such image" in str(raised.value)
+    assert len(str(raised.value).splitlines()) == 1
+    assert left(store.kept) == left(store.images) == []
+
+
+def test_registry_that_is_away(registry: Registry, engine: Engine, tmp_path: Path) -> None:
+    registry.stop()
+    store = store_in(tmp_path, engine)
+    with pytest.raises(SourceError, match="connection refused") as raised:
+        store.obtain(registry.reference(), "tool.image")
+    assert len(str(raised.value).splitlines()) == 1
+    assert left(store.kept) == left(store.images) == []
+
+
+@pytest.mark.parametrize("whole_group", [False, True])
+def test_pull_that_is_killed_half_way_is_made_again(
+    registry: Registry, relay: Relay, engine: Engine, tmp_path: Path, whole_group: bool
+) -> None:
+    """By whoever runs out of memory, which is one process; or as a batch system does, which is all of them."""
+    reference = registry.reference(address=f"127.0.0.1:{relay.server_address[1]}")
+    process = job(tmp_path, engine, reference)
+    ready(process)
+    tell(process)
+    assert relay.half_way.wait(60)
+    if whole_group:
+        os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()
+    process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL
+    assert final(tmp_path / "kept") == final(tmp_path / "images") == []
+    relay.open.set()
+    store = store_in(tmp_path, engine)
+    image = store.obtain(reference, "tool.image")
+    assert sha256(image.file(store.images)) == image.sha256 == registry.layer.removeprefix("sha256:")
+    assert left(store.images) == [image.file(store.images).name]
+    assert [Path(name).suffix for name in left(store.kept)] == [".json", ".sif"]
+
+
+def test_content_that_is_not_what_its_digest_says(registry: Registry, engine: Engine, tmp_path: Path) -> None:
+    """As from a registry whose disk is bad, or from somebody between."""
+    digest = registry.layer.removeprefix("sha256:")
+    (content,) = tmp_path.glob(f"registry/**/blobs/sha256/*/{digest}/data")
+    with content.open("r+b") as file:
+        file.seek(-1000, os.SEEK_END)
+        file.write(b"changed")
+    store = store_in(tmp_path, engine)
+    with pytest.raises(SourceError, match="sha256 checksum") as raised:
+        store.obtain(registry.reference(), "tool.image")
+    assert len(str(raised.value).splitlines()) == 1
+    assert left(store.kept) == left(store.images) == []

@@ -1,0 +1,244 @@
+"""The store of container images: obtained once, whole or not at all, and placed again where a tier has lost them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from container_images import Engine, tiny_root
+from neurotier.containers.build import build_arguments, ingredients, machine_argument
+from neurotier.containers.reference import read_reference
+from neurotier.containers.run import Container
+from neurotier.containers.store import Store, content_of, sha256
+from neurotier.errors import ContainerError, SettingsError, TierError
+from neurotier.settings import ContainerSettings
+from support import ROOT
+
+OBTAIN = """
+import sys
+from dataclasses import replace
+from pathlib import Path
+from neurotier.containers.store import Store
+from neurotier.settings import ContainerSettings
+engine, folder, text = sys.argv[1:]
+settings = ContainerSettings("sif", False, {}, [], {})
+folder = Path(folder)
+store = Store(folder / "kept", folder / "images", engine, settings, folder / "log", print)
+image = store.obtain(text, "tool.bet.image")
+print(image.sha256)
+"""
+"""A program that obtains an image."""
+
+
+def settings(form: str = "sif", **arguments: str) -> ContainerSettings:
+    return ContainerSettings(form, network=False, environment={}, binds=[], build_arguments=arguments)
+
+
+@pytest.fixture
+def store(engine: Engine, tmp_path: Path) -> Callable[..., Store]:
+    """Makes stores on one pair of folders."""
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "images").mkdir()
+
+    def make(form: str = "sif", **arguments: str) -> Store:
+        return Store(
+            tmp_path / "kept", tmp_path / "images", engine.path, settings(form, **arguments), tmp_path / "log", print
+        )
+
+    return make
+
+
+@pytest.fixture
+def definition(tmp_path: Path) -> Path:
+    """A definition file that builds in a second, with one build argument and one file."""
+    folder = tmp_path / "definition"
+    folder.mkdir()
+    (folder / "extra.txt").write_text("extra\n")
+    (folder / "tool.def").write_text(
+        "Bootstrap: localimage\nFrom: {{ BASE }}\n\n"
+        "%files\n    extra.txt /opt/extra.txt\n\n%post\n    sleep {{ PAUSE }}\n"
+    )
+    return folder / "tool.def"
+
+
+def names(folder: Path) -> list[str]:
+    """What lies in a folder, but for locks."""
+    return sorted(path.name for path in folder.iterdir() if not path.name.endswith(".lock"))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("docker://bids/example:latest", "is not pinned"),
+        ("docker://bids/example@sha256:123", "is not pinned"),
+        ("library://lab/set/tool:1.0", "is not pinned"),
+        ("containers/nowhere.def", "no such file"),
+        ("README.md", "is neither a .sif nor a .def file"),
+    ],
+)
+def test_references_that_name_no_one_image_are_refused(text: str, said: str) -> None:
+    with pytest.raises(SettingsError) as raised:
+        read_reference(text, "app.image")
+    assert str(raised.value).startswith(f"config key app.image: {text}: {said}")
+
+
+def test_references() -> None:
+    digest = 64 * "a"
+    read = {text: read_reference(text, "app.image") for text in (
+        f"docker://bids/example@sha256:{digest}",
+        f"docker://registry:5000/bids/example:1.0@sha256:{digest}",
+        f"library://lab/set/tool:sha256.{digest}",
+        "containers/brainextractor.def",
+    )}  # fmt: skip
+    assert [one.name for one in read.values()] == ["example", "example", "tool", "brainextractor"]
+    assert [one.kind for one in read.values()] == ["registry", "registry", "registry", "definition"]
+
+
+def test_definition_files_take_their_mirror_from_this_machine() -> None:
+    for file in (ROOT / "containers").glob("*.def"):
+        given = {"FSL_CHANNEL": "somewhere"}
+        assert all(build_arguments(file, given).values())
+    mirror = machine_argument("MIRROR")
+    assert mirror is not None
+    with pytest.raises(SettingsError, match=r"containers\.build_arguments: fsl-bet\.def asks for FSL_CHANNEL"):
+        build_arguments(ROOT / "containers" / "fsl-bet.def", {})
+    for file in (ROOT / "containers").iterdir():
+        assert mirror.rstrip("/") not in file.read_text(), f"{file.name} names this machine's mirror"
+
+
+def test_what_is_built_is_told_by_text_files_and_arguments(definition: Path) -> None:
+    first = ingredients(definition, {"PAUSE": "0", "MIRROR": "a"})
+    assert ingredients(definition, {"PAUSE": "0", "MIRROR": "b"}) == first, "a mirror has the same packages"
+    assert ingredients(definition, {"PAUSE": "1", "MIRROR": "a"}) != first
+    (definition.parent / "extra.txt").write_text("other\n")
+    assert ingredients(definition, {"PAUSE": "0", "MIRROR": "a"}) != first
+
+
+@pytest.mark.parametrize("form", ["sif", "sandbox"])
+def test_a_file_is_placed_in_either_form_and_placed_again(
+    store: Callable[..., Store], tiny_image: Path, tmp_path: Path, form: str
+) -> None:
+    made = store(form)
+    image = made.obtain(str(tiny_image), "tool.bet.image")
+    assert (image.sha256, image.name, image.form) == (sha256(tiny_image), "tiny", form)
+    placed = image.file(made.images)
+    assert placed.is_dir() == (form == "sandbox")
+    container = Container(made.engine, placed, made.settings, tmp_path / "scratch")
+    assert container.run(["true"], tmp_path / "log")[0] == 0
+    for lost in made.images.iterdir():  # a tmpfs after a boot
+        subprocess.run(["rm", "-r", str(lost)], check=True)
+    assert store(form).place(image) == placed
+    assert placed.exists()
+    assert names(made.images) == [placed.name]
+
+
+def test_an_image_file_of_the_user_is_copied_and_one_of_the_store_named_twice(
+    store: Callable[..., Store], tiny_image: Path, definition: Path, tmp_path: Path
+) -> None:
+    own = tmp_path / "own.sif"
+    own.write_bytes(tiny_image.read_bytes())
+    made = store(BASE=str(tiny_root(tmp_path)), PAUSE="0")
+    assert made.obtain(str(own), "tool.bet.image").file(made.images).stat().st_nlink == 1
+    assert made.obtain(str(definition), "tool.bet.image").file(made.images).stat().st_nlink == 2
+
+
+def test_a_changed_definition_or_file_means_something_else(definition: Path, tiny_image: Path, tmp_path: Path) -> None:
+    given = {"BASE": "base.def", "PAUSE": "0"}
+    base = definition.with_name("base.def")
+    base.write_text("Bootstrap: debootstrap\nMirrorURL: {{ MIRROR }}\n")
+    meant = [content_of(str(definition), given)]
+    assert content_of(str(definition), given) == meant[0]
+    for changed in (definition, definition.parent / "extra.txt", base):
+        changed.write_text(changed.read_text() + "# another line\n")
+        meant.append(content_of(str(definition), given))
+    assert len(set(meant)) == 4
+    own = tmp_path / "own.sif"
+    own.write_bytes(tiny_image.read_bytes())
+    before = content_of(str(own), {})
+    own.write_bytes(tiny_image.read_bytes() + b"more")
+    assert content_of(str(own), {}) != before
+
+
+def test_a_file_that_changed_since_is_not_taken_for_the_same(
+    store: Callable[..., Store], tiny_image: Path, tmp_path: Path
+) -> None:
+    own = tmp_path / "own.sif"
+    own.write_bytes(tiny_image.read_bytes())
+    made = store()
+    image = made.obtain(str(own), "tool.bet.image")
+    image.file(made.images).unlink()
+    own.write_bytes(tiny_image.read_bytes() + b"more")
+    with pytest.raises(ContainerError, match="has changed since it was obtained"):
+        made.place(image)
+    assert names(made.images) == []
+    assert made.obtain(str(own), "tool.bet.image").sha256 != image.sha256
+
+
+def test_a_definition_is_built_once_for_all_who_ask_at_the_same_time(
+    engine: Engine, store: Callable[..., Store], definition: Path, tmp_path: Path
+) -> None:
+    text = definition.read_text().replace("{{ BASE }}", str(tiny_root(tmp_path))).replace("{{ PAUSE }}", "1")
+    definition.write_text(text)
+    command = [sys.executable, "-c", OBTAIN, engine.path, str(tmp_path), str(definition)]
+    store()  # makes the folders
+    jobs = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) for _ in range(8)]
+    said = [job.communicate()[0].split("\n") for job in jobs]
+    assert [job.returncode for job in jobs] == [0] * 8
+    assert sum(line.startswith("building") for lines in said for line in lines) == 1
+    assert len({lines[-2] for lines in said}) == 1
+    assert len(names(tmp_path / "images")) == 1
+    assert [name.rpartition(".")[2] for name in names(tmp_path / "kept")] == ["json", "sif"]
+
+
+def test_a_build_that_is_killed_leaves_nothing_that_could_be_taken_for_an_image(
+    engine: Engine, store: Callable[..., Store], definition: Path, tmp_path: Path
+) -> None:
+    text = definition.read_text().replace("{{ BASE }}", str(tiny_root(tmp_path)))
+    definition.write_text(text.replace("{{ PAUSE }}", "30"))
+    made = store()
+    command = [sys.executable, "-c", OBTAIN, engine.path, str(tmp_path), str(definition)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment(), start_new_session=True) as job:
+        deadline = time.monotonic() + 30
+        while "Running post scriptlet" not in (made.log.read_text() if made.log.exists() else ""):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        os.killpg(job.pid, signal.SIGKILL)
+    assert not [name for name in names(made.kept) if name.endswith(".sif") and not name.startswith(".")]
+    assert names(made.images) == []
+    definition.write_text(text.replace("{{ PAUSE }}", "0"))
+    made.obtain(str(definition), "tool.bet.image")
+    assert len(names(made.images)) == 1
+    obtain_again = made.obtain(str(definition), "tool.bet.image")
+    assert obtain_again.file(made.images).exists()
+
+
+def test_a_build_that_fails_says_why_and_leaves_nothing(
+    store: Callable[..., Store], definition: Path, tmp_path: Path
+) -> None:
+    made = store(BASE=str(tiny_root(tmp_path)), PAUSE="0; nonesuch")
+    with pytest.raises(ContainerError) as raised:
+        made.obtain(str(definition), "tool.bet.image")
+    assert str(raised.value).startswith("building tool.def: failed: FATAL")
+    assert names(made.kept) == names(made.images) == []
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT / "workflow")}
+
+
+@pytest.mark.parametrize("form", ["sif", "sandbox"])
+def test_a_tier_without_room_is_named_and_left_as_it_was(
+    store: Callable[..., Store], tiny_image: Path, tmp_path: Path, mount_tmpfs: Callable[..., Path], form: str
+) -> None:
+    made = replace(store(form), images=mount_tmpfs(tmp_path / "full", "size=512k"))
+    with pytest.raises((TierError, OSError)) as raised:
+        made.obtain(str(tiny_image), "tool.bet.image")
+    assert str(made.images) in str(raised.value)
+    assert names(made.images) == []

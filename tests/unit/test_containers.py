@@ -1,0 +1,275 @@
+"""Containers: what a tool inside can see and do, how failures are told, and that nothing outlives its job."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from conftest import missing
+from container_images import Engine, of_another_architecture
+from neurotier.containers.engine import find_engine
+from neurotier.containers.run import Bind, Container
+from neurotier.errors import ContainerError, NeurotierError, ToolError
+from neurotier.meter.function import measure_function
+from neurotier.meter.lap import take_out
+from neurotier.meter.usage import ACCOUNT, Usage
+from neurotier.settings import ContainerSettings
+from support import ROOT
+from truth import as_nobody, python_for_all
+
+SETTINGS = ContainerSettings("sif", network=False, environment={}, binds=[], build_arguments={})
+
+ONE_RUN = """
+import json, sys
+from pathlib import Path
+from types import SimpleNamespace
+sys.path.insert(0, sys.argv[1])
+from neurotier.containers.run import Container
+settings = SimpleNamespace(network=False, environment={}, binds=[])
+engine, image, scratch, log, *command = sys.argv[2:]
+container = Container(engine, Path(image), settings, Path(scratch))
+code, start = container.run(command, Path(log))
+print(json.dumps([code, start.wall_s]))
+"""
+"""A program that runs one command in a container, wherever neurotier's meter and containers are."""
+
+
+@pytest.fixture(params=["sif", "sandbox"])
+def container(engine: Engine, tiny_image: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Container:
+    """The tiny image, as a file or unpacked, with one participant's data bound read-only."""
+    image = tiny_image if request.param == "sif" else tiny_image.parent / "root"
+    data = tmp_path / "data" / "sub-01"
+    data.mkdir(parents=True)
+    (data / "image").write_text("mine")
+    return Container(engine.path, image, SETTINGS, tmp_path / "scratch", [Bind(data, "/input")])
+
+
+def inside(container: Container, script: str) -> tuple[int, str]:
+    """Exit code and output of a shell script in a container."""
+    log = container.scratch.with_name("log")
+    log.unlink(missing_ok=True)
+    code, _ = container.run(["sh", "-c", script], log)
+    return code, log.read_text()
+
+
+def test_a_tool_sees_its_input_and_its_work_folder(container: Container) -> None:
+    code, said = inside(
+        container, "cat /input/image; pwd; echo $HOME $TMPDIR; echo made >/work/made; echo tmp >/tmp/there"
+    )
+    assert code == 0, said
+    assert [line for line in said.splitlines() if "WARNING" not in line] == ["mine/work", "/work/home /work/tmp"]
+    assert (container.scratch / "made").read_text() == "made\n"
+    assert (container.scratch / "tmp" / "there").exists(), "temporary files lie on the work tier"
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        "cat {home}/secret",  # the user's home
+        "cat {other}/image",  # another participant's data
+        "cat /input/../sub-02/image",
+        "echo x >/input/image",  # the input
+        "echo x >/opt/x",  # the image
+        "echo x >/x",
+        "echo x >{results}/x",  # the results
+        "ls {root}/workflow",  # this program
+    ],
+)
+def test_what_is_not_given_cannot_be_reached(
+    container: Container, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attempt: str
+) -> None:
+    places = {name: tmp_path / name for name in ("home", "other", "results")}
+    for place in places.values():
+        place.mkdir()
+    (places["home"] / "secret").write_text("secret")
+    (places["other"] / "image").write_text("of another")
+    monkeypatch.setenv("HOME", str(places["home"]))
+    line = attempt.format(**places, root=ROOT)
+    code, said = inside(container, line)
+    assert code != 0, said
+    assert "secret" not in said.replace("/secret", "")
+    assert (container.binds[0].host / "image").read_text() == "mine"
+    assert list(places["results"].iterdir()) == []
+
+
+def test_environment_and_network_are_not_given_either(container: Container, monkeypatch: pytest.MonkeyPatch) -> None:
+    bound = container.scratch.with_name("bound")
+    bound.mkdir()
+    monkeypatch.setenv("PASSWORD", "hunter2")
+    monkeypatch.setenv("APPTAINER_BIND", f"{bound}:/bound")
+    monkeypatch.setenv("APPTAINERENV_LEAK", "leak")
+    monkeypatch.setenv("HTTPS_PROXY", "http://me:hunter2@proxy:3128")
+    code, said = inside(container, "env; ls /sys/class/net; ls /bound && echo bound")
+    assert code != 0
+    for leaked in ("hunter2", "leak", "bound\n"):
+        assert leaked not in said.replace("/bound", "").replace("No such file", "")
+    assert {line for line in said.splitlines() if line in os.listdir("/sys/class/net")} == {"lo"}
+
+
+def test_what_the_configuration_gives_is_there(engine: Engine, tiny_image: Path, tmp_path: Path) -> None:
+    licence = tmp_path / "licence.txt"
+    licence.write_text("free for all")
+    settings = ContainerSettings("sif", False, {"QUOTED": "it's $HOME"}, [f"{licence}:/opt/licence.txt"], {})
+    container = Container(engine.path, tiny_image, settings, tmp_path / "scratch")
+    code, said = inside(container, 'cat /opt/licence.txt; echo; echo "$QUOTED"; echo x >/opt/licence.txt')
+    assert code != 0
+    assert "free for all" in said
+    assert "it's $HOME" in said
+    missing_bind = ContainerSettings("sif", False, {}, ["/nowhere/licence"], {})
+    with pytest.raises(ContainerError, match=r"containers\.binds"):
+        inside(Container(engine.path, tiny_image, missing_bind, tmp_path / "other"), "true")
+
+
+def test_an_ordinary_user_runs_an_unpacked_image(engine: Engine, tiny_image: Path) -> None:
+    """As whoever calls; without FUSE and loop devices."""
+    if os.geteuid() != 0:
+        missing("becoming another user needs root")
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
+        folder = Path(name)
+        folder.chmod(0o777)
+        package = folder / "workflow"
+        shutil.copytree(ROOT / "workflow" / "neurotier", package / "neurotier")
+        unpacked = tiny_image.parent / "root"
+        shutil.copytree(unpacked, folder / "image", symlinks=True)
+        program = [python_for_all(), "-c", ONE_RUN]
+        words = [str(package), engine.path, str(folder / "image"), str(folder / "scratch"), str(folder / "log")]
+        done = subprocess.run(
+            [*program, *words, "sh", "-c", "id -u; echo made >/work/made"],
+            capture_output=True,
+            text=True,
+            cwd=folder,
+            env={**os.environ, "HOME": "/nonexistent"},
+            **as_nobody(),
+        )
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)[0] == 0
+        assert "65534" in (folder / "log").read_text().split()
+        assert (folder / "scratch" / "made").stat().st_uid == 65534
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        ("truncated", "is not a container image, or a truncated one"),
+        ("text", "is not a container image, or a truncated one"),
+        ("gone", "the image is missing or not readable"),
+        ("other architecture", "the image is of another architecture than this machine"),
+    ],
+)
+def test_an_image_that_cannot_start_is_said_so(
+    engine: Engine, tiny_image: Path, tmp_path: Path, damage: str, said: str
+) -> None:
+    image = tmp_path / "image.sif"
+    if damage == "other architecture":
+        of_another_architecture(tiny_image, image)
+    elif damage != "gone":
+        image.write_bytes(tiny_image.read_bytes()[:70_000] if damage == "truncated" else b"hello\n")
+    with pytest.raises(ContainerError) as raised:
+        inside(Container(engine.path, image, SETTINGS, tmp_path / "scratch"), "true")
+    assert said in str(raised.value)
+    assert str(image) in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_command_that_is_not_there_or_not_executable_is_said_so(container: Container) -> None:
+    log = container.scratch.with_name("log")
+    with pytest.raises(ToolError, match=r"(tiny\.sif|root): the image has no command 'bet'"):
+        container.run(["bet", "in", "out"], log)
+    with pytest.raises(ToolError, match="'/input/image' in the image is not executable"):
+        container.run(["/input/image"], log)
+
+
+def test_engine(engine: Engine, tmp_path: Path, tiny_image: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Singularity is accepted where Apptainer is absent; without either, the error says what to do."""
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    with pytest.raises(ContainerError, match=r"neither apptainer nor singularity is on PATH"):
+        find_engine()
+    (tmp_path / "bin" / "singularity").symlink_to(os.path.realpath(engine.path))
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/sbin:/usr/bin:/sbin:/bin")
+    found = find_engine()
+    assert found.endswith("bin/singularity")
+    assert inside(Container(found, tiny_image, SETTINGS, tmp_path / "scratch"), "true")[0] == 0
+
+
+def running(word: str) -> list[int]:
+    """Processes of this machine with a word in their command line."""
+    return [process.pid for process in psutil.process_iter(["cmdline"]) if word in (process.info["cmdline"] or [])]
+
+
+@pytest.fixture
+def job(engine: Engine, tiny_image: Path, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that runs ``sleep 86399`` in a container."""
+    words = [str(ROOT / "workflow"), engine.path, str(tiny_image), str(tmp_path / "scratch"), str(tmp_path / "log")]
+    with subprocess.Popen([sys.executable, "-c", ONE_RUN, *words, "sleep", "86399"], text=True) as process:
+        wait_until(lambda: bool(running("86399")))
+        yield process
+        process.kill()
+
+
+def wait_until(condition: object) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_killed_job_leaves_no_process_and_no_mount(
+    job: subprocess.Popen[str], tiny_image: Path, number: signal.Signals
+) -> None:
+    os.kill(job.pid, number)
+    job.wait()
+    wait_until(lambda: not running("86399") and not running("appinit"))
+    wait_until(lambda: str(tiny_image) not in loops_and_mounts())
+
+
+def loops_and_mounts() -> str:
+    """What the machine has mounted, and the files behind its loop devices."""
+    files = [file.read_text() for file in Path("/sys/block").glob("loop*/loop/backing_file")]
+    return Path("/proc/mounts").read_text() + "".join(files)
+
+
+def test_starting_and_running_add_up(container: Container) -> None:
+    """The start is taken out of the phase, and both together are what the phase was."""
+
+    def work() -> Usage:
+        burn = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"
+        return container.run(["sh", "-c", burn], container.scratch.with_name("log"))[1]
+
+    measured = measure_function(work)
+    assert measured.error is None, measured.error
+    start, whole = measured.value, measured.usage
+    assert start is not None
+    before = {name: getattr(whole, name) for name in ("wall_s", "user_s", "system_s", "minor_faults")}
+    take_out(start, whole)
+    for name, value in before.items():
+        assert getattr(start, name) + getattr(whole, name) == pytest.approx(value), name
+    assert 0 < start.wall_s < before["wall_s"]
+    assert start.end_s == whole.start_s
+    assert whole.end_s - whole.start_s == pytest.approx(whole.wall_s, abs=1e-3), "no two phases overlap"
+    assert whole.user_s > start.user_s, "the loop is the tool's"
+    assert start.input_bytes == (container.image.stat().st_size if container.image.is_file() else None)
+    for usage in (start, whole):
+        if usage.account is not None:
+            parts = sum(getattr(usage, name) or 0.0 for name in ACCOUNT)
+            assert parts + (usage.residual_s or 0.0) == pytest.approx(usage.wall_s)
+
+
+def test_a_bad_head_ends_the_container_that_waits(container: Container) -> None:
+    def refuse() -> None:
+        raise ToolError("no head")
+
+    with pytest.raises(NeurotierError, match="no head"):
+        container.run(["sleep", "86397"], container.scratch.with_name("log"), held=refuse)
+    wait_until(lambda: not running("86397"))

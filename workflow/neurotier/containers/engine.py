@@ -1,0 +1,123 @@
+"""The container engine: Apptainer, or Singularity where it is absent; and its failures in words for people."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from neurotier.errors import ContainerError, NeurotierError, ToolError
+
+NAMES = ("apptainer", "singularity")
+OWN_VARIABLES = re.compile(r"(APPTAINER|SINGULARITY)")
+KEPT_VARIABLES = re.compile(r"(APPTAINER|SINGULARITY)_(CONFIGDIR|DOCKER_\w+|NOHTTPS)$")
+
+COMMAND_MISSING, COMMAND_NOT_EXECUTABLE = 127, 126
+"""A shell's exit codes for a program that is not there, and for one that cannot be executed."""
+
+SYMPTOMS: list[tuple[str, str, str]] = [
+    (
+        r"/dev/fuse|fusermount|squashfuse(_ll)? .*(not found|exited)",
+        "this user may mount no image file here (FUSE)",
+        "set containers.form to sandbox, which unpacks the image once, or have /dev/fuse opened to users",
+    ),
+    (
+        r"user ?namespace|unshare.*(not permitted|no space)|clone.*not permitted|CLONE_NEWUSER",
+        "user namespaces are not allowed to this user",
+        "ask the administrator for them (sysctl user.max_user_namespaces), or for a setuid installation of Apptainer",
+    ),
+    (
+        r"architecture|exec format error",
+        f"the image is of another architecture than this machine ({os.uname().machine})",
+        "build or pull it for this one",
+    ),
+    (
+        r"image format not recognized|unknown image format|not a (valid )?SIF|bad superblock|corrupt|open(ing)? image",
+        "is not a container image, or a truncated one",
+        "obtain it again: remove it and start the same command",
+    ),
+    (
+        r"no ?network|network (setup|interface)|CNI|netns",
+        "the network cannot be kept from containers here",
+        "set containers.network to true",
+    ),
+    (r"no space left", "a file system became full while the container was started", "free some space"),
+]
+"""What an engine prints (as a regular expression), what that means, and what to do."""
+
+
+def find_engine() -> str:
+    """Path of the engine.
+
+    Raises
+    ------
+    ContainerError
+        If there is none on PATH.
+    """
+    for name in NAMES:
+        if found := shutil.which(name):
+            return found
+    raise ContainerError(
+        f"neither {' nor '.join(NAMES)} is on PATH",
+        where="--sdm apptainer",
+        fix="install it (containers/README.md says how), or leave the switch out to run on the host",
+    )
+
+
+def engine_version(engine: str) -> str:
+    """Name and version, such as ``apptainer 1.4.5``."""
+    said = subprocess.run([engine, "--version"], capture_output=True, text=True, check=False).stdout
+    return " ".join(said.replace("version", "").split()) or Path(engine).name
+
+
+def labelled_version(engine: str, image: Path) -> str:
+    """The version that an image's labels give; ``unknown`` if they give none."""
+    command = [engine, "inspect", "--json", "--labels", str(image)]
+    done = subprocess.run(command, env=clean_environment(os.environ), capture_output=True, text=True, check=False)
+    try:
+        labels = json.loads(done.stdout)["data"]["attributes"]["labels"] or {}
+    except (KeyError, TypeError, ValueError):
+        return "unknown"
+    names = ("org.opencontainers.image.version", "org.label-schema.version", "Version", "version")
+    return next((str(labels[name]) for name in names if labels.get(name)), "unknown")
+
+
+def clean_environment(given: Mapping[str, str], scratch: Path | None = None) -> dict[str, str]:
+    """The environment of the engine itself, without variables that would bind or set more than was asked for.
+
+    >>> clean_environment({"APPTAINER_BIND": "/home", "PATH": "/bin"})
+    {'PATH': '/bin'}
+    """
+    kept = {name: value for name, value in given.items() if KEPT_VARIABLES.match(name) or not OWN_VARIABLES.match(name)}
+    if scratch is not None:
+        for prefix in ("APPTAINER", "SINGULARITY"):
+            kept |= {f"{prefix}_TMPDIR": str(scratch), f"{prefix}_CACHEDIR": str(scratch / "cache")}
+    return kept
+
+
+def explain(said: str, where: str) -> NeurotierError:
+    """The error for what an engine printed before any tool ran.
+
+    >>> str(explain("FATAL: squashfuse_ll exited: fuse: failed to open /dev/fuse: Permission denied", "x.sif"))
+    'x.sif: this user may mount no image file here (FUSE); set containers.form to sandbox, ...'
+    """
+    for pattern, what, fix in SYMPTOMS:
+        if re.search(pattern, said, re.IGNORECASE):
+            return ContainerError(what, where=where, fix=fix)
+    lines = [line for line in said.splitlines() if re.match(r"\s*(FATAL|ERROR)", line)] or said.splitlines()[-1:]
+    return ContainerError(
+        f"the container did not start: {lines[-1].strip() if lines else 'no reason given'}", where=where
+    )
+
+
+def explain_exit(code: int, command: str, where: str) -> ToolError | None:
+    """The error for a command that its image does not have, or cannot execute; ``None`` for any other exit code."""
+    if code == COMMAND_MISSING:
+        return ToolError(f"the image has no command {command!r}", where=where, fix="name an image that holds the tool")
+    if code == COMMAND_NOT_EXECUTABLE:
+        return ToolError(f"{command!r} in the image is not executable", where=where, fix="correct the image")
+    return None
