@@ -1,18 +1,29 @@
-"""The ``neurotier`` command: the jobs that the workflow runs, one by one, for the shell."""
+"""The ``neurotier`` command: the meter for any command, and the jobs that the workflow runs, one by one.
+
+Little is imported before it is known what is wanted: the meter must not cost what the workflow needs.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
-from pathlib import Path
 
 from neurotier import __version__
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code of the process."""
-    options = parser().parse_args(arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["meter"]:
+        from neurotier.meter import command
+
+        return command.main(words[1:])
+    options = parser().parse_args(words)
     from neurotier import jobs
     from neurotier.errors import NeurotierError
 
@@ -34,6 +45,7 @@ def parser() -> argparse.ArgumentParser:
     main_parser = argparse.ArgumentParser(prog="neurotier", description=__doc__)
     main_parser.add_argument("--version", action="version", version=f"neurotier {__version__}")
     commands = main_parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("meter", help="measure any command and its whole process tree")
     described = {
         "analyze-participant": "analyse all images of one participant on the work tier",
         "get-images": "fetch one participant's images to the dataset tier",
@@ -51,6 +63,8 @@ def parser() -> argparse.ArgumentParser:
 
 def absolute(path: str) -> Path:
     """A path that still holds when a phase has changed its working folder."""
+    from pathlib import Path
+
     return Path(path).absolute()
 
 

@@ -66,6 +66,12 @@ class ToolError(NeurotierError):
     exit_code = 70
 
 
+class ContainerError(NeurotierError):
+    """The container engine is missing or cannot start an image (``EX_OSERR``)."""
+
+    exit_code = 71
+
+
 class BusyError(NeurotierError):
     """Another run holds the same results folder (``EX_TEMPFAIL``)."""
 

@@ -5,12 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from neurotier.jobs import note_killed, participants, read_failures
 from neurotier.places import Places
 from neurotier.profile import Record, close_run, unclosed_runs
 from neurotier.run import command_line, current_run, end_run, start_run
 from neurotier.settings import Settings
+
+
+def uses_containers(workflow: Any) -> bool:
+    """Whether Snakemake was told to use containers (``--sdm apptainer``)."""
+    return any(method.name == "APPTAINER" for method in workflow.deployment_settings.deployment_method)
 
 
 def make_importable(workflow_folder: str) -> None:

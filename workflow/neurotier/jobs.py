@@ -10,22 +10,28 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from neurotier.bids import Image
-from neurotier.contents import drop_images, get_images
+from neurotier.analysis.app import app_name, root_files
+from neurotier.analysis.work import SCRATCH, work_folder
+from neurotier.containers.engine import find_engine, labelled_version
+from neurotier.containers.run import Container
+from neurotier.containers.store import ContainerImage, Placed, Store, can_unpack
+from neurotier.dataset.bids import Image
+from neurotier.dataset.contents import drop_images, get_images
+from neurotier.dataset.index import image_of
+from neurotier.dataset.source import Dataset, obtain
 from neurotier.errors import NeurotierError, SettingsError, SourceError, TierError, one_line
 from neurotier.files import read_json, write_json, write_text
-from neurotier.index import image_of
-from neurotier.meter import Interrupted
+from neurotier.meter.measure import Interrupted
 from neurotier.places import Places
 from neurotier.profile import Record
 from neurotier.run import current_run
 from neurotier.settings import Settings
-from neurotier.source import Dataset, obtain
 from neurotier.tables import read_table
+from neurotier.tiers import tiers_of
 
 
 def load_settings(results: Path) -> Settings:
@@ -116,7 +122,7 @@ def keep_failure(places: Places, participant: str, stage: str, reason: str, exit
 
 def analyze_participant(results: Path, participant: str, log: Path) -> int:
     """Run one participant job; the exit code of the process."""
-    from neurotier.participant import Job, run_participant
+    from neurotier.analysis.participant import Job, run_participant
 
     settings = load_settings(results)
     places = Places.from_settings(settings)
@@ -129,9 +135,73 @@ def analyze_participant(results: Path, participant: str, log: Path) -> int:
             settings=settings,
             tool_version=read_json(places.index / "tool.json")["version"],
             log=log,
+            placed=placed_image(settings, places, log),
         )
         run_participant(job)
     return outcome.exit_code
+
+
+def image_store(settings: Settings, places: Places, log: Path, say: Callable[[str], None]) -> Store:
+    """Where container images are kept and placed.
+
+    Raises
+    ------
+    ContainerError
+        If there is no container engine.
+    """
+    form = settings.containers.form
+    if form == "auto":  # measured: tests/benchmarks/containers.py
+        form = "sif" if tiers_of(settings)["images"].kind == "network" or not can_unpack() else "sandbox"
+    return Store(
+        kept=places.image_store.absolute(),
+        images=places.images.absolute(),
+        engine=find_engine(),
+        settings=replace(settings.containers, form=form),
+        log=log.absolute(),
+        say=say,
+    )
+
+
+def placed_image(settings: Settings, places: Places, log: Path) -> Placed | None:
+    """The container image in use, placed again where its tier has lost it; ``None`` on the host."""
+    if settings.image is None:
+        return None
+    store = image_store(settings, places, log, lambda line: note(log, line))
+    image = ContainerImage(**read_json(places.index / "image.json"), form=store.settings.form)
+    return Placed(store.engine, store.place(image), image.cache(store.kept), image.sha256)
+
+
+def prepare_tool(settings: Settings, places: Places, log: Path) -> dict[str, Any]:
+    """Make sure that the tool or app is there, and have it ready for everyone.
+
+    Returns
+    -------
+    dict
+        What ``index/tool.json`` says: name, version and, in a container, the image's digest.
+
+    Raises
+    ------
+    ToolError, ContainerError
+        If it is not there, or cannot be run.
+    """
+    from neurotier.analysis.tools import make_tool
+
+    placed = placed_image(settings, places, log)
+    if placed is None:
+        tool = make_tool(settings.tool)
+        version = tool.version()
+        tool.warm_up()
+        return {"name": tool.name, "version": version}
+    if settings.app.image:
+        version = labelled_version(placed.engine, placed.path)
+        return {"name": app_name(settings), "version": version, "image": placed.sha256}
+    from neurotier.analysis.in_container import prepare_in_container
+
+    tool = make_tool(settings.tool)
+    with work_folder(places.work_of("prepare_tool"), places.identity) as folder:
+        container = Container(placed.engine, placed.path, settings.containers, folder / SCRATCH)
+        version = prepare_in_container(tool, container, placed.cache, log)
+    return {"name": tool.name, "version": version, "image": placed.sha256}
 
 
 def get_participant_images(results: Path, participant: str, marker: Path, log: Path) -> int:
@@ -139,8 +209,12 @@ def get_participant_images(results: Path, participant: str, marker: Path, log: P
     settings = load_settings(results)
     places = Places.from_settings(settings)
     with reporting(places, participant, "get_images", log) as outcome:
-        paths = [image.path for image in images_of(places, participant)]
+        images = images_of(places, participant)
+        paths = [image.path for image in images]
         dataset = ensure_clone(settings, places, lambda line: note(log, line))
+        if settings.app.image:
+            site = images[0].site
+            paths += [str(Path(site, name)) for name in root_files(dataset.path / site)]
         fetched = get_images(dataset.path, paths, settings.dataset, lambda line: note(log, line))
         write_text(marker, f"{fetched} of {len(paths)} images fetched\n")
     return outcome.exit_code

@@ -3,8 +3,9 @@
 Rules, scripts and library ask here for paths; nobody glues one by hand. Below the results folder::
 
     derivatives/[SITE/]sub-*/...        brain masks and images, one BIDS derivative dataset per site
-    index/                              what the dataset holds: images.tsv, skipped.tsv, dataset.json
-    profile/                            records/[SITE/]sub-*.json, profile.tsv, runs.tsv
+    app/[SITE/]sub-*/...                what a BIDS App wrote for each participant, before its group level
+    index/                              what the dataset holds: images.tsv, skipped.tsv, dataset.json; tool and image
+    profile/                            records/[SITE/]sub-*.json, steps/*.json; profile, traffic, runs, steps.tsv
     group/                              group.tsv, summary.json
     figures/                            every figure as SVG and PNG with its TSV; mosaics/
     report.html                         the run report
@@ -30,6 +31,7 @@ class Places:
     datasets: Path
     work: Path
     images: Path
+    image_store: Path
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Places:
@@ -41,6 +43,7 @@ class Places:
             datasets=tiers["dataset"].folder("datasets"),
             work=tiers["work"].folder("work") / short_hash(str(results)),
             images=tiers["images"].folder("images"),
+            image_store=tiers["results"].folder("image-store"),
         )
 
     def shortened(self, working_folder: Path) -> Places:
@@ -100,6 +103,11 @@ class Places:
         return self.state / "failures"
 
     @property
+    def kind(self) -> Path:
+        """Whether a tool or an app made these results."""
+        return self.state / "kind"
+
+    @property
     def lock(self) -> Path:
         return self.state / "lock"
 
@@ -108,6 +116,18 @@ class Places:
         """What tells these results from others of the same path on another host; made by the first run."""
         file = self.state / "identity"
         return file.read_text().strip() if file.exists() else ""
+
+    def analysed(self, participant: str, by_app: bool) -> Path:
+        """What the analysis of one participant leaves."""
+        return (self.results / "app" if by_app else self.derivatives) / participant
+
+    def validation(self, site: str) -> Path:
+        """What the BIDS validator found in a site."""
+        return self.index / site / "validation.json"
+
+    def step(self, name: str, site: str = "") -> Path:
+        """The record of a step that is done once per run or site."""
+        return self.profile / "steps" / site / f"{name}.json"
 
     def record(self, participant: str) -> Path:
         """The record of a participant job."""

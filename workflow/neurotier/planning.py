@@ -13,12 +13,14 @@ from typing import Any
 
 import psutil
 
-from neurotier.bids import Image
-from neurotier.errors import InputError
+from neurotier.analysis.app import app_name
+from neurotier.analysis.participant import work_bytes
+from neurotier.containers.store import content_of
+from neurotier.dataset.bids import Image
+from neurotier.dataset.index import image_of
+from neurotier.errors import InputError, NeurotierError
 from neurotier.files import read_json
-from neurotier.index import image_of
-from neurotier.participant import work_bytes
-from neurotier.places import Places
+from neurotier.places import Places, short_hash
 from neurotier.settings import Settings
 from neurotier.tables import read_table
 from neurotier.tiers import tiers_of
@@ -84,21 +86,84 @@ class Plan:
         plain = read_json(self.places.index / "dataset.json")["kind"] == "folder"
         return [] if plain else [self.places.got(participant)]
 
+    @property
+    def is_app(self) -> bool:
+        """Whether a BIDS App runs instead of a tool."""
+        return self.settings.app.image is not None
+
     def tool(self) -> dict[str, Any]:
         """The tool's name and options: when they change, everyone is analysed again."""
-        return {"name": self.settings.tool.name, **self.settings.tool.options}
+        app = self.settings.app
+        given = {"environment": self.settings.containers.environment} if self.settings.image else {}
+        if self.is_app:
+            options = {"label_option": app.label_option, "work_option": app.work_option, "arguments": app.arguments}
+            return {"name": app_name(self.settings), **options, **given}
+        return {"name": self.settings.tool.name, **self.settings.tool.options, **given}
+
+    @property
+    def threads(self) -> int:
+        """Cores that one participant takes."""
+        return self.settings.app.threads if self.is_app else 1
+
+    def image(self) -> dict[str, Any]:
+        """The container image asked for, and what makes it: when they change, everyone is analysed again.
+
+        Where and in what form it is placed is not among them: each job sees to that, and the results are the same.
+        """
+        containers, image = self.settings.containers, self.settings.image
+        try:
+            content = short_hash(content_of(image, containers.build_arguments)) if image else ""
+        except (NeurotierError, OSError):
+            content = ""  # the rule that obtains it says why
+        return {"image": image, "arguments": containers.build_arguments, "content": content}
+
+    def image_facts(self) -> list[Path]:
+        """What an analysis in a container waits for."""
+        return [self.places.index / "image.json"] if self.settings.image else []
+
+    def validations(self, table: Path | str) -> list[Path]:
+        """What the validator found in every site, if it was asked."""
+        asked = self.settings.dataset.validation != "none"
+        return [self.places.validation(site) for site in self.sites(table)] if asked else []
+
+    def required_validation(self, participant: str) -> list[Path]:
+        """What an analysis waits for where the dataset must be valid."""
+        required = self.settings.dataset.validation == "require"
+        return [self.places.validation(image.site) for image in self.images(participant)[:1]] if required else []
+
+    def of_site(self, site_folder: str) -> list[str]:
+        """Everyone of one site (``SITE/``, or empty)."""
+        table, site = self.places.index / "images.tsv", site_folder.rstrip("/")
+        return [name for name, images in self.read(table).items() if images[0].site == site]
+
+    def outputs_of(self, site_folder: str) -> dict[str, list[Path]]:
+        """What the group level of one site waits for."""
+        people = self.of_site(site_folder)
+        return {
+            "tool": [self.places.index / "tool.json"],
+            "records": [self.places.record(name) for name in people],
+            "outputs": [self.places.analysed(name, by_app=True) for name in people],
+        }
+
+    @property
+    def app_memory_mb(self) -> int:
+        """Peak memory of the app, MB, at most what the machine has."""
+        return min(self.settings.app.memory_mb, self.memory_limit_mb)
 
     def filters(self) -> dict[str, Any]:
         """The selection: when it changes, the dataset is indexed again."""
         dataset = self.settings.dataset
-        return {key: getattr(dataset, key) for key in ("sites", "participants", "sessions", "runs")}
+        chosen = {key: getattr(dataset, key) for key in ("sites", "participants", "sessions", "runs")}
+        return chosen | ({"suffixes": self.settings.app.suffixes} if self.is_app else {})
 
     def work_mb(self, participant: str) -> int:
         """Room on the work tier, MB; a job that asks for more than there is gets all of it, and says so itself."""
-        return min(-(-work_bytes(self.images(participant)) // MEGABYTE), self.work_limit_mb or 2**40)
+        return min(-(-work_bytes(self.images(participant), self.settings) // MEGABYTE), self.work_limit_mb or 2**40)
 
     def mem_mb(self, participant: str) -> int:
         """Peak memory, MB, at most what the machine has."""
+        if self.is_app:
+            return self.app_memory_mb
         base_mb, per_mb = MEMORY_MB[self.settings.tool.name]
         largest_bytes = max((image.size_bytes or 0 for image in self.images(participant)), default=0)
         return min(base_mb + per_mb * largest_bytes // MEGABYTE, self.memory_limit_mb)

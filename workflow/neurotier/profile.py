@@ -2,7 +2,7 @@
 
 CPU time is user + system of the whole process tree, I/O time is wall - CPU, as the published plots compute them
 (Hayot-Sasson, Brown and Glatard 2020; their text words it otherwise). I/O time so defined contains waiting for a
-core.
+core; the account of the wall time, beside it, tells the two apart.
 """
 
 from __future__ import annotations
@@ -11,11 +11,15 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from neurotier.files import read_json, write_json
+from neurotier.meter.usage import ACCOUNT
 from neurotier.places import Places
 from neurotier.run import current_run
 from neurotier.tables import Row
 
 Record = dict[str, Any]
+
+UNKNOWN_SHARE = 0.01
+"""Share of a run's wall time up to which phases without an account do not void the sums."""
 
 
 def read_records(places: Places, participants: Iterable[str]) -> list[Record]:
@@ -25,27 +29,29 @@ def read_records(places: Places, participants: Iterable[str]) -> list[Record]:
 
 def profile_rows(records: Iterable[Record]) -> list[Row]:
     """Rows of ``profile.tsv``: one per phase of each participant job."""
-    rows = []
-    for record in records:
-        for phase in record["phases"]:
-            cpu_s = phase["user_s"] + phase["system_s"]
-            rows.append(
-                {
-                    "run": record["run"],
-                    "participant": record["participant"],
-                    "site": site_of(record["participant"]),
-                    "phase": phase["phase"],
-                    "tool": record["tool"],
-                    "work_tier": record["work_tier"],
-                    "host": record["host"],
-                    **{key: phase[key] for key in ("start_s", "end_s", "wall_s", "user_s", "system_s")},
-                    "cpu_s": cpu_s,
-                    "io_s": phase["wall_s"] - cpu_s,
-                    **{key: phase[key] for key in ("max_rss_bytes", "block_in_bytes", "block_out_bytes")},
-                    **{key: phase[key] for key in ("staged_bytes", "source")},
-                }
-            )
-    return rows
+    return [
+        {
+            "run": record["run"],
+            "participant": record["participant"],
+            "site": site_of(record["participant"]),
+            "tool": record["tool"],
+            "work_tier": record["work_tier"],
+            "host": record["host"],
+            **{key: value for key, value in phase.items() if key != "traffic"},
+        }
+        for record in records
+        for phase in record["phases"]
+    ]
+
+
+def traffic_rows(records: Iterable[Record]) -> list[Row]:
+    """Rows of ``traffic.tsv``: one per phase, tier and way of knowing."""
+    return [
+        {"run": record["run"], "participant": record["participant"], "phase": phase["phase"], **flow}
+        for record in records
+        for phase in record["phases"]
+        for flow in phase["traffic"]
+    ]
 
 
 def run_rows(places: Places, rows: Sequence[Row], failures: Sequence[Record], everyone: int) -> list[Row]:
@@ -108,9 +114,11 @@ def run_row(facts: Record, rows: Sequence[Row], failures: Sequence[Record], ever
         "run": run,
         "valid": validity(facts, failed, everyone - done - len(failures), running=run == current_run()),
         "oversubscribed": facts["oversubscribed"],
-        "tool": facts["settings"]["tool"]["name"],
+        "tool": facts["analysis"],
+        "image": facts["image"],
         "dataset_tier": facts["tiers"]["dataset"]["name"],
         "work_tier": facts["tiers"]["work"]["name"],
+        "images_tier": facts["tiers"]["images"]["name"] if facts["image"] else None,
         "results_tier": facts["tiers"]["results"]["name"],
         "cores": facts["cores"],
         "participants": len(spans),
@@ -121,9 +129,17 @@ def run_row(facts: Record, rows: Sequence[Row], failures: Sequence[Record], ever
         "wall_sum_s": sum(row["wall_s"] for row in rows),
         "cpu_sum_s": sum(row["cpu_s"] for row in rows),
         "io_sum_s": sum(row["io_s"] for row in rows),
+        **{f"{name[:-2]}_sum_s": sum_known(rows, name) for name in (*ACCOUNT, "residual_s")},
         "mean_parallelism": sum(end - start for start, end in spans) / makespan_s if makespan_s else None,
         "peak_parallelism": peak(spans),
     }
+
+
+def sum_known(rows: Sequence[Row], column: str) -> float | None:
+    """Sum of a column of the account; ``None`` if it would pass for a whole of which more than 1 % is not known."""
+    known = [row for row in rows if row[column] is not None]
+    known_s, all_s = (sum(row["wall_s"] for row in some) for some in (known, rows))
+    return sum(row[column] for row in known) if known and known_s >= (1 - UNKNOWN_SHARE) * all_s else None
 
 
 def job_spans(rows: Sequence[Row]) -> list[tuple[float, float]]:

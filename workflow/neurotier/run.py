@@ -23,12 +23,13 @@ from typing import Any
 import psutil
 
 from neurotier import __version__
-from neurotier.errors import BusyError, TierError
+from neurotier.analysis.app import app_name
+from neurotier.analysis.work import sweep
+from neurotier.errors import BusyError, SettingsError, TierError
 from neurotier.files import read_json, write_json, write_text
 from neurotier.places import Places
 from neurotier.settings import Settings
 from neurotier.tiers import Tier, facts_json, tiers_of
-from neurotier.work import sweep
 
 RUN = "NEUROTIER_RUN"
 """Environment variable by which jobs know the run they belong to."""
@@ -74,10 +75,13 @@ def lock_and_note(
     places.state.mkdir(parents=True, exist_ok=True)
     run = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + "-" + secrets.token_hex(2)
     acquire(places.lock, run)
+    check_kind(settings, places)
     if not places.identity:
         write_text(places.state / "identity", secrets.token_hex(8) + "\n")
     swept = sweep(places.work, places.identity)
-    remove_partial(places.derivatives)
+    for folder in (places.derivatives, places.results / "app"):
+        remove_partial(folder)
+    shutil.rmtree(places.derivatives.with_name(".derivatives.partial"), ignore_errors=True)
     write_json(places.settings_file, settings.to_json())
     cpus = len(os.sched_getaffinity(0))
     write_json(
@@ -87,6 +91,8 @@ def lock_and_note(
             "started_s": time.time(),
             "command_line": command_line,
             "cores": cores,
+            "analysis": app_name(settings),
+            "image": settings.image,
             "oversubscribed": bool(cores and cores > cpus),
             "swept": swept,
             "settings": settings.to_json(),
@@ -97,6 +103,25 @@ def lock_and_note(
     )
     os.environ[RUN] = run
     return run
+
+
+def check_kind(settings: Settings, places: Places) -> None:
+    """Keep tools and apps out of each other's results: an app's group level replaces a site's derivatives.
+
+    Raises
+    ------
+    SettingsError
+        If the results folder is the other kind's.
+    """
+    kind = "app" if settings.app.image else "tool"
+    found = places.kind.read_text().strip() if places.kind.exists() else kind
+    if found != kind:
+        raise SettingsError(
+            f"holds what {'an app' if found == 'app' else 'a tool'} made, and what this {kind} makes would mix with it",
+            where=f"results folder {places.results}",
+            fix="choose another folder with --config results=NAME",
+        )
+    write_text(places.kind, kind + "\n")
 
 
 def end_run(settings: Settings, run: str) -> None:
@@ -138,11 +163,11 @@ def acquire(lock: Path, run: str) -> None:
 
 
 def remove_partial(derivatives: Path) -> None:
-    """Remove half-copied participants that a killed run left under their hidden names."""
+    """Remove half-copied participants and sites that a killed run left under their hidden names."""
     for folder, names, _ in os.walk(derivatives):
-        for name in [name for name in names if name.startswith(("sub-", ".sub-"))]:
+        for name in [name for name in names if name.startswith(("sub-", "."))]:
             names.remove(name)
-            if name.startswith("."):
+            if name.startswith(".") and name.endswith(".partial"):
                 shutil.rmtree(Path(folder, name), ignore_errors=True)
 
 

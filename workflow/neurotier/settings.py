@@ -40,6 +40,7 @@ class DatasetSettings:
     get_attempts: int
     get_backoff_s: float
     drop: bool
+    validation: str
 
 
 @dataclass(frozen=True)
@@ -53,10 +54,39 @@ class DemoSettings:
 
 @dataclass(frozen=True)
 class ToolSettings:
-    """Section ``tool``: the tool's name and the options of that tool alone."""
+    """Section ``tool``: the tool's name, its container image, and the options of that tool alone."""
 
     name: str
+    image: str | None
     options: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class AppSettings:
+    """Section ``app``: a BIDS App to run instead of a tool."""
+
+    image: str | None
+    name: str | None
+    suffixes: list[str]
+    arguments: list[str]
+    label_option: str
+    work_option: str | None
+    group: bool
+    group_arguments: list[str]
+    threads: int
+    memory_mb: int
+    work_factor: float
+
+
+@dataclass(frozen=True)
+class ContainerSettings:
+    """Section ``containers``: how containers are run."""
+
+    form: str
+    network: bool
+    environment: dict[str, str]
+    binds: list[str]
+    build_arguments: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -78,18 +108,26 @@ class ReportSettings:
 
 @dataclass(frozen=True)
 class Settings:
-    """The whole configuration, valid and complete."""
+    """The whole configuration, valid and complete; and whether Snakemake was told to use containers."""
 
     dataset: DatasetSettings
     demo: DemoSettings
     tool: ToolSettings
+    app: AppSettings
+    containers: ContainerSettings
     tiers: dict[str, TierSettings]
     placement: dict[str, str]
     results: str
     report: ReportSettings
+    in_containers: bool = False
+
+    @property
+    def image(self) -> str | None:
+        """The container image in use; ``None`` on the host."""
+        return (self.app.image or self.tool.image) if self.in_containers else None
 
     @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> Settings:
+    def from_config(cls, config: Mapping[str, Any], in_containers: bool = False) -> Settings:
         """Check a configuration and give it types.
 
         Raises
@@ -110,15 +148,22 @@ class Settings:
         """
         complete = with_defaults(read_scalars(config, config_schema()), config_schema())
         check(complete)
-        tool = complete["tool"]
+        if complete["app"]["image"] and not in_containers:
+            raise SettingsError(
+                "a BIDS App runs in a container", where="config key app.image", fix="add --sdm apptainer"
+            )
+        name, options = complete["tool"]["name"], dict(complete["tool"][complete["tool"]["name"]])
         return cls(
             dataset=DatasetSettings(**complete["dataset"]),
             demo=DemoSettings(**complete["demo"]),
-            tool=ToolSettings(tool["name"], tool[tool["name"]]),
+            tool=ToolSettings(name, options.pop("image"), options),
+            app=AppSettings(**complete["app"]),
+            containers=ContainerSettings(**complete["containers"]),
             tiers={name: TierSettings(name, **tier) for name, tier in complete["tiers"].items()},
             placement=dict(complete["placement"]),
             results=complete["results"],
             report=ReportSettings(**complete["report"]),
+            in_containers=in_containers,
         )
 
     @classmethod
@@ -128,10 +173,13 @@ class Settings:
             dataset=DatasetSettings(**data["dataset"]),
             demo=DemoSettings(**data["demo"]),
             tool=ToolSettings(**data["tool"]),
+            app=AppSettings(**data["app"]),
+            containers=ContainerSettings(**data["containers"]),
             tiers={name: TierSettings(**tier) for name, tier in data["tiers"].items()},
             placement=data["placement"],
             results=data["results"],
             report=ReportSettings(**data["report"]),
+            in_containers=data["in_containers"],
         )
 
     def to_json(self) -> dict[str, Any]:

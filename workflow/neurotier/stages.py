@@ -12,19 +12,23 @@ from neurotier.files import write_json
 from neurotier.group import group_rows, summary
 from neurotier.jobs import participants, read_failures
 from neurotier.places import Places
-from neurotier.profile import profile_rows, read_records, run_rows
+from neurotier.profile import profile_rows, read_records, run_rows, traffic_rows
 from neurotier.run import current_run, note_swapping
 from neurotier.settings import Settings
+from neurotier.steps import step_rows
 from neurotier.tables import read_table, write_table
 
 
 def tabulate_profile(places: Places) -> None:
-    """Write ``profile/profile.tsv`` and ``profile/runs.tsv``."""
+    """Write the tables of folder ``profile``: ``profile.tsv``, ``traffic.tsv``, ``runs.tsv`` and ``steps.tsv``."""
     note_swapping(places, current_run())
     everyone = participants(places)
-    rows = profile_rows(read_records(places, everyone))
+    records = read_records(places, everyone)
+    rows = profile_rows(records)
     write_table(places.profile / "profile.tsv", "profile", rows)
+    write_table(places.profile / "traffic.tsv", "traffic", traffic_rows(records))
     write_table(places.profile / "runs.tsv", "runs", run_rows(places, rows, read_failures(places), len(everyone)))
+    write_table(places.profile / "steps.tsv", "steps", step_rows(places))
 
 
 def summarize_group(places: Places) -> None:
@@ -73,6 +77,6 @@ def write_partial(settings: Settings, places: Places) -> None:
     draw_figures(places)
     draw_mosaics(places, workers=1)
     write_report(settings, places)
-    for table in (places.profile / "profile.tsv", places.profile / "runs.tsv", places.group / "group.tsv"):
-        os.utime(table, (0, 0))
-    os.utime(places.group / "summary.json", (0, 0))
+    tables = [places.profile / f"{name}.tsv" for name in ("profile", "traffic", "runs", "steps")]
+    for file in (*tables, places.group / "group.tsv", places.group / "summary.json"):
+        os.utime(file, (0, 0))

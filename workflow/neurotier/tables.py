@@ -1,7 +1,8 @@
 """Tables: tab-separated files whose columns are described by a schema, with a BIDS sidecar beside each.
 
 A table has a name; ``workflow/schemas/<name>.schema.yaml`` gives its columns in order with type, meaning and
-unit. Empty values are written ``n/a``, booleans ``true``/``false``, as in BIDS.
+unit, and may name another schema (``followed_by``) whose columns come after them. Empty values are written ``n/a``,
+booleans ``true``/``false``, as in BIDS.
 """
 
 from __future__ import annotations
@@ -27,10 +28,20 @@ EMPTY = "n/a"
 
 
 @cache
+def schema(table: str) -> dict[str, Any]:
+    """The schema of a table's rows; ``followed_by`` names one whose columns come after its own."""
+    whole: dict[str, Any] = yaml.safe_load((SCHEMAS / f"{table}.schema.yaml").read_text())
+    following = whole.pop("followed_by", None)
+    if following:
+        rest = schema(following)
+        whole["properties"] = whole["properties"] | rest["properties"]
+        whole["required"] = [*whole["required"], *rest["required"]]
+    return whole
+
+
 def columns(table: str) -> dict[str, dict[str, Any]]:
     """The columns of a table: name to type, description and unit, in order."""
-    schema = yaml.safe_load((SCHEMAS / f"{table}.schema.yaml").read_text())
-    described: dict[str, dict[str, Any]] = schema["properties"]
+    described: dict[str, dict[str, Any]] = schema(table)["properties"]
     return described
 
 
@@ -39,7 +50,7 @@ def validator(table: str) -> Draft202012Validator:
     """The validator of a table's rows."""
     from jsonschema import Draft202012Validator
 
-    return Draft202012Validator(yaml.safe_load((SCHEMAS / f"{table}.schema.yaml").read_text()))
+    return Draft202012Validator(schema(table))
 
 
 def write_table(path: Path, table: str, rows: Iterable[Mapping[str, Any]]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 
 from neurotier import hooks, planning
-from neurotier.bids import PARTICIPANT
+from neurotier.dataset.bids import PARTICIPANT
 from neurotier.errors import NeurotierError
 from neurotier.places import Places
 from neurotier.profile_config import effective_config
@@ -19,7 +19,8 @@ try:
             workflow.config_settings.config,
             sys.argv[1:] if workflow.is_main_process else None,
             Path(workflow.main_snakefile),
-        )
+        ),
+        in_containers=hooks.uses_containers(workflow),
     )
     places = Places.from_settings(settings).shortened(Path.cwd())
     plan = planning.Plan(settings, places)
@@ -28,6 +29,9 @@ except NeurotierError as error:
 
 RESULTS, LOGS = places.results, places.logs
 hooks.make_importable(workflow.basedir)
+
+
+SITE_FOLDER = r"(?:(?!sub-)[^/]+/)*"
 
 
 wildcard_constraints:
@@ -52,7 +56,7 @@ def all_records(wildcards):
 
 
 def all_derivatives(wildcards):
-    return [places.derivatives / name for name in participants_of_index()]
+    return [places.analysed(name, plan.is_app) for name in participants_of_index()]
 
 
 def derivative_descriptions(wildcards):
@@ -60,6 +64,23 @@ def derivative_descriptions(wildcards):
         places.derivatives / site / "dataset_description.json"
         for site in plan.sites(checkpoints.index_dataset.get().output.images)
     ]
+
+
+def valid_site(wildcards):
+    checkpoints.index_dataset.get()
+    return plan.required_validation(wildcards.participant)
+
+
+def steps_of_sites(wildcards):
+    table = checkpoints.index_dataset.get().output.images
+    return plan.validations(table) + (
+        derivative_descriptions(wildcards) if plan.is_app else []
+    )
+
+
+def outputs_of_site(wildcards):
+    checkpoints.index_dataset.get()
+    return plan.outputs_of(wildcards.site_folder)
 
 
 def dropped_markers(wildcards):

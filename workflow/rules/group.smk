@@ -1,4 +1,4 @@
-# The group stage: brain volumes over all participants, and what makes the derivatives BIDS datasets.
+# The group stage: brain volumes over all participants.
 
 
 rule summarize_group:
@@ -21,24 +21,3 @@ rule summarize_group:
         "Summarising brain volumes"
     script:
         "../scripts/summarize_group.py"
-
-
-rule describe_derivatives:
-    input:
-        dataset=places.index / "dataset.json",
-        tool=places.index / "tool.json",
-    output:
-        description=places.derivatives / "{site_folder}dataset_description.json",
-        readme=places.derivatives / "{site_folder}README",
-    log:
-        LOGS / "describe_derivatives/{site_folder}describe_derivatives.log",
-    wildcard_constraints:
-        site_folder=r"(?:(?!sub-)[^/]+/)*",
-    conda:
-        "../envs/neurotier.yaml"
-    params:
-        results=RESULTS,
-    message:
-        "Describing the derivatives of {wildcards.site_folder}"
-    script:
-        "../scripts/describe_derivatives.py"

@@ -2,6 +2,8 @@
 
 
 rule prepare_tool:
+    input:
+        image=plan.image_facts(),
     output:
         tool=places.index / "tool.json",
     log:
@@ -22,16 +24,18 @@ rule prepare_tool:
 rule analyze_participant:
     input:
         tool=places.index / "tool.json",
+        image=plan.image_facts(),
+        valid=valid_site,
         got=got_marker,
     output:
-        derivatives=directory(places.derivatives / "{participant}"),
+        derivatives=directory(places.analysed("{participant}", plan.is_app)),
         record=places.record("{participant}"),
     log:
         LOGS / "analyze_participant/{participant}.log",
     priority: 10
     conda:
         "../envs/neurotier.yaml"
-    threads: 1
+    threads: plan.threads
     resources:
         work_mb=lambda wildcards: plan.work_mb(wildcards.participant),
         mem_mb=lambda wildcards: plan.mem_mb(wildcards.participant),

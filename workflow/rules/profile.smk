@@ -1,16 +1,19 @@
-# The profile: CPU and I/O time per participant and phase, makespan and parallelism per run.
+# The profile: CPU, waits and I/O per participant and phase, bytes per tier, makespan and parallelism per run.
 
 
 rule tabulate_profile:
     input:
         records=all_records,
+        once=steps_of_sites,
     output:
         profile=report(
             places.profile / "profile.tsv",
             caption="../report/profile.rst",
             category="CPU and I/O",
         ),
+        traffic=places.profile / "traffic.tsv",
         runs=places.profile / "runs.tsv",
+        steps=places.profile / "steps.tsv",
     log:
         LOGS / "tabulate_profile/tabulate_profile.log",
     conda:

@@ -7,6 +7,11 @@ rule draw_figures:
         runs=places.profile / "runs.tsv",
         group=places.group / "group.tsv",
     output:
+        account=report(
+            places.figures / "account.svg",
+            caption="../report/account.rst",
+            category="CPU and I/O",
+        ),
         cpu_io=report(
             places.figures / "cpu_io.svg",
             caption="../report/cpu_io.rst",
@@ -24,7 +29,7 @@ rule draw_figures:
         ),
         others=[
             places.figures / f"{name}.{extension}"
-            for name in ("cpu_io", "gantt", "brain_volume")
+            for name in ("account", "cpu_io", "gantt", "brain_volume")
             for extension in ("png", "tsv")
         ],
     log:
@@ -66,10 +71,12 @@ rule draw_mosaics:
 rule write_report:
     input:
         profile=places.profile / "profile.tsv",
+        traffic=places.profile / "traffic.tsv",
         runs=places.profile / "runs.tsv",
         group=places.group / "group.tsv",
         summary=places.group / "summary.json",
         skipped=places.index / "skipped.tsv",
+        steps=places.profile / "steps.tsv",
         figures=rules.draw_figures.output,
         mosaics=places.mosaics,
     output:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from neurotier.derivatives import write_description
+from neurotier.analysis.derivatives import write_description
 from neurotier.files import read_json
 from neurotier.jobs import load_dataset
 from neurotier.scripting import Context, run_script

@@ -3,15 +3,13 @@
 from pathlib import Path
 
 from neurotier.files import write_json
+from neurotier.jobs import prepare_tool
 from neurotier.scripting import Context, run_script
-from neurotier.tools import make_tool
 
 
 def main(context: Context) -> None:
-    tool = make_tool(context.settings.tool)
-    version = tool.version()
-    tool.warm_up()
-    write_json(Path(context.snakemake.output.tool), {"name": tool.name, "version": version})
+    tool = prepare_tool(context.settings, context.places, Path(context.snakemake.log[0]))
+    write_json(Path(context.snakemake.output.tool), tool)
 
 
 if __name__ == "__main__":

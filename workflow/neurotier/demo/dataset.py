@@ -16,7 +16,7 @@ import nibabel as nib
 import numpy as np
 from nibabel.filebasedimages import ImageFileError
 
-from neurotier.datalad_environment import prepare_environment
+from neurotier.dataset.datalad_environment import prepare_environment
 from neurotier.demo.phantom import simulated_head, varied_head
 from neurotier.demo.texts import bold_facts, site_texts, superdataset_readme, t1w_facts
 from neurotier.errors import InputError, SourceError, TierError

@@ -31,10 +31,11 @@ class ReportData:
         Folders: results folder, its figures, its mosaics; links on the page are relative to the page.
     settings
         The configuration at the time of the report.
-    images, skipped, profile, runs, group
+    images, skipped, profile, traffic, runs, steps, group
         Rows of the tables of these names; empty if a table is missing.
-    dataset, summary, facts
-        ``index/dataset.json``, ``group/summary.json``, and the facts of the run started last; empty if missing.
+    dataset, summary, container, facts
+        ``index/dataset.json``, ``group/summary.json``, ``index/image.json`` (empty on the host), and the facts of the
+        run started last; empty if missing.
     failures
         Records of failed participants, by participant.
     missing
@@ -48,10 +49,13 @@ class ReportData:
     images: list[Row] = field(default_factory=list)
     skipped: list[Row] = field(default_factory=list)
     profile: list[Row] = field(default_factory=list)
+    traffic: list[Row] = field(default_factory=list)
     runs: list[Row] = field(default_factory=list)
+    steps: list[Row] = field(default_factory=list)
     group: list[Row] = field(default_factory=list)
     dataset: Record = field(default_factory=dict)
     summary: Record = field(default_factory=dict)
+    container: Record = field(default_factory=dict)
     facts: Record = field(default_factory=dict)
     failures: list[Record] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
@@ -82,6 +86,13 @@ class ReportData:
         """Row of the last run that finished participant jobs."""
         return self.runs[-1] if self.runs else None
 
+    @property
+    def tier_kinds(self) -> dict[str, str]:
+        """Kind of each tier by its name: as configured, and of the run started last as it was then."""
+        kinds = {name: tier.kind for name, tier in self.settings.tiers.items()}
+        facts = self.facts.get("tiers") or {}
+        return kinds | {tier["name"]: tier["kind"] for tier in facts.values() if {"name", "kind"} <= tier.keys()}
+
 
 def collect(places: Places, settings: Settings) -> ReportData:
     """Read a results folder; what is missing is noted in ``missing``."""
@@ -111,10 +122,13 @@ def collect(places: Places, settings: Settings) -> ReportData:
         images=table(places.index, "images"),
         skipped=table(places.index, "skipped"),
         profile=table(places.profile, "profile"),
+        traffic=table(places.profile, "traffic"),
         runs=table(places.profile, "runs"),
+        steps=table(places.profile, "steps"),
         group=table(places.group, "group"),
         dataset=record(places.index / "dataset.json"),
         summary=record(places.group / "summary.json"),
+        container=record(places.index / "image.json") if settings.image else {},
         facts=last_facts([record(path) for path in sorted(places.runs.glob("*.json"))]),
         failures=[failure for failure in failures if failure is not None],
         missing=missing,

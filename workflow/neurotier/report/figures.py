@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from neurotier.report.account import draw_account
 from neurotier.report.brain_volume import draw_brain_volume
 from neurotier.report.cpu_io import draw_cpu_io
 from neurotier.report.gantt import draw_gantt
 from neurotier.tables import Row
 
-__all__ = ["FIGURES", "draw_all", "draw_brain_volume", "draw_cpu_io", "draw_gantt"]
+__all__ = ["FIGURES", "draw_account", "draw_all", "draw_brain_volume", "draw_cpu_io", "draw_gantt"]
 
-FIGURES = ("cpu_io", "gantt", "brain_volume")
+FIGURES = ("account", "cpu_io", "gantt", "brain_volume")
 
 
 def draw_all(profile: Sequence[Row], runs: Sequence[Row], group: Sequence[Row], folder: Path) -> None:
@@ -25,6 +26,7 @@ def draw_all(profile: Sequence[Row], runs: Sequence[Row], group: Sequence[Row], 
     folder
         Where to; it is made.
     """
+    draw_account(profile, folder / "account")
     draw_cpu_io(profile, folder / "cpu_io")
     draw_gantt(profile, runs, folder / "gantt")
     draw_brain_volume(group, folder / "brain_volume")

@@ -10,13 +10,18 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from neurotier.meter.usage import LABELS
+from neurotier.report.causes import CPU, sum_causes, why_no_account
 from neurotier.report.quantities import cm3, counted, mean_count, number, percent, seconds, share_of, shorten
 from neurotier.tables import Row
 
-PHASES = ("stage_in", "container_start", "compute", "stage_out")
+PHASES = ("start_up", "stage_in", "container_start", "compute", "stage_out")
 NONE_FINISHED = "no participant finished"
+NO_ACCOUNT = "Where the time went is not known"
 NO_MASK = "no brain mask was made"
 LONGEST_NAME = 60
+NOTED_SHARE, NOTED_CAUSES = 0.005, 3
+"""A title names so many causes after the largest, none below this share of the wall time."""
 
 
 @dataclass
@@ -171,6 +176,30 @@ def cpu_io_finding(times: Sequence[ParticipantTime]) -> str:
     if len(times) == 1:
         return f"{share}, which took {seconds(slowest.wall_s)}"
     return f"{share}; the slowest, {name}, took {seconds(slowest.wall_s)}"
+
+
+def accounted(times: Iterable[ParticipantTime]) -> list[ParticipantTime]:
+    """Those with an account of the wall time of at least one phase."""
+    return [time for time in times if sum_causes(time.phases.values()).made]
+
+
+def account_finding(times: Sequence[ParticipantTime]) -> str:
+    """The causes that took most of the wall time of all who have an account, largest first."""
+    if not times:
+        return NONE_FINISHED
+    known = accounted(times)
+    if not known:
+        return f"{NO_ACCOUNT}: {why_no_account(row for time in times for row in time.phases.values())}"
+    causes = sum_causes(row for time in known for row in time.phases.values())
+    whom = shorten(known[0].participant, LONGEST_NAME) if len(known) == 1 else counted(len(known), "participant")
+    if causes.wall_s <= 0:
+        return f"No time was measured for {whom}"
+    shares = {LABELS[cause]: causes.share_of(cause) for cause in LABELS if cause not in CPU}
+    shares |= {"on a CPU": causes.cpu_s / causes.wall_s}
+    (first, most), *others = sorted(shares.items(), key=lambda item: -item[1])
+    text = f"{causes.about}{percent(most)} of the time of {whom} {first}"
+    told = [f"{percent(share)} {name}" for name, share in others if share >= NOTED_SHARE][:NOTED_CAUSES]
+    return ", ".join([text[:1].upper() + text[1:], *told])
 
 
 def gantt_finding(run: Row | None) -> str:

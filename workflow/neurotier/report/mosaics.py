@@ -22,7 +22,7 @@ import numpy.typing as npt
 from nibabel import orientations
 from PIL import Image, ImageColor, ImageDraw, ImageFont, PngImagePlugin
 
-from neurotier.bids import strip_extension
+from neurotier.dataset.bids import strip_extension
 from neurotier.errors import InputError, one_line
 from neurotier.files import read_json, write_bytes
 from neurotier.places import Places

@@ -19,12 +19,14 @@ from urllib.parse import quote
 import jinja2
 import yaml
 
+from neurotier.analysis.app import app_name
 from neurotier.files import write_text
 from neurotier.report import quantities
 from neurotier.report.data import Record, ReportData, collect
 from neurotier.report.figures import FIGURES
 from neurotier.report.findings import (
     PHASES,
+    account_finding,
     brain_volume_finding,
     cpu_io_finding,
     gantt_finding,
@@ -33,6 +35,7 @@ from neurotier.report.findings import (
 )
 from neurotier.report.mosaics import mosaic_name, placeholder_reason
 from neurotier.report.verdict import judge, tiles
+from neurotier.report.where import where_view
 from neurotier.tables import Row
 from neurotier.tiers import Mount
 
@@ -43,16 +46,17 @@ SHOWN_ROWS = 50
 """Longest table on the page; the rest is in the files it links to."""
 
 READINGS = {
+    "account": "Wall time of each participant job by cause, slowest first, and below it the sums by phase.",
     "cpu_io": "CPU and I/O time of each participant job, slowest first, and below it their sums by phase.",
     "gantt": "How many participant jobs ran at each moment of the last run, and below it their phases on one clock.",
     "brain_volume": "One dot per image; rings mark outliers.",
 }
 FIGURE_HEADINGS = {
+    "account": "Where the time went",
     "cpu_io": "CPU and I/O time per participant",
     "gantt": "Participant jobs of the last run",
     "brain_volume": "Brain volumes",
 }
-
 
 RECORD_KEYS = {
     "dataset": ("source", "path", "kind", "id", "version", "sites"),
@@ -60,6 +64,7 @@ RECORD_KEYS = {
         *("run", "started_s", "command_line", "cores", "oversubscribed", "host", "kernel", "cpus"),
         *("memory_bytes", "swap_bytes", "versions", "tiers", "settings"),
     ),
+    "container": ("reference", "name", "sha256", "size_bytes"),
     "failure": ("participant", "stage", "reason", "exit_code", "log"),
     "summary": (
         *("images", "participants", "mean_brain_volume_mm3", "sd_brain_volume_mm3"),
@@ -151,7 +156,11 @@ def context(data: ReportData, folder: Path) -> dict[str, Any]:
         "mosaics": mosaics,
         "mosaics_drawn": drawn,
         "times": times,
+        "where": where_view(data, times),
         "phases": [phase for phase in PHASES if phase in present_phases(times)],
+        "analysis": app_name(data.settings),
+        "container": complete("container", data.container) if data.container else None,
+        "is_app": data.settings.app.image is not None,
         "dataset": complete("dataset", data.dataset),
         "summary": complete("summary", data.summary),
         "sites": site_views(data.dataset.get("sites")),
@@ -164,8 +173,8 @@ def context(data: ReportData, folder: Path) -> dict[str, Any]:
         "files": {
             name: link(data.results / name, folder)
             for name in (
-                *("profile/profile.tsv", "profile/runs.tsv", "group/group.tsv", "index/images.tsv"),
-                *("index/skipped.tsv", "figures/mosaics", "state/failures"),
+                *("profile/profile.tsv", "profile/traffic.tsv", "profile/runs.tsv", "profile/steps.tsv"),
+                *("group/group.tsv", "index/images.tsv", "index/skipped.tsv", "figures/mosaics", "state/failures"),
             )
         },
     }
@@ -232,6 +241,7 @@ def embedded(path: Path) -> str:
 def figure_view(data: ReportData, name: str, folder: Path) -> FigureView:
     """A figure with its finding and its files."""
     sentence = {
+        "account": lambda: account_finding(participant_times(data.profile)),
         "cpu_io": lambda: cpu_io_finding(participant_times(data.profile)),
         "gantt": lambda: gantt_finding(data.last_run),
         "brain_volume": lambda: brain_volume_finding(data.group),

@@ -39,14 +39,15 @@ def clock(value: float | None) -> str:
 def percent(share: float | None) -> str:
     """A share of 1 in per cent; one decimal where whole numbers would read 0 or 100.
 
-    >>> [percent(share) for share in (0.931, 0.004, 0.9964, 0.0, 1.0, None)]
-    ['93 %', '0.4 %', '99.6 %', '0 %', '100 %', 'n/a']
+    >>> [percent(share) for share in (0.931, 0.004, 0.9964, 0.0, 1.0, -1e-9, None)]
+    ['93 %', '0.4 %', '99.6 %', '0 %', '100 %', '0 %', 'n/a']
     """
     if share is None:
         return MISSING
     hundredths = 100 * share
-    near_end = 0 < abs(hundredths) < 1 or 99 < hundredths < 100
-    return f"{hundredths:.1f} %" if near_end else f"{hundredths:.0f} %"
+    near_end = 0.05 <= abs(hundredths) < 1 or 99 < hundredths < 99.95
+    digits = 1 if near_end else 0
+    return f"{round(hundredths, digits) + 0.0:.{digits}f} %"  # + 0.0: no minus before a zero
 
 
 def share_of(part: float, whole: float) -> float | None:

@@ -24,7 +24,22 @@ YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
 GREY, LIGHT_GREY = "#595959", "#D9D9D9"
 
 CPU_COLOUR, IO_COLOUR = BLUE, ORANGE
-PHASE_COLOURS = {"stage_in": SKY, "container_start": PURPLE, "compute": GREEN, "stage_out": VERMILION}
+PHASE_COLOURS = {
+    "start_up": GREY,
+    "stage_in": SKY,
+    "container_start": PURPLE,
+    "compute": GREEN,
+    "stage_out": VERMILION,
+}
+CAUSE_COLOURS = {
+    "account_user_s": BLUE,
+    "account_system_s": SKY,
+    "account_run_queue_s": YELLOW,
+    "account_block_io_s": ORANGE,
+    "account_memory_stall_s": VERMILION,
+    "account_other_s": PURPLE,
+    "residual_s": LIGHT_GREY,
+}
 OUTLIER_COLOUR = VERMILION
 OUTLINE_COLOUR = ORANGE
 

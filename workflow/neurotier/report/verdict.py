@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from neurotier.report.causes import sum_causes
 from neurotier.report.data import ReportData
 from neurotier.report.findings import ParticipantTime
 from neurotier.report.quantities import MISSING, clock, counted, mean_count, percent, seconds, share_of, utc
+from neurotier.tables import Row
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ def remarks(data: ReportData) -> list[str]:
         cores = run["cores"] if run is not None else data.facts.get("cores")
         cpus = data.facts.get("cpus")
         machine = f"the machine has {counted(cpus, 'CPU')}" if cpus else "the machine has fewer CPUs"
-        lines.append(f"Oversubscribed: {cores} cores were asked for, {machine}; I/O time contains waiting for a core.")
+        lines.append(f"Oversubscribed: {cores} cores were asked for, {machine}; {core_wait(data, run)}.")
     if run is not None and len({row["run"] for row in data.profile}) > 1:
         earlier = len({row["participant"] for row in data.profile if row["run"] != run["run"]})
         lines.append(
@@ -78,6 +80,16 @@ def remarks(data: ReportData) -> list[str]:
             " these results; makespan and parallelism are those of the last run alone."
         )
     return lines
+
+
+def core_wait(data: ReportData, run: Row | None) -> str:
+    """What waiting for a core took of a run, as far as it is known."""
+    contained = "I/O time contains waiting for a core"
+    if run is None or run["account_run_queue_sum_s"] is None or not run["wall_sum_s"]:
+        return contained
+    causes = sum_causes(row for row in data.profile if row["run"] == run["run"])
+    share = percent(run["account_run_queue_sum_s"] / run["wall_sum_s"])
+    return f"{contained}, {causes.about}{share} of wall time"
 
 
 def tiles(data: ReportData, times: list[ParticipantTime]) -> list[Tile]:

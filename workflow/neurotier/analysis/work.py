@@ -23,6 +23,9 @@ from neurotier.files import read_json, write_json
 OWNER = "owner.json"
 PATIENCE_S = 10.0
 
+IN, OUT, SCRATCH = "in", "out", "scratch"
+"""Folders of a participant's work folder: what was staged in, what is staged out, and what is the tool's own."""
+
 
 @contextlib.contextmanager
 def work_folder(folder: Path, identity: str) -> Iterator[Path]:

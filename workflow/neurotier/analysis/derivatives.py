@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from neurotier import __version__
-from neurotier.bids import derivative_name
+from neurotier.dataset.bids import derivative_name
 from neurotier.files import write_json, write_text
 
 BIDS_VERSION = "1.10.0"
@@ -56,8 +56,33 @@ def write_description(folder: Path, site: str, source: dict[str, Any], tool: str
     tool, version
         The analysis tool.
     """
-    description = {
-        "Name": f"Brain extraction of {site}" if site else "Brain extraction",
+    write_json(folder / "dataset_description.json", description("Brain extraction", site, source, tool, version))
+    write_text(folder / "README", README.format(tool=tool, version=version))
+
+
+def describe_app(folder: Path, site: str, source: dict[str, Any], app: str, version: str, sha256: str) -> None:
+    """Write ``dataset_description.json`` of an app's derivatives, unless the app has done so itself.
+
+    Parameters
+    ----------
+    folder, site, source
+        As :func:`write_description`.
+    app, version
+        The app.
+    sha256
+        Digest of its container image file.
+    """
+    file = folder / "dataset_description.json"
+    if not file.exists():
+        whole = description(app, site, source, app, version)
+        whole["GeneratedBy"][-1]["Container"] = {"Type": "apptainer", "Tag": f"sha256:{sha256}"}
+        write_json(file, whole)
+
+
+def description(name: str, site: str, source: dict[str, Any], tool: str, version: str) -> dict[str, Any]:
+    """The content of a derivative dataset's ``dataset_description.json``."""
+    return {
+        "Name": f"{name} of {site}" if site else name,
         "BIDSVersion": BIDS_VERSION,
         "DatasetType": "derivative",
         "GeneratedBy": [
@@ -69,5 +94,3 @@ def write_description(folder: Path, site: str, source: dict[str, Any], tool: str
         ],
         "DatasetLinks": {SOURCE_LINK: source["url"]},
     }
-    write_json(folder / "dataset_description.json", description)
-    write_text(folder / "README", README.format(tool=tool, version=version))

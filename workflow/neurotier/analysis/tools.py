@@ -1,4 +1,4 @@
-"""Tools: what can be run on a T1w image, and how each is called.
+"""Tools: what can be run on a T1w image, and how each is called, on the host and in a container.
 
 A tool takes a checked head and gives a mask; everything else (checks, brain image, sidecars) is the same for all.
 Adding a tool is adding a class here and its options to the configuration schema.
@@ -14,20 +14,43 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import nibabel as nib
 
+from neurotier.analysis.images import Mask, check_grid, check_mask
 from neurotier.errors import ToolError
-from neurotier.images import Mask, check_grid, check_mask
-from neurotier.meter import describe_exit, run_in_phase
+from neurotier.meter.function import run_in_phase
+from neurotier.meter.tree import describe_exit
 from neurotier.settings import ToolSettings
+
+MASK = "brain_mask.nii.gz"
+"""The mask that a tool's command writes into its folder."""
 
 
 class Tool(Protocol):
-    """A brain extraction tool."""
+    """A brain extraction tool.
+
+    Attributes
+    ----------
+    makes_masks
+        Whether its command writes :data:`MASK`.
+    environment
+        Variables that its command wants.
+    cache_variable
+        The one that names a folder for what it compiles; empty if it compiles nothing.
+    version_command
+        Command of the image that prints the version.
+    """
 
     name: str
+    makes_masks: ClassVar[bool]
+    environment: ClassVar[dict[str, str]]
+    cache_variable: ClassVar[str]
+    version_command: ClassVar[list[str]]
+
+    def command(self, image: str, folder: str) -> list[str]:
+        """The command of the image that extracts the brain of a file into a folder."""
 
     def version(self) -> str:
         """The tool's version; :class:`ToolError` if it is not there."""
@@ -64,6 +87,13 @@ class Bet:
 
     fractional_threshold: float
     name: str = "bet"
+    makes_masks: ClassVar[bool] = True
+    environment: ClassVar[dict[str, str]] = {"FSLOUTPUTTYPE": "NIFTI_GZ"}
+    cache_variable: ClassVar[str] = ""
+    version_command: ClassVar[list[str]] = ["sh", "-c", 'cat "$FSLDIR/etc/fslversion" 2>/dev/null || echo unknown']
+
+    def command(self, image: str, folder: str) -> list[str]:
+        return ["bet", image, f"{folder}/brain", "-m", "-f", f"{self.fractional_threshold:g}"]
 
     def version(self) -> str:
         found = shutil.which("bet")
@@ -81,13 +111,12 @@ class Bet:
         pass
 
     def extract(self, head: nib.Nifti1Image, image: Path, folder: Path, log: Path, name: str) -> Mask | None:
-        os.environ["FSLOUTPUTTYPE"] = "NIFTI_GZ"
-        command = ["bet", str(image), str(folder / "brain"), "-m", "-f", f"{self.fractional_threshold:g}"]
+        os.environ.update(self.environment)
         with log.open("ab") as file:
-            code = run_in_phase(command, log=file, cwd=str(folder))
+            code = run_in_phase(self.command(str(image), str(folder)), log=file, cwd=str(folder))
         if code != 0:
-            raise ToolError(f"bet failed ({describe_exit(code)}): {last_line(log)}", where=name)
-        return check_mask(folder / "brain_mask.nii.gz", head, self.name, name)
+            raise failed(self.name, code, log, name)
+        return check_mask(folder / MASK, head, self.name, name)
 
 
 @dataclass(frozen=True)
@@ -97,6 +126,16 @@ class BrainExtractor:
     fractional_threshold: float
     iterations: int
     name: str = "brainextractor"
+    makes_masks: ClassVar[bool] = True
+    environment: ClassVar[dict[str, str]] = {}
+    cache_variable: ClassVar[str] = "NUMBA_CACHE_DIR"
+    version_command: ClassVar[list[str]] = [
+        *("python3", "-c", "import importlib.metadata as m; print(m.version('brainextractor'))")
+    ]
+
+    def command(self, image: str, folder: str) -> list[str]:
+        options = [f"{self.fractional_threshold!r}", str(self.iterations)]
+        return ["python3", "-c", PROGRAM.read_text(), image, f"{folder}/{MASK}", *options]
 
     def version(self) -> str:
         try:
@@ -106,14 +145,10 @@ class BrainExtractor:
 
     def warm_up(self) -> None:
         """Compile its numba functions into the cache: 25 participants would otherwise each do so at once."""
-        import numpy as np
         from brainextractor import BrainExtractor as Extractor
 
-        axis = np.linspace(-60, 60, 31)
-        distance_mm = np.sqrt(sum(part**2 for part in np.meshgrid(axis, axis, axis, indexing="ij")))
-        head = 100.0 * (distance_mm < 40) + distance_mm / 60
         with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
-            extractor = Extractor(img=nib.Nifti1Image(head, np.diag([4.0, 4.0, 4.0, 1.0])))
+            extractor = Extractor(img=smallest_head())
             extractor.run(iterations=2)
             extractor.compute_mask()
 
@@ -136,6 +171,13 @@ class Noop:
 
     sleep_s: float
     name: str = "noop"
+    makes_masks: ClassVar[bool] = False
+    environment: ClassVar[dict[str, str]] = {}
+    cache_variable: ClassVar[str] = ""
+    version_command: ClassVar[list[str]] = ["echo", "1"]
+
+    def command(self, image: str, folder: str) -> list[str]:
+        return ["sleep", f"{self.sleep_s:g}"] if self.sleep_s else ["true"]
 
     def version(self) -> str:
         return "1"
@@ -144,9 +186,11 @@ class Noop:
         pass
 
     def extract(self, head: nib.Nifti1Image, image: Path, folder: Path, log: Path, name: str) -> Mask | None:
-        run_in_phase(["sleep", f"{self.sleep_s:g}"] if self.sleep_s else ["true"], cwd=str(folder))
+        run_in_phase(self.command(str(image), str(folder)), cwd=str(folder))
         return None
 
+
+PROGRAM = Path(__file__).with_name("brainextractor_program.py")
 
 TOOLS: Mapping[str, type[Any]] = {"brainextractor": BrainExtractor, "bet": Bet, "noop": Noop}
 
@@ -155,6 +199,21 @@ def make_tool(settings: ToolSettings) -> Tool:
     """The tool that the settings name, with its options."""
     tool: Tool = TOOLS[settings.name](**settings.options)
     return tool
+
+
+def smallest_head() -> nib.Nifti1Image:
+    """A ball in a haze, 31 x 31 x 31 voxels of 4 mm: enough to have a tool compile what it compiles."""
+    import numpy as np
+
+    axis = np.linspace(-60, 60, 31)
+    distance_mm = np.sqrt(sum(part**2 for part in np.meshgrid(axis, axis, axis, indexing="ij")))
+    data = np.asfortranarray(100.0 * (distance_mm < 40) + distance_mm / 60)  # as images from files are
+    return nib.Nifti1Image(data, np.diag([4.0, 4.0, 4.0, 1.0]))
+
+
+def failed(tool: str, code: int, log: Path, name: str) -> ToolError:
+    """The error for a tool that ended with another exit code than 0."""
+    return ToolError(f"{tool} failed ({describe_exit(code)}): {last_line(log)}", where=name)
 
 
 def last_line(log: Path) -> str:

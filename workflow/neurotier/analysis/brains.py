@@ -1,0 +1,118 @@
+"""The analysis of one participant's images on the work tier, by a tool on the host or in a container."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from neurotier.analysis.work import IN, OUT, SCRATCH
+from neurotier.containers.run import Bind, Container
+from neurotier.containers.store import Placed
+from neurotier.dataset.bids import Image, derivative_name
+from neurotier.meter.usage import Usage
+from neurotier.settings import Settings
+
+if TYPE_CHECKING:  # nibabel is slow to load: only the phase that computes pays for it
+    import nibabel as nib
+
+    from neurotier.analysis.images import Mask
+    from neurotier.analysis.tools import Tool
+
+
+@dataclass(frozen=True)
+class Analysed:
+    """What came of one participant: a row per brain mask, and what it cost to start the container, if in one."""
+
+    rows: list[dict[str, Any]]
+    container_start: Usage | None = None
+
+
+def analyze_images(images: list[Image], folder: Path, settings: Settings, log: Path, placed: Placed | None) -> Analysed:
+    """Extract the brain of every image of a participant.
+
+    Parameters
+    ----------
+    images
+        The participant's images, staged below ``folder/in``.
+    folder
+        The participant's work folder.
+    settings
+        The configuration.
+    log
+        File that takes what the tool prints.
+    placed
+        The container image; ``None`` runs the tool on the host.
+
+    Raises
+    ------
+    InputError, ToolError, ContainerError
+        If an image cannot be analysed, or the container does not start.
+    """
+    from neurotier.analysis.tools import make_tool
+
+    tool = make_tool(settings.tool)
+    if placed is None:
+        extracted = on_host(tool, images, folder, log)
+        rows = [save(image, *next(extracted), folder / OUT) for image in images]
+        return Analysed([row for row in rows if row is not None])
+    found, start = in_container(tool, images, folder, settings, log, placed)
+    rows = [save(image, *pair, folder / OUT) for image, pair in zip(images, found, strict=True)]
+    return Analysed([row for row in rows if row is not None], start)
+
+
+def on_host(tool: Tool, images: list[Image], folder: Path, log: Path) -> Iterator[tuple[nib.Nifti1Image, Mask | None]]:
+    """Head and mask of each image, one after the other, by a tool of the host."""
+    from neurotier.analysis.images import load_head
+
+    for number, image in enumerate(images):
+        staged = folder / IN / image.path
+        scratch = folder / f"{SCRATCH}-{number}"
+        scratch.mkdir()
+        os.chdir(scratch)  # by it, the sweep after a kill knows this process
+        head = load_head(staged, image.path)
+        mask = tool.extract(head, staged, scratch, log, image.path)
+        os.chdir(folder)
+        shutil.rmtree(scratch)
+        yield head, mask
+
+
+def in_container(
+    tool: Tool, images: list[Image], folder: Path, settings: Settings, log: Path, placed: Placed
+) -> tuple[list[tuple[nib.Nifti1Image, Mask | None]], Usage]:
+    """Head and mask of each image by a tool in a container, and what it cost to start that."""
+    from neurotier.analysis.images import load_head
+    from neurotier.analysis.in_container import INPUT, extract_all, take_cache
+
+    scratch = folder / SCRATCH
+    scratch.mkdir()
+    take_cache(tool, placed.cache, scratch)
+    container = Container(placed.engine, placed.path, settings.containers, scratch, [Bind(folder / IN, INPUT)])
+    paths = [image.path for image in images]
+    found = extract_all(tool, container, paths, log, lambda: [load_head(folder / IN / path, path) for path in paths])
+    shutil.rmtree(scratch)
+    return found
+
+
+def save(image: Image, head: nib.Nifti1Image, mask: Mask | None, out: Path) -> dict[str, Any] | None:
+    """Write the derivatives of one image; its row for the group stage, or ``None`` without a mask."""
+    from neurotier.analysis.derivatives import write_sidecars
+    from neurotier.analysis.images import write_brain, write_mask
+
+    if mask is None:
+        return None
+    mask_name = derivative_name(image.in_site, "mask", ".nii.gz")
+    size = write_mask(mask, head, out / mask_name)
+    write_brain(mask, head, out / derivative_name(image.in_site, "T1w", ".nii.gz"))
+    write_sidecars(image.in_site, out)
+    return {
+        "image": image.path,
+        "mask": str(Path(image.site, mask_name)),
+        "session": image.session or None,
+        "run": image.run or None,
+        "brain_voxels": size.voxels,
+        "voxel_volume_mm3": size.voxel_volume_mm3,
+    }

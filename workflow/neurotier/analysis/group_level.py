@@ -1,0 +1,77 @@
+"""The group level of a BIDS App, once per site: on the work tier, over what all participants' apps wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from neurotier.analysis.app import app_name, group_arguments, lay_over, run_level
+from neurotier.analysis.derivatives import describe_app
+from neurotier.analysis.staging import MARGIN_BYTES, check_room, files_below, naming_full_tier, publish
+from neurotier.analysis.work import OUT, work_folder
+from neurotier.containers.store import Placed
+from neurotier.dataset.source import Dataset
+from neurotier.files import read_json
+from neurotier.meter.lap import take_out
+from neurotier.meter.usage import Usage
+from neurotier.places import Places
+from neurotier.settings import Settings
+from neurotier.steps import measured, write_step
+from neurotier.tiers import tiers_of
+
+
+def run_group_level(
+    dataset: Dataset, site: str, participants: list[str], settings: Settings, places: Places, log: Path, placed: Placed
+) -> list[str]:
+    """Lay the participants' outputs over each other, run the app's group level on them, and publish what is there.
+
+    Parameters
+    ----------
+    dataset
+        The dataset, which the app sees read-only.
+    site
+        The site; empty for a dataset without sites.
+    participants
+        Everyone whose output belongs to it.
+    settings, places, log
+        Of the run.
+    placed
+        The app's image.
+
+    Returns
+    -------
+    list of str
+        Files that participants wrote with different contents, of which one was taken.
+
+    Raises
+    ------
+    NeurotierError
+        If the app fails, or a tier is full. Nothing is published then.
+    """
+    tiers = tiers_of(settings)
+    phases: list[tuple[str, Usage]] = []
+    folders = [places.analysed(participant, by_app=True) for participant in participants]
+    needed_bytes = MARGIN_BYTES + sum(file.lstat().st_size for folder in folders for file in files_below(folder))
+    check_room(tiers["work"], needed_bytes)
+    name = f"group-{site}" if site else "group"
+    with (
+        naming_full_tier(tiers["work"], needed_bytes),
+        work_folder(places.work_of(name), places.identity) as folder,
+    ):
+        out = folder / OUT
+        out.mkdir()
+        differing, usage = measured(lambda: lay_over(folders, out))
+        phases.append(("stage_in", usage))
+        if settings.app.group:
+            bids_dir = (dataset.path / site).absolute()
+            arguments = group_arguments(settings.app)
+            start, usage = measured(lambda: run_level(arguments, bids_dir, folder, settings, log, placed))
+            take_out(start, usage)
+            phases += [("container_start", start), ("compute", usage)]
+        version = read_json(places.index / "tool.json")["version"]
+        describe_app(out, site, dataset.sites[site], app_name(settings), version, placed.sha256)
+        final = places.derivatives / site
+        with naming_full_tier(tiers["results"], needed_bytes):
+            _, usage = measured(lambda: publish(out, final))
+        phases.append(("stage_out", usage))
+    write_step(places, "run_group_level", site, site or "dataset", phases)
+    return differing

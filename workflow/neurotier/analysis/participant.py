@@ -1,0 +1,168 @@
+"""The participant job: one process tree that analyses all images of one participant.
+
+Phases, each metered by itself: ``start_up`` is all before the others, Python's start above all; ``stage_in`` copies
+the images from the dataset tier to a private folder on the work tier, ``container_start`` is the time until a
+container is up, ``compute`` checks the images and runs the tool there, ``stage_out`` copies the derivatives to the
+results tier, where they appear by one rename. A participant's derivatives are all there or none is.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from neurotier.analysis.app import app_name, participant_arguments, root_files, run_level
+from neurotier.analysis.brains import Analysed, analyze_images
+from neurotier.analysis.staging import MARGIN_BYTES, check_room, naming_full_tier, publish, stage_in
+from neurotier.analysis.work import IN, OUT, work_folder
+from neurotier.containers.store import Placed
+from neurotier.dataset.bids import Image
+from neurotier.errors import ToolError
+from neurotier.files import write_json
+from neurotier.meter.function import Measured, measure_function
+from neurotier.meter.lap import take_out
+from neurotier.meter.own import usage_since_birth
+from neurotier.meter.residency import resident_share
+from neurotier.meter.traffic import Flow, content, flow, growth
+from neurotier.meter.usage import Usage
+from neurotier.places import Places
+from neurotier.settings import Settings
+from neurotier.tiers import Tier, tiers_of
+
+T = TypeVar("T")
+
+WORK_FACTOR = 3.0
+"""Work space per byte of compressed input: the copy, the brain (at most as large), the mask, a tool's own files."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a participant job is given; ``images`` are all files of the participant if an app asks for those."""
+
+    participant: str
+    run: str
+    images: list[Image]
+    dataset: Path
+    settings: Settings
+    tool_version: str
+    log: Path
+    placed: Placed | None = None
+
+    @property
+    def staged_files(self) -> list[str]:
+        """What the participant's analysis is given, by path below the dataset."""
+        paths = [image.path for image in self.images]
+        if self.settings.app.image:
+            paths += [str(Path(self.site, name)) for name in root_files(self.dataset / self.site)]
+        return paths
+
+    @property
+    def site(self) -> str:
+        return self.images[0].site
+
+
+def work_bytes(images: list[Image], settings: Settings) -> int:
+    """Room that a participant needs on the work tier at the same time, bytes (an estimate from above)."""
+    factor = settings.app.work_factor if settings.app.image else WORK_FACTOR
+    return MARGIN_BYTES + int(factor * sum(image.size_bytes or 0 for image in images))
+
+
+def run_participant(job: Job) -> None:
+    """Analyse one participant; publish derivatives and record, or raise and publish nothing.
+
+    Raises
+    ------
+    NeurotierError
+        With the reason, naming image, tier or tool.
+    """
+    places, tiers = Places.from_settings(job.settings), tiers_of(job.settings)
+    work_tier = tiers["work"]
+    needed_bytes = work_bytes(job.images, job.settings)
+    check_room(work_tier, needed_bytes)
+    phases = [phase_row("start_up", usage_since_birth())]
+
+    def phase(name: str, tier: Tier, reads: list[Path], function: Callable[[], T]) -> tuple[T, Usage]:
+        with naming_full_tier(tier, needed_bytes):
+            return run_phase(name, function, reads)
+
+    with (
+        naming_full_tier(work_tier, needed_bytes),
+        work_folder(places.work_of(job.participant), places.identity) as folder,
+    ):
+        files = job.staged_files
+        sources = [job.dataset / path for path in files]
+        copied, usage = phase("stage_in", work_tier, sources, lambda: stage_in(job.dataset, files, folder / IN))
+        phases.append(phase_row("stage_in", usage, copied[0], staged(copied, tiers["dataset"], work_tier)))
+
+        before, copies = content(folder), [folder / IN / path for path in files]
+        analysed, usage = phase("compute", work_tier, copies, lambda: analyze(job, folder))
+        if analysed.container_start is not None and job.placed is not None:
+            start = analysed.container_start
+            take_out(start, usage)
+            phases.append(phase_row("container_start", start, traffic=[image_flow(tiers["images"], start)]))
+        phases.append(phase_row("compute", usage, traffic=[growth(work_tier.name, folder, before)]))
+
+        made = folder / OUT
+        if not job.settings.app.image:
+            made /= f"sub-{job.images[0].label}"
+        written = [path for path in made.rglob("*") if path.is_file()]
+        final = places.analysed(job.participant, bool(job.settings.app.image))
+        copied, usage = phase("stage_out", tiers["results"], written, lambda: publish(made, final))
+        phases.append(phase_row("stage_out", usage, copied[0], staged(copied, work_tier, tiers["results"])))
+    record = {
+        "participant": job.participant,
+        "run": job.run,
+        "host": socket.gethostname(),
+        "tool": app_name(job.settings),
+        "tool_version": job.tool_version,
+        "container": job.placed and f"sha256:{job.placed.sha256}",
+        "work_tier": work_tier.name,
+        "phases": phases,
+        "images": analysed.rows,
+    }
+    with naming_full_tier(tiers["results"], needed_bytes):
+        write_json(places.record(job.participant), record)
+
+
+def analyze(job: Job, folder: Path) -> Analysed:
+    """The compute phase, with the container's start in it."""
+    if job.settings.app.image and job.placed is not None:
+        arguments = participant_arguments(job.settings.app, job.images[0].label)
+        bids_dir = folder / IN / job.site
+        return Analysed([], run_level(arguments, bids_dir, folder, job.settings, job.log, job.placed))
+    return analyze_images(job.images, folder, job.settings, job.log, job.placed)
+
+
+def run_phase(name: str, function: Callable[[], T], reads: Sequence[Path]) -> tuple[T, Usage]:
+    """Run and measure one phase that reads some files; its value and its cost."""
+    resident_before = resident_share(reads)
+    measured: Measured[T] = measure_function(function)
+    if isinstance(measured.error, ChildProcessError):
+        raise ToolError(f"{measured.error} (out of memory?)", where=f"phase {name}")
+    if measured.error is not None:
+        raise measured.error
+    usage = measured.usage
+    usage.input_bytes = sum(path.stat().st_size for path in reads)
+    usage.input_resident_before, usage.input_resident_after = resident_before, resident_share(reads)
+    return measured.value, usage  # type: ignore[return-value]  # no error: it is a T
+
+
+def phase_row(name: str, usage: Usage, staged_bytes: int | None = None, traffic: Sequence[Flow] = ()) -> dict[str, Any]:
+    """What a record says of a phase."""
+    return {"phase": name, **usage.record(), "staged_bytes": staged_bytes, "traffic": list(traffic)}
+
+
+def staged(copied: tuple[int, int], source: Tier, target: Tier) -> list[Flow]:
+    """The traffic of copying so many bytes and files from one tier to another."""
+    return [flow(source.name, "staging", read=copied), flow(target.name, "staging", written=copied)]
+
+
+def image_flow(tier: Tier, start: Usage) -> Flow:
+    """What starting a container read from the images tier: what came into the page cache meanwhile."""
+    before, after = start.input_resident_before, start.input_resident_after
+    if before is None or after is None or start.input_bytes is None:
+        return flow(tier.name, "page_cache")
+    return flow(tier.name, "page_cache", read=(max(0, round((after - before) * start.input_bytes)), 1))

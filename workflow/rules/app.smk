@@ -1,0 +1,25 @@
+# The group level of a BIDS App, which makes the derivatives of a site out of what all participants left.
+
+
+rule run_group_level:
+    input:
+        unpack(outputs_of_site),
+    output:
+        description=places.derivatives / "{site_folder}dataset_description.json",
+    log:
+        LOGS / "run_group_level/{site_folder}run_group_level.log",
+    wildcard_constraints:
+        site_folder=SITE_FOLDER,
+    conda:
+        "../envs/neurotier.yaml"
+    resources:
+        mem_mb=plan.app_memory_mb,
+        work_mb=plan.work_limit_mb or 1,  # all of it: what the participants leave is not known before
+    params:
+        results=RESULTS,
+        participants=lambda wildcards: plan.of_site(wildcards.site_folder),
+        arguments=settings.app.group_arguments if settings.app.group else None,
+    message:
+        "Running the group level over {wildcards.site_folder}"
+    script:
+        "../scripts/run_group_level.py"

@@ -1,0 +1,22 @@
+# What makes the derivatives of a site a BIDS dataset of their own.
+
+
+rule describe_derivatives:
+    input:
+        dataset=places.index / "dataset.json",
+        tool=places.index / "tool.json",
+    output:
+        description=places.derivatives / "{site_folder}dataset_description.json",
+        readme=places.derivatives / "{site_folder}README",
+    log:
+        LOGS / "describe_derivatives/{site_folder}describe_derivatives.log",
+    wildcard_constraints:
+        site_folder=SITE_FOLDER,
+    conda:
+        "../envs/neurotier.yaml"
+    params:
+        results=RESULTS,
+    message:
+        "Describing the derivatives of {wildcards.site_folder}"
+    script:
+        "../scripts/describe_derivatives.py"

@@ -1,0 +1,22 @@
+"""Run the app's group level over one site, and publish its derivatives."""
+
+from pathlib import Path
+
+from neurotier.analysis.group_level import run_group_level
+from neurotier.jobs import ensure_clone, placed_image
+from neurotier.scripting import Context, run_script
+
+
+def main(context: Context) -> None:
+    log = Path(context.snakemake.log[0]).absolute()
+    placed = placed_image(context.settings, context.places, log)
+    assert placed is not None  # noqa: S101  # for the type checker: apps run in containers
+    site = context.snakemake.wildcards.site_folder.rstrip("/")
+    people = context.snakemake.params.participants
+    dataset = ensure_clone(context.settings, context.places, context.say)
+    for name in run_group_level(dataset, site, people, context.settings, context.places, log, placed):
+        context.say(f"{site}: participants wrote {name} with different contents; the first was taken")
+
+
+if __name__ == "__main__":
+    run_script(snakemake, main)
