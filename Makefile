@@ -10,11 +10,11 @@ DEMO := snakemake --workflow-profile profiles/local --cores 2
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test check benchmark environment lock clean
+.PHONY: help demo test check benchmark bench-meter environment lock clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 demo: $(READY) ## run the demonstration: dataset, brain extraction, report
 	@echo 'Running:  $(DEMO)'
@@ -35,6 +35,10 @@ check: $(READY) ## style, types and lints, as in continuous integration
 benchmark: $(READY) ## print the tables of tests/benchmarks
 	@tests/set_up.sh
 	@for file in tests/benchmarks/*.py; do $(BIN)/python $$file || exit 1; done
+
+bench-meter: $(READY) ## print how exact the meter is, beside other tools, and what it costs
+	@tests/set_up.sh
+	@for name in accuracy metering; do $(BIN)/python tests/benchmarks/$$name.py || exit 1; done
 
 environment: $(READY) ## make the environment alone
 

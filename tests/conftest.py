@@ -14,7 +14,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
-from support import DEBIAN_HEAD, Project, make_demo  # noqa: E402
+from container_images import Engine, make_tiny  # noqa: E402
+from support import DEBIAN_HEAD, ENVIRONMENT, Project, make_demo  # noqa: E402
 
 REQUIRE_ALL = bool(os.environ.get("NEUROTIER_REQUIRE_ALL"))
 
@@ -52,6 +53,33 @@ def demo_copy(demo_source: Path, tmp_path: Path) -> Path:
     copy = tmp_path / "source"
     shutil.copytree(demo_source, copy, symlinks=True)
     return copy
+
+
+@pytest.fixture(scope="session")
+def engine() -> Engine:
+    """The real container engine."""
+    found = shutil.which("apptainer", path=ENVIRONMENT["PATH"])
+    if found is None:
+        missing("Apptainer is not installed")
+    return Engine(found or "")
+
+
+@pytest.fixture(scope="session")
+def tiny_image(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An image of some 2 MB with a shell and its commands."""
+    if shutil.which("busybox") is None:
+        missing("Debian's busybox-static is not installed")
+    return make_tiny(engine, tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture(scope="session")
+def brain_image(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The image of ``containers/brainextractor.def``, built by the rule that does so for users; a minute."""
+    project = Project.at(tmp_path_factory.mktemp("images") / "project")
+    ended = project.snakemake("--sdm", "apptainer", targets=["results/index/image.json"])
+    assert ended.code == 0, ended.output
+    (image,) = project.folder.glob("neurotier-*/image-store/brainextractor-*.sif")
+    return image
 
 
 @pytest.fixture

@@ -10,13 +10,16 @@ from typing import Any
 
 import numpy as np
 from neurotier.files import write_json
+from neurotier.meter.traffic import flow
+from neurotier.meter.usage import ACCOUNT
 from neurotier.places import Places
 from neurotier.settings import Settings
-from neurotier.tables import write_table
+from neurotier.tables import columns, write_table
 
 RUN = "20261121T044000Z-3f9a"
 EARLIER = "20261120T210000Z-77c1"
 START_S = 1795236000.0
+IMAGE_BYTES = 9_000_000
 SITES = ("BNU_1", "DC_1", "HNU_1", "IACAS", "IBA_TRT", "IPCAS_1", "JHNU", "LMU_2", "MPG_1", "NYU_2", "UM", "UPSM_1")
 
 
@@ -46,7 +49,7 @@ def images_of(participant: str, number: int) -> list[dict[str, Any]]:
         path = f"{participant}/ses-1/anat/{label}_ses-1_run-{run}_T1w.nii.gz"
         names = {"label": label.removeprefix("sub-"), "session": "1", "run": str(run)}
         place: dict[str, Any] = {"participant": participant, "site": site_of(participant), "path": path}
-        rows.append({**place, **names, "size_bytes": 9_000_000, "content": "key"})
+        rows.append({**place, **names, "size_bytes": IMAGE_BYTES, "content": "key"})
     return rows
 
 
@@ -72,8 +75,11 @@ def profile_rows(participants: list[str], slots: int, seed: int = 1, earlier: in
 
 
 def phase_row(run: str, participant: str, phase: str, start: float, wall: float, cpu: float) -> dict[str, Any]:
-    """One row of ``profile.tsv``."""
+    """One row of ``profile.tsv``; of what is not CPU, half is waiting for a core."""
+    waited = {"run_queue_s": 0.5 * (wall - cpu), "block_io_s": 0.3 * (wall - cpu), "memory_stall_s": 0.0}
+    causes = {"user_s": 0.9 * cpu, "system_s": 0.1 * cpu, **waited, "other_s": 0.2 * (wall - cpu)}
     return {
+        **dict.fromkeys(columns("profile")),
         "run": run,
         "participant": participant,
         "site": site_of(participant),
@@ -88,12 +94,53 @@ def phase_row(run: str, participant: str, phase: str, start: float, wall: float,
         "system_s": 0.1 * cpu,
         "cpu_s": cpu,
         "io_s": wall - cpu,
+        "cpu_source": "wait4",
+        **dict.fromkeys(("minor_faults", "major_faults", "voluntary_switches", "involuntary_switches"), 0),
+        **waited,
+        "wait_source": "taskstats",
+        "seen_share": 1.0,
+        "account": "exact",
+        **{f"account_{cause}": value for cause, value in causes.items()},
+        "residual_s": 0.0,
         "max_rss_bytes": 420_000_000 if phase == "compute" else 60_000_000,
-        "block_in_bytes": 0,
-        "block_out_bytes": 9_000_000,
-        "staged_bytes": None if phase == "compute" else 9_000_000,
-        "source": "wait4",
+        "memory_source": "taskstats",
+        "logical_read_bytes": 9_000_000,
+        "logical_written_bytes": 9_000_000,
+        "device_read_bytes": 0,
+        "device_written_bytes": 9_000_000,
+        "bytes_source": "taskstats",
+        "left_behind": 0,
+        "input_bytes": IMAGE_BYTES if phase == "stage_in" else None,
+        "input_resident_before": 1.0 if phase == "stage_in" else None,
+        "input_resident_after": 1.0 if phase == "stage_in" else None,
+        "staged_bytes": None if phase == "compute" else IMAGE_BYTES,
     }
+
+
+def without_account(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of ``profile.tsv`` as it is where the kernel accounts waits for a core alone."""
+    unknown = (*ACCOUNT, "residual_s", "account", "block_io_s", "memory_stall_s")
+    return {**row, **dict.fromkeys(unknown)}
+
+
+def sampled(row: dict[str, Any], seen_share: float) -> dict[str, Any]:
+    """A row of ``profile.tsv`` as it is where the kernel hands over no exit records."""
+    unknown = ("account_memory_stall_s", "memory_stall_s", "thread_s", "processes", "threads")
+    changes = {"account": "sampled", "wait_source": "sampled", "seen_share": seen_share}
+    return {**row, **dict.fromkeys(unknown), **changes}
+
+
+def traffic_rows(profile: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of ``traffic.tsv``: what was staged from and to the tier, and what compute left on it."""
+    rows = []
+    for row in profile:
+        place = {key: row[key] for key in ("run", "participant", "phase")}
+        if row["phase"] == "compute":
+            rows.append({**place, **flow("disk", "growth", written=(IMAGE_BYTES, 4))})
+        else:
+            rows.append({**place, **flow("disk", "staging", read=(IMAGE_BYTES, 2))})
+            rows.append({**place, **flow("disk", "staging", written=(IMAGE_BYTES, 2))})
+    return rows
 
 
 def run_row(run: str, profile: list[dict[str, Any]], **changes: Any) -> dict[str, Any]:
@@ -107,8 +154,10 @@ def run_row(run: str, profile: list[dict[str, Any]], **changes: Any) -> dict[str
         "valid": "valid",
         "oversubscribed": False,
         "tool": "brainextractor",
+        "image": None,
         "dataset_tier": "disk",
         "work_tier": "disk",
+        "images_tier": None,
         "results_tier": "disk",
         "cores": 2,
         "participants": len(jobs),
@@ -119,6 +168,7 @@ def run_row(run: str, profile: list[dict[str, Any]], **changes: Any) -> dict[str
         "wall_sum_s": sum(row["wall_s"] for row in rows),
         "cpu_sum_s": sum(row["cpu_s"] for row in rows),
         "io_sum_s": sum(row["io_s"] for row in rows),
+        **{f"{name[:-2]}_sum_s": sum(row[name] for row in rows) for name in (*ACCOUNT, "residual_s")},
         "mean_parallelism": sum(e - s for s, e in spans) / (end - start),
         "peak_parallelism": max(sum(s <= at < e for s, e in spans) for at, _ in spans),
         **changes,
@@ -193,7 +243,9 @@ def make_results(
     sites = {site: {"url": f"///{site}", "version": "4f2a91c0ffee4711"} for site in SITES} if count >= 20 else {}
     write_json(places.index / "dataset.json", {**dataset, "sites": sites})
     write_table(places.profile / "profile.tsv", "profile", profile)
+    write_table(places.profile / "traffic.tsv", "traffic", traffic_rows(profile))
     write_table(places.profile / "runs.tsv", "runs", runs)
+    write_table(places.profile / "steps.tsv", "steps", [])
     write_table(places.group / "group.tsv", "group", group)
     write_json(places.group / "summary.json", summary_of(group))
     for participant in participants[count - failed - not_run : count - not_run]:

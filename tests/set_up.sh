@@ -1,14 +1,30 @@
 #!/bin/sh
-# Debian packages that the tests use: a real whole head (ch2), GNU parallel for a benchmark, and what git-annex
-# needs to speak HTTP where the system is so bare that it lacks it.
+# Debian packages that the tests use: a real whole head (ch2), GNU parallel and GNU time for benchmarks, a container
+# registry, and what git-annex needs to speak HTTP where the system is so bare that it lacks it; Apptainer, below the
+# environment; and the kernel's accounting of waits.
 # Needs root; elsewhere the tests that miss them are skipped, unless NEUROTIER_REQUIRE_ALL is set.
 set -eu
 packages=
 [ -e /usr/share/mricron/templates/ch2.nii.gz ] || packages="$packages mricron-data"
 command -v parallel >/dev/null || packages="$packages parallel"
+[ -e /usr/bin/time ] || packages="$packages time"
 [ -e /etc/protocols ] || packages="$packages netbase" # git-annex looks up "tcp" there before it speaks HTTP
+command -v docker-registry >/dev/null || packages="$packages docker-registry"
+command -v busybox >/dev/null || packages="$packages busybox-static"
 if [ -n "$packages" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     echo "Installing for the tests:$packages"
     apt-get update -qq
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages >/dev/null
+fi
+environment=$(dirname "$0")/../.venv
+if ! command -v apptainer >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    echo 'Installing Apptainer for the tests, below .venv'
+    log=$environment/apptainer.log
+    sh "$(dirname "$0")/../containers/install_apptainer.sh" "$environment/apptainer" >"$log" 2>&1 || tail -n 5 "$log" >&2
+    ln -sfn ../apptainer/usr/bin/apptainer "$environment/bin/apptainer"
+fi
+delays=/proc/sys/kernel/task_delayacct
+if [ "$(cat $delays 2>/dev/null)" = 0 ] && [ -w $delays ]; then
+    echo "Switching the kernel's accounting of waits on, until the next boot: $delays"
+    echo 1 >$delays || true
 fi

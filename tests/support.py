@@ -45,7 +45,7 @@ class Project:
     @classmethod
     def at(cls, folder: Path) -> Project:
         folder.mkdir(parents=True)
-        for name in ("workflow", "config", "profiles"):
+        for name in ("workflow", "config", "profiles", "containers", "requirements.lock"):
             (folder / name).symlink_to(ROOT / name)
         return cls(folder)
 

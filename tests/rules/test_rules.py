@@ -55,7 +55,7 @@ def test_get_images_and_analyze_participant(project: Project) -> None:
     record = read(project.results / "profile" / "records" / f"{PARTICIPANT}.json")
     phases = record["phases"]
     assert isinstance(phases, list)
-    assert [phase["phase"] for phase in phases] == ["stage_in", "compute", "stage_out"]
+    assert [phase["phase"] for phase in phases] == ["start_up", "stage_in", "compute", "stage_out"]
     clone = Path(str(read(project.results / "index" / "dataset.json")["path"]))
     fetched = [image.name for image in clone.glob("SiteB/sub-*/ses-*/anat/*_T1w.nii.gz") if image.exists()]
     assert fetched == ["sub-0099102_ses-1_run-1_T1w.nii.gz"]
@@ -70,7 +70,7 @@ def test_describe_derivatives(project: Project) -> None:
 
 def test_tabulate_profile_runs_everyone(project: Project) -> None:
     assert set(make(project, "profile/profile.tsv")) == {"get_images", "analyze_participant", "tabulate_profile"}
-    assert len(project.table("profile/profile.tsv")) == 2 * 3
+    assert len(project.table("profile/profile.tsv")) == 2 * 4
 
 
 def test_summarize_group_is_empty_without_masks(project: Project) -> None:

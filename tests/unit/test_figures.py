@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 from matplotlib.figure import Figure
+from neurotier.meter.usage import LABELS
+from neurotier.report.account import draw_account
 from neurotier.report.brain_volume import numbered_outliers
 from neurotier.report.figures import FIGURES, draw_all
 from neurotier.report.findings import (
+    account_finding,
     brain_volume_finding,
     cpu_io_finding,
     gantt_finding,
@@ -21,7 +24,7 @@ from neurotier.report.findings import (
     summarise,
 )
 from neurotier.tables import Row, read_table
-from report_data import EARLIER, RUN, make_results, phase_row
+from report_data import EARLIER, RUN, make_results, phase_row, sampled, without_account
 
 
 def tables(folder: Path, count: int, **changes: Any) -> tuple[list[Row], list[Row], list[Row]]:
@@ -106,6 +109,90 @@ def test_brain_volume_title(tmp_path: Path) -> None:
     assert f"of {len(group)} images); 1 stands out" in brain_volume_finding(group)
     (image,) = numbered_outliers(group)
     assert image in {row["image"] for row in group if row["outlier"]}
+
+
+def test_the_account_adds_up_to_wall_time(tmp_path: Path) -> None:
+    profile, _, _ = tables(tmp_path, 60)
+    draw_account(profile, tmp_path / "account")
+    drawn = read_plain(tmp_path / "account.tsv")
+    assert [row["participant"] for row in drawn] == [time.participant for time in participant_times(profile)]
+    for prefix, members in (("", ("stage_in", "compute", "stage_out")), ("compute_", ("compute",))):
+        rows = [row for row in profile if row["phase"] in members]
+        for cause in LABELS:
+            total = sum(float(row[f"{prefix}{cause}"]) for row in drawn)
+            assert total == pytest.approx(sum(row[cause] for row in rows), abs=1e-3), cause
+        parts = sum(float(row[f"{prefix}{cause}"]) for row in drawn for cause in LABELS)
+        assert parts == pytest.approx(sum(row["wall_s"] for row in rows), abs=1e-2)
+
+
+def account_note(rows: list[Row], folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The note below the figure ``account``; empty if it shows nothing."""
+    from neurotier.report import account
+
+    notes: list[str] = []
+    monkeypatch.setattr(account, "state", lambda _figure, _title, note: notes.append(note))
+    account.draw_account(rows, folder / "account")
+    return "".join(notes)
+
+
+def test_the_account_says_how_it_was_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = made(("sub-1", 0, 10, 9), ("sub-2", 0, 10, 9), ("sub-3", 0, 10, 9))
+    note = account_note(rows, tmp_path, monkeypatch)
+    assert note.startswith("Account: exact (one thread active at a time). Asleep")
+    assert note.endswith("Unexplained: 0 % of wall time.")
+    rows[0] = sampled(rows[0], 0.6)
+    rows[1] = rows[1] | {"account": "scaled", "account_user_s": 10.0, "residual_s": -1.9}
+    rows[2] = without_account(rows[2])
+    note = account_note([*rows, phase_row(RUN, "sub-3", "stage_in", 0, 5, 1)], tmp_path, monkeypatch)
+    assert "exact (one thread active at a time); scaled (several threads" in note
+    assert "sampled. Of the CPU time of what was sampled, 60 % belongs to threads that were seen." in note
+    assert "Where being short of memory is not known, it is part of asleep." in note
+    assert "(29 % in phases without an account)" in note, "10 s of 35 s"
+    assert "For 1 participant the causes exceed wall time; that is not drawn." in note
+    assert account_note(rows, tmp_path, monkeypatch).endswith("1 participant without an account is left out.")
+
+
+def test_without_any_account_the_figure_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from neurotier.report import account
+
+    said: list[str] = []
+
+    def listen(message: str) -> Figure:
+        said.append(message)
+        return Figure()
+
+    monkeypatch.setattr(account, "empty_figure", listen)
+    rows = [without_account(row) for row in made(("sub-1", 0, 10, 9), ("sub-2", 0, 10, 9))]
+    account.draw_account(rows, tmp_path / "account")
+    account.draw_account([], tmp_path / "account")
+    assert "the kernel accounts no waits" in said[0]
+    assert "as root: sysctl kernel.task_delayacct=1" in said[0]
+    assert said[1] == "no participant finished"
+    assert account_finding(participant_times(rows)) == said[0].replace("\n", " ")
+    assert (tmp_path / "account.tsv").read_text() == ""
+
+
+def test_the_title_of_the_account_names_the_largest_causes() -> None:
+    rows = made(("sub-1", 0.0, 10.0, 8.0), ("sub-2", 5.0, 30.0, 24.0))
+    # of the 8 s of 40 s off the CPU, half was waiting for a core, three tenths for storage, a fifth asleep
+    told = "10 % waiting for a core, 6 % waiting for storage, 4 % asleep"
+    sentence = f"80 % of the time of 2 participants on a CPU, {told}"
+    assert account_finding(participant_times(rows)) == sentence
+    sentence = "50 % of the time of sub-1 waiting for a core, 30 % waiting for storage, 20 % asleep"
+    assert account_finding(participant_times(made(("sub-1", 0, 10, 0)))) == sentence
+    assert account_finding(participant_times(made(("sub-1", 0, 0, 0)))) == "No time was measured for sub-1"
+    assert account_finding([]) == "no participant finished"
+
+
+@pytest.mark.parametrize("count", [8, 60])
+def test_accounts_of_every_kind_are_drawn(tmp_path: Path, count: int) -> None:
+    rows = made(*((f"sub-{n}", 0, 10.0 + n, 9.0) for n in range(count)))
+    rows += [phase_row(RUN, row["participant"], "stage_in", 0, 1, 0) for row in rows[:2]]
+    rows[0], rows[1], rows[2] = without_account(rows[0]), sampled(rows[1], 0.5), without_account(rows[2])
+    rows[3] |= {"residual_s": -1.0, "account_user_s": 9.1}
+    draw_account(rows, tmp_path / "account")
+    assert len(read_plain(tmp_path / "account.tsv")) == count - 1
+    assert (tmp_path / "account.png").stat().st_size > 1000
 
 
 def test_io_time_below_zero_is_drawn_as_zero_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,11 +13,12 @@ import pytest
 from neurotier.files import read_json, write_json
 from neurotier.places import Places
 from neurotier.report.figures import draw_all
+from neurotier.report.findings import participant_times
 from neurotier.report.mosaics import draw_placeholder, mosaic_name
 from neurotier.report.page import collect, write_page
 from neurotier.settings import Settings
 from neurotier.tables import read_table, write_table
-from report_data import RUN, make_results
+from report_data import EARLIER, RUN, make_results, sampled, without_account
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 VOID = {"meta", "img", "br", "link", "input", "hr"}
@@ -99,6 +100,56 @@ def test_numbers_are_the_tables(tmp_path: Path) -> None:
     summary = read_json(places.group / "summary.json")
     assert f"Dataset mean {summary['mean_brain_volume_mm3']:,.0f} mm³" in text
     assert f"{summary['mean_brain_voxels']:,.0f} voxels (SD {summary['sd_brain_voxels']:,.0f} voxels)" in text
+
+
+def test_where_the_time_went(tmp_path: Path) -> None:
+    places, settings = with_figures(tmp_path, 5)
+    reader = page(places, settings)
+    assert "account" in reader.ids
+    assert "Compute-bound: a faster tier saves at most 5 %." in reader.text
+    assert "Inputs were in the page cache (100 %): a cold start would read them from tier disk." in reader.text
+    times = participant_times(read_table(places.profile / "profile.tsv", "profile"))
+    assert f"Longest phase Answers {times[0].participant} {times[0].wall_s:.2f} 89 % compute (95 %)" in reader.text
+    assert any(
+        alt.startswith("Where the time went: 88 % of the time of 5 participants on a CPU") for alt in reader.alts
+    )
+    # five participants: two stagings of 9 MB each way, and 9 MB that compute left
+    assert "disk (block) counted while copying 85.83 MiB 20 85.83 MiB 20" in reader.text
+    assert "disk (block) growth of the work folder n/a n/a 42.92 MiB 20" in reader.text
+
+
+def test_each_run_has_its_answers(tmp_path: Path) -> None:
+    places, settings = with_figures(tmp_path, 60, earlier=20)
+    text = page(places, settings).text
+    assert text.index(f"Run {RUN}, 40 participants") < text.index(f"Run {EARLIER}, 20 participants")
+    single = page(*with_figures(tmp_path / "single", 1)).text
+    assert "The slowest participants" not in single
+    assert f"Run {RUN}, 1 participant" not in single
+
+
+def test_without_accounts_and_traffic_the_page_says_so(tmp_path: Path) -> None:
+    places, settings = with_figures(tmp_path, 5)
+    rows = read_table(places.profile / "profile.tsv", "profile")
+    write_table(places.profile / "profile.tsv", "profile", [without_account(row) for row in rows])
+    (places.profile / "traffic.tsv").unlink()
+    text = page(places, settings).text
+    assert "the kernel accounts no waits for storage and memory; as root: sysctl kernel.task_delayacct=1" in text
+    assert "faster tier saves at most 5" not in text
+    assert "Bytes and files per tier" not in text
+    assert "profile/traffic.tsv is missing" in text
+
+
+def test_an_oversubscribed_run_says_what_waited_for_a_core(tmp_path: Path) -> None:
+    places, settings = with_figures(tmp_path, 60, slots=25)
+    runs = read_table(places.profile / "runs.tsv", "runs")
+    share = runs[-1]["account_run_queue_sum_s"] / runs[-1]["wall_sum_s"]
+    known = f"I/O time contains waiting for a core, {100 * share:.0f} % of wall time."
+    assert known in page(places, settings).text
+    rows = [sampled(row, 0.9) for row in read_table(places.profile / "profile.tsv", "profile")]
+    write_table(places.profile / "profile.tsv", "profile", rows)
+    assert known.replace("core, ", "core, about ") in page(places, settings).text
+    write_table(places.profile / "runs.tsv", "runs", [run | {"account_run_queue_sum_s": None} for run in runs])
+    assert "I/O time contains waiting for a core." in page(places, settings).text
 
 
 def test_nothing_is_fetched_and_links_lead_somewhere(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from neurotier.places import Places, dataset_name
 from neurotier.settings import DemoSettings
 
-PLACES = Places(Path("/r"), Path("/d"), Path("/w"), Path("/i"))
+PLACES = Places(Path("/r"), Path("/d"), Path("/w"), Path("/i"), Path("/s"))
 
 
 def test_participants_of_sites_alike_work_apart() -> None:

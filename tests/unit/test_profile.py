@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from neurotier.files import write_json
 from neurotier.group import group_rows, summary
+from neurotier.meter.traffic import flow
+from neurotier.meter.usage import Usage
 from neurotier.places import Places
-from neurotier.profile import close_run, profile_rows, run_rows
+from neurotier.profile import close_run, profile_rows, run_rows, traffic_rows
 from neurotier.tables import read_table, write_table
 
 
@@ -18,9 +20,10 @@ def record(participant: str, start_s: float, run: str = "r1", voxels: int = 1000
     """A job of 2 s: 0.5 s stage_in, 1 s compute with 0.8 s CPU, 0.5 s stage_out."""
     phases = []
     for phase, begin, wall_s, user_s in (("stage_in", 0, 0.5, 0), ("compute", 0.5, 1, 0.8), ("stage_out", 1.5, 0.5, 0)):
-        usage = {"start_s": start_s + begin, "end_s": start_s + begin + wall_s, "wall_s": wall_s, "user_s": user_s}
-        exact = {"system_s": 0.0, "max_rss_bytes": 1, "block_in_bytes": 0, "block_out_bytes": 0, "source": "wait4"}
-        phases.append({"phase": phase, **usage, **exact, "left_behind": 0, "staged_bytes": None})
+        usage = Usage(start_s + begin)
+        usage.end_s, usage.wall_s, usage.user_s = start_s + begin + wall_s, wall_s, user_s
+        flows = [flow("local", "growth", written=(7, 1))]
+        phases.append({"phase": phase, **usage.record(), "staged_bytes": None, "traffic": flows})
     image = {
         "image": f"{participant}_T1w.nii.gz",
         "mask": "m",
@@ -36,8 +39,9 @@ def record(participant: str, start_s: float, run: str = "r1", voxels: int = 1000
 FACTS: dict[str, Any] = {
     "cores": 2,
     "oversubscribed": False,
-    "settings": {"tool": {"name": "noop"}},
-    "tiers": {role: {"name": "local"} for role in ("dataset", "work", "results")},
+    "analysis": "noop",
+    "image": None,
+    "tiers": {role: {"name": "local"} for role in ("dataset", "work", "images", "results")},
 }
 
 
@@ -47,7 +51,7 @@ def note(places: Places, run: str, **facts: Any) -> None:
 
 @pytest.fixture
 def places(tmp_path: Path) -> Places:
-    places = Places(tmp_path, tmp_path / "d", tmp_path / "w", tmp_path / "i")
+    places = Places(tmp_path, tmp_path / "d", tmp_path / "w", tmp_path / "i", tmp_path / "s")
     places.runs.mkdir(parents=True)
     return places
 
@@ -57,6 +61,13 @@ def test_cpu_and_io_add_up_to_wall(places: Places) -> None:
     assert [(row["cpu_s"], row["io_s"]) for row in rows] == [(0, 0.5), (0.8, pytest.approx(0.2)), (0, 0.5)]
     write_table(places.profile / "profile.tsv", "profile", rows)
     assert read_table(places.profile / "profile.tsv", "profile")[1]["site"] == "NYU"
+
+
+def test_traffic_is_told_per_phase_and_tier(places: Places) -> None:
+    rows = traffic_rows([record("NYU/sub-01", 100.0)])
+    write_table(places.profile / "traffic.tsv", "traffic", rows)
+    told = [(row["phase"], row["tier"], row["written_bytes"], row["read_bytes"]) for row in rows]
+    assert told == [(phase, "local", 7, None) for phase in ("stage_in", "compute", "stage_out")]
 
 
 def test_makespan_and_parallelism(places: Places) -> None:
@@ -126,3 +137,16 @@ def test_group_without_images_is_empty(places: Places) -> None:
     write_table(places.group / "group.tsv", "group", group_rows([]))
     assert read_table(places.group / "group.tsv", "group") == []
     assert summary([])["mean_brain_volume_mm3"] is None
+
+
+def test_sums_of_the_account_do_not_pass_for_a_whole(places: Places) -> None:
+    """Phases without an account are left out of the sums only while they are next to nothing."""
+    note(places, "r1", ended_s=1.0)
+    rows = profile_rows([record("sub-01", 100.0)])
+    whole = [row | {"account": "exact", "account_user_s": row["user_s"]} for row in rows]
+    (run,) = run_rows(places, whole, [], 1)
+    assert run["account_user_sum_s"] == pytest.approx(0.8)
+    (run,) = run_rows(places, [*whole, rows[0] | {"phase": "start_up", "wall_s": 0.01}], [], 1)
+    assert run["account_user_sum_s"] == pytest.approx(0.8)
+    (run,) = run_rows(places, [*whole, rows[0] | {"phase": "start_up", "wall_s": 0.1}], [], 1)
+    assert run["account_user_sum_s"] is None

@@ -11,10 +11,10 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 from neurotier import settings as settings_module
+from neurotier.analysis.tools import TOOLS
 from neurotier.errors import SettingsError
 from neurotier.profile_config import merge
 from neurotier.settings import SCHEMAS, Settings, config_schema
-from neurotier.tools import TOOLS
 from support import ROOT
 
 TIERS = {"disk": {"path": ".", "kind": "block"}}
@@ -29,7 +29,7 @@ def documented_keys(schema: dict[str, Any], prefix: str = "") -> dict[str, dict[
         path = f"{prefix}{name}"
         if "properties" in sub:
             found |= documented_keys(sub, f"{path}.")
-        elif isinstance(sub.get("additionalProperties"), dict):
+        elif "properties" in (sub.get("additionalProperties") or {}):
             found |= documented_keys(sub["additionalProperties"], f"{path}.NAME.")
         else:
             found[path] = sub
@@ -46,6 +46,8 @@ def test_every_schema_is_a_schema() -> None:
     [
         ("dataset", settings_module.DatasetSettings),
         ("demo", settings_module.DemoSettings),
+        ("app", settings_module.AppSettings),
+        ("containers", settings_module.ContainerSettings),
         ("report", settings_module.ReportSettings),
     ],
 )
@@ -60,7 +62,7 @@ def test_tools_have_the_options_of_the_schema() -> None:
     assert sorted(tool["name"]["enum"]) == sorted(TOOLS)
     for name, kind in TOOLS.items():
         options = [field.name for field in dataclasses.fields(kind) if field.name != "name"]
-        assert options == list(tool[name]["properties"])
+        assert [*options, "image"] == list(tool[name]["properties"])
 
 
 def test_documentation_has_every_key_with_its_default() -> None:
@@ -111,4 +113,4 @@ def test_shipped_configurations_are_valid() -> None:
     for file in (ROOT / "config" / "examples").glob("*.yaml"):
         config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
         merge(config, yaml.safe_load(file.read_text()))
-        Settings.from_config(config)
+        Settings.from_config(config, in_containers=True)

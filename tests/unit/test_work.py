@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
+from neurotier.analysis.work import sweep, work_folder
 from neurotier.errors import BusyError
 from neurotier.files import write_json
-from neurotier.work import sweep, work_folder
 
 
 def test_folder_is_gone_on_success_and_failure(tmp_path: Path) -> None:
@@ -26,7 +26,7 @@ def test_folder_is_gone_on_success_and_failure(tmp_path: Path) -> None:
 def test_sweep_ends_the_owner_and_those_who_work_there(tmp_path: Path) -> None:
     work = tmp_path / "neurotier-me" / "work" / "abc"
     script = (
-        "import sys, time; from pathlib import Path; from neurotier.work import work_folder\n"
+        "import sys, time; from pathlib import Path; from neurotier.analysis.work import work_folder\n"
         "with work_folder(Path(sys.argv[1]), 'id'): time.sleep(100)"
     )
     owner = subprocess.Popen([sys.executable, "-c", script, str(work / "sub-01")])

@@ -22,6 +22,7 @@ IMAGES = [
     "SiteB/sub-0099101/ses-1/anat/sub-0099101_ses-1_run-2",
     "SiteB/sub-0099102/ses-1/anat/sub-0099102_ses-1_run-1",
 ]
+INDEX_TABLES = ("index/images", "index/skipped")
 QUICK = {"name": "brainextractor", "brainextractor": {"iterations": 50}}
 
 
@@ -51,10 +52,19 @@ def test_results_have_these_names(finished: Project) -> None:
         for path in finished.results.glob("**/*")
         if path.is_file() and not {"derivatives", "logs", "state", "mosaics"} & set(path.parts)
     }
-    figures = {f"figures/{n}.{e}" for n in ("cpu_io", "gantt", "brain_volume") for e in ("svg", "png", "tsv")}
+    drawn = ("account", "cpu_io", "gantt", "brain_volume")
+    figures = {f"figures/{n}.{e}" for n in drawn for e in ("svg", "png", "tsv")}
     tables = {
         f"{n}.{e}"
-        for n in ("profile/profile", "profile/runs", "group/group", "index/images", "index/skipped")
+        for n in (
+            "profile/profile",
+            "profile/traffic",
+            "profile/runs",
+            "profile/steps",
+            "group/group",
+            "index/images",
+            "index/skipped",
+        )
         for e in ("tsv", "json")
     }
     records = {f"profile/records/{p}.json" for p in {"/".join(image.split("/")[:2]) for image in IMAGES}}
@@ -98,10 +108,10 @@ def test_participant_without_t1w_is_listed_and_skipped(finished: Project) -> Non
 
 def test_profile_accounts_for_every_phase(finished: Project) -> None:
     rows = finished.table("profile/profile.tsv")
-    assert len(rows) == 4 * 3
+    assert len(rows) == 4 * 4
     for row in rows:
         assert float(row["io_s"]) == pytest.approx(float(row["wall_s"]) - float(row["cpu_s"]), abs=1e-5)
-        assert (row["staged_bytes"] == "n/a") == (row["phase"] == "compute")
+        assert (row["staged_bytes"] == "n/a") == (row["phase"] in ("start_up", "compute"))
     staged = sum(int(row["staged_bytes"]) for row in rows if row["phase"] == "stage_in")
     assert staged == sum(int(row["size_bytes"]) for row in finished.table("index/images.tsv"))
 

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from support import ROOT, Project
 
+DOCUMENTS = [ROOT / "README.md", ROOT / "config" / "README.md", ROOT / "containers" / "README.md"]
+
 ELSEWHERE = ("corr.yaml", "folder.yaml")
 """Examples over data that are not here are planned only."""
 
@@ -19,17 +21,25 @@ def commands(file: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def reader(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    return Project.at(tmp_path_factory.mktemp("reader") / "project")
+def reader(tmp_path_factory: pytest.TempPathFactory, brain_image: Path) -> Project:
+    """A reader who has built the default image before; the store tells it by what it was built from."""
+    project = Project.at(tmp_path_factory.mktemp("reader") / "project")
+    store = project.folder / brain_image.parents[1].name
+    store.mkdir()
+    (store / brain_image.parent.name).symlink_to(brain_image.parent)
+    return project
 
 
-@pytest.mark.parametrize("line", [*commands(ROOT / "README.md"), *commands(ROOT / "config" / "README.md")])
+@pytest.mark.parametrize("line", [line for document in DOCUMENTS for line in commands(document)])
 def test_command(reader: Project, line: str) -> None:
     program, *arguments = shlex.split(line)
     if program == "make":
         assert re.search(rf"^{arguments[0]}: ", (ROOT / "Makefile").read_text(), re.MULTILINE)
     elif program == "source":
         assert arguments == [".venv/bin/activate"]
+    elif program == "neurotier":
+        ended = reader.run("-m", "neurotier", *arguments)
+        assert ended.code == 0, ended.output
     else:
         assert program == "snakemake"
         planned = [*arguments, "--dry-run"] if any(name in line for name in ELSEWHERE) else arguments

@@ -1,0 +1,316 @@
+"""The workflow with ``--sdm apptainer``: the same bytes, one image for all, BIDS Apps at both levels."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nibabel as nib
+import numpy as np
+import psutil
+import pytest
+from container_images import Engine, make_tiny
+from support import ENVIRONMENT, Project, checksums, plain_dataset, small_head, t1w
+
+QUICK = {"iterations": 50}
+SDM = ("--sdm", "apptainer")
+
+APP = """level=$3
+case $level in
+participant)
+    ls -R /data
+    mkdir -p /out/sub-$5
+    ls -d /data/sub-* | wc -l >/out/sub-$5/subjects
+    echo same >/out/shared.txt
+    cat /data/sub-$5/anat/* | wc -c >/out/sub-$5/bytes
+    sleep PAUSE
+    ;;
+group)
+    cat /out/sub-*/bytes >/out/group.txt
+    ;;
+esac"""
+"""A BIDS App in a few lines of shell: it writes what it sees, waits, and adds up."""
+
+
+@pytest.fixture(scope="module")
+def contained(tmp_path_factory: pytest.TempPathFactory, demo_source: Path, brain_image: Path) -> Iterator[Project]:
+    """The demonstration on the host, and in containers with the image on tmpfs."""
+    project = Project.at(tmp_path_factory.mktemp("contained") / "project")
+    for name, switches in (("host", ()), ("container", SDM)):
+        ended = project.snakemake(*arguments_for(project, demo_source, brain_image, name), *switches)
+        assert ended.code == 0, ended.output
+    (project.folder / "results").symlink_to("results-container")
+    yield project
+    remove_placed(brain_image)
+
+
+def arguments_for(project: Project, source: Path, image: Path, name: str) -> list[str]:
+    tool = {"brainextractor": {**QUICK, "image": str(image)}}
+    placement = {"images": "tmpfs"}
+    form = {"form": "sif"}
+    given = project.configure(dataset={"source": str(source)}, tool=tool, placement=placement, containers=form)
+    return [*given, "--config", f"results=results-{name}"]
+
+
+def remove_placed(image: Path) -> None:
+    """Take an image away from the tmpfs tier, as a boot does."""
+    for placed in Path("/dev/shm").glob(f"neurotier-*/images/{image.stem}-*"):
+        shutil.rmtree(placed) if placed.is_dir() else placed.unlink()
+
+
+def test_derivatives_are_the_same_bytes_with_and_without_containers(contained: Project) -> None:
+    host, container = (
+        checksums(contained.folder / f"results-{name}" / "derivatives") for name in ("host", "container")
+    )
+    assert host == container
+    assert len(host) == 28
+    assert contained.leftovers() == []
+
+
+def test_starting_the_container_is_a_phase_of_its_own(contained: Project, brain_image: Path) -> None:
+    rows = [row for row in contained.table("profile/profile.tsv") if row["phase"] == "container_start"]
+    assert len(rows) == 4
+    for row in rows:
+        assert 0 < float(row["cpu_s"]) <= float(row["wall_s"]) * 1.5
+        assert int(row["input_bytes"]) == brain_image.stat().st_size
+    host = Project(contained.folder).folder / "results-host" / "profile" / "profile.tsv"
+    assert "container_start" not in host.read_text()
+    traffic = [row for row in contained.table("profile/traffic.tsv") if row["phase"] == "container_start"]
+    assert {(row["tier"], row["traffic_source"]) for row in traffic} == {("tmpfs", "page_cache")}
+
+
+def test_the_image_is_recorded_and_shown(contained: Project, brain_image: Path) -> None:
+    image = json.loads((contained.results / "index" / "image.json").read_text())
+    assert image["reference"] == str(brain_image)
+    record = json.loads((contained.results / "profile" / "records" / "SiteA" / "sub-0099001.json").read_text())
+    assert record["container"] == f"sha256:{image['sha256']}"
+    (run,) = contained.table("profile/runs.tsv")
+    assert (run["image"], run["images_tier"]) == (str(brain_image), "tmpfs")
+    (step,) = contained.table("profile/steps.tsv")
+    assert (step["step"], step["phase"]) == ("obtain_image", "obtain")
+    page = (contained.results / "report.html").read_text()
+    assert image["sha256"] in page
+    assert "Starting the container took" in page
+
+
+def test_a_lost_image_is_placed_again_and_nobody_is_analysed_again(
+    contained: Project, demo_source: Path, brain_image: Path
+) -> None:
+    remove_placed(brain_image)
+    again = arguments_for(contained, demo_source, brain_image, "container")
+    assert contained.snakemake(*again, *SDM).lines("Nothing to be done")
+    shutil.rmtree(contained.results / "derivatives" / "SiteB" / "sub-0099102")
+    ended = contained.snakemake(*again, *SDM)
+    assert ended.code == 0, ended.output
+    assert [line.split()[-1] for line in ended.lines("Analysing")] == ["SiteB/sub-0099102"]
+    host = checksums(contained.folder / "results-host" / "derivatives")
+    assert checksums(contained.results / "derivatives") == host
+
+
+def test_another_tier_or_form_of_the_image_is_no_reason_to_analyse_again(
+    contained: Project, demo_source: Path, brain_image: Path
+) -> None:
+    tool = {"brainextractor": {**QUICK, "image": str(brain_image)}}
+    given = contained.configure(
+        dataset={"source": str(demo_source)},
+        tool=tool,
+        placement={"images": "local"},
+        containers={"form": "sandbox"},
+    )
+    ended = contained.snakemake(*given, "--config", "results=results-container", *SDM, "--dry-run")
+    assert ended.code == 0, ended.output
+    assert ended.lines("Nothing to be done")
+
+
+@pytest.fixture(scope="module")
+def app_image(engine: Engine, brain_image: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The BIDS App of ``containers/``, built by the rule that does so for users."""
+    project = Project.at(tmp_path_factory.mktemp("app") / "project")
+    app = {"image": "containers/bids-app-example.def"}
+    given = project.configure(app=app, containers={"build_arguments": {"BASE": str(brain_image)}})
+    ended = project.snakemake(*given, *SDM, targets=["results/index/image.json"])
+    assert ended.code == 0, ended.output
+    (image,) = project.folder.glob("neurotier-*/image-store/bids-app-example-*.sif")
+    return image
+
+
+@pytest.mark.parametrize("suffixes", [["T1w"], []])
+def test_the_example_app_runs_at_both_levels(
+    project: Project, demo_source: Path, app_image: Path, suffixes: list[str]
+) -> None:
+    """Over sites with uneven sessions; who has no T1w image is left out by suffix, or is the app's to deal with."""
+    app = {"image": str(app_image), "suffixes": suffixes, "arguments": ["--skip_bids_validator", "--iterations", "20"]}
+    sizes: dict[str, list[int]] = {"SiteA": [], "SiteB": []} if suffixes else {"SiteA": []}
+    dataset = {"source": str(demo_source), "sites": list(sizes), "validation": "report"}
+    ended = project.snakemake(*project.configure(dataset=dataset, app=app), *SDM)
+    assert ended.code == 0, ended.output
+    for site, found in sizes.items():
+        for brain in (project.results / "derivatives" / site).glob("sub-*_brain.nii.gz"):
+            found.append(int((np.asanyarray(nib.load(brain).dataobj) != 0).sum()))
+        average = (project.results / "derivatives" / site / "avg_brain_size.txt").read_text()
+        assert average == f"Average brain size is {np.mean(found):g} voxels"
+        description = json.loads((project.results / "derivatives" / site / "dataset_description.json").read_text())
+        assert description["GeneratedBy"][-1]["Container"]["Type"] == "apptainer"
+    assert {len(found) for found in sizes.values()} == {3}
+    summary = project.results / "derivatives" / "SiteA" / "sub-0099003_summary.json"
+    assert summary.exists() == (suffixes == [])
+    if not suffixes:
+        assert json.loads(summary.read_text()) == {"T1w": [], "brains": []}
+    steps = {(row["step"], row["item"], row["phase"]) for row in project.table("profile/steps.tsv")}
+    for site in sizes:
+        assert ("validate_dataset", site, "validate") in steps
+        assert {("run_group_level", site, phase) for phase in ("stage_in", "container_start", "compute")} <= steps
+    phases = [row["phase"] for row in project.table("profile/profile.tsv") if row["participant"] == "SiteA/sub-0099001"]
+    assert phases == ["start_up", "stage_in", "container_start", "compute", "stage_out"]
+    assert project.leftovers() == []
+
+
+def tiny_app(engine: Engine, folder: Path, script: str = APP, pause_s: float = 0) -> dict[str, Any]:
+    folder.mkdir()
+    return {"image": str(make_tiny(engine, folder, script.replace("PAUSE", str(pause_s)))), "name": "tiny"}
+
+
+def people(project: Project, count: int) -> dict[str, Any]:
+    """A plain dataset of so many participants."""
+    plain_dataset(project.folder / "bids", {t1w(f"{number:02d}"): small_head(number) for number in range(count)})
+    return {"source": "bids"}
+
+
+@pytest.mark.parametrize("form", ["sif", "sandbox"])
+def test_25_participants_at_once_from_one_image(project: Project, engine: Engine, tmp_path: Path, form: str) -> None:
+    app = tiny_app(engine, tmp_path / "app", pause_s=1)
+    given = project.configure(dataset=people(project, 25), app=app, containers={"form": form})
+    ended = project.snakemake(*given, *SDM, cores=25)
+    assert ended.code == 0, ended.output
+    assert ended.lines("25 of 25 participants done, 0 failed")
+    (run,) = project.table("profile/runs.tsv")
+    assert int(run["peak_parallelism"]) > 5
+    (image,) = project.folder.glob("neurotier-*/images/tiny-*." + form)
+    obtained = [row for row in project.table("profile/steps.tsv") if row["step"] == "obtain_image"]
+    assert len(obtained) == 1
+    for number in range(25):
+        folder = project.results / "derivatives" / f"sub-{number:02d}"
+        assert (folder / "subjects").read_text() == "1\n", "an app sees its own participant alone"
+        source = project.folder / "bids" / t1w(f"{number:02d}")
+        assert int((folder / "bytes").read_text()) == source.stat().st_size
+    assert len((project.results / "derivatives" / "group.txt").read_text().split()) == 25
+    assert (project.results / "derivatives" / "shared.txt").read_text() == "same\n"
+    assert nothing_left(project, image)
+
+
+def nothing_left(project: Project, image: Path) -> bool:
+    """No work folder, process, mount or loop device of a run."""
+    devices = [file.read_text().strip() for file in Path("/sys/block").glob("loop*/loop/backing_file")]
+    mounts = Path("/proc/mounts").read_text()
+    return not project.leftovers() and str(image) not in [*devices, mounts] and not containers_of(project)
+
+
+def containers_of(project: Project) -> list[psutil.Process]:
+    """Engine processes that name a folder of the project."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        words = process.info["cmdline"] or []
+        if "exec" in words and any(str(project.folder) in word for word in words):
+            found.append(process)
+    return found
+
+
+def test_killing_one_of_many_leaves_nothing_of_it(project: Project, engine: Engine, tmp_path: Path) -> None:
+    app = tiny_app(engine, tmp_path / "app", pause_s=4)
+    sif = {"form": "sif"}  # with a mount that could be left behind
+    command = project.command(*project.configure(dataset=people(project, 6), app=app, containers=sif), *SDM, cores=6)
+    snakemake = subprocess.Popen(
+        command, cwd=project.folder, env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+    )
+    victim = None
+    deadline = time.monotonic() + 120
+    while victim is None:
+        assert time.monotonic() < deadline
+        assert snakemake.poll() is None
+        started = list(project.folder.glob("neurotier-*/work/*/sub-03/out/sub-03/bytes"))
+        jobs = [
+            p for p in psutil.process_iter(["cmdline"]) if "sub-03" in (p.info["cmdline"] or []) and in_(p, project)
+        ]
+        victim = jobs[0] if started and jobs else None
+        time.sleep(0.02)
+    os.kill(victim.pid, signal.SIGKILL)
+    output = snakemake.communicate()[0]
+    assert snakemake.returncode != 0, output
+    (image,) = project.folder.glob("neurotier-*/images/tiny-*.sif")
+    assert nothing_left(project, image)
+    assert not (project.results / "app" / "sub-03").exists()
+    assert len(list((project.results / "app").glob("sub-*"))) == 5
+    assert "killed before it could say why" in (project.results / "report.html").read_text()
+    ended = project.snakemake(*project.configure(dataset={"source": "bids"}, app=app, containers=sif), *SDM)
+    assert ended.code == 0, ended.output
+    assert [line.split()[-1] for line in ended.lines("Analysing")] == ["sub-03"]
+
+
+def in_(process: psutil.Process, project: Project) -> bool:
+    try:
+        return Path(process.cwd()).is_relative_to(project.folder) and "analyze-participant" in process.cmdline()
+    except psutil.Error:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("echo 'no such luck' >&2; exit 3", "tiny: the app ended with exit code 3: no such luck"),
+        ("true", "tiny: the app wrote nothing (its exit code is not believed)"),
+        ("echo x >/data/x", "tiny: the app ended with exit code 1"),
+        ("exec nonesuch", "tiny: the app ended with exit code 127: "),
+    ],
+)
+def test_an_app_that_fails_is_said_so(project: Project, engine: Engine, tmp_path: Path, script: str, said: str) -> None:
+    app = tiny_app(engine, tmp_path / "app", script)
+    ended = project.snakemake(*project.configure(dataset=people(project, 1), app=app), *SDM)
+    assert ended.code != 0
+    assert ended.lines(f"neurotier: sub-00: {said}"), ended.output
+    assert not (project.results / "derivatives").exists()
+    assert not (project.results / "app" / "sub-00").exists()
+    assert project.leftovers() == []
+
+
+def test_results_of_a_tool_are_not_mixed_with_those_of_an_app(project: Project, engine: Engine, tmp_path: Path) -> None:
+    dataset = people(project, 1)
+    assert project.snakemake(*project.configure(dataset=dataset, tool={"name": "noop"})).code == 0
+    given = project.configure(dataset=dataset, app=tiny_app(engine, tmp_path / "app"))
+    ended = project.snakemake(*given, *SDM)
+    assert ended.code != 0
+    assert ended.lines("holds what a tool made, and what this app makes would mix with it; choose another folder")
+    assert project.snakemake(*given, *SDM, "--config", "results=other").code == 0
+
+
+@pytest.mark.parametrize(
+    ("sections", "switches", "said"),
+    [
+        ({"app": {"image": "x.sif"}}, (), "config key app.image: a BIDS App runs in a container; add --sdm apptainer"),
+        ({"app": {"image": "docker://bids/example:1"}}, SDM, "is not pinned"),
+        ({"tool": {"name": "bet", "bet": {"image": "nowhere.sif"}}}, SDM, "tool.bet.image: nowhere.sif: no such file"),
+        ({"tool": {"name": "bet"}}, SDM, "fsl-bet.def asks for FSL_CHANNEL"),
+    ],
+)
+def test_a_wrong_configuration_is_said_so(
+    project: Project, sections: dict[str, Any], switches: tuple[str, ...], said: str
+) -> None:
+    given = project.configure(**sections, dataset=people(project, 1))
+    ended = project.snakemake(*given, *switches)
+    assert ended.code != 0
+    assert ended.lines(said), ended.output
+
+
+def test_a_dataset_that_must_be_valid_and_is_not_stops_before_anybody(project: Project) -> None:
+    dataset = {**people(project, 1), "validation": "require"}
+    (project.folder / "bids" / "dataset_description.json").write_text("{}")
+    ended = project.snakemake(*project.configure(dataset=dataset, tool={"name": "noop"}))
+    assert ended.code != 0
+    assert ended.lines("neurotier: dataset: is not valid BIDS: "), ended.output
+    assert not ended.lines("Analysing")
