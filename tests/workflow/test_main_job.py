@@ -194,7 +194,9 @@ def test_images_that_cannot_be_dropped_stay_and_are_no_failure(project: Project,
     dataset["drop"] = True  # type: ignore[assignment]
     ended = project.snakemake(*project.configure(dataset=dataset, tool={"name": "noop"}))
     assert ended.code == 0, ended.output
-    assert len(ended.lines("images stay on the dataset tier")) == 2
+    logs = {log.stem: log.read_text() for log in project.folder.glob("**/drop_images/**/*.log")}
+    assert [text.startswith("kept: ") for text in logs.values()] == [True, True], (logs, ended.output)
+    assert ended.lines("images stay on the dataset tier"), ended.output
     assert ended.lines("2 of 2 participants done, 0 failed")
     clone = next(project.folder.glob("neurotier-*/datasets/source-*"))
     assert all(image.exists() for image in clone.glob("SiteB/sub-*/ses-*/anat/*_T1w.nii.gz"))

@@ -126,4 +126,5 @@ def drop_images(dataset: Path, paths: Sequence[str]) -> str:
         drop(path=[str(dataset / path) for path in present], dataset=str(dataset), result_renderer="disabled")
     except IncompleteResultsError as error:
         return first_message(error)
-    return ""
+    kept = [path for path in present if is_present(dataset / path)]  # what counts is what is there, not what was said
+    return f"git-annex kept {len(kept)} of {len(present)} and gave no reason" if kept else ""
