@@ -160,6 +160,7 @@ def run_row(run: str, profile: list[dict[str, Any]], **changes: Any) -> dict[str
         "images_tier": None,
         "results_tier": "disk",
         "cores": 2,
+        "parallelism": 2,
         "participants": len(jobs),
         "failed": 0,
         "start_s": start,
@@ -170,6 +171,7 @@ def run_row(run: str, profile: list[dict[str, Any]], **changes: Any) -> dict[str
         "io_sum_s": sum(row["io_s"] for row in rows),
         **{f"{name[:-2]}_sum_s": sum(row[name] for row in rows) for name in (*ACCOUNT, "residual_s")},
         "mean_parallelism": sum(e - s for s, e in spans) / (end - start),
+        "limited_by": None,
         "peak_parallelism": max(sum(s <= at < e for s, e in spans) for at, _ in spans),
         **changes,
     }

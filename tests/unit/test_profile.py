@@ -13,6 +13,7 @@ from neurotier.meter.traffic import flow
 from neurotier.meter.usage import Usage
 from neurotier.places import Places
 from neurotier.profile import close_run, profile_rows, run_rows, traffic_rows
+from neurotier.settings import ROLES, Settings
 from neurotier.tables import read_table, write_table
 
 
@@ -36,8 +37,12 @@ def record(participant: str, start_s: float, run: str = "r1", voxels: int = 1000
     return names | {"phases": phases, "images": [image]}
 
 
+TIER = {"disk": {"path": ".", "kind": "block"}}
 FACTS: dict[str, Any] = {
+    "settings": Settings.from_config({"tiers": TIER, "placement": dict.fromkeys(ROLES, "disk")}).to_json(),
     "cores": 2,
+    "parallelism": 2,
+    "limits": {},
     "oversubscribed": False,
     "analysis": "noop",
     "image": None,
@@ -77,6 +82,16 @@ def test_makespan_and_parallelism(places: Places) -> None:
     (run,) = run_rows(places, rows, [], 3)
     assert (run["makespan_s"], run["mean_parallelism"], run["peak_parallelism"]) == (6.0, 1.0, 2)
     assert (run["wall_sum_s"], run["cpu_sum_s"], run["participants"]) == (6.0, pytest.approx(2.4), 3)
+    assert run["limited_by"] == "all 2 ran at once, but 1.0 on average: the first start and the last end one by one"
+
+
+def test_memory_that_keeps_jobs_waiting_is_named(places: Places) -> None:
+    """brainextractor is taken to need 500 MB: of 1,200 MB there is room for two."""
+    rows = profile_rows([record(f"a/sub-{number}", 100.0) for number in range(2)])
+    rows += profile_rows([record(f"a/sub-{number}", 102.0) for number in range(2, 4)])
+    note(places, "r1", ended_s=1, parallelism=4, limits={"mem_mb": 1200})
+    (run,) = run_rows(places, rows, [], 4)
+    assert run["limited_by"] == "memory has room for 2 at once (500 MB each, 1,200 MB)"
 
 
 def test_runs_of_one_results_folder_are_apart(places: Places) -> None:

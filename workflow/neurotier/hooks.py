@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.jobs import note_killed, participants, read_failures
+from neurotier.parallelism import RESOURCES
 from neurotier.places import Places
+from neurotier.planning import Plan
 from neurotier.profile import Record, close_run, unclosed_runs
-from neurotier.run import command_line, current_run, end_run, start_run
+from neurotier.run import Slots, command_line, current_run, end_run, start_run
 from neurotier.settings import Settings
 
 
@@ -34,13 +36,23 @@ def prepend(variable: str, folder: str) -> None:
     os.environ[variable] = os.pathsep.join(dict.fromkeys([folder, *known]))
 
 
-def begin(settings: Settings, cores: int | None) -> None:
+def begin(plan: Plan, workflow: Any) -> None:
     """Start a run; see :func:`neurotier.run.start_run`. Earlier runs that were killed get their rows first."""
-    run = start_run(settings, cores, command_line())
-    places = Places.from_settings(settings)
+    run = start_run(plan.settings, slots(plan, workflow), command_line())
+    places = Places.from_settings(plan.settings)
     for earlier in unclosed_runs(places):
         if earlier != run:
             close_run(places, earlier, participants(places), read_failures(places))
+
+
+def slots(plan: Plan, workflow: Any) -> Slots:
+    """How many jobs this Snakemake may run at once."""
+    cores, limits = workflow.resource_settings.cores, workflow.global_resources
+    return Slots(
+        cores=cores,
+        parallelism=cores // plan.threads if cores and workflow.local_exec else None,
+        limits={name: limits[name] for name in RESOURCES if name in limits},
+    )
 
 
 def finish(settings: Settings, succeeded: bool) -> None:

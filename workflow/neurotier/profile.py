@@ -7,13 +7,15 @@ core; the account of the wall time, beside it, tells the two apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from neurotier.files import read_json, write_json
 from neurotier.meter.usage import ACCOUNT
+from neurotier.parallelism import job_spans, limited_by, mean, needs_of, peak
 from neurotier.places import Places
 from neurotier.run import current_run
+from neurotier.settings import Settings
 from neurotier.tables import Row
 
 Record = dict[str, Any]
@@ -63,7 +65,7 @@ def run_rows(places: Places, rows: Sequence[Row], failures: Sequence[Record], ev
     made = []
     for file in sorted(places.runs.glob("*.json")):
         facts = read_json(file)
-        row = facts.get("row") or run_row(facts, rows, failures, everyone)
+        row = facts.get("row") or run_row(facts, rows, failures, everyone, needs_in(places, facts, rows))
         if row is not None:
             made.append(row)
     return made
@@ -73,8 +75,15 @@ def close_run(places: Places, run: str, everyone: Sequence[str], failures: Seque
     """Give a run that is over its final row, for good."""
     file = places.runs / f"{run}.json"
     facts = read_json(file)
-    row = run_row(facts, profile_rows(read_records(places, everyone)), failures, len(everyone))
+    rows = profile_rows(read_records(places, everyone))
+    row = run_row(facts, rows, failures, len(everyone), needs_in(places, facts, rows))
     write_json(file, facts | {"row": row})
+
+
+def needs_in(places: Places, facts: Record, rows: Sequence[Row]) -> dict[str, list[int]]:
+    """What the jobs of a run took of each resource that they share, MB."""
+    settings = Settings.from_json(facts["settings"])
+    return needs_of(settings, places, {row["participant"] for row in rows if row["run"] == facts["run"]})
 
 
 def unclosed_runs(places: Places) -> list[str]:
@@ -82,7 +91,13 @@ def unclosed_runs(places: Places) -> list[str]:
     return [file.stem for file in sorted(places.runs.glob("*.json")) if "row" not in read_json(file)]
 
 
-def run_row(facts: Record, rows: Sequence[Row], failures: Sequence[Record], everyone: int) -> Row | None:
+def run_row(
+    facts: Record,
+    rows: Sequence[Row],
+    failures: Sequence[Record],
+    everyone: int,
+    needs: Mapping[str, Sequence[int]],
+) -> Row | None:
     """One run's makespan, sums and parallelism; ``None`` for a run that analysed nobody and failed nobody.
 
     Parameters
@@ -95,6 +110,8 @@ def run_row(facts: Record, rows: Sequence[Row], failures: Sequence[Record], ever
         Failure records, of all runs.
     everyone
         Number of participants that the index selects.
+    needs
+        What the jobs took of each resource that they share, MB.
 
     Examples
     --------
@@ -121,6 +138,7 @@ def run_row(facts: Record, rows: Sequence[Row], failures: Sequence[Record], ever
         "images_tier": facts["tiers"]["images"]["name"] if facts["image"] else None,
         "results_tier": facts["tiers"]["results"]["name"],
         "cores": facts["cores"],
+        "parallelism": facts["parallelism"],
         "participants": len(spans),
         "failed": failed,
         "start_s": start_s,
@@ -130,8 +148,9 @@ def run_row(facts: Record, rows: Sequence[Row], failures: Sequence[Record], ever
         "cpu_sum_s": sum(row["cpu_s"] for row in rows),
         "io_sum_s": sum(row["io_s"] for row in rows),
         **{f"{name[:-2]}_sum_s": sum_known(rows, name) for name in (*ACCOUNT, "residual_s")},
-        "mean_parallelism": sum(end - start for start, end in spans) / makespan_s if makespan_s else None,
+        "mean_parallelism": mean(spans),
         "peak_parallelism": peak(spans),
+        "limited_by": limited_by(facts["parallelism"], spans, facts["limits"], needs),
     }
 
 
@@ -140,28 +159,6 @@ def sum_known(rows: Sequence[Row], column: str) -> float | None:
     known = [row for row in rows if row[column] is not None]
     known_s, all_s = (sum(row["wall_s"] for row in some) for some in (known, rows))
     return sum(row[column] for row in known) if known and known_s >= (1 - UNKNOWN_SHARE) * all_s else None
-
-
-def job_spans(rows: Sequence[Row]) -> list[tuple[float, float]]:
-    """Start of the first and end of the last phase of each participant job, s since 1970."""
-    spans: dict[str, tuple[float, float]] = {}
-    for row in rows:
-        start_s, end_s = spans.get(row["participant"], (row["start_s"], row["end_s"]))
-        spans[row["participant"]] = (min(start_s, row["start_s"]), max(end_s, row["end_s"]))
-    return list(spans.values())
-
-
-def peak(spans: Iterable[tuple[float, float]]) -> int:
-    """Most spans at the same moment.
-
-    >>> peak([(0, 2), (1, 3), (3, 4)])
-    2
-    """
-    running = most = 0
-    for _, step in sorted([(start, 1) for start, _ in spans] + [(end, -1) for _, end in spans]):
-        running += step
-        most = max(most, running)
-    return most
 
 
 def validity(facts: Record, failed: int, not_run: int, running: bool) -> str:

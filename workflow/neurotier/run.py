@@ -17,6 +17,7 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,26 @@ held: list[int] = []
 """Descriptors of locks that live as long as this process."""
 
 
-def start_run(settings: Settings, cores: int | None, command_line: list[str]) -> str:
+@dataclass(frozen=True)
+class Slots:
+    """How many jobs Snakemake may run at once.
+
+    Attributes
+    ----------
+    cores
+        Cores given to it.
+    parallelism
+        Participant jobs that these have room for; ``None`` on a cluster.
+    limits
+        Resources that jobs share, MB.
+    """
+
+    cores: int | None
+    parallelism: int | None
+    limits: dict[str, int]
+
+
+def start_run(settings: Settings, slots: Slots, command_line: list[str]) -> str:
     """Begin a run: lock, check the tiers, sweep, and note the facts.
 
     Returns
@@ -59,7 +79,7 @@ def start_run(settings: Settings, cores: int | None, command_line: list[str]) ->
     for tier in {tier.name: tier for tier in tiers.values()}.values():
         tier.check()
     try:
-        return lock_and_note(settings, places, tiers, cores, command_line)
+        return lock_and_note(settings, places, tiers, slots, command_line)
     except OSError as error:
         raise TierError(
             f"results folder cannot be written: {error.strerror}",
@@ -69,7 +89,7 @@ def start_run(settings: Settings, cores: int | None, command_line: list[str]) ->
 
 
 def lock_and_note(
-    settings: Settings, places: Places, tiers: dict[str, Tier], cores: int | None, command_line: list[str]
+    settings: Settings, places: Places, tiers: dict[str, Tier], slots: Slots, command_line: list[str]
 ) -> str:
     """Take the results folder, sweep what an earlier run left, and note the facts of this one; its identifier."""
     places.state.mkdir(parents=True, exist_ok=True)
@@ -90,10 +110,12 @@ def lock_and_note(
             "run": run,
             "started_s": time.time(),
             "command_line": command_line,
-            "cores": cores,
+            "cores": slots.cores,
+            "parallelism": slots.parallelism,
+            "limits": slots.limits,
             "analysis": app_name(settings),
             "image": settings.image,
-            "oversubscribed": bool(cores and cores > cpus),
+            "oversubscribed": bool(slots.cores and slots.cores > cpus),
             "swept": swept,
             "settings": settings.to_json(),
             "tiers": facts_json(tiers),

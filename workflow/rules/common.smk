@@ -90,7 +90,7 @@ def dropped_markers(wildcards):
 
 def begin_run(workflow):
     try:
-        hooks.begin(settings, workflow.resource_settings.cores)
+        hooks.begin(plan, workflow)
     except NeurotierError as error:
         raise WorkflowError(str(error)) from None
 

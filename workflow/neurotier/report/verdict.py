@@ -73,6 +73,8 @@ def remarks(data: ReportData) -> list[str]:
         cpus = data.facts.get("cpus")
         machine = f"the machine has {counted(cpus, 'CPU')}" if cpus else "the machine has fewer CPUs"
         lines.append(f"Oversubscribed: {cores} cores were asked for, {machine}; {core_wait(data, run)}.")
+    if run is not None and run["limited_by"]:
+        lines.append(f"Fewer than the {run['parallelism']} jobs that the cores had room for: {run['limited_by']}.")
     if run is not None and len({row["run"] for row in data.profile}) > 1:
         earlier = len({row["participant"] for row in data.profile if row["run"] != run["run"]})
         lines.append(
