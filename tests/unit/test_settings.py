@@ -49,6 +49,8 @@ def test_every_schema_is_a_schema() -> None:
         ("app", settings_module.AppSettings),
         ("containers", settings_module.ContainerSettings),
         ("report", settings_module.ReportSettings),
+        ("campaign", settings_module.CampaignSettings),
+        ("comparison", settings_module.ComparisonSettings),
     ],
 )
 def test_types_have_the_keys_of_the_schema(section: str, types: type) -> None:
@@ -100,6 +102,10 @@ def test_empty_section_takes_its_defaults() -> None:
         ({**SMALLEST, "results": "../elsewhere"}, "config key results: '../elsewhere' is not the name of a folder"),
         ({**SMALLEST, "results": "a{b}"}, "config key results: braces"),
         ({**SMALLEST, "tool": {"bet": {"fractional_threshold": 2}}}, "config key tool.bet.fractional_threshold: 2 is"),
+        (
+            {**SMALLEST, "campaign": {"placements": {"slow": {"work": "dsik"}}}},
+            "config key campaign.placements.slow.work: no tier is named 'dsik'; did you mean 'disk'?",
+        ),
         ({**SMALLEST, "tiers": {"a b": TIERS["disk"]}}, "config key tiers"),
     ],
 )

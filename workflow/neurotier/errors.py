@@ -72,6 +72,12 @@ class ContainerError(NeurotierError):
     exit_code = 71
 
 
+class RunError(NeurotierError):
+    """A run of a campaign could not be done (``EX_SOFTWARE``)."""
+
+    exit_code = 70
+
+
 class BusyError(NeurotierError):
     """Another run holds the same results folder (``EX_TEMPFAIL``)."""
 

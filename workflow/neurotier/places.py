@@ -9,6 +9,8 @@ Rules, scripts and library ask here for paths; nobody glues one by hand. Below t
     group/                              group.tsv, summary.json
     figures/                            every figure as SVG and PNG with its TSV; mosaics/
     report.html                         the run report
+    campaign/                           plan.tsv; runs/CONDITION/REPETITION/: records and logs of each run
+    comparison/, comparison.html        tables and figures of what was compared, and the comparison report
     logs/RULE/                          one log per job
     state/                              settings of the last run, run facts, failures, the lock
 """
@@ -78,6 +80,14 @@ class Places:
     @property
     def mosaics(self) -> Path:
         return self.figures / "mosaics"
+
+    @property
+    def campaign(self) -> Path:
+        return self.results / "campaign"
+
+    @property
+    def comparison(self) -> Path:
+        return self.results / "comparison"
 
     @property
     def logs(self) -> Path:

@@ -107,6 +107,29 @@ class ReportSettings:
 
 
 @dataclass(frozen=True)
+class CampaignSettings:
+    """Section ``campaign``: conditions to run; a placement maps roles to tiers, or to ``None`` for the usual one."""
+
+    placements: dict[str, dict[str, str | None]]
+    parallelism: list[int]
+    cache: list[str]
+    tools: list[str]
+    repetitions: int
+    seed: int
+    compare_outputs: bool
+    repeat_invalid: bool
+    keep_outputs: bool
+
+
+@dataclass(frozen=True)
+class ComparisonSettings:
+    """Section ``comparison``: what else is compared."""
+
+    results: list[str]
+    published: str | None
+
+
+@dataclass(frozen=True)
 class Settings:
     """The whole configuration, valid and complete; and whether Snakemake was told to use containers."""
 
@@ -119,6 +142,8 @@ class Settings:
     placement: dict[str, str]
     results: str
     report: ReportSettings
+    campaign: CampaignSettings
+    comparison: ComparisonSettings
     in_containers: bool = False
 
     @property
@@ -163,6 +188,8 @@ class Settings:
             placement=dict(complete["placement"]),
             results=complete["results"],
             report=ReportSettings(**complete["report"]),
+            campaign=CampaignSettings(**complete["campaign"]),
+            comparison=ComparisonSettings(**complete["comparison"]),
             in_containers=in_containers,
         )
 
@@ -179,6 +206,8 @@ class Settings:
             placement=data["placement"],
             results=data["results"],
             report=ReportSettings(**data["report"]),
+            campaign=CampaignSettings(**data["campaign"]),
+            comparison=ComparisonSettings(**data["comparison"]),
             in_containers=data["in_containers"],
         )
 
@@ -238,14 +267,9 @@ def check(config: Mapping[str, Any]) -> None:
     error = best_match(Draft202012Validator(config_schema()).iter_errors(config))
     if error is not None:
         raise SettingsError(reason(error), where=f"config key {key_path(error)}")
-    tiers = list(config["tiers"])
-    for role, tier in config["placement"].items():
-        if tier not in tiers:
-            raise SettingsError(
-                f"no tier is named {tier!r}{suggestion(tier, tiers)}",
-                where=f"config key placement.{role}",
-                fix=f"declare it under tiers, or use one of: {', '.join(tiers)}",
-            )
+    check_placement(config["placement"], list(config["tiers"]), "placement")
+    for name, placement in config["campaign"]["placements"].items():
+        check_placement(placement, list(config["tiers"]), f"campaign.placements.{name}")
     if any(c in config["results"] for c in "{}\n\r"):
         raise SettingsError("braces and line breaks cannot stand in a path here", where="config key results")
     results = Path(config["results"])
@@ -255,6 +279,17 @@ def check(config: Mapping[str, Any]) -> None:
             where="config key results",
             fix="name a folder; for another place, declare a tier and set placement.results",
         )
+
+
+def check_placement(placement: Mapping[str, str | None], tiers: list[str], key: str) -> None:
+    """Raise :class:`SettingsError` if a role is placed on a tier that is not declared."""
+    for role, tier in placement.items():
+        if tier is not None and tier not in tiers:
+            raise SettingsError(
+                f"no tier is named {tier!r}{suggestion(tier, tiers)}",
+                where=f"config key {key}.{role}",
+                fix=f"declare it under tiers, or use one of: {', '.join(tiers)}",
+            )
 
 
 def key_path(error: ValidationError) -> str:

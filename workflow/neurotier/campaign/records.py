@@ -1,0 +1,67 @@
+"""What a campaign keeps of its runs: a folder each, ``campaign/runs/CONDITION/REPETITION``, that appears by a rename."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+from neurotier.campaign.matrix import PlannedRun
+from neurotier.campaign.outputs import difference
+from neurotier.campaign.snakemake_run import Outcome, hidden
+from neurotier.files import read_json, write_json
+from neurotier.places import Places
+from neurotier.profile import Record
+
+
+def folder_of(places: Places, planned: PlannedRun) -> Path:
+    """Where the records of a run are."""
+    return places.campaign / "runs" / planned.name / str(planned.repetition)
+
+
+def read_condition(folder: Path) -> Record | None:
+    """What was run, and what speaks against it; ``None`` if the run is not there."""
+    file = folder / "condition.json"
+    found: Record | None = read_json(file) if file.exists() else None
+    return found
+
+
+def is_valid(condition: Record) -> bool:
+    """Whether a run counts."""
+    return bool(condition["valid"] == "valid")
+
+
+def keep_run(places: Places, planned: PlannedRun, outcome: Outcome, compare_outputs: bool) -> Record:
+    """Judge a run, note what it was, and let its folder appear; what was noted.
+
+    The first run with all its participants gives the checksums that the others are compared with.
+    """
+    folder = folder_of(places, planned)
+    problems = list(outcome.problems)
+    if outcome.row["failed"] == 0:
+        problems += compared(places, planned, outcome) if compare_outputs else []
+    reasons = [outcome.row["valid"].removeprefix("invalid: ")] if outcome.row["valid"] != "valid" else []
+    condition = {
+        **asdict(planned.condition),
+        "repetition": planned.repetition,
+        "position": planned.position,
+        "valid": f"invalid: {'; '.join(reasons + problems)}" if reasons + problems else "valid",
+        "cache_state": asdict(outcome.cache),
+        "participants": outcome.row["participants"],
+        "makespan_s": outcome.row["makespan_s"],
+        "taken_s": outcome.taken_s,
+    }
+    write_json(hidden(folder) / "condition.json", condition)
+    hidden(folder).rename(folder)
+    folder.with_name(f".{folder.name}.yaml").unlink(missing_ok=True)
+    return condition
+
+
+def compared(places: Places, planned: PlannedRun, outcome: Outcome) -> list[str]:
+    """What differs from the outputs of the first run of the same tool, if anything; the first one is noted."""
+    file = places.campaign / "outputs" / f"{planned.analysis}.json"
+    if not file.exists():
+        write_json(file, {"of": str(planned.condition), "checksums": outcome.outputs})
+        return []
+    first = read_json(file)
+    found = difference(outcome.outputs, first["checksums"], first["of"])
+    return [found] if found else []

@@ -1,0 +1,110 @@
+"""The walk: every run of a campaign in turn, those that are there left out.
+
+It is one job of the outer Snakemake and not one job a run: an order drawn by lot cannot be said in rules, whose
+priorities hold for all their jobs, and runs must never overlap.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from neurotier.analysis.work import end, living_owner, started_s
+from neurotier.campaign.matrix import PlannedRun
+from neurotier.campaign.records import folder_of, is_valid, keep_run, read_condition
+from neurotier.campaign.snakemake_run import run_planned
+from neurotier.errors import NeurotierError, RunError
+from neurotier.files import read_json, write_json
+from neurotier.places import Places
+from neurotier.profile import Record
+from neurotier.report.quantities import counted, seconds
+from neurotier.settings import Settings
+
+
+def walk(
+    planned: Sequence[PlannedRun],
+    settings: Settings,
+    places: Places,
+    limits: Mapping[str, int],
+    say: Callable[[str], None],
+) -> None:
+    """Run what is not there yet.
+
+    Raises
+    ------
+    RunError
+        At the end, if runs could not be done; those that are invalid are there, and said.
+    """
+    take_over(places)
+    left = [run for run in planned if wanted(read_condition(folder_of(places, run)), settings)]
+    say(f"{len(planned) - len(left)} of {counted(len(planned), 'run')} are there, {len(left)} to do")
+    failed: list[str] = []
+    for count, run in enumerate(left, start=1):
+        rest = remaining(places, planned, left[count - 1 :])
+        say(f"run {count} of {len(left)}: {run.condition}, repetition {run.repetition}{rest}")
+        try:
+            condition = do_run(run, settings, places, limits)
+        except NeurotierError as error:
+            failed.append(str(error))
+            say(f"  {error}")
+            continue
+        say(
+            f"  {condition['valid']}, makespan {seconds(condition['makespan_s'])}, {condition['cache_state']['action']}"
+        )
+    if failed:
+        raise RunError(f"{counted(len(failed), 'run')} could not be done: {failed[0]}", where="campaign")
+    invalid = sum(not is_valid(read_condition(folder_of(places, run)) or {"valid": ""}) for run in planned)
+    if invalid:
+        say(f"{counted(invalid, 'run')} left out of the comparison; campaign.repeat_invalid does invalid runs again")
+
+
+def wanted(condition: Record | None, settings: Settings) -> bool:
+    """Whether a run is to be done."""
+    return condition is None or (settings.campaign.repeat_invalid and not is_valid(condition))
+
+
+def do_run(run: PlannedRun, settings: Settings, places: Places, limits: Mapping[str, int]) -> Record:
+    """Do one run, and keep its records."""
+    folder = folder_of(places, run)
+    log = places.logs / "run_campaign" / run.name / f"{run.repetition}.log"
+    outcome = run_planned(run, settings, limits, folder, log)
+    shutil.rmtree(folder, ignore_errors=True)  # an invalid one that is done again
+    return keep_run(places, run, outcome, settings.campaign.compare_outputs)
+
+
+def remaining(places: Places, planned: Sequence[PlannedRun], left: Sequence[PlannedRun]) -> str:
+    """How long the rest will take, from the runs that are there: those of a condition, else all of them."""
+    taken: dict[str, list[float]] = {}
+    for run in planned:
+        condition = read_condition(folder_of(places, run))
+        if condition is not None:
+            taken.setdefault(run.name, []).append(condition["taken_s"])
+    if not taken:
+        return ""
+    usual_s = statistics.median(value for values in taken.values() for value in values)
+    rest_s = sum(statistics.median(taken.get(run.name, [usual_s])) for run in left)
+    return f"; about {seconds(rest_s)} left"
+
+
+def take_over(places: Places) -> None:
+    """End what a killed campaign has left running, and note that this process walks now."""
+    file = places.campaign / "owner.json"
+    with suppress(OSError, ValueError):
+        process = living_owner(read_json(file))
+        if process is not None:
+            with suppress(psutil.NoSuchProcess):
+                end([process, *process.children(recursive=True)])
+    write_json(file, {"host": socket.gethostname(), "pid": os.getpid(), "started_s": started_s(os.getpid())})
+
+
+def campaign_folders(places: Places, planned: Sequence[PlannedRun]) -> list[Path]:
+    """Folders of the runs that are there."""
+    found = [folder_of(places, run) for run in planned]
+    return [folder for folder in found if read_condition(folder) is not None]

@@ -1,0 +1,39 @@
+# The campaign: conditions run one after the other in an order drawn by lot, each an ordinary run of this workflow.
+
+
+rule plan_campaign:
+    input:
+        images=images_of_index,
+    output:
+        plan=places.campaign / "plan.tsv",
+    log:
+        LOGS / "plan_campaign/plan_campaign.log",
+    conda:
+        "../envs/neurotier.yaml"
+    params:
+        results=RESULTS,
+        configuration=configuration,
+    message:
+        "Planning the campaign"
+    script:
+        "../scripts/plan_campaign.py"
+
+
+# All cores: nothing else may run beside what is measured.
+rule run_campaign:
+    input:
+        plan=places.campaign / "plan.tsv",
+    output:
+        done=places.campaign / "done.tsv",
+    log:
+        LOGS / "run_campaign/run_campaign.log",
+    conda:
+        "../envs/neurotier.yaml"
+    threads: workflow.cores or 1
+    params:
+        results=RESULTS,
+        configuration=configuration,
+    message:
+        "Running the campaign"
+    script:
+        "../scripts/run_campaign.py"
