@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 
 import numpy as np
@@ -17,6 +17,9 @@ from neurotier.tables import Row
 
 CONFIDENCE = 0.95
 """Confidence of the intervals of paired differences, where there are participants enough for it (6)."""
+
+MEMORY = "memory"
+"""Cache state of inputs on a tier that is memory."""
 
 
 @dataclass(frozen=True, order=True)
@@ -116,7 +119,7 @@ class Difference:
 
 
 def paired_differences(runs: Sequence[Row], phases: Sequence[Row]) -> list[Difference]:
-    """Between every two placements of the same origin, tool, cache and parallelism.
+    """Between every two placements of the same origin, tool, parallelism and cache state (:func:`families`).
 
     Per participant the mean over repetitions of the job's wall time in each condition; then the median over
     participants of the difference. The interval says how far participants agree. It knows nothing of what moved a
@@ -130,20 +133,41 @@ def paired_differences(runs: Sequence[Row], phases: Sequence[Row]) -> list[Diffe
         Rows of ``compared_participants.tsv``.
     """
     means = mean_walls(runs, phases)
+    pairs = dict.fromkeys(pair for members in families(means).values() for pair in combinations(members, 2))
     found = []
-    for one, other in combinations(means, 2):
-        if not differ_in_placement_alone(one, other):
-            continue
+    for one, other in pairs:
         common = means[one].keys() & means[other].keys()
         if common:
             found.append(difference(one, other, [means[one][name] - means[other][name] for name in sorted(common)]))
     return found
 
 
-def differ_in_placement_alone(one: Condition, other: Condition) -> bool:
-    """Whether two conditions differ by their placement and nothing else."""
-    same = ("origin", "tool", "cache", "parallelism")
-    return one != other and all(getattr(one, name) == getattr(other, name) for name in same)
+@dataclass(frozen=True, order=True)
+class Family:
+    """What conditions share that differ in their placement alone."""
+
+    origin: str
+    tool: str
+    parallelism: int
+    cache: str
+
+
+def families(conditions: Iterable[Condition]) -> dict[Family, list[Condition]]:
+    """Conditions that may be set against each other, in order.
+
+    Inputs in memory have no page cache before them: such conditions stand beside those of every cache state.
+    """
+    groups: dict[Family, list[Condition]] = {}
+    for condition in sorted(conditions):
+        family = Family(condition.origin, condition.tool, condition.parallelism, condition.cache)
+        groups.setdefault(family, []).append(condition)
+    for family in [family for family in groups if family.cache == MEMORY]:
+        others = [other for other in groups if other != family and replace(other, cache=MEMORY) == family]
+        for other in others:
+            groups[other] += groups[family]
+        if others:
+            del groups[family]
+    return dict(sorted(groups.items()))
 
 
 def mean_walls(runs: Sequence[Row], phases: Sequence[Row]) -> dict[Condition, dict[str, float]]:

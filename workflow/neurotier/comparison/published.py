@@ -1,0 +1,233 @@
+"""The published experiment: the raw logs of Hayot-Sasson, Brown and Glatard (2020) as runs that can be compared.
+
+Their repository has a folder ``<condition>-<number>`` per run below ``bids-app-example``, with ``tasks.json`` (start,
+end, exit code, real, user and system time of every task) and ``makespan_seconds``.
+
+What the logs mean
+------------------
+- ``Start`` and ``Finish`` are whole seconds, ``real time`` is what ``time`` measured around the launcher, in ms; the
+  two agree within 1 s in all 8,220 tasks of the 12 logs at hand (mean difference 0.0 s). Moments are therefore taken
+  as they stand: between them never more than the 25 or 96 tasks run that were asked for, whereas with
+  ``Finish - real time`` as start up to 39 and 118 would. Wall time of a task is its ``real time``.
+- ``makespan_seconds`` sorts the log's lines, which begin with the text of the task, and so finds neither the first
+  start nor the last end. It is kept beside the one computed here from the tasks.
+- How many tasks were asked to run at once is not in the log: see :func:`asked_parallelism`.
+- That the page cache was emptied before each run is in their instructions, but no log shows it: ``as found``.
+- The launcher read a participant's whole site before it started the container; most of a task's time is that.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from email.utils import mktime_tz, parsedate_tz
+from pathlib import Path
+from typing import Any
+
+from neurotier.comparison.collect import Compared
+from neurotier.comparison.statistics import MEMORY
+from neurotier.errors import InputError
+from neurotier.profile import peak
+from neurotier.tables import Row, columns
+
+ORIGIN = "published"
+TOOL = "bids-app-example"
+FOLDERS = (".", "bids-app-example", "experiments/bids-app-example", "*/bids-app-example", "*/*/bids-app-example")
+"""Where a checkout, or part of one, has the runs."""
+
+PARALLELISMS = (25, 96)
+"""Tasks at once that the paper asked for."""
+
+CONDITIONS = {
+    "in-mem": ("Optane Memory mode", "tmpfs"),
+    "pmem": ("Optane App Direct", "fsdax"),
+    "disk": ("local SSD", "block"),
+    "isilon": ("Isilon", "network"),
+}
+"""Placement (all roles but the image) and its kind, by the name that the repository gives a condition."""
+
+IMAGE, IMAGES_TIER = "bids-example.simg", "Isilon"
+NAME = re.compile(r"(?P<condition>.+)-(?P<number>\d+)")
+DURATION = re.compile(r"(?P<minutes>\d+)m(?P<seconds>\d+(\.\d+)?)s")
+FIX = "fetch the file again from the public repository, or leave out its folder"
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task of a log that ended well; times in s, moments since 1970-01-01 UTC."""
+
+    name: str
+    start_s: float
+    end_s: float
+    wall_s: float
+    cpu_s: float
+
+
+def published_runs(path: Path) -> Compared:
+    """All published runs of a checkout, of a part of one, or of its folder ``bids-app-example``.
+
+    Raises
+    ------
+    InputError
+        If there is no run below the path, or a log is not what it should be.
+    """
+    logs = sorted(find_logs(path), key=lambda log: run_name(log))
+    if not logs:
+        fix = "give a checkout of big-data-lab-team/paper-memory-storage, or its folder bids-app-example"
+        raise InputError("has no CONDITION-NUMBER/tasks.json of the published runs", str(path), fix)
+    compared, repetitions = Compared(), dict[tuple[str, int], int]()
+    for log in logs:
+        condition, _ = run_name(log)
+        tasks, failed = read_tasks(log)
+        running = peak([(task.start_s, task.end_s) for task in tasks])
+        asked = asked_parallelism(running)
+        repetition = repetitions[condition, asked] = repetitions.get((condition, asked), 0) + 1
+        row = run_row(log, tasks, failed, running) | {"parallelism": asked, "repetition": repetition}
+        compared += Compared([row], [participant_row(log, task) for task in tasks])
+    return compared
+
+
+def find_logs(path: Path) -> set[Path]:
+    """The files ``tasks.json`` of the first place that has any."""
+    for folder in FOLDERS:
+        found = {log for log in path.glob(f"{folder}/*/tasks.json") if NAME.fullmatch(log.parent.name)}
+        if found:
+            return found
+    return set()
+
+
+def run_name(log: Path) -> tuple[str, int]:
+    """Condition and number of the folder that a log is in."""
+    match = NAME.fullmatch(log.parent.name)
+    assert match is not None, log  # noqa: S101  # find_logs has seen to it
+    return match["condition"], int(match["number"])
+
+
+def asked_parallelism(running: int) -> int:
+    """Tasks that were asked to run at once, from the most that did: the next of 25 and 96.
+
+    GNU Parallel fills its slots as long as tasks are left, so a run of 685 tasks reaches what was asked for; in the
+    logs at hand the most is 25 or 96 exactly. Above 96 it is taken as it is.
+
+    >>> [asked_parallelism(running) for running in (25, 24, 96, 128)]
+    [25, 25, 96, 128]
+    """
+    return next((asked for asked in PARALLELISMS if running <= asked), running)
+
+
+def read_tasks(log: Path) -> tuple[list[Task], int]:
+    """The tasks of a log that ended well, and how many did not."""
+    try:
+        entries: list[dict[str, Any]] = json.loads(log.read_text())["tasks"]
+        good = [entry for entry in entries if entry["Exit code"] == "0"]
+        return [task_of(entry) for entry in good], len(entries) - len(good)
+    except UnicodeDecodeError:
+        raise InputError("is not text", str(log), FIX) from None
+    except json.JSONDecodeError as error:
+        raise InputError(f"is not whole ({error})", str(log), FIX) from None
+    except KeyError as error:
+        raise InputError(f"lacks {error}", str(log), FIX) from None
+    except (TypeError, AttributeError):
+        raise InputError("is not a log of tasks", str(log), FIX) from None
+    except ValueError as error:
+        raise InputError(str(error), str(log), FIX) from None
+
+
+def task_of(entry: dict[str, Any]) -> Task:
+    """One task from its entry; ``ValueError`` if a time cannot be read or is not possible."""
+    task = Task(
+        entry["Name"],
+        moment_s(entry["Start"]),
+        moment_s(entry["Finish"]),
+        duration_s(entry["real time"]),
+        duration_s(entry["user time"]) + duration_s(entry["system time"]),
+    )
+    if task.end_s < task.start_s:
+        raise ValueError(f"task {task.name} ends before it starts")
+    return task
+
+
+def moment_s(text: str) -> float:
+    """A moment as ``date`` prints it, in s since 1970-01-01 UTC; a time zone that mail does not know counts as UTC.
+
+    >>> moment_s("Tue Sep  3 17:21:44 EDT 2019"), moment_s("Tue Dec  3 16:21:44 EST 2019")
+    (1567545704.0, 1575408104.0)
+    """
+    parts = parsedate_tz(text)
+    if parts is None:
+        raise ValueError(f"{text!r} is no time of day")
+    return float(mktime_tz(parts))
+
+
+def duration_s(text: str) -> float:
+    """A duration as the shell's ``time`` prints it, in s.
+
+    >>> duration_s("1m6.671s")
+    66.671
+    """
+    match = DURATION.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is no duration")
+    return 60 * int(match["minutes"]) + float(match["seconds"])
+
+
+def run_row(log: Path, tasks: list[Task], failed: int, running: int) -> Row:
+    """The row of ``compared_runs.tsv`` of a log, but for parallelism and repetition."""
+    condition, _ = run_name(log)
+    placement, kind = CONDITIONS.get(condition, (condition, ""))
+    start_s = min((task.start_s for task in tasks), default=None)
+    end_s = max((task.end_s for task in tasks), default=None)
+    makespan_s = None if start_s is None or end_s is None else end_s - start_s
+    wall_s, cpu_s = sum(task.wall_s for task in tasks), sum(task.cpu_s for task in tasks)
+    reasons = [f"{failed} participant{'s' if failed > 1 else ''} failed"] if failed else []
+    reasons += [] if tasks else ["no participant finished"]
+    return {
+        **dict.fromkeys(columns("compared_runs")),
+        "origin": ORIGIN,
+        "run": log.parent.name,
+        "placement": placement,
+        "cache": MEMORY if kind == "tmpfs" else "as found",
+        "tool": TOOL,
+        "valid": f"invalid: {'; '.join(reasons)}" if reasons else "valid",
+        "image": IMAGE,
+        "dataset_tier": placement,
+        "work_tier": placement,
+        "images_tier": IMAGES_TIER,
+        "results_tier": placement,
+        "participants": len(tasks),
+        "failed": failed,
+        "start_s": start_s,
+        "makespan_s": makespan_s,
+        "logged_makespan_s": logged_makespan_s(log.with_name("makespan_seconds")),
+        "wall_sum_s": wall_s,
+        "cpu_sum_s": cpu_s,
+        "io_sum_s": wall_s - cpu_s,
+        "mean_parallelism": sum(task.end_s - task.start_s for task in tasks) / makespan_s if makespan_s else None,
+        "peak_parallelism": running,
+    }
+
+
+def logged_makespan_s(file: Path) -> float | None:
+    """What ``makespan_seconds`` says; ``None`` without such a file."""
+    if not file.exists():
+        return None
+    try:
+        return float(file.read_text())
+    except ValueError:
+        raise InputError("is no number of seconds", str(file), FIX) from None
+
+
+def participant_row(log: Path, task: Task) -> Row:
+    """The row of ``compared_participants.tsv`` of a task."""
+    return {
+        "origin": ORIGIN,
+        "run": log.parent.name,
+        "participant": task.name,
+        "phase": "whole",
+        "start_s": task.start_s,
+        "end_s": task.end_s,
+        "wall_s": task.wall_s,
+        "cpu_s": task.cpu_s,
+        "io_s": task.wall_s - task.cpu_s,
+    }
