@@ -1,0 +1,168 @@
+"""Reasons: why one placement took longer than another, as far as the sums of the runs tell; plain sentences.
+
+A condition has an account of its wall time if all its runs have one; without it only CPU and I/O time are known, and
+waiting for a core is part of I/O time.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+
+from neurotier.comparison.statistics import MEMORY, Condition
+from neurotier.meter.usage import LABELS
+from neurotier.report.answers import COLD_SHARE, COMPUTE_BOUND_SHARE, NOTABLE_SHARE, WARM_SHARE
+from neurotier.report.causes import BLOCK_IO, CPU, MEMORY_STALL, OTHER, RUN_QUEUE, UNEXPLAINED
+from neurotier.report.quantities import percent, seconds
+from neurotier.tables import Row
+
+Groups = Mapping[Condition, Sequence[Row]]
+
+CORE_BOUND_SHARE = 0.25
+"""From this share of wall time on, spent waiting for a core, runs are called core-bound."""
+
+TOLD_SHARE = 0.1
+"""From this share of a difference on, a cause of it is named."""
+
+WAITS = (RUN_QUEUE, BLOCK_IO, OTHER, MEMORY_STALL, UNEXPLAINED)
+
+
+def reason_lines(groups: Groups) -> list[str]:
+    """What bounds conditions that differ in their placement alone, and what may mislead about them."""
+    return [
+        *bound_lines(groups),
+        *oversubscription_lines(groups),
+        *cache_lines(groups),
+        *[
+            f"{condition.placement}: run {run['run']} stayed below {condition.parallelism} jobs at once:"
+            f" {run['limited_by']}"
+            for condition, runs in groups.items()
+            for run in runs
+            if run["limited_by"]
+        ],
+    ]
+
+
+def bound_lines(groups: Groups) -> list[str]:
+    """Shares of wall time on a CPU and in each notable wait, by placement."""
+    shares = {condition: cause_shares(runs) for condition, runs in groups.items()}
+    shares = {condition: parts for condition, parts in shares.items() if parts}
+    if not shares:
+        return []
+    on_cpu = {condition: parts["cpu"] for condition, parts in shares.items()}
+    bound = len(on_cpu) == len(groups) and min(on_cpu.values()) >= COMPUTE_BOUND_SHARE
+    lines = [f"{'Compute-bound: ' if bound else ''}{by_placement(on_cpu)} of wall time on a CPU"]
+    for wait in WAITS:
+        parts = {condition: found[wait] for condition, found in shares.items() if wait in found}
+        if max(map(abs, parts.values()), default=0.0) >= NOTABLE_SHARE:
+            core_bound = wait == RUN_QUEUE and max(parts.values()) >= CORE_BOUND_SHARE
+            lines.append(f"{'Core-bound: ' if core_bound else ''}{by_placement(parts)} of wall time {LABELS[wait]}")
+    if any(RUN_QUEUE not in parts for parts in shares.values()):
+        names = ", ".join(condition.placement for condition, parts in shares.items() if RUN_QUEUE not in parts)
+        lines.append(f"Waiting for a core cannot be told from I/O: {names} without account of the wall time")
+    return lines
+
+
+def by_placement(shares: Mapping[Condition, float]) -> str:
+    """Shares with the placements that they are of."""
+    return ", ".join(f"{percent(share)} ({condition.placement})" for condition, share in shares.items())
+
+
+def cause_shares(runs: Sequence[Row]) -> dict[str, float]:
+    """Shares of wall time of some runs: ``cpu``, and the waits if all have an account; empty of no time."""
+    wall_s = sum(run["wall_sum_s"] for run in runs)
+    if wall_s <= 0:
+        return {}
+    totals: dict[str, float] = {}
+    for run in runs:
+        for cause, value_s in run_parts(run, accounted(runs)).items():
+            totals[cause] = totals.get(cause, 0.0) + value_s
+    return {cause: value_s / wall_s for cause, value_s in totals.items() if cause != "io"}
+
+
+def accounted(runs: Sequence[Row]) -> bool:
+    """Whether all runs have an account of their wall time."""
+    return all(run[sum_of(cause)] is not None for run in runs for cause in (*CPU, RUN_QUEUE, BLOCK_IO, OTHER))
+
+
+def sum_of(cause: str) -> str:
+    """Column of a run that sums a cause.
+
+    >>> sum_of("account_user_s")
+    'account_user_sum_s'
+    """
+    return f"{cause.removesuffix('_s')}_sum_s"
+
+
+def run_parts(run: Row, with_account: bool) -> dict[str, float]:
+    """Wall time of a run by cause, s: ``cpu`` and the waits, or ``cpu`` and ``io``."""
+    if not with_account:
+        return {"cpu": run["cpu_sum_s"], "io": run["io_sum_s"]}
+    # Stalls for memory and what is unexplained may not be known; the first are then among those asleep.
+    waits = {wait: run[sum_of(wait)] or 0.0 for wait in WAITS}
+    return {"cpu": sum(run[sum_of(cause)] for cause in CPU), **waits}
+
+
+def difference_line(fast: Condition, slow: Condition, groups: Groups) -> str:
+    """By what a participant job takes longer in one condition than in another, on average, with signs."""
+    with_account = accounted(groups[fast]) and accounted(groups[slow])
+    of_fast, of_slow = (mean_parts(groups[condition], with_account) for condition in (fast, slow))
+    more = {cause: of_slow[cause] - of_fast[cause] for cause in of_slow}
+    total_s = sum(more.values())
+    if total_s <= 0:
+        return (
+            f"Participant jobs take no longer on {slow.placement} than on {fast.placement} on average:"
+            " the makespans differ by how the jobs filled them"
+        )
+    names = LABELS | {"cpu": "on a CPU", "io": "I/O time (wall - CPU), which contains waiting for a core"}
+    told = [cause for cause in sorted(more, key=lambda cause: -abs(more[cause])) if abs(more[cause]) >= told_s(total_s)]
+    parts = ", ".join(f"{'+' if more[cause] > 0 else ''}{seconds(more[cause])} {names[cause]}" for cause in told)
+    return (
+        f"A participant job takes {seconds(total_s)} longer on {slow.placement} than on {fast.placement}"
+        f" on average: {parts}"
+    )
+
+
+def told_s(total_s: float) -> float:
+    """The least part of a difference that is worth naming, s."""
+    return TOLD_SHARE * total_s
+
+
+def mean_parts(runs: Sequence[Row], with_account: bool) -> dict[str, float]:
+    """Wall time of a participant job by cause, s: mean over participants, then over runs."""
+    each = [
+        {cause: value_s / run["participants"] for cause, value_s in run_parts(run, with_account).items()}
+        for run in runs
+        if run["participants"]
+    ]
+    return {cause: statistics.fmean(parts[cause] for parts in each) for cause in each[0]} if each else {}
+
+
+def oversubscription_lines(groups: Groups) -> list[str]:
+    """Which placements ran more jobs at once than the machine has CPUs."""
+    names = [condition.placement for condition, runs in groups.items() if any(run["oversubscribed"] for run in runs)]
+    if not names:
+        return []
+    return [f"Oversubscribed ({', '.join(names)}): more jobs at once than CPUs; I/O time contains waiting for a core"]
+
+
+def cache_lines(groups: Groups) -> list[str]:
+    """What the page cache had of the inputs, for tiers that it stands before."""
+    lines = []
+    for condition, runs in groups.items():
+        if condition.cache == MEMORY:
+            continue
+        known = [run["input_resident_before"] for run in runs if run["input_resident_before"] is not None]
+        if not known:
+            lines.append(f"Whether the inputs were in the page cache is not known of {condition.placement}")
+            continue
+        low, high = min(known), max(known)
+        share = percent(low) if percent(low) == percent(high) else f"{percent(low)} to {percent(high)}"
+        if low >= WARM_SHARE:
+            lines.append(
+                f"Page cache: it held the inputs of {condition.placement} ({share}); reading them from their tier"
+                " is not part of these times"
+            )
+        elif high > COLD_SHARE:
+            lines.append(f"Page cache: it held {share} of the inputs of {condition.placement} before the runs")
+    return lines
