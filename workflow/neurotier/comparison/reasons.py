@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from neurotier.comparison.statistics import MEMORY, Condition
 from neurotier.meter.usage import LABELS
-from neurotier.report.answers import COLD_SHARE, COMPUTE_BOUND_SHARE, NOTABLE_SHARE, WARM_SHARE
+from neurotier.report.answers import COLD_SHARE, COMPUTE_BOUND_SHARE, NOTABLE_SHARE, SYSTEM_SHARE, WARM_SHARE
 from neurotier.report.causes import BLOCK_IO, CPU, MEMORY_STALL, OTHER, RUN_QUEUE, UNEXPLAINED
 from neurotier.report.quantities import percent, seconds
 from neurotier.tables import Row
@@ -24,6 +24,7 @@ CORE_BOUND_SHARE = 0.25
 TOLD_SHARE = 0.1
 """From this share of a difference on, a cause of it is named."""
 
+USER, SYSTEM = CPU
 WAITS = (RUN_QUEUE, BLOCK_IO, OTHER, MEMORY_STALL, UNEXPLAINED)
 
 
@@ -44,23 +45,40 @@ def reason_lines(groups: Groups) -> list[str]:
 
 
 def bound_lines(groups: Groups) -> list[str]:
-    """Shares of wall time on a CPU and in each notable wait, by placement."""
-    shares = {condition: cause_shares(runs) for condition, runs in groups.items()}
-    shares = {condition: parts for condition, parts in shares.items() if parts}
+    """Shares of wall time on a CPU and in each notable wait, by placement.
+
+    Compute-bound is said on account of user time alone: copying on tmpfs and persistent memory is system time.
+    """
+    shares = {condition: parts for condition, runs in groups.items() if (parts := cause_shares(runs))}
     if not shares:
         return []
-    on_cpu = {condition: parts["cpu"] for condition, parts in shares.items()}
-    bound = len(on_cpu) == len(groups) and min(on_cpu.values()) >= COMPUTE_BOUND_SHARE
+    users = share_by_condition(shares, USER)
+    bound = len(users) == len(groups) and min(users.values()) >= COMPUTE_BOUND_SHARE
+    on_cpu = share_by_condition(shares, "cpu")
     lines = [f"{'Compute-bound: ' if bound else ''}{by_placement(on_cpu)} of wall time on a CPU"]
+    systems = share_by_condition(shares, SYSTEM)
+    if max(systems.values(), default=0.0) >= SYSTEM_SHARE:
+        lines.append(
+            f"{by_placement(systems)} of wall time is system time: copying from and to page cache, tmpfs and persistent"
+            " memory is part of it"
+        )
     for wait in WAITS:
-        parts = {condition: found[wait] for condition, found in shares.items() if wait in found}
-        if max(map(abs, parts.values()), default=0.0) >= NOTABLE_SHARE:
-            core_bound = wait == RUN_QUEUE and max(parts.values()) >= CORE_BOUND_SHARE
-            lines.append(f"{'Core-bound: ' if core_bound else ''}{by_placement(parts)} of wall time {LABELS[wait]}")
-    if any(RUN_QUEUE not in parts for parts in shares.values()):
-        names = ", ".join(condition.placement for condition, parts in shares.items() if RUN_QUEUE not in parts)
-        lines.append(f"Waiting for a core cannot be told from I/O: {names} without account of the wall time")
+        waited = share_by_condition(shares, wait)
+        if max(map(abs, waited.values()), default=0.0) >= NOTABLE_SHARE:
+            core_bound = wait == RUN_QUEUE and max(waited.values()) >= CORE_BOUND_SHARE
+            lines.append(f"{'Core-bound: ' if core_bound else ''}{by_placement(waited)} of wall time {LABELS[wait]}")
+    unknown = [condition.placement for condition, parts in shares.items() if RUN_QUEUE not in parts]
+    if unknown:
+        lines.append(
+            f"Without an account of the wall time ({', '.join(unknown)}), I/O time contains waiting for a core, and"
+            " CPU time contains copying in memory"
+        )
     return lines
+
+
+def share_by_condition(shares: Mapping[Condition, Mapping[str, float]], cause: str) -> dict[Condition, float]:
+    """Shares of one cause, where it is known."""
+    return {condition: parts[cause] for condition, parts in shares.items() if cause in parts}
 
 
 def by_placement(shares: Mapping[Condition, float]) -> str:
@@ -69,15 +87,15 @@ def by_placement(shares: Mapping[Condition, float]) -> str:
 
 
 def cause_shares(runs: Sequence[Row]) -> dict[str, float]:
-    """Shares of wall time of some runs: ``cpu``, and the waits if all have an account; empty of no time."""
+    """Shares of wall time of some runs: ``cpu``, and by cause if all have an account; empty of no time."""
     wall_s = sum(run["wall_sum_s"] for run in runs)
     if wall_s <= 0:
         return {}
-    totals: dict[str, float] = {}
-    for run in runs:
-        for cause, value_s in run_parts(run, accounted(runs)).items():
-            totals[cause] = totals.get(cause, 0.0) + value_s
-    return {cause: value_s / wall_s for cause, value_s in totals.items() if cause != "io"}
+    sums = {"cpu": sum(run["cpu_sum_s"] for run in runs)}
+    if accounted(runs):
+        sums = {cause: sum(run[sum_of(cause)] or 0.0 for run in runs) for cause in (*CPU, *WAITS)}
+        sums["cpu"] = sums[USER] + sums[SYSTEM]
+    return {cause: value_s / wall_s for cause, value_s in sums.items()}
 
 
 def accounted(runs: Sequence[Row]) -> bool:
@@ -112,9 +130,9 @@ def difference_line(fast: Condition, slow: Condition, groups: Groups) -> str:
     if total_s <= 0:
         return (
             f"Participant jobs take no longer on {slow.placement} than on {fast.placement} on average:"
-            " the makespans differ by how the jobs filled them"
+            " what the makespans differ by is how the jobs filled them"
         )
-    names = LABELS | {"cpu": "on a CPU", "io": "I/O time (wall - CPU), which contains waiting for a core"}
+    names = LABELS | {"cpu": "on a CPU", "io": "I/O time (wall - CPU)"}
     told = [cause for cause in sorted(more, key=lambda cause: -abs(more[cause])) if abs(more[cause]) >= told_s(total_s)]
     parts = ", ".join(f"{'+' if more[cause] > 0 else ''}{seconds(more[cause])} {names[cause]}" for cause in told)
     return (

@@ -156,14 +156,12 @@ def longer_text(best: Spread, other: Spread) -> str:
     """How much longer the other takes, by the medians.
 
     >>> longer_text(Spread((100.0,)), Spread((150.0,)))
-    'took 1.50 times as long (150 s, 50.0 s more)'
+    'took 1.50 times as long (50.0 s more)'
     """
-    if best.median <= 0:
-        return f"took {seconds(other.median)}"
     more_s = other.median - best.median
-    if more_s == 0:
-        return "took the same time"
-    return f"took {other.median / best.median:.2f} times as long ({seconds(other.median)}, {seconds(more_s)} more)"
+    if more_s == 0 or best.median <= 0:
+        return "took as long" if more_s == 0 else f"took {seconds(more_s)} more"
+    return f"took {other.median / best.median:.2f} times as long ({seconds(more_s)} more)"
 
 
 def pair_line(other: Condition, makespan: Spread, best: Spread, pair: Difference | None, doubts: Sequence[str]) -> str:
