@@ -63,6 +63,12 @@ def test_sure_where_repetitions_and_participants_agree() -> None:
             {"nfs": {"participants": 9}},
             "the runs did not do equally many participants",
         ),
+        (
+            [100.0, 101.0],
+            [150.0, 151.0],
+            {"tmpfs": {"input_resident_before": 1.0}, "nfs": {"input_resident_before": 0.0}},
+            "the page cache held more of the inputs in some runs than in others",
+        ),
     ],
 )
 def test_not_sure_and_why(fast: list[float], slow: list[float], given: dict[str, Any], doubt: str) -> None:
@@ -158,3 +164,9 @@ def test_a_run_below_its_parallelism_says_why() -> None:
     nfs = {"limited_by": "memory for 1 job at once", "parallelism": 2}
     lines = only(compared([9.0], [9.5], nfs=nfs)).lines
     assert "nfs: run nfs-0 stayed below 2 jobs at once: memory for 1 job at once" in lines
+
+
+def test_empty_slots_are_named() -> None:
+    text = "\n".join(only(compared([9.0], [9.5], nfs={"mean_parallelism": 0.65})).lines)
+    assert "Slots stood empty: mean parallelism 0.65 of 2 (nfs); that part of a makespan no tier shortens" in text
+    assert "Slots" not in "\n".join(only(compared([9.0], [9.5])).lines)

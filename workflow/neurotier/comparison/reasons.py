@@ -13,13 +13,16 @@ from neurotier.comparison.statistics import MEMORY, Condition
 from neurotier.meter.usage import LABELS
 from neurotier.report.answers import COLD_SHARE, COMPUTE_BOUND_SHARE, NOTABLE_SHARE, SYSTEM_SHARE, WARM_SHARE
 from neurotier.report.causes import BLOCK_IO, CPU, MEMORY_STALL, OTHER, RUN_QUEUE, UNEXPLAINED
-from neurotier.report.quantities import percent, seconds
+from neurotier.report.quantities import mean_count, percent, seconds
 from neurotier.tables import Row
 
 Groups = Mapping[Condition, Sequence[Row]]
 
 CORE_BOUND_SHARE = 0.25
 """From this share of wall time on, spent waiting for a core, runs are called core-bound."""
+
+IDLE_SHARE = 0.2
+"""From this share of the slots on, standing empty on average, it is said: launching or the end of the run then counts."""
 
 TOLD_SHARE = 0.1
 """From this share of a difference on, a cause of it is named."""
@@ -34,6 +37,7 @@ def reason_lines(groups: Groups) -> list[str]:
         *bound_lines(groups),
         *oversubscription_lines(groups),
         *cache_lines(groups),
+        *idle_lines(groups),
         *[
             f"{condition.placement}: run {run['run']} stayed below {condition.parallelism} jobs at once:"
             f" {run['limited_by']}"
@@ -184,3 +188,19 @@ def cache_lines(groups: Groups) -> list[str]:
         elif high > COLD_SHARE:
             lines.append(f"Page cache: it held {share} of the inputs of {condition.placement} before the runs")
     return lines
+
+
+def idle_lines(groups: Groups) -> list[str]:
+    """How many participant jobs ran on average, where that is much less than was asked for."""
+    means = {
+        condition: statistics.median(run["mean_parallelism"] for run in runs)
+        for condition, runs in groups.items()
+        if all(run["mean_parallelism"] is not None for run in runs)
+    }
+    low = [condition for condition, mean in means.items() if mean <= (1 - IDLE_SHARE) * condition.parallelism]
+    if not low:
+        return []
+    told = ", ".join(
+        f"{mean_count(means[condition])} of {condition.parallelism} ({condition.placement})" for condition in low
+    )
+    return [f"Slots stood empty: mean parallelism {told}; that part of a makespan no tier shortens"]

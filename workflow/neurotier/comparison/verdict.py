@@ -1,7 +1,8 @@
 """The verdict of a comparison: which placement is fastest, by how much, sure or not, and why.
 
-Sure means: at least two repetitions of both, their makespans do not overlap, all runs did equally many participants,
-and the 95 % interval of the participants' paired differences lies on the same side of 0. Two repetitions that do
+Sure means: at least two repetitions of both, their makespans do not overlap, all runs did equally many participants
+and found about as much of their inputs in the page cache (as far as it is known), and the 95 % interval of the
+participants' paired differences lies on the same side of 0. Two repetitions that do
 not overlap can still be chance; their number is always said.
 """
 
@@ -25,6 +26,9 @@ from neurotier.comparison.statistics import (
 )
 from neurotier.report.quantities import counted, percent, seconds
 from neurotier.tables import Row
+
+CACHED_APART = 0.1
+"""Shares of the inputs in the page cache that differ by more make runs unlike."""
 
 Groups = Mapping[Condition, Sequence[Row]]
 Differences = Mapping[frozenset[Condition], Difference]
@@ -186,6 +190,14 @@ def doubts_of(fast: Condition, slow: Condition, groups: Groups, pair: Difference
         doubts.append("makespans of the repetitions overlap")
     if len({run["participants"] for condition in (fast, slow) for run in groups[condition]}) > 1:
         doubts.append("the runs did not do equally many participants")
+    resident = [
+        run["input_resident_before"]
+        for condition in (fast, slow)
+        for run in groups[condition]
+        if condition.cache != MEMORY and run["input_resident_before"] is not None
+    ]
+    if resident and max(resident) - min(resident) > CACHED_APART:
+        doubts.append("the page cache held more of the inputs in some runs than in others")
     if pair is None:
         doubts.append("no participant is in both")
     elif pair.confidence < CONFIDENCE:
