@@ -168,5 +168,5 @@ def test_a_run_below_its_parallelism_says_why() -> None:
 
 def test_empty_slots_are_named() -> None:
     text = "\n".join(only(compared([9.0], [9.5], nfs={"mean_parallelism": 0.65})).lines)
-    assert "Slots stood empty: mean parallelism 0.65 of 2 (nfs); that part of a makespan no tier shortens" in text
+    assert "Slots stood empty: mean parallelism 0.65 of 2 (nfs); launching," in text
     assert "Slots" not in "\n".join(only(compared([9.0], [9.5])).lines)

@@ -22,7 +22,7 @@ CORE_BOUND_SHARE = 0.25
 """From this share of wall time on, spent waiting for a core, runs are called core-bound."""
 
 IDLE_SHARE = 0.2
-"""From this share of the slots on, standing empty on average, it is said: launching or the end of the run then counts."""
+"""From this share of the slots on, standing empty on average, it is worth a sentence."""
 
 TOLD_SHARE = 0.1
 """From this share of a difference on, a cause of it is named."""
@@ -201,6 +201,8 @@ def idle_lines(groups: Groups) -> list[str]:
     if not low:
         return []
     told = ", ".join(
-        f"{mean_count(means[condition])} of {condition.parallelism} ({condition.placement})" for condition in low
+        f"{mean_count(means[condition])} of {condition.parallelism:,} ({condition.placement})" for condition in low
     )
-    return [f"Slots stood empty: mean parallelism {told}; that part of a makespan no tier shortens"]
+    return [
+        f"Slots stood empty: mean parallelism {told}; launching, or the last jobs running alone, is part of the makespan"
+    ]
