@@ -203,6 +203,4 @@ def idle_lines(groups: Groups) -> list[str]:
     told = ", ".join(
         f"{mean_count(means[condition])} of {condition.parallelism:,} ({condition.placement})" for condition in low
     )
-    return [
-        f"Slots stood empty: mean parallelism {told}; launching, or the last jobs running alone, is part of the makespan"
-    ]
+    return [f"Slots stood empty: mean parallelism {told}; launching, or the last jobs alone, is part of the makespan"]
