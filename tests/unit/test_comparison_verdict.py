@@ -1,0 +1,172 @@
+"""The verdict of a comparison: sure only where repetitions and participants agree, and never more than the numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from comparison_rows import job_rows, run_row
+from neurotier.comparison.verdict import ComparisonVerdict, FamilyVerdict, judge
+
+SPREAD = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
+
+
+def compared(
+    fast: list[float], slow: list[float], shift_s: float = 2.0, participants: int = 10, **changes: Any
+) -> ComparisonVerdict:
+    """Runs on tmpfs and nfs with these makespans; participants take ``shift_s`` longer on nfs, more or less."""
+    runs, phases = [], []
+    for placement, makespans, longer in (("tmpfs", fast, 0.0), ("nfs", slow, 1.0)):
+        for number, makespan_s in enumerate(makespans):
+            run = f"{placement}-{number}"
+            own = changes.get(placement, {})
+            runs.append(run_row(run, placement, makespan_s, wall_sum_s=100.0 + 10 * shift_s * longer, **own))
+            phases += job_rows(run, [10 + longer * (shift_s + own_s) for own_s in SPREAD[:participants]])
+    return judge(runs, phases)
+
+
+def only(verdict: ComparisonVerdict) -> FamilyVerdict:
+    (family,) = verdict.families
+    return family
+
+
+def test_sure_where_repetitions_and_participants_agree() -> None:
+    verdict = compared([100.0, 104.0], [150.0, 156.0])
+    family = only(verdict)
+    assert family.sure
+    assert (verdict.counts, family.fastest.placement) == ("4 runs compared, 0 left out", "tmpfs")
+    assert family.name == "campaign, brainextractor, 2 at once, page cache cold"
+    assert family.headline == "tmpfs is fastest: makespan 102 s; nfs took 1.50 times as long (51.0 s more); sure"
+    assert family.lines[1] == (
+        "nfs: makespan 153 s (150 s to 156 s in 2 repetitions); it took 1.50 times as long (51.0 s more);"
+        " the median participant took 2.45 s longer (95 % interval 2.10 s to 2.80 s, 10 participants); sure"
+    )
+
+
+@pytest.mark.parametrize(
+    ("fast", "slow", "given", "doubt"),
+    [
+        ([100.0], [150.0, 151.0], {}, "one repetition only"),
+        ([100.0, 151.0], [150.0, 160.0], {}, "makespans of the repetitions overlap"),
+        ([100.0, 150.0], [150.0, 160.0], {}, "makespans of the repetitions overlap"),
+        ([100.0, 101.0], [150.0, 151.0], {"participants": 4}, "4 participants are too few for a 95 % interval"),
+        (
+            [100.0, 101.0],
+            [150.0, 151.0],
+            {"shift_s": -0.45},
+            "the interval of the participants' differences contains 0",
+        ),
+        ([100.0, 101.0], [150.0, 151.0], {"shift_s": -5.0}, "the median participant took less time in the other"),
+        (
+            [100.0, 101.0],
+            [150.0, 151.0],
+            {"nfs": {"participants": 9}},
+            "the runs did not do equally many participants",
+        ),
+        (
+            [100.0, 101.0],
+            [150.0, 151.0],
+            {"tmpfs": {"input_resident_before": 1.0}, "nfs": {"input_resident_before": 0.0}},
+            "the page cache held more of the inputs in some runs than in others",
+        ),
+    ],
+)
+def test_not_sure_and_why(fast: list[float], slow: list[float], given: dict[str, Any], doubt: str) -> None:
+    family = only(compared(fast, slow, **given))
+    assert not family.sure
+    assert family.headline.startswith("tmpfs had the shortest makespan")
+    assert family.headline.endswith(f"not sure: {doubt}")
+    assert "is fastest" not in family.headline
+    assert any(line.startswith("nfs:") and line.endswith(f"not sure: {doubt}") for line in family.lines)
+
+
+def test_a_third_placement_can_make_it_unsure() -> None:
+    runs = [
+        run_row(f"{placement}-{number}", placement, makespan_s)
+        for placement, makespans in {"a": (10, 12), "b": (20, 21), "c": (11, 50)}.items()
+        for number, makespan_s in enumerate(makespans)
+    ]
+    jobs = [
+        row
+        for run in runs
+        for row in job_rows(run["run"], [{"a": 1.0, "b": 3.0, "c": 4.0}[run["placement"]] + own_s for own_s in SPREAD])
+    ]
+    family = only(judge(runs, jobs))
+    assert not family.sure
+    sure = {line[0]: line.endswith("; sure") for line in family.lines if line[:2] in ("b:", "c:")}
+    assert sure == {"b": True, "c": False}
+
+
+def test_runs_left_out_are_counted_with_their_reasons() -> None:
+    runs = [run_row("a", "nfs", 9.0), run_row("b", "nfs", 1.0, valid="invalid: the machine swapped")]
+    verdict = judge(runs, [])
+    assert verdict.counts == "1 run compared, 1 left out"
+    assert verdict.left_out == ["campaign, nfs, run b: invalid: the machine swapped"]
+    assert only(verdict).headline == "nfs alone was run: makespan 9.00 s (one repetition); nothing to compare it with"
+    assert judge([], []) == ComparisonVerdict("No run to compare", [], [])
+
+
+COMPUTING = {"account": {"user": 0.9, "system": 0.02, "run_queue": 0.08}}
+CROWDED = {"account": {"user": 0.4, "system": 0.05, "run_queue": 0.5, "block_io": 0.05}, "oversubscribed": True}
+STORING = {"account": {"user": 0.3, "system": 0.2, "run_queue": 0.0, "block_io": 0.4, "other": 0.1}}
+
+
+def test_what_bounds_it_is_named() -> None:
+    text = "\n".join(only(compared([9.0], [9.5], tmpfs=COMPUTING, nfs=COMPUTING)).lines)
+    assert "Compute-bound: 92 % (nfs), 92 % (tmpfs) of wall time on a CPU" in text
+    assert "8 % (nfs), 8 % (tmpfs) of wall time waiting for a core" in text
+    assert "Core-bound" not in text
+    text = "\n".join(only(compared([9.0], [9.5], tmpfs=CROWDED, nfs=CROWDED)).lines)
+    assert "Compute-bound" not in text
+    assert "Core-bound: 50 % (nfs), 50 % (tmpfs) of wall time waiting for a core" in text
+    assert "Oversubscribed (tmpfs, nfs)" in text or "Oversubscribed (nfs, tmpfs)" in text
+
+
+def test_a_difference_is_laid_to_its_causes_with_signs() -> None:
+    # 10 participants: 10 s each on tmpfs, 9.2 of them on a CPU; 20 s on nfs, 8 waiting for storage, 10 on a CPU.
+    text = "\n".join(only(compared([9.0], [19.0], shift_s=10.0, tmpfs=COMPUTING, nfs=STORING)).lines)
+    assert (
+        "A participant job takes 10.0 s longer on nfs than on tmpfs on average:"
+        " +8.00 s waiting for storage, +2.00 s asleep" in text
+    )
+    assert "40 % (nfs), 0 % (tmpfs) of wall time waiting for storage" in text
+    assert "20 % (nfs), 2 % (tmpfs) of wall time is system time" in text
+    assert "Compute-bound" not in text
+
+
+def test_without_an_account_nothing_is_said_of_cores() -> None:
+    text = "\n".join(only(compared([9.0], [19.0], nfs=STORING)).lines)
+    assert "Without an account of the wall time (tmpfs), I/O time contains waiting for a core" in text
+    assert "Compute-bound" not in text
+    assert "+1.00 s I/O time (wall - CPU)" in text
+
+
+@pytest.mark.parametrize(
+    ("cache", "resident", "sentence"),
+    [
+        ("warm", 1.0, "Page cache: it held the inputs of nfs (100 %)"),
+        ("as found", 0.4, "Page cache: it held 40 % of the inputs of nfs before the runs"),
+        ("cold", 0.0, None),
+        ("as found", None, "Whether the inputs were in the page cache is not known of nfs"),
+        ("memory", None, None),
+    ],
+)
+def test_page_cache(cache: str, resident: float | None, sentence: str | None) -> None:
+    changes = {"cache": cache, "input_resident_before": resident}
+    told = [
+        line for line in only(compared([9.0], [9.5], nfs=changes, tmpfs={"cache": "memory"})).lines if "cache" in line
+    ]
+    assert len(told) == (sentence is not None)
+    assert all(line.startswith(str(sentence)) for line in told)
+
+
+def test_a_run_below_its_parallelism_says_why() -> None:
+    nfs = {"limited_by": "memory for 1 job at once", "parallelism": 2}
+    lines = only(compared([9.0], [9.5], nfs=nfs)).lines
+    assert "nfs: run nfs-0 stayed below 2 jobs at once: memory for 1 job at once" in lines
+
+
+def test_empty_slots_are_named() -> None:
+    text = "\n".join(only(compared([9.0], [9.5], nfs={"mean_parallelism": 0.65})).lines)
+    assert "Slots stood empty: mean parallelism 0.65 of 2 (nfs); launching," in text
+    assert "Slots" not in "\n".join(only(compared([9.0], [9.5])).lines)

@@ -1,0 +1,162 @@
+"""The reader of the published logs: hand-written ones with a known truth, the real ones, and broken ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from neurotier.comparison.collect import read_comparison_tables, write_comparison_tables
+from neurotier.comparison.published import CONDITIONS, asked_parallelism, published_runs
+from neurotier.comparison.statistics import by_condition, paired_differences, speed_ups, spread
+from neurotier.errors import InputError
+from support import ROOT
+
+REFERENCE = ROOT.parent / "shared" / "reference" / "published-runs"
+"""Logs of the 2020 paper, where they are at hand."""
+
+
+def entry(name: str, start: str, end: str, **changes: str) -> dict[str, str]:
+    times = {"user time": "0m30.500s", "real time": "1m0.250s", "system time": "0m4.500s"}
+    days = {"Start": f"Tue Sep  3 {start} EDT 2019", "Finish": f"Tue Sep  3 {end} EDT 2019"}
+    return {**days, "Name": name, "Exit code": "0", **times, **changes}
+
+
+TASKS = [
+    # The first to start stands last, as in a log that is in order of its tasks' ends.
+    entry("NYU_1_0025001", "17:00:10", "17:01:10"),
+    entry("NYU_1_0025002", "17:01:10", "17:02:10"),
+    entry("NYU_1_0025003", "17:00:00", "17:02:00", **{"real time": "2m0.000s"}),
+]
+
+
+def log(folder: Path, tasks: Any, makespan: str | None = "99\n") -> Path:
+    """A run's folder."""
+    folder.mkdir(parents=True)
+    file = folder / "tasks.json"
+    file.write_text(tasks if isinstance(tasks, str) else json.dumps({"tasks": tasks}))
+    if makespan is not None:
+        (folder / "makespan_seconds").write_text(makespan)
+    return file
+
+
+@pytest.mark.parametrize("inside", [".", "bids-app-example", "experiments/bids-app-example"])
+def test_a_small_log(tmp_path: Path, inside: str) -> None:
+    log(tmp_path / inside / "in-mem-4", TASKS)
+    log(tmp_path / inside / "logs-of-nobody", TASKS)
+    found = published_runs(tmp_path)
+    (run,) = found.runs
+    assert (run["run"], run["placement"], run["cache"], run["valid"]) == (
+        "in-mem-4",
+        "Optane Memory mode",
+        "memory",
+        "valid",
+    )
+    assert (run["participants"], run["failed"], run["peak_parallelism"], run["parallelism"]) == (3, 0, 2, 25)
+    assert (run["makespan_s"], run["logged_makespan_s"]) == (130.0, 99.0)
+    assert run["start_s"] == 1567544400.0  # 21:00 UTC
+    assert (run["wall_sum_s"], run["cpu_sum_s"], run["io_sum_s"]) == (240.5, 105.0, 135.5)
+    assert run["mean_parallelism"] == pytest.approx(240 / 130)
+    first = found.participants[0]
+    assert (first["participant"], first["phase"], first["end_s"] - first["start_s"]) == ("NYU_1_0025001", "whole", 60)
+    assert (first["wall_s"], first["cpu_s"], first["io_s"]) == (60.25, 35.0, 25.25)
+    assert found.traffic == []
+
+
+def test_clocks_that_were_put_back(tmp_path: Path) -> None:
+    times = {"Start": "Sun Nov  3 01:59:50 EDT 2019", "Finish": "Sun Nov  3 01:00:50 EST 2019"}
+    log(tmp_path / "disk-1", [entry("a", "", "", **times)])
+    (run,) = published_runs(tmp_path).runs
+    assert run["makespan_s"] == 60.0
+
+
+def test_unknown_conditions_are_taken_as_they_are_and_repetitions_counted(tmp_path: Path) -> None:
+    crowd = [entry(f"s{number}", "17:00:00", "17:01:00") for number in range(26)]
+    for number in (10, 2, 1):
+        log(tmp_path / f"new-tier-{number}", crowd if number == 2 else TASKS, makespan=None)
+    found = {run["run"]: run for run in published_runs(tmp_path).runs}
+    assert list(found) == ["new-tier-1", "new-tier-2", "new-tier-10"]
+    assert [(run["parallelism"], run["repetition"]) for run in found.values()] == [(25, 1), (96, 1), (25, 2)]
+    assert {run["placement"] for run in found.values()} == {"new-tier"}
+    assert {run["cache"] for run in found.values()} == {"as found"}
+    assert {run["logged_makespan_s"] for run in found.values()} == {None}
+
+
+def test_failed_tasks_make_a_run_invalid(tmp_path: Path) -> None:
+    failed = entry("NYU_1_0025004", "16:00:00", "18:00:00", **{"Exit code": "1", "real time": ""})
+    log(tmp_path / "disk-1", [*TASKS, failed])
+    found = published_runs(tmp_path)
+    (run,) = found.runs
+    assert (run["valid"], run["participants"], run["failed"]) == ("invalid: 1 participant failed", 3, 1)
+    assert run["makespan_s"] == 130.0
+    assert len(found.participants) == 3
+    assert by_condition(found.runs) == {}
+
+
+WHOLE = json.dumps({"tasks": TASKS})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (WHOLE[: len(WHOLE) // 2], "not whole"),
+        ("", "not whole"),
+        ("[]", "not a log"),
+        ('{"tasks": [1]}', "not a log"),
+        ('{"jobs": []}', "'tasks'"),
+        (WHOLE.replace('"Name"', '"name"'), "'Name'"),
+        (WHOLE.replace("1m0.250s", "60"), "no duration"),
+        (WHOLE.replace("Tue Sep  3 17:00:00 EDT 2019", "soon"), "no time of day"),
+        (WHOLE.replace("17:01:10 EDT 2019", "17:09:10 EDT 2019", 2), "ends before it starts"),
+        (WHOLE.replace('"0m30.500s"', "30.5"), "not a log"),
+    ],
+)
+def test_broken_logs_are_one_clear_error(tmp_path: Path, text: str, said: str) -> None:
+    file = log(tmp_path / "disk-1", text)
+    with pytest.raises(InputError) as raised:
+        published_runs(tmp_path)
+    assert raised.value.where == str(file)
+    assert said in raised.value.what
+    assert "\n" not in str(raised.value)
+
+
+def test_a_broken_makespan_and_a_folder_without_runs(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="published runs"):
+        published_runs(tmp_path)
+    log(tmp_path / "disk-1", TASKS, makespan="")
+    with pytest.raises(InputError, match="makespan_seconds"):
+        published_runs(tmp_path)
+
+
+@pytest.mark.skipif(not REFERENCE.is_dir(), reason=f"no published logs in {REFERENCE}")
+def test_the_published_runs(tmp_path: Path) -> None:
+    found = published_runs(REFERENCE)
+    assert {(run["participants"], run["failed"], run["valid"]) for run in found.runs} == {(685, 0, "valid")}
+    assert {run["peak_parallelism"] for run in found.runs} == {25, 96}
+    for run in found.runs:
+        assert run["parallelism"] == asked_parallelism(run["peak_parallelism"])
+        assert 0 <= run["makespan_s"] - run["logged_makespan_s"] <= 31
+        jobs = [row for row in found.participants if row["run"] == run["run"]]
+        first, *_, last = sorted(jobs, key=lambda row: row["participant"].lower())
+        assert run["logged_makespan_s"] == last["end_s"] - first["start_s"], "how the published figure came about"
+        assert all(abs(row["end_s"] - row["start_s"] - row["wall_s"]) < 1 for row in jobs)
+        number = int(run["run"].rpartition("-")[2])
+        assert run["parallelism"] == (96 if number <= 3 else 25)
+        assert run["repetition"] == (number - 1) % 3 + 1
+        assert 0.94 * run["parallelism"] < run["mean_parallelism"] <= run["parallelism"]
+    means = {
+        (condition.placement, condition.parallelism): sum(run["makespan_s"] for run in runs) / len(runs)
+        for condition, runs in by_condition(found.runs).items()
+    }
+    memory, disk = (CONDITIONS[name][0] for name in ("in-mem", "disk"))
+    expected = {(memory, 25): 2502, (memory, 96): 1081, (disk, 25): 2688, (disk, 96): 1253}
+    assert {key: round(value) for key, value in means.items()} == expected
+    for difference in paired_differences(found.runs, found.participants):
+        assert (difference.faster.placement, difference.participants) == (memory, 685)
+        assert difference.low_s > 0
+    assert all(2 < up.ratio.median < up.ideal for up in speed_ups(found.runs))
+    write_comparison_tables(found, tmp_path)
+    back = read_comparison_tables(tmp_path)
+    assert spread(back.runs, "makespan_s") == spread(found.runs, "makespan_s")
+    assert len(back.participants) == 12 * 685

@@ -1,0 +1,145 @@
+"""Statistics of the comparison, against differences that the rows were made with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from comparison_rows import job_rows, run_row
+from neurotier.comparison.statistics import (
+    Condition,
+    Family,
+    Spread,
+    by_condition,
+    condition_of,
+    families,
+    left_out,
+    median_interval,
+    paired_differences,
+    speed_ups,
+    spread,
+)
+
+SHIFT_S = 3.0
+FAST = Condition("campaign", "brainextractor", "cold", 2, "tmpfs")
+SLOW = replace(FAST, placement="nfs")
+
+
+def walls(count: int, shift_s: float, seed: int) -> list[float]:
+    """Wall times that differ much between participants and little between runs."""
+    own = np.random.default_rng(1).uniform(20, 200, count)
+    return list(own + shift_s + np.random.default_rng(seed).normal(0, 1, count))
+
+
+@pytest.mark.parametrize("first", ["nfs", "tmpfs"])
+def test_a_known_shift_is_found_whichever_comes_first(first: str) -> None:
+    runs = [run_row(f"{name}-{n}", name, 100.0) for name in sorted({"nfs", "tmpfs"}, key=first.__ne__) for n in "12"]
+    shifts = {"nfs": SHIFT_S, "tmpfs": 0.0}
+    phases = [
+        row
+        for seed, run in enumerate(runs, start=2)
+        for row in job_rows(run["run"], walls(60, shifts[run["placement"]], seed), {"stage_in": 0.25, "compute": 0.75})
+    ]
+    (found,) = paired_differences(runs, phases)
+    assert (found.slower, found.faster, found.participants, found.confidence) == (SLOW, FAST, 60, 0.95)
+    assert 0 < found.low_s < SHIFT_S < found.high_s < SHIFT_S + 1
+    assert found.low_s <= found.median_s <= found.high_s
+
+
+def test_means_are_over_repetitions_and_pairs_over_common_participants() -> None:
+    runs = [run_row("a1", "nfs", 9.0), run_row("a2", "nfs", 9.0), run_row("b1", "tmpfs", 5.0)]
+    phases = job_rows("a1", [10.0, 20.0, 30.0]) + job_rows("a2", [14.0, 20.0]) + job_rows("b1", [10.0, 15.0])
+    (found,) = paired_differences(runs, phases)
+    assert (found.participants, found.median_s) == (2, 3.5)  # 12 - 10 and 20 - 15
+    assert (found.low_s, found.high_s, found.confidence) == (2.0, 5.0, 0.5)
+
+
+def test_without_a_shift_the_interval_contains_zero() -> None:
+    runs = [run_row("a", "nfs", 9.0), run_row("b", "tmpfs", 9.0)]
+    (found,) = paired_differences(runs, job_rows("a", walls(60, 0, 2)) + job_rows("b", walls(60, 0, 3)))
+    assert found.low_s < 0 < found.high_s
+    assert found.median_s >= 0
+
+
+def test_the_interval_covers_the_median_as_often_as_it_says() -> None:
+    source = np.random.default_rng(7)
+    samples = source.exponential(1.0, (300, 15)) - np.log(2)  # skewed, median 0
+    covered = sum(low <= 0 <= high for low, high, _ in map(median_interval, samples.tolist()))
+    assert covered >= 0.93 * 300
+
+
+def test_invalid_runs_stay_out() -> None:
+    invalid = run_row("c", "tmpfs", 1.0, valid="invalid: the machine swapped")
+    endless = run_row("d", "tmpfs", None)
+    runs = [run_row("a", "nfs", 9.0), run_row("b", "tmpfs", 5.0), invalid, endless]
+    assert {condition: [run["run"] for run in found] for condition, found in by_condition(runs).items()} == {
+        SLOW: ["a"],
+        FAST: ["b"],
+    }
+    assert [run["run"] for run in left_out(runs)] == ["c", "d"]
+    phases = job_rows("a", [10.0] * 8) + job_rows("b", [9.0] * 8) + job_rows("c", [1.0] * 8)
+    (found,) = paired_differences(runs, phases)
+    assert found.median_s == 1.0
+
+
+@pytest.mark.parametrize("change", [{"origin": "other"}, {"tool": "bet"}, {"cache": "warm"}, {"parallelism": 4}])
+def test_what_differs_in_more_than_its_placement_is_not_compared(change: dict[str, Any]) -> None:
+    runs = [run_row("a", "nfs", 9.0), run_row("b", "tmpfs", 5.0, **change)]
+    jobs = job_rows("b", [1.0] * 8, origin=change.get("origin", "campaign"))
+    assert paired_differences(runs, job_rows("a", [2.0] * 8) + jobs) == []
+
+
+def test_inputs_in_memory_stand_beside_every_cache_state() -> None:
+    memory = replace(FAST, cache="memory")
+    warm = replace(SLOW, cache="warm")
+    alone = replace(memory, parallelism=8)
+    assert families([SLOW, warm, memory, alone]) == {
+        Family("campaign", "brainextractor", 2, "cold"): [SLOW, memory],
+        Family("campaign", "brainextractor", 2, "warm"): [warm, memory],
+        Family("campaign", "brainextractor", 8, "memory"): [alone],
+    }
+
+
+def test_two_placements_in_memory_are_compared_once() -> None:
+    names = {"a": ("ram", "memory"), "b": ("tmpfs", "memory"), "c": ("nfs", "cold"), "d": ("nfs", "warm")}
+    runs = [run_row(run, placement, 9.0, cache=cache) for run, (placement, cache) in names.items()]
+    phases = [row for number, run in enumerate(names) for row in job_rows(run, [10.0 + number] * 8)]
+    pairs = [
+        (found.slower.placement, found.slower.cache, found.faster.placement)
+        for found in paired_differences(runs, phases)
+    ]
+    assert sorted(pairs) == [
+        ("nfs", "cold", "ram"),
+        ("nfs", "cold", "tmpfs"),
+        ("nfs", "warm", "ram"),
+        ("nfs", "warm", "tmpfs"),
+        ("tmpfs", "memory", "ram"),
+    ]
+
+
+def test_parallelism_is_what_was_asked_or_else_the_most() -> None:
+    assert condition_of(run_row("a", "nfs", 1.0, parallelism=25)).parallelism == 25
+    assert condition_of(run_row("a", "nfs", 1.0, parallelism=None, peak_parallelism=7)).parallelism == 7
+
+
+def test_speed_up_spans_all_repetitions() -> None:
+    times = {2: (100.0, 110.0), 4: (50.0, 55.0), 8: (40.0,)}
+    runs = [
+        run_row(f"{jobs}-{makespan}", "nfs", makespan, parallelism=jobs)
+        for jobs, makespans in times.items()
+        for makespan in makespans
+    ] + [run_row("lone", "tmpfs", 9.0)]
+    four, eight = speed_ups(runs)
+    assert (four.lower.parallelism, four.higher.parallelism, four.ideal) == (2, 4, 2.0)
+    assert (four.ratio.low, four.ratio.median, four.ratio.high) == pytest.approx((100 / 55, 2.0, 110 / 50))
+    assert (eight.higher.parallelism, eight.ideal, eight.ratio.values) == (8, 4.0, (2.5, 2.75))
+
+
+def test_spread_leaves_out_what_is_not_known() -> None:
+    runs = [run_row("a", "nfs", 3.0), run_row("b", "nfs", 1.0), run_row("c", "nfs", None)]
+    found = spread(runs, "makespan_s")
+    assert found == Spread((3.0, 1.0))
+    assert (found.median, found.low, found.high) == (2.0, 1.0, 3.0)
+    assert spread(runs, "logged_makespan_s") is None
