@@ -13,7 +13,6 @@ from neurotier.places import Places
 from neurotier.planning import Plan
 from neurotier.profile import Record, close_run, unclosed_runs
 from neurotier.run import Slots, command_line, current_run, end_run, start_run
-from neurotier.settings import Settings
 
 
 def uses_containers(workflow: Any) -> bool:
@@ -51,13 +50,14 @@ def slots(plan: Plan, workflow: Any) -> Slots:
     return Slots(
         cores=cores,
         parallelism=cores // plan.threads if cores and workflow.local_exec else None,
-        limits={name: limits[name] for name in RESOURCES if name in limits},
+        limits={name: int(limits[name].value) for name in RESOURCES if name in limits},
     )
 
 
-def finish(settings: Settings, succeeded: bool) -> None:
+def finish(plan: Plan, succeeded: bool) -> None:
     """End a run. After failures, write tables, figures and report for those who were analysed."""
-    places, run = Places.from_settings(settings), current_run()
+    settings, run = plan.settings, current_run()
+    places = Places.from_settings(settings)
     try:
         end_run(settings, run)
         note_killed(places, run)
@@ -66,15 +66,27 @@ def finish(settings: Settings, succeeded: bool) -> None:
         for failure in failures:
             say(f"failed  {failure['participant']}: {failure['reason']}")
         if not succeeded and everyone:
-            from neurotier.stages import write_partial
-
-            write_partial(settings, places)
+            write_what_is_there(plan, places)
     except OSError as error:
         say(f"neurotier: the end of the run could not be written: {error.filename}: {error.strerror}")
         return
-    if (places.results / "report.html").exists():
+    if plan.is_campaign:
+        say(f"Report: {places.results / 'comparison.html'}")
+    elif (places.results / "report.html").exists():
         say(summary_line(places, everyone, failures))
         say(f"Report: {places.results / 'report.html'}")
+
+
+def write_what_is_there(plan: Plan, places: Places) -> None:
+    """Write the report on what a run that failed has done."""
+    if plan.is_campaign:
+        from neurotier.comparison.stages import write_all
+
+        write_all(plan.settings, places)
+    else:
+        from neurotier.stages import write_partial
+
+        write_partial(plan.settings, places)
 
 
 def summary_line(places: Places, everyone: list[str], failures: list[Record]) -> str:

@@ -32,7 +32,7 @@ def job_spans(rows: Sequence[Row]) -> list[Span]:
     return list(spans.values())
 
 
-def peak(spans: Iterable[Span]) -> int:
+def peak(spans: Sequence[Span]) -> int:
     """Most spans at the same moment.
 
     >>> peak([(0, 2), (1, 3), (3, 4)])

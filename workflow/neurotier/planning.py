@@ -18,7 +18,7 @@ from neurotier.analysis.participant import work_bytes
 from neurotier.containers.store import content_of
 from neurotier.dataset.bids import Image
 from neurotier.dataset.index import image_of
-from neurotier.errors import InputError, NeurotierError
+from neurotier.errors import InputError, NeurotierError, SettingsError
 from neurotier.files import read_json
 from neurotier.places import Places, short_hash
 from neurotier.settings import Settings
@@ -85,6 +85,35 @@ class Plan:
             raise InputError("no such participant is selected", where=participant, fix="see index/images.tsv")
         plain = read_json(self.places.index / "dataset.json")["kind"] == "folder"
         return [] if plain else [self.places.got(participant)]
+
+    def ready(self, table: Path | str) -> list[Path]:
+        """What must be there before the first participant job."""
+        everyone = self.participants(table)
+        waited = {path for name in everyone for path in (*self.got_marker(name), *self.required_validation(name))}
+        return [self.places.index / "tool.json", *sorted(waited)]
+
+    @property
+    def is_campaign(self) -> bool:
+        """Whether the configuration describes a campaign: it is run instead of a single run."""
+        return bool(self.settings.campaign.placements)
+
+    def compared(self) -> list[Path]:
+        """What a comparison waits for.
+
+        Raises
+        ------
+        SettingsError
+            If there is nothing to compare.
+        """
+        comparison = self.settings.comparison
+        if not (self.is_campaign or comparison.results or comparison.published):
+            raise SettingsError(
+                "there is nothing to compare",
+                where="target comparison",
+                fix="name campaign.placements, comparison.results or comparison.published",
+            )
+        tables = [Path(folder, "profile", "runs.tsv") for folder in comparison.results]
+        return [*tables, *([self.places.campaign / "done.tsv"] if self.is_campaign else [])]
 
     @property
     def is_app(self) -> bool:

@@ -3,7 +3,7 @@
 
 rule plan_campaign:
     input:
-        images=images_of_index,
+        images=places.index / "images.tsv",
     output:
         plan=places.campaign / "plan.tsv",
     log:

@@ -13,15 +13,13 @@ from neurotier.profile_config import effective_config
 from neurotier.settings import Settings
 
 try:
-    settings = Settings.from_config(
-        effective_config(
-            config,
-            workflow.config_settings.config,
-            sys.argv[1:] if workflow.is_main_process else None,
-            Path(workflow.main_snakefile),
-        ),
-        in_containers=hooks.uses_containers(workflow),
+    configuration = effective_config(
+        config,
+        workflow.config_settings.config,
+        sys.argv[1:] if workflow.is_main_process else None,
+        Path(workflow.main_snakefile),
     )
+    settings = Settings.from_config(configuration, hooks.uses_containers(workflow))
     places = Places.from_settings(settings).shortened(Path.cwd())
     plan = planning.Plan(settings, places)
 except NeurotierError as error:
@@ -29,7 +27,6 @@ except NeurotierError as error:
 
 RESULTS, LOGS = places.results, places.logs
 hooks.make_importable(workflow.basedir)
-
 
 SITE_FOLDER = r"(?:(?!sub-)[^/]+/)*"
 
@@ -49,6 +46,10 @@ def participants_of_index():
 def got_marker(wildcards):
     checkpoints.index_dataset.get()
     return plan.got_marker(wildcards.participant)
+
+
+def all_ready(wildcards):
+    return plan.ready(checkpoints.index_dataset.get().output.images)
 
 
 def all_records(wildcards):
@@ -96,4 +97,4 @@ def begin_run(workflow):
 
 
 def finish_run(succeeded):
-    hooks.finish(settings, succeeded)
+    hooks.finish(plan, succeeded)

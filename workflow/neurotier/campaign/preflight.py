@@ -78,7 +78,9 @@ def check_campaign(
         check_room(tier, roles, say)
     for parallelism in sorted({run.condition.parallelism for run in planned}):
         if parallelism > len(people):
-            say(f"  {parallelism} at once: there are {len(people)} participants, so no more than those will run at once")
+            say(
+                f"  {parallelism} at once: there are {len(people)} participants, so no more than those will run at once"
+            )
         check_memory(parallelism, [plan.mem_mb(name) for name in people], limits)
 
 

@@ -29,7 +29,7 @@ from typing import Any
 from neurotier.comparison.collect import Compared
 from neurotier.comparison.statistics import MEMORY
 from neurotier.errors import InputError
-from neurotier.profile import peak
+from neurotier.parallelism import peak
 from neurotier.tables import Row, columns
 
 ORIGIN = "published"

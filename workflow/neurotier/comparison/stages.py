@@ -1,0 +1,69 @@
+"""Stages of a comparison: what the scripts of its rules do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from neurotier.campaign.records import read_condition
+from neurotier.comparison.collect import Compared, read_comparison_tables, runs_of_results, write_comparison_tables
+from neurotier.comparison.published import published_runs
+from neurotier.comparison.summary import write_summary_tables
+from neurotier.places import Places
+from neurotier.settings import Settings
+from neurotier.tables import read_table
+
+
+def compared_runs(settings: Settings, places: Places) -> Compared:
+    """Everything that is to be compared, as far as it is there."""
+    compared = campaign_runs(places)
+    for folder in settings.comparison.results:
+        compared += runs_of_results(Path(folder), origin=folder)
+    if settings.comparison.published:
+        compared += published_runs(Path(settings.comparison.published))
+    return compared
+
+
+def campaign_runs(places: Places) -> Compared:
+    """The runs of this results folder's campaign that are there."""
+    compared, plan = Compared(), places.campaign / "plan.tsv"
+    for row in read_table(plan, "plan") if plan.exists() else []:
+        folder = places.campaign / "runs" / row["folder"]
+        condition = read_condition(folder)
+        if condition is not None:
+            found = runs_of_results(
+                folder, "campaign", row["placement"], row["repetition"], condition["cache_state"]["state"]
+            )
+            judged = [run | {"valid": condition["valid"], "parallelism": row["parallelism"]} for run in found.runs]
+            compared += Compared(judged, found.participants, found.traffic)
+    return compared
+
+
+def tabulate_comparison(settings: Settings, places: Places) -> None:
+    """Write the tables of folder ``comparison``."""
+    compared = compared_runs(settings, places)
+    write_comparison_tables(compared, places.comparison)
+    write_summary_tables(compared, places.comparison)
+
+
+def write_all(settings: Settings, places: Places) -> None:
+    """All stages in turn, for the runs that are there of a campaign that failed."""
+    tabulate_comparison(settings, places)
+    draw_comparison(places)
+    write_comparison(places)
+
+
+def draw_comparison(places: Places) -> None:
+    """Write the figures of the comparison, each as SVG, PNG and TSV."""
+    from neurotier.comparison.figures import draw_all
+
+    compared = read_comparison_tables(places.comparison)
+    draw_all(compared.runs, compared.participants, compared.traffic, places.comparison / "figures")
+
+
+def write_comparison(places: Places) -> None:
+    """Write the comparison report."""
+    from neurotier.comparison.page import write_comparison as write
+
+    compared = read_comparison_tables(places.comparison)
+    folder, page = places.comparison / "figures", places.results / "comparison.html"
+    write(compared.runs, compared.participants, compared.traffic, folder, page)

@@ -1,0 +1,12 @@
+"""Tabulate the runs that are compared, and their medians, differences and speed-ups."""
+
+from neurotier.comparison import stages
+from neurotier.scripting import Context, run_script
+
+
+def main(context: Context) -> None:
+    stages.tabulate_comparison(context.settings, context.places)
+
+
+if __name__ == "__main__":
+    run_script(snakemake, main)
