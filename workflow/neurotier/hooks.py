@@ -70,11 +70,10 @@ def finish(plan: Plan, succeeded: bool) -> None:
     except OSError as error:
         say(f"neurotier: the end of the run could not be written: {error.filename}: {error.strerror}")
         return
-    if plan.is_campaign:
-        say(f"Report: {places.results / 'comparison.html'}")
-    elif (places.results / "report.html").exists():
-        say(summary_line(places, everyone, failures))
-        say(f"Report: {places.results / 'report.html'}")
+    page = places.results / ("comparison.html" if plan.is_campaign else "report.html")
+    if page.exists():
+        say(counts(places) if plan.is_campaign else summary_line(places, everyone, failures))
+        say(f"Report: {page}")
 
 
 def write_what_is_there(plan: Plan, places: Places) -> None:
@@ -87,6 +86,16 @@ def write_what_is_there(plan: Plan, places: Places) -> None:
         from neurotier.stages import write_partial
 
         write_partial(plan.settings, places)
+
+
+def counts(places: Places) -> str:
+    """How many runs a comparison has, and how many it leaves out."""
+    from neurotier.comparison.collect import read_comparison_tables
+    from neurotier.comparison.verdict import judge
+
+    compared = read_comparison_tables(places.comparison)
+    verdict = judge(compared.runs, compared.participants)
+    return ". ".join([verdict.counts, *(family.headline for family in verdict.families)])
 
 
 def summary_line(places: Places, everyone: list[str], failures: list[Record]) -> str:

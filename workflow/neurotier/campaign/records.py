@@ -1,4 +1,4 @@
-"""What a campaign keeps of its runs: a folder each, ``campaign/runs/CONDITION/REPETITION``, that appears by a rename."""
+"""What a campaign keeps of its runs: ``campaign/runs/CONDITION/REPETITION``, a folder that appears by a rename."""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,12 +27,12 @@ from neurotier.errors import RunError
 from neurotier.files import read_json, write_text
 from neurotier.jobs import image_store, load_dataset
 from neurotier.meter.tree import LIBC
-from neurotier.places import Places
+from neurotier.places import Places, short_hash
 from neurotier.profile import Record
 from neurotier.run import RUN
 from neurotier.settings import Settings
 from neurotier.tables import read_table
-from neurotier.tiers import tiers_of, user_name
+from neurotier.tiers import Tier, tiers_of, user_name
 
 SNAKEFILE = Path(__file__).resolve().parent.parent.parent / "Snakefile"
 OWN_VARIABLES = (RUN, "SNAKEMAKE_PROFILE")
@@ -111,11 +112,25 @@ def run_planned(planned: PlannedRun, settings: Settings, limits: Mapping[str, in
 
 def inner_settings(planned: PlannedRun, settings: Settings, folder: Path) -> tuple[Settings, Path]:
     """The run's own settings, and the configuration file that says them."""
-    results = f"neurotier-{user_name()}/campaign/{planned.name}_{planned.repetition}"
-    configuration = {**planned.configuration, "results": results}
+    results = inner_results(Places.from_settings(settings)) / f"{planned.name}_{planned.repetition}"
+    configuration = {**planned.configuration, "results": str(results)}
     file = folder.with_name(f".{folder.name}.yaml")
     write_text(file, f"# {planned.condition}\n" + yaml.safe_dump(configuration, sort_keys=False))
     return Settings.from_config(configuration, settings.in_containers), file
+
+
+def inner_results(places: Places) -> Path:
+    """Where the runs of a campaign have their results meanwhile, below the path of any tier."""
+    return Path(f"neurotier-{user_name()}", "campaign", short_hash(str(places.results)))
+
+
+def remove_inner_results(planned: Sequence[PlannedRun], settings: Settings, places: Places) -> None:
+    """Remove what runs that were killed have left on the tiers, and the folders for it."""
+    for name in {run.configuration["placement"]["results"] for run in planned}:
+        folder = Tier.from_settings(settings.tiers[name]).path / inner_results(places)
+        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):  # those of another campaign are there
+            folder.parent.rmdir()
 
 
 def inner_arguments(planned: PlannedRun, inner: Settings, file: Path, limits: Mapping[str, int]) -> list[str]:

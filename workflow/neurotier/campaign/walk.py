@@ -12,14 +12,13 @@ import socket
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 
 import psutil
 
 from neurotier.analysis.work import end, living_owner, started_s
 from neurotier.campaign.matrix import PlannedRun
 from neurotier.campaign.records import folder_of, is_valid, keep_run, read_condition
-from neurotier.campaign.snakemake_run import run_planned
+from neurotier.campaign.snakemake_run import remove_inner_results, run_planned
 from neurotier.errors import NeurotierError, RunError
 from neurotier.files import read_json, write_json
 from neurotier.places import Places
@@ -43,6 +42,7 @@ def walk(
         At the end, if runs could not be done; those that are invalid are there, and said.
     """
     take_over(places)
+    remove_inner_results(planned, settings, places)
     left = [run for run in planned if wanted(read_condition(folder_of(places, run)), settings)]
     say(f"{len(planned) - len(left)} of {counted(len(planned), 'run')} are there, {len(left)} to do")
     failed: list[str] = []
@@ -55,9 +55,9 @@ def walk(
             failed.append(str(error))
             say(f"  {error}")
             continue
-        say(
-            f"  {condition['valid']}, makespan {seconds(condition['makespan_s'])}, {condition['cache_state']['action']}"
-        )
+        before = condition["cache_state"]["action"]
+        say(f"  {condition['valid']}, makespan {seconds(condition['makespan_s'])} (before it: {before})")
+    remove_inner_results(planned, settings, places)
     if failed:
         raise RunError(f"{counted(len(failed), 'run')} could not be done: {failed[0]}", where="campaign")
     invalid = sum(not is_valid(read_condition(folder_of(places, run)) or {"valid": ""}) for run in planned)
@@ -102,9 +102,3 @@ def take_over(places: Places) -> None:
             with suppress(psutil.NoSuchProcess):
                 end([process, *process.children(recursive=True)])
     write_json(file, {"host": socket.gethostname(), "pid": os.getpid(), "started_s": started_s(os.getpid())})
-
-
-def campaign_folders(places: Places, planned: Sequence[PlannedRun]) -> list[Path]:
-    """Folders of the runs that are there."""
-    found = [folder_of(places, run) for run in planned]
-    return [folder for folder in found if read_condition(folder) is not None]

@@ -1,0 +1,195 @@
+"""The campaign without Snakemake: its matrix and order, the page cache, preflight, and what is kept of a run."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from neurotier.campaign.matrix import PlannedRun, planned_runs
+from neurotier.campaign.outputs import checksums, difference
+from neurotier.campaign.page_cache import prepare_cache
+from neurotier.campaign.preflight import check_campaign, plan_rows
+from neurotier.campaign.records import keep_run, read_condition
+from neurotier.campaign.snakemake_run import Outcome, hidden, problems_of
+from neurotier.errors import NeurotierError, SettingsError, TierError
+from neurotier.places import Places
+from neurotier.settings import Settings
+from neurotier.tables import read_table, write_table
+from neurotier.tiers import find_mount
+
+CAMPAIGN = {"placements": {"disk": {}, "memory": {"work": "tmpfs"}}, "parallelism": [1, 2], "repetitions": 3}
+
+
+def configuration(folder: Path, **campaign: Any) -> dict[str, Any]:
+    tiers = {
+        "local": {"path": str(folder), "kind": find_mount(folder).kind},
+        "tmpfs": {"path": "/dev/shm", "kind": "tmpfs"},
+    }
+    placement = dict.fromkeys(("dataset", "work", "images", "results"), "local")
+    return {"tiers": tiers, "placement": placement, "campaign": {**CAMPAIGN, **campaign}}
+
+
+def planned(folder: Path, **campaign: Any) -> list[PlannedRun]:
+    base = configuration(folder, **campaign)
+    return planned_runs(base, Settings.from_config(base))
+
+
+def test_every_repetition_has_every_condition_once_in_an_order_of_its_own(tmp_path: Path) -> None:
+    runs = planned(tmp_path, cache=["cold", "warm"], tools=["noop", "brainextractor"])
+    assert [run.position for run in runs] == list(range(1, 3 * 16 + 1))
+    blocks = [[run.condition for run in runs if run.repetition == repetition] for repetition in (1, 2, 3)]
+    assert all(len(set(block)) == 16 for block in blocks)
+    assert [run.repetition for run in runs] == sorted(run.repetition for run in runs)
+    assert blocks[0] != blocks[1] != blocks[2]
+    assert runs == planned(tmp_path, cache=["cold", "warm"], tools=["noop", "brainextractor"])
+    assert [run.name for run in runs] != [run.name for run in planned(tmp_path, seed=1)]
+
+
+def test_a_run_is_known_by_what_it_measures(tmp_path: Path) -> None:
+    """More conditions, repetitions and reports leave a run what it is; another option of the tool does not."""
+    before = {run.name for run in planned(tmp_path)}
+    assert before < {run.name for run in planned(tmp_path, parallelism=[1, 2, 96], repetitions=9, seed=3)}
+    base = configuration(tmp_path)
+    base["tiers"]["further"] = {"path": "/nowhere", "kind": "network"}
+    base |= {"results": "elsewhere", "report": {"mosaics": 3}, "comparison": {"published": "/x"}}
+    assert {run.name for run in planned_runs(base, Settings.from_config(base))} == before
+    base["tool"] = {"brainextractor": {"iterations": 7}}
+    assert not {run.name for run in planned_runs(base, Settings.from_config(base))} & before
+
+
+def test_a_placement_changes_its_roles_and_no_others(tmp_path: Path) -> None:
+    by_placement = {run.condition.placement: run.configuration["placement"] for run in planned(tmp_path)}
+    assert by_placement["disk"] == dict.fromkeys(("dataset", "work", "images", "results"), "local")
+    assert by_placement["memory"] == by_placement["disk"] | {"work": "tmpfs"}
+
+
+def test_a_campaign_without_placements_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"campaign\.placements: a campaign needs a placement"):
+        planned(tmp_path, placements={})
+
+
+@pytest.fixture
+def inputs(tmp_path: Path) -> list[Path]:
+    if find_mount(tmp_path).kind in ("tmpfs", "fsdax"):
+        pytest.skip("the tests' own folder is memory")
+    files = [tmp_path / f"{number}.nii.gz" for number in range(3)]
+    for file in files:
+        file.write_bytes(os.urandom(300_000))
+    return files
+
+
+def test_cold_inputs_are_out_of_the_page_cache_and_warm_ones_in_it(inputs: list[Path]) -> None:
+    for asked, resident in (("warm", 1.0), ("cold", 0.0), ("warm", 1.0)):
+        state = prepare_cache(asked, inputs, [], in_memory=False)
+        assert (state.state, state.resident, state.problem) == (asked, pytest.approx(resident, abs=0.01), "")
+
+
+def test_who_may_not_drop_the_page_cache_evicts_the_inputs(inputs: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("neurotier.campaign.page_cache.DROP", inputs[0].parent / "no" / "drop_caches")
+    prepare_cache("warm", inputs, [], in_memory=False)
+    state = prepare_cache("cold", inputs, [], in_memory=False)
+    assert (state.action, state.resident, state.problem) == ("synced, evicted 3 files", 0.0, "")
+
+
+def test_cold_that_cannot_be_had_is_said(inputs: list[Path]) -> None:
+    """Files held by a mapping that is in use stay in the page cache, whoever evicts them."""
+    import mmap
+
+    with inputs[0].open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
+        assert sum(mapped[::4096]) > 0
+        state = prepare_cache("cold", inputs[:1], [], in_memory=False)
+    assert state.problem == "cold was asked for, and 100 % of the inputs were in memory"
+
+
+def test_inputs_on_a_tier_that_is_memory_are_neither_cold_nor_warm(inputs: list[Path]) -> None:
+    assert prepare_cache("cold", inputs, [], in_memory=True).state == "memory"
+
+
+def test_outputs_that_differ_are_named(tmp_path: Path) -> None:
+    for name, text in (("a/x", "1"), ("a/y", "2"), (".snakemake_timestamp", "now")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    first = checksums(tmp_path)
+    assert list(first) == ["a/x", "a/y"]
+    assert difference(checksums(tmp_path), first, "disk") == ""
+    (tmp_path / "a" / "y").unlink()
+    assert difference(checksums(tmp_path), first, "disk") == (
+        "outputs differ from those of disk: 1 of 2 files, first a/y"
+    )
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    """Places of a results folder whose index has four participants of 1 MB."""
+    places = Places.from_settings(Settings.from_config(configuration(tmp_path)))
+    rows = [
+        {
+            "participant": f"sub-{number}",
+            "site": "",
+            "label": str(number),
+            "session": None,
+            "run": None,
+            "path": f"sub-{number}/anat/sub-{number}_T1w.nii.gz",
+            "content": "MD5E-s1000000--0",
+            "size_bytes": 1_000_000,
+        }
+        for number in range(4)
+    ]
+    write_table(places.index / "images.tsv", "images", rows)
+    return places
+
+
+def preflight(places: Places, folder: Path, limits: dict[str, int], **campaign: Any) -> list[str]:
+    base = configuration(folder, **campaign)
+    if "tiers" in campaign:
+        base["tiers"] |= base["campaign"].pop("tiers")
+    settings, said = Settings.from_config(base), []
+    check_campaign(planned_runs(base, settings), settings, places, limits, said.append)
+    return said
+
+
+def test_preflight_says_what_will_be_done(places: Places, tmp_path: Path) -> None:
+    said = preflight(places, tmp_path, {"mem_mb": 10**6}, parallelism=[2, 96])
+    assert said[0] == "Campaign: 12 runs of 4 participants (4 conditions, 3 times, seed 2020)"
+    tiers = [line for line in said if line.startswith("  tier local: dataset 3.81 MiB, work ")]
+    assert len(tiers) == 1
+    assert said[-1] == "  96 at once: there are 4 participants, so no more than those will run at once"
+
+
+def test_preflight_refuses_what_cannot_fit(places: Places, tmp_path: Path) -> None:
+    small = {"small": {"path": "/dev/shm", "kind": "tmpfs", "capacity": "5 MB"}}
+    placements = {"placements": {"small": {"work": "small"}}}
+    with pytest.raises(TierError, match=r"tier 'small': the campaign needs .* there \(work "):
+        preflight(places, tmp_path, {}, tiers=small, **placements)
+    with pytest.raises(SettingsError, match=r"campaign\.parallelism: 2 at once need more memory .*: 1 fit into 900 MB"):
+        preflight(places, tmp_path, {"mem_mb": 900})
+    wrong = {"wrong": {"path": "/dev/shm", "kind": "network"}}
+    with pytest.raises(NeurotierError, match="tier 'wrong': declared as 'network'"):
+        preflight(places, tmp_path, {}, tiers=wrong, placements={"wrong": {"work": "wrong"}})
+
+
+def outcome(run: PlannedRun, places: Places, valid: str = "valid", peak: int = 2, **outputs: str) -> Outcome:
+    """What became of a run of two participants."""
+    hidden(places.campaign / "runs" / run.name / str(run.repetition)).mkdir(parents=True)
+    state = prepare_cache("as found", [], [], in_memory=False)
+    row = {"valid": valid, "participants": 2, "failed": 0, "makespan_s": 3.0, "peak_parallelism": peak}
+    row |= {"limited_by": "memory has room for 1 at once"} if peak < 2 else {"limited_by": None}
+    return Outcome(state, row, problems_of(run, state, row), outputs, taken_s=4.0)
+
+
+def test_a_run_is_judged_and_kept(places: Places, tmp_path: Path) -> None:
+    runs = [run for run in planned(tmp_path) if run.condition.parallelism == 2][:4]
+    first = keep_run(places, runs[0], outcome(runs[0], places, x="1"), compare_outputs=True)
+    assert first["valid"] == "valid"
+    other = keep_run(places, runs[1], outcome(runs[1], places, x="2"), compare_outputs=True)
+    assert other["valid"] == f"invalid: outputs differ from those of {runs[0].condition}: 1 of 1 files, first x"
+    fewer = keep_run(places, runs[2], outcome(runs[2], places, peak=1, x="1"), compare_outputs=True)
+    assert fewer["valid"] == "invalid: 1 of 2 jobs at most ran at once: memory has room for 1 at once"
+    swapped = outcome(runs[3], places, valid="invalid: the machine swapped", x="3")
+    assert keep_run(places, runs[3], swapped, compare_outputs=False)["valid"] == "invalid: the machine swapped"
+    assert read_condition(places.campaign / "runs" / runs[0].name / str(runs[0].repetition)) == first
+    rows = plan_rows(planned(tmp_path), places)
+    write_table(tmp_path / "plan.tsv", "plan", rows)
+    assert sum(row["there"] for row in read_table(tmp_path / "plan.tsv", "plan")) == 4
