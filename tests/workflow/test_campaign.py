@@ -1,0 +1,131 @@
+"""Campaigns: from nothing to the comparison report, killed on the way, refused where they cannot be done."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import ENVIRONMENT, Project
+
+PLACEMENTS = {"disk": {"work": "local"}, "memory": {"work": "tmpfs"}}
+
+
+def configure(project: Project, demo_source: Path, campaign: dict[str, Any], **sections: Any) -> list[str]:
+    """A campaign on two participants with a tool that is quick."""
+    usual = {"placements": PLACEMENTS, "parallelism": [2], "repetitions": 2}
+    tool = {"brainextractor": {"iterations": 5}}
+    dataset = {"source": str(demo_source), "sites": ["SiteB"]}
+    return project.configure(dataset=dataset, tool=tool, campaign={**usual, **campaign}, **sections)
+
+
+def conditions(project: Project) -> dict[Path, dict[str, Any]]:
+    """What is there of a campaign, by file."""
+    files = sorted((project.results / "campaign" / "runs").glob("*/*/condition.json"))
+    return {file: json.loads(file.read_text()) for file in files}
+
+
+def kill_when(project: Project, arguments: list[str], reached: Callable[[], bool]) -> None:
+    """Start Snakemake, and kill it and nothing else once something is so."""
+    snakemake = subprocess.Popen(
+        project.command(*arguments),
+        cwd=project.folder,
+        env=ENVIRONMENT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 240
+    while not reached() and snakemake.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert snakemake.poll() is None
+    os.kill(snakemake.pid, signal.SIGKILL)
+    snakemake.wait()
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory: pytest.TempPathFactory, demo_source: Path) -> Project:
+    """A campaign that was killed in its second run and started again."""
+    project = Project.at(tmp_path_factory.mktemp("campaign") / "project")
+    arguments = configure(project, demo_source, {})
+    log = "logs/run_campaign/*/*.log"
+    kill_when(project, arguments, lambda: len(conditions(project)) == 1 and len([*project.results.glob(log)]) == 2)
+    before = {file: file.stat().st_mtime_ns for file in conditions(project)}
+    ended = project.snakemake(*arguments)
+    assert ended.code == 0, ended.output
+    assert ended.lines("1 of 4 runs are there, 3 to do") or ended.lines("2 of 4 runs are there, 2 to do"), ended.output
+    assert all(file.stat().st_mtime_ns == changed for file, changed in before.items())
+    return project
+
+
+def test_a_killed_campaign_goes_on_where_it_was(campaign: Project) -> None:
+    found = conditions(campaign).values()
+    assert sorted((run["placement"], run["repetition"]) for run in found) == [
+        *(("disk", 1), ("disk", 2)),
+        *(("memory", 1), ("memory", 2)),
+    ]
+    assert [run["valid"] for run in found] == ["valid"] * 4
+    assert sorted(run["position"] for run in found) == [1, 2, 3, 4]
+    assert not list(campaign.folder.glob("neurotier-*/campaign"))
+    assert not list(campaign.folder.glob("neurotier-*/work"))
+
+
+def test_runs_begin_cold_and_make_the_same(campaign: Project) -> None:
+    for folder in (file.parent for file in conditions(campaign)):
+        state = json.loads((folder / "condition.json").read_text())["cache_state"]
+        assert state["resident"] <= 0.01
+        assert not (folder / "derivatives").exists()
+        assert len(list(folder.glob("profile/records/**/sub-*.json"))) == 2
+    (outputs,) = (campaign.results / "campaign" / "outputs").iterdir()
+    assert any(name.endswith("_mask.nii.gz") for name in json.loads(outputs.read_text())["checksums"])
+
+
+def test_the_comparison_report_is_made_of_them(campaign: Project) -> None:
+    rows = campaign.table("comparison/makespans.tsv")
+    assert [(row["placement"], row["runs_compared"], row["runs_left_out"]) for row in rows] == [
+        ("disk", "2", "0"),
+        ("memory", "2", "0"),
+    ]
+    runs = campaign.table("comparison/compared_runs.tsv")
+    assert {(row["origin"], row["cache"], row["work_tier"]) for row in runs} == {
+        ("campaign", "cold", "local"),
+        ("campaign", "cold", "tmpfs"),
+    }
+    page = (campaign.results / "comparison.html").read_text()
+    assert "4 runs compared, 0 left out" in page
+
+
+def test_what_is_there_is_not_run_again(campaign: Project, demo_source: Path) -> None:
+    """The same campaign does nothing; a further repetition does that alone."""
+    before = {file: file.stat().st_mtime_ns for file in conditions(campaign)}
+    ended = campaign.snakemake(*configure(campaign, demo_source, {}))
+    assert ended.lines("Nothing to be done"), ended.output
+    ended = campaign.snakemake(*configure(campaign, demo_source, {"repetitions": 3, "placements": {"disk": {}}}))
+    assert ended.code == 0, ended.output
+    assert ended.lines("2 of 3 runs are there, 1 to do"), ended.output
+    assert all(file.stat().st_mtime_ns == changed for file, changed in before.items())
+    assert len(conditions(campaign)) == 5
+
+
+def test_a_campaign_that_cannot_fit_is_refused_before_its_first_run(project: Project, demo_source: Path) -> None:
+    small = {"small": {"path": "/dev/shm", "kind": "tmpfs", "capacity": "2 MB"}}
+    placements = {"small": {"work": "small"}}
+    ended = project.snakemake(*configure(project, demo_source, {"placements": placements}, tiers=small))
+    assert ended.code != 0
+    assert ended.lines("neurotier: tier 'small': the campaign needs"), ended.output
+    assert conditions(project) == {}
+
+
+def test_a_run_that_fails_is_left_out_and_done_again_when_asked(project: Project, demo_source: Path) -> None:
+    """The tool is missing in one condition: that cannot be run; the others are, and are reported."""
+    campaign = {"tools": ["noop", "bet"], "repetitions": 1, "placements": {"disk": {}}, "parallelism": [1]}
+    ended = project.snakemake(*configure(project, demo_source, campaign))
+    assert ended.code != 0
+    assert ended.lines("disk, 1 at once, cache cold, bet: could not be made ready; see"), ended.output
+    assert "1 run compared, 0 left out" in (project.results / "comparison.html").read_text()
