@@ -26,6 +26,9 @@ from neurotier.report.quantities import counted, percent, seconds, share_of, sho
 from neurotier.report.style import BLACK, BLUE, GREY, VERMILION, empty_figure, house_style, save_figure, state
 from neurotier.tables import Row
 
+MOST_PAIRS = 60
+"""With more pairs of placements, those with the fastest are drawn."""
+
 READABLE_DOTS = 100
 """Most participants that get a dot each."""
 
@@ -58,11 +61,33 @@ def pairs(runs: Sequence[Row], participants: Sequence[Row]) -> list[Pair]:
     return found
 
 
+def chosen(found: Sequence[Pair]) -> tuple[list[Pair], str]:
+    """What is drawn, and a sentence about what is not; empty if all is."""
+    if len(found) <= MOST_PAIRS:
+        return list(found), ""
+    beaten: dict[Condition, int] = {}
+    for pair in found:
+        beaten.setdefault(pair.difference.faster, 0)
+        beaten[pair.difference.slower] = beaten.get(pair.difference.slower, 0) + 1
+    fastest = {
+        min(members, key=lambda condition: (beaten[condition], condition)) for members in families(beaten).values()
+    }
+    shown = [pair for pair in found if {pair.difference.slower, pair.difference.faster} & fastest]
+    text = f" Of {len(found):,} pairs of placements, those with the fastest are drawn"
+    if len(shown) > MOST_PAIRS:
+        text += f", the first {MOST_PAIRS} of {len(shown):,}"
+    return shown[:MOST_PAIRS], f"{text}."
+
+
 def differences_finding(runs: Sequence[Row], participants: Sequence[Row]) -> Finding:
     """The difference that is largest beside the time itself, and whether its interval leaves out 0."""
+    return finding_of(runs, pairs(runs, participants))
+
+
+def finding_of(runs: Sequence[Row], found: Sequence[Pair]) -> Finding:
+    """The finding of differences that are known already."""
     if not by_condition(runs):
         return Finding(NO_RUN, shown=False)
-    found = pairs(runs, participants)
     if not found:
         return Finding("No two placements ran the same participants under the same conditions", shown=False)
     names = Names(by_condition(runs))
@@ -72,21 +97,22 @@ def differences_finding(runs: Sequence[Row], participants: Sequence[Row]) -> Fin
     where = f", {about}" if (about := names.about(difference.slower)) else ""
     interval = f"{percent(difference.confidence)} interval {seconds(difference.low_s)} to {seconds(difference.high_s)}"
     if difference.low_s <= 0:
-        return Finding(f"No difference is sure; the largest is between {slower} and {faster} ({interval}){where}")
+        return Finding(f"The largest difference, between {slower} and {faster}, is not sure ({interval}){where}")
     much = f"{seconds(difference.median_s)} or {percent(largest.share)}"
     return Finding(f"A participant takes {much} longer on {slower} than on {faster} ({interval}){where}")
 
 
 def draw_differences(runs: Sequence[Row], participants: Sequence[Row], stem: Path) -> None:
-    """Draw the differences between all placements; write SVG, PNG and TSV."""
-    found, finding = pairs(runs, participants), differences_finding(runs, participants)
+    """Draw the differences between placements; write SVG, PNG and TSV."""
+    found = pairs(runs, participants)
+    finding, (shown, left) = finding_of(runs, found), chosen(found)
     with house_style():
         if finding.shown:
-            figure = draw(found)
-            state(figure, finding.sentence, NOTE)
+            figure = draw(shown)
+            state(figure, finding.sentence, NOTE + left)
         else:
             figure = empty_figure(finding.sentence)
-        save_figure(figure, stem, table(found))
+        save_figure(figure, stem, table(shown))
 
 
 def draw(found: Sequence[Pair]) -> Figure:
@@ -143,9 +169,11 @@ def table(found: Sequence[Pair]) -> list[Row]:
     """The numbers behind the figure: one row per pair and participant, with the pair's median and interval."""
     return [
         {
-            **{name: getattr(pair.difference.slower, name) for name in ("origin", "tool", "cache", "parallelism")},
+            **{name: getattr(pair.difference.slower, name) for name in ("origin", "tool", "parallelism")},
             "slower": pair.difference.slower.placement,
+            "slower_cache": pair.difference.slower.cache,
             "faster": pair.difference.faster.placement,
+            "faster_cache": pair.difference.faster.cache,
             "median_s": pair.difference.median_s,
             "low_s": pair.difference.low_s,
             "high_s": pair.difference.high_s,

@@ -118,7 +118,7 @@ def note(shown: Sequence[Small], left: str) -> str:
     """How to read it, and what is not drawn."""
     text = f"{left}A lane holds jobs that ran one after the other; runs of one origin and tool share a scale."
     if any(small.run["valid"] != "valid" for small in shown):
-        text += " Red title: not valid, not compared."
+        text += " Titles in colour: not valid, not compared."
     return text
 
 

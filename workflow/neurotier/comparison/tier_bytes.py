@@ -16,7 +16,8 @@ KINDS = (Kind("read", SKY), Kind("written", VERMILION))
 COLUMNS = {"read": "read_bytes", "written": "written_bytes"}
 UNITS = {"GiB": 1024.0**3, "MiB": 1024.0**2, "KiB": 1024.0}
 NOTE = (
-    "Medians over repetitions of the sums over participant jobs, as the meter knows them; n/a: not known."
+    "Lanes: placement: tier. Medians over repetitions of the sums over participant jobs, as far as the meter knows;"
+    " n/a: not known."
     " Valid runs only."
 )
 Traffic = dict[str, Spread | None]
