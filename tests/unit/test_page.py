@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -18,43 +17,10 @@ from neurotier.report.mosaics import draw_placeholder, mosaic_name
 from neurotier.report.page import collect, write_page
 from neurotier.settings import Settings
 from neurotier.tables import read_table, write_table
+from page_reader import Reader
 from report_data import EARLIER, RUN, make_results, sampled, without_account
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>"
-VOID = {"meta", "img", "br", "link", "input", "hr"}
-
-
-class Reader(HTMLParser):
-    """Addresses, tags, ids and visible text of a page; complains about tags that do not match."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.addresses: list[tuple[str, str]] = []
-        self.tags: list[str] = []
-        self.ids: list[str] = []
-        self.alts: list[str] = []
-        self.words: list[str] = []
-        self.open: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.addresses += [(key, value or "") for key, value in attrs if key in ("src", "href")]
-        self.ids += [value or "" for key, value in attrs if key == "id"]
-        self.alts += [value or "" for key, value in attrs if key == "alt"]
-        assert not any(key.startswith("on") for key, _ in attrs), "no inline handlers"
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if not {"script", "style"} & set(self.open):
-            self.words.append(data)
-
-    @property
-    def text(self) -> str:
-        return " ".join(" ".join(self.words).replace("\u00a0", " ").split())
 
 
 def page(places: Places, settings: Settings) -> Reader:

@@ -15,7 +15,8 @@ from neurotier.report.causes import CPU, sum_causes, why_no_account
 from neurotier.report.quantities import cm3, counted, mean_count, number, percent, seconds, share_of, shorten
 from neurotier.tables import Row
 
-PHASES = ("start_up", "stage_in", "container_start", "compute", "stage_out")
+PHASES = ("start_up", "stage_in", "container_start", "compute", "stage_out", "whole")
+"""Parts of a participant job in their order; of a published job only the whole is known."""
 NONE_FINISHED = "no participant finished"
 NO_ACCOUNT = "Where the time went is not known"
 NO_MASK = "no brain mask was made"
@@ -37,7 +38,8 @@ class ParticipantTime:
     start_s, end_s
         First start and last end of a phase, s since 1970-01-01 UTC.
     phases
-        The rows of ``profile.tsv``, by phase.
+        The rows of ``profile.tsv``, by phase; or of ``compared_participants.tsv``, which tell nothing of memory and
+        staged bytes.
     """
 
     participant: str
@@ -58,8 +60,8 @@ class ParticipantTime:
         self.io_s += row["io_s"]
         self.start_s = min(self.start_s, row["start_s"])
         self.end_s = max(self.end_s, row["end_s"])
-        self.max_rss_bytes = max(self.max_rss_bytes, row["max_rss_bytes"])
-        self.staged_bytes += row["staged_bytes"] or 0
+        self.max_rss_bytes = max(self.max_rss_bytes, row.get("max_rss_bytes", 0))
+        self.staged_bytes += row.get("staged_bytes") or 0
         self.phases[row["phase"]] = row
 
     def phase(self, name: str, column: str) -> float:

@@ -103,17 +103,7 @@ def draw_lanes(axes: Axes, times: Sequence[ParticipantTime], many: bool) -> None
     lanes = slots(times) if many else list(range(len(times)))
     count = max(lanes) + 1
     lane_points = 0.8 * (MANY_LANES_IN - 0.9) * 72 / count if many else 0.7 * LANE_IN * 72
-    jobs = list(zip(lanes, times, strict=True))
-    between = [[(time.start_s - origin, lane), (time.end_s - origin, lane)] for lane, time in jobs]
-    axes.add_collection(LineCollection(between, colors=GREY, linewidths=min(0.8, lane_points)))
-    for phase in phases:
-        segments = [
-            [(time.phase(phase, "start_s") - origin, lane), (time.phase(phase, "end_s") - origin, lane)]
-            for lane, time in jobs
-            if phase in time.phases
-        ]
-        colour = PHASE_COLOURS[phase]
-        axes.add_collection(LineCollection(segments, colors=colour, linewidths=lane_points, capstyle="butt"))
+    add_jobs(axes, times, lanes, lane_points)
     axes.set_xlim(0, max(time.end_s for time in times) - origin or 1)
     axes.set_ylim(count - 0.4, -0.6)
     axes.set_xlabel("Time since the first start (s)")
@@ -129,6 +119,39 @@ def draw_lanes(axes: Axes, times: Sequence[ParticipantTime], many: bool) -> None
     axes.legend(
         handles=handles, ncols=len(phases), fontsize=8, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.2
     )
+
+
+def add_jobs(
+    axes: Axes, times: Sequence[ParticipantTime], lanes: Sequence[int], lane_points: float, rasterized: bool = False
+) -> None:
+    """The phases of every job in their colours, and a thin line between them.
+
+    Parameters
+    ----------
+    axes
+        Where to; its limits are left alone.
+    times, lanes
+        Jobs, earliest start first, and the lane of each.
+    lane_points
+        Height of a bar, points.
+    rasterized
+        Draw them as pixels even in an SVG: thousands of jobs are megabytes of paths.
+    """
+    origin = times[0].start_s
+    jobs = list(zip(lanes, times, strict=True))
+    between = [[(time.start_s - origin, lane), (time.end_s - origin, lane)] for lane, time in jobs]
+    lines = [LineCollection(between, colors=GREY, linewidths=min(0.8, lane_points))]
+    for phase in present_phases(times):
+        segments = [
+            [(time.phase(phase, "start_s") - origin, lane), (time.phase(phase, "end_s") - origin, lane)]
+            for lane, time in jobs
+            if phase in time.phases
+        ]
+        colour = PHASE_COLOURS[phase]
+        lines.append(LineCollection(segments, colors=colour, linewidths=lane_points, capstyle="butt"))
+    for line in lines:
+        line.set_rasterized(rasterized)
+        axes.add_collection(line)
 
 
 def table(times: Sequence[ParticipantTime]) -> list[Row]:

@@ -1,26 +1,15 @@
-"""The run report: one HTML file that needs nothing else, with the verdict first.
-
-Names and reasons come from datasets and tools, so the template escapes all of them; style, script and pictures
-are inside the file, and a content policy forbids the browser to fetch anything.
-"""
+"""The run report: one HTML file that needs nothing else (:mod:`neurotier.report.html`), with the verdict first."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import os
-import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
-import jinja2
 import yaml
 
 from neurotier.analysis.app import app_name
-from neurotier.files import write_text
 from neurotier.report import quantities
 from neurotier.report.data import Record, ReportData, collect
 from neurotier.report.figures import FIGURES
@@ -33,6 +22,7 @@ from neurotier.report.findings import (
     participant_times,
     present_phases,
 )
+from neurotier.report.html import FigureView, embedded, figure_view, link, write_html
 from neurotier.report.mosaics import mosaic_name, placeholder_reason
 from neurotier.report.verdict import judge, tiles
 from neurotier.report.where import where_view
@@ -75,30 +65,6 @@ RECORD_KEYS = {
 
 
 @dataclass(frozen=True)
-class FigureView:
-    """One figure on the page.
-
-    Attributes
-    ----------
-    name, heading, reading
-        What it is and how to read it.
-    sentence
-        The finding, which is its title too: here the alternative text.
-    picture
-        Data address, empty if the figure was not drawn.
-    files
-        Kind and address of the files beside the page.
-    """
-
-    name: str
-    heading: str
-    reading: str
-    sentence: str
-    picture: str
-    files: list[tuple[str, str]]
-
-
-@dataclass(frozen=True)
 class MosaicView:
     """One mosaic on the page."""
 
@@ -120,17 +86,7 @@ def write_page(data: ReportData, path: Path) -> None:
     path
         HTML file to write; its links are relative to its folder.
     """
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(HERE),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    for name in ("seconds", "clock", "percent", "share_of", "size", "cm3", "number", "counted", "utc", "mean_count"):
-        environment.filters[name] = getattr(quantities, name)
-    environment.filters["glue"] = glue
-    write_text(path, environment.get_template("template.html.j2").render(context(data, path.parent)))
+    write_html(HERE / "template.html.j2", context(data, path.parent), path)
 
 
 def context(data: ReportData, folder: Path) -> dict[str, Any]:
@@ -138,20 +94,16 @@ def context(data: ReportData, folder: Path) -> dict[str, Any]:
     times = participant_times(data.profile)
     facts = complete("facts", data.facts)
     failures = [complete("failure", each) for each in data.failures if str(each["participant"]) in data.failed]
-    script = (HERE / "page.js").read_text()
     mosaics, drawn = choose_mosaics(data, folder)
     return {
         "data": data,
         "title": title_of(data),
         "several_runs": len({time.run for time in times}) > 1,
-        "style": (HERE / "page.css").read_text(),
-        "script": script,
-        "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         "verdict": judge(data),
         "tiles": tiles(data, times),
         "failures": [{**failure, "log_link": log_link(data, failure, folder)} for failure in failures],
         "not_run": sorted(data.not_run),
-        "figures": [figure_view(data, name, folder) for name in FIGURES],
+        "figures": [figure(data, name, folder) for name in FIGURES],
         "outliers": outliers(data),
         "mosaics": mosaics,
         "mosaics_drawn": drawn,
@@ -192,20 +144,6 @@ def title_of(data: ReportData) -> str:
     return str(name or data.settings.dataset.source)
 
 
-def glue(text: str) -> str:
-    """Keep numbers and their units on one line, by no-break spaces.
-
-    >>> glue("took 31.2 s of 5 participants")
-    'took 31.2\\xa0s of 5 participants'
-    """
-    return re.sub(r"(?<=\d) (?=(?:s|%|h|min|cm³|mm³)(?![A-Za-z]))", "\u00a0", text)
-
-
-def link(path: Path, folder: Path) -> str:
-    """Address of an existing file or folder relative to the page; empty if it is not there."""
-    return quote(os.path.relpath(path, folder)) if path.exists() else ""
-
-
 def log_link(data: ReportData, failure: Record, folder: Path) -> str:
     """Address of the log of a failed participant, if it is there."""
     if not failure.get("log"):
@@ -229,16 +167,7 @@ def command_text(command: Any) -> str:
     return shlex.join(map(str, command)) if isinstance(command, list) else str(command or quantities.MISSING)
 
 
-def embedded(path: Path) -> str:
-    """A picture as a data address; empty if it is not there."""
-    kind = {".svg": "image/svg+xml", ".png": "image/png"}[path.suffix]
-    try:
-        return f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"
-    except FileNotFoundError:
-        return ""
-
-
-def figure_view(data: ReportData, name: str, folder: Path) -> FigureView:
+def figure(data: ReportData, name: str, folder: Path) -> FigureView:
     """A figure with its finding and its files."""
     sentence = {
         "account": lambda: account_finding(participant_times(data.profile)),
@@ -246,9 +175,7 @@ def figure_view(data: ReportData, name: str, folder: Path) -> FigureView:
         "gantt": lambda: gantt_finding(data.last_run),
         "brain_volume": lambda: brain_volume_finding(data.group),
     }[name]()
-    paths = {kind: data.figures / f"{name}.{kind.lower()}" for kind in ("SVG", "PNG", "TSV")}
-    files = [(kind, address) for kind, path in paths.items() if (address := link(path, folder))]
-    return FigureView(name, FIGURE_HEADINGS[name], READINGS[name], f"{sentence}.", embedded(paths["SVG"]), files)
+    return figure_view(data.figures / name, folder, FIGURE_HEADINGS[name], READINGS[name], sentence)
 
 
 def outliers(data: ReportData) -> list[Row]:

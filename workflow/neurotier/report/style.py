@@ -30,6 +30,7 @@ PHASE_COLOURS = {
     "container_start": PURPLE,
     "compute": GREEN,
     "stage_out": VERMILION,
+    "whole": BLUE,
 }
 CAUSE_COLOURS = {
     "account_user_s": BLUE,
@@ -44,6 +45,7 @@ OUTLIER_COLOUR = VERMILION
 OUTLINE_COLOUR = ORANGE
 
 WIDTH_IN = 9.6
+DPI = 150
 READABLE_LANES = 40
 """Most participants whose names fit beside their bars."""
 
@@ -102,11 +104,11 @@ def save_figure(figure: Figure, stem: Path, rows: Sequence[Mapping[str, Any]]) -
     """Write a figure as ``stem.svg`` and ``stem.png`` (150 dpi), and the numbers it shows as ``stem.tsv``.
 
     Equal figures give equal bytes: no date, no version of matplotlib, no random ids. Call it within
-    :func:`house_style`.
+    :func:`house_style`. The resolution of the SVG is that of what is drawn as pixels in it.
     """
     svg, png = io.StringIO(), io.BytesIO()
-    figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
-    figure.savefig(png, format="png", dpi=150, metadata={"Software": None})
+    figure.savefig(svg, format="svg", dpi=2 * DPI, metadata={"Date": None, "Creator": None})
+    figure.savefig(png, format="png", dpi=DPI, metadata={"Software": None})
     write_text(stem.with_name(f"{stem.name}.svg"), svg.getvalue())
     write_bytes(stem.with_name(f"{stem.name}.png"), png.getvalue())
     write_plain(stem.with_name(f"{stem.name}.tsv"), rows)

@@ -1,0 +1,279 @@
+"""Figures of the comparison: numbers are the tables', titles say the finding, nothing breaks at the edges."""
+
+from __future__ import annotations
+
+import importlib
+import statistics
+from pathlib import Path
+from typing import Any
+
+import pytest
+from comparison_data import Tables, campaign, published, run_row, together
+from matplotlib.figure import Figure
+from neurotier.comparison.accounts import accounts_finding
+from neurotier.comparison.cpu_io_sums import cpu_io_sums_finding
+from neurotier.comparison.differences import MOST_PAIRS, differences_finding, draw_differences, pairs
+from neurotier.comparison.differences import chosen as chosen_pairs
+from neurotier.comparison.figures import FIGURES, draw_all, findings
+from neurotier.comparison.findings import Names
+from neurotier.comparison.gantts import MOST_PANELS, MOST_RUNS, chosen, draw_gantts, gantts_finding, jobs_of
+from neurotier.comparison.image_start import image_start_finding
+from neurotier.comparison.makespan import draw_makespan, makespan_finding
+from neurotier.comparison.panels import Panel, group_panels
+from neurotier.comparison.phases import draw_phases, phases_finding
+from neurotier.comparison.statistics import Condition, by_condition
+from neurotier.comparison.tier_bytes import draw_tier_bytes, tier_bytes_finding
+from neurotier.tables import Row
+
+TIERS = {"tmpfs": 1.0, "slow": 4.0}
+ODD = "a$b_1$ <b>&amp; \\frac{1}{2} µ\"'" + "x" * 80
+
+
+def read_plain(path: Path) -> list[dict[str, str]]:
+    lines = [line.split("\t") for line in path.read_text().splitlines()]
+    return [dict(zip(lines[0], line, strict=True)) for line in lines[1:]]
+
+
+def drawn(folder: Path) -> None:
+    """Every figure is there in three files, and nothing else is."""
+    for name in FIGURES:
+        for kind in ("svg", "png", "tsv"):
+            path = folder / f"{name}.{kind}"
+            assert path.is_file(), path
+            assert kind == "tsv" or path.stat().st_size > 1000
+    assert len(list(folder.iterdir())) == 3 * len(FIGURES)
+
+
+@pytest.fixture(scope="module")
+def small() -> Tables:
+    return campaign(TIERS)
+
+
+@pytest.fixture(scope="module")
+def figures(small: Tables, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Figures of a small campaign."""
+    folder = tmp_path_factory.mktemp("campaign")
+    draw_all(*small, folder)
+    return folder
+
+
+def test_every_figure_is_drawn_and_bytes_repeat(tmp_path: Path, small: Tables, figures: Path) -> None:
+    draw_all(*small, tmp_path)
+    drawn(tmp_path)
+    for path in figures.iterdir():
+        assert path.read_bytes() == (tmp_path / path.name).read_bytes(), path.name
+        assert path.stat().st_size > 0, "a campaign with containers has something to show in every figure"
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        ([], [], []),
+        campaign({"tmpfs": 1.0}, (2,), 1, 1),
+        campaign({"tmpfs": 1.0}, (2,), 1, 3, valid="invalid: swap was used"),
+        ([run_row(makespan_s=None, mean_parallelism=None, peak_parallelism=0, participants=0)], [], []),
+        ([run_row(makespan_s=0.0, wall_sum_s=0.0, cpu_sum_s=0.0, io_sum_s=0.0, parallelism=None)], [], []),
+        campaign({ODD: 1.0, f"{ODD}2": 2.0}, (2,), 1, 3, origin=ODD, tool=ODD),
+    ],
+    ids=["nothing", "one run", "no valid run", "no job", "no time", "odd names"],
+)
+def test_the_edges_are_drawn(tmp_path: Path, tables: Tables) -> None:
+    draw_all(*tables, tmp_path)
+    drawn(tmp_path)
+    for finding in findings(*tables).values():
+        assert finding.sentence
+
+
+def test_what_is_not_shown_says_why() -> None:
+    said = findings(*published(6, 1))
+    assert not said["accounts"].shown
+    assert "published logs know CPU and I/O time only" in said["accounts"].sentence
+    assert not said["image_start"].shown
+    assert not said["tier_bytes"].shown
+    assert said["phases"].sentence == "Published logs know no phases, only whole jobs"
+    assert {finding.sentence for name, finding in findings([], [], []).items() if name != "gantts"} == {
+        "No valid run finished a participant job"
+    }
+    alone = campaign({"tmpfs": 1.0}, (2,), 1, 2)
+    assert "No two placements" in differences_finding(alone[0], alone[1]).sentence
+
+
+def test_as_many_jobs_as_were_published_stay_small(tmp_path: Path) -> None:
+    runs, jobs, _ = published()
+    draw_gantts(runs, jobs, tmp_path / "gantts")
+    draw_differences(runs, jobs, tmp_path / "differences")
+    assert len(read_plain(tmp_path / "gantts.tsv")) == 12 * 685
+    for path in tmp_path.glob("*.svg"):
+        assert path.stat().st_size < 3_000_000, path.name
+    assert b"<image" in (tmp_path / "gantts.svg").read_bytes(), "thousands of bars are pixels"
+    assert b"<image" not in (tmp_path / "differences.svg").read_bytes()
+
+
+def title_of(draw: Any, *arguments: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+    """Title and note that a figure is given."""
+    module = importlib.import_module(draw.__module__)
+    said: list[tuple[str, str]] = []
+
+    def listen(_figure: Figure, title: str, note: str) -> None:
+        said.append((title, note))
+
+    monkeypatch.setattr(module, "state", listen)
+    monkeypatch.setattr(module, "save_figure", lambda *_: None)
+    draw(*arguments)
+    ((title, note),) = said
+    return title, note
+
+
+def test_titles_are_the_findings(tmp_path: Path, small: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs, jobs, traffic = small
+    stem = tmp_path / "figure"
+    assert title_of(draw_makespan, runs, stem, monkeypatch=monkeypatch)[0] == makespan_finding(runs).sentence
+    finding = differences_finding(runs, jobs).sentence
+    assert title_of(draw_differences, runs, jobs, stem, monkeypatch=monkeypatch)[0] == finding
+    assert title_of(draw_phases, runs, jobs, stem, monkeypatch=monkeypatch)[0] == phases_finding(runs, jobs).sentence
+    finding = tier_bytes_finding(runs, traffic).sentence
+    assert title_of(draw_tier_bytes, runs, traffic, stem, monkeypatch=monkeypatch)[0] == finding
+    title, note = title_of(draw_gantts, runs, jobs, stem, monkeypatch=monkeypatch)
+    assert title == gantts_finding(runs, jobs).sentence
+    assert "not valid" not in note
+    spoilt = [runs[0] | {"valid": "invalid: swap was used"}, *runs[1:]]
+    assert "not valid" in title_of(draw_gantts, spoilt, jobs, stem, monkeypatch=monkeypatch)[1]
+
+
+def two(slow: tuple[float, ...], fast: tuple[float, ...], **changes: Any) -> list[Row]:
+    """Runs of two placements with these makespans, s."""
+    return [
+        run_row(run=f"{name}-{number}", placement=name, makespan_s=makespan_s, repetition=number, **changes)
+        for name, times in (("disk", slow), ("tmpfs", fast))
+        for number, makespan_s in enumerate(times, 1)
+    ]
+
+
+def test_the_title_of_makespans_names_the_widest_gap() -> None:
+    runs = two((200.0, 210.0, 190.0), (100.0, 90.0, 110.0))
+    assert makespan_finding(runs).sentence == "disk (200 s) takes 2.00 times as long as tmpfs (100 s)"
+    more = [*runs, *two((90.0,), (30.0,), parallelism=8)]
+    assert makespan_finding(more).sentence == "disk (90.0 s) takes 3.00 times as long as tmpfs (30.0 s), 8 at once"
+    assert makespan_finding(two((200.0, 100.0), (150.0, 140.0))).sentence.endswith("; their repetitions overlap")
+    spoilt = [run | {"valid": "invalid: swap was used"} if run["placement"] == "disk" else run for run in runs]
+    assert makespan_finding(spoilt).sentence == "Makespan is shortest with tmpfs: 100 s (90.0 to 110, 3 runs)"
+
+
+def test_the_title_of_sums_names_the_extremes() -> None:
+    runs = [
+        run_row(run="1", placement="disk", cpu_sum_s=100.0, io_sum_s=300.0),
+        run_row(run="2", placement="tmpfs", cpu_sum_s=100.0, io_sum_s=25.0),
+    ]
+    assert cpu_io_sums_finding(runs).sentence == "I/O takes from 20 % of the summed time (tmpfs) to 75 % (disk)"
+    assert cpu_io_sums_finding(runs[:1]).sentence == "I/O takes 75 % of the summed time"
+
+
+def test_the_title_of_accounts_names_the_largest_wait(small: Tables) -> None:
+    sentence = "85 % of summed time on a CPU; most of the rest is waiting for storage, 8 %"
+    assert accounts_finding(small[0]).sentence == sentence
+
+
+def test_the_title_of_differences_gives_the_interval(small: Tables) -> None:
+    sentence = differences_finding(small[0], small[1]).sentence
+    assert sentence.startswith("A participant takes ")
+    assert " longer on slow than on tmpfs (95 % interval " in sentence
+    alike = campaign({"one": 1.0, "other": 1.0}, (2,), 1, 12)
+    assert differences_finding(alike[0], alike[1]).sentence.startswith("The largest difference, between ")
+
+
+def test_other_titles(small: Tables) -> None:
+    runs, jobs, traffic = small
+    assert "the longest of the other phases, stage_in, takes up to" in phases_finding(runs, jobs).sentence
+    starts = image_start_finding(runs, jobs).sentence
+    assert starts.startswith("Containers start fastest from tmpfs, ")
+    assert " and slowest from slow, " in starts
+    assert "103 MiB read and 45.78 MiB written" in tier_bytes_finding(runs, traffic).sentence
+    assert "of the jobs asked for ran at a time" in gantts_finding(runs, jobs).sentence
+
+
+def test_numbers_are_the_tables(figures: Path, small: Tables) -> None:
+    runs, jobs, _ = small
+    groups = by_condition(runs)
+    for row, members in zip(read_plain(figures / "makespan.tsv"), groups.values(), strict=True):
+        times = [run["makespan_s"] for run in members]
+        assert float(row["makespan_median_s"]) == pytest.approx(statistics.median(times), abs=1e-5)
+        assert float(row["makespan_low_s"]) == pytest.approx(min(times), abs=1e-5)
+        assert (row["speed_up_median_ratio"] == "n/a") == (row["parallelism"] == "2")
+    for row, members in zip(read_plain(figures / "cpu_io_sums.tsv"), groups.values(), strict=True):
+        expected = statistics.median(run["io_sum_s"] for run in members)
+        assert float(row["io_sum_median_s"]) == pytest.approx(expected, abs=1e-5)
+    phases = read_plain(figures / "phases.tsv")
+    one = {"placement": "slow", "parallelism": "4", "phase": "stage_in"}
+    (row,) = [row for row in phases if one.items() <= row.items()]
+    sums = [
+        sum(job["wall_s"] for job in jobs if (job["run"], job["phase"]) == (f"slow-4-{number}", "stage_in"))
+        for number in (1, 2)
+    ]
+    assert float(row["wall_sum_median_s"]) == pytest.approx(statistics.median(sums), abs=1e-5)
+    differences = read_plain(figures / "differences.tsv")
+    assert len(differences) == 2 * 12, "two parallelisms, twelve participants"
+    of_pair = [float(row["difference_s"]) for row in differences if row["parallelism"] == "2"]
+    assert statistics.median(of_pair) == pytest.approx(float(differences[0]["median_s"]), abs=1e-5)
+    assert len(read_plain(figures / "gantts.tsv")) == len(jobs)
+    (row,) = [row for row in read_plain(figures / "image_start.tsv") if row["images_tier"] == "slow"][:1]
+    assert row["jobs"] == "24", "both repetitions"
+    unknown = [row for row in read_plain(figures / "tier_bytes.tsv") if row["tier"] == "results"]
+    assert {row["read_median_bytes"] for row in unknown} == {"n/a"}
+
+
+def test_inputs_in_memory_stand_beside_every_cache_state() -> None:
+    conditions = [
+        Condition("campaign", "bet", cache, 4, placement)
+        for cache, placement in (("cold", "disk"), ("warm", "disk"), ("memory", "tmpfs"))
+    ]
+    panels: list[Panel[str]] = group_panels(conditions, lambda _condition: [])
+    assert [panel.title for panel in panels] == ["campaign: bet, page cache cold", "campaign: bet, page cache warm"]
+    names = Names(conditions)
+    assert [names.of(each) for each in conditions[:2]] == ["disk, cache cold", "disk, cache warm"]
+
+
+def test_names_say_no_more_than_tells_apart() -> None:
+    ours, theirs = (
+        Condition("campaign", "bet", "cold", 4, "disk"),
+        Condition("published", "app", "as found", 25, "disk"),
+    )
+    assert Names([ours]).of(ours) == "disk"
+    assert Names([ours, theirs]).of(theirs) == "disk, 25 at once, published"
+
+
+def test_of_many_runs_one_of_each_condition_is_drawn() -> None:
+    runs, jobs, _ = campaign(TIERS, (2, 4), 7, 2)
+    found = jobs_of(runs, jobs)
+    assert len(found) > MOST_RUNS
+    shown, note = chosen(found)
+    assert note == "Of 28 runs, the one of middle makespan of each condition is drawn. "
+    for small in shown:
+        times = [
+            run["makespan_s"] for run in runs if run["run"].rpartition("-")[0] == small.run["run"].rpartition("-")[0]
+        ]
+        assert small.run["makespan_s"] == statistics.median(times)
+    runs, jobs, _ = campaign({f"tier{number}": 1.0 for number in range(MOST_PANELS + 2)}, (2,), 1, 1)
+    shown, note = chosen(jobs_of(runs, jobs))
+    assert len(shown) == MOST_PANELS
+    assert note.endswith(f", of the first {MOST_PANELS} of {MOST_PANELS + 2} conditions. ")
+
+
+def test_of_many_placements_the_fastest_is_set_against_the_others() -> None:
+    runs, jobs, _ = campaign({f"tier{number:02d}": 1.0 + number for number in range(12)}, (2,), 1, 6)
+    found = pairs(runs, jobs)
+    shown, note = chosen_pairs(found)
+    assert len(found) == 66 > MOST_PAIRS
+    assert len(shown) == 11
+    assert {pair.difference.faster.placement for pair in shown} == {"tier00"}
+    assert note == " Of 66 pairs of placements, those with the fastest are drawn."
+    assert chosen_pairs(found[:MOST_PAIRS]) == (found[:MOST_PAIRS], "")
+
+
+def test_origins_do_not_mix(tmp_path: Path, small: Tables) -> None:
+    same_names = campaign(TIERS, origin="another")
+    draw_phases(*together(small, same_names)[:2], tmp_path / "both")
+    draw_phases(*small[:2], tmp_path / "one")
+    one = read_plain(tmp_path / "one.tsv")
+    both = read_plain(tmp_path / "both.tsv")
+    assert [row for row in both if row["origin"] == "campaign"] == one
+    assert len(both) == 2 * len(one)

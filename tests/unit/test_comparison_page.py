@@ -1,0 +1,150 @@
+"""The page of the comparison: verdict first, what is left out, self-contained, escaped, written whatever is missing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from comparison_data import Tables, campaign, published, together
+from neurotier.comparison.figures import FIGURES, findings
+from neurotier.comparison.page import write_comparison
+from neurotier.comparison.verdict import judge
+from neurotier.files import write_text
+from neurotier.report.quantities import seconds
+from page_reader import Reader
+
+EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+
+
+def page(tables: Tables, folder: Path) -> Reader:
+    """Write the page and read it."""
+    write_comparison(*tables, folder / "figures", folder / "comparison.html")
+    reader = Reader()
+    reader.feed((folder / "comparison.html").read_text())
+    assert not reader.open
+    return reader
+
+
+def pictures(folder: Path) -> None:
+    """Files where figures are; the page does not look into them."""
+    for name in FIGURES:
+        for kind in ("svg", "png", "tsv"):
+            write_text(folder / "figures" / f"{name}.{kind}", "<svg xmlns='http://www.w3.org/2000/svg'/>")
+
+
+@pytest.fixture(scope="module")
+def tables() -> Tables:
+    runs, jobs, traffic = together(campaign({"tmpfs": 1.0, "slow": 4.0}), published(12, 1))
+    runs[1] = runs[1] | {"valid": "invalid: swap was used"}
+    runs[2] = runs[2] | {"oversubscribed": True, "limited_by": "too few participants"}
+    return runs, jobs, traffic
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("a folder #1")
+    pictures(folder)
+    return folder
+
+
+def test_the_verdict_comes_first(tables: Tables, tmp_path: Path) -> None:
+    text = page(tables, tmp_path).text
+    verdict = judge(tables[0], tables[1])
+    places = [text.index(f"{family.headline}.") for family in verdict.families]
+    assert places == sorted(places)
+    assert len(places) == 4
+    assert places[-1] < text.index(f"{verdict.counts}. Only valid runs") < text.index("Left out: 1 run")
+    assert all(f"{line}." in text for family in verdict.families for line in family.lines)
+
+
+def test_what_is_left_out_and_oversubscribed_is_said(tables: Tables, tmp_path: Path) -> None:
+    text = page(tables, tmp_path).text
+    assert "11 runs compared, 1 left out" in text
+    assert "campaign tmpfs-2-2 tmpfs 2 2 invalid: swap was used" in text
+    assert "1 run of 11 had more jobs at once than the machine has CPUs (oversubscribed)" in text
+    assert "tmpfs oversubscribed" in text
+    assert "too few participants" in text
+    fine = page(published(6, 1), tmp_path).text
+    assert "oversubscribed" not in fine
+    assert "Left out" not in fine
+    assert "Why not as many" not in fine
+
+
+def test_conditions_and_published_makespans(tables: Tables, tmp_path: Path) -> None:
+    text = page(tables, tmp_path).text
+    run = next(run for run in tables[0] if run["origin"] == "published")
+    times = f"{seconds(run['makespan_s'] - 7)} {seconds(run['makespan_s'])} 7.00 s"
+    assert f"{run['run']} {run['placement']} {run['parallelism']} 12 {times}" in text
+    assert "campaign: bet, page cache cold" in text
+    assert "published: bids-app-example, page cache as found" in text
+    assert "Published makespans" not in page(campaign({"tmpfs": 1.0}, (2,), 1, 1), tmp_path).text
+
+
+def test_figures_are_there_or_why_they_are_not(tables: Tables, drawn: Path, tmp_path: Path) -> None:
+    reader = page(tables, drawn)
+    said = findings(*tables)
+    for name in FIGURES:
+        assert said[name].shown
+        assert any(f": {said[name].sentence}." in alt for alt in reader.alts), name
+        assert ("href", f"figures/{name}.tsv") in reader.addresses
+    assert "The same participant with two placements" in reader.text
+    only_published = published(4, 1)
+    pictures(tmp_path)
+    reader = page(only_published, tmp_path)
+    assert "Not drawn: no run has an account of its wall time" in reader.text
+    assert not any("figures/accounts" in address for _, address in reader.addresses), "no box that is empty"
+
+
+def test_nothing_is_fetched_and_links_lead_somewhere(tables: Tables, drawn: Path) -> None:
+    (drawn / "compared_runs.tsv").write_text("")
+    reader = page(tables, drawn)
+    assert "compared_runs.tsv" in [address for _, address in reader.addresses]
+    assert not {"link", "iframe", "object"} & set(reader.tags)
+    for key, address in reader.addresses:
+        assert not re.match(r"[a-z]*:?//", address), address
+        if address.startswith("#"):
+            assert address[1:] in reader.ids
+        elif key == "src":
+            assert address.startswith("data:image/")
+        else:
+            assert (drawn / unquote(address)).exists(), address
+    assert all(reader.alts)
+    assert len(reader.ids) == len(set(reader.ids))
+    text = (drawn / "comparison.html").read_text()
+    assert "default-src 'none'" in text
+    assert not re.search(r"url\(|@import", text)
+    page(tables, drawn)
+    assert (drawn / "comparison.html").read_text() == text, "equal data give equal bytes"
+
+
+def test_names_are_escaped(tmp_path: Path) -> None:
+    runs, jobs, traffic = campaign({EVIL: 1.0, f"{EVIL}2": 2.0}, (2,), 1, 3, origin=EVIL, tool=EVIL)
+    runs[0] |= {"limited_by": EVIL, "valid": f"invalid: {EVIL}", "logged_makespan_s": 1.0}
+    reader = page((runs, jobs, traffic), tmp_path)
+    assert reader.tags.count("script") == 1, "the page's own"
+    assert reader.text.count("alert(1)") >= 5
+
+
+def test_the_erratum_is_stated(tables: Tables, tmp_path: Path) -> None:
+    text = page(tables, tmp_path).text
+    assert (
+        "'Real + Sys' and 'User - (Real + Sys)'; its plotting code computes CPU = user + sys and I/O = wall - CPU"
+        in text
+    )
+    assert "includes waiting for a core" in text
+
+
+def test_no_rows_and_one_run(tmp_path: Path) -> None:
+    text = page(([], [], []), tmp_path).text
+    assert "There is no run to compare." in text
+    assert "No run is valid and has a makespan." in text
+    spoilt = campaign({"tmpfs": 1.0}, (2,), 1, 1, valid="invalid: swap was used")
+    assert "None of 1 run can be compared." in page(spoilt, tmp_path).text
+    assert "Conditions" in page(campaign({"tmpfs": 1.0}, (2,), 1, 1), tmp_path).text
+
+
+def test_many_conditions_stay_short(tmp_path: Path) -> None:
+    text = page(campaign({"tmpfs": 1.0, "slow": 2.0}, tuple(range(1, 28)), 1, 2), tmp_path).text
+    assert "4 more in compared_runs.tsv" in text
