@@ -72,7 +72,8 @@ def finish(plan: Plan, succeeded: bool) -> None:
         return
     page = places.results / ("comparison.html" if plan.is_campaign else "report.html")
     if page.exists():
-        say(counts(places) if plan.is_campaign else summary_line(places, everyone, failures))
+        for line in verdict_lines(places) if plan.is_campaign else [summary_line(places, everyone, failures)]:
+            say(line)
         say(f"Report: {page}")
 
 
@@ -88,14 +89,14 @@ def write_what_is_there(plan: Plan, places: Places) -> None:
         write_partial(plan.settings, places)
 
 
-def counts(places: Places) -> str:
-    """How many runs a comparison has, and how many it leaves out."""
+def verdict_lines(places: Places) -> list[str]:
+    """How many runs a comparison has and leaves out, and which placement was fastest."""
     from neurotier.comparison.collect import read_comparison_tables
     from neurotier.comparison.verdict import judge
 
     compared = read_comparison_tables(places.comparison)
     verdict = judge(compared.runs, compared.participants)
-    return ". ".join([verdict.counts, *(family.headline for family in verdict.families)])
+    return [verdict.counts, *(f"{family.name}: {family.headline}" for family in verdict.families)]
 
 
 def summary_line(places: Places, everyone: list[str], failures: list[Record]) -> str:
