@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import statistics
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from neurotier.comparison.findings import Names
 from neurotier.comparison.gantts import MOST_PANELS, MOST_RUNS, chosen, draw_gantts, gantts_finding, jobs_of
 from neurotier.comparison.image_start import image_start_finding
 from neurotier.comparison.makespan import draw_makespan, makespan_finding
-from neurotier.comparison.panels import Panel, group_panels
+from neurotier.comparison.panels import Lane, Panel, group_panels
 from neurotier.comparison.phases import draw_phases, phases_finding
 from neurotier.comparison.statistics import Condition, by_condition
 from neurotier.comparison.tier_bytes import draw_tier_bytes, tier_bytes_finding
@@ -156,7 +157,7 @@ def test_the_title_of_makespans_names_the_widest_gap() -> None:
     assert makespan_finding(more).sentence == "disk (90.0 s) takes 3.00 times as long as tmpfs (30.0 s), 8 at once"
     assert makespan_finding(two((200.0, 100.0), (150.0, 140.0))).sentence.endswith("; their repetitions overlap")
     spoilt = [run | {"valid": "invalid: swap was used"} if run["placement"] == "disk" else run for run in runs]
-    assert makespan_finding(spoilt).sentence == "Makespan is shortest with tmpfs: 100 s (90.0 to 110, 3 runs)"
+    assert makespan_finding(spoilt).sentence == "Makespan with tmpfs: 100 s (90.0 to 110, 3 runs)"
 
 
 def test_the_title_of_sums_names_the_extremes() -> None:
@@ -174,19 +175,27 @@ def test_the_title_of_accounts_names_the_largest_wait(small: Tables) -> None:
 
 
 def test_the_title_of_differences_gives_the_interval(small: Tables) -> None:
-    sentence = differences_finding(small[0], small[1]).sentence
+    sentence = differences_finding(*small[:2]).sentence
     assert sentence.startswith("A participant takes ")
     assert " longer on slow than on tmpfs (95 % interval " in sentence
     alike = campaign({"one": 1.0, "other": 1.0}, (2,), 1, 12)
     assert differences_finding(alike[0], alike[1]).sentence.startswith("The largest difference, between ")
+    few = campaign(TIERS, (2,), 1, 3)
+    assert ", is not sure (75 % interval " in differences_finding(*few[:2]).sentence
 
 
 def test_other_titles(small: Tables) -> None:
     runs, jobs, traffic = small
     assert "the longest of the other phases, stage_in, takes up to" in phases_finding(runs, jobs).sentence
     starts = image_start_finding(runs, jobs).sentence
-    assert starts.startswith("Containers start fastest from tmpfs, ")
-    assert " and slowest from slow, " in starts
+    pattern = (
+        r"Containers start fastest from tmpfs \(0\.\d+ s\) and slowest from slow \(\d\.\d+ s\), [24] at once, medians"
+    )
+    assert re.fullmatch(pattern, starts)
+    once = campaign({"tmpfs": 1.0}, (2,), 1, 3)
+    assert re.fullmatch(
+        r"Containers start from tmpfs \(0\.\d+ s\), median of 3 jobs", image_start_finding(*once[:2]).sentence
+    )
     assert "103 MiB read and 45.78 MiB written" in tier_bytes_finding(runs, traffic).sentence
     assert "of the jobs asked for ran at a time" in gantts_finding(runs, jobs).sentence
 
@@ -230,6 +239,12 @@ def test_inputs_in_memory_stand_beside_every_cache_state() -> None:
     assert [panel.title for panel in panels] == ["campaign: bet, page cache cold", "campaign: bet, page cache warm"]
     names = Names(conditions)
     assert [names.of(each) for each in conditions[:2]] == ["disk, cache cold", "disk, cache warm"]
+
+
+def test_names_that_are_cut_alike_stay_apart() -> None:
+    conditions = [Condition(f"{'a' * 30}{number}{'b' * 30}", "bet", "cold", 4, "disk") for number in (1, 2)]
+    panels: list[Panel[str]] = group_panels(conditions, lambda condition: [Lane(condition.placement, "")])
+    assert [len(panel.lanes) for panel in panels] == [2, 2]
 
 
 def test_names_say_no_more_than_tells_apart() -> None:

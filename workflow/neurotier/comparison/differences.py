@@ -11,8 +11,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import StrMethodFormatter
 
-from neurotier.comparison.findings import NO_RUN, Finding, Names, at_once
-from neurotier.comparison.panels import Lane, Panel, beside, draw_distribution, label_lanes, panel_axes, panel_title
+from neurotier.comparison.findings import LONGEST_NAME, NO_RUN, Finding, Names
+from neurotier.comparison.panels import Lane, Panel, beside, draw_distribution, headed, label_lanes, panel_axes
 from neurotier.comparison.statistics import (
     CONFIDENCE,
     Condition,
@@ -80,7 +80,7 @@ def chosen(found: Sequence[Pair]) -> tuple[list[Pair], str]:
 
 
 def differences_finding(runs: Sequence[Row], participants: Sequence[Row]) -> Finding:
-    """The difference that is largest beside the time itself, and whether its interval leaves out 0."""
+    """The difference that is largest beside the time itself, and whether its interval of 95 % leaves out 0."""
     return finding_of(runs, pairs(runs, participants))
 
 
@@ -93,10 +93,12 @@ def finding_of(runs: Sequence[Row], found: Sequence[Pair]) -> Finding:
     names = Names(by_condition(runs))
     largest = max(found, key=lambda pair: pair.share)
     difference = largest.difference
-    slower, faster = (shorten(condition.placement, 30) for condition in (difference.slower, difference.faster))
+    slower, faster = (
+        shorten(condition.placement, LONGEST_NAME) for condition in (difference.slower, difference.faster)
+    )
     where = f", {about}" if (about := names.about(difference.slower)) else ""
     interval = f"{percent(difference.confidence)} interval {seconds(difference.low_s)} to {seconds(difference.high_s)}"
-    if difference.low_s <= 0:
+    if difference.low_s <= 0 or difference.confidence < CONFIDENCE:
         return Finding(f"The largest difference, between {slower} and {faster}, is not sure ({interval}){where}")
     much = f"{seconds(difference.median_s)} or {percent(largest.share)}"
     return Finding(f"A participant takes {much} longer on {slower} than on {faster} ({interval}){where}")
@@ -146,18 +148,18 @@ def told(difference: Difference) -> str:
 
 def group(found: Sequence[Pair]) -> list[Panel[Pair]]:
     """Panels as in the other figures; one lane per pair."""
-    panels: dict[str, list[Lane[Pair]]] = {}
-    conditions: set[Condition] = {
-        condition for pair in found for condition in (pair.difference.slower, pair.difference.faster)
-    }
-    for family, members in families(conditions).items():
-        lanes = [
-            Lane(pair_name(pair.difference), pair)
-            for pair in found
-            if pair.difference.slower in members and pair.difference.faster in members
-        ]
-        panels.setdefault(panel_title(family), []).extend([Lane(at_once(family.parallelism)), *lanes])
-    return [Panel(title, tuple(lanes)) for title, lanes in panels.items()]
+    conditions = {condition for pair in found for condition in (pair.difference.slower, pair.difference.faster)}
+    return headed(
+        (
+            family,
+            [
+                Lane(pair_name(pair.difference), pair)
+                for pair in found
+                if pair.difference.slower in members and pair.difference.faster in members
+            ],
+        )
+        for family, members in families(conditions).items()
+    )
 
 
 def pair_name(difference: Difference) -> str:

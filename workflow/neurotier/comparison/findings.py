@@ -10,7 +10,7 @@ from neurotier.report.quantities import number, seconds, shorten
 from neurotier.tables import Row
 
 NO_RUN = "No valid run finished a participant job"
-LONGEST_NAME = 34
+LONGEST_NAME = 30
 
 
 @dataclass(frozen=True)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import StrMethodFormatter
 
-from neurotier.comparison.findings import NO_RUN, Finding, at_once
-from neurotier.comparison.panels import Lane, Panel, beside, draw_distribution, label_lanes, panel_axes
-from neurotier.comparison.statistics import by_condition, condition_of
-from neurotier.report.quantities import counted, seconds, shorten
+from neurotier.comparison.findings import LONGEST_NAME, NO_RUN, Finding, Names
+from neurotier.comparison.panels import Lane, beside, draw_distribution, headed, label_lanes, panel_axes
+from neurotier.comparison.statistics import Condition, Family, by_condition, families
+from neurotier.report.quantities import counted, seconds, share_of, shorten
 from neurotier.report.stacks import quartiles
 from neurotier.report.style import BLACK, BLUE, PURPLE, empty_figure, house_style, save_figure, state
 from neurotier.tables import Row
@@ -28,27 +29,23 @@ NOTE = (
 
 @dataclass(frozen=True, order=True)
 class Place:
-    """Where and among how many containers were started."""
+    """Where and among what containers were started."""
 
-    origin: str
-    tool: str
-    parallelism: int
+    family: Family
     tier: str
 
 
 def starts(runs: Sequence[Row], participants: Sequence[Row]) -> dict[Place, list[float]]:
     """Start-up times, s, by place, shortest first."""
-    places: dict[tuple[str, str], Place] = {}
-    for members in by_condition(runs).values():
-        for run in members:
-            condition = condition_of(run)
-            tier = run["images_tier"] or "tier not known"
-            places[run["origin"], run["run"]] = Place(condition.origin, condition.tool, condition.parallelism, tier)
-    found: dict[Place, list[float]] = {}
+    times: dict[tuple[str, str], list[float]] = {}
     for row in participants:
-        place = places.get((row["origin"], row["run"]))
-        if place is not None and row["phase"] == "container_start":
-            found.setdefault(place, []).append(row["wall_s"])
+        if row["phase"] == "container_start":
+            times.setdefault((row["origin"], row["run"]), []).append(row["wall_s"])
+    groups, found = by_condition(runs), dict[Place, list[float]]()
+    for family, members in families(groups).items():
+        for run in (run for condition in members for run in groups[condition]):
+            if own := times.get((run["origin"], run["run"])):
+                found.setdefault(Place(family, run["images_tier"] or "tier not known"), []).extend(own)
     return {place: sorted(found[place]) for place in sorted(found)}
 
 
@@ -59,16 +56,20 @@ def image_start_finding(runs: Sequence[Row], participants: Sequence[Row]) -> Fin
     found = starts(runs, participants)
     if not found:
         return Finding("No run that is compared started a container as a phase of its own", shown=False)
-    ordered = sorted(found, key=lambda place: statistics.median(found[place]))
-    several = len({place.parallelism for place in found}) > 1
-    slow, fast = (
-        f"{shorten(place.tier, 30)}{f', {at_once(place.parallelism)}' if several else ''}"
-        f" ({seconds(statistics.median(found[place]))})"
-        for place in (ordered[-1], ordered[0])
-    )
-    if len(found) == 1:
-        return Finding(f"Containers start from {fast}, median of {counted(len(found[ordered[0]]), 'job')}")
-    return Finding(f"Containers start fastest from {fast} and slowest from {slow}, medians")
+    medians = {place: statistics.median(times) for place, times in found.items()}
+    names = Names(by_condition(runs))
+    gaps = []
+    for family, places in groupby(found, lambda place: place.family):
+        ordered = sorted(places, key=lambda place: medians[place])
+        ratio = share_of(medians[ordered[-1]], medians[ordered[0]]) or 0.0
+        gaps.append((len(ordered) > 1, ratio, family, ordered[0], ordered[-1]))
+    several, _, family, fast, slow = max(gaps)
+    faster, slower = (f"{shorten(place.tier, LONGEST_NAME)} ({seconds(medians[place])})" for place in (fast, slow))
+    like = Condition(family.origin, family.tool, family.cache, family.parallelism, "")
+    where = f", {about}" if (about := names.about(like)) else ""
+    if not several:
+        return Finding(f"Containers start from {faster}, median of {counted(len(found[fast]), 'job')}{where}")
+    return Finding(f"Containers start fastest from {faster} and slowest from {slower}{where}, medians")
 
 
 def draw_image_start(runs: Sequence[Row], participants: Sequence[Row], stem: Path) -> None:
@@ -85,7 +86,10 @@ def draw_image_start(runs: Sequence[Row], participants: Sequence[Row], stem: Pat
 
 def draw(found: dict[Place, list[float]]) -> Figure:
     """The figure of at least one place."""
-    panels = group(found)
+    panels = headed(
+        (family, [Lane(f"image on {place.tier}", place) for place in places])
+        for family, places in groupby(found, lambda place: place.family)
+    )
     figure, all_axes = panel_axes(panels)
     for axes, panel in zip(all_axes, panels, strict=True):
         for lane, place in panel.filled():
@@ -104,23 +108,12 @@ def draw(found: dict[Place, list[float]]) -> Figure:
     return figure
 
 
-def group(found: dict[Place, list[float]]) -> list[Panel[Place]]:
-    """A panel per origin and tool, with a heading for each parallelism."""
-    panels: dict[str, list[Lane[Place]]] = {}
-    for place in found:
-        panel = panels.setdefault(f"{shorten(place.origin, 50)}: {shorten(place.tool, 50)}", [])
-        heading: Lane[Place] = Lane(at_once(place.parallelism))
-        panel += [] if heading in panel else [heading]
-        panel.append(Lane(f"image on {place.tier}", place))
-    return [Panel(title, tuple(lanes)) for title, lanes in panels.items()]
-
-
 def table(found: dict[Place, list[float]]) -> list[Row]:
     """The numbers behind the figure: one row per place."""
     rows = []
     for place, values in found.items():
         lower, median, upper = quartiles(values) if len(values) > 1 else [values[0]] * 3
-        row = {name: getattr(place, name) for name in ("origin", "tool", "parallelism")} | {"images_tier": place.tier}
+        row = {**asdict(place.family), "images_tier": place.tier}
         times = {"lower_quartile_s": lower, "median_s": median, "upper_quartile_s": upper}
         rows.append(row | {"jobs": len(values), "least_s": values[0], **times, "greatest_s": values[-1]})
     return rows

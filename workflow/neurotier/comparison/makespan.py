@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import StrMethodFormatter
 
 from neurotier.comparison.findings import (
+    LONGEST_NAME,
     NO_RUN,
     Finding,
     Names,
@@ -49,11 +50,13 @@ def makespan_finding(runs: Sequence[Row]) -> Finding:
             gaps.append((times[ordered[-1]].median / times[ordered[0]].median, ordered[0], ordered[-1]))
     if not gaps:
         fastest = min(times, key=lambda condition: times[condition].median)
-        return Finding(f"Makespan is shortest with {names.of(fastest)}: {spread_text(times[fastest])}")
+        shortest = "is shortest with" if len(times) > 1 else "with"
+        return Finding(f"Makespan {shortest} {names.of(fastest)}: {spread_text(times[fastest])}")
     ratio, fast, slow = max(gaps)
     where = f", {about}" if (about := names.about(slow)) else ""
     slower, faster = (
-        f"{shorten(condition.placement, 30)} ({seconds(times[condition].median)})" for condition in (slow, fast)
+        f"{shorten(condition.placement, LONGEST_NAME)} ({seconds(times[condition].median)})"
+        for condition in (slow, fast)
     )
     text = f"{slower} takes {times_text(ratio)} times as long as {faster}{where}"
     if times[slow].low <= times[fast].high and len(times[slow].values) + len(times[fast].values) > 2:

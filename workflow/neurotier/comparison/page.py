@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from neurotier.comparison.figures import FIGURES, findings
 from neurotier.comparison.findings import Finding
 from neurotier.comparison.panels import panel_title
-from neurotier.comparison.statistics import Condition, Spread, by_condition, families, left_out, spread
+from neurotier.comparison.statistics import Condition, Family, Spread, by_condition, families, left_out, spread
 from neurotier.comparison.verdict import judge
 from neurotier.report.html import FigureView, figure_view, link, write_html
 from neurotier.tables import Row
@@ -18,6 +18,9 @@ from neurotier.tables import Row
 TEMPLATE = Path(__file__).resolve().parent / "comparison.html.j2"
 SHOWN_ROWS = 50
 """Longest table on the page; the rest is in the files it links to."""
+
+LONGEST_TITLE = 80
+"""Letters of each name in the heading of a table."""
 
 ROLES = ("dataset", "work", "images", "results")
 TABLES = ("compared_runs.tsv", "compared_participants.tsv", "compared_bytes.tsv")
@@ -141,11 +144,11 @@ def figure(name: str, finding: Finding, figures: Path, folder: Path) -> FigureVi
 def condition_panels(runs: Sequence[Row]) -> list[PanelView]:
     """The conditions of valid runs, as the figures group them."""
     groups = by_condition(runs)
-    panels: dict[str, list[ConditionView]] = {}
+    panels: dict[Family, list[ConditionView]] = {}
     for family, members in families(groups).items():
         views = [ConditionView(condition, groups[condition]) for condition in members]
-        panels.setdefault(panel_title(family), []).extend(views)
-    return [PanelView(title, views) for title, views in panels.items()]
+        panels.setdefault(replace(family, parallelism=0), []).extend(views)
+    return [PanelView(panel_title(family, LONGEST_TITLE), views) for family, views in panels.items()]
 
 
 def logged(runs: Sequence[Row]) -> list[Row]:

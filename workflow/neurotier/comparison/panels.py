@@ -6,7 +6,7 @@ Times of other origins are not of one size and not to be compared at a glance, s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from matplotlib.artist import Artist
@@ -44,16 +44,25 @@ class Panel(Generic[Value]):
         return [(place, lane.value) for place, lane in enumerate(self.lanes) if lane.value is not None]
 
 
-def panel_title(family: Family) -> str:
-    """What the conditions of a panel have in common."""
+def panel_title(family: Family, length: int = 24) -> str:
+    """What the conditions of a panel have in common, its names cut to some length."""
     cache = "inputs in memory" if family.cache == MEMORY else f"page cache {family.cache}"
-    return f"{shorten(family.origin, 50)}: {shorten(family.tool, 50)}, {cache}"
+    return f"{shorten(family.origin, length)}: {shorten(family.tool, length)}, {cache}"
+
+
+def headed(groups: Iterable[tuple[Family, Sequence[Lane[Value]]]]) -> list[Panel[Value]]:
+    """Panels of families with a heading for each parallelism; families that differ in it alone share one."""
+    found: dict[Family, list[Lane[Value]]] = {}
+    for family, lanes in groups:
+        panel = found.setdefault(replace(family, parallelism=0), [])
+        panel += [Lane(at_once(family.parallelism)), *lanes]
+    return [Panel(panel_title(family), tuple(lanes)) for family, lanes in found.items()]
 
 
 def group_panels(
     conditions: Iterable[Condition], lanes: Callable[[Condition], Sequence[Lane[Value]]]
 ) -> list[Panel[Value]]:
-    """Panels with a heading for each parallelism.
+    """Panels of conditions.
 
     Parameters
     ----------
@@ -62,12 +71,10 @@ def group_panels(
     lanes
         The lanes of a condition.
     """
-    found: dict[str, list[Lane[Value]]] = {}
-    for family, members in families(conditions).items():
-        panel = found.setdefault(panel_title(family), [])
-        panel.append(Lane(at_once(family.parallelism)))
-        panel += [lane for condition in members for lane in lanes(condition)]
-    return [Panel(title, tuple(members)) for title, members in found.items()]
+    return headed(
+        (family, [lane for condition in members for lane in lanes(condition)])
+        for family, members in families(conditions).items()
+    )
 
 
 def panel_axes(panels: Sequence[Panel[Value]], legend: bool = False) -> tuple[Figure, list[Axes]]:
