@@ -160,7 +160,7 @@ def run_row(run: str, profile: list[dict[str, Any]], **changes: Any) -> dict[str
         "images_tier": None,
         "results_tier": "disk",
         "cores": 2,
-        "parallelism": 2,
+        "parallelism": changes.get("cores", 2),
         "participants": len(jobs),
         "failed": 0,
         "start_s": start,
