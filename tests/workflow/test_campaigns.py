@@ -126,3 +126,28 @@ def test_a_run_that_fails_is_left_out_and_done_again_when_asked(project: Project
     assert ended.code != 0
     assert ended.lines("disk, 1 at once, cache cold, bet: could not be made ready; see"), ended.output
     assert "1 run compared, 0 left out" in (project.results / "comparison.html").read_text()
+
+
+def test_published_runs_are_compared_without_a_run_of_ones_own(project: Project) -> None:
+    """One published condition, twice; the demonstration is neither made nor analysed for it."""
+    for repetition, minutes in ((4, 1), (5, 2)):
+        folder = project.folder / "published" / "bids-app-example" / f"disk-{repetition}"
+        folder.mkdir(parents=True)
+        task = {
+            **{"Start": "Tue Sep  3 17:21:44 EDT 2019", "Finish": f"Tue Sep  3 17:2{1 + minutes}:44 EDT 2019"},
+            **{"Name": "NYU_1_0025427", "Exit code": "0"},
+            **{"real time": f"{minutes}m0.000s", "user time": "0m30.000s", "system time": "0m5.000s"},
+        }
+        (folder / "tasks.json").write_text(json.dumps({"tasks": [task]}))
+    ended = project.snakemake(*project.configure(comparison={"published": "published"}), targets=["comparison"])
+    assert ended.code == 0, ended.output
+    assert ended.lines("2 runs compared, 0 left out")
+    (row,) = project.table("comparison/makespans.tsv")
+    assert (row["origin"], row["makespan_min_s"], row["makespan_max_s"]) == ("published", "60.0", "120.0")
+    assert not (project.results / "index").exists()
+
+
+def test_a_comparison_of_nothing_is_refused(project: Project) -> None:
+    ended = project.snakemake(targets=["comparison"])
+    assert ended.code != 0
+    assert ended.lines("target comparison: there is nothing to compare; name campaign.placements"), ended.output

@@ -70,11 +70,13 @@ def finish(plan: Plan, succeeded: bool) -> None:
     except OSError as error:
         say(f"neurotier: the end of the run could not be written: {error.filename}: {error.strerror}")
         return
-    page = places.results / ("comparison.html" if plan.is_campaign else "report.html")
-    if page.exists():
-        for line in verdict_lines(places) if plan.is_campaign else [summary_line(places, everyone, failures)]:
+    if not plan.is_campaign and (places.results / "report.html").exists():
+        say(summary_line(places, everyone, failures))
+        say(f"Report: {places.results / 'report.html'}")
+    if plan.is_comparing and (places.results / "comparison.html").exists():
+        for line in verdict_lines(places):
             say(line)
-        say(f"Report: {page}")
+        say(f"Report: {places.results / 'comparison.html'}")
 
 
 def write_what_is_there(plan: Plan, places: Places) -> None:

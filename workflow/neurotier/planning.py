@@ -97,6 +97,12 @@ class Plan:
         """Whether the configuration describes a campaign: it is run instead of a single run."""
         return bool(self.settings.campaign.placements)
 
+    @property
+    def is_comparing(self) -> bool:
+        """Whether there is something to compare."""
+        comparison = self.settings.comparison
+        return self.is_campaign or bool(comparison.results or comparison.published)
+
     def compared(self) -> list[Path]:
         """What a comparison waits for.
 
@@ -105,14 +111,13 @@ class Plan:
         SettingsError
             If there is nothing to compare.
         """
-        comparison = self.settings.comparison
-        if not (self.is_campaign or comparison.results or comparison.published):
+        if not self.is_comparing:
             raise SettingsError(
                 "there is nothing to compare",
                 where="target comparison",
                 fix="name campaign.placements, comparison.results or comparison.published",
             )
-        tables = [Path(folder, "profile", "runs.tsv") for folder in comparison.results]
+        tables = [Path(folder, "profile", "runs.tsv") for folder in self.settings.comparison.results]
         return [*tables, *([self.places.campaign / "done.tsv"] if self.is_campaign else [])]
 
     @property
