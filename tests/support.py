@@ -63,6 +63,11 @@ class Project:
         """Run snakemake as a user would; ``path`` comes first on PATH."""
         return self.run(*self.command(*arguments, targets=targets, cores=cores)[1:], path=path)
 
+    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
+        """Start snakemake in the background, silent."""
+        quiet: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+        return subprocess.Popen(self.command(*arguments), cwd=self.folder, env=ENVIRONMENT, **quiet)
+
     def run(self, *arguments: str, path: Path | None = None) -> Ended:
         """Run Python in the working folder."""
         environment = dict(ENVIRONMENT)

@@ -11,7 +11,7 @@ from neurotier.campaign.matrix import PlannedRun, planned_runs
 from neurotier.campaign.outputs import checksums, difference
 from neurotier.campaign.page_cache import prepare_cache
 from neurotier.campaign.preflight import check_campaign, plan_rows
-from neurotier.campaign.records import keep_run, read_condition
+from neurotier.campaign.records import Campaign, keep_run, read_condition
 from neurotier.campaign.snakemake_run import Outcome, hidden, problems_of
 from neurotier.errors import NeurotierError, SettingsError, TierError
 from neurotier.places import Places
@@ -148,7 +148,7 @@ def preflight(places: Places, folder: Path, limits: dict[str, int], **campaign: 
         base["tiers"] |= base["campaign"].pop("tiers")
     settings = Settings.from_config(base)
     said: list[str] = []
-    check_campaign(planned_runs(base, settings), settings, places, limits, said.append)
+    check_campaign(Campaign(planned_runs(base, settings), settings, places, limits, said.append))
     return said
 
 
@@ -157,7 +157,7 @@ def test_preflight_says_what_will_be_done(places: Places, tmp_path: Path) -> Non
     assert said[0] == "Campaign: 12 runs of 4 participants (4 conditions, 3 times, seed 2020)"
     tiers = [line for line in said if line.startswith("  tier local: dataset 3.81 MiB, work ")]
     assert len(tiers) == 1
-    assert said[-1] == "  96 at once: there are 4 participants, so no more than those will run at once"
+    assert said[-1] == "  96 at once: there are 4 participants, and no more will run at once"
 
 
 def test_preflight_refuses_what_cannot_fit(places: Places, tmp_path: Path) -> None:
@@ -192,6 +192,7 @@ def test_a_run_is_judged_and_kept(places: Places, tmp_path: Path) -> None:
     swapped = outcome(runs[3], places, valid="invalid: the machine swapped", x="3")
     assert keep_run(places, runs[3], swapped, compare_outputs=False)["valid"] == "invalid: the machine swapped"
     assert read_condition(places.campaign / "runs" / runs[0].name / str(runs[0].repetition)) == first
-    rows = plan_rows(planned(tmp_path), places)
+    settings = Settings.from_config(configuration(tmp_path))
+    rows = plan_rows(Campaign(planned(tmp_path), settings, places, {}, print))
     write_table(tmp_path / "plan.tsv", "plan", rows)
     assert sum(row["there"] for row in read_table(tmp_path / "plan.tsv", "plan")) == 4

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support import ENVIRONMENT, Project
+from support import Project
 
 PLACEMENTS = {"disk": {"work": "local"}, "memory": {"work": "tmpfs"}}
 
@@ -33,14 +32,7 @@ def conditions(project: Project) -> dict[Path, dict[str, Any]]:
 
 def kill_when(project: Project, arguments: list[str], reached: Callable[[], bool]) -> None:
     """Start Snakemake, and kill it and nothing else once something is so."""
-    snakemake = subprocess.Popen(
-        project.command(*arguments),
-        cwd=project.folder,
-        env=ENVIRONMENT,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    snakemake = project.start(*arguments)
     deadline = time.monotonic() + 240
     while not reached() and snakemake.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -134,9 +126,13 @@ def test_published_runs_are_compared_without_a_run_of_ones_own(project: Project)
         folder = project.folder / "published" / "bids-app-example" / f"disk-{repetition}"
         folder.mkdir(parents=True)
         task = {
-            **{"Start": "Tue Sep  3 17:21:44 EDT 2019", "Finish": f"Tue Sep  3 17:2{1 + minutes}:44 EDT 2019"},
-            **{"Name": "NYU_1_0025427", "Exit code": "0"},
-            **{"real time": f"{minutes}m0.000s", "user time": "0m30.000s", "system time": "0m5.000s"},
+            "Start": "Tue Sep  3 17:21:44 EDT 2019",
+            "Finish": f"Tue Sep  3 17:2{1 + minutes}:44 EDT 2019",
+            "Name": "NYU_1_0025427",
+            "Exit code": "0",
+            "real time": f"{minutes}m0.000s",
+            "user time": "0m30.000s",
+            "system time": "0m5.000s",
         }
         (folder / "tasks.json").write_text(json.dumps({"tasks": [task]}))
     ended = project.snakemake(*project.configure(comparison={"published": "published"}), targets=["comparison"])

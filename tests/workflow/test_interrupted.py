@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
-from support import ENVIRONMENT, Project, checksums
+from support import Project, checksums
 
 TOOL = {"name": "brainextractor", "brainextractor": {"iterations": 300}}
 
@@ -39,14 +38,7 @@ def computing(project: Project) -> psutil.Process | None:
 
 def kill_when_computing(project: Project, arguments: list[str], kill: Callable[[int, int], None]) -> int:
     """Start Snakemake, and call ``kill(snakemake, job)`` once a participant computes; Snakemake's exit code."""
-    snakemake = subprocess.Popen(
-        project.command(*arguments),
-        cwd=project.folder,
-        env=ENVIRONMENT,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    snakemake = project.start(*arguments)
     deadline = time.monotonic() + 120
     job = None
     while job is None and snakemake.poll() is None and time.monotonic() < deadline:

@@ -11,11 +11,10 @@ import humanfriendly
 
 from neurotier.analysis.participant import work_bytes
 from neurotier.campaign.matrix import PlannedRun
-from neurotier.campaign.records import folder_of, read_condition
+from neurotier.campaign.records import Campaign
 from neurotier.dataset.bids import Image
 from neurotier.errors import SettingsError, TierError
 from neurotier.parallelism import fits
-from neurotier.places import Places
 from neurotier.planning import Plan
 from neurotier.report.quantities import counted
 from neurotier.settings import Settings
@@ -29,7 +28,7 @@ Needs = dict[str, dict[str, int]]
 """Tier to role to bytes."""
 
 
-def plan_rows(planned: Sequence[PlannedRun], places: Places) -> list[Row]:
+def plan_rows(campaign: Campaign) -> list[Row]:
     """Rows of ``plan.tsv``."""
     return [
         {
@@ -41,19 +40,13 @@ def plan_rows(planned: Sequence[PlannedRun], places: Places) -> list[Row]:
             "tool": run.condition.tool,
             **{f"{role}_tier": tier for role, tier in run.configuration["placement"].items()},
             "folder": f"{run.name}/{run.repetition}",
-            "there": read_condition(folder_of(places, run)) is not None,
+            "there": campaign.condition_of(run) is not None,
         }
-        for run in planned
+        for run in campaign.planned
     ]
 
 
-def check_campaign(
-    planned: Sequence[PlannedRun],
-    settings: Settings,
-    places: Places,
-    limits: Mapping[str, int],
-    say: Callable[[str], None],
-) -> None:
+def check_campaign(campaign: Campaign) -> None:
     """Say what will be done, and refuse what cannot be.
 
     Raises
@@ -63,25 +56,20 @@ def check_campaign(
     SettingsError
         If memory has no room for the parallelism asked for.
     """
-    plan = Plan(settings, places)
-    people = plan.read(places.index / "images.tsv")
-    conditions = {run.condition for run in planned}
-    runs, kinds, who = (
-        counted(len(planned), "run"),
-        counted(len(conditions), "condition"),
-        counted(len(people), "participant"),
-    )
-    say(f"Campaign: {runs} of {who} ({kinds}, {settings.campaign.repetitions} times, seed {settings.campaign.seed})")
+    settings, planned, say = campaign.settings, campaign.planned, campaign.say
+    plan = Plan(settings, campaign.places)
+    people = plan.read(campaign.places.index / "images.tsv")
+    kinds = counted(len({run.condition for run in planned}), "condition")
+    what = f"{counted(len(planned), 'run')} of {counted(len(people), 'participant')}"
+    say(f"Campaign: {what} ({kinds}, {settings.campaign.repetitions} times, seed {settings.campaign.seed})")
     for name, roles in needs(planned, settings, people).items():
         tier = Tier.from_settings(settings.tiers[name])
         tier.check()
         check_room(tier, roles, say)
     for parallelism in sorted({run.condition.parallelism for run in planned}):
         if parallelism > len(people):
-            say(
-                f"  {parallelism} at once: there are {len(people)} participants, so no more than those will run at once"
-            )
-        check_memory(parallelism, [plan.mem_mb(name) for name in people], limits)
+            say(f"  {parallelism} at once: there are {len(people)} participants, and no more will run at once")
+        check_memory(parallelism, [plan.mem_mb(name) for name in people], campaign.limits)
 
 
 def needs(planned: Sequence[PlannedRun], settings: Settings, people: Mapping[str, list[Image]]) -> Needs:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from neurotier.campaign.matrix import PlannedRun
@@ -11,6 +12,34 @@ from neurotier.campaign.snakemake_run import Outcome, hidden
 from neurotier.files import read_json, write_json
 from neurotier.places import Places
 from neurotier.profile import Record
+from neurotier.settings import Settings
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A campaign and what it works with.
+
+    Attributes
+    ----------
+    planned
+        Its runs, in the order in which they are run.
+    settings, places
+        Of the results folder that keeps it.
+    limits
+        Snakemake resources that the jobs of a run share.
+    say
+        Where to tell the user.
+    """
+
+    planned: Sequence[PlannedRun]
+    settings: Settings
+    places: Places
+    limits: Mapping[str, int]
+    say: Callable[[str], None]
+
+    def condition_of(self, run: PlannedRun) -> Record | None:
+        """What is noted of a run; ``None`` if it is not there."""
+        return read_condition(folder_of(self.places, run))
 
 
 def folder_of(places: Places, planned: PlannedRun) -> Path:
@@ -25,9 +54,9 @@ def read_condition(folder: Path) -> Record | None:
     return found
 
 
-def is_valid(condition: Record) -> bool:
-    """Whether a run counts."""
-    return bool(condition["valid"] == "valid")
+def is_valid(condition: Record | None) -> bool:
+    """Whether a run is there and counts."""
+    return condition is not None and condition["valid"] == "valid"
 
 
 def keep_run(places: Places, planned: PlannedRun, outcome: Outcome, compare_outputs: bool) -> Record:

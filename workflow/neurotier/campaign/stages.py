@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 from neurotier.campaign.matrix import planned_runs
 from neurotier.campaign.preflight import check_campaign, plan_rows
+from neurotier.campaign.records import Campaign
 from neurotier.campaign.walk import walk
 from neurotier.files import read_json
-from neurotier.places import Places
 from neurotier.run import current_run
-from neurotier.settings import Settings
+from neurotier.scripting import Context
 from neurotier.tables import write_table
 
 
-def plan_campaign(
-    configuration: Mapping[str, Any], settings: Settings, places: Places, say: Callable[[str], None]
-) -> None:
+def campaign_of(context: Context) -> Campaign:
+    """The campaign that a rule's script works on."""
+    settings, places = context.settings, context.places
+    planned = planned_runs(context.snakemake.params.configuration, settings)
+    limits = read_json(places.runs / f"{current_run()}.json")["limits"]  # as this run of Snakemake was given them
+    return Campaign(planned, settings, places, limits, context.say)
+
+
+def plan_campaign(context: Context) -> None:
     """Write ``campaign/plan.tsv``, once it is known that all of it can be done."""
-    planned = planned_runs(configuration, settings)
-    check_campaign(planned, settings, places, shared_resources(places), say)
-    write_table(places.campaign / "plan.tsv", "plan", plan_rows(planned, places))
+    campaign = campaign_of(context)
+    check_campaign(campaign)
+    write_table(campaign.places.campaign / "plan.tsv", "plan", plan_rows(campaign))
 
 
-def run_campaign(
-    configuration: Mapping[str, Any], settings: Settings, places: Places, say: Callable[[str], None]
-) -> None:
+def run_campaign(context: Context) -> None:
     """Run what is not there, and write ``campaign/done.tsv``: the plan, done."""
-    planned = planned_runs(configuration, settings)
-    walk(planned, settings, places, shared_resources(places), say)
-    write_table(places.campaign / "done.tsv", "plan", plan_rows(planned, places))
-
-
-def shared_resources(places: Places) -> dict[str, int]:
-    """Snakemake resources that jobs share, as the campaign's own run was given them."""
-    limits: dict[str, int] = read_json(places.runs / f"{current_run()}.json")["limits"]
-    return limits
+    campaign = campaign_of(context)
+    walk(campaign)
+    write_table(campaign.places.campaign / "done.tsv", "plan", plan_rows(campaign))

@@ -10,30 +10,23 @@ import os
 import shutil
 import socket
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 import psutil
 
 from neurotier.analysis.work import end, living_owner, started_s
 from neurotier.campaign.matrix import PlannedRun
-from neurotier.campaign.records import folder_of, is_valid, keep_run, read_condition
+from neurotier.campaign.records import Campaign, folder_of, is_valid, keep_run
 from neurotier.campaign.snakemake_run import remove_inner_results, run_planned
 from neurotier.errors import NeurotierError, RunError
 from neurotier.files import read_json, write_json
 from neurotier.places import Places
 from neurotier.profile import Record
 from neurotier.report.quantities import counted, seconds
-from neurotier.settings import Settings
 
 
-def walk(
-    planned: Sequence[PlannedRun],
-    settings: Settings,
-    places: Places,
-    limits: Mapping[str, int],
-    say: Callable[[str], None],
-) -> None:
+def walk(campaign: Campaign) -> None:
     """Run what is not there yet.
 
     Raises
@@ -41,49 +34,52 @@ def walk(
     RunError
         At the end, if runs could not be done; those that are invalid are there, and said.
     """
-    take_over(places)
-    remove_inner_results(planned, settings, places)
-    left = [run for run in planned if wanted(read_condition(folder_of(places, run)), settings)]
+    planned, say = campaign.planned, campaign.say
+    take_over(campaign.places)
+    remove_inner_results(planned, campaign.settings, campaign.places)
+    left = [run for run in planned if is_wanted(campaign, run)]
     say(f"{len(planned) - len(left)} of {counted(len(planned), 'run')} are there, {len(left)} to do")
     failed: list[str] = []
     for count, run in enumerate(left, start=1):
-        rest = remaining(places, planned, left[count - 1 :])
+        rest = remaining(campaign, left[count - 1 :])
         say(f"run {count} of {len(left)}: {run.condition}, repetition {run.repetition}{rest}")
         try:
-            condition = do_run(run, settings, places, limits)
+            condition = do_run(campaign, run)
         except NeurotierError as error:
             failed.append(str(error))
             say(f"  {error}")
             continue
         before = condition["cache_state"]["action"]
         say(f"  {condition['valid']}, makespan {seconds(condition['makespan_s'])} (before it: {before})")
-    remove_inner_results(planned, settings, places)
+    remove_inner_results(planned, campaign.settings, campaign.places)
     if failed:
         raise RunError(f"{counted(len(failed), 'run')} could not be done: {failed[0]}", where="campaign")
-    invalid = sum(not is_valid(read_condition(folder_of(places, run)) or {"valid": ""}) for run in planned)
+    invalid = sum(not is_valid(campaign.condition_of(run)) for run in planned)
     if invalid:
         say(f"{counted(invalid, 'run')} left out of the comparison; campaign.repeat_invalid does invalid runs again")
 
 
-def wanted(condition: Record | None, settings: Settings) -> bool:
+def is_wanted(campaign: Campaign, run: PlannedRun) -> bool:
     """Whether a run is to be done."""
-    return condition is None or (settings.campaign.repeat_invalid and not is_valid(condition))
+    condition = campaign.condition_of(run)
+    return condition is None or (campaign.settings.campaign.repeat_invalid and not is_valid(condition))
 
 
-def do_run(run: PlannedRun, settings: Settings, places: Places, limits: Mapping[str, int]) -> Record:
+def do_run(campaign: Campaign, run: PlannedRun) -> Record:
     """Do one run, and keep its records."""
+    settings, places = campaign.settings, campaign.places
     folder = folder_of(places, run)
     log = places.logs / "run_campaign" / run.name / f"{run.repetition}.log"
-    outcome = run_planned(run, settings, limits, folder, log)
+    outcome = run_planned(run, settings, campaign.limits, folder, log)
     shutil.rmtree(folder, ignore_errors=True)  # an invalid one that is done again
     return keep_run(places, run, outcome, settings.campaign.compare_outputs)
 
 
-def remaining(places: Places, planned: Sequence[PlannedRun], left: Sequence[PlannedRun]) -> str:
+def remaining(campaign: Campaign, left: Sequence[PlannedRun]) -> str:
     """How long the rest will take, from the runs that are there: those of a condition, else all of them."""
     taken: dict[str, list[float]] = {}
-    for run in planned:
-        condition = read_condition(folder_of(places, run))
+    for run in campaign.planned:
+        condition = campaign.condition_of(run)
         if condition is not None:
             taken.setdefault(run.name, []).append(condition["taken_s"])
     if not taken:
