@@ -97,6 +97,7 @@ class TierSettings:
     path: str
     kind: str
     capacity: str | int | None
+    node: bool = False
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,7 @@ class Settings:
     tiers: dict[str, TierSettings]
     placement: dict[str, str]
     results: str
+    participants_per_job: int
     report: ReportSettings
     in_containers: bool = False
 
@@ -162,6 +164,7 @@ class Settings:
             tiers={name: TierSettings(name, **tier) for name, tier in complete["tiers"].items()},
             placement=dict(complete["placement"]),
             results=complete["results"],
+            participants_per_job=complete["participants_per_job"],
             report=ReportSettings(**complete["report"]),
             in_containers=in_containers,
         )
@@ -178,6 +181,7 @@ class Settings:
             tiers={name: TierSettings(**tier) for name, tier in data["tiers"].items()},
             placement=data["placement"],
             results=data["results"],
+            participants_per_job=data["participants_per_job"],
             report=ReportSettings(**data["report"]),
             in_containers=data["in_containers"],
         )

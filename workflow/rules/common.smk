@@ -5,7 +5,7 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
-from neurotier import hooks, planning
+from neurotier import hooks, jobs, planning, slurm
 from neurotier.dataset.bids import PARTICIPANT
 from neurotier.errors import NeurotierError
 from neurotier.places import Places
@@ -29,6 +29,7 @@ except NeurotierError as error:
 
 RESULTS, LOGS = places.results, places.logs
 hooks.make_importable(workflow.basedir)
+slurm.run_group_at_once(lambda name: jobs.is_done(places, name))
 
 
 SITE_FOLDER = r"(?:(?!sub-)[^/]+/)*"
@@ -46,9 +47,9 @@ def participants_of_index():
     return plan.participants(checkpoints.index_dataset.get().output.images)
 
 
-def got_marker(wildcards):
+def markers(wildcards):
     checkpoints.index_dataset.get()
-    return plan.got_marker(wildcards.participant)
+    return plan.markers(wildcards.participant)
 
 
 def all_records(wildcards):

@@ -1,0 +1,172 @@
+"""The workflow on a real Slurm cluster: several participants per job, failures, a node that dies, jobs that are killed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import missing
+from slurm_cluster import NODES, Cluster, NotHereError, slurm
+from support import ENVIRONMENT, STAND_INS, Ended, Project, checksums, plain_dataset, small_head, t1w
+
+QUICK = ["--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "2", "--resources", "mem_mb=5000"]
+"""Short waits: what is asked of Slurm is the same."""
+
+BRAIN = {"name": "brainextractor", "brainextractor": {"iterations": 20}}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    try:
+        with slurm(tmp_path_factory.mktemp("slurm") / "cluster") as running:
+            yield running
+    except NotHereError as error:
+        missing(str(error))
+
+
+def on_slurm(*arguments: str, group: int = 4) -> list[str]:
+    """Arguments that send the participants to Slurm, ``group`` of them per job."""
+    return ["--profile", "profiles/slurm", *QUICK, *arguments, "--config", f"participants_per_job={group}"]
+
+
+def started(project: Project, *arguments: str) -> subprocess.Popen[str]:
+    """Snakemake, running."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "snakemake", "participants", *arguments],
+        cwd=project.folder,
+        env=ENVIRONMENT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def ended(snakemake: subprocess.Popen[str]) -> Ended:
+    output, _ = snakemake.communicate(timeout=120)
+    return Ended(snakemake.returncode, output)
+
+
+def wait_for(found: Callable[[], Any]) -> Any:
+    """What is found, as soon as it is."""
+    deadline = time.monotonic() + 60
+    while not (what := found()):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    return what
+
+
+def records(project: Project) -> dict[str, dict[str, Any]]:
+    files = (project.results / "profile" / "records").rglob("*.json")
+    return {record["participant"]: record for record in (json.loads(file.read_text()) for file in files)}
+
+
+def jobs_since(cluster: Cluster, first: int, *columns: str) -> list[list[str]]:
+    """Participant jobs of Slurm from a number on, in order."""
+    rows = cluster.sacct("JobIDRaw", "Comment", *columns, options=("--duplicates",))
+    return [row[2:] for row in rows if int(row[0]) >= first]
+
+
+def next_job(cluster: Cluster) -> int:
+    return 1 + max((int(row[0]) for row in cluster.sacct("JobIDRaw")), default=0)
+
+
+def sleeping(project: Project, people: int, sleep_s: float) -> list[str]:
+    """A dataset of so many participants, whose analysis sleeps."""
+    plain_dataset(project.folder / "bids", {t1w(f"{number:02d}"): small_head(number) for number in range(people)})
+    return project.configure(dataset={"source": "bids"}, tool={"name": "noop", "noop": {"sleep_s": sleep_s}})
+
+
+def test_results_are_those_of_a_local_run(cluster: Cluster, demo_source: Path, tmp_path: Path) -> None:
+    local, remote = Project.at(tmp_path / "local"), Project.at(tmp_path / "remote")
+    first = next_job(cluster)
+    dataset = {"source": str(demo_source)}
+    done = local.snakemake(*local.configure(dataset=dataset, tool=BRAIN), targets=["participants"])
+    assert done.code == 0, done.output
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    tier = {"path": f"{scratch}/$SLURM_JOB_USER/$SLURM_JOB_ID", "kind": "block", "node": True}
+    config = remote.configure(dataset=dataset, tool=BRAIN, tiers={"local": {"path": "."}, "scratch": tier})
+    placement = remote.folder / "scratch" / "profile.yaml"
+    placement.parent.mkdir()
+    placement.write_text("config:\n  placement:\n    work: scratch\nscheduler: greedy\nkeep-going: true\nnolock: true\n")
+    storage = ["--workflow-profile", str(placement.parent)]
+    done = remote.run("-m", "snakemake", *storage, *on_slurm(*config))
+    assert done.code == 0, done.output
+    assert checksums(remote.results / "derivatives") == checksums(local.results / "derivatives")
+    assert (remote.results / "report.html").exists()
+    people = records(remote)
+    jobs = {record["work_path"].rsplit("/", 1)[1] for record in people.values()}
+    assert len(people) == 4
+    assert all(record["work_path"].startswith(f"{scratch}/root/") for record in people.values())
+    assert all(job.isdigit() and int(job) >= first for job in jobs)
+    assert len(jobs) == 1
+    assert len(jobs_since(cluster, first)) == 2  # the participants together, and what follows together
+    assert not [path for path in scratch.rglob("*") if path.name.startswith("neurotier-")]
+
+
+def test_bad_input_fails_once_and_alone(cluster: Cluster, project: Project) -> None:
+    images: dict[str, Any] = {t1w(f"{number:02d}"): small_head(number) for number in range(5)}
+    plain_dataset(project.folder / "bids", {**images, t1w("bad"): b""})
+    config = project.configure(dataset={"source": "bids"}, tool={"name": "bet"})
+    counting = project.folder / "counting"
+    counting.mkdir()
+    (counting / "bet").write_text(f'#!/bin/sh\necho "$1" >> {counting}/calls\nexec {STAND_INS}/bet "$@"\n')
+    (counting / "bet").chmod(0o755)
+    done = project.run("-m", "snakemake", *on_slurm(*config, group=6), path=counting)
+    assert done.code != 0
+    assert len(done.lines("failed  sub-bad: sub-bad/anat/sub-bad_T1w.nii.gz: the image file is empty")) == 1, done.output
+    assert done.lines("5 of 6 participants done, 1 failed")
+    assert len((counting / "calls").read_text().splitlines()) == 5  # one attempt each, and none at the bad image
+    failure = json.loads((project.results / "state" / "failures" / "sub-bad.json").read_text())
+    assert failure["exit_code"] == 65
+    assert "the image file is empty" in (project.results / "report.html").read_text()
+    assert "Traceback" not in done.output
+
+
+def test_a_node_that_dies_is_survived(cluster: Cluster, project: Project) -> None:
+    first = next_job(cluster)
+    snakemake = started(project, *on_slurm(*sleeping(project, 8, 2.0), "--cores", "1"))
+    wait_for(lambda: len(records(project)) >= 3)
+    before = records(project)
+    (node,) = {row[0] for row in jobs_since(cluster, first, "NodeList")[:1]}
+    cluster.kill_node(node)
+    done = ended(snakemake)
+    cluster.start_node(node)
+    assert done.code == 0, done.output
+    after = records(project)
+    assert len(after) == 8
+    assert all(after[name]["phases"] == before[name]["phases"] for name in before)  # done is done
+    assert "NODE_FAIL" in {row[0] for row in jobs_since(cluster, first, "State")}
+    assert node in NODES
+
+
+@pytest.mark.parametrize("retries", [0, 1])
+def test_a_job_that_slurm_kills(cluster: Cluster, project: Project, retries: int) -> None:
+    first = next_job(cluster)
+    arguments = on_slurm(*sleeping(project, 2, 3.0 if retries else 60.0), "--preemptible-retries", str(retries))
+    snakemake = started(project, *arguments)
+    logs = project.results / "logs" / "analyze_participant"
+    wait_for(lambda: len([log for log in logs.glob("*.log") if "Slurm job" in log.read_text()]) == 2)
+    wait_for(lambda: next(project.folder.glob("neurotier-root/work/*/*/in"), None))
+    subprocess.run(["scancel", str(first)], check=True)
+    done = ended(snakemake)
+    if retries:  # once more, with more time
+        assert done.code == 0, done.output
+        limits = [int(row[0]) for row in jobs_since(cluster, first, "TimelimitRaw")]
+        assert limits == [16, 31]
+        return
+    assert done.code != 0
+    failures = [json.loads(file.read_text()) for file in (project.results / "state" / "failures").glob("*.json")]
+    assert len(failures) == 2
+    for failure in failures:
+        assert f"(Slurm job {first}: CANCELLED" in failure["reason"]
+        assert failure["log"] == f"results/logs/slurm/{first}.log"
+        assert "CANCELLED" in (project.folder / failure["log"]).read_text()
+    assert f'href="logs/slurm/{first}.log"' in (project.results / "report.html").read_text()
