@@ -218,7 +218,12 @@ def bring_up(cluster: Cluster) -> None:
     key, socket = folder / "munge.key", folder / "munge.sock"
     key.touch(mode=0o600)
     key.write_bytes(os.urandom(128))
-    places = [f"--key-file={key}", f"--socket={socket}", f"--pid-file={folder}/munged.pid", f"--seed-file={folder}/seed"]
+    places = [
+        f"--key-file={key}",
+        f"--socket={socket}",
+        f"--pid-file={folder}/munged.pid",
+        f"--seed-file={folder}/seed",
+    ]
     cluster.start("munged", "munged", "--foreground", "--force", *places)
 
     database = folder / "mysql"

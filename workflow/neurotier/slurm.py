@@ -25,6 +25,9 @@ JOB_STEP = "slurm-jobstep"
 
 NOTE = "Slurm job"
 
+KEEP_GOING = "--keep-going"
+"""The plugin does not tell a group's Snakemake that the others go on when one participant fails."""
+
 
 def job_line() -> str:
     """First line of a participant job's log: the Slurm job it is part of; empty outside Slurm."""
@@ -90,7 +93,7 @@ def group_command(arguments: Sequence[str], is_done: Callable[[str], bool]) -> l
     '--target-jobs a:participant=S/sub-2 --local-groupid x --cores 2 --mode remote --keep-going'
     """
     words = list(arguments)
-    if "--local-groupid" not in words or JOB_STEP not in words:
+    if "--local-groupid" not in words or KEEP_GOING in words:
         return None
     start = words.index("--target-jobs") + 1
     end = next((at for at in range(start, len(words)) if words[at].startswith("--")), len(words))
@@ -98,7 +101,8 @@ def group_command(arguments: Sequence[str], is_done: Callable[[str], bool]) -> l
     if not left:
         return [shutil.which("true") or "/bin/true"]
     words[start:end] = left
-    for option in ("--executor", "--jobs"):
-        at = words.index(option)
-        del words[at : at + 2]
-    return [sys.executable, "-m", "snakemake", *words, "--keep-going"]
+    if JOB_STEP in words:
+        for option in ("--executor", "--jobs"):
+            at = words.index(option)
+            del words[at : at + 2]
+    return [sys.executable, "-m", "snakemake", *words, KEEP_GOING]
