@@ -104,7 +104,7 @@ class Cluster:
                 stderr=log,
                 env={**os.environ, "SLURM_CONF": str(self.folder / "slurm.conf")},
                 start_new_session=True,
-                preexec_fn=end_with_parent,  # noqa: PLW1509  # there are no threads
+                preexec_fn=end_with_parent,  # there are no threads
             )
 
     def start_node(self, node: str) -> None:

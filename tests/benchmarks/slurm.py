@@ -1,4 +1,4 @@
-"""Slurm: 200 short participants through ``profiles/slurm``, through local cores, and through a plain ``sbatch --array``.
+"""Slurm: 200 short participants through ``profiles/slurm``, local cores, and a plain ``sbatch --array``.
 
 All have 16 slots on this machine and run the same metered command on a results folder whose index is there. The tool
 does nothing, so what is compared is what starting costs. The plugin looks at its jobs 1, 12, 33, 64, 105 s after they
@@ -32,7 +32,7 @@ def by_local_cores(project: Project, arguments: list[str]) -> Timed:
     return timed(project.command(*arguments, "--quiet", targets=["participants"], cores=SLOTS), project.folder)
 
 
-def by_array(project: Project) -> Timed:
+def by_array(project: Project, _: list[str]) -> Timed:
     job = f"{sys.executable} -m neurotier analyze-participant sub-$(printf %03d $SLURM_ARRAY_TASK_ID)"
     job += " --results results --log results/logs/array/$SLURM_ARRAY_TASK_ID.log"
     array = ["--array", f"0-{JOBS - 1}%{SLOTS}", "--mem", "100", "--output", "/dev/null", "--wait"]
@@ -41,37 +41,29 @@ def by_array(project: Project) -> Timed:
 
 
 def main() -> None:
-    rows: list[list[object]] = []
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder, slurm(Path(folder) / "cluster") as cluster:
-        with scratch_project() as project:
-            plain_dataset(project.folder / "bids", {t1w(f"{n:03d}"): small_head(n) for n in range(JOBS)})
-            arguments = project.configure(dataset={"source": "bids"}, tool={"name": "noop"})
-            prepared = ["results/index/images.tsv", "results/index/tool.json"]
-            timed(project.command(*arguments, targets=prepared), project.folder)
-            ways = {
-                "local cores": lambda: by_local_cores(project, arguments),
-                "sbatch --array": lambda: by_array(project),
-                "profiles/slurm": lambda: by_profile(project, arguments),
-            }
-            for name, way in ways.items():
-                forget(project)
-                before = len(cluster.sacct("JobID"))
-                cost = way()
-                rows.append([name, len(cluster.sacct("JobID")) - before, cost.wall_s, figures(project)[0]])
-    ours = rows[-1]
+    made: dict[str, tuple[int, float, float]] = {}
+    ways = {"local cores": by_local_cores, "sbatch --array": by_array, "profiles/slurm": by_profile}
+    with (
+        tempfile.TemporaryDirectory(dir="/var/tmp") as folder,
+        slurm(Path(folder) / "cluster") as cluster,
+        scratch_project() as project,
+    ):
+        plain_dataset(project.folder / "bids", {t1w(f"{n:03d}"): small_head(n) for n in range(JOBS)})
+        arguments = project.configure(dataset={"source": "bids"}, tool={"name": "noop"})
+        prepared = ["results/index/images.tsv", "results/index/tool.json"]
+        timed(project.command(*arguments, targets=prepared), project.folder)
+        for name, way in ways.items():
+            forget(project)
+            before = len(cluster.sacct("JobID"))
+            cost = way(project, arguments)
+            made[name] = (len(cluster.sacct("JobID")) - before, cost.wall_s, figures(project)[0])
+    _, our_wall_s, our_span_s = made["profiles/slurm"]
     print_table(
         f"{JOBS} participants that do nothing, {SLOTS} slots",
-        ["by", "Slurm jobs or tasks", "command wall, s", "makespan, s", "profiles/slurm takes, wall", "makespan"],
+        ["by", "Slurm jobs", "command wall, s", "makespan, s", "profiles/slurm takes: wall", "makespan"],
         [
-            [
-                name,
-                jobs,
-                f"{wall:.1f}",
-                f"{span:.1f}",
-                f"{float(str(ours[2])) / wall:.2f}x",
-                f"{float(str(ours[3])) / span:.2f}x",
-            ]
-            for name, jobs, wall, span in ((str(a), b, float(str(c)), float(str(d))) for a, b, c, d in rows)
+            [name, jobs, f"{wall_s:.1f}", f"{span_s:.1f}", f"{our_wall_s / wall_s:.2f}x", f"{our_span_s / span_s:.2f}x"]
+            for name, (jobs, wall_s, span_s) in made.items()
         ],
     )
 

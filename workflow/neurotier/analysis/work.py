@@ -63,12 +63,11 @@ def work_folder(folder: Path, identity: str) -> Iterator[Path]:
 
 def make_folder(folder: Path) -> None:
     """Make a folder and its parents, though a job that has just ended may remove a parent again while it is empty."""
-    for last in (False, False, True):
-        try:
-            return folder.mkdir(parents=True)
-        except FileNotFoundError:
-            if last:
-                raise
+    for _ in range(2):
+        with contextlib.suppress(FileNotFoundError):
+            folder.mkdir(parents=True)
+            return
+    folder.mkdir(parents=True)
 
 
 def sweep(work: Path, identity: str) -> list[str]:
