@@ -1,7 +1,7 @@
 #!/bin/sh
 # Debian packages that the tests use: a real whole head (ch2), GNU parallel and GNU time for benchmarks, a container
-# registry, and what git-annex needs to speak HTTP where the system is so bare that it lacks it; Apptainer, below the
-# environment; and the kernel's accounting of waits.
+# registry, Slurm with its accounting, and what git-annex needs to speak HTTP where the system is so bare that it lacks
+# it; Apptainer, below the environment; and the kernel's accounting of waits.
 # Needs root; elsewhere the tests that miss them are skipped, unless NEUROTIER_REQUIRE_ALL is set.
 set -eu
 packages=
@@ -11,9 +11,18 @@ command -v parallel >/dev/null || packages="$packages parallel"
 [ -e /etc/protocols ] || packages="$packages netbase" # git-annex looks up "tcp" there before it speaks HTTP
 command -v docker-registry >/dev/null || packages="$packages docker-registry"
 command -v busybox >/dev/null || packages="$packages busybox-static"
+for name in slurm-wlm munge slurmdbd mariadb-server; do
+    dpkg-query -W -f '${Status}' $name 2>/dev/null | grep -q 'ok installed' || packages="$packages $name"
+done
 if [ -n "$packages" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     echo "Installing for the tests:$packages"
     apt-get update -qq
+    policy=/usr/sbin/policy-rc.d # packages ask it whether they may start their daemons: the tests start their own
+    if [ ! -e $policy ]; then
+        trap 'rm -f $policy' EXIT
+        printf '#!/bin/sh\nexit 101\n' >$policy
+        chmod 755 $policy
+    fi
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages >/dev/null
 fi
 environment=$(dirname "$0")/../.venv

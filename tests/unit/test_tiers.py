@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from neurotier.errors import SettingsError, TierError
-from neurotier.settings import TierSettings
-from neurotier.tiers import Mount, Tier, find_mount
+from neurotier.settings import Settings, TierSettings
+from neurotier.tiers import Mount, Tier, find_mount, tiers_of
 
 
 def tier(path: Path | str, kind: str, capacity: str | int | None = None) -> Tier:
@@ -59,3 +59,39 @@ def test_variables_are_expanded_or_refused(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.delenv("SLURM_TMPDIR")
     with pytest.raises(SettingsError, match=r"tiers\.t\.path"):
         tier("$SLURM_TMPDIR/x", "block")
+
+
+def on_nodes(path: Path | str, kind: str = "block") -> Tier:
+    return Tier.from_settings(TierSettings("t", str(path), kind, None, node=True))
+
+
+def test_a_nodes_tier_is_found_and_made_by_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    tier = on_nodes(tmp_path / "$SLURM_JOB_ID" / "x")
+    tier.check()  # nothing to check where the workflow is started
+    assert tier.facts().free_bytes is None
+    with pytest.raises(SettingsError, match="SLURM_JOB_ID"):
+        tier.here()
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    assert tier.here().path == tmp_path / "7" / "x"
+    assert (tmp_path / "7" / "x").is_dir()
+    tier.here().check()
+    with pytest.raises(TierError, match="declared as 'tmpfs'"):
+        on_nodes(tmp_path / "$SLURM_JOB_ID", "tmpfs").here().check()
+
+
+def test_a_nodes_tier_is_not_made_where_its_mount_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setenv("SLURM_TMPDIR", str(tmp_path / "gone"))
+    for path in (tmp_path / "local" / "$SLURM_JOB_ID", "$SLURM_TMPDIR/x", tmp_path / "fixed"):
+        with pytest.raises(TierError, match="is not an existing folder"):
+            on_nodes(path).here()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("role", ["dataset", "images", "results"])
+def test_what_all_jobs_share_is_not_placed_on_a_nodes_tier(role: str, tmp_path: Path) -> None:
+    tiers = {"disk": {"path": str(tmp_path), "kind": "block"}, "mine": {"path": "$X", "kind": "block", "node": True}}
+    placement = dict.fromkeys(("dataset", "work", "images", "results"), "disk") | {role: "mine"}
+    with pytest.raises(SettingsError, match=rf"placement\.{role}.*all jobs must see the same {role}"):
+        tiers_of(Settings.from_config({"tiers": tiers, "placement": placement}))

@@ -66,6 +66,12 @@ class ToolError(NeurotierError):
     exit_code = 70
 
 
+class KilledError(ToolError):
+    """A tool or a phase was killed from outside, by the kernel for want of memory above all (as a shell says it)."""
+
+    exit_code = 137
+
+
 class ContainerError(NeurotierError):
     """The container engine is missing or cannot start an image (``EX_OSERR``)."""
 
@@ -82,6 +88,19 @@ class BusyError(NeurotierError):
     """Another run holds the same results folder (``EX_TEMPFAIL``)."""
 
     exit_code = 75
+
+
+def may_pass(exit_code: int) -> bool:
+    """Whether a job that ended so may succeed when it is tried again.
+
+    A tier, a node or a network may be better another time, and what was killed may be given more; the same data
+    stay as bad, and the same tool fails on them again.
+
+    >>> may_pass(InputError.exit_code), may_pass(TierError.exit_code), may_pass(128 + 15)
+    (False, True, True)
+    """
+    passing = (SourceError.exit_code, TierError.exit_code, ContainerError.exit_code, BusyError.exit_code)
+    return exit_code > 128 or exit_code in passing
 
 
 def one_line(text: str) -> str:

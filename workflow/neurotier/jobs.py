@@ -6,6 +6,7 @@ reason, anything else is a fault of neurotier and comes with its trace in the jo
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from neurotier import slurm
 from neurotier.analysis.app import app_name, root_files
 from neurotier.analysis.work import SCRATCH, work_folder
 from neurotier.containers.engine import find_engine, labelled_version
@@ -23,12 +25,12 @@ from neurotier.dataset.bids import Image
 from neurotier.dataset.contents import drop_images, get_images
 from neurotier.dataset.index import image_of
 from neurotier.dataset.source import Dataset, obtain
-from neurotier.errors import NeurotierError, SettingsError, SourceError, TierError, one_line
+from neurotier.errors import KilledError, NeurotierError, SettingsError, SourceError, TierError, may_pass, one_line
 from neurotier.files import read_json, write_json, write_text
 from neurotier.meter.measure import Interrupted
 from neurotier.places import Places
 from neurotier.profile import Record
-from neurotier.run import current_run
+from neurotier.run import RUN, current_run
 from neurotier.settings import Settings
 from neurotier.tables import read_table
 from neurotier.tiers import tiers_of
@@ -105,13 +107,26 @@ def read_failures(places: Places) -> list[Record]:
 
 
 def note_killed(places: Places, run: str) -> None:
-    """Keep a failure for every job of this run that began a log and then left neither result nor reason."""
+    """Keep a failure for every job of this run that began a log and then left neither result nor reason.
+
+    Of jobs that were killed in Slurm, said or not, the failure tells what Slurm says, and has Slurm's log.
+    """
     started_s = read_json(places.runs / f"{run}.json")["started_s"]
     for name in participants(places):
         log = places.logs / "analyze_participant" / f"{name}.log"
-        silent = not places.record(name).exists() and not places.failure(name).exists()
-        if silent and log.exists() and log.stat().st_mtime >= started_s:
-            keep_failure(places, name, "analyze_participant", "the job was killed before it could say why", 137, log)
+        if places.record(name).exists() or not log.exists() or log.stat().st_mtime < started_s:
+            continue
+        reason, exit_code = "the job was killed before it could say why", KilledError.exit_code
+        if places.failure(name).exists():
+            failure = read_json(places.failure(name))
+            reason, exit_code = failure["reason"], failure["exit_code"]
+            if failure["run"] != run or exit_code <= 128:
+                continue
+        job = slurm.job_of(log)
+        if job is not None:
+            reason += f" (Slurm job {job}: {slurm.state_of(job) or 'state unknown'}; its own log: {log})"
+            log = slurm.keep_log(job, places.logs) or log
+        keep_failure(places, name, "analyze_participant", reason, exit_code, log)
 
 
 def keep_failure(places: Places, participant: str, stage: str, reason: str, exit_code: int, log: Path) -> None:
@@ -120,12 +135,31 @@ def keep_failure(places: Places, participant: str, stage: str, reason: str, exit
     write_json(places.failure(participant), failure | {"run": current_run(), "log": str(log)})
 
 
+def final_failure(places: Places, participant: str) -> Record | None:
+    """The failure of this very run that no second attempt will mend; ``None`` if there is none."""
+    if RUN not in os.environ or not places.failure(participant).exists():
+        return None
+    failure: Record = read_json(places.failure(participant))
+    return failure if failure["run"] == current_run() and not may_pass(failure["exit_code"]) else None
+
+
+def is_done(places: Places, participant: str) -> bool:
+    """Whether this very run has analysed a participant."""
+    record = places.record(participant)
+    return RUN in os.environ and record.exists() and bool(read_json(record)["run"] == current_run())
+
+
 def analyze_participant(results: Path, participant: str, log: Path) -> int:
     """Run one participant job; the exit code of the process."""
     from neurotier.analysis.participant import Job, run_participant
 
     settings = load_settings(results)
     places = Places.from_settings(settings)
+    failed = final_failure(places, participant)
+    if failed is not None:
+        print(f"neurotier: {participant}: failed in this run already, and is not tried again", file=sys.stderr)
+        write_text(log, f"{slurm.job_line()}{failed['reason']}\n")
+        return int(failed["exit_code"])
     with reporting(places, participant, "analyze_participant", log) as outcome:
         job = Job(
             participant=participant,
@@ -198,7 +232,7 @@ def prepare_tool(settings: Settings, places: Places, log: Path) -> dict[str, Any
     from neurotier.analysis.in_container import prepare_in_container
 
     tool = make_tool(settings.tool)
-    with work_folder(places.work_of("prepare_tool"), places.identity) as folder:
+    with work_folder(places.state / "prepare_tool", places.identity) as folder:  # the work tier may be the nodes' own
         container = Container(placed.engine, placed.path, settings.containers, folder / SCRATCH)
         version = prepare_in_container(tool, container, placed.cache, log)
     return {"name": tool.name, "version": version, "image": placed.sha256}
@@ -249,7 +283,7 @@ def reporting(places: Places, participant: str, stage: str, log: Path) -> Iterat
     reason = ""
     try:
         places.failure(participant).unlink(missing_ok=True)
-        write_text(log, "")
+        write_text(log, slurm.job_line())
         yield outcome
     except NeurotierError as error:
         outcome.exit_code, reason = error.exit_code, str(error)

@@ -22,7 +22,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from neurotier.settings import DemoSettings, Settings
-from neurotier.tiers import tiers_of
+from neurotier.tiers import Tier, tiers_of
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class Places:
     image_store: Path
 
     @classmethod
-    def from_settings(cls, settings: Settings) -> Places:
-        """Where a configuration puts things on this node."""
-        tiers = tiers_of(settings)
+    def from_settings(cls, settings: Settings, tiers: dict[str, Tier] | None = None) -> Places:
+        """Where a configuration puts things; a job that works on its node gives the tiers that it found there."""
+        tiers = tiers or tiers_of(settings)
         results = tiers["results"].path / settings.results
         return cls(
             results=results,
@@ -150,6 +150,10 @@ class Places:
     def got(self, participant: str) -> Path:
         """Marker: a participant's images are on the dataset tier. Short-lived."""
         return self.state / "got" / participant
+
+    def batch(self, number: str) -> Path:
+        """Marker: a batch of participants has begun. Short-lived."""
+        return self.state / "batches" / number
 
     def dropped(self, participant: str) -> Path:
         """Marker: a participant's images have been dropped again."""

@@ -40,6 +40,7 @@ class Plan:
         self.settings, self.places = settings, places
         self.read_at: tuple[str, int] | None = None
         self.by_participant: dict[str, list[Image]] = {}
+        self.positions: dict[str, int] = {}
 
     @property
     def is_demo(self) -> bool:
@@ -58,6 +59,7 @@ class Plan:
             self.by_participant = {}
             for row in read_table(Path(table), "images"):
                 self.by_participant.setdefault(row["participant"], []).append(image_of(row))
+            self.positions = {name: position for position, name in enumerate(self.by_participant)}
             self.read_at = version
         return self.by_participant
 
@@ -69,12 +71,25 @@ class Plan:
         """Sites of everyone to analyse; ``""`` for a dataset without sites."""
         return sorted({images[0].site for images in self.read(table).values()})
 
+    def batch(self, participant: str) -> int | None:
+        """Number of the cluster's job that a participant is part of; ``None`` if each is a job of its own.
+
+        It counts everyone whom the index selects, done or not, so that all processes of a run agree.
+        """
+        size = self.settings.participants_per_job
+        return self.positions[participant] // size if size > 1 and self.images(participant) else None
+
+    def group(self, participant: str) -> str | None:
+        """Snakemake's name for that job."""
+        batch = self.batch(participant)
+        return None if batch is None else f"participants_{batch}"
+
     def contents(self, participant: str) -> list[str]:
         """A participant's images with their contents' versions: when they change, they are analysed again."""
         return [f"{image.path} {image.content}" for image in self.images(participant)]
 
-    def got_marker(self, participant: str) -> list[Path]:
-        """What an analysis waits for: the fetched images, unless the dataset is a plain folder.
+    def markers(self, participant: str) -> list[Path]:
+        """What an analysis waits for: the fetched images, unless the dataset is a plain folder; and its batch.
 
         Raises
         ------
@@ -84,12 +99,14 @@ class Plan:
         if not self.images(participant):
             raise InputError("no such participant is selected", where=participant, fix="see index/images.tsv")
         plain = read_json(self.places.index / "dataset.json")["kind"] == "folder"
-        return [] if plain else [self.places.got(participant)]
+        got = [] if plain else [self.places.got(participant)]
+        batch = self.batch(participant)
+        return got if batch is None else [*got, self.places.batch(str(batch))]
 
     def ready(self, table: Path | str) -> list[Path]:
         """What must be there before the first participant job."""
         everyone = self.participants(table)
-        waited = {path for name in everyone for path in (*self.got_marker(name), *self.required_validation(name))}
+        waited = {path for name in everyone for path in (*self.markers(name), *self.required_validation(name))}
         return [self.places.index / "tool.json", *sorted(waited)]
 
     @property
@@ -194,13 +211,13 @@ class Plan:
         """Room on the work tier, MB; a job that asks for more than there is gets all of it, and says so itself."""
         return min(-(-work_bytes(self.images(participant), self.settings) // MEGABYTE), self.work_limit_mb or 2**40)
 
-    def mem_mb(self, participant: str) -> int:
-        """Peak memory, MB, at most what the machine has."""
+    def mem_mb(self, participant: str, attempt: int = 1) -> int:
+        """Peak memory, MB, at most what the machine has; with every further attempt as much again."""
         if self.is_app:
-            return self.app_memory_mb
+            return min(self.settings.app.memory_mb * attempt, self.memory_limit_mb)
         base_mb, per_mb = MEMORY_MB[self.settings.tool.name]
         largest_bytes = max((image.size_bytes or 0 for image in self.images(participant)), default=0)
-        return min(base_mb + per_mb * largest_bytes // MEGABYTE, self.memory_limit_mb)
+        return min((base_mb + per_mb * largest_bytes // MEGABYTE) * attempt, self.memory_limit_mb)
 
     @cached_property
     def work_limit_mb(self) -> int | None:

@@ -97,6 +97,7 @@ class TierSettings:
     path: str
     kind: str
     capacity: str | int | None
+    node: bool = False
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,7 @@ class Settings:
     tiers: dict[str, TierSettings]
     placement: dict[str, str]
     results: str
+    participants_per_job: int
     report: ReportSettings
     campaign: CampaignSettings
     comparison: ComparisonSettings
@@ -187,6 +189,7 @@ class Settings:
             tiers={name: TierSettings(name, **tier) for name, tier in complete["tiers"].items()},
             placement=dict(complete["placement"]),
             results=complete["results"],
+            participants_per_job=complete["participants_per_job"],
             report=ReportSettings(**complete["report"]),
             campaign=CampaignSettings(**complete["campaign"]),
             comparison=ComparisonSettings(**complete["comparison"]),
@@ -205,6 +208,7 @@ class Settings:
             tiers={name: TierSettings(**tier) for name, tier in data["tiers"].items()},
             placement=data["placement"],
             results=data["results"],
+            participants_per_job=data["participants_per_job"],
             report=ReportSettings(**data["report"]),
             campaign=CampaignSettings(**data["campaign"]),
             comparison=ComparisonSettings(**data["comparison"]),

@@ -7,6 +7,7 @@ everyone, all are called for those who were analysed.
 from __future__ import annotations
 
 import os
+import shutil
 
 from neurotier.files import write_json
 from neurotier.group import group_rows, summary
@@ -54,9 +55,13 @@ def draw_mosaics(places: Places, workers: int) -> None:
     """Write a picture of every brain mask on its T1w image."""
     from neurotier.report.mosaics import Picture, draw_mosaics
 
-    places.mosaics.mkdir(parents=True, exist_ok=True)  # there is none to draw with the tool noop
+    drawing = places.mosaics.with_name(".mosaics.partial")  # half of them would pass for all
+    shutil.rmtree(drawing, ignore_errors=True)
+    drawing.mkdir(parents=True)  # there is none to draw with the tool noop
     rows = read_table(places.group / "group.tsv", "group")
-    draw_mosaics([Picture.of(row, places) for row in rows], places.mosaics, workers)
+    draw_mosaics([Picture.of(row, places) for row in rows], drawing, workers)
+    shutil.rmtree(places.mosaics, ignore_errors=True)
+    drawing.rename(places.mosaics)
 
 
 def write_report(settings: Settings, places: Places) -> None:

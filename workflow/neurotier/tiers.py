@@ -3,6 +3,9 @@
 A tier is declared with a kind; what the path is really on is read from the kernel and compared, because a run
 "on tmpfs" whose folder sits on a disk would be believed. Roles get folders of their own below a tier's path:
 ``<path>/neurotier-<user>/<role>``, so that several users can share one mount.
+
+A tier that each node of a cluster has for itself (``node: true``) is a text until a participant job finds it on its
+node: variables such as ``$SLURM_TMPDIR`` are not defined where the workflow is started.
 """
 
 from __future__ import annotations
@@ -11,8 +14,9 @@ import os
 import pwd
 import re
 import shutil
+import socket
 import subprocess
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -60,21 +64,22 @@ class TierFacts:
     mount_point: str
     mount_options: str
     capacity_bytes: int | None
-    free_bytes: int
+    free_bytes: int | None
 
 
 @dataclass(frozen=True)
 class Tier:
-    """A declared storage place on this node."""
+    """A declared storage place on this node, or (``node``) one to be found on the node of each job."""
 
     name: str
     path: Path
     kind: str
     capacity_bytes: int | None
+    node: bool = False
 
     @classmethod
     def from_settings(cls, settings: TierSettings) -> Tier:
-        """Expand and check one entry of ``tiers``; nothing is touched on disk.
+        """Expand and check one entry of ``tiers``; nothing is touched on disk. A node's tier is left as it is written.
 
         Raises
         ------
@@ -82,10 +87,40 @@ class Tier:
             If a variable is undefined, the capacity is no size, or the path has characters Snakemake would read.
         """
         where = f"config key tiers.{settings.name}"
-        text = expand(settings.path, f"{where}.path")
+        text = settings.path if settings.node else expand(settings.path, f"{where}.path")
         if any(c in text for c in "{}\n\r"):
             raise SettingsError("braces and line breaks cannot stand in a path here", where=f"{where}.path")
-        return cls(settings.name, Path(text).absolute(), settings.kind, parse_capacity(settings.capacity, where))
+        path = Path(text) if settings.node else Path(text).absolute()
+        return cls(settings.name, path, settings.kind, parse_capacity(settings.capacity, where), settings.node)
+
+    def here(self) -> Tier:
+        """This tier on the node that asks, its folder made there if need be.
+
+        Made is what follows the path's first variable, since that names a folder of the batch job's own
+        (``/local/$USER/$SLURM_JOB_ID``). What stands before it must be there (or the variable's own folder, if it
+        comes first): on a node without the mount the files would else lie on another disk.
+
+        Raises
+        ------
+        SettingsError
+            If a variable is not defined on this node.
+        TierError
+            If the folder is not there and cannot be made.
+        """
+        if not self.node:
+            return self
+        where = f"tier {self.name!r} on {socket.gethostname()}"
+        parts = self.path.parts
+        fixed = next((count for count, part in enumerate(parts) if "$" in part), len(parts))
+        base = Path(expand(str(Path(*parts[: fixed or 1])), where))
+        path = Path(expand(str(self.path), where)).absolute()
+        if not base.is_dir():
+            raise TierError(f"{base} is not an existing folder", where=where, fix=f"correct tiers.{self.name}.path")
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise TierError(f"{path} cannot be made: {error.strerror}", where=where) from None
+        return replace(self, path=path, node=False)
 
     def folder(self, role: str) -> Path:
         """The folder of a role below this tier's path."""
@@ -101,7 +136,9 @@ class Tier:
         return free if self.capacity_bytes is None else min(free, self.capacity_bytes)
 
     def facts(self) -> TierFacts:
-        """Declared and real properties, for the run's records."""
+        """Declared and real properties, for the run's records; of a node's tier, those that are declared."""
+        if self.node:
+            return TierFacts(self.name, str(self.path), self.kind, "", "", "", self.capacity_bytes, None)
         mount = self.mount()
         return TierFacts(
             name=self.name,
@@ -115,7 +152,12 @@ class Tier:
         )
 
     def check(self) -> None:
-        """Raise :class:`TierError` unless the path is there, writable, and on the declared kind of storage."""
+        """Raise :class:`TierError` unless the path is there, writable, and on the declared kind of storage.
+
+        A node's tier is not here; its jobs check it.
+        """
+        if self.node:
+            return
         where = f"tier {self.name!r}"
         if not self.path.is_dir():
             raise TierError(
@@ -175,15 +217,41 @@ def find_mount(path: Path) -> Mount:
     return Mount("/", fs_type, "", "")
 
 
-def tiers_of(settings: Settings) -> dict[str, Tier]:
+def tiers_of(settings: Settings, in_job: bool = False) -> dict[str, Tier]:
     """The tier that holds each role.
+
+    Parameters
+    ----------
+    settings
+        The configuration.
+    in_job
+        Find a node's tier on this node, and check the work tier: what was checked where the workflow was started
+        need not hold here.
 
     Returns
     -------
     dict
         Role (``dataset``, ``work``, ``images``, ``results``) to tier.
+
+    Raises
+    ------
+    SettingsError
+        If a role that all jobs share is placed on a tier that each node has for itself.
+    TierError
+        If the work tier of this node is not as it was declared.
     """
-    return {role: Tier.from_settings(settings.tiers[name]) for role, name in settings.placement.items()}
+    tiers = {role: Tier.from_settings(settings.tiers[name]) for role, name in settings.placement.items()}
+    for role, tier in tiers.items():
+        if tier.node and role != "work":
+            raise SettingsError(
+                f"tier {tier.name!r} is each node's own (node: true), and all jobs must see the same {role}",
+                where=f"config key placement.{role}",
+                fix="place it on a tier that all nodes share",
+            )
+    if in_job:
+        tiers["work"] = tiers["work"].here()
+        tiers["work"].check()
+    return tiers
 
 
 def facts_json(tiers: dict[str, Tier]) -> dict[str, dict[str, Any]]:

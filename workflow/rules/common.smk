@@ -5,7 +5,7 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
-from neurotier import hooks, planning
+from neurotier import hooks, jobs, planning, slurm
 from neurotier.dataset.bids import PARTICIPANT
 from neurotier.errors import NeurotierError
 from neurotier.places import Places
@@ -27,6 +27,7 @@ except NeurotierError as error:
 
 RESULTS, LOGS = places.results, places.logs
 hooks.make_importable(workflow.basedir)
+slurm.run_group_at_once(lambda name: jobs.is_done(places, name))
 
 SITE_FOLDER = r"(?:(?!sub-)[^/]+/)*"
 
@@ -43,9 +44,9 @@ def participants_of_index():
     return plan.participants(checkpoints.index_dataset.get().output.images)
 
 
-def got_marker(wildcards):
+def markers(wildcards):
     checkpoints.index_dataset.get()
-    return plan.got_marker(wildcards.participant)
+    return plan.markers(wildcards.participant)
 
 
 def all_ready(wildcards):
@@ -94,7 +95,3 @@ def begin_run(workflow):
         hooks.begin(plan, workflow)
     except NeurotierError as error:
         raise WorkflowError(str(error)) from None
-
-
-def finish_run(succeeded):
-    hooks.finish(plan, succeeded)

@@ -19,6 +19,21 @@ rule prepare_tool:
         "../scripts/prepare_tool.py"
 
 
+# Several participants in one job of a cluster: all need the job that opens their batch, and share its group. Snakemake's
+# own --group-components submits participants twice when the index is there at the start (snakemake#1628).
+rule open_batch:
+    output:
+        marker=temp(places.batch("{batch}")),
+    log:
+        LOGS / "open_batch/{batch}.log",
+    group:
+        "participants_{batch}"
+    message:
+        "Opening batch {wildcards.batch}"
+    shell:
+        "date > {output.marker:q} 2> {log:q}"
+
+
 # It reads the index, but does not name it as input: the participants are known from it, so it is there; and Snakemake
 # looks for changed params (another threshold, another image) only in jobs that no checkpoint's output leads into.
 rule analyze_participant:
@@ -26,19 +41,21 @@ rule analyze_participant:
         tool=places.index / "tool.json",
         image=plan.image_facts(),
         valid=valid_site,
-        got=got_marker,
+        markers=markers,
     output:
         derivatives=directory(places.analysed("{participant}", plan.is_app)),
         record=places.record("{participant}"),
     log:
         LOGS / "analyze_participant/{participant}.log",
     priority: 10
+    group:
+        lambda wildcards: plan.group(wildcards.participant)
     conda:
         "../envs/neurotier.yaml"
     threads: plan.threads
     resources:
         work_mb=lambda wildcards: plan.work_mb(wildcards.participant),
-        mem_mb=lambda wildcards: plan.mem_mb(wildcards.participant),
+        mem_mb=lambda wildcards, attempt: plan.mem_mb(wildcards.participant, attempt),
     params:
         results=RESULTS,
         images=lambda wildcards: plan.contents(wildcards.participant),

@@ -21,7 +21,7 @@ from neurotier.analysis.work import OUT, SCRATCH
 from neurotier.containers.run import WORK, Bind, Container
 from neurotier.containers.store import Placed
 from neurotier.dataset.bids import without_prefix
-from neurotier.errors import ToolError
+from neurotier.errors import KilledError, ToolError
 from neurotier.meter.tree import describe_exit
 from neurotier.meter.usage import Usage
 from neurotier.settings import AppSettings, Settings
@@ -90,7 +90,8 @@ def run_level(
     if code != 0:
         from neurotier.analysis.tools import last_line
 
-        raise ToolError(f"the app ended with {describe_exit(code)}: {last_line(log)}", where=name, fix=f"see {log}")
+        error = KilledError if code == KilledError.exit_code else ToolError
+        raise error(f"the app ended with {describe_exit(code)}: {last_line(log)}", where=name, fix=f"see {log}")
     if not files_below(out):
         raise ToolError("the app wrote nothing (its exit code is not believed)", where=name)
     shutil.rmtree(scratch)

@@ -47,7 +47,8 @@ def run_group_level(
     NeurotierError
         If the app fails, or a tier is full. Nothing is published then.
     """
-    tiers = tiers_of(settings)
+    tiers = tiers_of(settings, in_job=True)
+    work = Places.from_settings(settings, tiers)
     phases: list[tuple[str, Usage]] = []
     folders = [places.analysed(participant, by_app=True) for participant in participants]
     needed_bytes = MARGIN_BYTES + sum(file.lstat().st_size for folder in folders for file in files_below(folder))
@@ -55,7 +56,7 @@ def run_group_level(
     name = f"group-{site}" if site else "group"
     with (
         naming_full_tier(tiers["work"], needed_bytes),
-        work_folder(places.work_of(name), places.identity) as folder,
+        work_folder(work.work_of(name), work.identity) as folder,
     ):
         out = folder / OUT
         out.mkdir()

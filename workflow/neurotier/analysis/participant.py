@@ -17,10 +17,10 @@ from typing import Any, TypeVar
 from neurotier.analysis.app import app_name, participant_arguments, root_files, run_level
 from neurotier.analysis.brains import Analysed, analyze_images
 from neurotier.analysis.staging import MARGIN_BYTES, check_room, naming_full_tier, publish, stage_in
-from neurotier.analysis.work import IN, OUT, work_folder
+from neurotier.analysis.work import IN, OUT, remove_empty, work_folder
 from neurotier.containers.store import Placed
 from neurotier.dataset.bids import Image
-from neurotier.errors import ToolError
+from neurotier.errors import KilledError
 from neurotier.files import write_json
 from neurotier.meter.function import Measured, measure_function
 from neurotier.meter.lap import take_out
@@ -78,8 +78,8 @@ def run_participant(job: Job) -> None:
     NeurotierError
         With the reason, naming image, tier or tool.
     """
-    places, tiers = Places.from_settings(job.settings), tiers_of(job.settings)
-    work_tier = tiers["work"]
+    tiers = tiers_of(job.settings, in_job=True)
+    places, work_tier = Places.from_settings(job.settings, tiers), tiers["work"]
     needed_bytes = work_bytes(job.images, job.settings)
     check_room(work_tier, needed_bytes)
     phases = [phase_row("start_up", usage_since_birth())]
@@ -112,6 +112,8 @@ def run_participant(job: Job) -> None:
         final = places.analysed(job.participant, bool(job.settings.app.image))
         copied, usage = phase("stage_out", tiers["results"], written, lambda: publish(made, final))
         phases.append(phase_row("stage_out", usage, copied[0], staged(copied, work_tier, tiers["results"])))
+    if job.settings.tiers[work_tier.name].node:
+        remove_empty(places.work)  # whoever ends the run cannot reach it
     record = {
         "participant": job.participant,
         "run": job.run,
@@ -120,6 +122,8 @@ def run_participant(job: Job) -> None:
         "tool_version": job.tool_version,
         "container": job.placed and f"sha256:{job.placed.sha256}",
         "work_tier": work_tier.name,
+        "work_path": str(work_tier.path),
+        "work_fs_type": work_tier.mount().fs_type,
         "phases": phases,
         "images": analysed.rows,
     }
@@ -141,7 +145,7 @@ def run_phase(name: str, function: Callable[[], T], reads: Sequence[Path]) -> tu
     resident_before = resident_share(reads)
     measured: Measured[T] = measure_function(function)
     if isinstance(measured.error, ChildProcessError):
-        raise ToolError(f"{measured.error} (out of memory?)", where=f"phase {name}")
+        raise KilledError(f"{measured.error} (out of memory?)", where=f"phase {name}")
     if measured.error is not None:
         raise measured.error
     usage = measured.usage

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Protocol
 import nibabel as nib
 
 from neurotier.analysis.images import Mask, check_grid, check_mask
-from neurotier.errors import ToolError
+from neurotier.errors import KilledError, ToolError
 from neurotier.meter.function import run_in_phase
 from neurotier.meter.tree import describe_exit
 from neurotier.settings import ToolSettings
@@ -213,7 +213,8 @@ def smallest_head() -> nib.Nifti1Image:
 
 def failed(tool: str, code: int, log: Path, name: str) -> ToolError:
     """The error for a tool that ended with another exit code than 0."""
-    return ToolError(f"{tool} failed ({describe_exit(code)}): {last_line(log)}", where=name)
+    error = KilledError if code == KilledError.exit_code else ToolError
+    return error(f"{tool} failed ({describe_exit(code)}): {last_line(log)}", where=name)
 
 
 def last_line(log: Path) -> str:

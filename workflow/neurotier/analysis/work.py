@@ -45,7 +45,7 @@ def work_folder(folder: Path, identity: str) -> Iterator[Path]:
     """
     if not sweep_folder(folder, identity):
         raise BusyError("is in use by another host", where=str(folder), fix="choose another results folder")
-    folder.mkdir(parents=True)
+    make_folder(folder)
     write_json(
         folder / OWNER,
         {
@@ -59,6 +59,15 @@ def work_folder(folder: Path, identity: str) -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and its parents, though a job that has just ended may remove a parent again while it is empty."""
+    for _ in range(2):
+        with contextlib.suppress(FileNotFoundError):
+            folder.mkdir(parents=True)
+            return
+    folder.mkdir(parents=True)
 
 
 def sweep(work: Path, identity: str) -> list[str]:
