@@ -28,6 +28,8 @@ rule open_batch:
         LOGS / "open_batch/{batch}.log",
     group:
         "participants_{batch}"
+    conda:
+        "../envs/neurotier.yaml"
     message:
         "Opening batch {wildcards.batch}"
     shell:
