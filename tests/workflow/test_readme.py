@@ -11,8 +11,8 @@ from support import ROOT, Project
 
 DOCUMENTS = [ROOT / "README.md", ROOT / "config" / "README.md", ROOT / "containers" / "README.md"]
 
-ELSEWHERE = ("corr.yaml", "folder.yaml", "paper-memory-storage")
-"""Examples over data that are not here are planned only."""
+ELSEWHERE = ("corr.yaml", "folder.yaml", "paper-memory-storage", "profiles/slurm")
+"""Examples over data and clusters that are not here are planned only."""
 
 SHORTER = {"campaign.yaml": ["--config", "campaign={repetitions: 1, parallelism: [2]}"]}
 """What takes minutes is run in part."""

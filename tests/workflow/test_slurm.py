@@ -48,13 +48,13 @@ def started(project: Project, *arguments: str, path: Path) -> subprocess.Popen[s
 
 
 def ended(snakemake: subprocess.Popen[str]) -> Ended:
-    output, _ = snakemake.communicate(timeout=120)
+    output, _ = snakemake.communicate(timeout=300)
     return Ended(snakemake.returncode, output)
 
 
 def wait_for(found: Callable[[], Any]) -> Any:
     """What is found, as soon as it is."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while not (what := found()):
         assert time.monotonic() < deadline
         time.sleep(0.1)
