@@ -90,6 +90,10 @@ class Places:
         return self.results / "comparison"
 
     @property
+    def comparison_figures(self) -> Path:
+        return self.comparison / "figures"
+
+    @property
     def logs(self) -> Path:
         return self.results / "logs"
 

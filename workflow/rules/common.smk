@@ -85,6 +85,10 @@ def outputs_of_site(wildcards):
     return plan.outputs_of(wildcards.site_folder)
 
 
+def compared_tables(wildcards):
+    return plan.compared()
+
+
 def dropped_markers(wildcards):
     names = participants_of_index() if settings.dataset.drop else []
     return [places.dropped(name) for name in names]

@@ -1,13 +1,9 @@
 # The comparison: the runs of a campaign, of other results folders and of the published experiment, side by side.
 
 
-def compared(wildcards):
-    return plan.compared()
-
-
 rule tabulate_comparison:
     input:
-        tables=compared,
+        tables=compared_tables,
     output:
         runs=places.comparison / "compared_runs.tsv",
         participants=places.comparison / "compared_participants.tsv",
@@ -32,55 +28,52 @@ rule tabulate_comparison:
         "../scripts/tabulate_comparison.py"
 
 
-FIGURES = places.comparison / "figures"
-
-
 rule draw_comparison:
     input:
         rules.tabulate_comparison.output,
     output:
         makespan=report(
-            FIGURES / "makespan.svg",
+            places.comparison_figures / "makespan.svg",
             caption="../report/makespan.rst",
             category="Comparison",
         ),
         cpu_io_sums=report(
-            FIGURES / "cpu_io_sums.svg",
+            places.comparison_figures / "cpu_io_sums.svg",
             caption="../report/cpu_io_sums.rst",
             category="Comparison",
         ),
         accounts=report(
-            FIGURES / "accounts.svg",
+            places.comparison_figures / "accounts.svg",
             caption="../report/accounts.rst",
             category="Comparison",
         ),
         differences=report(
-            FIGURES / "differences.svg",
+            places.comparison_figures / "differences.svg",
             caption="../report/differences.rst",
             category="Comparison",
         ),
         phases=report(
-            FIGURES / "phases.svg",
+            places.comparison_figures / "phases.svg",
             caption="../report/phases.rst",
             category="Comparison",
         ),
         gantts=report(
-            FIGURES / "gantts.svg",
+            places.comparison_figures / "gantts.svg",
             caption="../report/gantts.rst",
             category="Comparison",
         ),
         image_start=report(
-            FIGURES / "image_start.svg",
+            places.comparison_figures / "image_start.svg",
             caption="../report/image_start.rst",
             category="Comparison",
         ),
         tier_bytes=report(
-            FIGURES / "tier_bytes.svg",
+            places.comparison_figures / "tier_bytes.svg",
             caption="../report/tier_bytes.rst",
             category="Comparison",
         ),
         others=[
-            FIGURES / f"{name}.{extension}"
+            places.comparison_figures / f"{name}.{extension}"
             for name in (
                 *("makespan", "cpu_io_sums", "accounts", "differences"),
                 *("phases", "gantts", "image_start", "tier_bytes"),

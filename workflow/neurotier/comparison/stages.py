@@ -57,7 +57,7 @@ def draw_comparison(places: Places) -> None:
     from neurotier.comparison.figures import draw_all
 
     compared = read_comparison_tables(places.comparison)
-    draw_all(compared.runs, compared.participants, compared.traffic, places.comparison / "figures")
+    draw_all(compared.runs, compared.participants, compared.traffic, places.comparison_figures)
 
 
 def write_comparison(places: Places) -> None:
@@ -65,5 +65,5 @@ def write_comparison(places: Places) -> None:
     from neurotier.comparison.page import write_comparison as write
 
     compared = read_comparison_tables(places.comparison)
-    folder, page = places.comparison / "figures", places.results / "comparison.html"
+    folder, page = places.comparison_figures, places.results / "comparison.html"
     write(compared.runs, compared.participants, compared.traffic, folder, page)
