@@ -1,6 +1,11 @@
 # The campaign: conditions run one after the other in an order drawn by lot, each an ordinary run of this workflow.
 
 
+localrules:
+    plan_campaign,
+    run_campaign,
+
+
 rule plan_campaign:
     input:
         images=places.index / "images.tsv",

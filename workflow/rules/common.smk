@@ -6,7 +6,7 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 
 from neurotier import hooks, jobs, planning, slurm
-from neurotier.dataset.bids import PARTICIPANT
+from neurotier.dataset.bids import PARTICIPANT, SITE_FOLDER
 from neurotier.errors import NeurotierError
 from neurotier.places import Places
 from neurotier.profile_config import effective_config
@@ -28,8 +28,6 @@ except NeurotierError as error:
 RESULTS, LOGS = places.results, places.logs
 hooks.make_importable(workflow.basedir)
 slurm.run_group_at_once(lambda name: jobs.is_done(places, name))
-
-SITE_FOLDER = r"(?:(?!sub-)[^/]+/)*"
 
 
 wildcard_constraints:

@@ -17,6 +17,9 @@ EXTENSIONS = (".nii.gz", ".nii")
 PARTICIPANT = r"(?:[A-Za-z0-9_][A-Za-z0-9_.+-]*/)*sub-[A-Za-z0-9]+"
 """Regular expression of a participant's folder in the dataset: ``[SITE/]sub-LABEL``."""
 
+SITE_FOLDER = r"(?:(?!sub-)[^/]+/)*"
+"""Regular expression of a site's folder in a path: ``SITE/``, or empty."""
+
 SITE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(?:/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*")
 PAIR = re.compile(r"([a-z]+)-([A-Za-z0-9]+)")
 
