@@ -14,6 +14,7 @@ from neurotier.campaign.preflight import check_campaign, plan_rows
 from neurotier.campaign.records import Campaign, keep_run, read_condition
 from neurotier.campaign.snakemake_run import Outcome, hidden, problems_of
 from neurotier.errors import NeurotierError, SettingsError, TierError
+from neurotier.files import write_json
 from neurotier.places import Places
 from neurotier.settings import Settings
 from neurotier.tables import read_table, write_table
@@ -54,6 +55,7 @@ def test_a_run_is_known_by_what_it_measures(tmp_path: Path) -> None:
     base = configuration(tmp_path)
     base["tiers"]["further"] = {"path": "/nowhere", "kind": "network"}
     base |= {"results": "elsewhere", "report": {"mosaics": 3}, "comparison": {"published": "/x"}}
+    base |= {"dataset": {"get_attempts": 9, "validation": "report"}, "participants_per_job": 4}
     assert {run.name for run in planned_runs(base, Settings.from_config(base))} == before
     base["tool"] = {"brainextractor": {"iterations": 7}}
     assert not {run.name for run in planned_runs(base, Settings.from_config(base))} & before
@@ -139,6 +141,7 @@ def places(tmp_path: Path) -> Places:
         for number in range(4)
     ]
     write_table(places.index / "images.tsv", "images", rows)
+    write_json(places.index / "dataset.json", {"kind": "datalad", "path": str(tmp_path / "clone")})
     return places
 
 
@@ -153,11 +156,11 @@ def preflight(places: Places, folder: Path, limits: dict[str, int], **campaign: 
 
 
 def test_preflight_says_what_will_be_done(places: Places, tmp_path: Path) -> None:
-    said = preflight(places, tmp_path, {"mem_mb": 10**6}, parallelism=[2, 96])
+    said = preflight(places, tmp_path, {"mem_mb": 10**6}, parallelism=[2, 4])
     assert said[0] == "Campaign: 12 runs of 4 participants (4 conditions, 3 times, seed 2020)"
     tiers = [line for line in said if line.startswith("  tier local: dataset 3.81 MiB, work ")]
     assert len(tiers) == 1
-    assert said[-1] == "  96 at once: there are 4 participants, and no more will run at once"
+    assert len(said) == 3
 
 
 def test_preflight_refuses_what_cannot_fit(places: Places, tmp_path: Path) -> None:
@@ -167,6 +170,14 @@ def test_preflight_refuses_what_cannot_fit(places: Places, tmp_path: Path) -> No
         preflight(places, tmp_path, {}, tiers=small, **placements)
     with pytest.raises(SettingsError, match=r"campaign\.parallelism: 2 at once need more memory .*: 1 fit into 900 MB"):
         preflight(places, tmp_path, {"mem_mb": 900})
+    with pytest.raises(SettingsError, match=r"parallelism: there are only 4 participants to run 96 at once"):
+        preflight(places, tmp_path, {}, parallelism=[96])
+    own = {"own": {"path": "/scratch/$SLURM_JOB_ID", "kind": "block", "node": True}}
+    with pytest.raises(SettingsError, match="tier 'own': is each node's own"):
+        preflight(places, tmp_path, {}, tiers=own, placements={"own": {"work": "own"}})
+    write_json(places.index / "dataset.json", {"kind": "folder", "path": str(tmp_path)})
+    with pytest.raises(SettingsError, match=r"the dataset is a plain folder, .* cannot be on 2 tiers"):
+        preflight(places, tmp_path, {}, placements={"disk": {}, "memory": {"dataset": "tmpfs"}})
     wrong = {"wrong": {"path": "/dev/shm", "kind": "network"}}
     with pytest.raises(NeurotierError, match="tier 'wrong': declared as 'network'"):
         preflight(places, tmp_path, {}, tiers=wrong, placements={"wrong": {"work": "wrong"}})

@@ -82,7 +82,8 @@ def test_records_that_are_gone_leave_no_partial_sums(tmp_path: Path) -> None:
         table.write_text("".join(line for line in lines if "sub-01" not in line))
     found = runs_of_results(places.results, "campaign")
     (run,) = found.runs
-    assert (run["valid"], run["participants"], run["input_resident_before"]) == ("valid", 4, None)
+    assert run["valid"] == "invalid: later runs have replaced the records of 1 participant"
+    assert (run["participants"], run["input_resident_before"]) == (4, None)
     assert found.traffic == []
 
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from neurotier.errors import NeurotierError
 from neurotier.jobs import note_killed, participants, read_failures
 from neurotier.parallelism import RESOURCES
 from neurotier.places import Places
@@ -49,7 +50,7 @@ def slots(plan: Plan, workflow: Any) -> Slots:
     cores, limits = workflow.resource_settings.cores, workflow.global_resources
     return Slots(
         cores=cores,
-        parallelism=cores // plan.threads if cores and workflow.local_exec else None,
+        parallelism=max(1, cores // plan.threads) if cores and workflow.local_exec else None,
         limits={name: int(limits[name].value) for name in RESOURCES if name in limits},
     )
 
@@ -70,6 +71,9 @@ def finish(plan: Plan, succeeded: bool) -> None:
     except OSError as error:
         say(f"neurotier: the end of the run could not be written: {error.filename}: {error.strerror}")
         return
+    except NeurotierError as error:
+        say(f"neurotier: the end of the run could not be written: {error}")
+        return
     if not plan.is_campaign and (places.results / "report.html").exists():
         say(summary_line(places, everyone, failures))
         say(f"Report: {places.results / 'report.html'}")
@@ -84,7 +88,8 @@ def write_what_is_there(plan: Plan, places: Places) -> None:
     if plan.is_campaign:
         from neurotier.comparison.stages import write_all
 
-        write_all(plan.settings, places)
+        if (places.campaign / "plan.tsv").exists():  # else the campaign was refused, and what is there stays
+            write_all(plan.settings, places)
     else:
         from neurotier.stages import write_partial
 

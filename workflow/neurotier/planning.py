@@ -106,8 +106,8 @@ class Plan:
     def ready(self, table: Path | str) -> list[Path]:
         """What must be there before the first participant job."""
         everyone = self.participants(table)
-        waited = {path for name in everyone for path in (*self.markers(name), *self.required_validation(name))}
-        return [self.places.index / "tool.json", *sorted(waited)]
+        markers = {path for name in everyone for path in self.markers(name)}
+        return [self.places.index / "tool.json", *sorted(markers), *self.validations(table)]
 
     @property
     def is_campaign(self) -> bool:

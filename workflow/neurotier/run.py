@@ -109,6 +109,7 @@ def lock_and_note(
         {
             "run": run,
             "started_s": time.time(),
+            "pid": os.getpid(),
             "command_line": command_line,
             "cores": slots.cores,
             "parallelism": slots.parallelism,

@@ -18,11 +18,15 @@ import numpy as np
 
 from neurotier.analysis.app import app_name
 from neurotier.errors import SettingsError
-from neurotier.places import short_hash
+from neurotier.places import Places, short_hash
+from neurotier.planning import Plan
 from neurotier.settings import Settings
 
-APART = ("results", "report", "campaign", "comparison")
+APART = ("results", "report", "campaign", "comparison", "participants_per_job")
 """Sections that do not change what a run measures."""
+
+FETCHING = ("concurrent_gets", "get_attempts", "get_backoff_s", "drop", "validation")
+"""Keys of section ``dataset`` that do not either: all of that is over when the participant jobs begin."""
 
 PLACED = ("tiers", "placement", "in_containers")
 """Sections that do not change what a run makes."""
@@ -117,8 +121,9 @@ def planned_runs(base: Mapping[str, Any], settings: Settings) -> list[PlannedRun
     made = {}
     for condition in conditions(settings):
         configuration = configuration_of(base, settings, condition)
-        checked = Settings.from_config(configuration, settings.in_containers).to_json()
-        measured = {key: value for key, value in checked.items() if key not in APART}
+        own = Settings.from_config(configuration, settings.in_containers)
+        checked = own.to_json()
+        measured = what_is_measured(checked) | {"content": Plan(own, Places.from_settings(own)).image()["content"]}
         analysed = {key: value for key, value in measured.items() if key not in PLACED}
         made[condition] = configuration, digest(measured), digest(analysed)
     order: list[tuple[int, Condition]] = []
@@ -130,6 +135,15 @@ def planned_runs(base: Mapping[str, Any], settings: Settings) -> list[PlannedRun
         PlannedRun(position, repetition, condition, *made[condition])
         for position, (repetition, condition) in enumerate(order, start=1)
     ]
+
+
+def what_is_measured(checked: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of a run's settings that changes what it measures."""
+    measured = {key: value for key, value in checked.items() if key not in APART}
+    measured["dataset"] = {key: value for key, value in checked["dataset"].items() if key not in FETCHING}
+    if checked["dataset"]["source"] != "demo":
+        del measured["demo"]
+    return measured
 
 
 def digest(content: Mapping[str, Any]) -> str:

@@ -6,14 +6,16 @@ A campaign runs for hours; what cannot fit is refused before its first run and n
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import humanfriendly
 
 from neurotier.analysis.participant import work_bytes
-from neurotier.campaign.matrix import PlannedRun
 from neurotier.campaign.records import Campaign
 from neurotier.dataset.bids import Image
+from neurotier.dataset.contents import is_present
 from neurotier.errors import SettingsError, TierError
+from neurotier.files import read_json
 from neurotier.parallelism import fits
 from neurotier.planning import Plan
 from neurotier.report.quantities import counted
@@ -54,7 +56,7 @@ def check_campaign(campaign: Campaign) -> None:
     TierError
         If a tier is not there, not what it is declared to be, or has no room.
     SettingsError
-        If memory has no room for the parallelism asked for.
+        If the parallelism asked for cannot be reached, or a placement cannot be had.
     """
     settings, planned, say = campaign.settings, campaign.planned, campaign.say
     plan = Plan(settings, campaign.places)
@@ -62,32 +64,62 @@ def check_campaign(campaign: Campaign) -> None:
     kinds = counted(len({run.condition for run in planned}), "condition")
     what = f"{counted(len(planned), 'run')} of {counted(len(people), 'participant')}"
     say(f"Campaign: {what} ({kinds}, {settings.campaign.repetitions} times, seed {settings.campaign.seed})")
-    for name, roles in needs(planned, settings, people).items():
+    check_placements(campaign)
+    for name, roles in needs(campaign, people).items():
         tier = Tier.from_settings(settings.tiers[name])
         tier.check()
         check_room(tier, roles, say)
-    for parallelism in sorted({run.condition.parallelism for run in planned}):
-        if parallelism > len(people):
-            say(f"  {parallelism} at once: there are {len(people)} participants, and no more will run at once")
-        check_memory(parallelism, [plan.mem_mb(name) for name in people], campaign.limits)
+    for run in {run.condition: run for run in planned}.values():
+        own = Plan(Settings.from_config(run.configuration, settings.in_containers), campaign.places)
+        check_parallelism(run.condition.parallelism, [own.mem_mb(name) for name in people], campaign.limits)
 
 
-def needs(planned: Sequence[PlannedRun], settings: Settings, people: Mapping[str, list[Image]]) -> Needs:
-    """Bytes that each role needs on each tier at the same time, at most."""
-    dataset = sum(image.size_bytes or 0 for images in people.values() for image in images)
-    each = sorted((work_bytes(images, settings) for images in people.values()), reverse=True)
-    kept = len(planned) if settings.campaign.keep_outputs else 1
+def check_placements(campaign: Campaign) -> None:
+    """Refuse placements that a campaign cannot have."""
+    tiers = {run.configuration["placement"]["dataset"] for run in campaign.planned}
+    if read_json(campaign.places.index / "dataset.json")["kind"] == "folder" and len(tiers) > 1:
+        raise SettingsError(
+            f"the dataset is a plain folder, which is read where it lies, and cannot be on {len(tiers)} tiers",
+            where="config key campaign.placements",
+            fix="place the role dataset on one tier, or make the folder a DataLad dataset",
+        )
+    for name in {run.configuration["placement"]["work"] for run in campaign.planned}:
+        if campaign.settings.tiers[name].node:
+            raise SettingsError(
+                "is each node's own (node: true), and a campaign runs on one machine",
+                where=f"tier {name!r}",
+                fix="declare this machine's path without node",
+            )
+
+
+def needs(campaign: Campaign, people: Mapping[str, list[Image]]) -> Needs:
+    """Bytes that each role still needs on each tier at the same time, at most; images are not counted."""
+    settings, images = campaign.settings, [image for found in people.values() for image in found]
+    dataset = sum(image.size_bytes or 0 for image in images)
+    each = sorted((work_bytes(found, settings) for found in people.values()), reverse=True)
     found: Needs = {}
-    for run in planned:
+
+    def need(tier: str, role: str, count: int) -> None:
+        roles = found.setdefault(tier, {})
+        roles[role] = max(count, roles.get(role, 0))
+
+    for run in campaign.planned:
         placed = run.configuration["placement"]
-        for role, needed in (
-            ("dataset", dataset),
-            ("work", sum(each[: run.condition.parallelism])),
-            ("results", kept * RESULTS_FACTOR * dataset),
-        ):
-            roles = found.setdefault(placed[role], {})
-            roles[role] = max(needed, roles.get(role, 0))
+        need(placed["dataset"], "dataset", dataset - there_bytes(campaign, placed["dataset"], images))
+        need(placed["work"], "work", sum(each[: run.condition.parallelism]))
+        need(placed["results"], "results", RESULTS_FACTOR * dataset)
+    if settings.campaign.keep_outputs:
+        need(settings.placement["results"], "kept outputs", len(campaign.planned) * RESULTS_FACTOR * dataset)
     return found
+
+
+def there_bytes(campaign: Campaign, tier: str, images: Sequence[Image]) -> int:
+    """Bytes of the dataset that a tier holds already; all of them if it is a folder that is read where it lies."""
+    dataset = read_json(campaign.places.index / "dataset.json")
+    clone = Path(dataset["path"])
+    if dataset["kind"] != "folder":
+        clone = Tier.from_settings(campaign.settings.tiers[tier]).folder("datasets") / clone.name
+    return sum(image.size_bytes or 0 for image in images if is_present(clone / image.path))
 
 
 def check_room(tier: Tier, roles: Mapping[str, int], say: Callable[[str], None]) -> None:
@@ -103,10 +135,16 @@ def check_room(tier: Tier, roles: Mapping[str, int], say: Callable[[str], None])
         )
 
 
-def check_memory(parallelism: int, each_mb: Sequence[int], limits: Mapping[str, int]) -> None:
-    """Refuse a parallelism that memory has no room for: its runs would all be invalid."""
+def check_parallelism(parallelism: int, each_mb: Sequence[int], limits: Mapping[str, int]) -> None:
+    """Refuse a parallelism that cannot be reached: a figure 'at 96' that ran 60 jobs is none at 96."""
+    if parallelism > len(each_mb):
+        raise SettingsError(
+            f"there are only {len(each_mb)} participants to run {parallelism} at once",
+            where="config key campaign.parallelism",
+            fix=f"lower it to at most {len(each_mb)}, or select more participants",
+        )
     room = fits(limits, {"mem_mb": each_mb}).get("mem_mb")
-    if room is not None and room < min(parallelism, len(each_mb)):
+    if room is not None and room < parallelism:
         raise SettingsError(
             f"{parallelism} at once need more memory than there is: {room} fit into {limits['mem_mb']:,} MB",
             where="config key campaign.parallelism",

@@ -18,18 +18,20 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import yaml
 
+from neurotier.analysis.work import end
 from neurotier.campaign.matrix import PlannedRun
 from neurotier.campaign.outputs import checksums
 from neurotier.campaign.page_cache import CacheState, prepare_cache
-from neurotier.errors import RunError
-from neurotier.files import read_json, write_text
+from neurotier.errors import AbandonedError, RunError
+from neurotier.files import read_json, remove_tree, write_text
 from neurotier.jobs import image_store, load_dataset
 from neurotier.meter.tree import LIBC
 from neurotier.places import Places, short_hash
 from neurotier.profile import Record
-from neurotier.run import RUN
+from neurotier.run import RUN, current_run
 from neurotier.settings import Settings
 from neurotier.tables import read_table
 from neurotier.tiers import Tier, tiers_of, user_name
@@ -41,6 +43,8 @@ OWN_VARIABLES = (RUN, "SNAKEMAKE_PROFILE")
 OUTPUTS = ("derivatives", "app")
 KEPT = ("profile", "state", "index", "logs")
 PR_SET_PDEATHSIG = 1
+LOOK_S = 1.0
+"""How often it is looked whether the campaign's own Snakemake still lives."""
 
 
 @dataclass(frozen=True)
@@ -88,18 +92,21 @@ def run_planned(planned: PlannedRun, settings: Settings, limits: Mapping[str, in
     ------
     RunError
         If the run could not be begun, or left no trace.
+    AbandonedError
+        If the campaign's own Snakemake was killed.
     """
     started_s = time.monotonic()
     inner, file = inner_settings(planned, settings, folder)
     places = Places.from_settings(inner)
-    shutil.rmtree(places.results, ignore_errors=True)
+    remove_tree(places.results)
     write_text(log, "")
     arguments = inner_arguments(planned, inner, file, limits)
-    if snakemake(["ready", *arguments], log) != 0:
+    outer_pid = read_json(Places.from_settings(settings).runs / f"{current_run()}.json")["pid"]
+    if snakemake(["ready", *arguments], log, outer_pid) != 0:
         raise RunError("could not be made ready", where=str(planned.condition), fix=f"see {log}")
     cache = make_cache_ready(planned.condition.cache, inner, places, log)
     target = places.shortened(Path.cwd()).profile / "profile.tsv"
-    snakemake([str(target), *arguments], log)
+    snakemake([str(target), *arguments], log, outer_pid)
     row = last_row(places)
     if row is None:
         raise RunError("ended without analysing anyone", where=str(planned.condition), fix=f"see {log}")
@@ -138,18 +145,25 @@ def inner_arguments(planned: PlannedRun, inner: Settings, file: Path, limits: Ma
     threads = inner.app.threads if inner.app.image else 1
     words = ["--snakefile", str(SNAKEFILE), "--cores", str(planned.condition.parallelism * threads)]
     words += ["--workflow-profile", "none", "--scheduler", "greedy", "--keep-going", "--nolock", "--drop-metadata"]
+    words += ["--replace-workflow-config"]  # the inner file is the whole configuration
     words += ["--sdm", "apptainer"] if inner.in_containers else []
     words += ["--resources", f"mem_mb={limits['mem_mb']}"] if "mem_mb" in limits else []
     return [*words, "--configfile", str(file)]
 
 
-def snakemake(arguments: list[str], log: Path) -> int:
-    """Run Snakemake with all that it prints in a log; its exit code. It ends when this process does."""
+def snakemake(arguments: list[str], log: Path, outer_pid: int) -> int:
+    """Run Snakemake with all that it prints in a log; its exit code. It ends when this process or the outer one does.
+
+    Raises
+    ------
+    AbandonedError
+        If the Snakemake that runs the campaign was killed: nobody would wait for what is run here.
+    """
     environment = {key: value for key, value in os.environ.items() if key not in OWN_VARIABLES}
     with log.open("a") as file:
         file.write(f"$ snakemake {' '.join(arguments)}\n")
         file.flush()
-        done = subprocess.run(
+        inner = subprocess.Popen(
             [sys.executable, "-m", "snakemake", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=file,
@@ -157,7 +171,13 @@ def snakemake(arguments: list[str], log: Path) -> int:
             env=environment,
             preexec_fn=end_with_parent,
         )
-    return done.returncode
+        while True:
+            with suppress(subprocess.TimeoutExpired):
+                return inner.wait(timeout=LOOK_S)
+            if not psutil.pid_exists(outer_pid):
+                process = psutil.Process(inner.pid)
+                end([process, *process.children(recursive=True)])
+                raise AbandonedError("the Snakemake that runs the campaign was killed")
 
 
 def end_with_parent() -> None:
@@ -200,7 +220,7 @@ def keep_records(places: Places, folder: Path, keep_outputs: bool) -> None:
     for name in (*KEPT, *(OUTPUTS if keep_outputs else ())):
         if (places.results / name).exists():
             shutil.move(places.results / name, folder / name)
-    shutil.rmtree(places.results)
+    remove_tree(places.results)
 
 
 def hidden(folder: Path) -> Path:

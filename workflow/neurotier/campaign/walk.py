@@ -45,7 +45,7 @@ def walk(campaign: Campaign) -> None:
         say(f"run {count} of {len(left)}: {run.condition}, repetition {run.repetition}{rest}")
         try:
             condition = do_run(campaign, run)
-        except NeurotierError as error:
+        except (NeurotierError, OSError) as error:
             failed.append(str(error))
             say(f"  {error}")
             continue
@@ -55,6 +55,8 @@ def walk(campaign: Campaign) -> None:
     if failed:
         raise RunError(f"{counted(len(failed), 'run')} could not be done: {failed[0]}", where="campaign")
     invalid = sum(not is_valid(campaign.condition_of(run)) for run in planned)
+    if invalid and campaign.settings.campaign.repeat_invalid:
+        raise RunError(f"{counted(invalid, 'run')} invalid again", where="campaign", fix=f"see {campaign.places.logs}")
     if invalid:
         say(f"{counted(invalid, 'run')} left out of the comparison; campaign.repeat_invalid does invalid runs again")
 

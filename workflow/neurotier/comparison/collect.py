@@ -11,6 +11,7 @@ from typing import TypeVar
 from neurotier.comparison.statistics import MEMORY
 from neurotier.errors import InputError
 from neurotier.files import read_json
+from neurotier.report.quantities import counted
 from neurotier.tables import Row, columns, read_table, write_table
 
 Content = TypeVar("Content")
@@ -99,9 +100,10 @@ def runs_of_results(
             "repetition": repetition,
             "cache": MEMORY if in_memory else cache,
         }
-        whole = len({row["participant"] for row in phases}) == run["participants"]
+        kept = len({row["participant"] for row in phases})
+        whole = kept == run["participants"]
         compared += Compared(
-            [given | run_row(run, phases if whole else [], everyone)],
+            [given | run_row(run, phases if whole else []) | {"valid": validity(run, everyone, kept)}],
             [participant_row(origin, row) for row in phases],
             [{"origin": origin, "run": run["run"], **row} for row in tier_bytes(flows)] if whole else [],
         )
@@ -136,7 +138,7 @@ def readable(path: Path, reader: Callable[[], Content]) -> Content:
 def placement_label(run: Row) -> str:
     """Name of a placement by the tiers of dataset, work and results; as short as it stays distinct.
 
-    The images tier is named where a container image lies elsewhere than the dataset.
+    The images tier is named where a container was used: runs on the host are others.
 
     >>> tiers = {"dataset_tier": "nfs", "work_tier": "tmpfs", "images_tier": None, "results_tier": "nfs"}
     >>> placement_label(tiers), placement_label(tiers | {"work_tier": "nfs"})
@@ -147,10 +149,10 @@ def placement_label(run: Row) -> str:
     dataset, work, results, images = (run[f"{role}_tier"] for role in ("dataset", "work", "results", "images"))
     way = [dataset] if dataset == work == results else [dataset, work] if dataset == results else None
     label = "→".join(way or [dataset, work, results])
-    return label if images in (None, dataset) else f"{label}, image on {images}"
+    return label if images is None else f"{label}, image on {images}"
 
 
-def run_row(run: Row, phases: Sequence[Row], everyone: int) -> Row:
+def run_row(run: Row, phases: Sequence[Row]) -> Row:
     """A row of ``runs.tsv`` as one of ``compared_runs.tsv``, but for what the caller knows.
 
     Parameters
@@ -159,34 +161,34 @@ def run_row(run: Row, phases: Sequence[Row], everyone: int) -> Row:
         Row of ``runs.tsv``.
     phases
         Rows of ``profile.tsv`` of this run; none if some of its records are gone.
-    everyone
-        Participants of the results folder. A run that did some of them only (the rest of a run that was killed) has
-        a makespan that means something else, and is not valid for comparisons.
     """
     starts = [row["wall_s"] for row in phases if row["phase"] == "container_start"]
     kept = columns("compared_runs").keys() & run.keys()
     return {
         **{name: run[name] for name in kept},
-        "parallelism": run["cores"] if run.get("parallelism") is None else run["parallelism"],
-        "limited_by": run.get("limited_by"),
-        "valid": validity(run, everyone),
         "logged_makespan_s": None,
         "container_start_median_s": statistics.median(starts) if starts else None,
         "input_resident_before": resident_before(phases),
     }
 
 
-def validity(run: Row, everyone: int) -> str:
-    """Validity of a run, and whether it did all participants.
+def validity(run: Row, everyone: int, kept: int) -> str:
+    """Validity of a run, whether it did all participants, and whether their records are still its own.
 
-    >>> validity({"valid": "valid", "participants": 3, "failed": 0}, everyone=60)
+    A run that did some of them only (the rest of a run that was killed) has a makespan that means something else; one
+    whose records were replaced was of other settings, maybe.
+
+    >>> validity({"valid": "valid", "participants": 3, "failed": 0}, everyone=60, kept=3)
     'invalid: 3 of 60 participants only, the others are of other runs'
+    >>> validity({"valid": "valid", "participants": 60, "failed": 0}, everyone=60, kept=59)
+    'invalid: later runs have replaced the records of 1 participant'
     """
-    valid = str(run["valid"])
-    if run["participants"] + run["failed"] >= everyone:
-        return valid
-    reason = f"{run['participants']} of {everyone} participants only, the others are of other runs"
-    return f"invalid: {reason}" if valid == "valid" else f"{valid}; {reason}"
+    reasons = [] if run["valid"] == "valid" else [str(run["valid"]).removeprefix("invalid: ")]
+    if run["participants"] + run["failed"] < everyone:
+        reasons.append(f"{run['participants']} of {everyone} participants only, the others are of other runs")
+    if kept < run["participants"]:
+        reasons.append(f"later runs have replaced the records of {counted(run['participants'] - kept, 'participant')}")
+    return f"invalid: {'; '.join(reasons)}" if reasons else "valid"
 
 
 def resident_before(phases: Iterable[Row]) -> float | None:

@@ -33,7 +33,8 @@ def campaign_runs(places: Places) -> Compared:
             found = runs_of_results(
                 folder, "campaign", row["placement"], row["repetition"], condition["cache_state"]["state"]
             )
-            judged = [run | {"valid": condition["valid"], "parallelism": row["parallelism"]} for run in found.runs]
+            told = {"valid": condition["valid"], "parallelism": row["parallelism"], "cache": row["cache"]}
+            judged = [run | told for run in found.runs]
             compared += Compared(judged, found.participants, found.traffic)
     return compared
 
