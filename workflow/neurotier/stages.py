@@ -7,7 +7,6 @@ everyone, all are called for those who were analysed.
 from __future__ import annotations
 
 import os
-import shutil
 
 from neurotier.files import write_json
 from neurotier.group import group_rows, summary
@@ -55,13 +54,9 @@ def draw_mosaics(places: Places, workers: int) -> None:
     """Write a picture of every brain mask on its T1w image."""
     from neurotier.report.mosaics import Picture, draw_mosaics
 
-    drawing = places.mosaics.with_name(".mosaics.partial")  # half of them would pass for all
-    shutil.rmtree(drawing, ignore_errors=True)
-    drawing.mkdir(parents=True)  # there is none to draw with the tool noop
+    places.mosaics.mkdir(parents=True, exist_ok=True)  # there is none to draw with the tool noop
     rows = read_table(places.group / "group.tsv", "group")
-    draw_mosaics([Picture.of(row, places) for row in rows], drawing, workers)
-    shutil.rmtree(places.mosaics, ignore_errors=True)
-    drawing.rename(places.mosaics)
+    draw_mosaics([Picture.of(row, places) for row in rows], places.mosaics, workers)
 
 
 def write_report(settings: Settings, places: Places) -> None:
