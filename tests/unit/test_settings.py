@@ -89,6 +89,10 @@ def test_numbers_in_braces_on_the_command_line_are_read() -> None:
     settings = Settings.from_config({**SMALLEST, **given})
     assert (settings.dataset.drop, settings.dataset.version) == (True, "2")
     assert settings.tool.options["fractional_threshold"] == 0.4
+    campaign = {"parallelism": ["2", "96"], "repetitions": "1"}
+    settings = Settings.from_config({**SMALLEST, "campaign": campaign, "dataset": {"participants": ["0025427"]}})
+    assert (settings.campaign.parallelism, settings.campaign.repetitions) == ([2, 96], 1)
+    assert settings.dataset.participants == ["0025427"]
 
 
 def test_empty_section_takes_its_defaults() -> None:

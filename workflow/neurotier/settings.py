@@ -257,6 +257,8 @@ def read_scalars(value: Any, schema: Mapping[str, Any]) -> Any:
         schema = config_schema()["$defs"][schema["$ref"].rsplit("/", 1)[-1]]
     if isinstance(value, Mapping):
         return {key: read_scalars(sub, schema.get("properties", {}).get(key, {})) for key, sub in value.items()}
+    if isinstance(value, list):
+        return [read_scalars(item, schema.get("items", {})) for item in value]
     kinds = schema.get("type", "string")
     if isinstance(value, str) and "string" not in kinds:
         return yaml.safe_load(value)
