@@ -12,9 +12,10 @@ import yaml
 from jsonschema import Draft202012Validator
 from neurotier import settings as settings_module
 from neurotier.analysis.tools import TOOLS
+from neurotier.configuration import SCHEMAS, config_schema
 from neurotier.errors import SettingsError
 from neurotier.profile_config import merge
-from neurotier.settings import SCHEMAS, Settings, config_schema
+from neurotier.settings import Settings
 from support import ROOT
 
 TIERS = {"disk": {"path": ".", "kind": "block"}}

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from neurotier.configuration import SCHEMAS
 from neurotier.files import write_text
-from neurotier.settings import SCHEMAS
 
 if TYPE_CHECKING:  # reading a table needs no validator
     from jsonschema import Draft202012Validator

@@ -23,8 +23,9 @@ from typing import Any
 import humanfriendly
 import psutil
 
+from neurotier.configuration import expand
 from neurotier.errors import SettingsError, TierError
-from neurotier.settings import Settings, TierSettings, expand
+from neurotier.settings import Settings, TierSettings
 
 MEMORY_TYPES = {"tmpfs", "ramfs"}
 NETWORK_TYPES = {

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from neurotier.configuration import suggestion
 from neurotier.dataset.bids import EXTENSIONS, SITE, Image, derivative_name, read_image, without_prefix
 from neurotier.dataset.contents import content_size_bytes, content_version
 from neurotier.dataset.source import Dataset, is_bids
 from neurotier.errors import InputError
-from neurotier.settings import DatasetSettings, suggestion
+from neurotier.settings import DatasetSettings
 
 IGNORE = [
     re.compile(r"^/(code|derivatives|sourcedata|stimuli|phenotype)(/|$)"),

@@ -10,12 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from neurotier.configuration import suggestion
 from neurotier.dataset.attempts import first_message, retry
 from neurotier.dataset.datalad_environment import prepare_environment
 from neurotier.errors import InputError, SourceError
 from neurotier.files import exclusive, remove_tree
 from neurotier.places import dataset_name
-from neurotier.settings import DatasetSettings, suggestion
+from neurotier.settings import DatasetSettings
 from neurotier.tiers import Tier, find_mount
 
 NO_SITES = re.compile(r"(.*/)?(derivatives|sourcedata|code|stimuli|phenotype)(/.*)?")

@@ -151,7 +151,7 @@ def configured(name: str) -> str:
     """The path of a tier of ``config/config.yaml`` in the working folder."""
     import yaml  # a name alone is the exception
 
-    from neurotier.settings import expand
+    from neurotier.configuration import expand
 
     try:
         with open("config/config.yaml") as file:
