@@ -1,0 +1,253 @@
+"""Member ``fluid`` of the model: tasks as fluid that flows through shared processors and tiers.
+
+At every moment each busy task has a rate. Streams on a tier share its loaded bandwidth, fairly in device time, none
+faster than one stream can be; processes share the processors; one that reads or writes does both, byte by byte, so
+that its times for device and processor add up. Writes to a tier with write-back go to memory, as long as not too much
+is dirty; what has been dirty for too long, or is too much, is written back meanwhile and takes its share of the
+device from those who read. Rates change only when something begins or ends, so time goes from one such event to the
+next: 1,000 tasks are some thousand steps.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
+
+from neurotier.model.machine import MEMORY, Machine
+from neurotier.model.sharing import Demand, share_out
+from neurotier.model.workload import LAUNCH, Step, Workload
+from neurotier.model.write_back import Dirty
+
+RELATIVE = 1e-9
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """What a simulation found.
+
+    Parameters
+    ----------
+    makespan_s
+        Last end - first start, s.
+    spans_s
+        Every step of every task that took time: (task, phase, start, end), s.
+    limits
+        What the tasks' time went by, as parts of one: ``processors``, ``launch``, ``wait``, a tier's direction such as
+        ``disk read``, or ``one stream on disk``, when a tier had more to give than its streams could take.
+    dirty_bytes
+        What was not yet written back at the end, by tier.
+    """
+
+    makespan_s: float
+    spans_s: list[tuple[int, str, float, float]]
+    limits: dict[str, float]
+    dirty_bytes: dict[str, float]
+
+    @property
+    def limit(self) -> str:
+        """What most of the tasks' time went by."""
+        return max(self.limits, key=lambda name: self.limits[name], default="")
+
+    @property
+    def phase_sums_s(self) -> dict[str, float]:
+        """Seconds of all tasks by phase."""
+        sums: Counter[str] = Counter()
+        for _, phase, start_s, end_s in self.spans_s:
+            sums[phase] += end_s - start_s
+        return dict(sums)
+
+    @property
+    def mean_parallelism(self) -> float:
+        """Sum of all phases / makespan."""
+        return sum(self.phase_sums_s.values()) / self.makespan_s if self.makespan_s else 0.0
+
+
+class Flow:
+    """Streams that are alike: same step but for the amount.
+
+    ``moved`` is what each of its streams has moved, had it been there from the beginning; a stream is over when that
+    reaches what it was at its own start plus its amount. So nothing has to be kept per stream while it flows.
+    """
+
+    def __init__(self, step: Step) -> None:
+        self.step = step
+        self.moved = 0.0
+        self.rate = 0.0
+        self.limit = ""
+        self.ends: list[tuple[float, int]] = []
+
+    @property
+    def streams(self) -> int:
+        return len(self.ends)
+
+    def add(self, task: int, amount: float) -> None:
+        heapq.heappush(self.ends, (self.moved + amount, task))
+
+    def until_next_s(self) -> float:
+        """Seconds until the first of its streams is over, at the present rate."""
+        return max(self.ends[0][0] - self.moved, 0.0) / self.rate if self.rate > 0 else math.inf
+
+    def advance(self, elapsed_s: float) -> list[int]:
+        """Flow for some seconds; the tasks whose stream is over."""
+        self.moved += self.rate * elapsed_s
+        over = []
+        while self.ends and self.ends[0][0] <= self.moved + RELATIVE * max(self.moved, self.rate):
+            over.append(heapq.heappop(self.ends)[1])
+        return over
+
+
+def simulate(workload: Workload, machine: Machine, parallelism: int) -> Predicted:
+    """Let a machine work on a workload, so many tasks at once.
+
+    Raises
+    ------
+    KeyError
+        If a step names a tier that the machine has not.
+    """
+    return Simulation(workload, machine, parallelism).run()
+
+
+class Simulation:
+    """The state of one simulation."""
+
+    def __init__(self, workload: Workload, machine: Machine, parallelism: int) -> None:
+        self.tasks = [(replace(LAUNCH, amount=workload.launch_s), *steps) for steps in workload.tasks]
+        self.machine = machine
+        self.spawn_s = workload.spawn_s
+        self.free = parallelism
+        self.now_s = 0.0
+        self.launch_counts = workload.launch_counts
+        self.next_task = 0
+        self.next_spawn_s = 0.0
+        self.flows: dict[Step, Flow] = {}
+        self.position = dict[int, int]()
+        self.began_s = dict[int, float]()
+        self.spans: list[tuple[int, str, float, float]] = []
+        self.limits: Counter[str] = Counter()
+        self.dirty = {name: Dirty(machine.page_cache) for name, tier in machine.tiers.items() if tier.write_back}
+
+    def run(self) -> Predicted:
+        """Go from event to event until every task is over."""
+        while self.next_task < len(self.tasks) or self.position:
+            self.spawn()
+            flows = [flow for flow in self.flows.values() if flow.ends]
+            inflows = self.set_rates(flows)
+            elapsed_s = min((flow.until_next_s() for flow in flows), default=math.inf)
+            if self.next_task < len(self.tasks) and self.free:
+                elapsed_s = min(elapsed_s, self.next_spawn_s - self.now_s)
+            for name, dirty in self.dirty.items():
+                elapsed_s = min(elapsed_s, dirty.until_change_s(self.now_s, inflows[name]))
+            self.advance(flows, elapsed_s, inflows)
+        return self.predicted()
+
+    def predicted(self) -> Predicted:
+        """What came out."""
+        spans = [span for span in self.spans if self.launch_counts or span[1] != LAUNCH.phase]
+        makespan_s = max((span[3] for span in spans), default=0.0) - min((span[2] for span in spans), default=0.0)
+        total = sum(self.limits.values())
+        limits = {name: seconds / total for name, seconds in self.limits.most_common()}
+        return Predicted(makespan_s, spans, limits, {name: dirty.dirty_bytes for name, dirty in self.dirty.items()})
+
+    def spawn(self) -> None:
+        """Start the tasks whose turn has come."""
+        while self.free and self.next_task < len(self.tasks) and self.next_spawn_s <= self.now_s * (1 + RELATIVE):
+            self.free -= 1
+            self.next_spawn_s = self.now_s + self.spawn_s
+            self.next_task += 1
+            self.position[self.next_task - 1] = -1
+            self.go_on(self.next_task - 1)
+
+    def go_on(self, task: int) -> None:
+        """Begin a task's next step that has something to do; without one the task is over."""
+        self.began_s[task] = self.now_s
+        for position in range(self.position[task] + 1, len(self.tasks[task])):
+            step = self.tasks[task][position]
+            if step.amount > 0:
+                self.position[task] = position
+                kind = replace(step, amount=0.0)
+                self.flows.setdefault(kind, Flow(kind)).add(task, step.amount)
+                return
+        del self.position[task]
+        self.free += 1
+
+    def advance(self, flows: list[Flow], elapsed_s: float, inflows: dict[str, float]) -> None:
+        """Let everything flow for some seconds, and go on with the tasks whose step is over."""
+        for name, dirty in self.dirty.items():
+            dirty.advance(self.now_s, elapsed_s, inflows[name])
+        self.now_s += elapsed_s
+        over = []
+        for flow in flows:
+            self.limits[flow.limit] += flow.streams * elapsed_s
+            over += flow.advance(elapsed_s)
+        for task in sorted(over):
+            phase = self.tasks[task][self.position[task]].phase
+            self.spans.append((task, phase, self.began_s[task], self.now_s))
+            self.go_on(task)
+
+    def set_rates(self, flows: list[Flow]) -> dict[str, float]:
+        """Give every flow its rate; what then flows into the page cache, by tier, bytes/s."""
+        speed = self.machine.processors.speed(sum(flow.streams * self.core_share(flow.step) for flow in flows))
+        served = defaultdict[str, list[Flow]](list)
+        for flow in flows:
+            if flow.step.tier:
+                served[self.server(flow.step)].append(flow)
+            else:
+                flow.rate = 1.0 if flow.step.kind == "wait" else speed
+                flow.limit = {"wait": "wait", "compute": "processors"}[flow.step.kind]
+                flow.limit = LAUNCH.phase if flow.step == LAUNCH else flow.limit
+        for name in served.keys() | self.dirty.keys():
+            self.share_tier(name, served[name], speed)
+        inflows = dict.fromkeys(self.dirty, 0.0)
+        for name, dirty in self.dirty.items():
+            writers = [flow for flow in flows if flow.step.kind == "write" and flow.step.tier == name]
+            if dirty.throttles and writers:
+                self.throttle(writers, dirty.rate_bytes_per_s, f"{name} write")
+            inflows[name] = sum(flow.rate * flow.streams for flow in writers)
+        return inflows
+
+    def core_share(self, step: Step) -> float:
+        """The part of a core that a stream uses, undisturbed."""
+        if step.tier:
+            return step.cpu_s_per_byte / (step.cpu_s_per_byte + 1 / self.stream_bytes_per_s(step))
+        return 1.0 if step.kind == "compute" else 0.0
+
+    def server(self, step: Step) -> str:
+        """The tier that serves a step: memory, if the page cache does."""
+        return MEMORY if step.cached or (step.kind == "write" and step.tier in self.dirty) else step.tier
+
+    def stream_bytes_per_s(self, step: Step) -> float:
+        """What one stream gets from the tier that serves it."""
+        tier = self.machine.tiers[self.server(step)]
+        return tier.read_stream_bytes_per_s if step.kind == "read" else tier.write_stream_bytes_per_s
+
+    def share_tier(self, name: str, flows: list[Flow], speed: float) -> None:
+        """Share a tier among the streams that it serves, and write-back."""
+        tier = self.machine.tiers[name]
+        demands = {"read": list[Demand](), "write": list[Demand]()}
+        for flow in flows:
+            cap = 1 / (flow.step.cpu_s_per_byte / speed + 1 / self.stream_bytes_per_s(flow.step))
+            loaded = tier.read_bytes_per_s if flow.step.kind == "read" else tier.write_bytes_per_s
+            demands[flow.step.kind].append(Demand(flow.streams, cap, loaded))
+        dirty = self.dirty.get(name)
+        reserved = dirty.cache.share if dirty and dirty.is_due(self.now_s) else 0.0
+        if tier.duplex:
+            share_out(demands["read"])
+            left = share_out(demands["write"], 1 - reserved)
+        else:
+            left = share_out(demands["read"] + demands["write"], 1 - reserved)
+        if dirty:
+            dirty.rate_bytes_per_s = (reserved + left) * tier.write_bytes_per_s if reserved else 0.0
+        for flow in flows:
+            demand = demands[flow.step.kind].pop(0)
+            flow.rate = demand.rate_bytes_per_s
+            flow.limit = f"one stream on {name}" if demand.is_capped else f"{name} {flow.step.kind}"
+
+    def throttle(self, writers: list[Flow], rate_bytes_per_s: float, limit: str) -> None:
+        """Slow writers down to what is written back."""
+        wanted = sum(flow.rate * flow.streams for flow in writers)
+        for flow in writers:
+            if wanted > rate_bytes_per_s:
+                flow.rate *= rate_bytes_per_s / wanted
+                flow.limit = limit

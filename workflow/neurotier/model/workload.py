@@ -1,0 +1,59 @@
+"""What there is to do: tasks, each a sequence of steps that compute, read or write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a task.
+
+    Parameters
+    ----------
+    phase
+        What its seconds are summed under.
+    kind
+        ``wait`` and ``compute`` have an amount in s (of the clock, of one core), ``read`` and ``write`` in bytes.
+    amount
+        Seconds or bytes.
+    tier
+        Where bytes are read or written.
+    cached
+        Whether what is read is in the page cache.
+    cpu_s_per_byte
+        CPU time that the process spends on a byte that it reads or writes.
+    """
+
+    phase: str
+    kind: Literal["wait", "compute", "read", "write"]
+    amount: float
+    tier: str = ""
+    cached: bool = False
+    cpu_s_per_byte: float = 0.0
+
+
+LAUNCH = Step("launch", "compute", 0.0)
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Tasks in the order in which they are started.
+
+    Parameters
+    ----------
+    tasks
+        The steps of every task.
+    spawn_s
+        The launcher starts one task every so many seconds, at best.
+    launch_s
+        CPU time from the start of a task to its first step.
+    launch_counts
+        Whether a makespan begins with the first launch, or with the first step after it, as in the published logs.
+    """
+
+    tasks: list[tuple[Step, ...]]
+    spawn_s: float = 0.0
+    launch_s: float = 0.0
+    launch_counts: bool = True
