@@ -1,7 +1,7 @@
 """Member ``fluid`` of the model: tasks as fluid that flows through shared processors and tiers.
 
-At every moment each busy task has a rate. Streams on a tier share its loaded bandwidth, fairly in device time, none
-faster than one stream can be; processes share the processors; one that reads or writes does both, byte by byte, so
+At every moment each busy task has a rate. Streams on a tier share its loaded bandwidth, none faster than one stream can
+be; processes share the processors; one that reads or writes does both, byte by byte, so
 that its times for device and processor add up. Writes to a tier with write-back go to memory, as long as not too much
 is dirty; what has been dirty for too long, or is too much, is written back meanwhile and takes its share of the
 device from those who read. Rates change only when something begins or ends, so time goes from one such event to the
@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass, replace
 
 from neurotier.model.machine import MEMORY, Machine
-from neurotier.model.sharing import Demand, share_out
+from neurotier.model.sharing import Demand, share_out, split, wanted
 from neurotier.model.workload import LAUNCH, Step, Workload
 from neurotier.model.write_back import Dirty
 
@@ -53,7 +53,7 @@ class Predicted:
     @property
     def phase_sums_s(self) -> dict[str, float]:
         """Seconds of all tasks by phase."""
-        sums: Counter[str] = Counter()
+        sums = defaultdict[str, float](float)
         for _, phase, start_s, end_s in self.spans_s:
             sums[phase] += end_s - start_s
         return dict(sums)
@@ -125,7 +125,7 @@ class Simulation:
         self.position = dict[int, int]()
         self.began_s = dict[int, float]()
         self.spans: list[tuple[int, str, float, float]] = []
-        self.limits: Counter[str] = Counter()
+        self.limits = defaultdict[str, float](float)
         self.dirty = {name: Dirty(machine.page_cache) for name, tier in machine.tiers.items() if tier.write_back}
 
     def run(self) -> Predicted:
@@ -147,7 +147,7 @@ class Simulation:
         spans = [span for span in self.spans if self.launch_counts or span[1] != LAUNCH.phase]
         makespan_s = max((span[3] for span in spans), default=0.0) - min((span[2] for span in spans), default=0.0)
         total = sum(self.limits.values())
-        limits = {name: seconds / total for name, seconds in self.limits.most_common()}
+        limits = {name: seconds / total for name, seconds in self.limits.items()}
         return Predicted(makespan_s, spans, limits, {name: dirty.dirty_bytes for name, dirty in self.dirty.items()})
 
     def spawn(self) -> None:
@@ -231,14 +231,12 @@ class Simulation:
             loaded = tier.read_bytes_per_s if flow.step.kind == "read" else tier.write_bytes_per_s
             demands[flow.step.kind].append(Demand(flow.streams, cap, loaded))
         dirty = self.dirty.get(name)
-        reserved = dirty.cache.share if dirty and dirty.is_due(self.now_s) else 0.0
-        if tier.duplex:
-            share_out(demands["read"])
-            left = share_out(demands["write"], 1 - reserved)
-        else:
-            left = share_out(demands["read"] + demands["write"], 1 - reserved)
+        is_due = dirty is not None and dirty.is_due(self.now_s)
+        reading, writing = split(wanted(demands["read"]), 1.0 if is_due else wanted(demands["write"]), tier.mixed)
+        share_out(demands["read"], reading)
+        share_out(demands["write"], writing)
         if dirty:
-            dirty.rate_bytes_per_s = (reserved + left) * tier.write_bytes_per_s if reserved else 0.0
+            dirty.rate_bytes_per_s = writing * tier.write_bytes_per_s if is_due else 0.0
         for flow in flows:
             demand = demands[flow.step.kind].pop(0)
             flow.rate = demand.rate_bytes_per_s

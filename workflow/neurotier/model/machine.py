@@ -55,16 +55,12 @@ class PageCache:
         from half-way between the two it slows writers down to what the device takes.
     expiry_s
         ``vm.dirty_expire_centisecs``: what has been dirty for longer is written back.
-    share
-        Part of a device's time that write-back takes while others wait for the device. In the published runs on the
-        SSD reading fell from 518 to 260 MB/s, a half, when write-back began.
     """
 
     available_bytes: float
     background_ratio: float = 0.1
     ratio: float = 0.2
     expiry_s: float = 30.0
-    share: float = 0.5
 
     @property
     def background_bytes(self) -> float:
@@ -87,18 +83,20 @@ class TierSpeed:
         Loaded bandwidth: what many streams get together.
     read_stream_bytes_per_s, write_stream_bytes_per_s
         What one stream gets at most, its own processing included.
+    mixed
+        What it achieves while it reads and writes, in units of what it achieves when it does one of them: 1 when one
+        takes from the other, up to 2 on a link that goes both ways at once, less than 1 when they get into each
+        other's way, as on persistent memory.
     write_back
         Whether writes go to the page cache first (disks) or not (memory, persistent memory with DAX, write-through).
-    duplex
-        Whether reading and writing do not take from each other (a network link); else they share the device's time.
     """
 
     read_bytes_per_s: float
     write_bytes_per_s: float
     read_stream_bytes_per_s: float
     write_stream_bytes_per_s: float
+    mixed: float = 1.0
     write_back: bool = False
-    duplex: bool = False
 
 
 @dataclass(frozen=True)
