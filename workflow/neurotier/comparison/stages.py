@@ -18,8 +18,8 @@ def compared_runs(settings: Settings, places: Places) -> Compared:
     compared = campaign_runs(places)
     for folder in settings.comparison.results:
         compared += runs_of_results(Path(folder), origin=folder)
-    if settings.comparison.published:
-        compared += published_runs(Path(settings.comparison.published))
+    if settings.published:
+        compared += published_runs(Path(settings.published))
     return compared
 
 
