@@ -135,7 +135,7 @@ def test_published_runs_are_compared_without_a_run_of_ones_own(project: Project)
             "system time": "0m5.000s",
         }
         (folder / "tasks.json").write_text(json.dumps({"tasks": [task]}))
-    ended = project.snakemake(*project.configure(comparison={"published": "published"}), targets=["comparison"])
+    ended = project.snakemake(*project.configure(published="published"), targets=["comparison"])
     assert ended.code == 0, ended.output
     assert ended.lines("2 runs compared, 0 left out")
     (row,) = project.table("comparison/makespans.tsv")

@@ -117,8 +117,7 @@ class Plan:
     @property
     def is_comparing(self) -> bool:
         """Whether there is something to compare."""
-        comparison = self.settings.comparison
-        return self.is_campaign or bool(comparison.results or comparison.published)
+        return self.is_campaign or bool(self.settings.comparison.results or self.settings.published)
 
     def compared(self) -> list[Path]:
         """What a comparison waits for.
@@ -132,7 +131,7 @@ class Plan:
             raise SettingsError(
                 "there is nothing to compare",
                 where="target comparison",
-                fix="name campaign.placements, comparison.results or comparison.published",
+                fix="name campaign.placements, comparison.results or published",
             )
         tables = [Path(folder, "profile", "runs.tsv") for folder in self.settings.comparison.results]
         return [*tables, *([self.places.campaign / "done.tsv"] if self.is_campaign else [])]

@@ -117,7 +117,6 @@ class ComparisonSettings:
     """Section ``comparison``: what else is compared."""
 
     results: list[str]
-    published: str | None
 
 
 @dataclass(frozen=True)
@@ -136,6 +135,7 @@ class Settings:
     report: ReportSettings
     campaign: CampaignSettings
     comparison: ComparisonSettings
+    published: str | None
     in_containers: bool = False
 
     @property
@@ -183,6 +183,7 @@ class Settings:
             report=ReportSettings(**complete["report"]),
             campaign=CampaignSettings(**complete["campaign"]),
             comparison=ComparisonSettings(**complete["comparison"]),
+            published=complete["published"],
             in_containers=in_containers,
         )
 
@@ -202,6 +203,7 @@ class Settings:
             report=ReportSettings(**data["report"]),
             campaign=CampaignSettings(**data["campaign"]),
             comparison=ComparisonSettings(**data["comparison"]),
+            published=data["published"],
             in_containers=data["in_containers"],
         )
 

@@ -21,7 +21,7 @@ rule tabulate_comparison:
         "../envs/neurotier.yaml"
     params:
         results=RESULTS,
-        published=settings.comparison.published,
+        published=settings.published,
     message:
         "Tabulating what is compared"
     script:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from neurotier.campaign.records import read_condition
 from neurotier.comparison.collect import Compared, read_comparison_tables, runs_of_results, write_comparison_tables
-from neurotier.comparison.published import published_runs
 from neurotier.comparison.summary import write_summary_tables
 from neurotier.places import Places
+from neurotier.published.bids_app import published_runs
 from neurotier.settings import Settings
 from neurotier.tables import read_table
 
@@ -18,8 +18,8 @@ def compared_runs(settings: Settings, places: Places) -> Compared:
     compared = campaign_runs(places)
     for folder in settings.comparison.results:
         compared += runs_of_results(Path(folder), origin=folder)
-    if settings.comparison.published:
-        compared += published_runs(Path(settings.comparison.published))
+    if settings.published:
+        compared += published_runs(Path(settings.published))
     return compared
 
 

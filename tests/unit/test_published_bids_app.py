@@ -8,13 +8,10 @@ from typing import Any
 
 import pytest
 from neurotier.comparison.collect import read_comparison_tables, write_comparison_tables
-from neurotier.comparison.published import CONDITIONS, asked_parallelism, published_runs
 from neurotier.comparison.statistics import by_condition, paired_differences, speed_ups, spread
 from neurotier.errors import InputError
-from support import ROOT
-
-REFERENCE = ROOT.parent / "shared" / "reference" / "published-runs"
-"""Logs of the 2020 paper, where they are at hand."""
+from neurotier.published.bids_app import CONDITIONS, asked_parallelism, published_runs
+from published_logs import REFERENCE
 
 
 def entry(name: str, start: str, end: str, **changes: str) -> dict[str, str]:

@@ -1,0 +1,338 @@
+"""The published BigBrain incrementation: the logs of GNU Parallel and of Spark as runs.
+
+A log is one run of one condition. Its name tells which: ``[spark-]EPOCH-LABEL_ITit_PROCESSEScpus_RESbb-REP.out``; what
+else stands between underscores (``60delay``, ``withpc``, ``npc``, ``em``) sets a run apart and is kept as its
+``variant``. One row per phase, five fields: phase, start, end, file, thread.
+
+What the logs mean
+------------------
+- GNU Parallel: fields are parted by spaces, times are s since 1970. ``read_file`` is NiBabel's opening of a block: it
+  loads the header and maps the rest. The block is read within ``increment_file``. ``task_duration`` is the whole task
+  and is written last, so a task that failed has none.
+- Spark: fields are parted by commas, times are s since the driver's start. The first row, ``driver_program``, is the
+  whole run, the start of Spark included. ``load_img`` turns bytes that Spark has read (which no row shows) into an
+  image, ``increment_data`` adds one, ``save_incremented`` writes.
+- A block without a write is incomplete: the local SSD was full. Such blocks were read and incremented, so they count
+  in the phase sums, but having no ``task_duration`` they do not count in the makespan.
+- Label ``tmpfs`` is Optane in Memory mode, where all memory is Optane; ``tmpfsAD`` is DRAM.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from neurotier.errors import InputError
+
+GNU_PARALLEL, SPARK = "gnu-parallel", "spark"
+MEMORY_MODE, APP_DIRECT = "Memory mode", "App Direct"
+HEADER, INCREMENT, WRITE, TASK, DRIVER = "load header", "read+increment", "write", "task", "driver"
+
+PHASES = {
+    GNU_PARALLEL: {"read_file": HEADER, "increment_file": INCREMENT, "write_file": WRITE, "task_duration": TASK},
+    SPARK: {"load_img": HEADER, "increment_data": INCREMENT, "save_incremented": WRITE, "driver_program": DRIVER},
+}
+"""Our names of an engine's phases."""
+
+DEVICES = {"tmpfs": "Optane", "tmpfsAD": "DRAM", "optaneAD": "Optane"} | {
+    f"{label}{mode}": device for label, device in (("local", "local SSD"), ("isilon", "Isilon")) for mode in ("", "AD")
+}
+"""Device by the label in a log's name; other labels are shown as they are."""
+
+GRIDS = {40: (769, 603, 694), 20: (770, 604, 695)}
+"""Voxels of a block by resolution (um); blocks are named by the multiples of them where they begin."""
+
+BLOCKS = {40: 125, 20: 1000}
+"""Blocks of the whole image by resolution (um)."""
+
+BLOCK_BYTES = {40: 643_625_668, 20: 646_461_552}
+"""Size of a block's file by resolution (um)."""
+
+NAME = re.compile(
+    r"(?P<spark>spark-)?(?P<epoch>\d+)-(?P<label>[^_]+)_(?P<iterations>\d+)it_(?P<processes>\d+)cpus?"
+    r"(?P<rest>(_[^_]+)*)-(?P<repetition>\d+)\.out"
+)
+RESOLUTION = re.compile(r"(\d+)bb")
+BLOCK = re.compile(r"bigbrain_(\d+)_(\d+)_(\d+)")
+FIELDS = 5
+FIX = "fetch the log again from the public repository, or give the path of a folder without it"
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One row of a log; times in s, as logged. The block of phase ``driver`` is empty."""
+
+    name: str
+    start_s: float
+    end_s: float
+    block: str
+
+    @property
+    def duration_s(self) -> float:
+        """Time that the phase took, s."""
+        return self.end_s - self.start_s
+
+
+@dataclass(frozen=True)
+class BlockRun:
+    """One run of the incrementation.
+
+    Attributes
+    ----------
+    path
+        Its log.
+    engine
+        ``gnu-parallel`` or ``spark``.
+    resolution_um
+        40 or 20.
+    device, mode
+        Where the blocks are read and written, and how Optane is configured.
+    label
+        The device's name in the name of the log.
+    processes
+        Processes that were asked for.
+    iterations
+        How often each block is incremented.
+    repetition
+        Number in the name of the log, from 0.
+    variant
+        What else the name says, such as ``60delay withpc``; empty for the runs of the paper's figures.
+    phases
+        Rows of the log, in order.
+    """
+
+    path: Path
+    engine: str
+    resolution_um: int
+    device: str
+    mode: str
+    label: str
+    processes: int
+    iterations: int
+    repetition: int
+    variant: str
+    phases: tuple[Phase, ...]
+
+    @property
+    def makespan_s(self) -> float:
+        """Makespan as published, s: latest end - earliest start of the tasks that ended; of Spark, the driver's time.
+
+        Reading a block whose write is missing is therefore left out at both ends; :attr:`span_s` has it.
+        """
+        return span_s(self.named(TASK, DRIVER)) if self.named(TASK, DRIVER) else self.span_s
+
+    @property
+    def span_s(self) -> float:
+        """Latest end - earliest start of any phase of any block, s: incomplete ones too, but no start of Spark."""
+        return span_s(self.work)
+
+    @cached_property
+    def work(self) -> tuple[Phase, ...]:
+        """The phases of blocks."""
+        return tuple(self.named(HEADER, INCREMENT, WRITE))
+
+    def named(self, *names: str) -> list[Phase]:
+        """The phases of some names."""
+        return [phase for phase in self.phases if phase.name in names]
+
+    def sum_s(self, *names: str) -> float:
+        """Sum of the durations of phases over all blocks, s."""
+        return math.fsum(phase.duration_s for phase in self.named(*names))
+
+    @property
+    def header_s(self) -> float:
+        """Sum over blocks of loading headers, s; of Spark, of turning bytes into images."""
+        return self.sum_s(HEADER)
+
+    @property
+    def increment_s(self) -> float:
+        """Sum over blocks of reading and incrementing, s; of Spark, of incrementing alone."""
+        return self.sum_s(INCREMENT)
+
+    @property
+    def write_s(self) -> float:
+        """Sum over blocks of writing, s."""
+        return self.sum_s(WRITE)
+
+    @property
+    def mean_parallelism(self) -> float:
+        """Mean number of blocks in a phase at once, as published: the phases' sum over the makespan."""
+        return self.sum_s(HEADER, INCREMENT, WRITE) / self.makespan_s if self.makespan_s else 0.0
+
+    @cached_property
+    def blocks(self) -> tuple[str, ...]:
+        """Names of the blocks that the log knows, sorted."""
+        return tuple(sorted({phase.block for phase in self.work}))
+
+    @cached_property
+    def incomplete_blocks(self) -> tuple[str, ...]:
+        """Blocks that were read at least once more than written."""
+        reads = Counter(phase.block for phase in self.named(HEADER))
+        writes = Counter(phase.block for phase in self.named(WRITE))
+        return tuple(block for block in self.blocks if writes[block] < max(1, reads[block]))
+
+    @property
+    def missing_blocks(self) -> int:
+        """How many blocks of the image the log does not know: it is not the log of a whole run."""
+        return max(0, BLOCKS[self.resolution_um] - len(self.blocks))
+
+    @property
+    def block_bytes(self) -> int:
+        """Size of a block, bytes."""
+        return BLOCK_BYTES[self.resolution_um]
+
+    @property
+    def data_bytes(self) -> int:
+        """Size of the image, bytes: D of the model, once per iteration."""
+        return self.block_bytes * BLOCKS[self.resolution_um] * self.iterations
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a folder holds: runs, and what looks like a log and is none, with the reason."""
+
+    runs: list[BlockRun] = field(default_factory=list)
+    skipped: list[tuple[Path, str]] = field(default_factory=list)
+
+
+def find_runs(root: Path) -> Found:
+    """All runs at or below a path, by condition and repetition.
+
+    Raises
+    ------
+    InputError
+        If the path is not there, or a log is not what its name says; the first such log is named.
+    """
+    found, broken = Found(), list[InputError]()
+    for path in find_logs(root):
+        if not NAME.fullmatch(path.name):
+            found.skipped.append((path, "its name does not tell a condition"))
+            continue
+        try:
+            found.runs.append(read_run(path))
+        except InputError as error:
+            broken.append(error)
+    if broken:
+        first, others = broken[0], len(broken) - 1
+        more = f" (and {others} more logs cannot be read)" if others else ""
+        raise InputError(f"{first.what}{more}", first.where, first.fix)
+    found.runs.sort(key=order)
+    return found
+
+
+def find_logs(root: Path) -> Iterator[Path]:
+    """Files ``*.out`` at or below a path in order, but for storage benchmarks and what is hidden."""
+    if not root.exists():
+        raise InputError("is not there", str(root), "give a checkout of big-data-lab-team/paper-memory-storage")
+    for path in [root] if root.is_file() else sorted(root.rglob("*.out")):
+        hidden = any(part.startswith(".") for part in path.relative_to(root).parts)
+        if path.is_file() and not hidden and not path.name.endswith("diskbench.out"):
+            yield path
+
+
+def order(run: BlockRun) -> tuple[object, ...]:
+    """Place of a run among others: as the paper's figures, repetitions last."""
+    condition = (run.resolution_um, run.engine, run.processes, run.iterations, run.variant, run.mode, run.label)
+    return (-condition[0], *condition[1:], run.repetition, str(run.path))
+
+
+def read_run(path: Path) -> BlockRun:
+    """Read a log.
+
+    Raises
+    ------
+    InputError
+        If its name tells no condition, or it is not whole.
+    """
+    match = NAME.fullmatch(path.name)
+    if match is None:
+        fix = "a log is named [spark-]EPOCH-LABEL_ITit_PROCESSEScpus_RESbb-REP.out"
+        raise InputError("is not named as the published logs are", str(path), fix)
+    engine = SPARK if match["spark"] else GNU_PARALLEL
+    try:
+        phases = tuple(read_phases(path.read_text(encoding="ascii"), engine))
+        resolution_um, variant = variant_of(match["rest"], phases)
+    except UnicodeDecodeError:
+        raise InputError("is not text", str(path), FIX) from None
+    except ValueError as error:
+        raise InputError(str(error), str(path), FIX) from None
+    label = match["label"]
+    return BlockRun(
+        path=path,
+        engine=engine,
+        resolution_um=resolution_um,
+        device=DEVICES.get(label, label),
+        mode=APP_DIRECT if label.endswith("AD") else MEMORY_MODE,
+        label=label,
+        processes=int(match["processes"]),
+        iterations=int(match["iterations"]),
+        repetition=int(match["repetition"]),
+        variant=variant,
+        phases=phases,
+    )
+
+
+def read_phases(text: str, engine: str) -> Iterator[Phase]:
+    """The rows of a log; ``ValueError`` says which is wrong and why."""
+    if not text.strip():
+        raise ValueError("is empty")
+    if not text.endswith("\n"):
+        raise ValueError("ends within a line: it is not whole")
+    block_of: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        fields = line.split("," if engine == SPARK else None)
+        try:
+            name, start, end, file, thread = fields
+        except ValueError:
+            raise ValueError(f"line {number} has {len(fields)} fields, not {FIELDS}") from None
+        if name not in PHASES[engine]:
+            raise ValueError(f"line {number}: {name!r} is no phase of {engine}")
+        phase = PHASES[engine][name]
+        if phase not in (TASK, DRIVER):
+            block_of[thread] = file.rpartition("-")[2]  # written blocks are named inc-BLOCK
+        # the row of a task names no block: it is that of its thread's rows before it
+        block = "" if phase == DRIVER else block_of.get(thread, "")
+        try:
+            start_s, end_s = float(start), float(end)
+        except ValueError:
+            raise ValueError(f"line {number}: {start!r} and {end!r} are no times in s") from None
+        if not (math.isfinite(start_s) and math.isfinite(end_s)):
+            raise ValueError(f"line {number}: {start!r} and {end!r} are no times in s")
+        if end_s < start_s:
+            raise ValueError(f"line {number}: {name} ends before it starts")
+        yield Phase(phase, start_s, end_s, block)
+
+
+def variant_of(rest: str, phases: Iterable[Phase]) -> tuple[int, str]:
+    """Resolution, um, and what else the rest of a log's name says; the first logs' names tell no resolution.
+
+    >>> variant_of("_40bb", []), variant_of("_60delay_withpc", [Phase(HEADER, 0, 1, "bigbrain_769_0_1388.nii")])
+    ((40, ''), (40, '60delay withpc'))
+    """
+    words = [word for word in rest.split("_") if word]
+    told = [int(match[1]) for word in words if (match := RESOLUTION.fullmatch(word))]
+    others = " ".join(word for word in words if not RESOLUTION.fullmatch(word))
+    resolution_um = told[0] if told else resolution_of({phase.block for phase in phases} - {""})
+    if resolution_um not in BLOCKS:
+        raise ValueError(f"is of a resolution of {resolution_um} um, not of {' or '.join(map(str, BLOCKS))}")
+    return resolution_um, others
+
+
+def resolution_of(blocks: set[str]) -> int:
+    """Resolution, um, by where the blocks begin."""
+    corners = [tuple(map(int, match.groups())) for block in blocks if (match := BLOCK.match(block))]
+    for resolution_um, grid in GRIDS.items():
+        if corners and all(at % step == 0 for corner in corners for at, step in zip(corner, grid, strict=True)):
+            return resolution_um
+    raise ValueError("tells its resolution neither by its name nor by its blocks")
+
+
+def span_s(phases: Iterable[Phase]) -> float:
+    """Latest end - earliest start, s; 0 of none."""
+    times = list(phases)
+    return max(phase.end_s for phase in times) - min(phase.start_s for phase in times) if times else 0.0

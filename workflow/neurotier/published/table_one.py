@@ -1,0 +1,123 @@
+"""Table I of the paper: read and write bandwidth of each device, from the logs of its storage benchmark.
+
+``system_conf/*diskbench.out`` has one row per measurement of ``dd`` with one stream: device, write, read, cached read.
+
+What the table is
+-----------------
+The published figures are the **means** of five measurements in **App Direct** mode, with 1 GB counted as 1,024 MB (so
+they come out, to 0.1 MB/s). ``dd`` counts 1 GB as 1,000 MB: in its own unit the two fast devices have 2.3 % less. The
+first write to Optane and to DRAM is slow, so that medians are 7 and 13 % above the means.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from neurotier.errors import InputError
+from neurotier.published.bigbrain import APP_DIRECT, DEVICES, FIX, MEMORY_MODE
+
+PATTERN = "*diskbench.out"
+HEADINGS = ("Device", "Write", "Read", "CacheRead")
+BANDWIDTH = re.compile(r"(?P<value>\d+(\.\d+)?) (?P<unit>[MG]B)/s")
+MB_PER_GB = 1024
+"""As published; ``dd`` means 1,000."""
+
+PUBLISHED_MB_S = {
+    "DRAM": (5304.3, 3338.2),
+    "Optane": (3379.2, 2396.2),
+    "local SSD": (518.6, 240.4),
+    "Isilon": (117.0, 111.8),
+}
+"""Table I as printed: read and write bandwidth, MB/s."""
+
+
+@dataclass(frozen=True)
+class Bandwidth:
+    """One device in one mode: its measurements, MB/s with 1 GB = 1,024 MB, in order."""
+
+    label: str
+    read_mb_s: tuple[float, ...]
+    write_mb_s: tuple[float, ...]
+    cached_read_mb_s: tuple[float, ...]
+
+    @property
+    def device(self) -> str:
+        """The device; an unknown label as it is."""
+        return DEVICES.get(self.label, self.label)
+
+    @property
+    def mode(self) -> str:
+        """How Optane was configured."""
+        return APP_DIRECT if self.label.endswith("AD") else MEMORY_MODE
+
+    @property
+    def published(self) -> tuple[float, float] | None:
+        """Read and write bandwidth as printed, MB/s; Table I has App Direct mode alone."""
+        return PUBLISHED_MB_S.get(self.device) if self.mode == APP_DIRECT else None
+
+    def of(self, statistic: Callable[[Sequence[float]], float]) -> tuple[float, float]:
+        """A statistic of read and of write bandwidth, MB/s.
+
+        >>> Bandwidth("tmpfsAD", (5.0, 6.0), (2.0, 3.0), ()).of(statistics.mean)
+        (5.5, 2.5)
+        """
+        return statistic(self.read_mb_s), statistic(self.write_mb_s)
+
+
+def read_bandwidths(root: Path) -> list[Bandwidth]:
+    """The devices of all storage benchmarks at or below a path, in order of Table I; empty if there are none.
+
+    Raises
+    ------
+    InputError
+        If a benchmark's log is not what it should be.
+    """
+    files = [root] if root.match(PATTERN) else sorted(root.rglob(PATTERN))
+    samples: dict[str, list[tuple[float, float, float]]] = {}
+    for file in files:
+        for label, sample in read_samples(file):
+            samples.setdefault(label, []).append(sample)
+    found = [bandwidth(label, rows) for label, rows in samples.items()]
+    return sorted(found, key=lambda one: (one.mode, -statistics.mean(one.read_mb_s)))
+
+
+def bandwidth(label: str, rows: Sequence[tuple[float, float, float]]) -> Bandwidth:
+    """A device from its measurements of write, read and cached read."""
+    write, read, cached = zip(*rows, strict=True)
+    return Bandwidth(label, read, write, cached)
+
+
+def read_samples(file: Path) -> Iterator[tuple[str, tuple[float, float, float]]]:
+    """Label, and write, read and cached read bandwidth of every measurement of a log."""
+    try:
+        rows = list(csv.reader(file.read_text(encoding="ascii").splitlines()))
+    except UnicodeDecodeError:
+        raise InputError("is not text", str(file), FIX) from None
+    if not rows or tuple(rows[0]) != HEADINGS or len(rows) == 1:
+        raise InputError(f"is no storage benchmark: no rows below {','.join(HEADINGS)}", str(file), FIX)
+    for number, row in enumerate(rows[1:], start=2):
+        if len(row) != len(HEADINGS):
+            raise InputError(f"line {number} has {len(row)} fields, not {len(HEADINGS)}", str(file), FIX)
+        try:
+            write, read, cached = (mb_s(text) for text in row[1:])
+        except ValueError as error:
+            raise InputError(f"line {number}: {error}", str(file), FIX) from None
+        yield row[0], (write, read, cached)
+
+
+def mb_s(text: str) -> float:
+    """A bandwidth as ``dd`` prints it, in MB/s, 1 GB counted as 1,024 MB.
+
+    >>> mb_s("112 MB/s"), mb_s("1.5 GB/s")
+    (112.0, 1536.0)
+    """
+    match = BANDWIDTH.fullmatch(text.strip())
+    if match is None or math.isclose(float(match["value"]), 0):
+        raise ValueError(f"{text!r} is no bandwidth")
+    return float(match["value"]) * (MB_PER_GB if match["unit"] == "GB" else 1)
