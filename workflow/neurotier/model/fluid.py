@@ -15,6 +15,8 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from neurotier.model.machine import MEMORY, Machine
 from neurotier.model.sharing import Demand, share_out, split, wanted
 from neurotier.model.workload import LAUNCH, Step, Workload
@@ -98,21 +100,27 @@ class Flow:
         return over
 
 
-def simulate(workload: Workload, machine: Machine, parallelism: int) -> Predicted:
+def simulate(workload: Workload, machine: Machine, parallelism: int, seed: int = 0) -> Predicted:
     """Let a machine work on a workload, so many tasks at once.
+
+    Parameters
+    ----------
+    seed
+        Draws which streams are slower than others, on tiers that are uneven.
 
     Raises
     ------
     KeyError
         If a step names a tier that the machine has not.
     """
-    return Simulation(workload, machine, parallelism).run()
+    return Simulation(workload, machine, parallelism, seed).run()
 
 
 class Simulation:
     """The state of one simulation."""
 
-    def __init__(self, workload: Workload, machine: Machine, parallelism: int) -> None:
+    def __init__(self, workload: Workload, machine: Machine, parallelism: int, seed: int) -> None:
+        self.lot = np.random.default_rng(seed)
         self.tasks = [(replace(LAUNCH, amount=workload.launch_s), *steps) for steps in workload.tasks]
         self.machine = machine
         self.spawn_s = workload.spawn_s
@@ -167,10 +175,15 @@ class Simulation:
             if step.amount > 0:
                 self.position[task] = position
                 kind = replace(step, amount=0.0)
-                self.flows.setdefault(kind, Flow(kind)).add(task, step.amount)
+                self.flows.setdefault(kind, Flow(kind)).add(task, step.amount * self.slowness(step))
                 return
         del self.position[task]
         self.free += 1
+
+    def slowness(self, step: Step) -> float:
+        """How much longer than others a stream takes: 1 on average."""
+        spread = self.machine.tiers[self.server(step)].unevenness if step.tier else 0.0
+        return math.exp(spread * self.lot.standard_normal() - spread**2 / 2) if spread else 1.0
 
     def advance(self, flows: list[Flow], elapsed_s: float, inflows: dict[str, float]) -> None:
         """Let everything flow for some seconds, and go on with the tasks whose step is over."""

@@ -87,6 +87,8 @@ class TierSpeed:
         What it achieves while it reads and writes, in units of what it achieves when it does one of them: 1 when one
         takes from the other, up to 2 on a link that goes both ways at once, less than 1 when they get into each
         other's way, as on persistent memory.
+    unevenness
+        How unequal streams are that should be alike: standard deviation of the logarithm of their speeds.
     write_back
         Whether writes go to the page cache first (disks) or not (memory, persistent memory with DAX, write-through).
     """
@@ -96,6 +98,7 @@ class TierSpeed:
     read_stream_bytes_per_s: float
     write_stream_bytes_per_s: float
     mixed: float = 1.0
+    unevenness: float = 0.0
     write_back: bool = False
 
 

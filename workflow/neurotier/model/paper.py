@@ -1,0 +1,19 @@
+"""Member ``paper`` of the model: Eq. (1) of Hayot-Sasson, Brown and Glatard (2020), M >= D / R + D / W."""
+
+from __future__ import annotations
+
+
+def least_makespan_s(
+    read_bytes: float, written_bytes: float, read_bytes_per_s: float, write_bytes_per_s: float
+) -> float:
+    """The makespan below which one stream at a time cannot read and write so much, s.
+
+    Examples
+    --------
+    125 blocks of 40 um on the local SSD:
+
+    >>> size = 125 * 643_625_668
+    >>> round(least_makespan_s(size, size, 518.6e6, 240.4e6), 1)
+    489.8
+    """
+    return read_bytes / read_bytes_per_s + written_bytes / write_bytes_per_s
