@@ -11,6 +11,7 @@ Rules, scripts and library ask here for paths; nobody glues one by hand. Below t
     report.html                         the run report
     campaign/                           plan.tsv; runs/CONDITION/REPETITION/: records and logs of each run
     comparison/, comparison.html        tables and figures of what was compared, and the comparison report
+    published/, published.html          tables and figures of the published experiment, and the page about them
     logs/RULE/                          one log per job
     state/                              settings of the last run, run facts, failures, the lock
 """
@@ -92,6 +93,14 @@ class Places:
     @property
     def comparison_figures(self) -> Path:
         return self.comparison / "figures"
+
+    @property
+    def published(self) -> Path:
+        return self.results / "published"
+
+    @property
+    def published_figures(self) -> Path:
+        return self.published / "figures"
 
     @property
     def logs(self) -> Path:

@@ -90,7 +90,9 @@ def published_runs(path: Path) -> Compared:
 
 
 def find_logs(path: Path) -> set[Path]:
-    """The files ``tasks.json`` of the first place that has any."""
+    """The files ``tasks.json`` of the first place that has any; of a run's own folder, its one."""
+    if NAME.fullmatch(path.resolve().name) and (path / "tasks.json").is_file():
+        return {path.resolve() / "tasks.json"}
     for folder in FOLDERS:
         found = {log for log in path.glob(f"{folder}/*/tasks.json") if NAME.fullmatch(log.parent.name)}
         if found:

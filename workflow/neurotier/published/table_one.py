@@ -121,3 +121,19 @@ def mb_s(text: str) -> float:
     if match is None or math.isclose(float(match["value"]), 0):
         raise ValueError(f"{text!r} is no bandwidth")
     return float(match["value"]) * (MB_PER_GB if match["unit"] == "GB" else 1)
+
+
+def device_bandwidths(bandwidths: Sequence[Bandwidth]) -> dict[str, tuple[float, float]]:
+    """Read and write bandwidth by device as in Table I, MB/s: means in App Direct mode; as printed without logs."""
+    found = {one.device: one.of(statistics.fmean) for one in bandwidths if one.mode == APP_DIRECT}
+    return PUBLISHED_MB_S | found
+
+
+def equation_one_s(data_bytes: float, read_mb_s: float, write_mb_s: float) -> float:
+    """The paper's Eq. (1), M >= D/R + D/W, in s.
+
+    >>> round(equation_one_s(80_453_208_500, 5304.3, 3338.2), 1)
+    39.3
+    """
+    megabytes = data_bytes / 1e6
+    return megabytes / read_mb_s + megabytes / write_mb_s

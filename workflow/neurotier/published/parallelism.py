@@ -1,0 +1,84 @@
+"""The figure ``mean_parallelism``: how many blocks were in a phase at once, of the processes asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from neurotier.comparison.panels import Lane, Panel, beside, label_lanes, panel_axes
+from neurotier.published.bigbrain import BlockRun
+from neurotier.published.conditions import ENGINES, Condition, cells, mean, panels
+from neurotier.report.quantities import mean_count, percent
+from neurotier.report.style import BLACK, LIGHT_GREY, SKY, house_style, save_figure, state
+from neurotier.tables import Row
+
+Runs = Mapping[Condition, Sequence[BlockRun]]
+NOTE = (
+    "Bar: mean over repetitions, grey: processes asked for; circle: a repetition. As published: sum of the phases over"
+    " the makespan. On the SSD the sum has the reading of blocks that were never written, and the makespan has not."
+)
+
+
+def parallelism_finding(runs: Runs) -> str:
+    """Between which shares of the processes asked for were busy with a block."""
+
+    def share(condition: Condition) -> float:
+        return mean(runs[condition], "mean_parallelism") / condition.processes
+
+    def told(condition: Condition) -> str:
+        return f"{mean_count(mean(runs[condition], 'mean_parallelism'))} of {condition.processes} ({condition.place})"
+
+    ordered = sorted(runs, key=share)
+    if len(ordered) == 1:
+        return f"{told(ordered[0])} processes were busy with a block, on average"
+    return f"Processes busy with a block, on average: from {told(ordered[0])} to {told(ordered[-1])}"
+
+
+def draw_parallelism(runs: Runs, stem: Path) -> None:
+    """Draw the mean parallelism of at least one condition of the paper's figures; write SVG, PNG and TSV."""
+    with house_style():
+        figure = draw(runs)
+        state(figure, parallelism_finding(runs), NOTE)
+        save_figure(figure, stem, table(runs))
+
+
+def draw(runs: Runs) -> Figure:
+    """The figure: a panel for each image, engine and number of processes."""
+    shown = [
+        Panel(
+            f"{panel[0]} µm, {ENGINES[panel[1]]}, {panel[2]} processes", tuple(Lane(one.place, one) for one in members)
+        )
+        for panel, members in panels(runs).items()
+    ]
+    figure, all_axes = panel_axes(shown)
+    for axes, panel in zip(all_axes, shown, strict=True):
+        for lane, condition in panel.filled():
+            values = [run.mean_parallelism for run in runs[condition]]
+            average = mean(runs[condition], "mean_parallelism")
+            axes.barh(lane, condition.processes, height=0.66, color=LIGHT_GREY, linewidth=0)
+            axes.barh(lane, average, height=0.66, color=SKY, linewidth=0)
+            axes.plot(
+                values,
+                [lane] * len(values),
+                linestyle="",
+                marker="o",
+                markersize=4,
+                markerfacecolor="white",
+                color=BLACK,
+            )
+            beside(axes, lane, f"{mean_count(average)}; {percent(average / condition.processes)}")
+        label_lanes(axes, panel)
+        axes.set_xlim(0, 1.02 * max(condition.processes for _, condition in panel.filled()))
+    all_axes[-1].set_xlabel("Blocks in a phase at once")
+    return figure
+
+
+def table(runs: Runs) -> list[Row]:
+    """The numbers behind the figure: one row per repetition."""
+    return [
+        {**cells(condition), "repetition": run.repetition, "mean_parallelism": run.mean_parallelism}
+        for condition, members in runs.items()
+        for run in members
+    ]

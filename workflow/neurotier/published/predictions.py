@@ -1,0 +1,106 @@
+"""The figure ``predicted``: what each member of the model predicts against what was measured."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import NullFormatter, StrMethodFormatter
+
+from neurotier.published.conditions import ratio_text
+from neurotier.published.members import mark_of, members_of
+from neurotier.report.quantities import counted
+from neurotier.report.style import BLACK, GREY, LIGHT_GREY, WIDTH_IN, house_style, save_figure, state
+from neurotier.tables import Row
+
+BAND = 0.15
+"""Share of the measured makespan that a good prediction is within."""
+
+NOTE = (
+    "Line: predicted as measured; band: within 15 %. A marker per condition and member; vertical line: interval of the"
+    " prediction. Factor: geometric mean of how far a member is off, either way."
+)
+
+
+def held_against(predictions: Sequence[Row]) -> list[Row]:
+    """The predictions of conditions that were measured."""
+    return [row for row in predictions if row["measured_s"] and row["predicted_s"] > 0]
+
+
+def error_factors(predictions: Sequence[Row]) -> dict[str, float]:
+    """Geometric mean of the factors by which each member is off.
+
+    >>> error_factors([{"member": "paper", "predicted_s": 2.0 * off, "measured_s": 2.0} for off in (2.0, 0.5)])
+    {'paper': 2.0}
+    """
+    rows = held_against(predictions)
+    return {
+        member: math.exp(
+            statistics.fmean(
+                abs(math.log(row["predicted_s"] / row["measured_s"])) for row in rows if row["member"] == member
+            )
+        )
+        for member in members_of(rows)
+    }
+
+
+def predictions_finding(predictions: Sequence[Row]) -> str:
+    """By which factor each member is off."""
+    factors = error_factors(predictions)
+    told = [f"{member} {ratio_text(factor)}" for member, factor in factors.items()]
+    rows = held_against(predictions)
+    known = {tuple(row[name] for name in ("resolution_um", "engine", "processes", "device", "mode")) for row in rows}
+    return f"Predictions are off by these factors over {counted(len(known), 'condition')}: {', '.join(told)}"
+
+
+def draw_predictions(predictions: Sequence[Row], stem: Path) -> None:
+    """Draw predictions of which at least one was measured; write SVG, PNG and TSV."""
+    rows = held_against(predictions)
+    with house_style():
+        figure = draw(rows)
+        state(figure, predictions_finding(rows), NOTE)
+        save_figure(figure, stem, rows)
+
+
+def draw(rows: Sequence[Row]) -> Figure:
+    """The figure, both axes logarithmic and of one scale."""
+    figure = Figure(figsize=(WIDTH_IN, 6.6))
+    axes = figure.subplots()
+    times = [row[name] for row in rows for name in ("predicted_s", "measured_s")]
+    ends = [min(times) / 1.5, max(times) * 1.5]
+    axes.fill_between(
+        ends, [(1 - BAND) * end for end in ends], [(1 + BAND) * end for end in ends], color=LIGHT_GREY, linewidth=0
+    )
+    axes.plot(ends, ends, color=BLACK, linewidth=1)
+    factors, handles = error_factors(rows), list[Line2D | Patch]()
+    for member, factor in factors.items():
+        mark = mark_of(member)
+        mine = [row for row in rows if row["member"] == member]
+        for row in mine:
+            if row["low_s"] is not None and row["high_s"] is not None:
+                axes.plot([row["measured_s"]] * 2, [row["low_s"], row["high_s"]], color=mark.colour, linewidth=0.8)
+        measured, said = ([row[name] for row in mine] for name in ("measured_s", "predicted_s"))
+        axes.plot(measured, said, linestyle="", marker=mark.marker, markersize=6, color=mark.colour, alpha=0.85)
+        handle = mark.handle()
+        handle.set_label(f"{mark.label}: off by {ratio_text(factor)}")
+        handles.append(handle)
+    axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
+    for one in (axes.xaxis, axes.yaxis):
+        one.set_major_formatter(StrMethodFormatter("{x:,g}"))
+        one.set_minor_formatter(NullFormatter())
+    axes.set_aspect("equal")
+    axes.set_xlabel("Measured makespan (s)")
+    axes.set_ylabel("Predicted makespan (s)")
+    axes.legend(
+        handles=[*handles, Patch(color=LIGHT_GREY, label="within 15 %")],
+        loc="upper left",
+        bbox_to_anchor=(1.02, 1),
+        fontsize=8,
+    )
+    axes.spines[["top", "right"]].set(visible=True, color=GREY)
+    return figure

@@ -1,0 +1,136 @@
+"""Everything that a checkout of the published data holds, and the tables made of it."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from neurotier.comparison.collect import Compared
+from neurotier.errors import InputError
+from neurotier.published.bids_app import find_logs, published_runs
+from neurotier.published.bigbrain import DRIVER, HEADER, INCREMENT, TASK, WRITE, BlockRun, Found, find_runs
+from neurotier.published.conditions import Condition, by_condition
+from neurotier.published.table_one import Bandwidth, device_bandwidths, equation_one_s, read_bandwidths
+from neurotier.tables import Row, write_table
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What was found below a path: BigBrain runs, storage benchmarks, BIDS App runs."""
+
+    root: Path
+    bigbrain: Found = field(default_factory=Found)
+    bandwidths: list[Bandwidth] = field(default_factory=list)
+    bids_app: Compared = field(default_factory=Compared)
+
+    @cached_property
+    def conditions(self) -> dict[Condition, list[BlockRun]]:
+        """The whole BigBrain runs by condition."""
+        return by_condition(self.bigbrain.runs)
+
+    def equation_one_s(self, condition: Condition) -> float | None:
+        """Makespan of a condition by Eq. (1) with Table I, s; ``None`` of a device that is not in it."""
+        bandwidth = device_bandwidths(self.bandwidths).get(condition.device)
+        data_bytes = self.conditions[condition][0].data_bytes
+        return equation_one_s(data_bytes, *bandwidth) if bandwidth else None
+
+
+def read_published(root: Path) -> Replay:
+    """Read a checkout, or any part of it.
+
+    Raises
+    ------
+    InputError
+        If there is nothing of the published data below the path, or a log is not what it should be.
+    """
+    found = find_runs(root)
+    bandwidths = read_bandwidths(root)
+    bids_app = published_runs(root) if find_logs(root) else Compared()
+    if not (found.runs or bandwidths or bids_app.runs):
+        fix = "give a checkout of big-data-lab-team/paper-memory-storage, or one of its folders"
+        raise InputError("has no logs of the published experiment", str(root), fix)
+    return Replay(root, found, bandwidths, bids_app)
+
+
+def write_tables(replay: Replay, folder: Path) -> None:
+    """Write the tables of folder ``published``."""
+    write_table(folder / "published_runs.tsv", "published_runs", run_rows(replay))
+    write_table(folder / "published_phases.tsv", "published_phases", phase_rows(replay))
+    write_table(folder / "published_bids_app.tsv", "compared_runs", replay.bids_app.runs)
+    write_table(folder / "table_one.tsv", "table_one", bandwidth_rows(replay))
+    write_table(folder / "published_skipped.tsv", "published_skipped", skipped_rows(replay))
+
+
+def name_of(replay: Replay, path: Path) -> str:
+    """A log's path below the root; its name if it is the root itself."""
+    return path.name if path == replay.root else path.relative_to(replay.root).as_posix()
+
+
+def run_rows(replay: Replay) -> list[Row]:
+    """Rows of ``published_runs.tsv``: every BigBrain run, whole or not."""
+    conditions = {id(run): condition for condition, runs in replay.conditions.items() for run in runs}
+    rows = []
+    for run in replay.bigbrain.runs:
+        condition = conditions.get(id(run))
+        missing = run.missing_blocks
+        rows.append(
+            {
+                "run": name_of(replay, run.path),
+                "valid": f"invalid: {missing} blocks are not in the log" if missing else "valid",
+                **{name: getattr(run, name) for name in ("resolution_um", "engine", "processes", "device", "mode")},
+                "variant": (condition.variant if condition else run.variant) or None,
+                **{name: getattr(run, name) for name in ("label", "iterations", "repetition")},
+                "blocks": len(run.blocks),
+                "incomplete_blocks": len(run.incomplete_blocks),
+                "missing_blocks": missing,
+                "data_bytes": run.data_bytes,
+                "makespan_s": run.makespan_s,
+                "span_s": run.span_s,
+                "mean_parallelism": run.mean_parallelism,
+                "equation_one_s": replay.equation_one_s(condition) if condition else None,
+            }
+        )
+    return rows
+
+
+def phase_rows(replay: Replay) -> list[Row]:
+    """Rows of ``published_phases.tsv``: every phase of every BigBrain run."""
+    rows = []
+    for run in replay.bigbrain.runs:
+        for name in (HEADER, INCREMENT, WRITE, TASK, DRIVER):
+            times = [phase.duration_s for phase in run.named(name)]
+            if times:
+                values = {"sum_s": sum(times), "median_s": statistics.median(times), "max_s": max(times)}
+                rows.append({"run": name_of(replay, run.path), "phase": name, "count": len(times), **values})
+    return rows
+
+
+def bandwidth_rows(replay: Replay) -> list[Row]:
+    """Rows of ``table_one.tsv``: every device in every mode."""
+    rows = []
+    for one in replay.bandwidths:
+        (read, write), (read_median, write_median) = one.of(statistics.fmean), one.of(statistics.median)
+        printed = one.published or (None, None)
+        rows.append(
+            {
+                "device": one.device,
+                "mode": one.mode,
+                "label": one.label,
+                "samples": len(one.read_mb_s),
+                "read_mean_mb_s": read,
+                "read_median_mb_s": read_median,
+                "read_published_mb_s": printed[0],
+                "write_mean_mb_s": write,
+                "write_median_mb_s": write_median,
+                "write_published_mb_s": printed[1],
+                "cached_read_mean_mb_s": statistics.fmean(one.cached_read_mb_s),
+            }
+        )
+    return rows
+
+
+def skipped_rows(replay: Replay) -> list[Row]:
+    """Rows of ``published_skipped.tsv``: files that were not read, and runs that are not whole."""
+    return [{"path": name_of(replay, path), "reason": reason} for path, reason in replay.bigbrain.skipped]

@@ -1,0 +1,40 @@
+"""Stages of the replay: what the scripts of its rules do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from neurotier.places import Places
+from neurotier.published.replay import Replay, read_published, write_tables
+from neurotier.settings import Settings
+from neurotier.tables import Row, read_table
+
+
+def replay_of(settings: Settings) -> Replay:
+    """What is below the path that the settings name."""
+    return read_published(Path(settings.published or ""))
+
+
+def predictions_of(places: Places) -> list[Row]:
+    """What the model predicts, if it was asked."""
+    table = places.published / "published_predictions.tsv"
+    return read_table(table, "published_predictions") if table.exists() else []
+
+
+def tabulate_published(settings: Settings, places: Places) -> None:
+    """Write the tables of folder ``published``."""
+    write_tables(replay_of(settings), places.published)
+
+
+def draw_published(settings: Settings, places: Places) -> None:
+    """Draw the figures of the replay, each as SVG, PNG and TSV."""
+    from neurotier.published.figures import draw_all
+
+    draw_all(replay_of(settings), predictions_of(places), places.published_figures)
+
+
+def write_published(settings: Settings, places: Places) -> None:
+    """Write the page."""
+    from neurotier.published.page import write_page
+
+    write_page(replay_of(settings), predictions_of(places), places.published, places.results / "published.html")

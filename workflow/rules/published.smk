@@ -1,0 +1,65 @@
+# The published experiment, replayed from its raw logs.
+
+
+rule tabulate_published:
+    output:
+        runs=places.published / "published_runs.tsv",
+        phases=places.published / "published_phases.tsv",
+        bids_app=places.published / "published_bids_app.tsv",
+        table_one=places.published / "table_one.tsv",
+        skipped=places.published / "published_skipped.tsv",
+    log:
+        LOGS / "tabulate_published/tabulate_published.log",
+    conda:
+        "../envs/neurotier.yaml"
+    params:
+        results=RESULTS,
+        logs=plan.published_logs,
+    message:
+        "Tabulating the published logs"
+    script:
+        "../scripts/tabulate_published.py"
+
+
+rule draw_published:
+    input:
+        rules.tabulate_published.output,
+    output:
+        figures=report(
+            directory(places.published_figures),
+            patterns=["{name}.svg"],
+            caption="../report/published_figures.rst",
+            category="Published experiment",
+        ),
+    log:
+        LOGS / "draw_published/draw_published.log",
+    conda:
+        "../envs/neurotier.yaml"
+    params:
+        results=RESULTS,
+    message:
+        "Drawing the published experiment"
+    script:
+        "../scripts/draw_published.py"
+
+
+rule write_published:
+    input:
+        rules.tabulate_published.output,
+        rules.draw_published.output,
+    output:
+        page=report(
+            RESULTS / "published.html",
+            caption="../report/published.rst",
+            category="Published experiment",
+        ),
+    log:
+        LOGS / "write_published/write_published.log",
+    conda:
+        "../envs/neurotier.yaml"
+    params:
+        results=RESULTS,
+    message:
+        "Writing the page about the published experiment"
+    script:
+        "../scripts/write_published.py"

@@ -1,0 +1,12 @@
+"""Write the page about the published experiment."""
+
+from neurotier.published import stages
+from neurotier.scripting import Context, run_script
+
+
+def main(context: Context) -> None:
+    stages.write_published(context.settings, context.places)
+
+
+if __name__ == "__main__":
+    run_script(snakemake, main)
