@@ -21,9 +21,27 @@ rule tabulate_published:
         "../scripts/tabulate_published.py"
 
 
+rule predict_published:
+    input:
+        runs=places.published / "published_runs.tsv",
+    output:
+        predictions=places.published / "published_predictions.tsv",
+    log:
+        LOGS / "predict_published/predict_published.log",
+    conda:
+        "../envs/neurotier.yaml"
+    params:
+        results=RESULTS,
+    message:
+        "Predicting the published makespans"
+    script:
+        "../scripts/predict_published.py"
+
+
 rule draw_published:
     input:
         rules.tabulate_published.output,
+        rules.predict_published.output,
     output:
         figures=report(
             directory(places.published_figures),
@@ -46,6 +64,7 @@ rule draw_published:
 rule write_published:
     input:
         rules.tabulate_published.output,
+        rules.predict_published.output,
         rules.draw_published.output,
     output:
         page=report(

@@ -7,7 +7,9 @@ from pathlib import Path
 from neurotier.places import Places
 from neurotier.published.replay import Replay, read_published, write_tables
 from neurotier.settings import Settings
-from neurotier.tables import Row, read_table
+from neurotier.tables import Row, read_table, write_table
+
+PREDICTIONS = "published_predictions.tsv"
 
 
 def replay_of(settings: Settings) -> Replay:
@@ -16,14 +18,20 @@ def replay_of(settings: Settings) -> Replay:
 
 
 def predictions_of(places: Places) -> list[Row]:
-    """What the model predicts, if it was asked."""
-    table = places.published / "published_predictions.tsv"
-    return read_table(table, "published_predictions") if table.exists() else []
+    """What the model predicts."""
+    return read_table(places.published / PREDICTIONS, "published_predictions")
 
 
 def tabulate_published(settings: Settings, places: Places) -> None:
     """Write the tables of folder ``published``."""
     write_tables(replay_of(settings), places.published)
+
+
+def predict_published(settings: Settings, places: Places) -> None:
+    """Write what the model predicts for the published conditions."""
+    from neurotier.published.forecasts import predictions
+
+    write_table(places.published / PREDICTIONS, "published_predictions", predictions(replay_of(settings)))
 
 
 def draw_published(settings: Settings, places: Places) -> None:

@@ -1,0 +1,77 @@
+"""The published server as the model sees it: processors, page cache, and what is known of its devices beforehand."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from neurotier.model.machine import MEMORY, Machine, PageCache, Processors, TierSpeed
+from neurotier.published.bigbrain import APP_DIRECT, MEMORY_MODE
+
+PROCESSORS = Processors(cores=48, threads=96)
+"""Two Xeon Platinum 8260M."""
+
+KINDS = {
+    ("DRAM", APP_DIRECT): "tmpfs",
+    ("Optane", MEMORY_MODE): "tmpfs",
+    ("Optane", APP_DIRECT): "fsdax",
+    ("local SSD", MEMORY_MODE): "block",
+    ("local SSD", APP_DIRECT): "block",
+    ("Isilon", MEMORY_MODE): "network",
+    ("Isilon", APP_DIRECT): "network",
+}
+"""What kind of tier a device is in a mode; only a block device has write-back (the paper, section II-A)."""
+
+MEMORY_DEVICES = 12
+"""Memory modules that a tmpfs is spread over, DRAM or, in Memory mode, Optane (the paper, sections II-A and IV-C)."""
+
+MODE_FILES = {APP_DIRECT: "adm", MEMORY_MODE: "memm"}
+"""How ``system_conf`` names the modes."""
+
+AVAILABLE_BYTES = {APP_DIRECT: 781_305_872 * 1024, MEMORY_MODE: 3_095_667_592 * 1024}
+"""``MemAvailable`` in ``system_conf``, for checkouts without that folder."""
+
+DIRTY = {"dirty_background_ratio": 10, "dirty_ratio": 40, "dirty_expire_centisecs": 3000}
+"""The same of the kernel's settings; they are alike in both modes."""
+
+
+def page_cache(root: Path, mode: str) -> PageCache:
+    """Memory and kernel settings in a mode, from ``system_conf`` below a path if it has them."""
+    name = MODE_FILES[mode]
+    available = re.search(r"^MemAvailable:\s+(\d+) kB", text_of(root, f"{name}_meminfo"), re.MULTILINE)
+    told = dict(re.findall(r"^/proc/sys/vm/(\w+):(\d+)$", text_of(root, "adm_vm"), re.MULTILINE))
+    background, ratio, expiry = (int(told.get(key, value)) for key, value in DIRTY.items())
+    return PageCache(
+        available_bytes=int(available[1]) * 1024 if available else AVAILABLE_BYTES[mode],
+        background_ratio=background / 100,
+        ratio=ratio / 100,
+        expiry_s=expiry / 100,
+    )
+
+
+def text_of(root: Path, name: str) -> str:
+    """A file of ``system_conf``; empty if it is not there."""
+    file = next(iter(sorted(root.rglob(f"system_conf/{name}"))), None)
+    return file.read_text(errors="replace") if file else ""
+
+
+def known_beforehand(kind: str, read_bytes_per_s: float, write_bytes_per_s: float, devices: int = 1) -> TierSpeed:
+    """A tier of which only a benchmark with one stream is known.
+
+    Parameters
+    ----------
+    devices
+        How many of what one stream can use there are.
+    """
+    return TierSpeed(
+        read_bytes_per_s * devices,
+        write_bytes_per_s * devices,
+        read_bytes_per_s,
+        write_bytes_per_s,
+        write_back=kind == "block",
+    )
+
+
+def server(tier: str, speed: TierSpeed, memory: TierSpeed, cache: PageCache) -> Machine:
+    """The server with one tier and its memory."""
+    return Machine(PROCESSORS, cache, {tier: speed, MEMORY: memory})
