@@ -1,0 +1,130 @@
+"""The fluid model: what it must give where the answer can be worked out by hand."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from neurotier.model.fluid import simulate
+from neurotier.model.forecast import forecast
+from neurotier.model.machine import MEMORY, Machine, PageCache, Processors, TierSpeed
+from neurotier.model.workload import Step, Workload
+
+GB = 1e9
+FAST = TierSpeed(10 * GB, 10 * GB, 10 * GB, 10 * GB)
+LINK = TierSpeed(1 * GB, 0.5 * GB, 1 * GB, 0.5 * GB)
+DISK = replace(LINK, write_back=True)
+LARGE = PageCache(available_bytes=1000 * GB)
+
+
+def machine(tier: TierSpeed, cache: PageCache = LARGE, processors: Processors | None = None) -> Machine:
+    return Machine(processors or Processors(64, 64), cache, {"tier": tier, MEMORY: FAST})
+
+
+def copies(count: int, size: float = GB) -> Workload:
+    return Workload([(Step("read", "read", size, "tier"), Step("write", "write", size, "tier"))] * count)
+
+
+def test_one_stream_at_a_time_takes_what_equation_one_says() -> None:
+    found = simulate(copies(10), machine(LINK), parallelism=1)
+    assert found.makespan_s == pytest.approx(10 / 1 + 10 / 0.5)
+    assert found.phase_sums_s == pytest.approx({"read": 10, "write": 20})
+    assert found.mean_parallelism == pytest.approx(1.0)
+
+
+def test_a_shared_link_is_no_faster_with_more_streams() -> None:
+    assert simulate(copies(10), machine(LINK), parallelism=10).makespan_s == pytest.approx(30)
+
+
+def test_a_stream_is_never_faster_than_one_can_be() -> None:
+    wide = replace(LINK, read_bytes_per_s=100 * GB, write_bytes_per_s=100 * GB)
+    assert simulate(copies(10), machine(wide), parallelism=10).makespan_s == pytest.approx(1 + 2)
+
+
+def test_what_reads_and_writes_at_once_overlaps_only_on_a_duplex_link() -> None:
+    tasks = [(Step("read", "read", 10 * GB, "tier"),), (Step("write", "write", 5 * GB, "tier"),)]
+    for mixed, expected_s in ((1.0, 20), (2.0, 10), (0.5, 40)):
+        found = simulate(Workload(tasks), machine(replace(LINK, mixed=mixed)), parallelism=2)
+        assert found.makespan_s == pytest.approx(expected_s), mixed
+
+
+def test_write_back_hides_writing_from_the_makespan() -> None:
+    found = simulate(copies(10), machine(DISK), parallelism=10)
+    assert found.makespan_s == pytest.approx(10 + 1)
+    assert found.dirty_bytes["tier"] == pytest.approx(10 * GB)
+
+
+def test_what_is_dirty_for_too_long_takes_half_the_disk_from_readers() -> None:
+    """One block every second; from 30 s after the first write on, reading has half the disk."""
+    cache = replace(LARGE, expiry_s=30)
+    found = simulate(copies(60), machine(DISK, cache), parallelism=1)
+    alone = 27.3  # each of the first blocks takes 1 s to read and 0.1 s to write
+    reads = [end - start for _, phase, start, end in found.spans_s if phase == "read"]
+    assert reads[10] == pytest.approx(1.0)
+    assert reads[-10] == pytest.approx(2.0)
+    assert sum(1 for read in reads if read < 1.5) == pytest.approx(alone, abs=2)
+
+
+def test_writers_wait_for_the_disk_when_too_much_is_dirty() -> None:
+    """Of 100 GB written 15 may be dirty; the rest goes at the speed of the disk."""
+    cache = PageCache(available_bytes=100 * GB, background_ratio=0.1, ratio=0.2)
+    tasks = [(Step("write", "write", GB, "tier"),)] * 100
+    found = simulate(Workload(tasks), machine(DISK, cache), parallelism=4)
+    assert found.makespan_s == pytest.approx((100 - 15) / 0.5, rel=0.05)
+    assert found.limit == "tier write"
+
+
+def test_cached_reads_do_not_touch_the_disk() -> None:
+    tasks = [(Step("read", "read", GB, "tier", cached=True),)] * 4
+    assert simulate(Workload(tasks), machine(DISK), parallelism=1).makespan_s == pytest.approx(0.4)
+
+
+def test_processes_share_the_cores_and_their_threads() -> None:
+    tasks = [(Step("compute", "compute", 10.0),)] * 8
+    four = Processors(cores=2, threads=4, smt_factor=1.5)
+    found = simulate(Workload(tasks), machine(FAST, processors=four), parallelism=8)
+    assert found.makespan_s == pytest.approx(8 * 10 / (2 * 1.5))
+    assert found.limits == pytest.approx({"processors": 1.0})
+
+
+def test_cpu_time_of_reading_adds_to_that_of_the_device() -> None:
+    step = Step("read", "read", GB, "tier", cpu_s_per_byte=1 / GB)
+    one = Processors(cores=1, threads=1)
+    assert simulate(Workload([(step,)]), machine(LINK, processors=one), 1).makespan_s == pytest.approx(2.0)
+    # two of them share one core for half of their time each: the link, too, is shared
+    both = simulate(Workload([(step,)] * 2), machine(LINK, processors=one), 2).makespan_s
+    assert 2.0 < both <= 4.0
+
+
+def test_a_launcher_starts_one_after_the_other() -> None:
+    tasks = [(Step("wait", "wait", 1.0),)] * 5
+    assert simulate(Workload(tasks, spawn_s=0.5), machine(FAST), 5).makespan_s == pytest.approx(4 * 0.5 + 1)
+    assert simulate(Workload(tasks, launch_s=1.0), machine(FAST), 1).makespan_s == pytest.approx(10)
+    assert simulate(Workload(tasks, launch_s=1.0, launch_counts=False), machine(FAST), 1).makespan_s == 9
+
+
+def test_all_bytes_arrive_however_uneven_streams_are() -> None:
+    even = simulate(copies(500), machine(LINK), parallelism=25).makespan_s
+    uneven = [simulate(copies(500), machine(replace(LINK, unevenness=0.3)), 25, seed).makespan_s for seed in range(5)]
+    assert len(set(uneven)) == 5
+    assert sum(uneven) / 5 == pytest.approx(even, rel=0.1)
+
+
+def test_nothing_to_do_takes_no_time() -> None:
+    found = simulate(Workload([]), machine(LINK), parallelism=4)
+    assert (found.makespan_s, found.limit, found.mean_parallelism) == (0.0, "", 0.0)
+
+
+def test_a_step_on_an_unknown_tier_is_named() -> None:
+    with pytest.raises(KeyError, match="elsewhere"):
+        simulate(Workload([(Step("read", "read", 1.0, "elsewhere"),)]), machine(LINK), parallelism=1)
+
+
+def test_a_forecast_is_as_wide_as_its_speeds_are_uncertain() -> None:
+    known = forecast(copies(20), machine(LINK), 4, {})
+    rough = forecast(copies(20), machine(LINK), 4, {"tier": 0.2})
+    assert known.low_s == pytest.approx(known.high_s)
+    assert rough.makespan_s == known.makespan_s
+    assert math.log(rough.high_s / rough.low_s) > 0.2
