@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,16 @@ from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from neurotier.comparison.panels import Lane, Panel, beside, draw_legend, label_lanes, panel_axes
 from neurotier.published.bigbrain import BlockRun
-from neurotier.published.conditions import Condition, cells, incomplete_text, mean, panel_title, panels, ratio_text
+from neurotier.published.conditions import (
+    ENGINES,
+    Condition,
+    cells,
+    incomplete_text,
+    mean,
+    panel_title,
+    panels,
+    ratio_text,
+)
 from neurotier.published.members import PAPER, draw_predictions, mark_of, members_of, predicted
 from neurotier.report.quantities import seconds
 from neurotier.report.style import BLACK, house_style, save_figure, state
@@ -24,6 +34,7 @@ from neurotier.tables import Row
 Runs = Mapping[Condition, Sequence[BlockRun]]
 Estimates = Mapping[Condition, float | None]
 
+CIRCLE: dict[str, Any] = {"marker": "o", "markersize": 5, "fillstyle": "none", "color": BLACK, "markeredgewidth": 0.8}
 NOTE = (
     "Bar: mean over repetitions; circle: a repetition; the axis is logarithmic. Makespan: latest end - earliest start"
     " of the tasks that ended; of Spark, the driver's time. Right: mean, and how many times that Eq. (1) says."
@@ -51,10 +62,13 @@ def makespan_finding(runs: Runs, estimates: Estimates) -> str:
     for members in panels(runs).values():
         ordered = sorted(members, key=lambda condition: times[condition])
         gaps.append((times[ordered[-1]] / times[ordered[0]], ordered[0], ordered[-1]))
-    if not gaps or max(gaps, key=lambda gap: gap[0])[0] == 1:
-        slow = max(times, key=lambda condition: times[condition])
-        longest = "at most " if len(times) > 1 else ""
-        return f"{slow.name}: {longest}{seconds(times[slow])}{off}"
+    if len(times) == 1:
+        (only,) = times
+        return f"{only.name}: {seconds(times[only])}{off}"
+    if not any(ratio > 1 for ratio, *_ in gaps):
+        ordered = sorted(times, key=lambda condition: times[condition])
+        low, high = (f"{seconds(times[one])} ({one.name})" for one in (ordered[0], ordered[-1]))
+        return f"Makespans from {low} to {high}"
     ratio, fast, slow = max(gaps, key=lambda gap: gap[0])
     said = f"{slow.place} ({seconds(times[slow])}) takes {ratio_text(ratio)} times as long as {fast.place}"
     return f"{said} ({seconds(times[fast])}) with {slow.processes} processes{off}"
@@ -89,11 +103,11 @@ def lane_panels(runs: Runs) -> list[Panel[Condition]]:
         place = f"{condition.device}{star}{condition.place[len(condition.device) :]}"
         label = f"{place}: {condition.variant}" if condition.variant else place
         groups.setdefault(condition.panel, []).append(Lane(label, condition))
-    several = len({panel[0] for panel in groups}) > 1
-    return [
-        Panel(f"{panel[0]} µm, {panel_title(panel)}" if several else panel_title(panel, "a"), tuple(lanes))
-        for panel, lanes in groups.items()
-    ]
+    shown = [Panel(panel_title(panel, "a"), tuple(lanes)) for panel, lanes in groups.items()]
+    if not any(condition.variant for condition in runs):
+        return shown
+    titles = (f"{size} µm, {ENGINES[engine]}, {processes} processes" for size, engine, processes in groups)
+    return [replace(panel, title=title) for panel, title in zip(shown, titles, strict=True)]
 
 
 def draw(runs: Runs, estimates: Estimates, predictions: Sequence[Row]) -> Figure:
@@ -108,13 +122,7 @@ def draw(runs: Runs, estimates: Estimates, predictions: Sequence[Row]) -> Figure
             guesses = predicted(predictions, condition, estimates.get(condition))
             average = statistics.fmean(values)
             axes.plot([average] * 2, [lane - 0.36, lane + 0.06], color=BLACK, linewidth=2.2, solid_capstyle="butt")
-            circle: dict[str, Any] = {
-                "marker": "o",
-                "markersize": 5,
-                "markerfacecolor": "none",
-                "markeredgecolor": BLACK,
-            }
-            axes.plot(values, [lane - 0.15] * len(values), linestyle="", markeredgewidth=0.8, **circle)
+            axes.plot(values, [lane - 0.15] * len(values), linestyle="", **CIRCLE)
             draw_predictions(axes, lane, guesses)
             beside(axes, lane, text_of(average, guesses))
             drawn += [member for member, *_ in guesses if member not in drawn]
@@ -125,7 +133,7 @@ def draw(runs: Runs, estimates: Estimates, predictions: Sequence[Row]) -> Figure
     all_axes[-1].set_xlabel("Makespan (s)")
     measured = [
         Line2D([], [], linestyle="", marker="|", markersize=10, markeredgewidth=2.2, color=BLACK, label="mean"),
-        Line2D([], [], linestyle="", markeredgewidth=0.8, **circle, label="repetition"),
+        Line2D([], [], linestyle="", **CIRCLE, label="repetition"),
     ]
     order = [member for member in [PAPER, *members_of(predictions)] if member in drawn]
     draw_legend(legend, [*measured, *(mark_of(member).handle() for member in dict.fromkeys(order))])

@@ -32,8 +32,6 @@ def slips_of(figure: str, replay: Replay) -> list[str]:
         "table": [UNITS],
         "makespan": [ssd_estimate(replay, figure), UNITS, LABELS],
         "phases": [spark_writes(replay) if "20um" in figure else "", LABELS],
-        "gantt": [LABELS],
-        "mean": [LABELS],
         "bids": [CPU_IO if "cpu" in figure else logged_makespans(replay), sample(replay)],
     }
     return [text for text in found.get(kind, []) if text]
@@ -64,7 +62,7 @@ def spark_writes(replay: Replay) -> str:
             ratio = mean(runs, "write_s") / mean(replay.conditions[other], "write_s")
             ratios.append(f"{ratio_text(ratio)} on {condition.place} with {condition.processes} processes")
     if not ratios:
-        return f"{claim}; the logs at hand hold no pair of both engines to tell."
+        return f"{claim}. In the whole repository the first is the reverse; the logs at hand hold no pair to show it."
     return f"{claim}. Spark's summed write time over GNU Parallel's, in the data: {'; '.join(ratios)}."
 
 
