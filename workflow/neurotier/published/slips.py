@@ -6,7 +6,7 @@ from neurotier.published.bigbrain import GNU_PARALLEL, SPARK
 from neurotier.published.conditions import Condition, mean, ratio_text
 from neurotier.published.replay import Replay
 from neurotier.published.table_one import device_bandwidths, equation_one_s
-from neurotier.report.quantities import number, seconds
+from neurotier.report.quantities import counted, number, seconds
 
 CPU_IO = (
     "The text of the paper says that 'Real + Sys' is CPU time and 'User - (Real + Sys)' I/O time. Its plotting code"
@@ -85,4 +85,5 @@ def sample(replay: Replay) -> str:
     """How many sites and participants the logs hold."""
     tasks = {row["participant"] for row in replay.bids_app.participants}
     sites = {task.rpartition("_")[0] for task in tasks}
-    return f"{SAMPLE}; the tasks in the logs are {len(tasks):,} participants of {len(sites):,} sites." if tasks else ""
+    some = f"{counted(len(tasks), 'participant')} of {counted(len(sites), 'site')}"
+    return f"{SAMPLE}; the tasks in the logs are {some}." if tasks else ""
