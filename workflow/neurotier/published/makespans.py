@@ -21,6 +21,7 @@ from neurotier.published.conditions import (
     Condition,
     cells,
     incomplete_text,
+    is_stalled,
     mean,
     panel_title,
     panels,
@@ -35,20 +36,27 @@ Runs = Mapping[Condition, Sequence[BlockRun]]
 Estimates = Mapping[Condition, float | None]
 
 CIRCLE: dict[str, Any] = {"marker": "o", "markersize": 5, "fillstyle": "none", "color": BLACK, "markeredgewidth": 0.8}
+CROSS = CIRCLE | {"marker": "x"}
 NOTE = (
     "Bar: mean over repetitions; circle: a repetition; the axis is logarithmic. Makespan: latest end - earliest start"
     " of the tasks that ended; of Spark, the driver's time. Right: mean, and how many times that Eq. (1) says."
 )
 INCOMPLETE = " * Some blocks were read and not written (the SSD was full): their tasks never ended and do not count."
+APART = " Stalled: beyond 1.5 times the middle repetition; in the mean, as published, and not in the factor above."
+
+
+def any_stalled(runs: Runs) -> bool:
+    """Whether any repetition stalled."""
+    return any(is_stalled(run, members) for members in runs.values() for run in members)
 
 
 def off_factor(runs: Runs, estimates: Estimates) -> float | None:
-    """Geometric mean of the factors by which Eq. (1) misses mean makespans; ``None`` without any."""
-    factors = [
-        abs(math.log(estimate / mean(runs[condition], "makespan_s")))
-        for condition in runs
-        if (estimate := estimates.get(condition))
-    ]
+    """Geometric mean of the factors by which Eq. (1) misses mean makespans, stalled repetitions left out."""
+    factors = []
+    for condition, members in runs.items():
+        steady = [run for run in members if not is_stalled(run, members)]
+        if estimate := estimates.get(condition):
+            factors.append(abs(math.log(estimate / mean(steady, "makespan_s"))))
     return math.exp(statistics.fmean(factors)) if factors else None
 
 
@@ -91,7 +99,8 @@ def draw_makespans(runs: Runs, estimates: Estimates, predictions: Sequence[Row],
     with house_style():
         figure = draw(runs, estimates, predictions)
         incomplete = any(incomplete_text(members) for members in runs.values())
-        state(figure, makespan_finding(runs, estimates), NOTE + INCOMPLETE * incomplete)
+        note = NOTE + INCOMPLETE * incomplete + APART * any_stalled(runs)
+        state(figure, makespan_finding(runs, estimates), note)
         save_figure(figure, stem, table(runs, estimates, predictions))
 
 
@@ -122,7 +131,9 @@ def draw(runs: Runs, estimates: Estimates, predictions: Sequence[Row]) -> Figure
             guesses = predicted(predictions, condition, estimates.get(condition))
             average = statistics.fmean(values)
             axes.plot([average] * 2, [lane - 0.36, lane + 0.06], color=BLACK, linewidth=2.2, solid_capstyle="butt")
-            axes.plot(values, [lane - 0.15] * len(values), linestyle="", **CIRCLE)
+            for run in runs[condition]:
+                style = CROSS if is_stalled(run, runs[condition]) else CIRCLE
+                axes.plot([run.makespan_s], [lane - 0.15], linestyle="", **style)
             draw_predictions(axes, lane, guesses)
             beside(axes, lane, text_of(average, guesses))
             drawn += [member for member, *_ in guesses if member not in drawn]
@@ -135,6 +146,8 @@ def draw(runs: Runs, estimates: Estimates, predictions: Sequence[Row]) -> Figure
         Line2D([], [], linestyle="", marker="|", markersize=10, markeredgewidth=2.2, color=BLACK, label="mean"),
         Line2D([], [], linestyle="", **CIRCLE, label="repetition"),
     ]
+    if any_stalled(runs):
+        measured.append(Line2D([], [], linestyle="", **CROSS, label="stalled repetition"))
     order = [member for member in [PAPER, *members_of(predictions)] if member in drawn]
     draw_legend(legend, [*measured, *(mark_of(member).handle() for member in dict.fromkeys(order))])
     return figure

@@ -10,7 +10,7 @@ from pathlib import Path
 from neurotier.comparison.statistics import by_condition as bids_conditions
 from neurotier.published.bids_app import CONDITIONS, PARALLELISMS
 from neurotier.published.bigbrain import BlockRun
-from neurotier.published.conditions import Condition, absent, incomplete_text, mean, panels
+from neurotier.published.conditions import Condition, absent, incomplete_text, is_stalled, mean, panels
 from neurotier.published.figures import Figure, figures
 from neurotier.published.members import mark_of, members_of, predicted
 from neurotier.published.replay import Replay, bandwidth_rows, run_rows, skipped_rows
@@ -22,9 +22,6 @@ from neurotier.tables import Row
 TEMPLATE = Path(__file__).resolve().parent / "published.html.j2"
 SHOWN_ROWS = 50
 """Longest list on the page; the rest is in the files it links to."""
-
-STALLED = 1.5
-"""A repetition that takes so many times the middle one is pointed out."""
 
 TABLES = (
     *("published_runs.tsv", "published_phases.tsv", "table_one.tsv", "published_bids_app.tsv"),
@@ -56,7 +53,7 @@ class ConditionView:
         middle_s = statistics.median(run.makespan_s for run in self.runs)
         texts = []
         for run in self.runs:
-            if run.makespan_s > STALLED * middle_s:
+            if is_stalled(run, self.runs):
                 longest = max(run.work, key=lambda phase: phase.duration_s)
                 texts.append(
                     f"{self.condition.place}: repetition {run.repetition} took {run.makespan_s:,.2f} s, the middle one"

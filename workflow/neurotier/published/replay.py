@@ -92,7 +92,7 @@ def run_rows(replay: Replay) -> list[Row]:
         rows.append(
             {
                 "run": name_of(replay, run.path),
-                "valid": f"invalid: {missing} blocks are not in the log" if missing else "valid",
+                "valid": "valid" if run.is_whole else f"invalid: {missing} blocks are not in the log",
                 **{name: getattr(run, name) for name in ("resolution_um", "engine", "processes", "device", "mode")},
                 "variant": (condition.variant if condition else run.variant) or None,
                 **{name: getattr(run, name) for name in ("label", "iterations", "repetition")},
