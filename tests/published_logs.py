@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -19,13 +20,14 @@ DISK_BENCH = "Device,Write,Read,CacheRead\n"
 def block_name(number: int, resolution_um: int = 40) -> str:
     """The name of a block of an image."""
     first, second, third = {40: (769, 603, 694), 20: (770, 604, 695)}[resolution_um]
-    x, y, z = number // 25 % 5, number // 5 % 5, number % 5
+    side = {40: 5, 20: 10}[resolution_um]
+    x, y, z = number // side**2, number // side % side, number % side
     return f"bigbrain_{first * x}_{second * y}_{third * z}.nii"
 
 
-def task(number: int, start_s: float, times_s: Sequence[float] = (0.25, 1.0, 0.5)) -> str:
+def task(number: int, start_s: float, times_s: Sequence[float] = (0.25, 1.0, 0.5), resolution_um: int = 40) -> str:
     """The rows of one task of GNU Parallel, which starts 0.25 s before its first phase and ends with its last."""
-    clock, rows, block = START_S + start_s + 0.25, [], block_name(number)
+    clock, rows, block = START_S + start_s + 0.25, [], block_name(number, resolution_um)
     for phase, time_s in zip(("read_file", "increment_file", "write_file"), times_s, strict=False):
         name = f"inc-{block}" if phase == "write_file" else block
         rows.append(f"{phase} {clock!r} {clock + time_s!r} {name} {14000 + number}\n")
@@ -35,11 +37,12 @@ def task(number: int, start_s: float, times_s: Sequence[float] = (0.25, 1.0, 0.5
     return "".join(rows)
 
 
-def whole_log(wave_s: float, at_once: int = 25, blocks: int = 125, failing: Iterable[int] = ()) -> str:
-    """A log of 125 tasks in waves; those that fail have no write."""
+def whole_log(wave_s: float, at_once: int = 25, resolution_um: int = 40, failing: Iterable[int] = ()) -> str:
+    """A log of all blocks in waves; half of the time is writing, and those that fail have no write."""
     times = (0.25, wave_s / 2 - 0.5, wave_s / 2)
     return "".join(
-        task(number, number // at_once * wave_s, times[:2] if number in failing else times) for number in range(blocks)
+        task(number, number // at_once * wave_s, times[:2] if number in failing else times, resolution_um)
+        for number in range({40: 125, 20: 1000}[resolution_um])
     )
 
 
@@ -60,3 +63,30 @@ def write_log(folder: Path, name: str, text: str) -> Path:
     file = folder / name
     file.write_text(text)
     return file
+
+
+def bids_tasks(minutes: int, participants: Iterable[str] = ("NYU_1_0025427",)) -> str:
+    """The log of a run of the BIDS App example, all tasks at once."""
+    times = {"real time": f"{minutes}m0.000s", "user time": "0m30.000s", "system time": "0m5.000s"}
+    days = {"Start": "Tue Sep  3 17:20:00 EDT 2019", "Finish": f"Tue Sep  3 17:{20 + minutes}:00 EDT 2019"}
+    return json.dumps({"tasks": [{"Name": name, "Exit code": "0", **days, **times} for name in participants]})
+
+
+def write_checkout(root: Path) -> Path:
+    """A small checkout: four conditions at 40 um, one of them twice, storage benchmark, one BIDS App run."""
+    results = root / "experiments" / "bigbrain-incrementation" / "results"
+    write_log(results / "40bb_redo", "10-tmpfsAD_1it_25cpus_40bb-0.out", whole_log(2.0))
+    write_log(results / "40bb_redo", "11-tmpfsAD_1it_25cpus_40bb-1.out", whole_log(4.0))
+    write_log(results / "40bb_redo", "12-tmpfs_1it_25cpus_40bb-0.out", whole_log(6.0))
+    write_log(results / "40bb_redo", "13-localAD_1it_25cpus_40bb-0.out", whole_log(60.0, failing=(100, 124)))
+    write_log(results / "40bb_redo", "14-isilonAD_1it_96cpus_40bb-0.out", whole_log(300.0, at_once=96))
+    write_log(results, "9-tmpfs_1it_25cpus_60delay_withpc-0.out", whole_log(70.0))
+    write_log(results, "9-tmpfs_1it_25cpus_40bb-0.out", whole_log(8.0))
+    write_log(results, "8-isilon_1it_25cpus_40bb-0.out", task(0, 0.0))
+    write_log(results, "notes.out", "nothing\n")
+    bench = [f"{label},2 GB/s,4 GB/s,4 GB/s\n" for label in ("tmpfsAD", "optaneAD")]
+    bench += [f"{label},100 MB/s,200 MB/s,4 GB/s\n" for label in ("localAD", "isilonAD")]
+    write_log(root / "experiments" / "system_conf", "ad_diskbench.out", DISK_BENCH + "".join(bench))
+    write_log(root / "experiments" / "bids-app-example" / "disk-4", "tasks.json", bids_tasks(2))
+    write_log(root / "experiments" / "bids-app-example" / "disk-4", "makespan_seconds", "113\n")
+    return root

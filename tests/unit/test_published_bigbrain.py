@@ -35,6 +35,13 @@ def test_incomplete_blocks_count_in_the_sums_and_not_in_the_makespan(tmp_path: P
     assert run.increment_s == pytest.approx(3.0)
 
 
+def test_a_log_that_lacks_more_than_a_few_blocks_is_not_whole(tmp_path: Path) -> None:
+    whole = whole_log(wave_s=4.0).splitlines(keepends=True)
+    few, part = (write_log(tmp_path / name, DRAM_25, "".join(whole[4 * int(name) :])) for name in ("12", "13"))
+    assert (read_run(few).missing_blocks, read_run(few).is_whole) == (12, True)
+    assert (read_run(part).missing_blocks, read_run(part).is_whole) == (13, False)
+
+
 def test_a_log_of_spark(tmp_path: Path) -> None:
     run = read_run(write_log(tmp_path, SPARK_25, spark_log()))
     assert (run.engine, run.resolution_um, run.device, run.mode) == ("spark", 20, "Optane", "App Direct")

@@ -5,7 +5,7 @@ from neurotier.scripting import Context, run_script
 
 
 def main(context: Context) -> None:
-    stages.write_published(context.settings, context.places)
+    context.say(stages.write_published(context.settings, context.places))
 
 
 if __name__ == "__main__":

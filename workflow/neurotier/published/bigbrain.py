@@ -53,6 +53,9 @@ BLOCKS = {40: 125, 20: 1000}
 BLOCK_BYTES = {40: 643_625_668, 20: 646_461_552}
 """Size of a block's file by resolution (um)."""
 
+MOST_MISSING = 0.1
+"""Share of blocks that a log may lack; the full SSD stopped up to 8 % of the tasks, though after reading."""
+
 NAME = re.compile(
     r"(?P<spark>spark-)?(?P<epoch>\d+)-(?P<label>[^_]+)_(?P<iterations>\d+)it_(?P<processes>\d+)cpus?"
     r"(?P<rest>(_[^_]+)*)-(?P<repetition>\d+)\.out"
@@ -178,8 +181,13 @@ class BlockRun:
 
     @property
     def missing_blocks(self) -> int:
-        """How many blocks of the image the log does not know: it is not the log of a whole run."""
+        """How many blocks of the image the log does not know: their tasks failed at once, or the log is a part."""
         return max(0, BLOCKS[self.resolution_um] - len(self.blocks))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the log can be that of a whole run: at most a few tasks failed at once."""
+        return self.missing_blocks <= MOST_MISSING * BLOCKS[self.resolution_um]
 
     @property
     def block_bytes(self) -> int:

@@ -54,8 +54,10 @@ def gantt_finding(runs: Runs) -> str:
         engine = f" ({ENGINES[condition.engine]})" if len({one.engine for one in runs}) > 1 else ""
         told.setdefault(phase, []).append(f"{name}{engine}")
     verbs = {WRITE: "writing", INCREMENT: "reading and incrementing", HEADER: "loading headers"}
-    parts = [f"{verbs[phase]} on {', '.join(dict.fromkeys(told[phase]))}" for phase in verbs if phase in told]
-    return f"Of the phases, blocks take longest for {'; for '.join(parts)}"
+    first, *others = (phase for phase in verbs if phase in told)
+    places = {phase: ", ".join(dict.fromkeys(names)) for phase, names in told.items()}
+    sentence = f"{verbs[first].capitalize()} is the longest phase on {places[first]}"
+    return "; ".join([sentence, *(f"{verbs[phase]} on {places[phase]}" for phase in others)])
 
 
 def draw_gantts(runs: Runs, stem: Path) -> None:

@@ -37,6 +37,9 @@ PLACES = (
 LARGE_PLACES = tuple(place for place in PLACES if place[0] in ("Optane", "Isilon"))
 """Those that held the image at 20 um."""
 
+STALLED = 1.5
+"""A repetition that takes so many times the middle one is shown apart."""
+
 LATER = "_redo"
 """A folder named so holds runs that were made again: the paper's figures show these."""
 
@@ -78,7 +81,7 @@ def by_condition(runs: Iterable[BlockRun]) -> dict[Condition, list[BlockRun]]:
 
     What was made again takes the place of what was there before, which becomes a variant.
     """
-    whole = [run for run in runs if not run.missing_blocks]
+    whole = [run for run in runs if run.is_whole]
     again = {condition_of(run) for run in whole if run.path.parent.name.endswith(LATER)}
     found: dict[Condition, list[BlockRun]] = {}
     for run in whole:
@@ -142,9 +145,14 @@ def mean(runs: Sequence[BlockRun], measure: str) -> float:
     return statistics.fmean(float(getattr(run, measure)) for run in runs)
 
 
+def is_stalled(run: BlockRun, members: Sequence[BlockRun]) -> bool:
+    """Whether a repetition took much longer than the middle one: something stood still."""
+    return run.makespan_s > STALLED * statistics.median(one.makespan_s for one in members)
+
+
 def incomplete_text(runs: Sequence[BlockRun]) -> str:
     """How many blocks the repetitions did not write; empty if they wrote all."""
-    counts = [len(run.incomplete_blocks) for run in runs]
+    counts = [len(run.incomplete_blocks) + run.missing_blocks for run in runs]
     low, high = min(counts), max(counts)
     some = f"{low}" if low == high else f"{low} to {high}"
     return f"{some} of {BLOCKS[runs[0].resolution_um]:,} blocks not written" if high else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,17 @@ from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from neurotier.comparison.panels import Lane, Panel, beside, draw_legend, label_lanes, panel_axes
 from neurotier.published.bigbrain import BlockRun
-from neurotier.published.conditions import Condition, cells, incomplete_text, mean, panel_title, panels, ratio_text
+from neurotier.published.conditions import (
+    ENGINES,
+    Condition,
+    cells,
+    incomplete_text,
+    is_stalled,
+    mean,
+    panel_title,
+    panels,
+    ratio_text,
+)
 from neurotier.published.members import PAPER, draw_predictions, mark_of, members_of, predicted
 from neurotier.report.quantities import seconds
 from neurotier.report.style import BLACK, house_style, save_figure, state
@@ -24,20 +35,28 @@ from neurotier.tables import Row
 Runs = Mapping[Condition, Sequence[BlockRun]]
 Estimates = Mapping[Condition, float | None]
 
+CIRCLE: dict[str, Any] = {"marker": "o", "markersize": 5, "fillstyle": "none", "color": BLACK, "markeredgewidth": 0.8}
+CROSS = CIRCLE | {"marker": "x"}
 NOTE = (
     "Bar: mean over repetitions; circle: a repetition; the axis is logarithmic. Makespan: latest end - earliest start"
     " of the tasks that ended; of Spark, the driver's time. Right: mean, and how many times that Eq. (1) says."
 )
 INCOMPLETE = " * Some blocks were read and not written (the SSD was full): their tasks never ended and do not count."
+APART = " Stalled: beyond 1.5 times the middle repetition; in the mean, as published, and not in the factor above."
+
+
+def any_stalled(runs: Runs) -> bool:
+    """Whether any repetition stalled."""
+    return any(is_stalled(run, members) for members in runs.values() for run in members)
 
 
 def off_factor(runs: Runs, estimates: Estimates) -> float | None:
-    """Geometric mean of the factors by which Eq. (1) misses mean makespans; ``None`` without any."""
-    factors = [
-        abs(math.log(estimate / mean(runs[condition], "makespan_s")))
-        for condition in runs
-        if (estimate := estimates.get(condition))
-    ]
+    """Geometric mean of the factors by which Eq. (1) misses mean makespans, stalled repetitions left out."""
+    factors = []
+    for condition, members in runs.items():
+        steady = [run for run in members if not is_stalled(run, members)]
+        if estimate := estimates.get(condition):
+            factors.append(abs(math.log(estimate / mean(steady, "makespan_s"))))
     return math.exp(statistics.fmean(factors)) if factors else None
 
 
@@ -51,10 +70,13 @@ def makespan_finding(runs: Runs, estimates: Estimates) -> str:
     for members in panels(runs).values():
         ordered = sorted(members, key=lambda condition: times[condition])
         gaps.append((times[ordered[-1]] / times[ordered[0]], ordered[0], ordered[-1]))
-    if not gaps or max(gaps, key=lambda gap: gap[0])[0] == 1:
-        slow = max(times, key=lambda condition: times[condition])
-        longest = "at most " if len(times) > 1 else ""
-        return f"{slow.name}: {longest}{seconds(times[slow])}{off}"
+    if len(times) == 1:
+        (only,) = times
+        return f"{only.name}: {seconds(times[only])}{off}"
+    if not any(ratio > 1 for ratio, *_ in gaps):
+        ordered = sorted(times, key=lambda condition: times[condition])
+        low, high = (f"{seconds(times[one])} ({one.name})" for one in (ordered[0], ordered[-1]))
+        return f"Makespans from {low} to {high}"
     ratio, fast, slow = max(gaps, key=lambda gap: gap[0])
     said = f"{slow.place} ({seconds(times[slow])}) takes {ratio_text(ratio)} times as long as {fast.place}"
     return f"{said} ({seconds(times[fast])}) with {slow.processes} processes{off}"
@@ -77,7 +99,8 @@ def draw_makespans(runs: Runs, estimates: Estimates, predictions: Sequence[Row],
     with house_style():
         figure = draw(runs, estimates, predictions)
         incomplete = any(incomplete_text(members) for members in runs.values())
-        state(figure, makespan_finding(runs, estimates), NOTE + INCOMPLETE * incomplete)
+        note = NOTE + INCOMPLETE * incomplete + APART * any_stalled(runs)
+        state(figure, makespan_finding(runs, estimates), note)
         save_figure(figure, stem, table(runs, estimates, predictions))
 
 
@@ -89,11 +112,11 @@ def lane_panels(runs: Runs) -> list[Panel[Condition]]:
         place = f"{condition.device}{star}{condition.place[len(condition.device) :]}"
         label = f"{place}: {condition.variant}" if condition.variant else place
         groups.setdefault(condition.panel, []).append(Lane(label, condition))
-    several = len({panel[0] for panel in groups}) > 1
-    return [
-        Panel(f"{panel[0]} µm, {panel_title(panel)}" if several else panel_title(panel, "a"), tuple(lanes))
-        for panel, lanes in groups.items()
-    ]
+    shown = [Panel(panel_title(panel, "a"), tuple(lanes)) for panel, lanes in groups.items()]
+    if not any(condition.variant for condition in runs):
+        return shown
+    titles = (f"{size} µm, {ENGINES[engine]}, {processes} processes" for size, engine, processes in groups)
+    return [replace(panel, title=title) for panel, title in zip(shown, titles, strict=True)]
 
 
 def draw(runs: Runs, estimates: Estimates, predictions: Sequence[Row]) -> Figure:
@@ -108,13 +131,9 @@ def draw(runs: Runs, estimates: Estimates, predictions: Sequence[Row]) -> Figure
             guesses = predicted(predictions, condition, estimates.get(condition))
             average = statistics.fmean(values)
             axes.plot([average] * 2, [lane - 0.36, lane + 0.06], color=BLACK, linewidth=2.2, solid_capstyle="butt")
-            circle: dict[str, Any] = {
-                "marker": "o",
-                "markersize": 5,
-                "markerfacecolor": "none",
-                "markeredgecolor": BLACK,
-            }
-            axes.plot(values, [lane - 0.15] * len(values), linestyle="", markeredgewidth=0.8, **circle)
+            for run in runs[condition]:
+                style = CROSS if is_stalled(run, runs[condition]) else CIRCLE
+                axes.plot([run.makespan_s], [lane - 0.15], linestyle="", **style)
             draw_predictions(axes, lane, guesses)
             beside(axes, lane, text_of(average, guesses))
             drawn += [member for member, *_ in guesses if member not in drawn]
@@ -125,8 +144,10 @@ def draw(runs: Runs, estimates: Estimates, predictions: Sequence[Row]) -> Figure
     all_axes[-1].set_xlabel("Makespan (s)")
     measured = [
         Line2D([], [], linestyle="", marker="|", markersize=10, markeredgewidth=2.2, color=BLACK, label="mean"),
-        Line2D([], [], linestyle="", markeredgewidth=0.8, **circle, label="repetition"),
+        Line2D([], [], linestyle="", **CIRCLE, label="repetition"),
     ]
+    if any_stalled(runs):
+        measured.append(Line2D([], [], linestyle="", **CROSS, label="stalled repetition"))
     order = [member for member in [PAPER, *members_of(predictions)] if member in drawn]
     draw_legend(legend, [*measured, *(mark_of(member).handle() for member in dict.fromkeys(order))])
     return figure

@@ -10,7 +10,7 @@ from pathlib import Path
 from neurotier.comparison.statistics import by_condition as bids_conditions
 from neurotier.published.bids_app import CONDITIONS, PARALLELISMS
 from neurotier.published.bigbrain import BlockRun
-from neurotier.published.conditions import Condition, absent, incomplete_text, mean, panels
+from neurotier.published.conditions import Condition, absent, incomplete_text, is_stalled, mean, panels
 from neurotier.published.figures import Figure, figures
 from neurotier.published.members import mark_of, members_of, predicted
 from neurotier.published.replay import Replay, bandwidth_rows, run_rows, skipped_rows
@@ -48,6 +48,20 @@ class ConditionView:
         return " · ".join(f"{run.makespan_s:,.2f}" for run in self.runs)
 
     @property
+    def stalled(self) -> list[str]:
+        """Repetitions that took much longer than the middle one, and the longest phase of each."""
+        middle_s = statistics.median(run.makespan_s for run in self.runs)
+        texts = []
+        for run in self.runs:
+            if is_stalled(run, self.runs):
+                longest = max(run.work, key=lambda phase: phase.duration_s)
+                texts.append(
+                    f"{self.condition.place}: repetition {run.repetition} took {run.makespan_s:,.2f} s, the middle one"
+                    f" {middle_s:,.2f} s; its longest phase is a {longest.name} of {longest.duration_s:,.2f} s"
+                )
+        return texts
+
+    @property
     def incomplete(self) -> str:
         """How many blocks were not written."""
         return incomplete_text(self.runs)
@@ -62,13 +76,15 @@ class PanelView:
 
     @property
     def notes(self) -> list[str]:
-        """How blocks that were not written bear on the makespans."""
-        return [
-            f"{view.condition.place}: {view.incomplete}. From their first read to their last phase is"
-            f" {view.mean('span_s'):,.2f} s on average, the published makespan {view.mean('makespan_s'):,.2f} s"
+        """How blocks that were not written bear on the makespans, and which repetitions stand apart."""
+        incomplete = [
+            f"* {view.condition.place}: {view.incomplete}. With their reading, from the first start to the last end is"
+            f" {view.mean('span_s'):,.2f} s on average; the makespan, as published, is"
+            f" {view.mean('makespan_s'):,.2f} s"
             for view in self.views
             if view.incomplete
         ]
+        return incomplete + [text for view in self.views for text in view.stalled]
 
 
 @dataclass(frozen=True)
@@ -130,7 +146,7 @@ def headline(replay: Replay) -> str:
     found = [
         counted(len(replay.bigbrain.runs), "BigBrain run") if replay.bigbrain.runs else "",
         counted(len(replay.bids_app.runs), "BIDS App run") if replay.bids_app.runs else "",
-        f"the storage benchmark of {counted(len(replay.bandwidths), 'device and mode')}".replace("modes", "mode")
+        f"the storage benchmark of {counted(len({one.device for one in replay.bandwidths}), 'device')}"
         if replay.bandwidths
         else "",
     ]

@@ -9,10 +9,12 @@ from pathlib import Path
 
 from neurotier.comparison.collect import Compared
 from neurotier.errors import InputError
+from neurotier.places import short_hash
 from neurotier.published.bids_app import find_logs, published_runs
 from neurotier.published.bigbrain import DRIVER, HEADER, INCREMENT, TASK, WRITE, BlockRun, Found, find_runs
+from neurotier.published.bigbrain import find_logs as find_bigbrain_logs
 from neurotier.published.conditions import Condition, by_condition
-from neurotier.published.table_one import Bandwidth, device_bandwidths, equation_one_s, read_bandwidths
+from neurotier.published.table_one import PATTERN, Bandwidth, device_bandwidths, equation_one_s, read_bandwidths
 from neurotier.tables import Row, write_table
 
 
@@ -54,6 +56,18 @@ def read_published(root: Path) -> Replay:
     return Replay(root, found, bandwidths, bids_app)
 
 
+def fingerprint(root: Path) -> str:
+    """What tells whether logs were added, removed or changed: a hash of their paths, sizes and times.
+
+    Of a path that is not there it is empty; reading it says so.
+    """
+    if not root.exists():
+        return ""
+    tasks = [file for log in find_logs(root) for file in (log, log.with_name("makespan_seconds")) if file.exists()]
+    files = [*find_bigbrain_logs(root), *root.rglob(PATTERN), *tasks]
+    return short_hash(str(sorted((str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files)))
+
+
 def write_tables(replay: Replay, folder: Path) -> None:
     """Write the tables of folder ``published``."""
     write_table(folder / "published_runs.tsv", "published_runs", run_rows(replay))
@@ -78,7 +92,7 @@ def run_rows(replay: Replay) -> list[Row]:
         rows.append(
             {
                 "run": name_of(replay, run.path),
-                "valid": f"invalid: {missing} blocks are not in the log" if missing else "valid",
+                "valid": "valid" if run.is_whole else f"invalid: {missing} blocks are not in the log",
                 **{name: getattr(run, name) for name in ("resolution_um", "engine", "processes", "device", "mode")},
                 "variant": (condition.variant if condition else run.variant) or None,
                 **{name: getattr(run, name) for name in ("label", "iterations", "repetition")},

@@ -41,8 +41,10 @@ def draw_published(settings: Settings, places: Places) -> None:
     draw_all(replay_of(settings), predictions_of(places), places.published_figures)
 
 
-def write_published(settings: Settings, places: Places) -> None:
-    """Write the page."""
-    from neurotier.published.page import write_page
+def write_published(settings: Settings, places: Places) -> str:
+    """Write the page; what was found, and where the page is."""
+    from neurotier.published.page import headline, write_page
 
-    write_page(replay_of(settings), predictions_of(places), places.published, places.results / "published.html")
+    replay, page = replay_of(settings), places.results / "published.html"
+    write_page(replay, predictions_of(places), places.published, page)
+    return f"{headline(replay)}. Page: {page}"

@@ -130,10 +130,10 @@ def device_bandwidths(bandwidths: Sequence[Bandwidth]) -> dict[str, tuple[float,
 
 
 def equation_one_s(data_bytes: float, read_mb_s: float, write_mb_s: float) -> float:
-    """The paper's Eq. (1), M >= D/R + D/W, in s.
+    """The paper's Eq. (1), M >= D/R + D/W, in s, and in the paper's units: MiB over what Table I calls MB/s.
 
     >>> round(equation_one_s(80_453_208_500, 5304.3, 3338.2), 1)
-    39.3
+    37.4
     """
-    megabytes = data_bytes / 1e6
+    megabytes = data_bytes / 2**20
     return megabytes / read_mb_s + megabytes / write_mb_s

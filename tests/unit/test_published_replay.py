@@ -1,0 +1,195 @@
+"""The replay of the published experiment from logs made by hand: conditions, tables, figures, footnotes, page."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from neurotier.errors import InputError
+from neurotier.published.conditions import Condition, absent
+from neurotier.published.figures import draw_all, figures
+from neurotier.published.page import write_page
+from neurotier.published.predictions import error_factors
+from neurotier.published.replay import Replay, fingerprint, read_published, write_tables
+from neurotier.published.slips import slips_of
+from neurotier.tables import Row, read_table
+from page_reader import Reader
+from published_logs import REFERENCE, spark_log, whole_log, write_checkout, write_log
+
+DRAM = Condition(40, "gnu-parallel", 25, "DRAM", "App Direct")
+OPTANE = Condition(40, "gnu-parallel", 25, "Optane", "Memory mode")
+
+
+@pytest.fixture(scope="module")
+def replay(tmp_path_factory: pytest.TempPathFactory) -> Replay:
+    return read_published(write_checkout(tmp_path_factory.mktemp("checkout")))
+
+
+def prediction(condition: Condition, member: str, predicted_s: float, measured_s: float) -> Row:
+    names = ("resolution_um", "engine", "mode", "device", "processes")
+    about: Row = {name: getattr(condition, name) for name in names}
+    times = {"predicted_s": predicted_s, "low_s": 0.9 * predicted_s, "high_s": 1.1 * predicted_s}
+    return {
+        **about,
+        "member": member,
+        **times,
+        "measured_s": measured_s,
+        "ratio": predicted_s / measured_s,
+        "limit": "x",
+    }
+
+
+PREDICTIONS = [
+    prediction(DRAM, "fluid fitted", 16.5, 15.0),
+    prediction(DRAM, "paper", 60.0, 15.0),
+    prediction(OPTANE, "fluid fitted", 27.0, 30.0),
+]
+
+
+def read_plain(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+def test_conditions_of_the_paper_and_others(replay: Replay) -> None:
+    names = [condition.name for condition in replay.conditions]
+    assert names == [
+        "40 µm, GNU Parallel, 25 processes, DRAM",
+        "40 µm, GNU Parallel, 25 processes, Optane, Memory mode",
+        "40 µm, GNU Parallel, 25 processes, Optane, Memory mode, 60delay withpc",
+        "40 µm, GNU Parallel, 25 processes, Optane, Memory mode, in results",
+        "40 µm, GNU Parallel, 25 processes, local SSD, App Direct",
+        "40 µm, GNU Parallel, 96 processes, Isilon, App Direct",
+    ], "what was made again is that of the paper, and what is not whole is none"
+    assert len(replay.conditions[DRAM]) == 2
+    missing = absent(replay.conditions)
+    assert missing[1] == ["Optane, App Direct", "local SSD, Memory mode", "Isilon, Memory mode", "Isilon, App Direct"]
+    assert {number: missing[number] for number in (5, 6, 7, 8)} == {number: ["all"] for number in (5, 6, 7, 8)}
+
+
+def test_equation_one_uses_the_logs_and_else_what_is_printed(replay: Replay) -> None:
+    megabytes = 125 * 643_625_668 / 2**20
+    assert replay.equation_one_s(DRAM) == pytest.approx(megabytes / 4096 + megabytes / 2048)
+    without = Replay(replay.root, replay.bigbrain)
+    assert without.equation_one_s(DRAM) == pytest.approx(megabytes / 5304.3 + megabytes / 3338.2)
+
+
+def test_tables(replay: Replay, tmp_path: Path) -> None:
+    write_tables(replay, tmp_path)
+    runs = {Path(row["run"]).name: row for row in read_table(tmp_path / "published_runs.tsv", "published_runs")}
+    assert len(runs) == 8
+    first = runs["10-tmpfsAD_1it_25cpus_40bb-0.out"]
+    assert (first["valid"], first["makespan_s"], first["incomplete_blocks"]) == ("valid", 10.0, 0)
+    assert runs["8-isilon_1it_25cpus_40bb-0.out"]["valid"] == "invalid: 124 blocks are not in the log"
+    assert runs["13-localAD_1it_25cpus_40bb-0.out"]["incomplete_blocks"] == 2
+    assert runs["9-tmpfs_1it_25cpus_40bb-0.out"]["variant"] == "in results"
+    phases = read_table(tmp_path / "published_phases.tsv", "published_phases")
+    ssd = {row["phase"]: row for row in phases if "localAD" in row["run"]}
+    assert {name: row["count"] for name, row in ssd.items()} == {
+        "load header": 125,
+        "read+increment": 125,
+        "write": 123,
+        "task": 123,
+    }
+    assert ssd["write"]["sum_s"] == pytest.approx(123 * 30.0)
+    (skipped,) = read_table(tmp_path / "published_skipped.tsv", "published_skipped")
+    assert skipped["path"] == "experiments/bigbrain-incrementation/results/notes.out"
+    (bids,) = read_table(tmp_path / "published_bids_app.tsv", "compared_runs")
+    assert (bids["makespan_s"], bids["logged_makespan_s"]) == (120.0, 113.0)
+    assert len(read_table(tmp_path / "table_one.tsv", "table_one")) == 4
+
+
+def test_figures_with_and_without_predictions(replay: Replay, tmp_path: Path) -> None:
+    said = {figure.name: figure.finding for figure in figures(replay, PREDICTIONS)}
+    assert list(said) == [
+        *("table_one", "makespan_40um", "phases_40um", "gantt_40um_25", "gantt_40um_96", "mean_parallelism"),
+        *("makespan_others", "bids_makespan", "bids_cpu_io", "predicted"),
+    ]
+    assert said["makespan_40um"].startswith("local SSD, App Direct (300 s) takes 20.0 times as long as DRAM (15.0 s)")
+    assert said["predicted"].endswith("over 2 conditions: paper 4.00, fluid fitted 1.11")
+    assert "not those of Table I" in said["table_one"]
+    assert "predicted" not in {figure.name for figure in figures(replay, [])}
+    draw_all(replay, PREDICTIONS, tmp_path)
+    for name in said:
+        assert {path.suffix for path in tmp_path.glob(f"{name}.*")} == {".svg", ".png", ".tsv"}
+    drawn = read_plain(tmp_path / "makespan_40um.tsv")
+    assert [float(row["makespan_s"]) for row in drawn if row["kind"] == "measured"][:3] == [10.0, 20.0, 30.0]
+    dram = {
+        row["of"]: float(row["makespan_s"]) for row in drawn if row["device"] == "DRAM" and row["kind"] != "measured"
+    }
+    assert dram == {"paper": 60.0, "fluid fitted": 16.5}, "the table's Eq. (1) goes before our own"
+    others = read_plain(tmp_path / "makespan_others.tsv")
+    assert {row["variant"] for row in others} == {"60delay withpc", "in results"}
+    gantt = [row for row in read_plain(tmp_path / "gantt_40um_25.tsv") if row["device"] == "local SSD"]
+    assert len({row["lane"] for row in gantt}) == 25
+    assert len(gantt) == 125 + 125 + 123
+    parallelism = read_plain(tmp_path / "mean_parallelism.tsv")
+    assert float(parallelism[0]["mean_parallelism"]) == pytest.approx(125 * 1.75 / 10)
+
+
+def test_factors_count_what_was_measured_alone() -> None:
+    unknown: dict[str, Any] = {"member": "fluid fitted", "predicted_s": 9.0, "measured_s": None}
+    assert error_factors([*PREDICTIONS, unknown]) == pytest.approx({"paper": 4.0, "fluid fitted": (1.1 / 0.9) ** 0.5})
+
+
+def test_the_page_says_what_is_absent_skipped_and_known_to_be_wrong(replay: Replay, tmp_path: Path) -> None:
+    draw_all(replay, PREDICTIONS, tmp_path / "published" / "figures")
+    write_page(replay, PREDICTIONS, tmp_path / "published", tmp_path / "published.html")
+    reader = Reader()
+    reader.feed((tmp_path / "published.html").read_text())
+    assert "Replayed from raw logs: 8 BigBrain runs, 1 BIDS App run, the storage benchmark of 4 devices" in reader.text
+    assert "Figure 5: no run" in reader.text
+    assert "Figures 9 and 10, 96 processes: no run" in reader.text
+    assert "notes.out: its name does not tell a condition" in reader.text
+    assert "124 blocks are not in the log" in reader.text
+    assert re.search(r"local SSD, App Direct: 2 of 125 blocks not written.* 300\.00 s", reader.text)
+    assert "up to 7 s short" in reader.text
+    assert "the tasks in the logs are 1 participant of 1 site." in reader.text
+    assert all(address.startswith(("#", "data:", "published/")) for _, address in reader.addresses)
+    assert {f"{figure.name}" for figure in figures(replay, PREDICTIONS)} < set(reader.ids)
+
+
+def test_spark_against_gnu_parallel(tmp_path: Path) -> None:
+    results = tmp_path / "20bb_redo"
+    write_log(results, "spark-1-optaneAD_1it_25cpus_20bb-0.out", spark_log(blocks=1000, at_once=25, driver_s=300.0))
+    assert "no pair" in slips_of("phases_20um", read_published(tmp_path))[0]
+    write_log(results, "1-optaneAD_1it_25cpus_20bb-0.out", whole_log(4.0, resolution_um=20))
+    replayed = read_published(tmp_path)
+    assert "0.50 on Optane, App Direct with 25 processes" in slips_of("phases_20um", replayed)[0]
+    assert {figure.name for figure in figures(replayed, [])} == {
+        *("makespan_20um", "phases_20um", "gantt_20um_25", "mean_parallelism"),
+    }
+
+
+def test_a_folder_without_logs_and_one_that_changes(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no logs of the published experiment"):
+        read_published(tmp_path)
+    assert fingerprint(tmp_path / "nowhere") == ""
+    empty = fingerprint(tmp_path)
+    write_log(tmp_path, "1-tmpfs_1it_25cpus_40bb-0.out", whole_log(2.0))
+    assert fingerprint(tmp_path) != empty
+
+
+def test_a_single_run_of_the_bids_app(tmp_path: Path) -> None:
+    folder = write_checkout(tmp_path) / "experiments" / "bids-app-example" / "disk-4"
+    (run,) = read_published(folder).bids_app.runs
+    assert run["run"] == "disk-4"
+
+
+@pytest.mark.skipif(not REFERENCE.is_dir(), reason=f"no published logs in {REFERENCE}")
+def test_the_published_subset() -> None:
+    replayed = read_published(REFERENCE)
+    assert (len(replayed.bigbrain.runs), replayed.bigbrain.skipped) == (43, [])
+    assert absent(replayed.conditions).keys() == {5, 6, 7, 8}
+    small = next(figure for figure in figures(replayed, []) if figure.name == "makespan_40um")
+    assert small.finding.endswith("Eq. (1) is off by a factor of 2.33 on average")
+    estimates = [replayed.equation_one_s(condition) for condition in replayed.conditions]
+    assert [round(value or 0) for value in estimates[:7]] == [37, 55, 55, 467, 467, 1342, 1342]
+    (ssd, *_) = slips_of("makespan_40um", replayed)
+    assert "is 171 s so, and 467 s" in ssd
+    logged, sample = slips_of("bids_makespan", replayed)
+    assert "up to 31 s short" in logged
+    assert "685 participants of 19 sites" in sample

@@ -1,0 +1,22 @@
+"""Target ``published`` from its command line, on a small checkout."""
+
+from __future__ import annotations
+
+from published_logs import write_checkout
+from support import Project
+
+
+def test_a_checkout_is_replayed(project: Project) -> None:
+    """Tables, figures and page; no dataset is made and nothing is analysed for it."""
+    write_checkout(project.folder / "checkout")
+    ended = project.snakemake("--config", "published=checkout", targets=["published"])
+    assert ended.code == 0, ended.output
+    assert ended.lines("Replayed from raw logs: 8 BigBrain runs, 1 BIDS App run"), ended.output
+    runs = project.table("published/published_runs.tsv")
+    assert len(runs) == 8
+    assert {row["device"] for row in runs} == {"DRAM", "Optane", "local SSD", "Isilon"}
+    figures = project.results / "published" / "figures"
+    assert (figures / "makespan_40um.svg").exists()
+    assert not list(figures.glob("*20um*"))
+    assert "The published experiment, replayed" in (project.results / "published.html").read_text()
+    assert not (project.results / "index").exists()
