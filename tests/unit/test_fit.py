@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from neurotier.model.fit import fit_tier
 from neurotier.model.fluid import simulate
 from neurotier.model.machine import MEMORY, Machine, PageCache, Processors, TierSpeed

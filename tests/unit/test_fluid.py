@@ -6,7 +6,6 @@ import math
 from dataclasses import replace
 
 import pytest
-
 from neurotier.model.fluid import simulate
 from neurotier.model.forecast import forecast
 from neurotier.model.machine import MEMORY, Machine, PageCache, Processors, TierSpeed

@@ -37,6 +37,8 @@ def prediction(condition: Condition, member: str, predicted_s: float, measured_s
         "member": member,
         **times,
         "measured_s": measured_s,
+        "fitted_on": False,
+        "stalled": 0,
         "ratio": predicted_s / measured_s,
         "limit": "x",
     }
@@ -109,7 +111,7 @@ def test_figures_with_and_without_predictions(replay: Replay, tmp_path: Path) ->
         *("makespan_others", "bids_makespan", "bids_cpu_io", "predicted"),
     ]
     assert said["makespan_40um"].startswith("local SSD, App Direct (300 s) takes 20.0 times as long as DRAM (15.0 s)")
-    assert said["predicted"].endswith("over 2 conditions: paper 4.00, fluid fitted 1.11")
+    assert said["predicted"].endswith(": paper 4.00 (1 condition), fluid fitted 1.11 (2 conditions)")
     assert "not those of Table I" in said["table_one"]
     assert "predicted" not in {figure.name for figure in figures(replay, [])}
     draw_all(replay, PREDICTIONS, tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -53,7 +54,7 @@ class Workload:
         Whether a makespan begins with the first launch, or with the first step after it, as in the published logs.
     """
 
-    tasks: list[tuple[Step, ...]]
+    tasks: Sequence[tuple[Step, ...]]
     spawn_s: float = 0.0
     launch_s: float = 0.0
     launch_counts: bool = True

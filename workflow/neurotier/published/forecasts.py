@@ -25,7 +25,7 @@ from neurotier.model.machine import TierSpeed
 from neurotier.model.observed import Observed, Stream
 from neurotier.model.workload import Step, Workload
 from neurotier.published.bigbrain import BLOCKS, GNU_PARALLEL, INCREMENT, TASK, WRITE, BlockRun
-from neurotier.published.conditions import Condition, cells
+from neurotier.published.conditions import Condition, cells, is_stalled
 from neurotier.published.replay import Replay
 from neurotier.published.server import KINDS, MEMORY_DEVICES, known_beforehand, page_cache, server
 from neurotier.published.table_one import device_bandwidths
@@ -43,9 +43,6 @@ FITTED_SPREAD = 0.1
 
 TABLE_SPREAD = 0.3
 """How well Table I, one stream at a time, tells speeds under load."""
-
-STALL, STALL_SHARE = 10, 0.25
-"""A write that took so many times the median of its run, and such a share of the makespan, is a stall."""
 
 Device = tuple[str, str]
 """Device, and mode where that makes another device of it, else empty."""
@@ -103,7 +100,7 @@ def row_of(
     condition: Condition, runs: Sequence[BlockRun], member: str, predicted_s: float, told: Forecast | None = None
 ) -> Row:
     """The row of a prediction, held against the mean of the runs that were not stalled."""
-    going = [run for run in runs if not is_stalled(run)]
+    going = [run for run in runs if not is_stalled(run, runs)]
     measured_s = statistics.fmean(run.makespan_s for run in going) if going else None
     return {
         **{name: value for name, value in cells(condition).items() if name != "variant"},
@@ -117,13 +114,6 @@ def row_of(
         "ratio": predicted_s / measured_s if measured_s else None,
         "limit": told.predicted.limit if told else None,
     }
-
-
-def is_stalled(run: BlockRun) -> bool:
-    """Whether one write held up a run: on the SSD one took 290 s of a makespan of 435 s, with 2 s for the median."""
-    writes = [phase.duration_s for phase in run.named(WRITE)]
-    longest = max(writes, default=0.0)
-    return longest > STALL * statistics.median(writes or [0.0]) and longest > STALL_SHARE * run.makespan_s
 
 
 def device_of(condition: Condition) -> Device:

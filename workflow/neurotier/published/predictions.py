@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,7 +24,8 @@ BAND = 0.15
 
 NOTE = (
     "Line: predicted as measured; band: within 15 %. A marker per condition and member; vertical line: interval of the"
-    " prediction. Factor: geometric mean of how far a member is off, either way."
+    " prediction; hollow: speeds were fitted to runs of this very condition. Factor: geometric mean of how far a member"
+    " is off, either way, hollow ones and stalled repetitions left out."
 )
 
 
@@ -33,12 +35,13 @@ def held_against(predictions: Sequence[Row]) -> list[Row]:
 
 
 def error_factors(predictions: Sequence[Row]) -> dict[str, float]:
-    """Geometric mean of the factors by which each member is off.
+    """Geometric mean of the factors by which each member is off where it was not fitted.
 
-    >>> error_factors([{"member": "paper", "predicted_s": 2.0 * off, "measured_s": 2.0} for off in (2.0, 0.5)])
+    >>> rows = [{"member": "paper", "predicted_s": 2.0 * off, "measured_s": 2.0} for off in (2.0, 0.5)]
+    >>> error_factors([row | {"fitted_on": False} for row in rows])
     {'paper': 2.0}
     """
-    rows = held_against(predictions)
+    rows = [row for row in held_against(predictions) if not row["fitted_on"]]
     return {
         member: math.exp(
             statistics.fmean(
@@ -50,12 +53,13 @@ def error_factors(predictions: Sequence[Row]) -> dict[str, float]:
 
 
 def predictions_finding(predictions: Sequence[Row]) -> str:
-    """By which factor each member is off."""
-    factors = error_factors(predictions)
-    told = [f"{member} {ratio_text(factor)}" for member, factor in factors.items()]
-    rows = held_against(predictions)
-    known = {tuple(row[name] for name in ("resolution_um", "engine", "processes", "device", "mode")) for row in rows}
-    return f"Predictions are off by these factors over {counted(len(known), 'condition')}: {', '.join(told)}"
+    """By which factor each member is off, where it was not fitted."""
+    counts = Counter(row["member"] for row in held_against(predictions) if not row["fitted_on"])
+    told = [
+        f"{member} {ratio_text(factor)} ({counted(counts[member], 'condition')})"
+        for member, factor in error_factors(predictions).items()
+    ]
+    return f"Predictions are off by these factors where nothing was fitted: {', '.join(told)}"
 
 
 def draw_predictions(predictions: Sequence[Row], stem: Path) -> None:
@@ -85,7 +89,8 @@ def draw(rows: Sequence[Row]) -> Figure:
             if row["low_s"] is not None and row["high_s"] is not None:
                 axes.plot([row["measured_s"]] * 2, [row["low_s"], row["high_s"]], color=mark.colour, linewidth=0.8)
         measured, said = ([row[name] for row in mine] for name in ("measured_s", "predicted_s"))
-        axes.plot(measured, said, linestyle="", marker=mark.marker, markersize=6, color=mark.colour, alpha=0.85)
+        fill = [mark.colour if not row["fitted_on"] else "white" for row in mine]
+        axes.scatter(measured, said, s=36, marker=mark.marker, c=fill, edgecolors=mark.colour, alpha=0.85, zorder=3)
         handle = mark.handle()
         handle.set_label(f"{mark.label}: off by {ratio_text(factor)}")
         handles.append(handle)
