@@ -17,7 +17,7 @@ import numpy as np
 import psutil
 import pytest
 from container_images import Engine, make_tiny
-from support import ENVIRONMENT, Project, checksums, plain_dataset, small_head, t1w
+from support import ENVIRONMENT, PATIENCE_S, Project, checksums, plain_dataset, small_head, t1w
 
 QUICK = {"iterations": 50}
 SDM = ("--sdm", "apptainer")
@@ -230,7 +230,7 @@ def test_killing_one_of_many_leaves_nothing_of_it(project: Project, engine: Engi
         command, cwd=project.folder, env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
     )
     victim = None
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE_S
     while victim is None:
         assert time.monotonic() < deadline
         assert snakemake.poll() is None

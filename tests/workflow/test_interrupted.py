@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support import Project, checksums
+from support import PATIENCE_S, Project, checksums
 
 TOOL = {"name": "brainextractor", "brainextractor": {"iterations": 300}}
 
@@ -39,14 +39,14 @@ def computing(project: Project) -> psutil.Process | None:
 def kill_when_computing(project: Project, arguments: list[str], kill: Callable[[int, int], None]) -> int:
     """Start Snakemake, and call ``kill(snakemake, job)`` once a participant computes; Snakemake's exit code."""
     snakemake = project.start(*arguments)
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE_S
     job = None
     while job is None and snakemake.poll() is None and time.monotonic() < deadline:
         job = computing(project)
         time.sleep(0.02)
     assert job is not None
     kill(snakemake.pid, job.pid)
-    return snakemake.wait(timeout=120)
+    return snakemake.wait(timeout=2 * PATIENCE_S)
 
 
 def processes_of(project: Project) -> list[psutil.Process]:
