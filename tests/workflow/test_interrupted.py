@@ -13,7 +13,7 @@ import psutil
 import pytest
 from support import PATIENCE_S, Project, checksums
 
-TOOL = {"name": "brainextractor", "brainextractor": {"iterations": 300}}
+TOOL = {"name": "brainextractor", "brainextractor": {"iterations": 120}}
 
 
 def arguments_for(project: Project, source: Path) -> list[str]:
