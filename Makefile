@@ -23,7 +23,7 @@ demo: $(READY) ## run the demonstration: dataset, brain extraction, report
 
 test: $(READY) ## set up the test tools (Debian packages, if root) and run all tests
 	@tests/set_up.sh
-	@$(BIN)/python -m pytest $(PYTEST)
+	@tests/run.sh $(PYTEST)
 
 check: $(READY) ## style, types and lints, as in continuous integration
 	$(BIN)/ruff check workflow tests

@@ -1,4 +1,8 @@
-"""What the tests share: real heads, small BIDS datasets, and a working folder from which Snakemake is run."""
+"""What the tests share: real heads, small BIDS datasets, and a working folder from which Snakemake is run.
+
+``tests/run.sh`` gives each file to one of a few workers (pytest-xdist), which are processes and share what is slow to
+make by :func:`support.once`. A test that measures the machine, or changes it for all, is marked ``alone``.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +19,14 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 from container_images import Engine, make_tiny  # noqa: E402
-from support import DEBIAN_HEAD, ENVIRONMENT, Project, make_demo  # noqa: E402
+from support import DEBIAN_HEAD, ENVIRONMENT, Project, make_demo, once  # noqa: E402
 
 REQUIRE_ALL = bool(os.environ.get("NEUROTIER_REQUIRE_ALL"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Runs of the whole workflow come first: short files at the end keep all workers busy until then."""
+    items.sort(key=lambda item: item.path.parent.name != "workflow")
 
 
 def missing(what: str) -> None:
@@ -42,9 +51,16 @@ def project(tmp_path: Path) -> Project:
 
 
 @pytest.fixture(scope="session")
-def demo_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of what all workers share; theirs lie in it."""
+    folder = tmp_path_factory.getbasetemp()
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+
+
+@pytest.fixture(scope="session")
+def demo_source(shared: Path) -> Path:
     """The demonstration dataset at 4 mm, to clone from; nobody writes to it."""
-    return make_demo(tmp_path_factory.mktemp("source") / "corr")
+    return once(shared / "source", lambda folder: make_demo(folder / "corr"))
 
 
 @pytest.fixture
@@ -73,13 +89,17 @@ def tiny_image(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 @pytest.fixture(scope="session")
-def brain_image(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def brain_image(engine: Engine, shared: Path) -> Path:
     """The image of ``containers/brainextractor.def``, built by the rule that does so for users; a minute."""
-    project = Project.at(tmp_path_factory.mktemp("images") / "project")
-    ended = project.snakemake("--sdm", "apptainer", targets=["results/index/image.json"])
-    assert ended.code == 0, ended.output
-    (image,) = project.folder.glob("neurotier-*/image-store/brainextractor-*.sif")
-    return image
+
+    def build(folder: Path) -> Path:
+        project = Project.at(folder / "project")
+        ended = project.snakemake("--sdm", "apptainer", targets=["results/index/image.json"])
+        assert ended.code == 0, ended.output
+        (image,) = project.folder.glob("neurotier-*/image-store/brainextractor-*.sif")
+        return image
+
+    return once(shared / "images", build)
 
 
 @pytest.fixture

@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
+from support import PATIENCE_S
 
 LINK = Path("/etc/slurm/slurm.conf")
 COMMANDS = ("munged", "mariadbd", "mariadb-install-db", "slurmdbd", "slurmctld", "slurmd", "sacct")
 NODES = ("n1", "n2", "n3", "n4")
-PATIENCE_S = 30.0
 MARK = "# Slurm of neurotier's tests"
 
 CONFIGURATION = """

@@ -7,11 +7,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import fasteners
 import nibabel as nib
 import numpy as np
 import yaml
@@ -22,6 +24,9 @@ ROOT = Path(__file__).resolve().parent.parent
 DEBIAN_HEAD = Path("/usr/share/mricron/templates/ch2.nii.gz")
 STAND_INS = ROOT / "tests" / "stand_ins"
 ENVIRONMENT = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+
+PATIENCE_S = 180.0
+"""After how long a test no longer waits for what should take a second, s: other tests run beside it."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +123,23 @@ def make_demo(folder: Path) -> Path:
     """The demonstration dataset with coarse voxels, which are quick to process."""
     make_demo_dataset(folder, DemoSettings(head="simulated", voxel_size_mm=4.0, seed=7), report=lambda _: None)
     return folder
+
+
+def once(folder: Path, make: Callable[[Path], Path]) -> Path:
+    """Have something made once for all processes that ask for it; they wait for the one that makes it.
+
+    Parameters
+    ----------
+    folder
+        Where it is made; its name tells it from other things. One that could not be made is made anew in another.
+    make
+        Makes it in a new folder, and returns its path.
+    """
+    made = folder.with_suffix(".made")
+    with fasteners.InterProcessLock(folder.with_suffix(".lock")):
+        if not made.exists():
+            made.write_text(str(make(Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent)))))
+        return Path(made.read_text())
 
 
 def save_image(path: Path, data: np.ndarray) -> Path:

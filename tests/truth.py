@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from loads import MIB, TRUTH
-from support import ROOT
+from support import PATIENCE_S, ROOT
 
 NOBODY = 65534
 THROTTLE = Path("/sys/fs/cgroup/blkio")
@@ -30,8 +30,6 @@ usage, code = measure_command(sys.argv[2:])
 print(json.dumps(usage.record()))
 sys.exit(code)
 """
-
-PATIENCE_S = 60.0
 
 Figures = dict[str, Any]
 

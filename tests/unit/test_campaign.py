@@ -82,6 +82,7 @@ def inputs(tmp_path: Path) -> list[Path]:
     return files
 
 
+@pytest.mark.alone
 def test_cold_inputs_are_out_of_the_page_cache_and_warm_ones_in_it(inputs: list[Path]) -> None:
     for asked, resident in (("warm", 1.0), ("cold", 0.0), ("warm", 1.0)):
         state = prepare_cache(asked, inputs, [], in_memory=False)
@@ -89,6 +90,7 @@ def test_cold_inputs_are_out_of_the_page_cache_and_warm_ones_in_it(inputs: list[
         assert state.resident == pytest.approx(resident, abs=0.01)
 
 
+@pytest.mark.alone
 def test_who_may_not_drop_the_page_cache_evicts_the_inputs(inputs: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("neurotier.campaign.page_cache.DROP", inputs[0].parent / "no" / "drop_caches")
     prepare_cache("warm", inputs, [], in_memory=False)

@@ -24,6 +24,7 @@ from neurotier.containers.run import Container
 from neurotier.containers.store import Store, sha256
 from neurotier.errors import SourceError
 from neurotier.settings import ContainerSettings
+from support import PATIENCE_S
 
 SETTINGS = ContainerSettings("sif", False, {}, [], {})
 PROCESSES = 25
@@ -139,7 +140,7 @@ def registry(engine: Engine, tiny_image: Path, tmp_path: Path, monkeypatch: pyte
 
 def listening(registry: Registry) -> str:
     """Where a registry listens, by its log."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end and registry.process.poll() is None:
         if found := re.search(r"listening on (127\.0\.0\.1:\d+)", registry.log.read_text()):
             return found[1]
@@ -240,7 +241,7 @@ def test_processes_that_want_the_same_image_download_it_once(
         ready(process)
     for process in jobs:
         tell(process)
-    ended = [(*process.communicate(timeout=120), process.returncode) for process in jobs]
+    ended = [(*process.communicate(timeout=PATIENCE_S), process.returncode) for process in jobs]
     assert {code for _, _, code in ended} == {0}, ended
     (placed,) = (tmp_path / "images").glob("tiny-*.sif")
     assert {said for said, _, _ in ended} == {f"{sha256(placed)} {placed}\n"}
@@ -276,12 +277,12 @@ def test_pull_that_is_killed_half_way_is_made_again(
     process = job(tmp_path, engine, reference)
     ready(process)
     tell(process)
-    assert relay.half_way.wait(60)
+    assert relay.half_way.wait(PATIENCE_S)
     if whole_group:
         os.killpg(process.pid, signal.SIGKILL)
     else:
         process.kill()
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE_S)
     assert process.returncode == -signal.SIGKILL
     assert final(tmp_path / "kept") == final(tmp_path / "images") == []
     relay.open.set()

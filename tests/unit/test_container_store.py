@@ -19,7 +19,7 @@ from neurotier.containers.run import Container
 from neurotier.containers.store import Store, content_of, sha256
 from neurotier.errors import ContainerError, SettingsError, TierError
 from neurotier.settings import ContainerSettings
-from support import ROOT
+from support import PATIENCE_S, ROOT
 
 OBTAIN = """
 import sys
@@ -205,7 +205,7 @@ def test_a_build_that_is_killed_leaves_nothing_that_could_be_taken_for_an_image(
     made = store()
     command = [sys.executable, "-c", OBTAIN, engine.path, str(tmp_path), str(definition)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment(), start_new_session=True) as job:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE_S
         while "Running post scriptlet" not in (made.log.read_text() if made.log.exists() else ""):
             assert time.monotonic() < deadline
             time.sleep(0.05)

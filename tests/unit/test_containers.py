@@ -24,7 +24,7 @@ from neurotier.meter.function import measure_function
 from neurotier.meter.lap import take_out
 from neurotier.meter.usage import ACCOUNT, Usage
 from neurotier.settings import ContainerSettings
-from support import ROOT
+from support import PATIENCE_S, ROOT
 from truth import as_nobody, python_for_all
 
 SETTINGS = ContainerSettings("sif", network=False, environment={}, binds=[], build_arguments={})
@@ -207,18 +207,31 @@ def running(word: str) -> list[int]:
     return [process.pid for process in psutil.process_iter(["cmdline"]) if word in (process.info["cmdline"] or [])]
 
 
+def family(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    """Processes that a process, which runs, has started, and those that they have."""
+    return psutil.Process(process.pid).children(recursive=True)
+
+
+def command_of(process: psutil.Process) -> list[str]:
+    """A process's command line; empty if it has just ended."""
+    try:
+        return list(process.cmdline())
+    except psutil.Error:
+        return []
+
+
 @pytest.fixture
 def job(engine: Engine, tiny_image: Path, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """A process that runs ``sleep 86399`` in a container."""
     words = [str(ROOT / "workflow"), engine.path, str(tiny_image), str(tmp_path / "scratch"), str(tmp_path / "log")]
     with subprocess.Popen([sys.executable, "-c", ONE_RUN, *words, "sleep", "86399"], text=True) as process:
-        wait_until(lambda: bool(running("86399")))
+        wait_until(lambda: ["sleep", "86399"] in [command_of(child) for child in family(process)])
         yield process
         process.kill()
 
 
 def wait_until(condition: object) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_S
     while not condition():  # type: ignore[operator]
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -228,9 +241,10 @@ def wait_until(condition: object) -> None:
 def test_a_killed_job_leaves_no_process_and_no_mount(
     job: subprocess.Popen[str], tiny_image: Path, number: signal.Signals
 ) -> None:
+    tree = family(job)
     os.kill(job.pid, number)
     job.wait()
-    wait_until(lambda: not running("86399") and not running("appinit"))
+    wait_until(lambda: not any(process.is_running() for process in tree))
     wait_until(lambda: str(tiny_image) not in loops_and_mounts())
 
 

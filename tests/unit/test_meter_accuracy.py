@@ -18,6 +18,8 @@ from neurotier.meter.exits import DELAY_SWITCH, ExitRecords, delays_accounted
 from neurotier.meter.residency import resident_share
 from truth import Bench, bench, loop_device
 
+pytestmark = pytest.mark.alone
+
 CPUS = len(os.sched_getaffinity(0))
 ONE, SEVERAL = ("exact", "sampled"), ("scaled", "sampled")
 """Accounts of trees with one and with several active threads; sampled where the kernel misbooked a wait (Linux 6.18

@@ -18,6 +18,7 @@ import psutil
 import pytest
 from conftest import missing
 from neurotier.tables import columns, validator
+from support import PATIENCE_S
 
 METER = [str(Path(sys.executable).with_name("neurotier")), "meter"]
 
@@ -35,7 +36,7 @@ def start(*words: str, **options: Any) -> subprocess.Popen[bytes]:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -75,14 +76,16 @@ def test_ends_as_the_command_ended(words: list[str], code: int) -> None:
 def test_a_reader_that_leaves_ends_the_command() -> None:
     """SIGPIPE, which Python ignores, must reach the command."""
     pipeline = f"{' '.join(METER)} -q yes | head -n 1"
-    done = subprocess.run(["bash", "-c", f"set -o pipefail; {pipeline}"], capture_output=True, check=False, timeout=20)
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {pipeline}"], capture_output=True, check=False, timeout=PATIENCE_S
+    )
     assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGPIPE, b"y\n", b"")
 
 
 def test_command_may_answer_to_a_signal() -> None:
     process = start("sh", "-c", "trap 'exit 7' TERM; echo ready; while :; do sleep 0.05; done")
     process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=20) == 7
+    assert process.wait(timeout=PATIENCE_S) == 7
 
 
 def test_signal_reaches_the_whole_tree() -> None:
@@ -90,14 +93,14 @@ def test_signal_reaches_the_whole_tree() -> None:
     tree = psutil.Process(process.pid).children(recursive=True)
     assert len(tree) == 3
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=20) == -signal.SIGINT
+    assert process.wait(timeout=PATIENCE_S) == -signal.SIGINT
     assert not any(member.is_running() for member in tree)
 
 
 def test_deaf_command_is_killed_after_the_grace_time() -> None:
     process = start("--grace", "0.3", "sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done")
     process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=20) == -signal.SIGKILL
+    assert process.wait(timeout=PATIENCE_S) == -signal.SIGKILL
 
 
 def test_warning_signals_go_to_the_command_alone(tmp_path: Path) -> None:
@@ -107,7 +110,7 @@ def test_warning_signals_go_to_the_command_alone(tmp_path: Path) -> None:
     )
     process = start("sh", "-c", script, cwd=tmp_path)
     process.send_signal(signal.SIGUSR1)
-    assert process.wait(timeout=20) == 4
+    assert process.wait(timeout=PATIENCE_S) == 4
     assert (tmp_path / "told").read_text() == "command\n"
 
 
@@ -117,7 +120,7 @@ def test_what_was_ignored_stays_ignored() -> None:
         "sh", "-c", "echo ready; sleep 0.5; exit 5", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)
     )
     process.send_signal(signal.SIGHUP)
-    assert process.wait(timeout=20) == 5
+    assert process.wait(timeout=PATIENCE_S) == 5
 
 
 def test_parent_that_ignores_its_children_loses_nothing() -> None:
@@ -160,6 +163,7 @@ def test_meters_that_share_a_record_do_not_mix_lines(tmp_path: Path) -> None:
     assert sorted(told) == [str(number) for number in range(8)]
 
 
+@pytest.mark.alone  # a campaign of another test would empty the page cache
 def test_tier_and_page_cache(tmp_path: Path) -> None:
     record, image = tmp_path / "record.jsonl", tmp_path / "image"
     image.write_bytes(bytes(3_000_000))
@@ -277,7 +281,7 @@ def test_pressure_is_that_of_a_control_group_of_ones_own(tmp_path: Path) -> None
     except OSError:
         missing("making a control group (version 2) needs root")
     try:
-        for name, beside in (("alone", ""), ("shared", "sleep 5 &")):
+        for name, beside in (("alone", ""), ("shared", "sleep 100 &")):
             script = f'echo $$ > {group}/cgroup.procs; {beside} "$@"; code=$?; kill $! 2> /dev/null; exit $code'
             record = tmp_path / name
             words = ["sh", "-c", script, "sh", *METER, "-q", "--record", str(record), "--", "sleep", "0.1"]

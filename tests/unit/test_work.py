@@ -12,6 +12,7 @@ import pytest
 from neurotier.analysis.work import sweep, work_folder
 from neurotier.errors import BusyError
 from neurotier.files import write_json
+from support import PATIENCE_S
 
 
 def test_folder_is_gone_on_success_and_failure(tmp_path: Path) -> None:
@@ -36,8 +37,8 @@ def test_sweep_ends_the_owner_and_those_who_work_there(tmp_path: Path) -> None:
     bystander = subprocess.Popen(["sleep", "100"], cwd=tmp_path)
     try:
         assert sweep(work, "id") == ["sub-01"]
-        owner.wait(timeout=10)  # psutil has taken their exit codes
-        tool.wait(timeout=10)
+        owner.wait(timeout=PATIENCE_S)  # psutil has taken their exit codes
+        tool.wait(timeout=PATIENCE_S)
         assert bystander.poll() is None
         assert list(tmp_path.iterdir()) == []
     finally:
@@ -75,4 +76,4 @@ def test_tool_below_a_linked_tier_is_found(tmp_path: Path) -> None:
     (tmp_path / "tier").symlink_to("real")
     tool = subprocess.Popen(["sleep", "100"], cwd=tmp_path / "real" / "work" / "sub-01")
     sweep(tmp_path / "tier" / "work", "id")
-    assert tool.wait(timeout=10) is not None
+    assert tool.wait(timeout=PATIENCE_S) is not None

@@ -11,7 +11,18 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 import pytest
-from support import ENVIRONMENT, STAND_INS, Project, checksums, git, plain_dataset, save_image, small_head, t1w
+from support import (
+    ENVIRONMENT,
+    PATIENCE_S,
+    STAND_INS,
+    Project,
+    checksums,
+    git,
+    plain_dataset,
+    save_image,
+    small_head,
+    t1w,
+)
 
 NOOP = {"name": "noop"}
 
@@ -244,7 +255,7 @@ def test_two_runs_of_one_results_folder(project: Project) -> None:
         stderr=subprocess.DEVNULL,
     )
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_S
         while not list(project.folder.glob("neurotier-*/work/*/sub-01")) and time.monotonic() < deadline:
             time.sleep(0.1)
         second = project.snakemake(*arguments, targets=["participants"])
@@ -254,7 +265,7 @@ def test_two_runs_of_one_results_folder(project: Project) -> None:
         print(f"exit {second.code} | {line.strip()}")
     finally:
         first.terminate()
-        first.wait(timeout=60)
+        first.wait(timeout=PATIENCE_S)
     assert project.leftovers() == []
 
 

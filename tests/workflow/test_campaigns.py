@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import Project
+from support import PATIENCE_S, Project
 
 PLACEMENTS = {"disk": {"work": "local"}, "memory": {"work": "tmpfs"}}
 
@@ -33,7 +33,7 @@ def conditions(project: Project) -> dict[Path, dict[str, Any]]:
 def kill_when(project: Project, arguments: list[str], reached: Callable[[], bool]) -> None:
     """Start Snakemake, and kill it and nothing else once something is so."""
     snakemake = project.start(*arguments)
-    deadline = time.monotonic() + 240
+    deadline = time.monotonic() + 2 * PATIENCE_S
     while not reached() and snakemake.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
     assert snakemake.poll() is None

@@ -11,15 +11,20 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support import Project, checksums
+from support import PATIENCE_S, Project, checksums
 
-TOOL = {"name": "brainextractor", "brainextractor": {"iterations": 300}}
+TOOL = {"name": "brainextractor", "brainextractor": {"iterations": 120}}
+
+
+def arguments_for(project: Project, source: Path) -> list[str]:
+    """Arguments for two participants of different sites."""
+    return project.configure(dataset={"source": str(source), "participants": ["0099001", "0099102"]}, tool=TOOL)
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory, demo_source: Path) -> dict[str, str]:
     project = Project.at(tmp_path_factory.mktemp("undisturbed") / "project")
-    ended = project.snakemake(*project.configure(dataset={"source": str(demo_source)}, tool=TOOL))
+    ended = project.snakemake(*arguments_for(project, demo_source))
     assert ended.code == 0, ended.output
     return checksums(project.results / "derivatives")
 
@@ -39,14 +44,14 @@ def computing(project: Project) -> psutil.Process | None:
 def kill_when_computing(project: Project, arguments: list[str], kill: Callable[[int, int], None]) -> int:
     """Start Snakemake, and call ``kill(snakemake, job)`` once a participant computes; Snakemake's exit code."""
     snakemake = project.start(*arguments)
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE_S
     job = None
     while job is None and snakemake.poll() is None and time.monotonic() < deadline:
         job = computing(project)
         time.sleep(0.02)
     assert job is not None
     kill(snakemake.pid, job.pid)
-    return snakemake.wait(timeout=120)
+    return snakemake.wait(timeout=2 * PATIENCE_S)
 
 
 def processes_of(project: Project) -> list[psutil.Process]:
@@ -69,7 +74,7 @@ def test_the_same_command_completes_after_a_kill(
         for name in killed:
             os.kill({"snakemake": snakemake, "participant": participant}[name], signal.SIGKILL)
 
-    arguments = project.configure(dataset={"source": str(demo_source)}, tool=TOOL)
+    arguments = arguments_for(project, demo_source)
     assert kill_when_computing(project, arguments, kill) != 0
     if killed == ("participant",):  # Snakemake went on, failed that participant, and cleaned up
         assert project.leftovers() == []
@@ -82,7 +87,7 @@ def test_the_same_command_completes_after_a_kill(
 
 
 def test_stopping_a_run_ends_its_jobs_and_leaves_nothing(project: Project, demo_source: Path) -> None:
-    arguments = project.configure(dataset={"source": str(demo_source)}, tool=TOOL)
+    arguments = arguments_for(project, demo_source)
 
     def interrupt(snakemake: int, job: int) -> None:
         for process in [psutil.Process(snakemake), *psutil.Process(snakemake).children(recursive=True)]:

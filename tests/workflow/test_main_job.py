@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from neurotier.files import remove_tree
 from neurotier.places import short_hash
-from support import ENVIRONMENT, ROOT, Project, checksums, plain_dataset, save_image, small_head, t1w
+from support import ENVIRONMENT, PATIENCE_S, ROOT, Project, checksums, plain_dataset, save_image, small_head, t1w
 
 BRAIN_FILES = ("desc-brain_T1w.json", "desc-brain_T1w.nii.gz", "desc-brain_mask.json", "desc-brain_mask.nii.gz")
 IMAGES = [
@@ -235,7 +235,7 @@ def test_first_runs_side_by_side_share_one_demonstration(project: Project) -> No
         )
         for name in ("one", "two")
     ]
-    assert [run.wait(timeout=300) for run in runs] == [0, 0]
+    assert [run.wait(timeout=2 * PATIENCE_S) for run in runs] == [0, 0]
 
 
 def test_jobs_wait_for_room_on_the_work_tier(project: Project) -> None:

@@ -14,8 +14,13 @@ DOCUMENTS = [ROOT / "README.md", ROOT / "config" / "README.md", ROOT / "containe
 ELSEWHERE = ("corr.yaml", "folder.yaml", "paper-memory-storage", "profiles/slurm")
 """Examples over data and clusters that are not here are planned only."""
 
-SHORTER = {"campaign.yaml": ["--config", "campaign={repetitions: 1, parallelism: [2]}"]}
-"""What takes minutes is run in part."""
+FEWER_STEPS = ["tool={brainextractor: {iterations: 50}}"]
+SHORTER = {
+    "campaign.yaml": ["--config", "campaign={repetitions: 1, parallelism: [2]}"],
+    "bids-app.yaml": ["--config", 'app={arguments: [--skip_bids_validator, --iterations, "50"]}'],
+    **dict.fromkeys(("results-tmpfs", "results-25", "results-apptainer", "results=part", "results=one"), FEWER_STEPS),
+}
+"""What takes minutes is run in part, but for the first command: words added to a line, whose ``--config`` is last."""
 
 
 def commands(file: Path) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from conftest import missing
 from slurm_cluster import Cluster, NotHereError, slurm
-from support import ENVIRONMENT, STAND_INS, Ended, Project, checksums, plain_dataset, small_head, t1w
+from support import ENVIRONMENT, PATIENCE_S, STAND_INS, Ended, Project, checksums, plain_dataset, small_head, t1w
 
 QUICK = ["--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "2", "--resources", "mem_mb=5000"]
 """Short waits: what is asked of Slurm is the same."""
@@ -48,13 +48,13 @@ def started(project: Project, *arguments: str, path: Path) -> subprocess.Popen[s
 
 
 def ended(snakemake: subprocess.Popen[str]) -> Ended:
-    output, _ = snakemake.communicate(timeout=300)
+    output, _ = snakemake.communicate(timeout=2 * PATIENCE_S)
     return Ended(snakemake.returncode, output)
 
 
 def wait_for(found: Callable[[], Any]) -> Any:
     """What is found, as soon as it is."""
-    deadline = time.monotonic() + 180
+    deadline = time.monotonic() + PATIENCE_S
     while not (what := found()):
         assert time.monotonic() < deadline
         time.sleep(0.1)
