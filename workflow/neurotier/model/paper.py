@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 
-def least_makespan_s(
-    read_bytes: float, written_bytes: float, read_bytes_per_s: float, write_bytes_per_s: float
-) -> float:
-    """The makespan below which one stream at a time cannot read and write so much, s.
+def least_makespan_s(read: float, written: float, read_per_s: float, write_per_s: float) -> float:
+    """The makespan below which one stream at a time cannot read and write so much, s; bytes, or any unit of size.
 
     Examples
     --------
@@ -16,4 +14,4 @@ def least_makespan_s(
     >>> round(least_makespan_s(size, size, 518.6e6, 240.4e6), 1)
     489.8
     """
-    return read_bytes / read_bytes_per_s + written_bytes / write_bytes_per_s
+    return read / read_per_s + written / write_per_s

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neurotier.errors import InputError
+from neurotier.model.paper import least_makespan_s
 from neurotier.published.bigbrain import APP_DIRECT, DEVICES, FIX, MEMORY_MODE
 
 PATTERN = "*diskbench.out"
@@ -135,5 +136,5 @@ def equation_one_s(data_bytes: float, read_mb_s: float, write_mb_s: float) -> fl
     >>> round(equation_one_s(80_453_208_500, 5304.3, 3338.2), 1)
     37.4
     """
-    megabytes = data_bytes / 2**20
-    return megabytes / read_mb_s + megabytes / write_mb_s
+    mebibytes = data_bytes / 2**20
+    return least_makespan_s(mebibytes, mebibytes, read_mb_s, write_mb_s)
