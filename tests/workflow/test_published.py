@@ -15,8 +15,11 @@ def test_a_checkout_is_replayed(project: Project) -> None:
     runs = project.table("published/published_runs.tsv")
     assert len(runs) == 8
     assert {row["device"] for row in runs} == {"DRAM", "Optane", "local SSD", "Isilon"}
+    page = (project.results / "published.html").read_text()
+    assert "The published experiment, replayed" in page
     figures = project.results / "published" / "figures"
+    drawn = (figures / "makespan_40um.tsv").read_text()
+    assert all(member in drawn for member in ("paper", "fluid fitted", "fluid a priori")), drawn
     assert (figures / "makespan_40um.svg").exists()
     assert not list(figures.glob("*20um*"))
-    assert "The published experiment, replayed" in (project.results / "published.html").read_text()
     assert not (project.results / "index").exists()
