@@ -8,6 +8,7 @@ from bench import print_table
 from neurotier.model.fluid import simulate
 from neurotier.model.machine import MEMORY, Machine, PageCache, Processors, TierSpeed
 from neurotier.model.workload import Step, Workload
+from neurotier.published.fits import fit_all
 from neurotier.published.forecasts import predictions
 from neurotier.published.replay import read_published
 from published_logs import REFERENCE
@@ -35,8 +36,8 @@ def thinking() -> None:
 
 def published() -> None:
     """Every prediction beside what was measured."""
-    rows = []
-    for row in predictions(read_published(REFERENCE)):
+    rows, replay = [], read_published(REFERENCE)
+    for row in predictions(replay, fit_all(replay)):
         of = f"{row['device']}, {row['mode']}"
         span = "" if row["low_s"] is None else f"{row['low_s']:.1f}-{row['high_s']:.1f}"
         member = row["member"] + (" (to these runs)" if row["fitted_on"] else "")

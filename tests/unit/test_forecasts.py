@@ -7,6 +7,7 @@ import statistics
 from pathlib import Path
 
 import pytest
+from neurotier.published.fits import fit_all
 from neurotier.published.forecasts import APRIORI, FITTED, PAPER, predictions
 from neurotier.published.replay import read_published
 from neurotier.published.server import page_cache
@@ -30,7 +31,8 @@ def waves(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
         write_log(logs, f"1-tmpfsAD_1it_96cpus_40bb-{repetition}.out", whole_log(15.0, at_once=96))
     write_log(logs, "1-isilonAD_1it_96cpus_40bb-0.out", whole_log(600.0, at_once=96))
     write_log(folder / "system_conf", "ad_diskbench.out", DISK_BENCH + "tmpfsAD,3.0 GB/s,5.0 GB/s,5.0 GB/s\n")
-    return predictions(read_published(folder))
+    replay = read_published(folder)
+    return predictions(replay, fit_all(replay))
 
 
 def test_every_condition_has_every_member_that_can_tell(waves: list[Row]) -> None:
@@ -64,7 +66,8 @@ def test_kernel_settings_are_read_where_they_are(tmp_path: Path) -> None:
 @needs_reference
 def test_published_makespans() -> None:
     """Fitted to 25 processes, each makespan with 96 comes out within 15 %; Eq. (1) is off by 2.33."""
-    rows = [row for row in predictions(read_published(REFERENCE)) if row["resolution_um"] == 40]
+    replay = read_published(REFERENCE)
+    rows = [row for row in predictions(replay, fit_all(replay)) if row["resolution_um"] == 40]
 
     def factor(member: str, processes: tuple[int, ...]) -> float:
         misses = [math.log(row["ratio"]) for row in rows if row["member"] == member and row["processes"] in processes]

@@ -139,7 +139,7 @@ def test_factors_count_what_was_measured_alone() -> None:
 
 def test_the_page_says_what_is_absent_skipped_and_known_to_be_wrong(replay: Replay, tmp_path: Path) -> None:
     draw_all(replay, PREDICTIONS, tmp_path / "published" / "figures")
-    write_page(replay, PREDICTIONS, tmp_path / "published", tmp_path / "published.html")
+    write_page(replay, PREDICTIONS, [], tmp_path / "published", tmp_path / "published.html")
     reader = Reader()
     reader.feed((tmp_path / "published.html").read_text())
     assert "Replayed from raw logs: 8 BigBrain runs, 1 BIDS App run, the storage benchmark of 4 devices" in reader.text

@@ -26,6 +26,7 @@ rule predict_published:
         runs=places.published / "published_runs.tsv",
     output:
         predictions=places.published / "published_predictions.tsv",
+        speeds=places.published / "published_speeds.tsv",
     log:
         LOGS / "predict_published/predict_published.log",
     conda:

@@ -25,7 +25,7 @@ SHOWN_ROWS = 50
 
 TABLES = (
     *("published_runs.tsv", "published_phases.tsv", "table_one.tsv", "published_bids_app.tsv"),
-    *("published_skipped.tsv", "published_predictions.tsv"),
+    *("published_skipped.tsv", "published_predictions.tsv", "published_speeds.tsv"),
 )
 
 
@@ -101,7 +101,7 @@ class BidsView:
         return statistics.fmean(known) if known else None
 
 
-def write_page(replay: Replay, predictions: Sequence[Row], folder: Path, path: Path) -> None:
+def write_page(replay: Replay, predictions: Sequence[Row], speeds: Sequence[Row], folder: Path, path: Path) -> None:
     """Write the page; equal logs and figures give equal bytes.
 
     Parameters
@@ -110,6 +110,8 @@ def write_page(replay: Replay, predictions: Sequence[Row], folder: Path, path: P
         What was found.
     predictions
         Rows of ``published_predictions.tsv``; may be empty.
+    speeds
+        Rows of ``published_speeds.tsv``; may be empty.
     folder
         Folder of the tables; figures are in ``figures`` below it.
     path
@@ -126,6 +128,7 @@ def write_page(replay: Replay, predictions: Sequence[Row], folder: Path, path: P
         "members": {member: mark_of(member).label for member in members_of(predictions) if member != "paper"},
         "bids": bids_views(replay),
         "bandwidths": bandwidth_rows(replay),
+        "speeds": speeds,
         "figures": [
             (view(one, folder / "figures", path.parent), slips_of(one.name, replay))
             for one in figures(replay, predictions)

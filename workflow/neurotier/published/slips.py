@@ -22,6 +22,11 @@ UNITS = (
     " that Eq. (1) is the paper's. In the units that dd means (1 MB = 10^6 bytes), Eq. (1) is 7 % longer on DRAM and"
     " Optane, and 5 % on the SSD and Isilon."
 )
+UNKNOWN = (
+    "What the model cannot know: how often memory that is Optane misses its DRAM cache (Memory mode with 96 processes"
+    " comes out too fast); that programs and small files on Isilon wait behind the blocks of others; and what the JVM,"
+    " its serialisation and garbage collection cost, more with more processes: of Spark it knows the bytes alone."
+)
 SAMPLE = "The paper says 'the entire CoRR dataset'"
 
 
@@ -32,6 +37,7 @@ def slips_of(figure: str, replay: Replay) -> list[str]:
         "table": [UNITS],
         "makespan": [ssd_estimate(replay, figure), UNITS, LABELS],
         "phases": [spark_writes(replay) if "20um" in figure else "", LABELS],
+        "predicted": [UNKNOWN],
         "bids": [CPU_IO if "cpu" in figure else logged_makespans(replay), sample(replay)],
     }
     return [text for text in found.get(kind, []) if text]

@@ -9,7 +9,7 @@ from neurotier.published.replay import Replay, read_published, write_tables
 from neurotier.settings import Settings
 from neurotier.tables import Row, read_table, write_table
 
-PREDICTIONS = "published_predictions.tsv"
+PREDICTIONS, SPEEDS = "published_predictions.tsv", "published_speeds.tsv"
 
 
 def replay_of(settings: Settings) -> Replay:
@@ -22,16 +22,25 @@ def predictions_of(places: Places) -> list[Row]:
     return read_table(places.published / PREDICTIONS, "published_predictions")
 
 
+def speeds_of(places: Places) -> list[Row]:
+    """What the model was given of the devices."""
+    return read_table(places.published / SPEEDS, "published_speeds")
+
+
 def tabulate_published(settings: Settings, places: Places) -> None:
     """Write the tables of folder ``published``."""
     write_tables(replay_of(settings), places.published)
 
 
 def predict_published(settings: Settings, places: Places) -> None:
-    """Write what the model predicts for the published conditions."""
+    """Write what the model predicts for the published conditions, and what it was given of the devices."""
+    from neurotier.published.fits import fit_all, speed_rows
     from neurotier.published.forecasts import predictions
 
-    write_table(places.published / PREDICTIONS, "published_predictions", predictions(replay_of(settings)))
+    replay = replay_of(settings)
+    fits = fit_all(replay)
+    write_table(places.published / SPEEDS, "published_speeds", speed_rows(replay, fits))
+    write_table(places.published / PREDICTIONS, "published_predictions", predictions(replay, fits))
 
 
 def draw_published(settings: Settings, places: Places) -> None:
@@ -46,5 +55,5 @@ def write_published(settings: Settings, places: Places) -> str:
     from neurotier.published.page import headline, write_page
 
     replay, page = replay_of(settings), places.results / "published.html"
-    write_page(replay, predictions_of(places), places.published, page)
+    write_page(replay, predictions_of(places), speeds_of(places), places.published, page)
     return f"{headline(replay)}. Page: {page}"

@@ -1,0 +1,177 @@
+"""What is known of each published device: from Table I, and fitted to its runs with 25 processes."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import astuple, dataclass, field
+
+from neurotier.model.fit import fit_tier
+from neurotier.model.machine import TierSpeed
+from neurotier.model.observed import Observed, Stream
+from neurotier.published.bigbrain import GNU_PARALLEL, INCREMENT, TASK, WRITE, BlockRun
+from neurotier.published.conditions import Condition
+from neurotier.published.replay import Replay
+from neurotier.published.server import KINDS, MEMORY_DEVICES, known_beforehand, page_cache
+from neurotier.published.table_one import device_bandwidths
+from neurotier.tables import Row
+
+FIT = (40, GNU_PARALLEL, 25)
+"""Resolution (um), engine and processes of the runs that speeds are fitted to."""
+
+FITTED_SPREAD = 0.1
+"""How well fitted speeds are known: on the SSD, runs of one condition differ by 17 %, means of the modes by 8 %."""
+
+TABLE_SPREAD = 0.3
+"""How well Table I, one stream at a time, tells speeds under load."""
+
+Device = tuple[str, str]
+"""Device, and mode where that makes another device of it, else empty."""
+
+
+@dataclass(frozen=True)
+class Speeds:
+    """What is known of a device, and of the memory that its writes go to first, and how well (as a logarithm)."""
+
+    tier: TierSpeed
+    memory: TierSpeed
+    spread: float
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How processes follow each other.
+
+    Attributes
+    ----------
+    spawn_s
+        From one start to the next at the beginning, s.
+    launch_s
+        From the end of a process to the first row of its successor, s: starting Python and its libraries.
+    """
+
+    spawn_s: float = 0.0
+    launch_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Fits:
+    """Everything that is fitted: how processes follow each other, and the speeds of each device that has runs."""
+
+    launch: Launch = field(default_factory=Launch)
+    speeds: dict[Device, Speeds] = field(default_factory=dict)
+
+
+def fit_all(replay: Replay) -> Fits:
+    """Fit what can be fitted to the runs at hand."""
+    devices = {device_of(one): None for one in replay.conditions if is_known(one)}
+    found = {device: fit_device(replay, device) for device in devices}
+    return Fits(launch_of(replay), {device: speeds for device, speeds in found.items() if speeds})
+
+
+def is_known(condition: Condition) -> bool:
+    """Whether it is one of the paper's conditions on a device that is described."""
+    return not condition.variant and (condition.device, condition.mode) in KINDS
+
+
+def speed_rows(replay: Replay, fits: Fits) -> list[Row]:
+    """Rows of ``published_speeds.tsv``: what the model is given of each device."""
+    rows = []
+    for device in dict.fromkeys(device_of(one) for one in replay.conditions if is_known(one)):
+        condition = next(one for one in replay.conditions if is_known(one) and device_of(one) == device)
+        of_device = {"Table I": known(replay, condition)} | (
+            {"25 processes": fits.speeds[device]} if device in fits.speeds else {}
+        )
+        rows += [speed_row(device, source, speeds) for source, speeds in of_device.items()]
+    return rows
+
+
+def speed_row(device: Device, source: str, speeds: Speeds) -> Row:
+    """The row of one device from one source."""
+    tier = speeds.tier
+    return {
+        "device": device[0],
+        "mode": device[1] or "both",
+        "source": source,
+        "read_bytes_per_s": tier.read_bytes_per_s,
+        "write_bytes_per_s": tier.write_bytes_per_s,
+        "read_stream_bytes_per_s": tier.read_stream_bytes_per_s,
+        "write_stream_bytes_per_s": tier.write_stream_bytes_per_s,
+        "mixed": tier.mixed,
+        "unevenness": tier.unevenness,
+        "write_back": tier.write_back,
+        "memory_write_stream_bytes_per_s": speeds.memory.write_stream_bytes_per_s if tier.write_back else None,
+    }
+
+
+def device_of(condition: Condition) -> Device:
+    """The device: Optane is one of memory, and another of storage; others are the same in both modes."""
+    return condition.device, condition.mode if condition.device == "Optane" else ""
+
+
+def known(replay: Replay, condition: Condition) -> Speeds:
+    """What Table I, the number of memory modules and the kind of the device tell.
+
+    In Memory mode the benchmark of tmpfs, which is not in the printed table, tells of Optane as memory.
+    """
+    printed = device_bandwidths(replay.bandwidths)
+    own = {(one.device, one.mode): one.of(statistics.fmean) for one in replay.bandwidths}
+    kind = KINDS[condition.device, condition.mode]
+    here = own.get((condition.device, condition.mode), printed[condition.device])
+    devices = MEMORY_DEVICES if kind == "tmpfs" else 1
+    return Speeds(of_table(kind, here, devices), of_table("tmpfs", printed["DRAM"], MEMORY_DEVICES), TABLE_SPREAD)
+
+
+def of_table(kind: str, read_write_mb_s: tuple[float, float], devices: int) -> TierSpeed:
+    """A tier by its row of Table I."""
+    read, write = read_write_mb_s
+    return known_beforehand(kind, 1e6 * read, 1e6 * write, devices)
+
+
+def fit_device(replay: Replay, device: Device) -> Speeds | None:
+    """Speeds fitted to a device's runs with 25 processes; ``None`` without such runs."""
+    conditions = [one for one in replay.conditions if one.panel == FIT and not one.variant and device_of(one) == device]
+    observed = [
+        Observed(streams_of(run), page_cache(replay.root, condition.mode))
+        for condition in conditions
+        for run in replay.conditions[condition]
+    ]
+    if not observed:
+        return None
+    kind, beforehand = KINDS[conditions[0].device, conditions[0].mode], known(replay, conditions[0])
+    one_stream = known_beforehand(
+        kind, beforehand.tier.read_stream_bytes_per_s, beforehand.tier.write_stream_bytes_per_s
+    )
+    tier, memory = fit_tier(observed, one_stream, kind, beforehand.memory if one_stream.write_back else None)
+    return Speeds(tier, memory or beforehand.memory, FITTED_SPREAD)
+
+
+def streams_of(run: BlockRun) -> list[Stream]:
+    """What read from the device and wrote to it: NiBabel reads a block when it is incremented."""
+    return [
+        Stream(phase.name == WRITE, run.block_bytes, phase.start_s, phase.end_s)
+        for phase in run.named(INCREMENT, WRITE)
+    ]
+
+
+def launch_of(replay: Replay) -> Launch:
+    """How GNU Parallel's processes followed each other, as the median over runs on all devices.
+
+    Starting Python is the same everywhere; what it takes longer on Isilon, it waits behind the blocks of others.
+    """
+    found = []
+    for condition, runs in replay.conditions.items():
+        if condition.panel == FIT and not condition.variant:
+            found += [one for run in runs if (one := follow_up(run)) is not None]
+    if not found:
+        return Launch()
+    return Launch(*(statistics.median(values) for values in zip(*map(astuple, found), strict=True)))
+
+
+def follow_up(run: BlockRun) -> Launch | None:
+    """How processes followed each other in one run; ``None`` if none did."""
+    tasks, slots = run.named(TASK), run.processes
+    starts, ends = sorted(task.start_s for task in tasks), sorted(task.end_s for task in tasks)
+    gaps = [start - end for start, end in zip(starts[slots:], ends, strict=False)]
+    if not gaps:
+        return None
+    return Launch((starts[slots - 1] - starts[0]) / max(slots - 1, 1), max(statistics.median(gaps), 0.0))
