@@ -121,6 +121,18 @@ class ComparisonSettings:
 
 
 @dataclass(frozen=True)
+class ProbeSettings:
+    """Section ``probe``: how tiers are measured."""
+
+    tiers: list[str]
+    streams: int | None
+    file_mib: int
+    share: float
+    time_s: float
+    repetitions: int
+
+
+@dataclass(frozen=True)
 class Settings:
     """The whole configuration, valid and complete; and whether Snakemake was told to use containers."""
 
@@ -136,6 +148,7 @@ class Settings:
     report: ReportSettings
     campaign: CampaignSettings
     comparison: ComparisonSettings
+    probe: ProbeSettings
     in_containers: bool = False
 
     @property
@@ -183,6 +196,7 @@ class Settings:
             report=ReportSettings(**complete["report"]),
             campaign=CampaignSettings(**complete["campaign"]),
             comparison=ComparisonSettings(**complete["comparison"]),
+            probe=ProbeSettings(**complete["probe"]),
             in_containers=in_containers,
         )
 
@@ -202,6 +216,7 @@ class Settings:
             report=ReportSettings(**data["report"]),
             campaign=CampaignSettings(**data["campaign"]),
             comparison=ComparisonSettings(**data["comparison"]),
+            probe=ProbeSettings(**data["probe"]),
             in_containers=data["in_containers"],
         )
 
