@@ -2,8 +2,8 @@
 
 A table has a name; ``workflow/schemas/<name>.schema.yaml`` gives its columns in order with type, meaning and
 unit, and may name another schema (``followed_by``) whose columns come after them. Numbers are written with six
-decimals, or in columns of tiny ones with the ``significant`` digits that the schema names. Empty values are written ``n/a``,
-booleans ``true``/``false``, as in BIDS.
+decimals, or in columns of tiny ones with the ``significant`` digits that the schema names. Empty values are written
+``n/a``, booleans ``true``/``false``, as in BIDS.
 """
 
 from __future__ import annotations

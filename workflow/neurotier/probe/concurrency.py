@@ -8,11 +8,12 @@ from pathlib import Path
 import matplotlib.ticker as ticker
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
+from neurotier.comparison.panels import LEGEND_IN, draw_legend
 from neurotier.report.quantities import counted, rate
 from neurotier.report.style import (
     BLUE,
-    GREY,
     ORANGE,
     PURPLE,
     SKY,
@@ -28,7 +29,7 @@ from neurotier.tables import Row
 LINES = {
     "read": ("Read", BLUE, "o"),
     "write": ("Write", VERMILION, "s"),
-    "mixed": ("Half and half, both ways together", PURPLE, "D"),
+    "mixed": ("Half and half", PURPLE, "D"),
     "cached_read": ("Read from the page cache", SKY, "^"),
     "buffered_write": ("Write to the page cache", ORANGE, "v"),
 }
@@ -40,8 +41,8 @@ FULL_SHARE = 0.9
 """Share of the greatest bandwidth from which further streams are said to gain nothing."""
 
 NOTE = (
-    "Bandwidth of all streams together; a file for each, 1 MiB a request, one at a time. Median of the repetitions;"
-    " whiskers: their range. Writes include the flush to the device."
+    "Bandwidth of all streams together; a file for each, 1 MiB a request, one at a time; half and half counts both"
+    " ways. Medians of the repetitions; whiskers: their range. Writes include the flush to the device."
 )
 
 
@@ -76,13 +77,16 @@ def concurrency_finding(rows: Sequence[Row]) -> str:
     if len(ordered) > 1:
         ratio = most(curves[fast]) / most(curves[slow])
         sentence += f", {ratio:.1f} times as much as {slow}"
-    ends: dict[str, list[str]] = {}
+    clauses, gaining = [], []
     for tier in ordered:
         last, full = curves[tier][-1]["streams"], full_at(curves[tier])
-        end = f"stops scaling at {counted(full, 'stream')}" if full < last else f"gains up to {counted(last, 'stream')}"
-        ends.setdefault(end, []).append(tier)
-    several = max(curve[-1]["streams"] for curve in curves.values()) > 1
-    clauses = [f"{' and '.join(tiers)} {end}" for end, tiers in ends.items()] if several else []
+        if full < last:
+            clauses.append(f"{tier} stops scaling at {counted(full, 'stream')}")
+        elif last > 1:
+            gaining.append(tier)
+    if gaining:
+        last = max(curves[tier][-1]["streams"] for tier in gaining)
+        clauses.append(f"{' and '.join(gaining)} {'gains' if len(gaining) == 1 else 'gain'} up to {last} streams")
     return "; ".join([sentence, *clauses])
 
 
@@ -103,9 +107,15 @@ def draw(tiers: dict[str, dict[str, list[Row]]]) -> Figure:
     columns = min(COLUMNS, len(tiers))
     lines = -(-len(tiers) // columns)
     figure = Figure(figsize=(WIDTH_IN, 1.2 + lines * PANEL_HEIGHT_IN))
-    grid = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
-    panels = list(grid.flat)
-    for axes, (tier, patterns) in zip(panels, tiers.items(), strict=False):
+    heights = [LEGEND_IN, *[PANEL_HEIGHT_IN] * lines]
+    room = figure.add_gridspec(lines + 1, columns, height_ratios=heights)
+    first = figure.add_subplot(room[1, 0])
+    panels = [first]
+    for place in range(1, len(tiers)):
+        line, column = divmod(place, columns)
+        panels.append(figure.add_subplot(room[line + 1, column], sharex=first, sharey=first))
+        panels[-1].tick_params(labelleft=column == 0)
+    for axes, (tier, patterns) in zip(panels, tiers.items(), strict=True):
         for pattern, curve in patterns.items():
             draw_curve(axes, pattern, curve)
         about = next(iter(patterns.values()))[0]
@@ -120,41 +130,34 @@ def draw(tiers: dict[str, dict[str, list[Row]]]) -> Figure:
     panels[0].yaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0), numticks=20))
     panels[0].yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: short_rate(value)))
     panels[0].yaxis.set_minor_formatter(ticker.NullFormatter())
-    for axes in panels[len(tiers) :]:
-        axes.set_axis_off()
-    for axes in panels[max(0, len(tiers) - columns) : len(tiers)]:
+    for place, axes in enumerate(panels):
         axes.set_xlabel("Streams at once")
-        axes.tick_params(labelbottom=True)
-    for line in grid:
-        line[0].set_ylabel("Bandwidth")
-    handles, labels = most_lines(panels)
-    figure.legend(handles, labels, loc="outside upper left", ncols=len(labels))
+        axes.set_ylabel("" if place % columns else "Bandwidth")
+    drawn = {pattern for patterns in tiers.values() for pattern in patterns}
+    lines_drawn = [line for pattern, line in LINES.items() if pattern in drawn]
+    handles = [Line2D([], [], label=label, color=colour, marker=marker) for label, colour, marker in lines_drawn]
+    draw_legend(figure.add_subplot(room[0, :]), handles)
     return figure
 
 
 def draw_curve(axes: Axes, pattern: str, curve: Sequence[Row]) -> None:
     """One line with whiskers."""
-    label, colour, marker = LINES[pattern]
+    _, colour, marker = LINES[pattern]
     streams = [row["streams"] for row in curve]
     middle = [row["bandwidth_bytes_per_s"] for row in curve]
     below = [row["bandwidth_bytes_per_s"] - row["bandwidth_low_bytes_per_s"] for row in curve]
     above = [row["bandwidth_high_bytes_per_s"] - row["bandwidth_bytes_per_s"] for row in curve]
-    whiskers = {"ecolor": GREY, "elinewidth": 0.8, "capsize": 2}
-    axes.errorbar(streams, middle, [below, above], label=label, color=colour, marker=marker, markersize=5, **whiskers)
-
-
-def most_lines(panels: Sequence[Axes]) -> tuple[list[object], list[str]]:
-    """Handles and labels of the panel that has the most lines, for the legend."""
-    handles, labels = max((axes.get_legend_handles_labels() for axes in panels), key=lambda found: len(found[1]))
-    return list(handles), list(labels)
+    axes.errorbar(streams, middle, [below, above], color=colour, elinewidth=0.8, capsize=2, marker=marker, markersize=5)
 
 
 def short_rate(value: float) -> str:
     """A bandwidth beside an axis.
 
-    >>> short_rate(2e9), short_rate(5e8)
-    ('2 GB/s', '500 MB/s')
+    >>> short_rate(2e9), short_rate(5e8), short_rate(0.0)
+    ('2 GB/s', '500 MB/s', '0')
     """
+    if value == 0:
+        return "0"
     return f"{value / 1e9:g} GB/s" if value >= 1e9 else f"{value / 1e6:g} MB/s"
 
 

@@ -81,5 +81,3 @@ def effort_for(tier: Tier, settings: ProbeSettings, streams: int) -> Effort:
             fix="make room, raise probe.share, or lower probe.streams",
         )
     return Effort(streams, settings.repetitions, settings.time_s, settings.file_mib * MIB, room)
-
-

@@ -224,7 +224,7 @@ def run_fio(job: FioJob, folder: Path, timeout_s: float) -> FioResult:
         text=True,
         errors="replace",
         preexec_fn=end_with_parent,
-        restore_signals=False,  # SIGPIPE stays ignored: else fio, told to end, dies of its last words and leaves streams
+        restore_signals=False,  # SIGPIPE stays ignored: else fio, told to end, dies of its last words, its streams not
     )
     try:
         output, errors = process.communicate(timeout=timeout_s)

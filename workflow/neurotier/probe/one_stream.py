@@ -63,7 +63,7 @@ def one_stream_finding(rows: Sequence[Row]) -> str:
         like.setdefault(nearest(read, write).name, []).append(f"{tier} ({rate(read)} read, {rate(write)} written)")
     if not like:
         return "No tier has been measured"
-    return "One stream: " + "; ".join(
+    return "With one stream, " + "; ".join(
         f"{' and '.join(tiers)} {'is' if len(tiers) == 1 else 'are'} nearest to the published {name}"
         for name, tiers in like.items()
     )
@@ -124,7 +124,7 @@ def draw(bars: dict[str, list[Bar]]) -> Figure:
     greatest = max(bar.high for found in bars.values() for bar in found)
     panels[-1].set_xlim(0, 1.15 * greatest)
     panels[-1].set_xlabel("Bandwidth of one stream")
-    panels[-1].xaxis.set_major_locator(MaxNLocator(8))
+    panels[-1].xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
     panels[-1].xaxis.set_major_formatter(FuncFormatter(lambda value, _: short_rate(value)))
     return figure
 

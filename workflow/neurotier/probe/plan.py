@@ -35,10 +35,10 @@ class ProbePlan:
     @property
     def tiers(self) -> list[str]:
         """Tiers to probe: those that are named, else those of all placements, in the order of their declaration."""
-        placements = [self.settings.placement]
+        used = set(self.settings.placement.values())
         if self.is_campaign:
-            placements += self.settings.campaign.placements.values()
-        used = {tier for placement in placements for tier in placement.values()}
+            for placement in self.settings.campaign.placements.values():
+                used |= {tier for tier in placement.values() if tier is not None}
         return self.settings.probe.tiers or [name for name in self.settings.tiers if name in used]
 
     def tables(self) -> list[Path]:

@@ -47,7 +47,11 @@ def probe_tier(context: Context) -> None:
                 samples = Walk(tier, effort, folder, lambda: check_wanted(outer_pid)).run()
         finally:
             remove_empty(folder.parent)
-    write_table(Path(snakemake.output.table), "probe", probe_rows(tier, samples))
+    rows = probe_rows(tier, samples)
+    least, asked = min(row["repetitions"] for row in rows), effort.repetitions
+    if least < asked:
+        context.say(f"  {least} of {counted(asked, 'repetition')} in that time; raise probe.time_s for more")
+    write_table(Path(snakemake.output.table), "probe", rows)
 
 
 def check_wanted(outer_pid: int | None) -> None:

@@ -13,7 +13,7 @@ class PublishedDevice:
     Attributes
     ----------
     name
-        As there; ``Optane`` is its persistent memory, ``Isilon`` its shared storage on NFS.
+        ``Optane`` is its persistent memory, ``SSD`` its local disk, ``Isilon`` its shared storage on NFS.
     read_bytes_per_s, write_bytes_per_s
         Bandwidths.
     """
@@ -26,7 +26,7 @@ class PublishedDevice:
 TABLE_ONE = (
     PublishedDevice("DRAM", 5304.3e6, 3338.2e6),
     PublishedDevice("Optane", 3379.2e6, 2396.2e6),
-    PublishedDevice("Local disk (SSD)", 518.6e6, 240.4e6),
+    PublishedDevice("SSD", 518.6e6, 240.4e6),
     PublishedDevice("Isilon", 117.0e6, 111.8e6),
 )
 

@@ -71,7 +71,7 @@ def read_probe(table: Path) -> dict[str, TierFigures]:
     try:
         return {name: figures_of(rows) for name, rows in tiers.items()}
     except KeyError as error:
-        raise InputError(f"no measurement {error}", where=str(table), fix="probe again: --forcerun probe_tier") from None
+        raise InputError(f"has no {error}", where=str(table), fix="probe again: --forcerun probe_tier") from None
 
 
 def figures_of(rows: list[Row]) -> TierFigures:
