@@ -31,7 +31,7 @@ LANE_IN = 0.28
 NOTE = (
     "One buffered stream, 1 MiB a request, as by dd: writes include the flush to the device; reads begin with an empty"
     " page cache unless said. Medians; whiskers: range of the repetitions. Grey: Table I of Hayot-Sasson, Brown and"
-    " Glatard (2020), made in the same way."
+    " Glatard (2020), one stream of dd."
 )
 
 
