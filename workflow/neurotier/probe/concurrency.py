@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from neurotier.comparison.panels import LEGEND_IN, draw_legend
-from neurotier.report.quantities import counted, rate
+from neurotier.report.quantities import rate
 from neurotier.report.style import (
     BLUE,
     ORANGE,
@@ -76,12 +76,13 @@ def concurrency_finding(rows: Sequence[Row]) -> str:
     sentence = f"{fast} reads {rate(most(curves[fast]))}"
     if len(ordered) > 1:
         ratio = most(curves[fast]) / most(curves[slow])
-        sentence += f", {ratio:.1f} times as much as {slow}"
+        sentence += f", {ratio:,.{1 if ratio < 10 else 0}f} times as much as {slow}"
     clauses, gaining = [], []
     for tier in ordered:
         last, full = curves[tier][-1]["streams"], full_at(curves[tier])
         if full < last:
-            clauses.append(f"{tier} stops scaling at {counted(full, 'stream')}")
+            end = f"stops scaling at {full} streams" if full > 1 else "gains nothing from a second stream"
+            clauses.append(f"{tier} {end}")
         elif last > 1:
             gaining.append(tier)
     if gaining:

@@ -9,7 +9,7 @@ import psutil
 from neurotier.errors import TierError
 from neurotier.probe.access import MIB
 from neurotier.probe.measurements import BLOCK_BYTES, levels
-from neurotier.report.quantities import percent, size
+from neurotier.report.quantities import counted, percent, size
 from neurotier.settings import ProbeSettings
 from neurotier.tiers import Tier
 
@@ -75,7 +75,7 @@ def effort_for(tier: Tier, settings: ProbeSettings, streams: int) -> Effort:
     room, needed = int(settings.share * free), streams * SMALLEST_BYTES
     if room < needed:
         raise TierError(
-            f"a probe with {streams} streams needs {size(needed)}, and it may take {size(room)} "
+            f"a probe with {counted(streams, 'stream')} needs {size(needed)}, and it may take {size(room)} "
             f"({percent(settings.share)} of {size(free)} free)",
             where=f"tier {tier.name!r}",
             fix="make room, raise probe.share, or lower probe.streams",

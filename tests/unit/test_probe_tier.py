@@ -60,7 +60,7 @@ def memory_rows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Row]]
     folder.mkdir()
     try:
         tier = Tier("memory", folder, "tmpfs", None)
-        samples = Walk(tier, Effort(2, 2, 20.0, 16 * MIB, 64 * MIB), folder, nothing).run()
+        samples = Walk(tier, Effort(2, 2, 8.0, 16 * MIB, 64 * MIB), folder, nothing).run()
         assert list(folder.iterdir()) == []
         table = tmp_path_factory.mktemp("probe") / "probe.tsv"
         write_table(table, "probe", probe_rows(tier, samples))
