@@ -61,9 +61,9 @@ def most(curve: Sequence[Row]) -> float:
 
 
 def full_at(curve: Sequence[Row]) -> int:
-    """Streams from which further ones gain nothing to speak of."""
+    """Streams from which further ones gain nothing that the repetitions agree on."""
     enough = FULL_SHARE * most(curve)
-    return next(int(row["streams"]) for row in curve if row["bandwidth_bytes_per_s"] >= enough)
+    return next(int(row["streams"]) for row in curve if row["bandwidth_high_bytes_per_s"] >= enough)
 
 
 def concurrency_finding(rows: Sequence[Row]) -> str:

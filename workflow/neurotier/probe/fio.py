@@ -100,6 +100,7 @@ class FioJob:
             "invalidate": int(self.evict),
             "pre_read": int(self.preread),
             "filename_format": f"{self.files}.$jobnum.$filenum",
+            "lat_percentiles": 1,
             "fallocate": "none",  # else the writes would find their space allocated
         }
         if self.runtime_s is not None:
@@ -308,8 +309,8 @@ def read_flow(data: Mapping[str, Any]) -> Flow:
     """One way of a job."""
     if not data["total_ios"]:
         return Flow()
-    percentiles = data["clat_ns"].get("percentile", {})
     latencies = data["lat_ns"] if data["lat_ns"]["N"] else data["clat_ns"]  # engines for metadata have the second alone
+    percentiles = latencies.get("percentile", {})
     return Flow(
         bytes=data["io_bytes"],
         operations=data["total_ios"],

@@ -73,7 +73,7 @@ def small(access: Access, kind: str, file_bytes: int, slice_s: float) -> list[Me
 
 
 def metadata(slice_s: float) -> list[Measurement]:
-    """Create, look at and delete small files, one after the other."""
+    """Create, look at and delete small files, one after the other; the last two are on the device by then."""
     found = []
     for pattern, engine in (("create", "filecreate"), ("stat", "filestat"), ("delete", "filedelete")):
         job = FioJob(
@@ -92,7 +92,11 @@ def metadata(slice_s: float) -> list[Measurement]:
 
 
 def concurrency(access: Access, kind: str, streams: int, file_bytes: int, slice_s: float) -> list[Measurement]:
-    """Streams at once: to and from the device, half and half, and to and from the page cache if there is one."""
+    """Streams at once: to and from the device, half and half, and to and from the page cache if there is one.
+
+    All are to run at the same time, and some start later than others; so files that are read are gone over again
+    until the slice is over, unless that would find them in the page cache.
+    """
     buffered = FioJob(
         name="write",
         pattern="write",
@@ -103,14 +107,15 @@ def concurrency(access: Access, kind: str, streams: int, file_bytes: int, slice_
         files="curve",
     )
     past = replace(buffered, engine=access.engine, direct=access.direct)
+    again = replace(past, runtime_s=slice_s, repeat=True) if access.direct or kind in IN_MEMORY else past
     found = [
         Measurement("concurrency", "write", replace(past, end_fsync=True, fresh=True)),
-        Measurement("concurrency", "read", replace(past, name="read", pattern="read")),
-        Measurement("concurrency", "mixed", replace(past, name="mixed", pattern="rw", end_fsync=True)),
+        Measurement("concurrency", "read", replace(again, name="read", pattern="read")),
+        Measurement("concurrency", "mixed", replace(again, name="mixed", pattern="rw", end_fsync=True)),
     ]
     if kind in IN_MEMORY:
         return found
-    cached = replace(buffered, name="cached_read", pattern="read", preread=True)
+    cached = replace(buffered, name="cached_read", pattern="read", preread=True, runtime_s=slice_s, repeat=True)
     return [
         *found,
         Measurement("concurrency", "cached_read", cached),
