@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -100,6 +101,13 @@ def brain_image(engine: Engine, shared: Path) -> Path:
         return image
 
     return once(shared / "images", build)
+
+
+@pytest.fixture
+def memory_folder() -> Iterator[Path]:
+    """A folder in memory."""
+    with tempfile.TemporaryDirectory(prefix="neurotier-test-", dir="/dev/shm") as name:
+        yield Path(name)
 
 
 @pytest.fixture
