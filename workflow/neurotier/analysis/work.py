@@ -148,6 +148,12 @@ def end(processes: list[psutil.Process]) -> None:
     psutil.wait_procs(alive, timeout=PATIENCE_S)
 
 
+def end_tree(process: psutil.Process) -> None:
+    """End a process and all that it started."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        end([process, *process.children(recursive=True)])
+
+
 def end_with_parent() -> None:
     """Have the kernel end this process when the one that started it is gone, however that went."""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)

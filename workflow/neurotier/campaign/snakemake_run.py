@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil
 import yaml
 
-from neurotier.analysis.work import end, end_with_parent
+from neurotier.analysis.work import end_tree, end_with_parent
 from neurotier.campaign.matrix import PlannedRun
 from neurotier.campaign.outputs import checksums
 from neurotier.campaign.page_cache import CacheState, prepare_cache
@@ -172,8 +172,7 @@ def snakemake(arguments: list[str], log: Path, outer_pid: int) -> int:
             with suppress(subprocess.TimeoutExpired):
                 return inner.wait(timeout=LOOK_S)
             if not psutil.pid_exists(outer_pid):
-                process = psutil.Process(inner.pid)
-                end([process, *process.children(recursive=True)])
+                end_tree(psutil.Process(inner.pid))
                 raise AbandonedError("the Snakemake that runs the campaign was killed")
 
 

@@ -13,9 +13,7 @@ import statistics
 from collections.abc import Sequence
 from contextlib import suppress
 
-import psutil
-
-from neurotier.analysis.work import end, living_owner, started_s
+from neurotier.analysis.work import end_tree, living_owner, started_s
 from neurotier.campaign.matrix import PlannedRun
 from neurotier.campaign.records import Campaign, folder_of, is_valid, keep_run
 from neurotier.campaign.snakemake_run import remove_inner_results, run_planned
@@ -97,6 +95,5 @@ def take_over(places: Places) -> None:
     with suppress(OSError, ValueError):
         process = living_owner(read_json(file))
         if process is not None:
-            with suppress(psutil.NoSuchProcess):
-                end([process, *process.children(recursive=True)])
+            end_tree(process)
     write_json(file, {"host": socket.gethostname(), "pid": os.getpid(), "started_s": started_s(os.getpid())})
