@@ -16,12 +16,13 @@ from neurotier.tiers import Tier
 SMALLEST_BYTES = 16 * MIB
 """Least file of a stream whose bandwidth means something."""
 
-START_S = 0.3
-"""What fio takes to start, and to lay out its files (measured: 0.2 to 0.4 s)."""
+START_S = 0.5
+"""What fio takes to start (measured: 0.3 s with one stream, 0.5 s with 64)."""
 
-LEAST_SLICE_S = 0.1
-JOBS, JOBS_OF_LEVEL = 10, 5
-"""Jobs of a repetition beside the curve, and of each number of streams; fewer on memory-backed tiers."""
+LEAST_SLICE_S, MOST_SLICE_S = 0.1, 1.5
+JOBS, JOBS_OF_LEVEL = 10, 6
+"""Jobs of a repetition beside the curve, and of each number of streams, where reading into the page cache counts as
+one; fewer on memory-backed tiers."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Effort:
     def slice_s(self) -> float:
         """What each job may take, s."""
         jobs = JOBS + JOBS_OF_LEVEL * len(levels(self.streams))
-        return max(LEAST_SLICE_S, self.time_s / (self.repetitions * jobs) - START_S)
+        return min(MOST_SLICE_S, max(LEAST_SLICE_S, self.time_s / (self.repetitions * jobs) - START_S))
 
     def stream_bytes(self, streams: int, bandwidth_bytes_per_s: float) -> int:
         """Size of each stream's file: as large as asked for, but for the room, and what can be moved in a slice."""

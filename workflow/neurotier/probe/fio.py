@@ -7,18 +7,18 @@ left-over folders (:mod:`neurotier.analysis.work`) finds them should everybody e
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import signal
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from neurotier.analysis.work import end_with_parent, working_in
+import psutil
+
+from neurotier.analysis.work import PATIENCE_S, end_with_parent, working_in
 from neurotier.errors import ToolError, one_line
 
 PATTERNS = ("read", "write", "randread", "randwrite", "rw", "randrw")
@@ -233,19 +233,16 @@ def run_fio(job: FioJob, folder: Path, timeout_s: float) -> FioResult:
         raise ToolError(f"fio did not end within {timeout_s:.0f} s", where=place(job, folder)) from None
     finally:
         if process.returncode != 0:
-            kill([process.pid, *(stream.pid for stream in working_in(folder))])
-            process.communicate()
+            process.kill()
+            for stream in working_in(folder):  # each leads a session of its own, so that no group holds them all
+                with suppress(psutil.NoSuchProcess):
+                    stream.kill()
+            with suppress(subprocess.TimeoutExpired):
+                process.communicate(timeout=PATIENCE_S)  # who waits for a dead device cannot even be killed
     report = find_json(output)
     if process.returncode != 0 or report is None or has_failed(report):
         raise ToolError(f"fio: {reason(output, errors, process.returncode)}", where=place(job, folder))
     return read_report(report)
-
-
-def kill(pids: Iterable[int]) -> None:
-    """End processes at once; each of fio's streams leads a session of its own, so that no group holds them all."""
-    for pid in pids:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
 
 
 def place(job: FioJob, folder: Path) -> str:

@@ -43,7 +43,7 @@ def probe_tier(context: Context) -> None:
             with work_folder(folder, places.identity):
                 effort = effort_for(tier, context.settings.probe, snakemake.params.asked["streams"])
                 what = f"up to {counted(effort.streams, 'stream')}, at most {size(effort.room_bytes)}"
-                context.say(f"Probing tier {tier.name} ({tier.path}): {what}, about {seconds(effort.time_s)}")
+                context.say(f"Probing tier {tier.name} ({tier.path}): {what}, within {seconds(effort.time_s)}")
                 samples = Walk(tier, effort, folder, lambda: check_wanted(outer_pid)).run()
         finally:
             remove_empty(folder.parent)
