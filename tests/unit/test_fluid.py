@@ -127,3 +127,17 @@ def test_a_forecast_is_as_wide_as_its_speeds_are_uncertain() -> None:
     assert known.low_s == pytest.approx(known.high_s)
     assert rough.makespan_s == known.makespan_s
     assert math.log(rough.high_s / rough.low_s) > 0.2
+
+
+def test_a_tier_without_speed_is_an_error_and_no_endless_wait() -> None:
+    stuck = TierSpeed(1 * GB, 1 * GB, 1e-300, 1e-300)
+    with pytest.raises(ValueError, match="nothing moves"):
+        simulate(copies(1, size=1e20), machine(stuck), parallelism=1)
+
+
+def test_writing_at_the_limits_of_the_page_cache_goes_on() -> None:
+    """Between the limits write-back begins and ends many times; all of it must come to an end."""
+    cache = PageCache(available_bytes=GB, background_ratio=0.1, ratio=0.2, expiry_s=1)
+    slow = replace(DISK, read_bytes_per_s=0.2 * GB, write_bytes_per_s=0.2 * GB)
+    found = simulate(copies(50, size=0.2 * GB), machine(slow, cache), parallelism=8)
+    assert found.makespan_s == pytest.approx(2 * 50 * 0.2 / 0.2, rel=0.1)

@@ -112,6 +112,8 @@ def simulate(workload: Workload, machine: Machine, parallelism: int, seed: int =
     ------
     KeyError
         If a step names a tier that the machine has not.
+    ValueError
+        If a tier that is needed has no speed at all.
     """
     return Simulation(workload, machine, parallelism, seed).run()
 
@@ -147,6 +149,8 @@ class Simulation:
                 elapsed_s = min(elapsed_s, self.next_spawn_s - self.now_s)
             for name, dirty in self.dirty.items():
                 elapsed_s = min(elapsed_s, dirty.until_change_s(self.now_s, inflows[name]))
+            if math.isinf(elapsed_s):
+                raise ValueError(f"nothing moves any more at {self.now_s} s: a speed is 0")
             self.advance(flows, elapsed_s, inflows)
         return self.predicted()
 

@@ -12,6 +12,10 @@ MERGE_S = 0.5
 
 RELATIVE = 1e-9
 
+ENOUGH = 0.9
+"""Part of the background limit that is left when write-back for size ends: were it all of it, it would begin again at
+once, and time would go on in steps of nothing."""
+
 
 class Dirty:
     """The dirty bytes of one tier, oldest first.
@@ -28,29 +32,32 @@ class Dirty:
         self.cache = cache
         self.dirty_bytes = 0.0
         self.rate_bytes_per_s = 0.0
+        self.too_much = False
         self.chunks: deque[list[float]] = deque()
 
     def is_due(self, now_s: float) -> bool:
         """Whether something has to be written back: it is too old, or there is too much."""
         if not self.chunks:
             return False
-        too_old = now_s - self.chunks[0][0] >= self.cache.expiry_s * (1 - RELATIVE)
-        return too_old or self.dirty_bytes > self.cache.background_bytes * (1 + RELATIVE)
+        limit_bytes = self.cache.background_bytes * (ENOUGH if self.too_much else 1.0)
+        self.too_much = self.dirty_bytes > limit_bytes * (1 + RELATIVE)
+        return self.too_much or now_s - self.chunks[0][0] >= self.cache.expiry_s * (1 - RELATIVE)
 
     @property
     def throttles(self) -> bool:
         """Whether writers have to wait for the device."""
-        return self.dirty_bytes >= self.cache.throttling_bytes * (1 - RELATIVE)
+        return 0 < self.dirty_bytes >= self.cache.throttling_bytes * (1 - RELATIVE)
 
     def until_change_s(self, now_s: float, inflow_bytes_per_s: float) -> float:
         """Seconds until it begins or ends to be due, or to throttle."""
         moments = [math.inf]
         if self.chunks and self.rate_bytes_per_s > 0:
-            moments.append(self.chunks[0][1] / self.rate_bytes_per_s)
+            moments += [] if self.too_much else [self.chunks[0][1] / self.rate_bytes_per_s]
         elif self.chunks:
             moments.append(max(self.chunks[0][0] + self.cache.expiry_s - now_s, 0.0))
         net = inflow_bytes_per_s - self.rate_bytes_per_s
-        for level in (self.cache.background_bytes, self.cache.throttling_bytes):
+        background_bytes = self.cache.background_bytes
+        for level in (background_bytes, ENOUGH * background_bytes, self.cache.throttling_bytes):
             towards = (level - self.dirty_bytes) / net if net else -1.0
             if towards > 0 and abs(level - self.dirty_bytes) > RELATIVE * level:
                 moments.append(towards * (1 + RELATIVE))
