@@ -14,12 +14,13 @@ from neurotier.settings import ProbeSettings
 from neurotier.tiers import Tier
 
 SMALLEST_BYTES = 16 * MIB
-"""Least file of a stream whose bandwidth means something."""
+"""Least that all streams together have to move for their bandwidth to mean something: a disk throttled to 20 MB/s takes
+the first MiB at 500 MB/s. On slow tiers it is moved, and repeated less often, however little time was given."""
 
 START_S = 0.5
 """What fio takes to start (measured: 0.3 s with one stream, 0.5 s with 64)."""
 
-LEAST_SLICE_S, MOST_SLICE_S = 0.1, 1.5
+LEAST_SLICE_S, MOST_SLICE_S = 0.5, 1.5
 JOBS, JOBS_OF_LEVEL = 10, 6
 """Jobs of a repetition beside the curve, and of each number of streams, where reading into the page cache counts as
 one; fewer on memory-backed tiers."""
@@ -57,7 +58,7 @@ class Effort:
 
     def stream_bytes(self, streams: int, bandwidth_bytes_per_s: float) -> int:
         """Size of each stream's file: as large as asked for, but for the room, and what can be moved in a slice."""
-        together = min(self.room_bytes, self.slice_s * bandwidth_bytes_per_s)
+        together = min(self.room_bytes, max(SMALLEST_BYTES, self.slice_s * bandwidth_bytes_per_s))
         blocks = int(min(self.file_bytes, together / streams)) // BLOCK_BYTES
         return max(1, blocks) * BLOCK_BYTES
 
