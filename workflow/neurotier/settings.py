@@ -121,6 +121,37 @@ class ComparisonSettings:
 
 
 @dataclass(frozen=True)
+class SweepSetSettings:
+    """One entry of ``sweep.sets``: a grid of points."""
+
+    block_sizes: list[str | int]
+    processes: list[int]
+    patterns: list[str]
+    queue_depths: list[int]
+    file_size: str | int
+    seconds: float
+    repetitions: int
+    direct: bool
+    engine: str
+
+
+@dataclass(frozen=True)
+class SweepSettings:
+    """Section ``sweep``: storage sweeps with fio."""
+
+    tiers: list[str]
+    sets: dict[str, SweepSetSettings]
+    share: float
+    seed: int
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> SweepSettings:
+        """Give the section its types."""
+        sets = {name: SweepSetSettings(**each) for name, each in data["sets"].items()}
+        return cls(**{**data, "sets": sets})
+
+
+@dataclass(frozen=True)
 class Settings:
     """The whole configuration, valid and complete; and whether Snakemake was told to use containers."""
 
@@ -136,6 +167,7 @@ class Settings:
     report: ReportSettings
     campaign: CampaignSettings
     comparison: ComparisonSettings
+    sweep: SweepSettings
     in_containers: bool = False
 
     @property
@@ -183,6 +215,7 @@ class Settings:
             report=ReportSettings(**complete["report"]),
             campaign=CampaignSettings(**complete["campaign"]),
             comparison=ComparisonSettings(**complete["comparison"]),
+            sweep=SweepSettings.from_json(complete["sweep"]),
             in_containers=in_containers,
         )
 
@@ -202,6 +235,7 @@ class Settings:
             report=ReportSettings(**data["report"]),
             campaign=CampaignSettings(**data["campaign"]),
             comparison=ComparisonSettings(**data["comparison"]),
+            sweep=SweepSettings.from_json(data["sweep"]),
             in_containers=data["in_containers"],
         )
 
