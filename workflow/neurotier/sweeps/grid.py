@@ -3,7 +3,8 @@
 The order is drawn by lot, anew within each repetition (a randomised block design, as in campaigns), from a seed that
 stands in the configuration. In the order of the grid, what drifts meanwhile would look like an effect of the block
 size: a flash drive's SLC cache that fills up, a cloud disk whose burst credit runs out, a device that warms up.
-Tiers are swept one after the other, because the files of one that is memory would take the page cache from another.
+Tiers are swept one after the other, because the files of one that is memory would take the page cache from another;
+so are sets, whose files then need the room of the largest alone.
 """
 
 from __future__ import annotations
@@ -103,8 +104,18 @@ def points_of_set(name: str, given: SweepSetSettings) -> list[Point]:
     ]
 
 
-def planned_points(settings: SweepSettings) -> list[Point]:
-    """Every point that is measured on each tier, in the order in which it is measured.
+def in_order(points: list[Point], seed: int) -> list[Point]:
+    """Points in the order in which they are measured: repetition by repetition, and within each by lot."""
+    order: list[Point] = []
+    for repetition in sorted({point.repetition for point in points}):
+        block = [point for point in points if point.repetition == repetition]
+        lot = np.random.default_rng([seed, repetition])
+        order += [block[drawn] for drawn in lot.permutation(len(block))]
+    return order
+
+
+def planned_sets(settings: SweepSettings) -> dict[str, list[Point]]:
+    """The points of every set, in the order in which they are measured on each tier.
 
     Raises
     ------
@@ -115,21 +126,9 @@ def planned_points(settings: SweepSettings) -> list[Point]:
         missing = "tiers" if not settings.tiers else "sets"
         fix = "take one of config/examples/sweep-*.yaml, or see config/README.md"
         raise SettingsError("there is nothing to sweep", where=f"config key sweep.{missing}", fix=fix)
-    points = [point for name, given in settings.sets.items() for point in points_of_set(name, given)]
-    order: list[Point] = []
-    for repetition in range(1, max(point.repetition for point in points) + 1):
-        block = [point for point in points if point.repetition == repetition]
-        lot = np.random.default_rng([settings.seed, repetition])
-        order += [block[drawn] for drawn in lot.permutation(len(block))]
-    return order
+    return {name: in_order(points_of_set(name, given), settings.seed) for name, given in settings.sets.items()}
 
 
-def file_sizes(points: list[Point]) -> list[int]:
-    """Sizes of the files that points work on, bytes: the nth process has the nth file in every point.
-
-    >>> small = SweepSetSettings([512], [1, 3], ["read"], [1], 1024, 1, 1, True, "auto")
-    >>> file_sizes(points_of_set("a", small))
-    [1024, 1024, 1024]
-    """
-    most = max((point.processes for point in points), default=0)
-    return [max(point.file_bytes for point in points if point.processes > place) for place in range(most)]
+def room_bytes(points: list[Point]) -> int:
+    """Bytes that the files of a set's points take: the nth process has the nth file in every point."""
+    return max((point.processes * point.file_bytes for point in points), default=0)
