@@ -11,6 +11,7 @@ Rules, scripts and library ask here for paths; nobody glues one by hand. Below t
     report.html                         the run report
     campaign/                           plan.tsv; runs/CONDITION/REPETITION/: records and logs of each run
     comparison/, comparison.html        tables and figures of what was compared, and the comparison report
+    sweep/, sweep.html                  points/: each point of a sweep; its tables and figures, and the sweep's report
     logs/RULE/                          one log per job
     state/                              settings of the last run, run facts, failures, the lock
 """
@@ -92,6 +93,10 @@ class Places:
     @property
     def comparison_figures(self) -> Path:
         return self.comparison / "figures"
+
+    @property
+    def sweep(self) -> Path:
+        return self.results / "sweep"
 
     @property
     def logs(self) -> Path:

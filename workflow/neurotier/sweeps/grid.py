@@ -96,10 +96,10 @@ def points_of_set(name: str, given: SweepSetSettings) -> list[Point]:
                 where=f"{where}.block_sizes",
                 fix="choose smaller blocks, or a larger file_size",
             )
-    fixed = {"file_bytes": file_bytes, "seconds": given.seconds, "direct": given.direct, "engine": given.engine}
+    fixed = (file_bytes, given.seconds, given.direct, given.engine)
     axes = range(1, given.repetitions + 1), given.patterns, given.queue_depths, blocks, given.processes
     return [
-        Point(name, pattern, block_bytes, processes, queue_depth, repetition, **fixed)
+        Point(name, pattern, block_bytes, processes, queue_depth, repetition, *fixed)
         for repetition, pattern, queue_depth, block_bytes, processes in itertools.product(*axes)
     ]
 

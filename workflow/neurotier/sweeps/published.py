@@ -123,7 +123,7 @@ HEADLINES = (
         block_sizes=(256,),
         processes=None,
         queue_depth=1,
-        open_points="Approximately, from 4 threads on; threads of the authors' own program there, processes of fio here.",
+        open_points="Approximately, from 4 threads on; the authors' own program with threads, here fio with processes.",
     ),
     Headline(
         name="Write bandwidth at 4 KiB and at 1 MiB: largest difference",
