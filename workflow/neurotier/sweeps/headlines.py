@@ -47,9 +47,9 @@ def headline_rows(rows: Sequence[Row]) -> list[Row]:
             made.append(told | cells | about)
         most = max(headline.stated.values())
         for tier in tiers:
-            value, setting = own_number(headline, {spot: one for spot, one in found.items() if spot.tier == tier})
-            ratio = None if value is None or headline.quantity not in (BANDWIDTH, REQUESTS) else value / most
-            cells = {"device": tier, "published": False, "value": value, "setting": setting, "ratio": ratio}
+            own, setting = own_number(headline, {spot: one for spot, one in found.items() if spot.tier == tier})
+            ratio = None if own is None or headline.quantity not in (BANDWIDTH, REQUESTS) else own / most
+            cells = {"device": tier, "published": False, "value": own, "setting": setting, "ratio": ratio}
             made.append(told | cells | about)
     return made
 
@@ -68,11 +68,9 @@ def own_number(headline: Headline, found: dict[Spot, Measured]) -> tuple[float |
         return numbers[best], f"{setting_text(best)}{how(found[best])}"
     differences: dict[int, float] = {}
     for processes in {spot.processes for spot in fitting}:
-        reached = {
-            spot.block_bytes: one.bandwidth.median for spot, one in fitting.items() if spot.processes == processes
-        }
+        reached = [one.bandwidth.median for spot, one in fitting.items() if spot.processes == processes]
         if len(reached) == len(headline.block_sizes):
-            differences[processes] = 1 - min(reached.values()) / max(reached.values())
+            differences[processes] = 1 - min(reached) / max(reached)
     if not differences:
         return None, ""
     most = max(differences, key=lambda processes: differences[processes])

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
@@ -140,9 +141,9 @@ def draw(rows: Sequence[Row], found: dict[Spot, Measured]) -> Figure:
             draw_series(axes, own, series)
         for axes, label in zip(line, ("Bandwidth (MB/s)", "Requests per s", "Bandwidth (MB/s)"), strict=True):
             axes.set_ylabel(label)
-    for axes, values, name in zip(grid[-1], (blocks, blocks, processes), (block_text, block_text, str), strict=True):
+    for axes, values in zip(grid[-1], (blocks, blocks, processes), strict=True):
         ticks = some_of(values)
-        axes.set_xticks(ticks, [name(value) for value in ticks])
+        axes.set_xticks(ticks, [str(value) if values is processes else block_text(value) for value in ticks])
     for axes, label in zip(grid[-1], ("Block size", "Block size", "Processes"), strict=True):
         axes.set_xlabel(label)
     return figure
@@ -159,7 +160,7 @@ def some_of(values: tuple[int, ...], most: int = MOST_LINES) -> tuple[int, ...]:
     return tuple(values[place] for place in np.linspace(0, len(values) - 1, most).round().astype(int))
 
 
-def looks(values: Sequence[int]) -> dict[int, dict[str, object]]:
+def looks(values: Sequence[int]) -> dict[int, dict[str, Any]]:
     """Colour and mark of each line: darker is less, and marks tell what colours alone might not."""
     shades = np.linspace(DARKEST, LIGHTEST, max(2, len(values)))
     return {
@@ -170,8 +171,8 @@ def looks(values: Sequence[int]) -> dict[int, dict[str, object]]:
 
 def draw_legend(axes: Axes, title: str, values: Sequence[int], name: Callable[[int], str]) -> None:
     """A legend in a place of its own, above the panels that it is for."""
-    handles = [Line2D([], [], label=name(value), **look) for value, look in looks(values).items()]  # type: ignore[arg-type]
-    place = {"loc": "lower left", "bbox_to_anchor": (0, 0), "borderaxespad": 0, "borderpad": 0}
+    handles = [Line2D([], [], label=name(value), **look) for value, look in looks(values).items()]
+    place: Any = {"loc": "lower left", "bbox_to_anchor": (0, 0), "borderaxespad": 0, "borderpad": 0}
     legend = axes.legend(
         handles=handles,
         title=title,
@@ -198,7 +199,7 @@ def draw_series(axes: Axes, own: dict[Spot, Measured], series: Series) -> None:
             continue
         places = [place for place, _ in line]
         middle = [spread.median / series.scale for _, spread in line]
-        axes.plot(places, middle, **look)  # type: ignore[arg-type]
+        axes.plot(places, middle, **look)
         low = [spread.low / series.scale for _, spread in line]
         high = [spread.high / series.scale for _, spread in line]
         axes.vlines(places, low, high, color=look["color"], linewidth=1)
