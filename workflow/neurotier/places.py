@@ -9,6 +9,7 @@ Rules, scripts and library ask here for paths; nobody glues one by hand. Below t
     group/                              group.tsv, summary.json
     figures/                            every figure as SVG and PNG with its TSV; mosaics/
     report.html                         the run report
+    probe/, probe.html                  what the tiers can do: HOST/TIER.tsv, probe.tsv, figures, and the page on it
     campaign/                           plan.tsv; runs/CONDITION/REPETITION/: records and logs of each run
     comparison/, comparison.html        tables and figures of what was compared, and the comparison report
     sweep/, sweep.html                  points/: each point of a sweep; its tables and figures, and the sweep's report
@@ -19,6 +20,7 @@ Rules, scripts and library ask here for paths; nobody glues one by hand. Below t
 from __future__ import annotations
 
 import hashlib
+import socket
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -93,6 +95,18 @@ class Places:
     @property
     def comparison_figures(self) -> Path:
         return self.comparison / "figures"
+
+    @property
+    def probe(self) -> Path:
+        return self.results / "probe"
+
+    @property
+    def probe_figures(self) -> Path:
+        return self.probe / "figures"
+
+    def probed(self, tier: str) -> Path:
+        """What was measured of a tier from this host: another host has other memory, and another way to the disk."""
+        return self.probe / socket.gethostname() / f"{tier}.tsv"
 
     @property
     def sweep(self) -> Path:

@@ -121,6 +121,18 @@ class ComparisonSettings:
 
 
 @dataclass(frozen=True)
+class ProbeSettings:
+    """Section ``probe``: how tiers are measured."""
+
+    tiers: list[str]
+    streams: int | None
+    file_mib: int
+    share: float
+    time_s: float
+    repetitions: int
+
+
+@dataclass(frozen=True)
 class SweepSetSettings:
     """One entry of ``sweep.sets``: a grid of points."""
 
@@ -167,6 +179,7 @@ class Settings:
     report: ReportSettings
     campaign: CampaignSettings
     comparison: ComparisonSettings
+    probe: ProbeSettings
     sweep: SweepSettings
     in_containers: bool = False
 
@@ -215,6 +228,7 @@ class Settings:
             report=ReportSettings(**complete["report"]),
             campaign=CampaignSettings(**complete["campaign"]),
             comparison=ComparisonSettings(**complete["comparison"]),
+            probe=ProbeSettings(**complete["probe"]),
             sweep=SweepSettings.from_json(complete["sweep"]),
             in_containers=in_containers,
         )
@@ -235,6 +249,7 @@ class Settings:
             report=ReportSettings(**data["report"]),
             campaign=CampaignSettings(**data["campaign"]),
             comparison=ComparisonSettings(**data["comparison"]),
+            probe=ProbeSettings(**data["probe"]),
             sweep=SweepSettings.from_json(data["sweep"]),
             in_containers=data["in_containers"],
         )

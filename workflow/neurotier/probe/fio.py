@@ -7,10 +7,8 @@ left-over folders (:mod:`neurotier.analysis.work`) finds them should everybody e
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import signal
 import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
@@ -18,7 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from neurotier.analysis.work import end_with_parent
+import psutil
+
+from neurotier.analysis.work import PATIENCE_S, end_with_parent, working_in
 from neurotier.errors import ToolError, one_line
 
 PATTERNS = ("read", "write", "randread", "randwrite", "rw", "randrw")
@@ -100,6 +100,7 @@ class FioJob:
             "invalidate": int(self.evict),
             "pre_read": int(self.preread),
             "filename_format": f"{self.files}.$jobnum.$filenum",
+            "lat_percentiles": 1,
             "fallocate": "none",  # else the writes would find their space allocated
         }
         if self.runtime_s is not None:
@@ -223,17 +224,21 @@ def run_fio(job: FioJob, folder: Path, timeout_s: float) -> FioResult:
         stderr=subprocess.PIPE,
         text=True,
         errors="replace",
-        start_new_session=True,
         preexec_fn=end_with_parent,
+        restore_signals=False,  # SIGPIPE stays ignored: else fio, told to end, dies of its last words, its streams not
     )
     try:
         output, errors = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
         raise ToolError(f"fio did not end within {timeout_s:.0f} s", where=place(job, folder)) from None
     finally:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)  # its streams are in its group
-        process.wait()
+        if process.returncode != 0:
+            process.kill()
+            for stream in working_in(folder):  # each leads a session of its own, so that no group holds them all
+                with suppress(psutil.NoSuchProcess):
+                    stream.kill()
+            with suppress(subprocess.TimeoutExpired):
+                process.communicate(timeout=PATIENCE_S)  # who waits for a dead device cannot even be killed
     report = find_json(output)
     if process.returncode != 0 or report is None or has_failed(report):
         raise ToolError(f"fio: {reason(output, errors, process.returncode)}", where=place(job, folder))
@@ -301,13 +306,14 @@ def read_flow(data: Mapping[str, Any]) -> Flow:
     """One way of a job."""
     if not data["total_ios"]:
         return Flow()
-    percentiles = data.get("clat_ns", {}).get("percentile", {})
+    latencies = data["lat_ns"] if data["lat_ns"]["N"] else data["clat_ns"]  # engines for metadata have the second alone
+    percentiles = latencies.get("percentile", {})
     return Flow(
         bytes=data["io_bytes"],
         operations=data["total_ios"],
         bandwidth_bytes_per_s=float(data["bw_bytes"]),
         operations_per_s=float(data["iops"]),
-        latency_mean_s=data["lat_ns"]["mean"] * NS,
+        latency_mean_s=latencies["mean"] * NS,
         latency_p99_s=percentiles[P99] * NS if P99 in percentiles else None,
         runtime_s=data["runtime"] / 1000,
     )
