@@ -40,10 +40,13 @@ NOTE = "Median over repetitions, bars from least to greatest; all processes toge
 MOST_LINES = 5
 """Most block sizes that get a line against the number of processes."""
 
+MOST_TICKS = 4
+"""Most labels that fit below a panel."""
+
 NEAR = 0.9
 """Share of the highest bandwidth at which a block size is called large enough."""
 
-PANEL_IN, LEGEND_IN = 1.9, 0.45
+PANEL_IN, LEGEND_IN = 1.5, 0.5
 MAP, DARKEST, LIGHTEST = colormaps["viridis"], 0.0, 0.88
 MARKERS = "os^Dv<>PX*"
 
@@ -139,10 +142,11 @@ def draw(rows: Sequence[Row], found: dict[Spot, Measured]) -> Figure:
         line[0].set_title(panel_title(queue_depth, pattern, own.values()), fontsize=9, weight="bold")
         for axes, series in zip(line, columns, strict=True):
             draw_series(axes, own, series)
+            axes.tick_params(labelbottom=axes in grid[-1])
         for axes, label in zip(line, ("Bandwidth (MB/s)", "Requests per s", "Bandwidth (MB/s)"), strict=True):
             axes.set_ylabel(label)
     for axes, values in zip(grid[-1], (blocks, blocks, processes), strict=True):
-        ticks = some_of(values)
+        ticks = some_of(values, MOST_TICKS)
         axes.set_xticks(ticks, [str(value) if values is processes else block_text(value) for value in ticks])
     for axes, label in zip(grid[-1], ("Block size", "Block size", "Processes"), strict=True):
         axes.set_xlabel(label)
@@ -176,7 +180,7 @@ def draw_legend(axes: Axes, title: str, values: Sequence[int], name: Callable[[i
     legend = axes.legend(
         handles=handles,
         title=title,
-        ncols=min(len(handles), 4 if title == "Block size" else 8),
+        ncols=3 if title == "Block size" else 8,
         fontsize=8,
         title_fontsize=8,
         alignment="left",

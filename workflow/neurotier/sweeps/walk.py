@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
 
 import psutil
 
@@ -17,12 +14,14 @@ from neurotier.analysis.work import remove_empty, sweep_folder, work_folder
 from neurotier.errors import TierError, ToolError
 from neurotier.files import read_json, write_json
 from neurotier.places import Places, short_hash
+from neurotier.probe.access import find_access
 from neurotier.probe.fio import INSTALL, run_fio
+from neurotier.probe.stages import ending_cleanly
 from neurotier.report.quantities import clock, counted, percent, seconds, size
 from neurotier.settings import Settings
 from neurotier.sweeps.grid import Point, planned_sets, room_bytes
 from neurotier.sweeps.records import MEASURED, Kept, cells
-from neurotier.sweeps.ways import Way, direct_sizes, job_of, layout_job, left_out, way_of
+from neurotier.sweeps.ways import direct_sizes, job_of, layout_job, left_out, way_of
 from neurotier.tables import Row
 from neurotier.tiers import Tier
 
@@ -41,11 +40,26 @@ FAILED_IN_A_ROW = 3
 
 @dataclass
 class Progress:
-    """How far a sweep is."""
+    """How far a sweep is.
+
+    Attributes
+    ----------
+    left, left_s
+        Points that were not there when it began, and the time that they are measured for, s.
+    say
+        Tells the user.
+    before_each
+        Called before every point; it raises if nobody wants the result any more.
+    done, asked_s
+        Points that are behind, and the time that they were to be measured for, s.
+    begun_s, told_s
+        When it began and when progress was last told, s of the monotonic clock.
+    """
 
     left: int
     left_s: float
     say: Callable[[str], None]
+    before_each: Callable[[], None]
     done: int = 0
     begun_s: float = field(default_factory=time.monotonic)
     told_s: float = 0.0
@@ -63,8 +77,19 @@ class Progress:
             self.say(f"point {self.done} of {self.left}{about}")
 
 
-def sweep(settings: Settings, places: Places, say: Callable[[str], None]) -> list[Row]:
+def sweep(
+    settings: Settings, places: Places, say: Callable[[str], None], before_each: Callable[[], None] = lambda: None
+) -> list[Row]:
     """Measure what is not there yet; the rows of all points, in the order in which they are planned.
+
+    Parameters
+    ----------
+    settings, places
+        What to sweep, and where its points are kept.
+    say
+        Tells the user.
+    before_each
+        Called before every point; it raises if nobody wants the result any more.
 
     Raises
     ------
@@ -91,7 +116,7 @@ def sweep(settings: Settings, places: Places, say: Callable[[str], None]) -> lis
     left_s = sum(point.seconds for point in missing)
     there = f"{total - len(missing)} of {counted(total, 'point')} are there"
     say(f"{there}, {len(missing)} to do, {duration(left_s)} at least")
-    progress = Progress(len(missing), left_s, say)
+    progress = Progress(len(missing), left_s, say, before_each)
     rows: list[Row] = []
     for one in kept:
         for points in sets.values():
@@ -118,7 +143,7 @@ def sweep_set(kept: Kept, points: list[Point], folder: Path, identity: str, prog
     missing = [point for point in points if not kept.file(point).exists()]
     reasons: dict[Point, str] = {}
     if missing:
-        with ending_on_signal(), work_folder(folder, identity) as own:
+        with ending_cleanly(), work_folder(folder, identity) as own:
             reasons = measure_all(kept, missing, own, progress)
     return [
         kept.row(point, position, reasons[point], {})
@@ -130,10 +155,10 @@ def sweep_set(kept: Kept, points: list[Point], folder: Path, identity: str, prog
 
 def measure_all(kept: Kept, points: list[Point], folder: Path, progress: Progress) -> dict[Point, str]:
     """Measure points on files laid out for them, and keep each; those that are not measured, with reasons."""
-    kind = kept.tier.kind
-    direct = direct_sizes(folder, {point.block_bytes for point in points})
-    ways = {point: way_of(point, kind, bool(direct)) for point in points}
-    memory_bytes = psutil.virtual_memory().available - (room_bytes(points) if kind == "tmpfs" else 0)
+    found = find_access(folder, kept.tier.kind)
+    direct = direct_sizes(folder, {point.block_bytes for point in points}) if found.direct else set()
+    ways = {point: way_of(point, found) for point in points}
+    memory_bytes = psutil.virtual_memory().available - (room_bytes(points) if kept.tier.kind == "tmpfs" else 0)
     known = {point: reason for point in points if (reason := left_out(point, ways[point], direct, memory_bytes))}
     reasons = {point: f"left out: {reason}" for point, reason in known.items()}
     possible = [point for point in points if point not in reasons]
@@ -143,6 +168,7 @@ def measure_all(kept: Kept, points: list[Point], folder: Path, progress: Progres
     in_a_row = 0
     for point in points:
         if point in possible:
+            progress.before_each()
             try:
                 write_json(kept.file(point), measure(point, ways[point], folder))
                 in_a_row = 0
@@ -155,25 +181,11 @@ def measure_all(kept: Kept, points: list[Point], folder: Path, progress: Progres
     return reasons
 
 
-def measure(point: Point, way: Way, folder: Path) -> Row:
+def measure(point: Point, way: Access, folder: Path) -> Row:
     """Measure one point."""
     started_s = time.time()
     result = run_fio(job_of(point, way), folder, 2 * point.seconds + STUCK_S)
     return {"engine": way.engine, "direct": way.direct, "started_s": started_s, **cells(result)}
-
-
-@contextmanager
-def ending_on_signal() -> Iterator[None]:
-    """Let SIGTERM end the block as an exception does, so that its files are removed."""
-
-    def leave(number: int, _: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def duration(time_s: float) -> str:

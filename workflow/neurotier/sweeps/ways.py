@@ -8,62 +8,35 @@ from __future__ import annotations
 
 import mmap
 import os
-import shutil
-import subprocess
-from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
+from neurotier.probe.access import BUFFERED, Access
 from neurotier.probe.fio import FioJob
 from neurotier.report.quantities import size
 from neurotier.sweeps.grid import Point
-
-QUEUED = ("libaio", "io_uring")
-"""Engines that have several requests under way at once, if they go past the page cache."""
 
 BUFFER_SHARE = 0.5
 """Largest share of the free memory that fio's buffers may take: each process has one for each request under way."""
 
 
-@dataclass(frozen=True)
-class Way:
-    """How a point is measured.
-
-    Attributes
-    ----------
-    engine
-        fio's I/O engine.
-    direct
-        Whether it goes past the page cache.
-    """
-
-    engine: str
-    direct: bool
-
-
-def way_of(point: Point, kind: str, bypasses: bool) -> Way:
-    """The way that suits a kind of tier, but for what the point itself asks.
+def way_of(point: Point, found: Access) -> Access:
+    """The way to a tier's files, but for what the point itself asks.
 
     Parameters
     ----------
     point
         What is to be measured.
-    kind
-        Kind of its tier.
-    bypasses
-        Whether its page cache can be bypassed (see :func:`direct_sizes`).
+    found
+        The best way to files of its tier (:func:`neurotier.probe.access.find_access`).
     """
-    engine = point.engine
-    if engine == "auto" and kind == "fsdax":
-        engine = "libpmem" if has_engine("libpmem") else "mmap"
-    elif engine == "auto":
-        engine = "libaio" if point.queue_depth > 1 else "psync"
-    if engine == "libpmem":
-        return Way(engine, point.direct)  # non-temporal stores, past the CPU's caches
-    return Way(engine, point.direct and bypasses and kind != "tmpfs" and engine != "mmap")
+    if point.engine == "auto" and point.direct:
+        return found
+    if point.engine == "auto":
+        return BUFFERED
+    return Access(point.engine, point.direct and found.direct and point.engine != "mmap")
 
 
-def left_out(point: Point, way: Way, direct_blocks: set[int], memory_bytes: int) -> str:
+def left_out(point: Point, way: Access, direct_blocks: set[int], memory_bytes: int) -> str:
     """Why a point is not measured; empty if it is.
 
     Parameters
@@ -77,7 +50,7 @@ def left_out(point: Point, way: Way, direct_blocks: set[int], memory_bytes: int)
     """
     if way.direct and way.engine != "libpmem" and point.block_bytes not in direct_blocks:
         return f"blocks of {size(point.block_bytes)} cannot bypass the page cache here"
-    if point.queue_depth > 1 and not (way.engine in QUEUED and way.direct):
+    if point.queue_depth > 1 and not (way.queues and way.direct):
         return f"{way.engine} has one request under way at once here, not {point.queue_depth}"
     buffers_bytes = point.processes * point.queue_depth * point.block_bytes
     if buffers_bytes > BUFFER_SHARE * memory_bytes:
@@ -85,7 +58,7 @@ def left_out(point: Point, way: Way, direct_blocks: set[int], memory_bytes: int)
     return ""
 
 
-def job_of(point: Point, way: Way) -> FioJob:
+def job_of(point: Point, way: Access) -> FioJob:
     """fio's job for a point.
 
     As in the published script, buffers are filled anew for every write and random requests may hit a block twice. A
@@ -123,20 +96,8 @@ def layout_job(points: list[Point]) -> FioJob:
 
 
 def direct_sizes(folder: Path, block_sizes: set[int]) -> set[int]:
-    """The sizes in which files of a folder can be read past the page cache; none where that cannot be at all.
-
-    Parameters
-    ----------
-    folder
-        On the tier concerned.
-    block_sizes
-        Sizes to try, bytes; a page is always among them.
-    """
-    if not takes_direct(folder, mmap.PAGESIZE):
-        return set()
-    return {
-        block for block in {mmap.PAGESIZE, *block_sizes} if block % mmap.PAGESIZE == 0 or takes_direct(folder, block)
-    }
+    """Those of some block sizes, bytes, in which files of a folder can be read past the page cache."""
+    return {block for block in block_sizes if block % mmap.PAGESIZE == 0 or takes_direct(folder, block)}
 
 
 def takes_direct(folder: Path, block_bytes: int) -> bool:
@@ -159,10 +120,3 @@ def takes_direct(folder: Path, block_bytes: int) -> bool:
         finally:
             os.close(handle)
             file.unlink()
-
-
-@cache
-def has_engine(name: str) -> bool:
-    """Whether this fio has an engine."""
-    command = ["fio", f"--enghelp={name}"]
-    return shutil.which("fio") is not None and subprocess.run(command, capture_output=True).returncode == 0
