@@ -21,7 +21,7 @@ rule run_sweep:
     params:
         results=RESULTS,
         sweep=settings.to_json()["sweep"],
-        tiers=settings.to_json()["tiers"],
+        tiers=[settings.tiers[name] for name in settings.sweep.tiers],
     message:
         "Sweeping"
     script:

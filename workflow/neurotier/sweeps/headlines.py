@@ -93,13 +93,13 @@ def fits(headline: Headline, spot: Spot) -> bool:
     )
 
 
-def value_text(value: float, unit: str) -> str:
+def value_text(value: float | None, unit: str) -> str:
     """A number with its unit.
 
     >>> value_text(1.005e9, "bytes/s"), value_text(0.05, "share")
     ('1.00 GB/s', '5 %')
     """
-    if unit == "share":
+    if value is None or unit == "share":
         return percent(value)
     return bandwidth_text(value) if unit == "bytes/s" else requests_text(value)
 

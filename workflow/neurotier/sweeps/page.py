@@ -15,10 +15,10 @@ from neurotier.tables import Row
 
 TEMPLATE = Path(__file__).resolve().parent / "sweep.html.j2"
 READINGS = {
-    "heat_map": "A panel per pattern and queue depth, a cell per block size and number of processes, in it the bandwidth"
-    " of all processes together. As Figures 2 to 5 of the Optane report.",
-    "lines": "Bandwidth and requests per second against block size, a line per number of processes; and bandwidth against"
-    " processes, a line per block size. As Figures 2, 3 and 5 of the DUNE paper.",
+    "heat_map": "A panel per pattern and queue depth, a cell per block size and number of processes, in it the"
+    " bandwidth of all processes together. As Figures 2 to 5 of the Optane report.",
+    "lines": "Bandwidth and requests per second against block size, a line per number of processes; and bandwidth"
+    " against processes, a line per block size. As Figures 2, 3 and 5 of the DUNE paper.",
     HEADLINES: "Numbers that the two papers state in their text, and the reader's own at the same setting.",
 }
 

@@ -123,7 +123,7 @@ HEADLINES = (
         block_sizes=(256,),
         processes=None,
         queue_depth=1,
-        open_points="Approximately (8.5 GiB/s), from 4 threads on; the authors' own program with threads, here fio with processes.",
+        open_points="About 8.5 GiB/s, from 4 threads on, with a program of the authors' own; here processes of fio.",
     ),
     Headline(
         name="Write bandwidth at 4 KiB and at 1 MiB: largest difference",

@@ -14,7 +14,7 @@ from neurotier.analysis.work import remove_empty, sweep_folder, work_folder
 from neurotier.errors import TierError, ToolError
 from neurotier.files import read_json, write_json
 from neurotier.places import Places, short_hash
-from neurotier.probe.access import find_access
+from neurotier.probe.access import Access, find_access
 from neurotier.probe.fio import INSTALL, run_fio
 from neurotier.probe.stages import ending_cleanly
 from neurotier.report.quantities import clock, counted, percent, seconds, size
