@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from neurotier.comparison.findings import Finding, times_text
 from neurotier.comparison.panels import Lane, Panel, beside, label_lanes, panel_axes
@@ -146,5 +146,6 @@ def draw(numbers: Sequence[Row]) -> Figure:
             beside(axes, lane, f"{value_text(row['value'], row['unit'])}{times}{setting}")
         label_lanes(axes, panel)
         axes.set_xlabel(LABELS[quantity])
+        axes.xaxis.set_major_locator(MaxNLocator(5))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     return figure

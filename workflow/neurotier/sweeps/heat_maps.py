@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from neurotier.comparison.findings import Finding
 from neurotier.report.style import (
@@ -133,8 +133,8 @@ def draw(rows: Sequence[Row], found: dict[Spot, Measured]) -> Figure:
         axes.set_xlabel("Block size")
     bar = figure.colorbar(axes_of.flat[0].images[0], ax=axes_of, label=f"Bandwidth ({unit_name})", aspect=30)
     bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
-    if high > 10 * low:
-        bar.ax.yaxis.set_minor_formatter(NullFormatter())
+    bar.ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+    bar.ax.yaxis.set_minor_formatter(NullFormatter())
     return figure
 
 

@@ -15,7 +15,7 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from neurotier.comparison.findings import Finding
 from neurotier.comparison.statistics import Spread
@@ -135,8 +135,8 @@ def draw(rows: Sequence[Row], found: dict[Spot, Measured]) -> Figure:
             axes.sharey(grid[1, column])
     for axes in grid[0]:
         axes.set_axis_off()
-    draw_legend(grid[0, 0], "Processes", processes, str)
-    draw_legend(grid[0, 2], "Block size", chosen, block_text)
+    draw_legend(grid[0, 0], "Processes", 0, processes, str)
+    draw_legend(grid[0, 2], "Block size", 1, chosen, block_text)
     for (queue_depth, pattern), line in zip(shown, grid[1:], strict=True):
         own = {spot: one for spot, one in found.items() if (spot.queue_depth, spot.pattern) == (queue_depth, pattern)}
         line[0].set_title(panel_title(queue_depth, pattern, own.values()), fontsize=9, weight="bold")
@@ -173,14 +173,19 @@ def looks(values: Sequence[int]) -> dict[int, dict[str, Any]]:
     }
 
 
-def draw_legend(axes: Axes, title: str, values: Sequence[int], name: Callable[[int], str]) -> None:
-    """A legend in a place of its own, above the panels that it is for."""
+def draw_legend(axes: Axes, title: str, side: int, values: Sequence[int], name: Callable[[int], str]) -> None:
+    """A legend in a place of its own, above the panels that it is for, at their left (``side`` 0) or right (1)."""
     handles = [Line2D([], [], label=name(value), **look) for value, look in looks(values).items()]
-    place: Any = {"loc": "lower left", "bbox_to_anchor": (0, 0), "borderaxespad": 0, "borderpad": 0}
+    place: Any = {
+        "loc": ("lower left", "lower right")[side],
+        "bbox_to_anchor": (side, 0),
+        "borderaxespad": 0,
+        "borderpad": 0,
+    }
     legend = axes.legend(
         handles=handles,
         title=title,
-        ncols=3 if title == "Block size" else 8,
+        ncols=3 if side else 8,
         fontsize=8,
         title_fontsize=8,
         alignment="left",
@@ -196,6 +201,8 @@ def draw_series(axes: Axes, own: dict[Spot, Measured], series: Series) -> None:
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.xaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+    axes.yaxis.set_minor_formatter(NullFormatter())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     for value, look in looks(series.values).items():
         line = sorted((series.along(spot), series.of(one)) for spot, one in own.items() if series.across(spot) == value)
