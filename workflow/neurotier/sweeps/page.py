@@ -58,15 +58,24 @@ def write_sweep(rows: Sequence[Row], numbers: Sequence[Row], figures: Path, path
         "measured": sum(row["status"] == MEASURED for row in rows),
         "points": len(rows),
         "unmeasured": Counter((row["tier"], row["set"], row["status"]) for row in rows if row["status"] != MEASURED),
-        "headlines": [
-            row | {"text": "n/a" if row["value"] is None else value_text(row["value"], row["unit"])} for row in numbers
-        ],
+        "headlines": headline_tables(numbers),
         "sections": sections,
         "headline_figure": view(HEADLINES, HEADLINES, "Beside published numbers"),
         "compared": found[HEADLINES].shown,
         "files": {name: link(figures.parent / name, folder) for name in ("sweep.tsv", "headlines.tsv")},
     }
     write_html(TEMPLATE, context, path)
+
+
+def headline_tables(numbers: Sequence[Row]) -> dict[str, list[Row]]:
+    """Rows of every headline; the published ones alone where no tier has that setting."""
+    tables: dict[str, list[Row]] = {}
+    for row in numbers:
+        tables.setdefault(row["headline"], []).append(row | {"text": value_text(row["value"], row["unit"])})
+    for name, rows in tables.items():
+        if all(row["published"] or row["value"] is None for row in rows):
+            tables[name] = [row for row in rows if row["published"]]
+    return tables
 
 
 def tier_views(rows: Sequence[Row]) -> list[dict[str, str]]:
