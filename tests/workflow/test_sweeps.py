@@ -15,7 +15,7 @@ def test_a_sweep_is_measured_once(project: Project) -> None:
     first = project.table("sweep/sweep.tsv")
     assert [row["status"] for row in first] == ["measured"] * 4
     assert (project.results / "sweep" / "figures" / "heat_map_tmpfs_small.svg").exists()
-    sweep["sets"]["small"]["block_sizes"].append("128 KiB")  # type: ignore[index]
+    sweep["sets"]["small"]["block_sizes"].append("128 KiB")
     ended = project.snakemake(*project.configure(sweep=sweep), targets=["sweep"])
     assert ended.lines("4 of 6 points are there, 2 to do"), ended.output
     again = {(row["block_bytes"], row["processes"]): row["started_s"] for row in project.table("sweep/sweep.tsv")}

@@ -1,4 +1,4 @@
-"""Sweeps: the grid and its order, points that are kept, reasons for those left out, figures and page of the same rows."""
+"""Sweeps: grid and order, points that are kept, reasons for those left out, figures and page of the same rows."""
 
 from __future__ import annotations
 
