@@ -21,7 +21,6 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from neurotier.comparison.findings import Finding
 from neurotier.report.style import (
     BLACK,
-    GREY,
     LIGHT_GREY,
     VERMILION,
     WIDTH_IN,
@@ -97,7 +96,7 @@ def draw_heat_map(rows: Sequence[Row], stem: Path) -> None:
 
 def draw(rows: Sequence[Row], found: dict[Spot, Measured]) -> Figure:
     """The figure of at least one measured spot."""
-    shown = panels(rows)
+    shown = panels(found)
     blocks = sorted({row["block_bytes"] for row in rows})
     processes = sorted({row["processes"] for row in rows})
     columns = min(2, len(shown))
@@ -145,7 +144,7 @@ def draw_panel(axes: Axes, cells: np.ndarray, scale: LogNorm, cell_in: float) ->
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
     known = [value for value in cells.flat if not np.isnan(value)]
-    longest = max((len(digits(value)) for value in known), default=1)
+    longest = max(len(digits(value)) for value in known)
     size_pt = min(LARGEST_PT, 72 * cell_in / (DIGIT_WIDTH * (longest + 1)))
     for (line, column), value in np.ndenumerate(cells):
         if np.isnan(value):
@@ -154,11 +153,8 @@ def draw_panel(axes: Axes, cells: np.ndarray, scale: LogNorm, cell_in: float) ->
         elif size_pt >= SMALLEST_PT:
             colour = BLACK if scale(value) > LIGHT else "white"
             axes.text(column, line, digits(value), ha="center", va="center", fontsize=size_pt, color=colour)
-    if known:
-        line, column = np.unravel_index(np.nanargmax(cells), cells.shape)
-        axes.add_patch(Rectangle((column - 0.5, line - 0.5), 1, 1, fill=False, edgecolor=VERMILION, linewidth=1.6))
-    else:
-        axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", va="center", color=GREY)
+    line, column = np.unravel_index(np.nanargmax(cells), cells.shape)
+    axes.add_patch(Rectangle((column - 0.5, line - 0.5), 1, 1, fill=False, edgecolor=VERMILION, linewidth=1.6))
 
 
 def table(rows: Sequence[Row], found: dict[Spot, Measured]) -> list[Row]:

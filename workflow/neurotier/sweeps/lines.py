@@ -109,17 +109,17 @@ def draw_lines(rows: Sequence[Row], stem: Path) -> None:
     finding = lines_finding(rows)
     found = medians(rows)
     with house_style():
-        figure = draw(rows, found) if finding.shown else empty_figure(finding.sentence)
+        figure = draw(found) if finding.shown else empty_figure(finding.sentence)
         if finding.shown:
             state(figure, finding.sentence, NOTE)
         save_figure(figure, stem, table(rows, found))
 
 
-def draw(rows: Sequence[Row], found: dict[Spot, Measured]) -> Figure:
+def draw(found: dict[Spot, Measured]) -> Figure:
     """The figure of at least one measured spot."""
-    shown = panels(rows)
-    blocks = tuple(sorted({row["block_bytes"] for row in rows}))
-    processes = tuple(sorted({row["processes"] for row in rows}))
+    shown = panels(found)
+    blocks = tuple(sorted({spot.block_bytes for spot in found}))
+    processes = tuple(sorted({spot.processes for spot in found}))
     chosen = some_of(blocks)
     columns = (
         Series(processes, lambda spot: spot.block_bytes, lambda spot: spot.processes, lambda one: one.bandwidth, MB),
@@ -214,5 +214,3 @@ def draw_series(axes: Axes, own: dict[Spot, Measured], series: Series) -> None:
         low = [spread.low / series.scale for _, spread in line]
         high = [spread.high / series.scale for _, spread in line]
         axes.vlines(places, low, high, color=look["color"], linewidth=1)
-    if not own:
-        axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", va="center")

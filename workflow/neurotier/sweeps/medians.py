@@ -66,16 +66,16 @@ def spot_of(row: Row) -> Spot:
     return Spot(*(row[name] for name in names))
 
 
-def panels(rows: Sequence[Row]) -> list[tuple[int, str]]:
-    """Queue depth and pattern of every panel of a set, in order."""
-    found = {(row["queue_depth"], row["pattern"]) for row in rows}
-    return sorted(found, key=lambda panel: (panel[0], list(PATTERNS).index(panel[1])))
+def panels(found: Iterable[Spot]) -> list[tuple[int, str]]:
+    """Queue depth and pattern of every panel that has something to show, in order."""
+    kinds = {(spot.queue_depth, spot.pattern) for spot in found}
+    return sorted(kinds, key=lambda panel: (panel[0], list(PATTERNS).index(panel[1])))
 
 
 def panel_title(queue_depth: int, pattern: str, how: Iterable[Measured]) -> str:
     """What a panel shows, and how it was measured."""
     ways = sorted({f"{one.engine}, {'direct' if one.direct else 'buffered'}" for one in how})
-    return f"{PATTERNS[pattern].capitalize()}, queue depth {queue_depth} ({' or '.join(ways) or 'not measured'})"
+    return f"{PATTERNS[pattern].capitalize()}, queue depth {queue_depth} ({' or '.join(ways)})"
 
 
 def best(found: dict[Spot, Measured], patterns: Sequence[str], of: Callable[[Measured], Spread]) -> Spot | None:

@@ -54,7 +54,7 @@ def write_sweep(rows: Sequence[Row], numbers: Sequence[Row], figures: Path, path
     ]
     context = {
         "tiers": tier_views(rows),
-        "verdicts": [found[f"heat_map_{tier}_{name}"].sentence for tier, name in groups],
+        "verdicts": [(f"Set {name}", found[f"heat_map_{tier}_{name}"].sentence) for tier, name in groups],
         "measured": sum(row["status"] == MEASURED for row in rows),
         "points": len(rows),
         "unmeasured": Counter((row["tier"], row["set"], row["status"]) for row in rows if row["status"] != MEASURED),
