@@ -147,5 +147,5 @@ def draw(numbers: Sequence[Row]) -> Figure:
         label_lanes(axes, panel)
         axes.set_xlabel(LABELS[quantity])
         axes.xaxis.set_major_locator(MaxNLocator(5))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.9g}"))
     return figure

@@ -131,7 +131,7 @@ def draw(rows: Sequence[Row], found: dict[Spot, Measured]) -> Figure:
     for axes in axes_of[-1]:
         axes.set_xlabel("Block size")
     bar = figure.colorbar(axes_of.flat[0].images[0], ax=axes_of, label=f"Bandwidth ({unit_name})", aspect=30)
-    bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.9g}"))
     bar.ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
     bar.ax.yaxis.set_minor_formatter(NullFormatter())
     return figure

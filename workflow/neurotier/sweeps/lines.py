@@ -40,7 +40,7 @@ NOTE = "Median over repetitions, bars from least to greatest; all processes toge
 MOST_LINES = 5
 """Most block sizes that get a line against the number of processes."""
 
-MOST_TICKS = 4
+MOST_TICKS = 3
 """Most labels that fit below a panel."""
 
 NEAR = 0.9
@@ -203,7 +203,7 @@ def draw_series(axes: Axes, own: dict[Spot, Measured], series: Series) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
     axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.9g}"))
     for value, look in looks(series.values).items():
         line = sorted((series.along(spot), series.of(one)) for spot, one in own.items() if series.across(spot) == value)
         if not line:
