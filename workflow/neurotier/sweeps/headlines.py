@@ -66,16 +66,16 @@ def own_number(headline: Headline, found: dict[Spot, Measured]) -> tuple[float |
             return None, ""
         best = max(numbers, key=lambda spot: numbers[spot])
         return numbers[best], f"{setting_text(best)}{how(found[best])}"
-    differences: dict[int, float] = {}
-    for processes in {spot.processes for spot in fitting}:
-        reached = [one.bandwidth.median for spot, one in fitting.items() if spot.processes == processes]
+    differences: dict[tuple[str, int], float] = {}
+    for group in {(spot.set_name, spot.processes) for spot in fitting}:
+        reached = [one.bandwidth.median for spot, one in fitting.items() if (spot.set_name, spot.processes) == group]
         if len(reached) == len(headline.block_sizes):
-            differences[processes] = 1 - min(reached) / max(reached)
+            differences[group] = 1 - min(reached) / max(reached)
     if not differences:
         return None, ""
-    most = max(differences, key=lambda processes: differences[processes])
+    most = max(differences, key=lambda group: differences[group])
     (one, *_) = fitting.values()
-    return differences[most], f"largest with {most} process{'es' * (most > 1)}{how(one)}"
+    return differences[most], f"largest with {most[1]} process{'es' * (most[1] > 1)}{how(one)}"
 
 
 def how(one: Measured) -> str:
