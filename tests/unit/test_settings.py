@@ -53,6 +53,7 @@ def test_every_schema_is_a_schema() -> None:
         ("campaign", settings_module.CampaignSettings),
         ("comparison", settings_module.ComparisonSettings),
         ("probe", settings_module.ProbeSettings),
+        ("sweep", settings_module.SweepSettings),
     ],
 )
 def test_types_have_the_keys_of_the_schema(section: str, types: type) -> None:

@@ -59,7 +59,8 @@ def read_scalars(value: Any, schema: Mapping[str, Any]) -> Any:
     if "$ref" in schema:
         schema = config_schema()["$defs"][schema["$ref"].rsplit("/", 1)[-1]]
     if isinstance(value, Mapping):
-        return {key: read_scalars(sub, schema.get("properties", {}).get(key, {})) for key, sub in value.items()}
+        known, others = schema.get("properties", {}), schema.get("additionalProperties") or {}
+        return {key: read_scalars(sub, known.get(key, others)) for key, sub in value.items()}
     if isinstance(value, list):
         return [read_scalars(item, schema.get("items", {})) for item in value]
     kinds = schema.get("type", "string")
@@ -79,8 +80,9 @@ def check(config: Mapping[str, Any]) -> None:
     check_placement(config["placement"], list(config["tiers"]), "placement")
     for name, placement in config["campaign"]["placements"].items():
         check_placement(placement, list(config["tiers"]), f"campaign.placements.{name}")
-    for name in config["probe"]["tiers"]:
-        check_tier(name, list(config["tiers"]), "probe.tiers")
+    for section in ("probe", "sweep"):
+        for name in config[section]["tiers"]:
+            check_tier(name, list(config["tiers"]), f"{section}.tiers")
     if any(c in config["results"] for c in "{}\n\r"):
         raise SettingsError("braces and line breaks cannot stand in a path here", where="config key results")
     results = Path(config["results"])

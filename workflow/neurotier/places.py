@@ -13,6 +13,7 @@ Rules, scripts and library ask here for paths; nobody glues one by hand. Below t
     campaign/                           plan.tsv; runs/CONDITION/REPETITION/: records and logs of each run
     comparison/, comparison.html        tables and figures of what was compared, and the comparison report
     published/, published.html          tables and figures of the published experiment, and the page about them
+    sweep/, sweep.html                  points/: each point of a sweep; its tables and figures, and the sweep's report
     logs/RULE/                          one log per job
     state/                              settings of the last run, run facts, failures, the lock
 """
@@ -115,6 +116,10 @@ class Places:
     def probed(self, tier: str) -> Path:
         """What was measured of a tier from this host: another host has other memory, and another way to the disk."""
         return self.probe / socket.gethostname() / f"{tier}.tsv"
+
+    @property
+    def sweep(self) -> Path:
+        return self.results / "sweep"
 
     @property
     def logs(self) -> Path:

@@ -132,6 +132,37 @@ class ProbeSettings:
 
 
 @dataclass(frozen=True)
+class SweepSetSettings:
+    """One entry of ``sweep.sets``: a grid of points."""
+
+    block_sizes: list[str | int]
+    processes: list[int]
+    patterns: list[str]
+    queue_depths: list[int]
+    file_size: str | int
+    seconds: float
+    repetitions: int
+    direct: bool
+    engine: str
+
+
+@dataclass(frozen=True)
+class SweepSettings:
+    """Section ``sweep``: storage sweeps with fio."""
+
+    tiers: list[str]
+    sets: dict[str, SweepSetSettings]
+    share: float
+    seed: int
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> SweepSettings:
+        """Give the section its types."""
+        sets = {name: SweepSetSettings(**each) for name, each in data["sets"].items()}
+        return cls(**{**data, "sets": sets})
+
+
+@dataclass(frozen=True)
 class Settings:
     """The whole configuration, valid and complete; and whether Snakemake was told to use containers."""
 
@@ -149,6 +180,7 @@ class Settings:
     comparison: ComparisonSettings
     published: str | None
     probe: ProbeSettings
+    sweep: SweepSettings
     in_containers: bool = False
 
     @property
@@ -198,6 +230,7 @@ class Settings:
             comparison=ComparisonSettings(**complete["comparison"]),
             published=complete["published"],
             probe=ProbeSettings(**complete["probe"]),
+            sweep=SweepSettings.from_json(complete["sweep"]),
             in_containers=in_containers,
         )
 
@@ -219,6 +252,7 @@ class Settings:
             comparison=ComparisonSettings(**data["comparison"]),
             published=data["published"],
             probe=ProbeSettings(**data["probe"]),
+            sweep=SweepSettings.from_json(data["sweep"]),
             in_containers=data["in_containers"],
         )
 

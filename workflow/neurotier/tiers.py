@@ -195,11 +195,22 @@ def parse_capacity(capacity: str | int | None, where: str) -> int | None:
     >>> parse_capacity("64 MiB", "tiers.a"), parse_capacity(1000, "tiers.a"), parse_capacity(None, "tiers.a")
     (67108864, 1000, None)
     """
-    if capacity is None or isinstance(capacity, int):
-        return capacity
-    if not re.fullmatch(r"[0-9.]+ *([KMGTP]i?)?B?", capacity, re.IGNORECASE):  # humanfriendly reads '5 potatoes' as PB
-        raise SettingsError(f"{capacity!r} is not a size", where=f"{where}.capacity", fix="write for example 64 GiB")
-    return int(humanfriendly.parse_size(capacity))
+    return None if capacity is None else parse_size(capacity, f"{where}.capacity")
+
+
+def parse_size(size: str | int, where: str) -> int:
+    """A size such as ``64 GiB``, or in bytes, in bytes.
+
+    Raises
+    ------
+    SettingsError
+        If it is none; ``where`` says which key it stands at.
+    """
+    if isinstance(size, int):
+        return size
+    if not re.fullmatch(r"[0-9.]+ *([KMGTP]i?)?B?", size, re.IGNORECASE):  # humanfriendly reads '5 potatoes' as PB
+        raise SettingsError(f"{size!r} is not a size", where=where, fix="write for example 64 GiB")
+    return int(humanfriendly.parse_size(size))
 
 
 def find_mount(path: Path) -> Mount:

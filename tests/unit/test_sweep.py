@@ -1,0 +1,263 @@
+"""Sweeps: grid and order, points that are kept, reasons for those left out, figures and page of the same rows."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from neurotier.configuration import config_schema
+from neurotier.errors import NeurotierError, SettingsError, TierError, ToolError
+from neurotier.places import Places
+from neurotier.probe.access import BUFFERED, Access
+from neurotier.settings import Settings, SweepSetSettings
+from neurotier.sweeps.figures import draw_all, figure_names, findings
+from neurotier.sweeps.grid import Point, planned_sets, room_bytes
+from neurotier.sweeps.headlines import headline_rows
+from neurotier.sweeps.page import write_sweep
+from neurotier.sweeps.walk import sweep
+from neurotier.sweeps.ways import left_out, takes_direct, way_of
+from neurotier.tables import Row, read_table, write_table
+from page_reader import Reader
+from support import ROOT
+
+KIB, MIB = 1 << 10, 1 << 20
+TINY = {"block_sizes": ["4 KiB", "64 KiB"], "processes": [1, 2], "file_size": "1 MiB", "seconds": 0.02}
+DIRECT = Access("libaio", direct=True)
+
+
+def settings_of(folder: Path, sets: dict[str, Any], kind: str = "tmpfs", **changes: Any) -> Settings:
+    """A configuration that sweeps one tier, and keeps its results elsewhere."""
+    results = folder.parent / f"{folder.name}-results"
+    results.mkdir(exist_ok=True)
+    tiers = {"fast": {"path": str(folder), "kind": kind}, "disk": {"path": str(results), "kind": "block"}}
+    placement = dict.fromkeys(("dataset", "work", "images", "results"), "disk")
+    sections = {"tiers": ["fast"], "sets": sets, **changes}
+    return Settings.from_config({"tiers": tiers, "placement": placement, "sweep": sections})
+
+
+def run(settings: Settings, said: list[str] | None = None, before_each: Callable[[], None] = lambda: None) -> list[Row]:
+    lines = [] if said is None else said
+    return sweep(settings, Places.from_settings(settings), lines.append, before_each)
+
+
+@pytest.fixture
+def memory(tmp_path: Path, mount_tmpfs: Callable[..., Path]) -> Path:
+    return mount_tmpfs(tmp_path / "memory", "size=16m")
+
+
+def point(**changes: Any) -> Point:
+    usual = Point("a", "read", 4 * KIB, 1, 1, 1, MIB, 1.0, True, "auto")
+    return dataclasses.replace(usual, **changes)
+
+
+def row(pattern: str, block_bytes: int, processes: int, bandwidth: float, **changes: Any) -> Row:
+    """A row of ``sweep.tsv``."""
+    asked = {"block_bytes": block_bytes, "processes": processes, "queue_depth": 1, "repetition": 1, "position": 1}
+    reading = pattern in ("read", "randread")
+    flows = {"read_bytes_per_s": bandwidth * reading, "write_bytes_per_s": bandwidth * (not reading)}
+    moved = {"runtime_s": 1.0, "read_bytes": 0, "write_bytes": 0, "cpu_s": 0.1, "started_s": 0.0}
+    facts = {"host": "h", "kernel": "k", "kind": "block", "fs_type": "ext4", "fio_version": "fio-3.33"}
+    latency = {"latency_mean_s": 1.234e-7, "latency_p99_s": 1e-6}
+    rates = {"bandwidth_bytes_per_s": bandwidth, "requests_per_s": bandwidth / block_bytes}
+    named = {"tier": "disk", "set": "a", "pattern": pattern, "status": "measured", "engine": "libaio", "direct": True}
+    return {**named, **asked, "file_bytes": MIB, **rates, **flows, **latency, **moved, **facts, **changes}
+
+
+def grid_rows() -> list[Row]:
+    """Two repetitions of a grid whose bandwidth grows with block size and processes; one cell was left out."""
+    return [
+        row(pattern, block, processes, 1e6 * processes * (block / KIB) ** 0.5 * share, repetition=repetition)
+        if (block, processes) != (256, 4)
+        else row(
+            pattern, block, processes, 0.0, repetition=repetition, status="left out: <b>too small</b>",
+            bandwidth_bytes_per_s=None, requests_per_s=None, engine=None, direct=None,
+        )
+        for repetition, share in ((1, 1.0), (2, 1.2))
+        for pattern in ("read", "write")
+        for block in (256, 4 * KIB, MIB)
+        for processes in (1, 4)
+    ]  # fmt: skip
+
+
+def test_types_of_a_set_have_the_keys_of_the_schema() -> None:
+    section = config_schema()["properties"]["sweep"]["properties"]["sets"]["additionalProperties"]
+    assert [field.name for field in dataclasses.fields(SweepSetSettings)] == list(section["properties"])
+
+
+def test_grid_is_complete_and_its_order_repeats(tmp_path: Path) -> None:
+    sets = {"a": {**TINY, "patterns": ["read", "randwrite"], "queue_depths": [1, 8], "repetitions": 2}}
+    points = planned_sets(settings_of(tmp_path, sets).sweep)["a"]
+    assert len(points) == len(set(points)) == 2 * 2 * 2 * 2 * 2
+    assert [one.repetition for one in points] == [1] * 16 + [2] * 16
+    first, second = ([dataclasses.replace(one, repetition=0) for one in half] for half in (points[:16], points[16:]))
+    assert first != second
+    assert set(first) == set(second)
+    assert planned_sets(settings_of(tmp_path, sets).sweep)["a"] == points
+    assert planned_sets(settings_of(tmp_path, sets, seed=1).sweep)["a"] != points
+    assert room_bytes(points) == 2 * MIB
+
+
+@pytest.mark.parametrize(("name", "count"), [("optane-ssd", 15 * 7 * 4 * 2), ("dune", 7 * 5 * 2 * 3)])
+def test_examples_have_the_published_grids(name: str, count: int) -> None:
+    config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
+    config |= yaml.safe_load((ROOT / "config" / "examples" / f"sweep-{name}.yaml").read_text())
+    points = planned_sets(Settings.from_config(config).sweep)[name]
+    assert len(points) == count
+    ends = {"optane-ssd": (KIB, 16 * MIB, 64), "dune": (256, MIB, 16)}[name]
+    blocks = {one.block_bytes for one in points}
+    assert (min(blocks), max(blocks), max(one.processes for one in points)) == ends
+
+
+@pytest.mark.parametrize(
+    ("asked", "found", "way"),
+    [
+        ({}, DIRECT, DIRECT),
+        ({}, BUFFERED, BUFFERED),
+        ({"direct": False}, DIRECT, BUFFERED),
+        ({"engine": "io_uring"}, DIRECT, Access("io_uring", direct=True)),
+        ({"engine": "libaio"}, BUFFERED, Access("libaio", direct=False)),
+        ({"engine": "mmap"}, DIRECT, Access("mmap", direct=False)),
+    ],
+)
+def test_way_suits_tier_and_point(asked: dict[str, Any], found: Access, way: Access) -> None:
+    assert way_of(point(**asked), found) == way
+
+
+@pytest.mark.parametrize(
+    ("asked", "way", "reason"),
+    [
+        ({}, DIRECT, ""),
+        ({"queue_depth": 128}, DIRECT, ""),
+        ({"block_bytes": 256}, BUFFERED, ""),
+        ({"block_bytes": 256}, DIRECT, "blocks of 256 bytes cannot bypass the page cache here"),
+        ({"queue_depth": 128}, BUFFERED, "psync has one request under way at once here, not 128"),
+        (
+            {"queue_depth": 128, "processes": 64, "block_bytes": 16 * MIB},
+            DIRECT,
+            "the requests under way would take 128 GiB of memory, and 64 GiB are free",
+        ),
+    ],
+)
+def test_what_cannot_be_measured_is_left_out(asked: dict[str, Any], way: Access, reason: str) -> None:
+    assert left_out(point(**asked), way, {4 * KIB, 16 * MIB}, 64 << 30) == reason
+
+
+def test_direct_reading_is_tried(tmp_path: Path, memory: Path) -> None:
+    assert not takes_direct(tmp_path, 100)
+    assert not (tmp_path / "direct").exists()
+
+
+def test_points_are_kept_and_not_measured_again(memory: Path) -> None:
+    """Interrupted in its third point, a sweep goes on with it; other durations are other points."""
+    sets = {"a": {**TINY, "patterns": ["read", "mixed"], "queue_depths": [1, 4]}}
+    settings = settings_of(memory, sets)
+    kept = Places.from_settings(settings).sweep / "points" / "fast"
+    begun: list[int] = []
+
+    def killed() -> None:
+        begun.append(1)
+        if len(begun) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(settings, before_each=killed)
+    assert not [file for file in memory.rglob("*") if file.is_file()], "its files stayed on the tier"
+    before = {file: file.read_text() for file in kept.iterdir()}
+    assert len(before) == 2
+    said: list[str] = []
+    rows = run(settings, said)
+    assert said[0].startswith("2 of 16 points are there, 14 to do")
+    assert len(list(kept.iterdir())) == 8
+    assert all(file.read_text() == text for file, text in before.items())
+    assert run(settings, said) == rows
+    measured = [one for one in rows if one["status"] == "measured"]
+    assert len(measured) == 8
+    assert {one["status"] for one in rows if one["queue_depth"] == 4} == {
+        "left out: psync has one request under way at once here, not 4"
+    }
+    assert all(one["read_bytes"] > 0 and one["requests_per_s"] > 0 for one in measured)
+    assert all((one["write_bytes"] > 0) == (one["pattern"] == "mixed") for one in measured)
+    write_table(memory / "sweep.tsv", "sweep", rows)
+    assert [one["position"] for one in read_table(memory / "sweep.tsv", "sweep")] == list(range(1, 17))
+    run(settings_of(memory, {"a": sets["a"] | {"seconds": 0.03}}))
+    assert len(list(kept.iterdir())) == 16
+
+
+@pytest.mark.parametrize(
+    ("sets", "changes", "error", "line"),
+    [
+        ({}, {}, SettingsError, "config key sweep.sets: there is nothing to sweep"),
+        ({"a": TINY}, {"tiers": []}, SettingsError, "config key sweep.tiers: there is nothing to sweep"),
+        ({"a": TINY}, {"tiers": ["fsat"]}, SettingsError, "config key sweep.tiers: no tier is named 'fsat'; did you"),
+        ({"a": {**TINY, "block_sizes": ["2 MiB"]}}, {}, SettingsError, "config key sweep.sets.a.block_sizes: a block"),
+        ({"a": {**TINY, "file_size": "much"}}, {}, SettingsError, "config key sweep.sets.a.file_size: 'much' is not"),
+        ({"a": {**TINY, "file_size": "8 MiB"}}, {}, TierError, "tier 'fast': sweep set 'a' needs 16 MiB (2 files of"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line(
+    memory: Path, sets: dict[str, Any], changes: dict[str, Any], error: type[NeurotierError], line: str
+) -> None:
+    with pytest.raises(error) as raised:
+        run(settings_of(memory, sets, **changes))
+    assert str(raised.value).startswith(line)
+
+
+def test_without_fio_it_says_so(memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(memory))
+    with pytest.raises(ToolError, match="fio is not on PATH; install it"):
+        run(settings_of(memory, {"a": TINY}))
+
+
+def test_headlines_stand_beside_the_best_fitting_point() -> None:
+    rows = grid_rows() + [one | {"set": "b"} for one in grid_rows()]  # sets are not mixed
+    numbers = [one for one in headline_rows(rows) if not one["published"] and one["value"] is not None]
+    by_name = {one["headline"]: one for one in numbers}
+    sequential = by_name["Sequential write, 4 KiB, queue depth 1, best number of processes"]
+    assert sequential["value"] == pytest.approx(4 * 2 * 1.1e6)
+    assert sequential["ratio"] == pytest.approx(8.8e6 / 1005e6)
+    assert sequential["setting"] == "sequential write, 4 KiB, 4 processes"
+    requests = by_name["Write requests of one process, best block size"]
+    assert requests["value"] == pytest.approx(0.5 * 1.1e6 / 256)
+    assert by_name["Write bandwidth at 4 KiB and at 1 MiB: largest difference"]["value"] == pytest.approx(1 - 2 / 32)
+    assert "Read, 4 KiB, queue depth 1, 64 processes" not in by_name
+
+
+@pytest.mark.parametrize("rows", [grid_rows(), [row("mixed", 4096, 1, 5e6)], [row("read", 1, 1, 1, status="failed")]])
+def test_figures_and_page_are_those_of_the_rows(rows: list[Row], tmp_path: Path) -> None:
+    numbers = headline_rows(rows)
+    draw_all(rows, numbers, tmp_path / "figures")
+    names = ["headlines", "heat_map_disk_a", "lines_disk_a"]
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == sorted(
+        f"{name}.{kind}" for name in names for kind in ("svg", "png", "tsv")
+    )
+    write_sweep(rows, numbers, tmp_path / "figures", tmp_path / "sweep.html")
+    reader = Reader()
+    reader.feed((tmp_path / "sweep.html").read_text())
+    found = findings(rows, numbers)
+    assert sorted(found) == names
+    assert f"{found['heat_map_disk_a'].sentence}." in reader.text
+    assert all(one["status"] in reader.text for one in rows if one["status"] != "measured")
+
+
+def test_findings_and_numbers_behind_the_figures(tmp_path: Path) -> None:
+    rows = grid_rows()
+    found = findings(rows, headline_rows(rows))
+    assert found["heat_map_disk_a"].sentence == (
+        "disk: reading is fastest at 141 MB/s (sequential read, 1 MiB, 4 processes); writing is fastest at 141 MB/s"
+        " (sequential write, 1 MiB, 4 processes)"
+    )
+    assert found["lines_disk_a"].sentence.endswith(
+        "; 90 % of the highest bandwidth takes blocks of 1 MiB to read and 1 MiB to write"
+    )
+    draw_all(rows, headline_rows(rows), tmp_path)
+    lines = (tmp_path / "heat_map_disk_a.tsv").read_text().splitlines()
+    assert len(lines) == 1 + 2 * (3 * 2 - 1)
+
+
+def test_names_of_figures_are_known_beforehand(tmp_path: Path) -> None:
+    names = figure_names(settings_of(tmp_path, {"a": TINY, "b": TINY}).sweep)
+    assert names["heat_map"] == ["heat_map_fast_a", "heat_map_fast_b"]

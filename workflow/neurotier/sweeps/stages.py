@@ -1,0 +1,45 @@
+"""Stages of a sweep: what the scripts of its rules do."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+from neurotier.files import read_json
+from neurotier.places import Places
+from neurotier.probe.stages import check_wanted
+from neurotier.run import current_run
+from neurotier.scripting import Context
+from neurotier.sweeps.headlines import headline_rows
+from neurotier.sweeps.walk import sweep
+from neurotier.tables import read_table, write_table
+
+
+def run_sweep(context: Context) -> None:
+    """Measure what is not there yet on this machine, and write ``sweep.tsv`` and ``headlines.tsv``."""
+    places = context.places
+    facts = read_json(places.runs / f"{current_run()}.json")
+    outer_pid = facts["pid"] if facts["host"] == socket.gethostname() else None
+    rows = sweep(context.settings, places, context.say, lambda: check_wanted(outer_pid))
+    write_table(places.sweep / "sweep.tsv", "sweep", rows)
+    write_table(places.sweep / "headlines.tsv", "headlines", headline_rows(rows))
+
+
+def draw_sweep(places: Places) -> None:
+    """Write the figures of the sweep, each as SVG, PNG and TSV."""
+    from neurotier.sweeps.figures import draw_all
+
+    rows = read_table(places.sweep / "sweep.tsv", "sweep")
+    numbers = read_table(places.sweep / "headlines.tsv", "headlines")
+    draw_all(rows, numbers, places.sweep / "figures")
+
+
+def write_sweep(context: Context) -> None:
+    """Write the page, and say where it is."""
+    from neurotier.sweeps.page import write_sweep as write
+
+    places = context.places
+    rows = read_table(places.sweep / "sweep.tsv", "sweep")
+    numbers = read_table(places.sweep / "headlines.tsv", "headlines")
+    write(rows, numbers, places.sweep / "figures", places.results / "sweep.html")
+    context.say(f"Report: {places.shortened(Path.cwd()).results / 'sweep.html'}")
