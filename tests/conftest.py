@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,12 @@ from container_images import Engine, make_tiny  # noqa: E402
 from support import DEBIAN_HEAD, ENVIRONMENT, Project, make_demo, once  # noqa: E402
 
 REQUIRE_ALL = bool(os.environ.get("NEUROTIER_REQUIRE_ALL"))
+
+
+def pytest_configure() -> None:
+    """Heed Ctrl-C, which tests try: who is started in the background of a script ignores it, and so do all children."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
