@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from conftest import missing
-from slurm_cluster import Cluster, NotHereError, slurm
+from slurm_cluster import Cluster, NotHereError, slurm, succeeds
 from support import ENVIRONMENT, PATIENCE_S, STAND_INS, Ended, Project, checksums, plain_dataset, small_head, t1w
 
 QUICK = ["--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "2", "--resources", "mem_mb=5000"]
@@ -165,7 +165,8 @@ def test_a_node_that_dies_is_survived_and_a_killed_job_names_its_log(cluster: Cl
     snakemake = started(project, *arguments, path=project.folder / "tools")
 
     slow = wait_for(lambda: slurm_job(project, "sub-slow"))[0]
-    subprocess.run(["scontrol", "update", f"JobId={slow}", "EndTime=now"], check=True)
+    end = ["scontrol", "update", f"JobId={slow}", "EndTime=now"]
+    wait_for(lambda: succeeds(*end))  # refused where the next second begins before the controller hears of it
     before = wait_for(lambda: records(project))
     first, node = wait_for(lambda: slurm_job(project, next(iter(before))))
     cluster.kill_node(node)
