@@ -117,6 +117,7 @@ def slow_disk() -> Iterator[Path]:
         yield mount
 
 
+@pytest.mark.alone
 def test_a_throttled_disk_is_as_fast_as_its_throttle(slow_disk: Path) -> None:
     folder = slow_disk / "probe"
     folder.mkdir()
