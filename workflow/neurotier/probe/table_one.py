@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from neurotier.published.table_one import PUBLISHED_MB_S
+
 
 @dataclass(frozen=True)
 class PublishedDevice:
@@ -23,12 +25,11 @@ class PublishedDevice:
     write_bytes_per_s: float
 
 
-TABLE_ONE = (
-    PublishedDevice("DRAM", 5304.3e6, 3338.2e6),
-    PublishedDevice("Optane", 3379.2e6, 2396.2e6),
-    PublishedDevice("SSD", 518.6e6, 240.4e6),
-    PublishedDevice("Isilon", 117.0e6, 111.8e6),
+TABLE_ONE = tuple(
+    PublishedDevice(name.removeprefix("local "), 1e6 * read_mb_s, 1e6 * write_mb_s)
+    for name, (read_mb_s, write_mb_s) in PUBLISHED_MB_S.items()
 )
+"""In the order of that table."""
 
 
 def nearest(read_bytes_per_s: float, write_bytes_per_s: float) -> PublishedDevice:
