@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -80,6 +81,13 @@ def brain_image(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Pat
     assert ended.code == 0, ended.output
     (image,) = project.folder.glob("neurotier-*/image-store/brainextractor-*.sif")
     return image
+
+
+@pytest.fixture
+def memory_folder() -> Iterator[Path]:
+    """A folder in memory."""
+    with tempfile.TemporaryDirectory(prefix="neurotier-test-", dir="/dev/shm") as name:
+        yield Path(name)
 
 
 @pytest.fixture

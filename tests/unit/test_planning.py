@@ -59,7 +59,7 @@ def test_limits_yield_to_those_of_the_command_line(tmp_path: Path) -> None:
     made = plan(tmp_path, "1 GB", 1)
     assert made.limits({})["work_mb"] == 1000
     assert made.limits({})["gets"] == 3
-    assert set(made.limits({"gets": 1, "work_mb": 5})) == {"mem_mb"}
+    assert set(made.limits({"gets": 1, "work_mb": 5})) == {"mem_mb", "probes"}
 
 
 def test_index_that_changes_is_read_again(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ def test_every_schema_is_a_schema() -> None:
         ("report", settings_module.ReportSettings),
         ("campaign", settings_module.CampaignSettings),
         ("comparison", settings_module.ComparisonSettings),
+        ("probe", settings_module.ProbeSettings),
     ],
 )
 def test_types_have_the_keys_of_the_schema(section: str, types: type) -> None:
@@ -111,6 +112,7 @@ def test_empty_section_takes_its_defaults() -> None:
             {**SMALLEST, "campaign": {"placements": {"slow": {"work": "dsik"}}}},
             "config key campaign.placements.slow.work: no tier is named 'dsik'; did you mean 'disk'?",
         ),
+        ({**SMALLEST, "probe": {"tiers": ["dsik"]}}, "config key probe.tiers: no tier is named 'dsik'; did you mean"),
         ({**SMALLEST, "tiers": {"a b": TIERS["disk"]}}, "config key tiers"),
     ],
 )

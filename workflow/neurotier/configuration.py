@@ -79,6 +79,8 @@ def check(config: Mapping[str, Any]) -> None:
     check_placement(config["placement"], list(config["tiers"]), "placement")
     for name, placement in config["campaign"]["placements"].items():
         check_placement(placement, list(config["tiers"]), f"campaign.placements.{name}")
+    for name in config["probe"]["tiers"]:
+        check_tier(name, list(config["tiers"]), "probe.tiers")
     if any(c in config["results"] for c in "{}\n\r"):
         raise SettingsError("braces and line breaks cannot stand in a path here", where="config key results")
     results = Path(config["results"])
@@ -93,12 +95,18 @@ def check(config: Mapping[str, Any]) -> None:
 def check_placement(placement: Mapping[str, str | None], tiers: list[str], key: str) -> None:
     """Raise :class:`SettingsError` if a role is placed on a tier that is not declared."""
     for role, tier in placement.items():
-        if tier is not None and tier not in tiers:
-            raise SettingsError(
-                f"no tier is named {tier!r}{suggestion(tier, tiers)}",
-                where=f"config key {key}.{role}",
-                fix=f"declare it under tiers, or use one of: {', '.join(tiers)}",
-            )
+        if tier is not None:
+            check_tier(tier, tiers, f"{key}.{role}")
+
+
+def check_tier(name: str, tiers: list[str], key: str) -> None:
+    """Raise :class:`SettingsError` if a tier is not declared."""
+    if name not in tiers:
+        raise SettingsError(
+            f"no tier is named {name!r}{suggestion(name, tiers)}",
+            where=f"config key {key}",
+            fix=f"declare it under tiers, or use one of: {', '.join(tiers)}",
+        )
 
 
 def key_path(error: ValidationError) -> str:

@@ -9,6 +9,7 @@ Rules, scripts and library ask here for paths; nobody glues one by hand. Below t
     group/                              group.tsv, summary.json
     figures/                            every figure as SVG and PNG with its TSV; mosaics/
     report.html                         the run report
+    probe/, probe.html                  what the tiers can do: HOST/TIER.tsv, probe.tsv, figures, and the page on it
     campaign/                           plan.tsv; runs/CONDITION/REPETITION/: records and logs of each run
     comparison/, comparison.html        tables and figures of what was compared, and the comparison report
     published/, published.html          tables and figures of the published experiment, and the page about them
@@ -19,6 +20,7 @@ Rules, scripts and library ask here for paths; nobody glues one by hand. Below t
 from __future__ import annotations
 
 import hashlib
+import socket
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -101,6 +103,18 @@ class Places:
     @property
     def published_figures(self) -> Path:
         return self.published / "figures"
+
+    @property
+    def probe(self) -> Path:
+        return self.results / "probe"
+
+    @property
+    def probe_figures(self) -> Path:
+        return self.probe / "figures"
+
+    def probed(self, tier: str) -> Path:
+        """What was measured of a tier from this host: another host has other memory, and another way to the disk."""
+        return self.probe / socket.gethostname() / f"{tier}.tsv"
 
     @property
     def logs(self) -> Path:

@@ -244,7 +244,7 @@ class Plan:
 
     def limits(self, given: Mapping[str, Any]) -> dict[str, int]:
         """Limits of the resources that jobs share, but for those the user gave on the command line."""
-        limits = {"gets": self.settings.dataset.concurrent_gets, "mem_mb": self.memory_limit_mb}
+        limits = {"gets": self.settings.dataset.concurrent_gets, "mem_mb": self.memory_limit_mb, "probes": 1}
         if self.work_limit_mb is not None:
             limits["work_mb"] = self.work_limit_mb
         return {name: limit for name, limit in limits.items() if name not in given}

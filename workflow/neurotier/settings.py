@@ -120,6 +120,18 @@ class ComparisonSettings:
 
 
 @dataclass(frozen=True)
+class ProbeSettings:
+    """Section ``probe``: how tiers are measured."""
+
+    tiers: list[str]
+    streams: int | None
+    file_mib: int
+    share: float
+    time_s: float
+    repetitions: int
+
+
+@dataclass(frozen=True)
 class Settings:
     """The whole configuration, valid and complete; and whether Snakemake was told to use containers."""
 
@@ -136,6 +148,7 @@ class Settings:
     campaign: CampaignSettings
     comparison: ComparisonSettings
     published: str | None
+    probe: ProbeSettings
     in_containers: bool = False
 
     @property
@@ -184,6 +197,7 @@ class Settings:
             campaign=CampaignSettings(**complete["campaign"]),
             comparison=ComparisonSettings(**complete["comparison"]),
             published=complete["published"],
+            probe=ProbeSettings(**complete["probe"]),
             in_containers=in_containers,
         )
 
@@ -204,6 +218,7 @@ class Settings:
             campaign=CampaignSettings(**data["campaign"]),
             comparison=ComparisonSettings(**data["comparison"]),
             published=data["published"],
+            probe=ProbeSettings(**data["probe"]),
             in_containers=data["in_containers"],
         )
 

@@ -1,8 +1,9 @@
 """Tables: tab-separated files whose columns are described by a schema, with a BIDS sidecar beside each.
 
 A table has a name; ``workflow/schemas/<name>.schema.yaml`` gives its columns in order with type, meaning and
-unit, and may name another schema (``followed_by``) whose columns come after them. Empty values are written ``n/a``,
-booleans ``true``/``false``, as in BIDS.
+unit, and may name another schema (``followed_by``) whose columns come after them. Numbers are written with six
+decimals, or in columns of tiny ones with the ``significant`` digits that the schema names. Empty values are written
+``n/a``, booleans ``true``/``false``, as in BIDS.
 """
 
 from __future__ import annotations
@@ -61,13 +62,13 @@ def write_table(path: Path, table: str, rows: Iterable[Mapping[str, Any]]) -> No
     jsonschema.ValidationError
         If a row does not satisfy the schema: a fault of ours, not of the user.
     """
-    names = list(columns(table))
+    described = columns(table)
     text = io.StringIO()
     writer = csv.writer(text, delimiter="\t", lineterminator="\n")
-    writer.writerow(names)
+    writer.writerow(described)
     for row in rows:
         validator(table).validate(dict(row))
-        writer.writerow([to_text(row[name]) for name in names])
+        writer.writerow([to_text(row[name], column.get("significant")) for name, column in described.items()])
     write_text(path, text.getvalue())
     write_text(path.with_suffix(".json"), json.dumps(sidecar(table), indent=2) + "\n")
 
@@ -100,17 +101,19 @@ def sidecar(table: str) -> dict[str, dict[str, str]]:
     }
 
 
-def to_text(value: Any) -> str:
-    """One cell.
+def to_text(value: Any, significant: int | None = None) -> str:
+    """One cell; numbers have six decimals at most, or the significant digits that are asked for.
 
-    >>> [to_text(value) for value in (None, True, 0.25, "a")]
-    ['n/a', 'true', '0.25', 'a']
+    >>> [to_text(value) for value in (None, True, 0.25, "a")], to_text(1.23456e-9, 4)
+    (['n/a', 'true', '0.25', 'a'], '1.235e-09')
     """
     if value is None:
         return EMPTY
     if isinstance(value, bool):
         return "true" if value else "false"
-    return repr(round(value, 6)) if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return repr(round(value, 6) if significant is None else float(f"{value:.{significant}g}"))
+    return str(value)
 
 
 def from_text(text: str, column: Mapping[str, Any]) -> Any:

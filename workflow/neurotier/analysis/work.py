@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ import psutil
 
 from neurotier.errors import BusyError
 from neurotier.files import read_json, write_json
+from neurotier.meter.tree import LIBC, PR_SET_PDEATHSIG
 
 OWNER = "owner.json"
 PATIENCE_S = 10.0
@@ -144,6 +146,11 @@ def end(processes: list[psutil.Process]) -> None:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
     psutil.wait_procs(alive, timeout=PATIENCE_S)
+
+
+def end_with_parent() -> None:
+    """Have the kernel end this process when the one that started it is gone, however that went."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
 def started_s(pid: int) -> float:

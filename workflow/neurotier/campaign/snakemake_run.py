@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -21,14 +20,13 @@ from pathlib import Path
 import psutil
 import yaml
 
-from neurotier.analysis.work import end
+from neurotier.analysis.work import end, end_with_parent
 from neurotier.campaign.matrix import PlannedRun
 from neurotier.campaign.outputs import checksums
 from neurotier.campaign.page_cache import CacheState, prepare_cache
 from neurotier.errors import AbandonedError, RunError
 from neurotier.files import read_json, remove_tree, write_text
 from neurotier.jobs import image_store, load_dataset
-from neurotier.meter.tree import LIBC
 from neurotier.places import Places, short_hash
 from neurotier.profile import Record
 from neurotier.run import RUN, current_run
@@ -42,7 +40,6 @@ OWN_VARIABLES = (RUN, "SNAKEMAKE_PROFILE")
 
 OUTPUTS = ("derivatives", "app")
 KEPT = ("profile", "state", "index", "logs")
-PR_SET_PDEATHSIG = 1
 LOOK_S = 1.0
 """How often it is looked whether the campaign's own Snakemake still lives."""
 
@@ -178,11 +175,6 @@ def snakemake(arguments: list[str], log: Path, outer_pid: int) -> int:
                 process = psutil.Process(inner.pid)
                 end([process, *process.children(recursive=True)])
                 raise AbandonedError("the Snakemake that runs the campaign was killed")
-
-
-def end_with_parent() -> None:
-    """Have the kernel end this process when the one that started it is gone, however that went."""
-    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
 def make_cache_ready(asked: str, inner: Settings, places: Places, log: Path) -> CacheState:

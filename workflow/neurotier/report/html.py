@@ -23,7 +23,7 @@ from neurotier.report import quantities
 HERE = Path(__file__).resolve().parent
 FILTERS = (
     *("seconds", "clock", "percent", "share_of", "size", "cm3", "number", "counted", "utc", "mean_count"),
-    "shorten",
+    *("shorten", "rate"),
 )
 
 

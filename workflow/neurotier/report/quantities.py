@@ -8,6 +8,7 @@ import humanfriendly
 
 MISSING = "n/a"
 CM3_PER_MM3 = 1e-3
+RATES = (("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3), ("B/s", 1.0))
 
 
 def seconds(value: float | None) -> str:
@@ -62,6 +63,19 @@ def size(value: float | None) -> str:
     ('1.5 MiB', 'n/a')
     """
     return MISSING if value is None else str(humanfriendly.format_size(int(value), binary=True))
+
+
+def rate(value: float | None) -> str:
+    """A bandwidth in bytes/s, with three significant digits in decimal units, as vendors and ``dd`` give it.
+
+    >>> [rate(value) for value in (5304.3e6, 240.4e6, 19.9e6, 1.2e3, None)]
+    ['5.30 GB/s', '240 MB/s', '19.9 MB/s', '1.20 kB/s', 'n/a']
+    """
+    if value is None:
+        return MISSING
+    unit, scale = next(((name, scale) for name, scale in RATES if value >= 0.9995 * scale), RATES[-1])
+    scaled = value / scale
+    return f"{scaled:,.{2 if scaled < 9.995 else 1 if scaled < 99.95 else 0}f} {unit}"
 
 
 def cm3(volume_mm3: float | None) -> str:

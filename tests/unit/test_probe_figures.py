@@ -1,0 +1,115 @@
+"""Figures and page of a probe: they say what the table says, whatever tiers it has."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+from neurotier.probe.concurrency import by_tier, concurrency_finding, full_at
+from neurotier.probe.figures import draw_all, findings
+from neurotier.probe.one_stream import one_stream_finding
+from neurotier.probe.page import write_probe
+from neurotier.tables import Row, write_table
+from page_reader import Reader
+
+MB = 1e6
+STREAMS = (1, 2, 4, 8, 16, 32, 64, 96)
+
+
+def measured(tier: str, kind: str, part: str, pattern: str, streams: int, bytes_per_s: float) -> Row:
+    """A row of the table, with a range of a tenth."""
+    return {
+        "tier": tier,
+        "kind": kind,
+        "fs_type": {"tmpfs": "tmpfs"}.get(kind, "ext4"),
+        "device": "/dev/sda",
+        "host": "node",
+        "kernel": "Linux 6.1",
+        "date": "2026-11-21T12:00:00Z",
+        "fio": "fio-3.33",
+        "part": part,
+        "pattern": pattern,
+        "engine": "psync",
+        "direct": False,
+        "streams": streams,
+        "queue_depth": 1,
+        "block_bytes": 1 << 20,
+        "file_bytes": 1 << 30,
+        "repetitions": 3,
+        "bandwidth_bytes_per_s": bytes_per_s,
+        "bandwidth_low_bytes_per_s": 0.9 * bytes_per_s,
+        "bandwidth_high_bytes_per_s": 1.1 * bytes_per_s,
+        "operations_per_s": 10.0,
+        "latency_mean_s": 1e-4,
+        "latency_p99_s": 2e-4,
+        "cpu_s_per_byte": 2e-10,
+    }
+
+
+def probed(tier: str, kind: str, single: float, most: float) -> list[Row]:
+    """Rows of a tier that scales from one stream's bandwidth to its most."""
+    patterns = {"read": 1.0, "write": 0.6, "mixed": 0.8}
+    rows = [measured(tier, kind, "one_stream", name, 1, single * patterns[name]) for name in ("write", "read")]
+    if kind != "tmpfs":
+        rows.append(measured(tier, kind, "one_stream", "cached_read", 1, 4000 * MB))
+        patterns |= {"cached_read": 9.0, "buffered_write": 5.0}
+    for part, names in (("small", ("random_read", "random_write")), ("metadata", ("create", "stat", "delete"))):
+        rows += [measured(tier, kind, part, name, 1, 0.0) for name in names]
+    return rows + [
+        measured(tier, kind, "concurrency", name, streams, share * min(streams * single, most))
+        for name, share in patterns.items()
+        for streams in STREAMS
+    ]
+
+
+ROWS = [
+    *probed("disk", "block", 500 * MB, 2000 * MB),
+    *probed("tmpfs", "tmpfs", 5000 * MB, 500_000 * MB),
+    *probed("nfs", "network", 110 * MB, 115 * MB),
+]
+
+
+def test_findings_say_who_is_fastest_and_who_stops() -> None:
+    assert concurrency_finding(ROWS) == (
+        "tmpfs reads 480 GB/s, 4,174 times as much as nfs; disk stops scaling at 4 streams; "
+        "nfs gains nothing from a second stream; tmpfs gains up to 96 streams"
+    )
+    assert full_at(by_tier(ROWS)["disk"]["write"]) == 4
+    assert one_stream_finding(ROWS) == (
+        "With one stream, disk (500 MB/s read, 300 MB/s written) is nearest to the published SSD; "
+        "tmpfs (5.00 GB/s read, 3.00 GB/s written) is nearest to the published DRAM; "
+        "nfs (110 MB/s read, 66.0 MB/s written) is nearest to the published Isilon"
+    )
+
+
+@pytest.mark.parametrize("rows", [ROWS, probed("alone", "block", 20 * MB, 20 * MB)[:9], []])
+def test_figures_have_their_numbers_beside_them(rows: list[Row], tmp_path: Path) -> None:
+    draw_all(rows, tmp_path)
+    for name in findings(rows):
+        for extension in ("svg", "png", "tsv"):
+            assert (tmp_path / f"{name}.{extension}").exists()
+    with (tmp_path / "concurrency.tsv").open() as file:
+        shown = list(csv.DictReader(file, delimiter="\t"))
+    expected = [row["bandwidth_bytes_per_s"] for row in rows if row["part"] == "concurrency"]
+    assert sorted(float(row["bandwidth_bytes_per_s"]) for row in shown) == pytest.approx(sorted(expected))
+
+
+def test_the_page_shows_every_tier_beside_the_published_devices(tmp_path: Path) -> None:
+    write_table(tmp_path / "probe" / "probe.tsv", "probe", ROWS)
+    draw_all(ROWS, tmp_path / "probe" / "figures")
+    write_probe(ROWS, tmp_path / "probe" / "figures", tmp_path / "probe.html")
+    page = Reader()
+    page.feed((tmp_path / "probe.html").read_text())
+    assert page.open == []
+    links = [address for kind, address in page.addresses if kind == "href" and not address.startswith("#")]
+    assert "probe/probe.tsv" in links
+    assert all((tmp_path / address).exists() for address in links)
+    for words in (
+        "disk stops scaling at 4 streams",
+        "published Optane",
+        "3.38 GB/s",
+        "(is memory)",
+        "Random read of 4",
+    ):
+        assert words in page.text

@@ -1,0 +1,122 @@
+"""fio by its wrapper: real jobs of a few MiB, its reasons when it fails, and nobody left behind when it is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from neurotier.errors import ToolError
+from neurotier.probe.fio import FioJob, find_json, run_fio
+
+MIB = 1 << 20
+ALONE = """
+import sys
+from pathlib import Path
+from neurotier.probe.fio import FioJob, run_fio
+run_fio(FioJob("long", "write", 4096, 1 << 20, streams=2, runtime_s=60, repeat=True), Path(sys.argv[1]), 90)
+"""
+
+
+@pytest.fixture(params=["disk", "memory"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path, memory_folder: Path) -> Path:
+    """A folder on disk, and one in memory."""
+    return tmp_path if request.param == "disk" else memory_folder
+
+
+def writing_in(folder: Path) -> list[psutil.Process]:
+    """Processes whose working folder this is."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.cwd() == str(folder) and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def test_a_job_says_what_it_moved(folder: Path) -> None:
+    written = run_fio(FioJob("w", "write", MIB, 32 * MIB, streams=2, end_fsync=True, fresh=True), folder, 60)
+    assert (written.write.bytes, written.write.operations, written.read.bytes) == (64 * MIB, 64, 0)
+    assert sorted(file.stat().st_size for file in folder.iterdir()) == [32 * MIB] * 2
+    flow = written.write
+    assert flow.bandwidth_bytes_per_s * flow.runtime_s == pytest.approx(64 * MIB, rel=0.5)  # fio's time is in whole ms
+    assert written.bandwidth_bytes_per_s == flow.bandwidth_bytes_per_s
+    assert written.cpu_s_per_byte is not None
+    assert 0 < written.cpu_s_per_byte < 1e-7
+    assert written.fio_version.startswith("fio-")
+    read = run_fio(FioJob("r", "read", MIB, 32 * MIB, streams=2), folder, 60)
+    assert (read.read.bytes, read.write.bytes) == (64 * MIB, 0)
+    assert read.latency_mean_s is not None
+    assert read.latency_p99_s is not None
+    assert 0 < read.latency_mean_s <= read.latency_p99_s * 2
+
+
+def test_a_mixed_job_adds_both_ways(folder: Path) -> None:
+    mixed = run_fio(FioJob("m", "rw", 65536, 4 * MIB), folder, 60)
+    assert mixed.read.bytes + mixed.write.bytes == mixed.bytes == 4 * MIB
+    assert min(mixed.read.bytes, mixed.write.bytes) > MIB
+    assert mixed.operations_per_s == mixed.read.operations_per_s + mixed.write.operations_per_s
+
+
+def test_a_full_tier_is_said_in_fios_own_words(tmp_path: Path, mount_tmpfs: pytest.FixtureRequest) -> None:
+    small = mount_tmpfs(tmp_path / "small", "size=1m")  # type: ignore[operator]
+    with pytest.raises(ToolError, match=rf"^w \(psync, buffered\) in {small}: fio: No space left on device$"):
+        run_fio(FioJob("w", "write", 65536, 4 * MIB), small, 60)
+
+
+@pytest.mark.parametrize(
+    ("job", "line"),
+    [
+        (FioJob("w", "write", 4096, MIB, engine="nosuch"), "nosuch"),
+        (FioJob("w", "write", 100, MIB, engine="libaio", direct=True), "Invalid argument"),
+    ],
+)
+def test_what_fio_refuses_is_one_line(tmp_path: Path, job: FioJob, line: str) -> None:
+    with pytest.raises(ToolError) as raised:
+        run_fio(job, tmp_path, 60)
+    assert line in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_without_fio_it_is_said_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ToolError, match=r"^job w: fio is not on PATH; install it \(Debian, Ubuntu: apt install fio"):
+        run_fio(FioJob("w", "write", 4096, MIB), tmp_path, 60)
+
+
+def test_what_does_not_end_is_ended(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="fio did not end within 1 s"):
+        run_fio(FioJob("w", "write", 4096, MIB, streams=2, runtime_s=60, repeat=True), tmp_path, 1)
+    assert writing_in(tmp_path) == []
+
+
+def test_fio_ends_with_who_started_it(tmp_path: Path) -> None:
+    process = subprocess.Popen([sys.executable, "-c", ALONE, str(tmp_path)])
+    deadline = time.monotonic() + 60
+    while len(writing_in(tmp_path)) < 3 and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(writing_in(tmp_path)) >= 3  # fio and its two streams
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    while writing_in(tmp_path) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert writing_in(tmp_path) == []
+
+
+def test_stray_text_around_the_report_is_passed_over(tmp_path: Path) -> None:
+    job = FioJob("w", "write", 4096, MIB, queue_depth=4)
+    done = subprocess.run(job.command(), cwd=tmp_path, capture_output=True, text=True, check=True)
+    said = "fio: {this is a note}\nanother {} note\n"
+    report = find_json(f"{said}{done.stdout}\nbye\n")
+    assert report is not None
+    assert report["jobs"][0]["write"]["io_bytes"] == MIB
+    assert find_json(done.stdout[: len(done.stdout) // 2]) is None
+    assert json.loads(done.stdout[done.stdout.index("{") :]) == report

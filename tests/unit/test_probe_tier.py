@@ -1,0 +1,211 @@
+"""The probe of a tier: real fio on memory, on disk and on a throttled disk; what it refuses, and what a kill leaves."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from conftest import missing
+from neurotier.errors import InputError, TierError
+from neurotier.places import Places
+from neurotier.planning import Plan
+from neurotier.probe.access import MIB, Access, find_access
+from neurotier.probe.effort import Effort, effort_for
+from neurotier.probe.fio import FioJob
+from neurotier.probe.measurements import Measurement, concurrency, one_stream
+from neurotier.probe.plan import ProbePlan
+from neurotier.probe.stages import sweep_forsaken
+from neurotier.probe.table import probe_rows
+from neurotier.probe.tier_figures import read_probe
+from neurotier.probe.walk import Walk
+from neurotier.settings import ProbeSettings, Settings
+from neurotier.tables import Row, read_table, write_table
+from neurotier.tiers import Tier
+from truth import loop_device
+
+THROTTLE_BYTES_PER_S = 20_000_000
+GIB = 1 << 30
+OWN = """
+import sys
+from pathlib import Path
+from neurotier.analysis.work import work_folder
+from neurotier.probe.fio import FioJob, run_fio
+from neurotier.probe.stages import ending_cleanly
+with ending_cleanly(), work_folder(Path(sys.argv[1]), "these results") as folder:
+    run_fio(FioJob("long", "write", 4096, 1 << 20, streams=2, runtime_s=60, repeat=True), folder, 90)
+"""
+
+
+def probe_settings(**given: object) -> ProbeSettings:
+    """Settings of a small probe."""
+    usual = {"tiers": [], "streams": 2, "file_mib": 16, "share": 0.5, "time_s": 5.0, "repetitions": 1}
+    return ProbeSettings(**{**usual, **given})  # type: ignore[arg-type]
+
+
+def nothing() -> None:
+    """Nobody to ask."""
+
+
+@pytest.fixture(scope="module")
+def memory_rows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Row]]:
+    """Rows of a whole probe of a tier in memory, as they are read back."""
+    folder = Path("/dev/shm", f"neurotier-test-{os.getpid()}")
+    folder.mkdir()
+    try:
+        tier = Tier("memory", folder, "tmpfs", None)
+        samples = Walk(tier, Effort(2, 2, 8.0, 16 * MIB, 64 * MIB), folder, nothing).run()
+        assert list(folder.iterdir()) == []
+        table = tmp_path_factory.mktemp("probe") / "probe.tsv"
+        write_table(table, "probe", probe_rows(tier, samples))
+        yield read_table(table, "probe")
+    finally:
+        folder.rmdir()
+
+
+def test_a_tier_in_memory_is_measured_whole(memory_rows: list[Row]) -> None:
+    found = [(row["part"], row["pattern"], row["streams"]) for row in memory_rows]
+    alone = [("one_stream", "write", 1), ("one_stream", "read", 1)]
+    small = [("small", "random_read", 1), ("small", "random_write", 1)]
+    files = [("metadata", name, 1) for name in ("create", "stat", "delete")]
+    curve = [("concurrency", name, streams) for streams in (1, 2) for name in ("write", "read", "mixed")]
+    assert found == [*alone, *small, *files, *curve]
+    for row in memory_rows:
+        assert not row["direct"]
+        assert row["operations_per_s"] > 0
+        assert row["latency_mean_s"] > 0
+        low, middle, high = (row[f"bandwidth_{part}bytes_per_s"] for part in ("low_", "", "high_"))
+        assert low <= middle <= high
+        if row["part"] == "metadata":
+            assert (row["bandwidth_bytes_per_s"], row["cpu_s_per_byte"]) == (0, None)
+        else:
+            assert middle == pytest.approx(row["operations_per_s"] * row["block_bytes"], rel=0.05)
+            assert row["streams"] * row["file_bytes"] <= 64 * MIB
+
+
+def test_a_model_gets_its_figures(memory_rows: list[Row], tmp_path: Path) -> None:
+    table = tmp_path / "probe.tsv"
+    write_table(table, "probe", memory_rows)
+    (figures,) = read_probe(table).values()
+    assert (figures.tier, figures.kind) == ("memory", "tmpfs")
+    assert list(figures.read_bytes_per_s) == list(figures.mixed_bytes_per_s) == [1, 2]
+    assert figures.cached_read_bytes_per_s == figures.read_bytes_per_s
+    assert figures.buffered_write_bytes_per_s == figures.write_bytes_per_s
+    assert 0 < figures.write_cpu_s_per_byte < 1e-7
+    assert 0 < figures.stat_s < 1e-3
+    write_table(table, "probe", [row for row in memory_rows if row["pattern"] != "mixed"])
+    with pytest.raises(InputError, match=r"probe.tsv: has no 'mixed'; probe again: --forcerun probe_tier"):
+        read_probe(table)
+
+
+@pytest.fixture
+def slow_disk() -> Iterator[Path]:
+    """An ext4 whose device reads and writes 20 MB/s each way, and no more."""
+    if os.geteuid() != 0:
+        missing("a loop device needs root")
+    with ExitStack() as stack:
+        try:
+            mount = stack.enter_context(loop_device(128, THROTTLE_BYTES_PER_S))
+        except OSError as error:
+            missing(f"no device can be slowed down here: {error}")
+        yield mount
+
+
+def test_a_throttled_disk_is_as_fast_as_its_throttle(slow_disk: Path) -> None:
+    folder = slow_disk / "probe"
+    folder.mkdir()
+    tier = Tier("slow", slow_disk, "block", None)
+    walk = Walk(tier, Effort(2, 1, 20.0, 16 * MIB, 64 * MIB), folder, nothing)
+    access = find_access(folder, "block")
+    assert access == Access("libaio", direct=True)
+    walk.measure(one_stream("block", 16 * MIB))
+    walk.measure(concurrency(access, "block", 2, 8 * MIB, slice_s=1.0))
+    rows = {(row["part"], row["pattern"]): row["bandwidth_bytes_per_s"] for row in probe_rows(tier, walk.samples)}
+    for part in ("one_stream", "concurrency"):
+        for pattern in ("write", "read"):
+            assert rows[part, pattern] == pytest.approx(THROTTLE_BYTES_PER_S, rel=0.15), (part, pattern)
+        assert rows[part, "cached_read"] > 10 * THROTTLE_BYTES_PER_S
+    assert rows["concurrency", "buffered_write"] > 5 * THROTTLE_BYTES_PER_S
+
+
+def test_persistent_memory_is_mapped(memory_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By libpmem where it takes the file system, as told here; else by mmap. There is no such memory here."""
+    monkeypatch.setenv("PMEM_IS_PMEM_FORCE", "1")
+    assert find_access(memory_folder, "fsdax") in (Access("libpmem", direct=True), Access("mmap", direct=False))
+    assert list(memory_folder.iterdir()) == []
+
+
+def test_a_tier_without_room_is_refused(tmp_path: Path) -> None:
+    small = Tier("small", tmp_path, "block", 100 * MIB)
+    with pytest.raises(TierError) as raised:
+        effort_for(small, probe_settings(streams=4), 4)
+    assert str(raised.value) == (
+        "tier 'small': a probe with 4 streams needs 64 MiB, and it may take 50 MiB (50 % of 100 MiB free); "
+        "make room, raise probe.share, or lower probe.streams"
+    )
+    assert effort_for(small, probe_settings(), 3).room_bytes == 50 * MIB
+
+
+def test_a_tier_that_fills_up_meanwhile_is_named(tmp_path: Path, mount_tmpfs: pytest.FixtureRequest) -> None:
+    mount = mount_tmpfs(tmp_path / "small", "size=4m")  # type: ignore[operator]
+    walk = Walk(Tier("small", mount, "tmpfs", None), Effort(1, 1, 1.0, 16 * MIB, GIB), mount, nothing)
+    with pytest.raises(TierError, match=r"^tier 'small': filled up during the probe, which needed 16 MiB; "):
+        walk.measure([Measurement("one_stream", "write", FioJob("write", "write", MIB, 16 * MIB))])
+    assert list(mount.iterdir()) == []
+
+
+def test_files_are_as_large_as_room_and_time_allow() -> None:
+    effort = Effort(streams=96, repetitions=3, time_s=120, file_bytes=GIB, room_bytes=8 * GIB)
+    assert 0.1 < effort.slice_s < 120 / 3 / 50
+    fast, slow = 100e9, 20e6
+    assert effort.stream_bytes(1, fast) == GIB
+    assert effort.stream_bytes(96, fast) == 8 * GIB // 96 // MIB * MIB
+    assert MIB <= effort.stream_bytes(1, slow) <= effort.slice_s * slow
+    assert effort.stream_bytes(96, slow) == MIB
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_what_a_killed_probe_leaves_is_swept(number: signal.Signals, memory_folder: Path) -> None:
+    folder = memory_folder / "probe" / "0"
+    process = subprocess.Popen([sys.executable, "-c", OWN, str(folder)])
+    deadline = time.monotonic() + 60
+    while not list(folder.glob("data.*")) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert list(folder.glob("data.*"))
+    sweep_forsaken(folder.parent)
+    assert folder.exists()  # its owner lives
+    os.kill(process.pid, number)
+    process.wait()
+    assert folder.exists() == (number == signal.SIGKILL)
+    sweep_forsaken(folder.parent)
+    assert not folder.exists()
+
+
+def planned(tmp_path: Path, cores: int | None = 2, **probe: object) -> ProbePlan:
+    """What the rules would ask, with a tier for each kind of role."""
+    tiers = {name: {"path": str(tmp_path), "kind": "block"} for name in ("disk", "fast", "spare")}
+    placement = {"dataset": "disk", "work": "fast", "images": "disk", "results": "disk"}
+    settings = Settings.from_config({"tiers": tiers, "placement": placement, "probe": probe})
+    return ProbePlan(Plan(settings, Places.from_settings(settings)), cores)
+
+
+def test_tiers_in_use_are_probed_unless_others_are_named(tmp_path: Path) -> None:
+    assert planned(tmp_path).tiers == ["disk", "fast"]
+    assert planned(tmp_path, tiers=["spare"]).tiers == ["spare"]
+
+
+def test_what_was_probed_further_is_kept(tmp_path: Path, memory_rows: list[Row]) -> None:
+    """Fewer cores are no reason to probe again; more are, and so is another file system or setting."""
+    assert (planned(tmp_path, 1).streams("disk"), planned(tmp_path, 500).streams("disk")) == (1, 96)
+    few = planned(tmp_path, 1)
+    write_table(few.places.probed("disk"), "probe", memory_rows)
+    assert few.asked("disk") == planned(tmp_path, 2).asked("disk")
+    assert few.asked("disk") != planned(tmp_path, 4).asked("disk")
+    assert few.asked("disk") != planned(tmp_path, 1, repetitions=9).asked("disk")
+    assert planned(tmp_path, 4, streams=1).streams("disk") == 1

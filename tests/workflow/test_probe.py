@@ -1,0 +1,67 @@
+"""Target ``probe``: from nothing to the page, kept until it is asked for again, refused where it cannot be done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support import Project
+
+WITHOUT = """
+import os, runpy, sys
+os.environ["PATH"] = sys.argv.pop(1)
+runpy.run_module("snakemake", run_name="__main__")
+"""
+SMALL = {"streams": 1, "file_mib": 16, "time_s": 2, "repetitions": 1}
+
+
+def test_probe(project: Project, memory_folder: Path) -> None:
+    """A tier on disk and one in memory; the second start has nothing to do, unless a setting was changed."""
+    tiers = {"tmpfs": {"path": str(memory_folder)}}
+    arguments = project.configure(probe={**SMALL, "tiers": ["local", "tmpfs"]}, tiers=tiers)
+    ended = project.snakemake(*arguments, targets=["probe"])
+    assert ended.code == 0, ended.output
+    assert ended.lines("With one stream, local ("), ended.output
+    assert ended.lines("Report: results/probe.html")
+    rows = project.table("probe/probe.tsv")
+    assert [row["pattern"] for row in rows if row["tier"] == "local" and row["part"] == "concurrency"] == [
+        *("write", "read", "mixed", "cached_read", "buffered_write")
+    ]
+    assert {row["fs_type"] for row in rows if row["tier"] == "tmpfs"} == {"tmpfs"}
+    assert "What the tiers can do" in (project.results / "probe.html").read_text()
+    assert not list(project.folder.glob("neurotier-*/probe"))
+    assert not list(memory_folder.iterdir())
+
+    def planned(*more: str) -> list[str]:
+        """Tiers that would be probed."""
+        lines = project.snakemake("--dry-run", *more, *arguments, targets=["probe"]).lines("Probing tier ")
+        return sorted(line.split()[-1] for line in lines)
+
+    assert planned() == []
+    assert planned("--forcerun", "probe_tier") == ["local", "tmpfs"]
+    arguments = project.configure(probe={**SMALL, "tiers": ["local", "tmpfs"], "file_mib": 17}, tiers=tiers)
+    assert planned() == ["local", "tmpfs"]
+
+
+def test_what_cannot_be_probed_is_said_in_a_line_each(project: Project) -> None:
+    tiers = {
+        "gone": {"path": str(project.folder / "nowhere"), "kind": "block"},
+        "small": {"path": ".", "kind": "block", "capacity": "20 MiB"},
+        "wrong": {"path": "/dev/shm", "kind": "network"},
+    }
+    ended = project.snakemake(*project.configure(tiers=tiers, probe={**SMALL, "tiers": list(tiers)}), targets=["probe"])
+    assert ended.code != 0
+    assert ended.lines("neurotier: tier 'gone': its path"), ended.output
+    assert ended.lines("neurotier: tier 'small': a probe with 1 stream needs 16 MiB, and it may take 2 MiB (10 % of")
+    assert ended.lines("neurotier: tier 'wrong': declared as 'network', but /dev/shm is on tmpfs")
+
+
+def test_without_fio_it_is_said_how_to_get_it(project: Project, tmp_path: Path) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for tool in Path("/usr/bin").iterdir():
+        if tool.name != "fio":
+            (tools / tool.name).symlink_to(tool)
+    arguments = project.command(*project.configure(probe={**SMALL, "tiers": ["local"]}), targets=["probe"])
+    ended = project.run("-c", WITHOUT, str(tools), *arguments[3:])
+    assert ended.code != 0
+    assert ended.lines("neurotier: tier probe: fio is not on PATH; install it (Debian, Ubuntu: apt install fio;")

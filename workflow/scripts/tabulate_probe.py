@@ -1,0 +1,14 @@
+"""Put what was measured of all tiers into one table: ``probe/probe.tsv``."""
+
+from pathlib import Path
+
+from neurotier.probe import stages
+from neurotier.scripting import Context, run_script
+
+
+def main(context: Context) -> None:
+    stages.tabulate_probe(context.snakemake.input.tables, Path(context.snakemake.output.table))
+
+
+if __name__ == "__main__":
+    run_script(snakemake, main)
