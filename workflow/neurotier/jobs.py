@@ -28,6 +28,7 @@ from neurotier.dataset.source import Dataset, obtain
 from neurotier.errors import KilledError, NeurotierError, SettingsError, SourceError, TierError, may_pass, one_line
 from neurotier.files import read_json, write_json, write_text
 from neurotier.meter.measure import Interrupted
+from neurotier.meter.own import age_s
 from neurotier.places import Places
 from neurotier.profile import Record
 from neurotier.run import RUN, current_run
@@ -170,9 +171,18 @@ def analyze_participant(results: Path, participant: str, log: Path) -> int:
             tool_version=read_json(places.index / "tool.json")["version"],
             log=log,
             placed=placed_image(settings, places, log),
+            before=what_came_before(places, participant),
         )
         run_participant(job)
     return outcome.exit_code
+
+
+def what_came_before(places: Places, participant: str) -> Record:
+    """Since when this job could be started, and what fetching its images took: what passes between two jobs of a slot."""
+    marker = places.got(participant)
+    waited_for = [file for file in (marker, places.index / "tool.json", places.index / "image.json") if file.exists()]
+    ready_s = max((file.stat().st_mtime for file in waited_for), default=None)
+    return {"ready_s": ready_s, "got": read_json(marker) if marker.exists() else None}
 
 
 def image_store(settings: Settings, places: Places, log: Path, say: Callable[[str], None]) -> Store:
@@ -250,7 +260,7 @@ def get_participant_images(results: Path, participant: str, marker: Path, log: P
             site = images[0].site
             paths += [str(Path(site, name)) for name in root_files(dataset.path / site)]
         fetched = get_images(dataset.path, paths, settings.dataset, lambda line: note(log, line))
-        write_text(marker, f"{fetched} of {len(paths)} images fetched\n")
+        write_json(marker, {"wall_s": age_s(), "files": len(paths), "fetched_files": fetched})
     return outcome.exit_code
 
 

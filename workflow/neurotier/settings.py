@@ -132,6 +132,14 @@ class ProbeSettings:
 
 
 @dataclass(frozen=True)
+class AdviceSettings:
+    """Section ``advice``: how a run is predicted."""
+
+    participants: int
+    calibration: str | None
+
+
+@dataclass(frozen=True)
 class Settings:
     """The whole configuration, valid and complete; and whether Snakemake was told to use containers."""
 
@@ -149,6 +157,7 @@ class Settings:
     comparison: ComparisonSettings
     published: str | None
     probe: ProbeSettings
+    advice: AdviceSettings
     in_containers: bool = False
 
     @property
@@ -198,6 +207,7 @@ class Settings:
             comparison=ComparisonSettings(**complete["comparison"]),
             published=complete["published"],
             probe=ProbeSettings(**complete["probe"]),
+            advice=AdviceSettings(**complete["advice"]),
             in_containers=in_containers,
         )
 
@@ -219,6 +229,7 @@ class Settings:
             comparison=ComparisonSettings(**data["comparison"]),
             published=data["published"],
             probe=ProbeSettings(**data["probe"]),
+            advice=AdviceSettings(**data["advice"]),
             in_containers=data["in_containers"],
         )
 

@@ -17,11 +17,20 @@ from neurotier.meter.usage import Usage
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
+def own_fields() -> list[bytes]:
+    """What the kernel says of this process, from field 3 of proc(5) on."""
+    with open("/proc/self/stat", "rb") as file:
+        return file.read().rpartition(b")")[2].split()
+
+
+def age_s() -> float:
+    """How long this process has been there, s."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - int(own_fields()[19]) / TICKS_PER_S
+
+
 def usage_since_birth() -> Usage:
     """What this process and its children have cost so far. It must have one thread."""
-    with open("/proc/self/stat", "rb") as file:
-        fields = file.read().rpartition(b")")[2].split()  # from field 3 of proc(5) on
-    wall_s = time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[19]) / TICKS_PER_S
+    fields, wall_s = own_fields(), age_s()
     now_s = time.time()
     usage = Usage(now_s - wall_s)
     usage.end_s, usage.wall_s = now_s, wall_s
