@@ -178,7 +178,7 @@ def analyze_participant(results: Path, participant: str, log: Path) -> int:
 
 
 def what_came_before(places: Places, participant: str) -> Record:
-    """Since when this job could be started, and what fetching its images took: what passes between two jobs of a slot."""
+    """Since when this job could be started, and what fetching its images took: what passes between two jobs."""
     marker = places.got(participant)
     waited_for = [file for file in (marker, places.index / "tool.json", places.index / "image.json") if file.exists()]
     ready_s = max((file.stat().st_mtime for file in waited_for), default=None)

@@ -25,17 +25,15 @@ def basis(situation: Situation, known: Known, chosen: Sequence[str]) -> list[str
         + (f", {done} of {len(situation.people)} done" if done else "")
         + f"; a participant's images have {size(statistics.median(sizes))} (median)",
         calibrated(situation, known, chosen),
-        launching(situation, known),
+        launching(known),
     ]
     fetching = situation.launch.fetch_s_per_byte * sum(one.to_fetch_bytes for one in known.participants)
     if fetching:
-        lines.append(
-            f"Images that are not here are fetched as jobs need them: {seconds(fetching)} of all slots together"
-        )
+        lines.append(f"Images that are not here are fetched as jobs need them, which takes {seconds(fetching)} in all")
     if known.processors.others >= MUCH:
         lines.append(
-            f"Others kept {known.processors.others:.1f} processors busy meanwhile; taken is that they go on (interval: from"
-            " none to twice as much)"
+            f"Others kept {known.processors.others:.1f} processors busy meanwhile; supposed is that they go on"
+            " (the interval: from none to twice as much)"
         )
     return lines
 
@@ -58,7 +56,7 @@ def calibrated(situation: Situation, known: Known, chosen: Sequence[str]) -> str
     return f"{text}, to {percent(scatter(known.seen, costs))}"
 
 
-def launching(situation: Situation, known: Known) -> str:
+def launching(known: Known) -> str:
     """What passes between two jobs."""
     launch = known.launch
     if launch.gap_s is None:

@@ -75,9 +75,7 @@ class AdvicePlan:
         """
         known = sorted(self.places.profile.glob("records/**/*.json"))
         return {
-            "candidates": [
-                vars(candidate) | free_gib(self.settings, candidate) for candidate in candidates(self.settings)
-            ],
+            "candidates": [vars(one) | free_gib(self.settings, one) for one in candidates(self.settings)],
             "parallelism": self.parallelism,
             "cache": caches(self.settings),
             "tool": self.plan.tool(),

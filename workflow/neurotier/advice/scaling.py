@@ -45,7 +45,7 @@ def fit(sizes: Sequence[float], amounts: Sequence[float]) -> Scaling:
     return Scaling(float(base), float(slope / scale))
 
 
-def constant(sizes: Sequence[float], amounts: Sequence[float]) -> Scaling:
+def constant(_sizes: Sequence[float], amounts: Sequence[float]) -> Scaling:
     """The same for everyone."""
     return Scaling(statistics.fmean(amounts), 0.0)
 

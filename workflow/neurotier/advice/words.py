@@ -94,12 +94,17 @@ def without_change(best: Row, fitting: Sequence[Row], in_use: bool) -> str:
     second = min((row for row in fitting if row is not best), key=lambda row: float(row["predicted_s"]))
     gain = 1 - best["predicted_s"] / second["predicted_s"]
     if not matters(best, second):
-        return (
-            f"{bound(best)}{second['placement']} is no faster than {best['placement']}, {bought(gain)} apart, within the"
-            " interval of the predictions: it does not matter"
-        )
+        return f"{bound(best)}{apart(best, second, gain)}"
     verb = "stay with" if in_use else "take"
     return f"{verb} {best['placement']}: {interval(best)}, and {second['placement']} takes {interval(second)}"
+
+
+def apart(best: Row, second: Row, gain: float) -> str:
+    """Two placements that are as good as each other."""
+    if gain < NOTHING:
+        return f"it does not matter whether {best['placement']} or {second['placement']}"
+    by = f"{best['placement']} saves {percent(gain)} against {second['placement']}"
+    return f"{by}, within the interval of the predictions: it does not matter"
 
 
 def matters(best: Row, other: Row) -> bool:
