@@ -32,7 +32,9 @@ rule tabulate_advice:
         records=lambda wildcards: advising.records(
             checkpoints.choose_calibration.get().output.calibration
         ),
-        probes=lambda wildcards: advising.probed(),
+        probes=lambda wildcards: advising.probed(
+            checkpoints.choose_calibration.get().output.calibration
+        ),
     output:
         table=report(
             places.advice / "advice.tsv",

@@ -52,8 +52,8 @@ class AdvicePlan:
         self.settings: Settings = plan.settings
         self.places: Places = plan.places
 
-    def probed(self) -> list[Path]:
-        """Tables of the tiers that a probe must have measured."""
+    def probed(self, _calibration: Path | str) -> list[Path]:
+        """Tables of the tiers that a probe must have measured; none is probed before it is known whom to analyse."""
         unused = () if self.settings.image else ("images",)
         placed = [candidate.tiers for candidate in candidates(self.settings)]
         used = {tier for tiers in placed for role, tier in tiers.items() if role not in unused}

@@ -62,14 +62,14 @@ def room_for(tiers: Mapping[str, str], needed: Mapping[str, int], free: Mapping[
     --------
     >>> tiers = {"dataset": "disk", "work": "tmpfs", "results": "disk"}
     >>> room_for(tiers, {"dataset": 0, "work": 141 << 30, "results": 5}, {"disk": 10, "tmpfs": 112 << 30}).problem
-    'tmpfs: needs 141 GiB (work), has 112 GiB'
+    'needs 141 GiB (work) on tmpfs, has 112 GiB'
     """
     problems = []
     for tier in dict.fromkeys(tiers[role] for role in NEEDING):
         roles = {role: needed[role] for role in NEEDING if tiers[role] == tier and needed[role]}
         there = free[tier]
         if there is not None and sum(roles.values()) > there:
-            problems.append(f"{tier}: needs {size(sum(roles.values()))} ({' and '.join(roles)}), has {size(there)}")
+            problems.append(f"needs {size(sum(roles.values()))} ({' and '.join(roles)}) on {tier}, has {size(there)}")
     return Room(dict(needed), {role: free[tiers[role]] for role in NEEDING}, "; ".join(problems))
 
 

@@ -19,12 +19,12 @@ def limit_text(limit: str, parallelism: int, cores: int) -> str:
     >>> limit_text("processors", 2, 2), limit_text("processors", 25, 2)
     ('computing', 'computing, 25 jobs on 2 cores')
     >>> [limit_text(limit, 2, 2) for limit in ("disk read", "one stream on disk", "launch", "memory write")]
-    ['reading from disk', 'one stream on disk', 'starting jobs', 'writing to the page cache']
+    ['reading from disk', 'one stream on disk', 'starting jobs and fetching images', 'writing to the page cache']
     """
     if limit == "processors":
         return COMPUTING if parallelism <= cores else f"{COMPUTING}, {parallelism} jobs on {cores} cores"
     if limit in ("launch", "wait"):
-        return {"launch": "starting jobs", "wait": "waiting for neither processor nor tier"}[limit]
+        return {"launch": "starting jobs and fetching images", "wait": "waiting for neither processor nor tier"}[limit]
     if limit.startswith("one stream on "):
         return limit.replace(" on memory", " on the page cache")
     tier, direction = limit.rsplit(" ", 1)
@@ -65,13 +65,13 @@ def recommendation(rows: Sequence[Row]) -> str:
     Differences do not matter as long as one prediction is within the interval of the other.
     """
     fitting = [row for row in rows if row["fits"]]
-    misfits = [f"{row['placement']} does not fit ({row['reason']})" for row in rows if not row["fits"]]
+    misfits = [f"{row['placement']} does not fit: {row['reason']}" for row in rows if not row["fits"]]
     if not fitting:
-        return sentence("no placement fits", [row["reason"] for row in rows])
+        return sentence("no placement fits", misfits)
     best = min(fitting, key=lambda row: float(row["predicted_s"]))
     used = next((row for row in fitting if row["in_use"]), None)
     if len(fitting) == 1:
-        only = f"{best['placement']} is the only placement that can be had" if not misfits else best["placement"]
+        only = f"only {best['placement']} fits" if misfits else f"there is no choice but {best['placement']}"
         return sentence(f"{only}: {interval(best)}, limited by {limited(best)}", misfits)
     if used is None or used is best:
         return sentence(without_change(best, fitting, used is best), misfits)
