@@ -205,9 +205,9 @@ def row(placement: str, predicted_s: float, share: float = 0.1, **changes: Any) 
             ),
         ),
         (
-            [row("disk", 97.0, limit="writing to disk"), row("tmpfs", 41.0)],
+            [row("disk", 97.0, limit="reading nfs"), row("tmpfs", 41.0)],
             (
-                "Place the work on tmpfs: 41 s (37 to 45) instead of 97 s (87 to 107), which is limited by writing to disk"
+                "Place the work on tmpfs: 41 s (37 to 45) instead of 97 s (87 to 107), which is limited by reading nfs"
                 " (96 % of the jobs' time)"
             ),
         ),
