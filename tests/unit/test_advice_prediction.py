@@ -105,12 +105,11 @@ def test_machine_has_the_curves_at_the_parallelism() -> None:
 
 def test_a_draw_lies_between_what_was_measured() -> None:
     probe = known().probes["disk"]
-    machines = [
-        machine_of({"disk": getattr(probe, end)}, 1, Processors(2, 2), PageCache(1e9))
-        for end in ("usual", "low", "high")
-    ]
+    usual, low, high = (
+        machine_of({"disk": tier}, 1, Processors(2, 2), PageCache(1e9)) for tier in (probe.usual, probe.low, probe.high)
+    )
     speeds = [
-        between(*machines, {"disk": where, "memory": 0.0}).tiers["disk"].read_bytes_per_s / MB
+        between(usual, low, high, {"disk": where, "memory": 0.0}).tiers["disk"].read_bytes_per_s / MB
         for where in (-1, 0, 0.5, 1)
     ]
     assert speeds == pytest.approx([50, 100, 2**0.5 * 100, 200])
@@ -139,6 +138,16 @@ def test_workload_has_what_the_records_have() -> None:
     ]
     assert task[0].amount == pytest.approx(0.5 + 2.0 + 1.0 + 0.5)
     assert sum(step.amount for step in task if step.kind == "compute") == pytest.approx(10.0)
+
+
+def test_what_a_short_job_writes_for_itself_stays_in_the_page_cache() -> None:
+    def written_to(expiry_s: float) -> list[str]:
+        placed = replace(PLACED, expiry_s=expiry_s)
+        (task,) = workload_of([Participant(int(100 * MB))], costs_of([seen(100, 10.0)]), placed, Launch()).tasks
+        return [step.tier for step in task if step.kind == "write" and step.amount]
+
+    assert written_to(expiry_s=30.0) == ["memory", "disk"]
+    assert written_to(expiry_s=5.0) == ["disk", "disk"]
 
 
 def test_a_record_tells_bytes_by_phase(tmp_path: Path) -> None:
@@ -200,8 +209,8 @@ def row(placement: str, predicted_s: float, share: float = 0.1, **changes: Any) 
         (
             [row("disk", 42.3), row("tmpfs", 41.0)],
             (
-                "You are compute-bound: tmpfs buys 3 %, within the interval of the predictions: it does not matter where"
-                " the work lies"
+                "You are compute-bound: tmpfs buys 3 %, within the interval of the predictions: it does not matter"
+                " where the work lies"
             ),
         ),
         (

@@ -21,12 +21,12 @@ import numpy as np
 
 from neurotier.advice.machine import Probed, between, machine_of
 from neurotier.advice.observed import Seen
-from neurotier.advice.scaling import costs_of, scatter, ways_of
-from neurotier.advice.workload import Launch, Participant, Placed, workload_of
+from neurotier.advice.scaling import Costs, costs_of, scatter, ways_of
+from neurotier.advice.workload import READS, WRITES, Launch, Participant, Placed, workload_of
 from neurotier.model.fluid import Predicted, simulate
 from neurotier.model.machine import Machine, PageCache, Processors
 from neurotier.model.paper import least_makespan_s
-from neurotier.model.workload import Workload
+from neurotier.probe.tier_figures import TierFigures
 
 DRAWS = 20
 REPEATABILITY = 0.03
@@ -60,6 +60,10 @@ class Known:
     probes: Mapping[str, Probed]
     processors: Processors
     page_cache: PageCache
+
+    def single(self, placed: Placed, role: str) -> TierFigures:
+        """What was measured of the tier of a role."""
+        return self.probes[placed.tiers[role]].usual
 
 
 @dataclass(frozen=True)
@@ -103,7 +107,7 @@ def predict(known: Known, placed: Placed, parallelism: int) -> Prediction:
         usual,
         min(float(low_s), usual.makespan_s),
         max(float(high_s), usual.makespan_s),
-        paper_s(workload, known.probes),
+        paper_s(known, costs, placed),
     )
 
 
@@ -129,16 +133,16 @@ def draw(
     return simulate(workload, machine, parallelism, seed=int(lot.integers(2**32))).makespan_s
 
 
-def paper_s(workload: Workload, probes: Mapping[str, Probed]) -> float:
+def paper_s(known: Known, costs: Costs, placed: Placed) -> float:
     """The paper's Eq. (1): all bytes by one stream, tier after tier, from and to the device."""
-    moved = dict.fromkeys(probes, (0.0, 0.0))
-    for step in (step for steps in workload.tasks for step in steps if step.tier):
-        read, written = moved[step.tier]
-        is_read = step.kind == "read"
-        moved[step.tier] = (read + step.amount, written) if is_read else (read, written + step.amount)
-    return sum(
-        least_makespan_s(
-            read, written, probes[tier].usual.single_read_bytes_per_s, probes[tier].usual.single_write_bytes_per_s
+    total_s = 0.0
+    for phase, cost in costs.items():
+        read, written = (
+            sum(cost[quantity].of(one.size_bytes) for one in known.participants)
+            for quantity in ("read_bytes", "written_bytes")
         )
-        for tier, (read, written) in moved.items()
-    )
+        if phase in READS:
+            total_s += least_makespan_s(read, 0.0, known.single(placed, READS[phase]).single_read_bytes_per_s, 1.0)
+        if phase in WRITES:
+            total_s += least_makespan_s(0.0, written, 1.0, known.single(placed, WRITES[phase]).single_write_bytes_per_s)
+    return total_s

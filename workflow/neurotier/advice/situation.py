@@ -94,6 +94,11 @@ class Situation:
         fetching = fit([job.size_bytes if job.fetched_files else 0 for job in got], [job.got_s or 0.0 for job in got])
         return Launch(gap_s, fetching.base, fetching.per_byte)
 
+    @cached_property
+    def job_bytes(self) -> int:
+        """Memory that a job takes, at most."""
+        return max(job.max_rss_bytes for job in self.seen)
+
     def clone_on(self, tier: str) -> Path:
         """Where the dataset is, or would be, with the role dataset on a tier."""
         path = Path(read_json(self.places.index / "dataset.json")["path"])
@@ -122,8 +127,6 @@ class Situation:
     def known(self, tables: Sequence[Path]) -> Known:
         """What the model is given, by tables of the tiers' probes."""
         probes = {table.stem: read_probed(table) for table in tables}
-        biggest_job = max(job.max_rss_bytes for job in self.seen)
-        jobs = max(1, processors_here(self.plan.threads, 0.0).threads)
         to_fetch = self.to_fetch(self.settings.placement["dataset"])
         return Known(
             seen=self.seen,
@@ -132,7 +135,7 @@ class Situation:
             launch=self.launch,
             probes=probes,
             processors=processors_here(self.plan.threads, self.others),
-            page_cache=page_cache_here(biggest_job * jobs),
+            page_cache=page_cache_here(0.0),
         )
 
     def placed(self, candidate: Candidate, cache: str, known: Known) -> Placed:
@@ -142,6 +145,7 @@ class Situation:
             kinds={name: tier.kind for name, tier in self.settings.tiers.items()},
             create_s={name: probe.usual.create_s for name, probe in known.probes.items()},
             resident=self.resident(cache, candidate.tiers["dataset"]),
+            expiry_s=known.page_cache.expiry_s,
         )
 
     @property

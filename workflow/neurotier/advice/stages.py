@@ -10,6 +10,7 @@ from neurotier.advice.calibration import choose_calibration, size_of
 from neurotier.advice.situation import Situation
 from neurotier.advice.table import advice_rows
 from neurotier.advice.words import interval, recommendation
+from neurotier.errors import SettingsError
 from neurotier.files import read_json, write_json
 from neurotier.places import Places
 from neurotier.report.quantities import percent, seconds, size
@@ -22,6 +23,10 @@ def choose(context: Context) -> None:
     """Write who is analysed first, and say so; nobody where another results folder tells."""
     settings, places = context.settings, context.places
     situation = Situation(settings, places)
+    facts = read_json(places.runs / f"{current_run()}.json")
+    if facts["parallelism"] is None and not settings.campaign.placements:
+        fix = "start it with --cores and without a cluster's profile, on a node like those of the jobs"
+        raise SettingsError("predicts runs on one machine, and jobs go to a cluster", where="target advise", fix=fix)
     if settings.advice.calibration:
         situation.seen  # noqa: B018  # what is wrong with that folder is said before tiers are probed for minutes
         chosen: list[str] = []

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from neurotier.advice.calibration import size_of
+from neurotier.advice.machine import page_cache_here
 from neurotier.advice.observed import PHASES
 from neurotier.advice.placements import Candidate, caches
 from neurotier.advice.predict import Known, predict
@@ -40,6 +42,7 @@ def advice_row(
     """One row; memory may have room for fewer jobs than are asked for."""
     needs_mb = [situation.plan.mem_mb(name) for name in situation.left]
     at_once = min(jobs, max(1, fits(limits, {"mem_mb": needs_mb}).get("mem_mb", jobs)))
+    known = replace(known, page_cache=page_cache_here(at_once * situation.job_bytes))
     prediction = predict(known, situation.placed(candidate, cache, known), at_once)
     usual = prediction.usual
     sums = usual.phase_sums_s

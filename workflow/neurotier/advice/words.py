@@ -77,11 +77,9 @@ def recommendation(rows: Sequence[Row]) -> str:
         return sentence(without_change(best, fitting, used is best), misfits)
     gain = 1 - best["predicted_s"] / used["predicted_s"]
     if not matters(best, used):
-        return sentence(
-            f"{bound(used)}{best['placement']} buys {bought(gain)}, within the interval of the predictions:"
-            f" it does not matter where {what_differs(rows)} lies",
-            misfits,
-        )
+        buys = f"{best['placement']} buys {percent(gain)}, within the interval of the predictions: "
+        where = f"it does not matter where {what_differs(rows)} lies"
+        return sentence(f"{bound(used)}{buys if gain >= NOTHING else ''}{where}", misfits)
     return sentence(
         f"place {what_differs(rows)} on {best['placement']}: {interval(best)} instead of {interval(used)},"
         f" which is limited by {limited(used)}",
@@ -120,15 +118,6 @@ def bound(row: Row) -> str:
 def limited(row: Row) -> str:
     """The limit and its share."""
     return f"{row['limit']} ({percent(row['limit_share'])} of the jobs' time)"
-
-
-def bought(gain: float) -> str:
-    """A gain in per cent.
-
-    >>> bought(0.03), bought(0.001)
-    ('3 %', 'nothing')
-    """
-    return "nothing" if gain < NOTHING else percent(gain)
 
 
 def what_differs(rows: Sequence[Row]) -> str:

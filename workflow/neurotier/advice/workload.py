@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from neurotier.advice.scaling import Costs
+from neurotier.model.machine import MEMORY
 from neurotier.model.workload import LAUNCH, Step, Workload
 from neurotier.probe.access import IN_MEMORY
 
@@ -38,12 +39,15 @@ class Placed:
         Name of a tier to the time that making a file there takes, s.
     resident
         Share of the images that is in the page cache at the start.
+    expiry_s
+        The kernel writes back what has been dirty for longer, s.
     """
 
     tiers: Mapping[str, str]
     kinds: Mapping[str, str]
     create_s: Mapping[str, float] = field(default_factory=dict)
     resident: float = 1.0
+    expiry_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -83,8 +87,10 @@ def steps(participant: Participant, costs: Costs, placed: Placed) -> list[Step]:
     """The steps of one job, phase by phase.
 
     CPU time that grows with what is staged is copying, which the tiers' streams contain; of staging only the fixed
-    part is computing.
+    part is computing. What a short job writes to its work folder is gone before the kernel writes it back: it does not
+    get beyond the page cache.
     """
+    lifetime_s = sum(cost["cpu_s"].of(participant.size_bytes) for cost in costs.values()) * participant.slowness
     found: list[Step] = []
     for phase, cost in costs.items():
         size = participant.size_bytes
@@ -97,7 +103,8 @@ def steps(participant: Participant, costs: Costs, placed: Placed) -> list[Step]:
         if phase in WRITES:
             tier = placed.tiers[WRITES[phase]]
             wait_s += cost["written_files"].of(size) * placed.create_s.get(tier, 0.0)
-            found.append(Step(phase, "write", written, tier))
+            passing = WRITES[phase] == "work" and placed.kinds[tier] == "block" and lifetime_s < placed.expiry_s
+            found.append(Step(phase, "write", written, MEMORY if passing else tier))
         found += [Step(phase, "wait", wait_s), Step(phase, "compute", cpu_s)]
     return found
 
