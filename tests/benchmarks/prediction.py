@@ -1,8 +1,8 @@
 """Prediction: conditions are predicted by the advice and then run; none of them is part of the calibration.
 
 Two campaigns, as users run them, each after ``snakemake advise`` with the same configuration, which probes the tiers
-and analyses two participants on the local disk. First storage: the tool noop on images of noise, cold, with the dataset and
-the work on the local disk, the work in memory, and both on a throttled disk. Then computing: brain extraction on the
+and analyses two participants on the local disk. First storage: the tool noop on images of noise, cold, with dataset
+and work on the local disk, the work in memory, and both on a throttled disk. Then computing: brain extraction on the
 demonstration, with the work on the local disk and in memory. What others do on the machine meanwhile is part of the
 result: look at the load beside the table.
 """

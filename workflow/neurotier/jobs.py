@@ -28,7 +28,7 @@ from neurotier.dataset.source import Dataset, obtain
 from neurotier.errors import KilledError, NeurotierError, SettingsError, SourceError, TierError, may_pass, one_line
 from neurotier.files import read_json, write_json, write_text
 from neurotier.meter.measure import Interrupted
-from neurotier.meter.own import age_s
+from neurotier.meter.own import times_so_far
 from neurotier.places import Places
 from neurotier.profile import Record
 from neurotier.run import RUN, current_run
@@ -260,7 +260,7 @@ def get_participant_images(results: Path, participant: str, marker: Path, log: P
             site = images[0].site
             paths += [str(Path(site, name)) for name in root_files(dataset.path / site)]
         fetched = get_images(dataset.path, paths, settings.dataset, lambda line: note(log, line))
-        write_json(marker, {"wall_s": age_s(), "files": len(paths), "fetched_files": fetched})
+        write_json(marker, times_so_far() | {"files": len(paths), "fetched_files": fetched})
     return outcome.exit_code
 
 

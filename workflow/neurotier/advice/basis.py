@@ -27,9 +27,12 @@ def basis(situation: Situation, known: Known, chosen: Sequence[str]) -> list[str
         calibrated(situation, known, chosen),
         launching(known),
     ]
-    fetching = situation.launch.fetch_s_per_byte * sum(one.to_fetch_bytes for one in known.participants)
-    if fetching:
-        lines.append(f"Images that are not here are fetched as jobs need them, which takes {seconds(fetching)} in all")
+    to_fetch = 0 if situation.settings.campaign.placements else sum(one.to_fetch_bytes for one in known.participants)
+    fetching_s = situation.launch.fetch_s_per_byte * to_fetch
+    if to_fetch and not fetching_s:
+        lines.append(f"{size(to_fetch)} of images are to be fetched; how long that takes is not known, and left out")
+    elif to_fetch:
+        lines.append(f"{size(to_fetch)} of images are to be fetched as jobs need them, {seconds(fetching_s)} in all")
     if known.processors.others >= MUCH:
         lines.append(
             f"Others kept {known.processors.others:.1f} processors busy meanwhile; supposed is that they go on"
@@ -62,6 +65,6 @@ def launching(known: Known) -> str:
     if launch.gap_s is None:
         return "What passes between two jobs is not known: no record tells, and it is left out"
     text = f"Between two jobs of a slot {seconds(launch.gap_s)} pass (median of {len(known.gaps_s)})"
-    return (
-        text if launch.get_s is None else f"{text}, and the job that sees to the images takes {seconds(launch.get_s)}"
-    )
+    if launch.get_cpu_s is None:
+        return text
+    return f"{text}; the job before it that sees to the images takes {seconds(launch.get_cpu_s)} of CPU time"

@@ -32,8 +32,10 @@ class Seen:
         Waiting for a processor, s; ``None`` if the kernel did not tell.
     max_rss_bytes
         Its largest process.
-    ready_s, got_s
-        Since when in its run it could be started, s since 1970, and how long the job took that fetched its images, s.
+    ready_s
+        Since when in its run it could be started, s since 1970.
+    get_cpu_s, get_wait_s
+        CPU time of the job that saw to its images, and what that waited for but a processor, s; ``None`` without one.
     fetched_files
         How many of them had to be fetched; ``None`` if none is fetched (a plain folder).
     """
@@ -48,7 +50,8 @@ class Seen:
     queue_s: float | None
     max_rss_bytes: int
     ready_s: float | None
-    got_s: float | None
+    get_cpu_s: float | None
+    get_wait_s: float | None
     fetched_files: int | None
 
     @property
@@ -73,7 +76,8 @@ def seen_in(record: Record, size_bytes: int, run_started_s: float) -> Seen:
         queue_s=None if None in queues else sum(queues),
         max_rss_bytes=max(row["max_rss_bytes"] for row in rows),
         ready_s=ready_s if ready_s and ready_s >= run_started_s else None,
-        got_s=got.get("wall_s"),
+        get_cpu_s=got.get("cpu_s"),
+        get_wait_s=max(0.0, got["wall_s"] - got["cpu_s"] - got["run_queue_s"]) if got else None,
         fetched_files=got.get("fetched_files"),
     )
 
@@ -104,7 +108,7 @@ def gaps_s(seen: Iterable[Seen]) -> list[float]:
     Examples
     --------
     >>> def job(start_s, end_s, ready_s):
-    ...     return Seen("sub-1", "r", "h", 1, {}, start_s, end_s, 0.0, 1, ready_s, None, None)
+    ...     return Seen("sub-1", "r", "h", 1, {}, start_s, end_s, 0.0, 1, ready_s, None, None, None)
     >>> gaps_s([job(10.0, 12.0, 9.75), job(10.0, 13.0, 9.0), job(12.5, 15.0, 9.0), job(16.0, 17.0, 15.5)])
     [0.25, 1.0, 0.5, 0.5]
     """
@@ -134,7 +138,7 @@ def others_busy(seen: Sequence[Seen], cpus: int) -> float:
 
     >>> def job(start_s):
     ...     phases = {"compute": {"cpu_s": 5.0}}
-    ...     return Seen("sub-1", "r", "h", 1, phases, start_s, start_s + 10, 5.0, 1, None, None, None)
+    ...     return Seen("sub-1", "r", "h", 1, phases, start_s, start_s + 10, 5.0, 1, None, None, None, None)
     >>> others_busy([job(0.0), job(0.0)], cpus=2)
     2.0
     """

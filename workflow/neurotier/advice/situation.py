@@ -88,11 +88,15 @@ class Situation:
     def launch(self) -> Launch:
         """What comes before a job. The runs of a campaign fetch nothing: all is there before they begin."""
         gap_s = statistics.median(self.gaps_s) if self.gaps_s else None
-        got = [job for job in self.seen if job.got_s is not None]
+        got = [job for job in self.seen if job.get_cpu_s is not None]
         if self.settings.campaign.placements or self.is_folder or not got:
             return Launch(gap_s)
-        fetching = fit([job.size_bytes if job.fetched_files else 0 for job in got], [job.got_s or 0.0 for job in got])
-        return Launch(gap_s, fetching.base, fetching.per_byte)
+        cpu_s = statistics.median(job.get_cpu_s or 0.0 for job in got)
+        if self.settings.advice.calibration:  # another dataset comes from elsewhere
+            return Launch(gap_s, cpu_s)
+        fetched = [job.size_bytes if job.fetched_files else 0 for job in got]
+        fetching = fit(fetched, [job.get_wait_s or 0.0 for job in got])
+        return Launch(gap_s, cpu_s, fetching.base, fetching.per_byte)
 
     @cached_property
     def job_bytes(self) -> int:

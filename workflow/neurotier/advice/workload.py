@@ -58,14 +58,15 @@ class Launch:
     ----------
     gap_s
         What passes between two jobs in a slot, s; ``None`` if no record tells.
-    get_s
-        What the job takes that sees to the images, if there is one: s, without fetching.
-    fetch_s_per_byte
-        What fetching takes, s/byte.
+    get_cpu_s
+        CPU time of the job that sees to the images, s; ``None`` if there is none.
+    get_wait_s, fetch_s_per_byte
+        What that job waits for besides, s, and for each byte that it fetches, s/byte.
     """
 
     gap_s: float | None = None
-    get_s: float | None = None
+    get_cpu_s: float | None = None
+    get_wait_s: float = 0.0
     fetch_s_per_byte: float = 0.0
 
 
@@ -77,10 +78,10 @@ def workload_of(participants: Sequence[Participant], costs: Costs, placed: Place
 def before(participant: Participant, launch: Launch) -> list[Step]:
     """What comes before the job: a launch, and one more with a job of its own that sees to the images."""
     gap_s = launch.gap_s or 0.0
-    waits = [gap_s]
-    if launch.get_s is not None:
-        waits += [launch.get_s + participant.to_fetch_bytes * launch.fetch_s_per_byte, gap_s]
-    return [Step(LAUNCH.phase, "wait", sum(waits))]
+    if launch.get_cpu_s is None:
+        return [Step(LAUNCH.phase, "wait", gap_s)]
+    fetching_s = launch.get_wait_s + participant.to_fetch_bytes * launch.fetch_s_per_byte
+    return [Step(LAUNCH.phase, "compute", launch.get_cpu_s), Step(LAUNCH.phase, "wait", 2 * gap_s + fetching_s)]
 
 
 def steps(participant: Participant, costs: Costs, placed: Placed) -> list[Step]:

@@ -28,6 +28,17 @@ def age_s() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) - int(own_fields()[19]) / TICKS_PER_S
 
 
+def times_so_far() -> dict[str, float]:
+    """Wall time, CPU time with that of children, and waiting for a core, s; of a process that may have threads."""
+    spent = os.times()
+    queued_s = 0.0
+    if run_queue_accounted():
+        with open("/proc/self/schedstat", "rb") as file:
+            queued_s = int(file.read().split()[1]) / 1e9
+    cpu_s = spent.user + spent.system + spent.children_user + spent.children_system
+    return {"wall_s": age_s(), "cpu_s": cpu_s, "run_queue_s": queued_s}
+
+
 def usage_since_birth() -> Usage:
     """What this process and its children have cost so far. It must have one thread."""
     fields, wall_s = own_fields(), age_s()
