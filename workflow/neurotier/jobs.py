@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -178,11 +179,15 @@ def analyze_participant(results: Path, participant: str, log: Path) -> int:
 
 
 def what_came_before(places: Places, participant: str) -> Record:
-    """Since when this job could be started, and what fetching its images took: what passes between two jobs."""
+    """What the job that saw to the images took, and when it ended, if this job waited for nothing else after that.
+
+    Snakemake gives files new times once their jobs are done: those that come later tell no more than that they do.
+    """
     marker = places.got(participant)
-    waited_for = [file for file in (marker, places.index / "tool.json", places.index / "image.json") if file.exists()]
-    ready_s = max((file.stat().st_mtime for file in waited_for), default=None)
-    return {"ready_s": ready_s, "got": read_json(marker) if marker.exists() else None}
+    got = read_json(marker) if marker.exists() else None
+    others = [file for file in (places.index / "tool.json", places.index / "image.json") if file.exists()]
+    waited = got is None or any(file.stat().st_mtime > got["end_s"] for file in others)
+    return {"ready_s": None if got is None or waited else got["end_s"], "got": got}
 
 
 def image_store(settings: Settings, places: Places, log: Path, say: Callable[[str], None]) -> Store:
@@ -260,7 +265,7 @@ def get_participant_images(results: Path, participant: str, marker: Path, log: P
             site = images[0].site
             paths += [str(Path(site, name)) for name in root_files(dataset.path / site)]
         fetched = get_images(dataset.path, paths, settings.dataset, lambda line: note(log, line))
-        write_json(marker, times_so_far() | {"files": len(paths), "fetched_files": fetched})
+        write_json(marker, times_so_far() | {"end_s": time.time(), "files": len(paths), "fetched_files": fetched})
     return outcome.exit_code
 
 
