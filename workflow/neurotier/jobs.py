@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -28,6 +29,7 @@ from neurotier.dataset.source import Dataset, obtain
 from neurotier.errors import KilledError, NeurotierError, SettingsError, SourceError, TierError, may_pass, one_line
 from neurotier.files import read_json, write_json, write_text
 from neurotier.meter.measure import Interrupted
+from neurotier.meter.own import times_so_far
 from neurotier.places import Places
 from neurotier.profile import Record
 from neurotier.run import RUN, current_run
@@ -170,9 +172,22 @@ def analyze_participant(results: Path, participant: str, log: Path) -> int:
             tool_version=read_json(places.index / "tool.json")["version"],
             log=log,
             placed=placed_image(settings, places, log),
+            before=what_came_before(places, participant),
         )
         run_participant(job)
     return outcome.exit_code
+
+
+def what_came_before(places: Places, participant: str) -> Record:
+    """What the job that saw to the images took, and when it ended, if this job waited for nothing else after that.
+
+    Snakemake gives files new times once their jobs are done: those that come later tell no more than that they do.
+    """
+    marker = places.got(participant)
+    got = read_json(marker) if marker.exists() else None
+    others = [file for file in (places.index / "tool.json", places.index / "image.json") if file.exists()]
+    waited = got is None or any(file.stat().st_mtime > got["end_s"] for file in others)
+    return {"ready_s": None if got is None or waited else got["end_s"], "got": got}
 
 
 def image_store(settings: Settings, places: Places, log: Path, say: Callable[[str], None]) -> Store:
@@ -250,7 +265,7 @@ def get_participant_images(results: Path, participant: str, marker: Path, log: P
             site = images[0].site
             paths += [str(Path(site, name)) for name in root_files(dataset.path / site)]
         fetched = get_images(dataset.path, paths, settings.dataset, lambda line: note(log, line))
-        write_text(marker, f"{fetched} of {len(paths)} images fetched\n")
+        write_json(marker, times_so_far() | {"end_s": time.time(), "files": len(paths), "fetched_files": fetched})
     return outcome.exit_code
 
 

@@ -10,6 +10,7 @@ Rules, scripts and library ask here for paths; nobody glues one by hand. Below t
     figures/                            every figure as SVG and PNG with its TSV; mosaics/
     report.html                         the run report
     probe/, probe.html                  what the tiers can do: HOST/TIER.tsv, probe.tsv, figures, and the page on it
+    advice/, advice.html                what a run will take on which tier: advice.tsv, figures, and the page on it
     campaign/                           plan.tsv; runs/CONDITION/REPETITION/: records and logs of each run
     comparison/, comparison.html        tables and figures of what was compared, and the comparison report
     published/, published.html          tables and figures of the published experiment, and the page about them
@@ -120,6 +121,14 @@ class Places:
     @property
     def sweep(self) -> Path:
         return self.results / "sweep"
+
+    @property
+    def advice(self) -> Path:
+        return self.results / "advice"
+
+    @property
+    def advice_figures(self) -> Path:
+        return self.advice / "figures"
 
     @property
     def logs(self) -> Path:

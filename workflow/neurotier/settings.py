@@ -163,6 +163,14 @@ class SweepSettings:
 
 
 @dataclass(frozen=True)
+class AdviceSettings:
+    """Section ``advice``: how a run is predicted."""
+
+    participants: int
+    calibration: str | None
+
+
+@dataclass(frozen=True)
 class Settings:
     """The whole configuration, valid and complete; and whether Snakemake was told to use containers."""
 
@@ -181,6 +189,7 @@ class Settings:
     published: str | None
     probe: ProbeSettings
     sweep: SweepSettings
+    advice: AdviceSettings
     in_containers: bool = False
 
     @property
@@ -231,6 +240,7 @@ class Settings:
             published=complete["published"],
             probe=ProbeSettings(**complete["probe"]),
             sweep=SweepSettings.from_json(complete["sweep"]),
+            advice=AdviceSettings(**complete["advice"]),
             in_containers=in_containers,
         )
 
@@ -253,6 +263,7 @@ class Settings:
             published=data["published"],
             probe=ProbeSettings(**data["probe"]),
             sweep=SweepSettings.from_json(data["sweep"]),
+            advice=AdviceSettings(**data["advice"]),
             in_containers=data["in_containers"],
         )
 

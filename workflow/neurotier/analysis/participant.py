@@ -9,8 +9,8 @@ results tier, where they appear by one rename. A participant's derivatives are a
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -40,7 +40,15 @@ WORK_FACTOR = 3.0
 
 @dataclass(frozen=True)
 class Job:
-    """What a participant job is given; ``images`` are all files of the participant if an app asks for those."""
+    """What a participant job is given.
+
+    Attributes
+    ----------
+    images
+        Its images; all files of the participant if an app asks for those.
+    before
+        What came before the job, for its record.
+    """
 
     participant: str
     run: str
@@ -50,6 +58,7 @@ class Job:
     tool_version: str
     log: Path
     placed: Placed | None = None
+    before: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def staged_files(self) -> list[str]:
@@ -124,6 +133,7 @@ def run_participant(job: Job) -> None:
         "work_tier": work_tier.name,
         "work_path": str(work_tier.path),
         "work_fs_type": work_tier.mount().fs_type,
+        **job.before,
         "phases": phases,
         "images": analysed.rows,
     }

@@ -22,7 +22,7 @@ from neurotier.places import Places, short_hash
 from neurotier.planning import Plan
 from neurotier.settings import Settings
 
-APART = ("results", "report", "campaign", "comparison", "published", "participants_per_job")
+APART = ("results", "report", "campaign", "comparison", "published", "probe", "advice", "participants_per_job")
 """Sections that do not change what a run measures."""
 
 FETCHING = ("concurrent_gets", "get_attempts", "get_backoff_s", "drop", "validation")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import humanfriendly
 
+from neurotier.advice.words import about
 from neurotier.analysis.participant import work_bytes
 from neurotier.campaign.records import Campaign
 from neurotier.dataset.bids import Image
@@ -20,11 +21,14 @@ from neurotier.parallelism import fits
 from neurotier.planning import Plan
 from neurotier.report.quantities import counted
 from neurotier.settings import Settings
-from neurotier.tables import Row
+from neurotier.tables import Row, read_table
 from neurotier.tiers import Tier
 
 RESULTS_FACTOR = 2
 """Bytes of results per byte of compressed input: the brain, at most as large, and what is kept beside it."""
+
+ADVISED_BY = ("dataset_tier", "work_tier", "results_tier", "tool", "cache", "parallelism")
+"""Columns by which the advice for a run is found."""
 
 Needs = dict[str, dict[str, int]]
 """Tier to role to bytes."""
@@ -64,6 +68,9 @@ def check_campaign(campaign: Campaign) -> None:
     kinds = counted(len({run.condition for run in planned}), "condition")
     what = f"{counted(len(planned), 'run')} of {counted(len(people), 'participant')}"
     say(f"Campaign: {what} ({kinds}, {settings.campaign.repetitions} times, seed {settings.campaign.seed})")
+    expected = how_long(campaign, len(people))
+    if expected:
+        say(expected)
     check_placements(campaign)
     for name, roles in needs(campaign, people).items():
         tier = Tier.from_settings(settings.tiers[name])
@@ -72,6 +79,29 @@ def check_campaign(campaign: Campaign) -> None:
     for run in {run.condition: run for run in planned}.values():
         own = Plan(Settings.from_config(run.configuration, settings.in_containers), campaign.places)
         check_parallelism(run.condition.parallelism, [own.mem_mb(name) for name in people], campaign.limits)
+
+
+def how_long(campaign: Campaign, people: int) -> str:
+    """How long the runs that are to be done take by the advice, if it was asked for; empty if it was not."""
+    table = campaign.places.advice / "advice.tsv"
+    to_do = [run for run in campaign.planned if campaign.condition_of(run) is None]
+    if not table.exists() or not to_do:
+        return ""
+    rows = {
+        tuple(row[name] for name in ADVISED_BY): row["predicted_s"]
+        for row in read_table(table, "advice")
+        if row["participants"] == people
+    }
+    expected = []
+    for run in to_do:
+        tiers, condition = run.configuration["placement"], run.condition
+        placed = (tiers["dataset"], tiers["work"], tiers["results"])
+        expected.append(rows.get((*placed, condition.tool, condition.cache, condition.parallelism)))
+    known = [time_s for time_s in expected if time_s is not None]
+    if not known:
+        return ""
+    of = "" if len(known) == len(to_do) else f" for {len(known)} of {counted(len(to_do), 'run')}"
+    return f"  how long: about {about(sum(known))}{of}, by the advice, and what making each ready takes"
 
 
 def check_placements(campaign: Campaign) -> None:

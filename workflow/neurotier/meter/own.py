@@ -17,11 +17,31 @@ from neurotier.meter.usage import Usage
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
+def own_fields() -> list[bytes]:
+    """What the kernel says of this process, from field 3 of proc(5) on."""
+    with open("/proc/self/stat", "rb") as file:
+        return file.read().rpartition(b")")[2].split()
+
+
+def age_s() -> float:
+    """How long this process has been there, s."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - int(own_fields()[19]) / TICKS_PER_S
+
+
+def times_so_far() -> dict[str, float]:
+    """Wall time, CPU time with that of children, and waiting for a core, s; of a process that may have threads."""
+    spent = os.times()
+    queued_s = 0.0
+    if run_queue_accounted():
+        with open("/proc/self/schedstat", "rb") as file:
+            queued_s = int(file.read().split()[1]) / 1e9
+    cpu_s = spent.user + spent.system + spent.children_user + spent.children_system
+    return {"wall_s": age_s(), "cpu_s": cpu_s, "run_queue_s": queued_s}
+
+
 def usage_since_birth() -> Usage:
     """What this process and its children have cost so far. It must have one thread."""
-    with open("/proc/self/stat", "rb") as file:
-        fields = file.read().rpartition(b")")[2].split()  # from field 3 of proc(5) on
-    wall_s = time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[19]) / TICKS_PER_S
+    fields, wall_s = own_fields(), age_s()
     now_s = time.time()
     usage = Usage(now_s - wall_s)
     usage.end_s, usage.wall_s = now_s, wall_s

@@ -213,7 +213,7 @@ class Simulation:
             else:
                 flow.rate = 1.0 if flow.step.kind == "wait" else speed
                 flow.limit = {"wait": "wait", "compute": "processors"}[flow.step.kind]
-                flow.limit = LAUNCH.phase if flow.step == LAUNCH else flow.limit
+                flow.limit = LAUNCH.phase if flow.step.phase == LAUNCH.phase else flow.limit
         for name in served.keys() | self.dirty.keys():
             self.share_tier(name, served[name], speed)
         inflows = dict.fromkeys(self.dirty, 0.0)

@@ -22,11 +22,14 @@ class Processors:
         What all hardware threads achieve together, in units of what the cores achieve with one thread each. In the
         published CoRR runs CPU time grew 1.28 to 1.45 times from 25 to 96 processes on 48 cores with two threads
         each; two threads on a core, each 1.36 times slower, achieve 2 / 1.36 = 1.47.
+    others
+        Processes that are busy and not of the tasks: other users of the machine.
     """
 
     cores: int
     threads: int
     smt_factor: float = 1.47
+    others: float = 0.0
 
     def speed(self, busy: float) -> float:
         """How fast each of so many busy processes runs, in units of one alone on a core.
@@ -34,7 +37,10 @@ class Processors:
         >>> machine = Processors(cores=2, threads=4, smt_factor=1.5)
         >>> [round(machine.speed(busy), 3) for busy in (1, 2, 4, 8)]
         [1.0, 1.0, 0.75, 0.375]
+        >>> Processors(cores=2, threads=2, others=2.0).speed(2)
+        0.5
         """
+        busy += self.others
         if busy <= self.cores:
             return 1.0
         on_threads = min(busy, self.threads) - self.cores

@@ -40,6 +40,8 @@ class ReportData:
         Records of failed participants, by participant.
     missing
         What was not there or could not be read, one sentence each.
+    advice
+        What was predicted, if anyone asked.
     """
 
     results: Path
@@ -59,6 +61,7 @@ class ReportData:
     facts: Record = field(default_factory=dict)
     failures: list[Record] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    advice: list[Row] = field(default_factory=list)
 
     @property
     def selected(self) -> set[str]:
@@ -132,6 +135,7 @@ def collect(places: Places, settings: Settings) -> ReportData:
         facts=last_facts([record(path) for path in sorted(places.runs.glob("*.json"))]),
         failures=[failure for failure in failures if failure is not None],
         missing=missing,
+        advice=table(places.advice, "advice") if (places.advice / "advice.tsv").exists() else [],
     )
 
 

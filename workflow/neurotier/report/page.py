@@ -24,6 +24,7 @@ from neurotier.report.findings import (
 )
 from neurotier.report.html import FigureView, embedded, figure_view, link, write_html
 from neurotier.report.mosaics import mosaic_name, placeholder_reason
+from neurotier.report.prediction import prediction_view
 from neurotier.report.verdict import judge, tiles
 from neurotier.report.where import where_view
 from neurotier.tables import Row
@@ -109,6 +110,7 @@ def context(data: ReportData, folder: Path) -> dict[str, Any]:
         "mosaics_drawn": drawn,
         "times": times,
         "where": where_view(data, times),
+        "prediction": prediction_view(data.advice, data.last_run, times),
         "phases": [phase for phase in PHASES if phase in present_phases(times)],
         "analysis": app_name(data.settings),
         "container": complete("container", data.container) if data.container else None,
@@ -126,7 +128,14 @@ def context(data: ReportData, folder: Path) -> dict[str, Any]:
             name: link(data.results / name, folder)
             for name in (
                 *("profile/profile.tsv", "profile/traffic.tsv", "profile/runs.tsv", "profile/steps.tsv"),
-                *("group/group.tsv", "index/images.tsv", "index/skipped.tsv", "figures/mosaics", "state/failures"),
+                *(
+                    "advice/advice.tsv",
+                    "group/group.tsv",
+                    "index/images.tsv",
+                    "index/skipped.tsv",
+                    "figures/mosaics",
+                    "state/failures",
+                ),
             )
         },
     }

@@ -1,0 +1,307 @@
+"""The advice: machine, workload, interval and sentences from figures that can be checked by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from neurotier.advice.calibration import read_seen
+from neurotier.advice.machine import Probed, between, machine_of, page_cache_of
+from neurotier.advice.observed import PHASES, Seen, seen_in
+from neurotier.advice.placements import candidates
+from neurotier.advice.predict import Known, predict
+from neurotier.advice.room import room_for
+from neurotier.advice.scaling import costs_of
+from neurotier.advice.words import recommendation
+from neurotier.advice.workload import Launch, Participant, Placed, workload_of
+from neurotier.campaign.matrix import planned_runs
+from neurotier.campaign.preflight import how_long
+from neurotier.campaign.records import Campaign
+from neurotier.errors import InputError, SettingsError
+from neurotier.files import write_json
+from neurotier.model.machine import PageCache, Processors
+from neurotier.places import Places
+from neurotier.probe.tier_figures import TierFigures
+from neurotier.report.findings import participant_times
+from neurotier.report.prediction import prediction_view
+from neurotier.settings import Settings
+from neurotier.tables import columns, read_table, write_table
+from report_data import make_results
+
+MB = 1e6
+FOUR_ROLES = {"dataset": "disk", "work": "disk", "images": "disk", "results": "disk"}
+PLACED = Placed(FOUR_ROLES, {"disk": "block", "tmpfs": "tmpfs"}, resident=0.0)
+
+
+def figures(name: str = "disk", kind: str = "block", speed: float = 100 * MB) -> TierFigures:
+    """A tier that gets twice as fast from 1 to 4 streams; memory is ten times as fast."""
+    curve = {1: speed, 4: 2 * speed}
+    memory = {1: 10 * speed, 4: 20 * speed}
+    return TierFigures(
+        tier=name,
+        kind=kind,
+        fs_type="ext4",
+        host="h",
+        read_bytes_per_s=curve,
+        write_bytes_per_s=curve,
+        mixed_bytes_per_s=curve,
+        cached_read_bytes_per_s=memory,
+        buffered_write_bytes_per_s=memory,
+        single_read_bytes_per_s=speed,
+        single_cached_read_bytes_per_s=10 * speed,
+        single_write_bytes_per_s=speed / 2,
+        **dict.fromkeys(("read_cpu_s_per_byte", "write_cpu_s_per_byte", "random_read_s", "random_write_s"), 0.0),
+        **dict.fromkeys(("create_s", "stat_s", "delete_s"), 0.0),
+    )
+
+
+def seen(size_mb: float, cpu_s: float, **changes: Any) -> Seen:
+    """A job that reads its images and writes half as much."""
+    size = size_mb * MB
+    phases = {
+        phase: dict.fromkeys(("cpu_s", "wait_s", "read_bytes", "written_bytes", "written_files"), 0.0)
+        for phase in PHASES
+    }
+    del phases["container_start"]
+    phases["stage_in"] |= {"read_bytes": size, "written_bytes": size}
+    phases["compute"] |= {"cpu_s": cpu_s, "read_bytes": size}
+    phases["stage_out"] |= {"read_bytes": size / 2, "written_bytes": size / 2}
+    job = Seen("sub-1", "r", "h", int(size), phases, 0.0, cpu_s, 0.0, 1000, None, None, None, None)
+    return replace(job, **changes)
+
+
+def known(jobs: int = 4, **changes: Any) -> Known:
+    """So many participants of 100 MB, each 10 s of computing on one of two cores, with a disk and a tmpfs."""
+    probes = {
+        "disk": Probed(figures(), figures(speed=50 * MB), figures(speed=200 * MB)),
+        "tmpfs": Probed(*[figures("tmpfs", "tmpfs", 1000 * MB)] * 3),
+    }
+    ready = Known(
+        seen=[seen(50, 10.0), seen(150, 10.0)],
+        gaps_s=[0.0],
+        participants=[Participant(int(100 * MB))] * jobs,
+        launch=Launch(0.0),
+        probes=probes,
+        processors=Processors(2, 2),
+        page_cache=PageCache(1e12),
+    )
+    return replace(ready, **changes)
+
+
+def test_machine_has_the_curves_at_the_parallelism() -> None:
+    machine = machine_of({"disk": figures(), "tmpfs": figures("tmpfs", "tmpfs")}, 2, Processors(2, 2), PageCache(1e9))
+    disk, tmpfs = machine.tiers["disk"], machine.tiers["tmpfs"]
+    assert (disk.read_bytes_per_s, disk.read_stream_bytes_per_s) == (150 * MB, 100 * MB)  # half-way in log streams
+    assert (disk.write_back, tmpfs.write_back, disk.mixed) == (True, False, 1.0)
+    assert machine.tiers["memory"].write_bytes_per_s == 1500 * MB
+    assert (
+        machine_of({"disk": figures()}, 96, Processors(2, 2), PageCache(1e9)).tiers["disk"].read_bytes_per_s == 200 * MB
+    )
+    network = machine_of({"net": figures("net", "network")}, 1, Processors(2, 2), PageCache(1e9)).tiers["net"]
+    assert not network.write_back
+
+
+def test_a_draw_lies_between_what_was_measured() -> None:
+    probe = known().probes["disk"]
+    usual, low, high = (
+        machine_of({"disk": tier}, 1, Processors(2, 2), PageCache(1e9)) for tier in (probe.usual, probe.low, probe.high)
+    )
+    speeds = [
+        between(usual, low, high, {"disk": where, "memory": 0.0}).tiers["disk"].read_bytes_per_s / MB
+        for where in (-1, 0, 0.5, 1)
+    ]
+    assert speeds == pytest.approx([50, 100, 2**0.5 * 100, 200])
+
+
+def test_dirty_limits_may_be_in_bytes() -> None:
+    vm = {"dirty_background_bytes": 100, "dirty_bytes": 500, "dirty_background_ratio": 0, "dirty_ratio": 0}
+    cache = page_cache_of(vm | {"dirty_expire_centisecs": 1500}, available_bytes=2000, taken_bytes=1000)
+    assert cache == PageCache(1000, 0.1, 0.5, 15.0)
+
+
+def test_workload_has_what_the_records_have() -> None:
+    """Of 100 MB: read from the dataset tier, written to the work tier, from there half of it to the results."""
+    costs = costs_of([seen(50, 5.0), seen(150, 15.0)])
+    launch = Launch(0.5, 1.5, 2.0, 1e-8)
+    (task,) = workload_of([Participant(int(100 * MB), to_fetch_bytes=int(100 * MB))], costs, PLACED, launch).tasks
+    moved = [
+        (step.phase, step.kind, step.cached, round(step.amount / MB)) for step in task if step.tier and step.amount
+    ]
+    assert moved == [
+        ("stage_in", "read", False, 100),
+        ("stage_in", "write", False, 100),
+        ("compute", "read", True, 100),
+        ("stage_out", "read", True, 50),
+        ("stage_out", "write", False, 50),
+    ]
+    assert [step.amount for step in task[:2]] == pytest.approx([1.5, 0.5 + 0.5 + 2.0 + 1.0])
+    assert sum(step.amount for step in task[2:] if step.kind == "compute") == pytest.approx(10.0)
+
+
+def test_what_a_short_job_writes_for_itself_stays_in_the_page_cache() -> None:
+    def written_to(expiry_s: float) -> list[str]:
+        placed = replace(PLACED, expiry_s=expiry_s)
+        (task,) = workload_of([Participant(int(100 * MB))], costs_of([seen(100, 10.0)]), placed, Launch()).tasks
+        return [step.tier for step in task if step.kind == "write" and step.amount]
+
+    assert written_to(expiry_s=30.0) == ["memory", "disk"]
+    assert written_to(expiry_s=5.0) == ["disk", "disk"]
+
+
+def test_a_record_tells_bytes_by_phase(tmp_path: Path) -> None:
+    flows = [{"read_bytes": 5, "written_bytes": None, "written_files": None, "traffic_source": "staging"}]
+    flows += [{"read_bytes": None, "written_bytes": 7, "written_files": 1, "traffic_source": "staging"}]
+    flows += [{"read_bytes": 99, "written_bytes": 99, "written_files": None, "traffic_source": "device"}]
+    times = {"start_s": 1.0, "end_s": 2.0, "cpu_s": 0.5, "account_other_s": 0.25, "run_queue_s": 0.0}
+    phase = {"phase": "stage_in", "traffic": flows, "input_bytes": 5, "max_rss_bytes": 9, **times}
+    record = {"participant": "sub-1", "run": "r", "host": "h", "ready_s": 0.5, "phases": [phase]}
+    assert seen_in(record, 5, run_started_s=0.0).phases["stage_in"] == {
+        "cpu_s": 0.5,
+        "wait_s": 0.0,
+        "read_bytes": 5,
+        "written_bytes": 7,
+        "written_files": 1,
+    }
+    assert seen_in(record, 5, run_started_s=0.0).ready_s == 0.5
+    assert seen_in(record, 5, run_started_s=0.75).ready_s is None
+
+
+def test_prediction_and_its_interval() -> None:
+    """Four jobs of 10 s and about 1.5 s on the disk, two at once; the disk may be half or twice as fast."""
+    on_disk, on_tmpfs = (
+        predict(known(), replace(PLACED, tiers=tiers), 2) for tiers in (FOUR_ROLES, dict.fromkeys(FOUR_ROLES, "tmpfs"))
+    )
+    assert on_disk.usual.limit == "processors"
+    assert 21 < on_disk.usual.makespan_s < 24
+    assert 20 < on_tmpfs.usual.makespan_s < on_disk.usual.makespan_s
+    assert on_disk.low_s < on_disk.usual.makespan_s < on_disk.high_s
+    assert on_disk.paper_s == pytest.approx(4 * (250 / 100 + 150 / 50))
+    assert predict(known(), PLACED, 2) == on_disk  # drawn from a seed
+
+
+def test_records_that_scatter_widen_the_interval() -> None:
+    scattered = [seen(size, cpu_s) for size, cpu_s in ((50, 5.0), (100, 20.0), (120, 6.0), (150, 9.0))]
+    even = [seen(size, 10.0) for size in (50, 100, 120, 150)]
+    wide, narrow = (predict(known(seen=some), PLACED, 2) for some in (scattered, even))
+    assert wide.high_s - wide.low_s > 2 * (narrow.high_s - narrow.low_s)
+
+
+def test_others_on_the_processors_slow_everything_down() -> None:
+    alone, shared = (predict(known(processors=Processors(2, 2, others=others)), PLACED, 2) for others in (0.0, 2.0))
+    assert shared.usual.phase_sums_s["compute"] == pytest.approx(2 * alone.usual.phase_sums_s["compute"], rel=0.05)
+
+
+def row(placement: str, predicted_s: float, share: float = 0.1, **changes: Any) -> dict[str, Any]:
+    """A row of ``advice.tsv``."""
+    filled: dict[str, Any] = dict.fromkeys(columns("advice"), 0)
+    tiers = {"dataset_tier": "disk", "work_tier": placement, "images_tier": None, "results_tier": "disk"}
+    filled |= tiers | {"placement": placement, "in_use": placement == "disk", "tool": "noop", "cache": "as found"}
+    ends = {"low_s": predicted_s * (1 - share), "high_s": predicted_s * (1 + share)}
+    limit = {"limit": "computing", "limit_share": 0.96, "parallelism": 2, "participants": 5}
+    return filled | {"predicted_s": predicted_s, **ends, **limit, "fits": True, "reason": None} | changes
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        (
+            [row("disk", 42.3), row("tmpfs", 41.0)],
+            (
+                "You are compute-bound: tmpfs buys 3 %, within the interval of the predictions: it does not matter"
+                " where the work lies"
+            ),
+        ),
+        (
+            [row("disk", 97.0, limit="reading nfs"), row("tmpfs", 41.0)],
+            (
+                "Place the work on tmpfs: 41 s (37 to 45) instead of 97 s (87 to 107), which is limited by reading nfs"
+                " (96 % of the jobs' time)"
+            ),
+        ),
+        (
+            [row("disk", 97.0), row("tmpfs", 41.0, fits=False, reason="needs 141 GiB (work) on tmpfs, has 112 GiB")],
+            (
+                "Only disk fits: 97 s (87 to 107), limited by computing (96 % of the jobs' time); tmpfs does not fit:"
+                " needs 141 GiB (work) on tmpfs, has 112 GiB"
+            ),
+        ),
+        ([row("disk", 41.0), row("nfs", 97.0)], "Stay with disk: 41 s (37 to 45), and nfs takes 97 s (87 to 107)"),
+        ([row("disk", 1.0, fits=False, reason="full")], "No placement fits; disk does not fit: full"),
+    ],
+)
+def test_recommendation(rows: list[dict[str, Any]], sentence: str) -> None:
+    assert recommendation(rows) == sentence
+
+
+def test_roles_on_one_tier_need_room_together() -> None:
+    needed, tiers = {"dataset": 6, "work": 4, "results": 1}, {"dataset": "a", "work": "a", "results": "b"}
+    assert room_for(tiers, needed, {"a": 10, "b": 1}).fits
+    assert room_for(tiers, needed, {"a": 9, "b": None}).problem == "needs 10 bytes (dataset and work) on a, has 9 bytes"
+
+
+def settings_with(folder: Path, **sections: Any) -> Settings:
+    """Two tiers that can be had, one that cannot."""
+    tiers = {
+        "disk": {"path": str(folder), "kind": "block"},
+        "tmpfs": {"path": "/dev/shm", "kind": "tmpfs"},
+        "gone": {"path": str(folder / "gone"), "kind": "block"},
+    }
+    return Settings.from_config({"tiers": tiers, "placement": FOUR_ROLES, "tool": {"name": "noop"}, **sections})
+
+
+def test_placements_that_are_judged(tmp_path: Path) -> None:
+    assert [(one.name, one.tiers["work"], one.in_use) for one in candidates(settings_with(tmp_path))] == [
+        ("disk", "disk", True),
+        ("tmpfs", "tmpfs", False),
+    ]
+    campaign = {"placements": {"fast": {"work": "tmpfs", "dataset": "tmpfs"}}}
+    (only,) = candidates(settings_with(tmp_path, campaign=campaign))
+    assert (only.name, only.tiers["dataset"], only.tiers["results"], only.in_use) == ("fast", "tmpfs", "disk", False)
+
+
+def test_wrong_calibration_is_said(tmp_path: Path) -> None:
+    places = Places.from_settings(settings_with(tmp_path))
+    with pytest.raises(SettingsError, match="is not the results folder of a run"):
+        read_seen(settings_with(tmp_path), places, tmp_path)
+    image = {"participant": "sub-1", "site": None, "label": "1", "session": None, "run": None, "path": "p"}
+    other = Places(*[tmp_path / "other"] * 5)
+    write_table(other.index / "images.tsv", "images", [{**image, "size_bytes": 1, "content": "c"}])
+    write_json(other.record("sub-1"), {"participant": "sub-1", "run": "r", "tool": "bet"})
+    write_json(
+        other.runs / "r.json", {"started_s": 0.0, "settings": settings_with(tmp_path, tool={"name": "bet"}).to_json()}
+    )
+    with pytest.raises(InputError, match="has no record of noop with these options, but of bet"):
+        read_seen(settings_with(tmp_path), places, other.results)
+
+
+def test_report_holds_the_prediction_against_the_run(tmp_path: Path) -> None:
+    places, _ = make_results(tmp_path, 5)
+    profile = read_table(places.profile / "profile.tsv", "profile")
+    run = read_table(places.profile / "runs.tsv", "runs")[-1]
+    promised = row("disk", run["makespan_s"] / 2, compute_sum_s=1.0) | {
+        name: run[name] for name in ("dataset_tier", "work_tier", "images_tier", "results_tier", "tool", "parallelism")
+    }
+    promised["participants"] = run["participants"]
+    view = prediction_view([promised], run, participant_times(profile))
+    assert view is not None
+    assert view.lines[0][::3] == ("Makespan", "0.50")
+    assert view.finding.startswith("Predicted ")
+    assert view.finding.endswith("not within it")
+    assert "Limit" in [name for name, *_ in view.lines]
+    assert prediction_view([promised | {"participants": 99}], run, participant_times(profile)) is None
+
+
+def test_campaign_says_how_long_by_the_advice(tmp_path: Path) -> None:
+    campaign = {"placements": {"disk": {}, "tmpfs": {"work": "tmpfs"}}, "parallelism": [2], "repetitions": 3}
+    base = {"tiers": {}, "placement": FOUR_ROLES, "tool": {"name": "noop"}, "campaign": campaign}
+    settings = settings_with(tmp_path, campaign=campaign)
+    base["tiers"] = {name: {"path": tier.path, "kind": tier.kind} for name, tier in settings.tiers.items()}
+    places = Places.from_settings(settings)
+    asked = Campaign(planned_runs(base, settings), settings, places, {}, print)
+    assert how_long(asked, 5) == ""
+    rows = [row("disk", 120.0, cache="cold"), row("tmpfs", 60.0, cache="cold")]
+    write_table(places.advice / "advice.tsv", "advice", [{**one, "fits": True} for one in rows])
+    assert how_long(asked, 5) == "  how long: about 9 min, by the advice, and what making each ready takes"
+    assert how_long(asked, 6) == ""

@@ -1,0 +1,75 @@
+"""Target ``advise``: on the demonstration, and on annex keys without content; what is said where it cannot."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+from support import Project, git
+
+NOOP = {"name": "noop"}
+SMALL = {"streams": 2, "file_mib": 16, "time_s": 1, "repetitions": 1}
+
+
+def keys_without_content(folder: Path, participants: int = 100) -> Path:
+    """A DataLad-like dataset with sites as folders of CoRR, of which git-annex knows keys and sizes alone."""
+    folder.mkdir()
+    git(folder, "init", "--quiet")
+    git(folder, "annex", "init", "--quiet")
+    (folder / "dataset_description.json").write_text(json.dumps({"Name": "keys", "BIDSVersion": "1.10.0"}))
+    for number in range(participants):
+        for session in range(1, 2 + number % 2):
+            name = f"sub-{25000 + number:07d}"
+            image = folder / name / f"ses-{session}" / "anat" / f"{name}_ses-{session}_run-1_T1w.nii.gz"
+            image.parent.mkdir(parents=True)
+            key = f"SHA256E-s{8_000_000 + 50_000 * number}--{number:062x}{session:02x}.nii.gz"
+            image.symlink_to(f"../../../.git/annex/objects/aa/bb/{key}/{key}")
+    git(folder, "add", ".")
+    git(folder, "commit", "--quiet", "-m", "keys")
+    return folder
+
+
+def test_advice(project: Project, demo_source: Path, memory_folder: Path, tmp_path: Path) -> None:
+    """Two are analysed and kept; the run's report holds the rest against the advice; other datasets can build on it."""
+    tiers = {"tmpfs": {"path": str(memory_folder), "capacity": "400 MiB"}}
+    common = {"tiers": tiers, "tool": NOOP, "probe": SMALL}
+    arguments = project.configure(dataset={"source": str(demo_source)}, **common)
+    ended = project.snakemake(*arguments, targets=["advise"])
+    assert ended.code == 0, ended.output
+    assert ended.lines("local (in use)  2        as found"), ended.output
+    (advice,) = ended.lines("Advice: ")
+    rows = project.table("advice/advice.tsv")
+    assert [(row["placement"], row["work_tier"], row["fits"]) for row in rows] == [
+        ("local", "local", "true"),
+        ("tmpfs", "tmpfs", "true"),
+    ]
+    for row in rows:
+        assert 0 < float(row["low_s"]) <= float(row["predicted_s"]) <= float(row["high_s"])
+    assert advice.removeprefix("Advice: ").rstrip(".") in (project.results / "advice.html").read_text().replace(
+        "&#39;", "'"
+    )
+    records = {path: path.read_text() for path in (project.results / "profile" / "records").rglob("*.json")}
+    assert len(records) == 2
+
+    assert project.snakemake(*arguments).code == 0
+    assert {path: path.read_text() for path in records} == records
+    assert "Predicted and measured" in (project.results / "report.html").read_text()
+
+    keys = keys_without_content(tmp_path / "keys")
+    arguments = project.configure(
+        dataset={"source": str(keys)}, results="keys", advice={"calibration": "results"}, **common
+    )
+    shutil.copytree(project.results / "probe", project.folder / "keys" / "probe")
+    ended = project.snakemake(*arguments, targets=["advise"], cores=8)
+    assert ended.code == 0, ended.output
+    assert ended.lines("100 participants to analyse")
+    assert ended.lines("CPU time and bytes by 4 records of results")
+    (misfit,) = [line for line in ended.lines("tmpfs does not fit: needs ") if line.startswith("Advice")]
+    assert "(work) on tmpfs, has " in misfit
+
+    arguments = project.configure(dataset={"source": str(keys)}, results="alone", **common)
+    ended = project.snakemake(*arguments, targets=["advise"])
+    assert ended.code != 0
+    assert ended.lines("cannot be analysed as a calibration: its content is nowhere"), ended.output
+    assert "Traceback" not in ended.output

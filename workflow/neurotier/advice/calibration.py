@@ -1,0 +1,132 @@
+"""Calibration: who is analysed first to learn what the analysis takes, and the records that tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from neurotier.advice.observed import Seen, seen_in
+from neurotier.dataset.bids import Image
+from neurotier.dataset.contents import check_known_somewhere, is_present
+from neurotier.dataset.index import image_of
+from neurotier.errors import InputError, NeurotierError, SettingsError, SourceError
+from neurotier.files import read_json
+from neurotier.jobs import load_dataset
+from neurotier.places import Places
+from neurotier.profile import Record
+from neurotier.settings import Settings
+from neurotier.tables import read_table
+
+People = Mapping[str, Sequence[Image]]
+
+
+def size_of(images: Sequence[Image]) -> int:
+    """Bytes of a participant's images, as the index has them."""
+    return sum(image.size_bytes or 0 for image in images)
+
+
+def choose(sizes: Mapping[str, int], count: int) -> list[str]:
+    """Participants about the median size, yet apart, so that they tell how time grows with size.
+
+    They divide the participants in order of size into equal parts: two are those at a third and at two thirds.
+
+    Examples
+    --------
+    >>> choose({"a": 90, "b": 10, "c": 50, "d": 30, "e": 70, "f": 20, "g": 80}, 2)
+    ['d', 'e']
+    >>> choose({"a": 1, "b": 2}, 5)
+    ['a', 'b']
+    """
+    ranked = sorted(sizes, key=lambda name: (sizes[name], name))
+    if count >= len(ranked):
+        return ranked
+    last = len(ranked) - 1
+    return [ranked[round(last * part / (count + 1))] for part in range(1, count + 1)]
+
+
+def choose_calibration(people: People, settings: Settings, places: Places) -> list[str]:
+    """Who is to be analysed first: of those who are done, else of those whose images are here, else of all.
+
+    Raises
+    ------
+    SourceError
+        If nobody's images are here, and those of the chosen cannot be fetched from anywhere.
+    """
+    count = settings.advice.participants
+    sizes = {name: size_of(images) for name, images in people.items()}
+    done = {name: size for name, size in sizes.items() if places.record(name).exists()}
+    if len(done) >= min(count, len(sizes)):
+        return choose(done, count)
+    dataset = load_dataset(places)
+    here = {
+        name: size
+        for name, size in sizes.items()
+        if all(is_present(dataset.path / image.path) for image in people[name])
+    }
+    if len(here) >= min(count, len(sizes)):
+        return choose(here, count)
+    chosen = choose(sizes, count)
+    for image in (image for name in chosen for image in people[name]):
+        if is_present(dataset.path / image.path):
+            continue
+        try:
+            check_known_somewhere(dataset.path, image.path)
+        except NeurotierError as error:
+            raise SourceError(
+                f"cannot be analysed as a calibration: {error.what}",
+                where=image.path,
+                fix="name in advice.calibration the results folder of another run with the same tool",
+            ) from None
+    return chosen
+
+
+def read_seen(settings: Settings, places: Places, folder: Path | None) -> list[Seen]:
+    """What the records of participant jobs tell: those of this tool and its options.
+
+    Parameters
+    ----------
+    folder
+        Results folder of another run; ``None`` for the run's own.
+
+    Raises
+    ------
+    SettingsError, InputError
+        If the other folder is no results folder, or has no record of this tool.
+    """
+    where = places if folder is None else Places(folder, folder, folder, folder, folder)
+    table = where.index / "images.tsv"
+    if folder is not None and not table.exists():
+        raise SettingsError(
+            "is not the results folder of a run", where=f"config key advice.calibration: {folder}", fix="correct it"
+        )
+    sizes: dict[str, int] = {}
+    for row in read_table(table, "images"):
+        sizes[row["participant"]] = sizes.get(row["participant"], 0) + (image_of(row).size_bytes or 0)
+    records = [read_json(where.record(name)) for name in sizes if where.record(name).exists()]
+    facts = {file.stem: read_json(file) for file in where.runs.glob("*.json")}
+    asked = analysis(settings.to_json())
+    same = [
+        record for record in records if record["run"] in facts and analysis(facts[record["run"]]["settings"]) == asked
+    ]
+    if not same and folder is not None:
+        tools = sorted({str(record["tool"]) for record in records})
+        raise InputError(
+            f"has no record of {asked['name']} with these options" + (f", but of {', '.join(tools)}" if tools else ""),
+            where=f"config key advice.calibration: {folder}",
+            fix="name the results folder of a run with the same tool",
+        )
+    return [seen_in(record, sizes[record["participant"]], started_s(facts, record)) for record in same]
+
+
+def analysis(settings: Mapping[str, Any]) -> Record:
+    """What of the settings decides what an analysis takes."""
+    app, tool = settings["app"], settings["tool"]
+    if app["image"]:
+        return {"name": app["image"], "arguments": app["arguments"]}
+    return {"name": tool["name"], "options": tool["options"], "image": tool["image"] and settings["in_containers"]}
+
+
+def started_s(facts: Mapping[str, Record], record: Record) -> float:
+    """When a record's run began, s since 1970."""
+    return float(facts[record["run"]]["started_s"])

@@ -1,0 +1,44 @@
+"""The advice on one page: an HTML file that needs nothing else (:mod:`neurotier.report.html`), the advice first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from neurotier.advice.figure import makespans_finding
+from neurotier.advice.room import NEEDING
+from neurotier.advice.stages import advices
+from neurotier.advice.words import interval
+from neurotier.places import Places
+from neurotier.report.html import figure_view, link, write_html
+from neurotier.tables import Row
+
+TEMPLATE = Path(__file__).resolve().parent / "advice.html.j2"
+READING = "A bar for each placement. Where intervals overlap, the difference does not matter."
+
+
+def write_page(rows: Sequence[Row], basis: Sequence[str], places: Places) -> None:
+    """Write ``advice.html``; equal advice gives equal bytes.
+
+    Parameters
+    ----------
+    rows
+        Rows of ``advice.tsv``.
+    basis
+        What they rest on, in sentences.
+    """
+    path = places.results / "advice.html"
+    figure = figure_view(
+        places.advice_figures / "advised", path.parent, "Predicted makespans", READING, makespans_finding(rows)
+    )
+    context = {
+        "rows": rows,
+        "advices": advices(list(rows)),
+        "basis": basis,
+        "intervals": [interval(row) for row in rows],
+        "roles": NEEDING,
+        "figure": figure,
+        "probe": link(places.results / "probe.html", path.parent),
+        "table": link(places.advice / "advice.tsv", path.parent),
+    }
+    write_html(TEMPLATE, context, path)

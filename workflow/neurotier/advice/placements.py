@@ -1,0 +1,128 @@
+"""What the rules ask: which placements and how much parallelism are judged, and what that depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from neurotier.errors import NeurotierError
+from neurotier.files import read_json
+from neurotier.places import Places
+from neurotier.planning import Plan
+from neurotier.settings import Settings
+from neurotier.tiers import Tier
+
+GIB = 1 << 30
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A placement to judge.
+
+    Attributes
+    ----------
+    name
+        What people call it.
+    tiers
+        Role to name of the tier.
+    in_use
+        Whether the next run has it as things are.
+    """
+
+    name: str
+    tiers: dict[str, str]
+    in_use: bool
+
+
+class AdvicePlan:
+    """Answers for the rules.
+
+    Parameters
+    ----------
+    plan
+        The plan of the run.
+    cores
+        Cores that Snakemake was given; ``None`` on a cluster.
+    """
+
+    def __init__(self, plan: Plan, cores: int | None) -> None:
+        self.plan, self.cores = plan, cores
+        self.settings: Settings = plan.settings
+        self.places: Places = plan.places
+
+    def probed(self, _calibration: Path | str) -> list[Path]:
+        """Tables of the tiers that a probe must have measured; none is probed before it is known whom to analyse."""
+        unused = () if self.settings.image else ("images",)
+        placed = [candidate.tiers for candidate in candidates(self.settings)]
+        used = {tier for tiers in placed for role, tier in tiers.items() if role not in unused}
+        return [self.places.probed(name) for name in self.settings.tiers if name in used]
+
+    def records(self, calibration: Path | str) -> list[Path]:
+        """Records of those who are analysed first."""
+        return [self.places.record(name) for name in read_json(Path(calibration))["participants"]]
+
+    def others(self) -> list[Path]:
+        """Tables and records of another results folder, if its runs are to tell."""
+        named = self.settings.advice.calibration
+        return sorted(Path(named, "profile", "records").rglob("*.json")) if named else []
+
+    def asked(self) -> dict[str, Any]:
+        """What the advice depends on beside its files: when it changes, it is made again.
+
+        Free room counts in GiB, and that further participants are done.
+        """
+        known = sorted(self.places.profile.glob("records/**/*.json"))
+        return {
+            "candidates": [vars(one) | free_gib(self.settings, one) for one in candidates(self.settings)],
+            "parallelism": self.parallelism,
+            "cache": caches(self.settings),
+            "tool": self.plan.tool(),
+            "calibration": self.settings.advice.calibration,
+            "newest_record_s": max((file.stat().st_mtime for file in known), default=None),
+        }
+
+    @property
+    def parallelism(self) -> list[int]:
+        """How many participant jobs at once are judged."""
+        if self.plan.is_campaign:
+            return self.settings.campaign.parallelism
+        return [max(1, (self.cores or 1) // self.plan.threads)]
+
+
+def candidates(settings: Settings) -> list[Candidate]:
+    """The campaign's placements; else the one in use, and one for each tier that exists, with the work there."""
+    used = settings.placement
+    if settings.campaign.placements:
+        found = []
+        for name, placed in settings.campaign.placements.items():
+            tiers = used | {role: tier for role, tier in placed.items() if tier is not None}
+            found.append(Candidate(name, tiers, tiers == used))
+        return found
+    others = [name for name in settings.tiers if name != used["work"] and exists(settings, name)]
+    return [
+        Candidate(used["work"], dict(used), True),
+        *(Candidate(name, used | {"work": name}, False) for name in others),
+    ]
+
+
+def exists(settings: Settings, name: str) -> bool:
+    """Whether a declared tier can be had on this machine."""
+    try:
+        tier = Tier.from_settings(settings.tiers[name])
+        tier.check()
+    except NeurotierError:
+        return False
+    return not tier.node
+
+
+def caches(settings: Settings) -> list[str]:
+    """States of the page cache that are judged: a campaign's; else as it will be found."""
+    return settings.campaign.cache if settings.campaign.placements else ["as found"]
+
+
+def free_gib(settings: Settings, candidate: Candidate) -> dict[str, Sequence[int]]:
+    """Free room on a placement's tiers, in whole GiB."""
+    tiers = [Tier.from_settings(settings.tiers[name]) for name in candidate.tiers.values()]
+    return {"free_gib": [tier.free_bytes() // GIB for tier in tiers if not tier.node and tier.path.is_dir()]}

@@ -1,0 +1,78 @@
+"""Room: what a placement needs on every tier at the same time, and whether there is as much."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import psutil
+
+from neurotier.report.quantities import size
+from neurotier.tiers import Tier
+
+NEEDING = ("dataset", "work", "results")
+"""Roles that take room; images of containers are small beside them."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """What one placement needs, and finds.
+
+    Attributes
+    ----------
+    needed_bytes
+        Role to bytes.
+    free_bytes
+        Role to free bytes of its tier; ``None`` where that is not known before a job is on its node.
+    problem
+        Why it does not fit, for people; empty if it does.
+    """
+
+    needed_bytes: dict[str, int]
+    free_bytes: dict[str, int | None]
+    problem: str
+
+    @property
+    def fits(self) -> bool:
+        """Whether there is room on every tier."""
+        return not self.problem
+
+
+def free_on(tier: Tier) -> int | None:
+    """Free bytes of a tier; of a tmpfs no more than the memory that is available, whatever its mount allows."""
+    if tier.node or not tier.path.is_dir():
+        return None
+    free = tier.free_bytes()
+    return min(free, psutil.virtual_memory().available) if tier.kind == "tmpfs" else free
+
+
+def room_for(tiers: Mapping[str, str], needed: Mapping[str, int], free: Mapping[str, int | None]) -> Room:
+    """Hold what the roles need against what their tiers have.
+
+    Parameters
+    ----------
+    tiers
+        Role to tier.
+    needed
+        Role to bytes.
+    free
+        Tier to bytes.
+
+    Examples
+    --------
+    >>> tiers = {"dataset": "disk", "work": "tmpfs", "results": "disk"}
+    >>> room_for(tiers, {"dataset": 0, "work": 141 << 30, "results": 5}, {"disk": 10, "tmpfs": 112 << 30}).problem
+    'needs 141 GiB (work) on tmpfs, has 112 GiB'
+    """
+    problems = []
+    for tier in dict.fromkeys(tiers[role] for role in NEEDING):
+        roles = {role: needed[role] for role in NEEDING if tiers[role] == tier and needed[role]}
+        there = free[tier]
+        if there is not None and sum(roles.values()) > there:
+            problems.append(f"needs {size(sum(roles.values()))} ({' and '.join(roles)}) on {tier}, has {size(there)}")
+    return Room(dict(needed), {role: free[tiers[role]] for role in NEEDING}, "; ".join(problems))
+
+
+def largest(each: Sequence[int], parallelism: int) -> int:
+    """What the jobs need that could run at the same time, at most."""
+    return sum(sorted(each, reverse=True)[:parallelism])

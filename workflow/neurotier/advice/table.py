@@ -1,0 +1,85 @@
+"""Rows of ``advice.tsv``: a prediction for each placement, parallelism and state of the page cache."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from neurotier.advice.calibration import size_of
+from neurotier.advice.machine import page_cache_here
+from neurotier.advice.observed import PHASES
+from neurotier.advice.placements import Candidate, caches
+from neurotier.advice.predict import Known, predict
+from neurotier.advice.room import NEEDING, Room, free_on, largest, room_for
+from neurotier.advice.scaling import costs_of
+from neurotier.advice.situation import Situation
+from neurotier.advice.words import limit_text
+from neurotier.analysis.participant import work_bytes
+from neurotier.parallelism import fits
+from neurotier.tables import Row
+from neurotier.tiers import Tier
+
+
+def advice_rows(situation: Situation, known: Known, parallelism: Sequence[int], limits: Mapping[str, int]) -> list[Row]:
+    """Every row.
+
+    Parameters
+    ----------
+    limits
+        Snakemake resources that the jobs share, MB.
+    """
+    return [
+        advice_row(situation, known, candidate, cache, jobs, limits)
+        for jobs in parallelism
+        for cache in caches(situation.settings)
+        for candidate in situation.candidates
+    ]
+
+
+def advice_row(
+    situation: Situation, known: Known, candidate: Candidate, cache: str, jobs: int, limits: Mapping[str, int]
+) -> Row:
+    """One row; memory may have room for fewer jobs than are asked for."""
+    needs_mb = [situation.plan.mem_mb(name) for name in situation.left]
+    at_once = min(jobs, max(1, fits(limits, {"mem_mb": needs_mb}).get("mem_mb", jobs)))
+    known = replace(known, page_cache=page_cache_here(at_once * situation.job_bytes))
+    prediction = predict(known, situation.placed(candidate, cache, known), at_once)
+    usual = prediction.usual
+    sums = usual.phase_sums_s
+    room = room_of(situation, known, candidate, at_once)
+    placed = {f"{role}_tier": tier for role, tier in candidate.tiers.items()}
+    return {
+        "placement": candidate.name,
+        "in_use": candidate.in_use,
+        **placed,
+        "images_tier": placed["images_tier"] if situation.settings.image else None,
+        "tool": situation.tool,
+        "cache": cache,
+        "parallelism": jobs,
+        "participants": len(situation.left),
+        "predicted_s": usual.makespan_s,
+        "low_s": prediction.low_s,
+        "high_s": prediction.high_s,
+        "paper_s": prediction.paper_s,
+        "limit": limit_text(usual.limit, at_once, known.processors.threads),
+        "limit_share": usual.limits[usual.limit],
+        "mean_parallelism": usual.mean_parallelism,
+        **{f"{phase}_sum_s": sums.get(phase, 0.0) for phase in PHASES},
+        **{f"{role}_needed_bytes": room.needed_bytes[role] for role in NEEDING},
+        **{f"{role}_free_bytes": room.free_bytes[role] for role in NEEDING},
+        "fits": room.fits,
+        "reason": room.problem or None,
+    }
+
+
+def room_of(situation: Situation, known: Known, candidate: Candidate, at_once: int) -> Room:
+    """What a placement needs and finds. Of the work tier it is what Snakemake reserves for so many jobs."""
+    settings, people = situation.settings, situation.people
+    results = costs_of(known.seen)["stage_out"]["written_bytes"]
+    needed = {
+        "dataset": 0 if situation.is_folder else sum(situation.to_fetch(candidate.tiers["dataset"]).values()),
+        "work": largest([work_bytes(list(people[name]), settings) for name in situation.left], at_once),
+        "results": round(sum(results.of(size_of(people[name])) for name in situation.left)),
+    }
+    free = {name: free_on(Tier.from_settings(settings.tiers[name])) for name in candidate.tiers.values()}
+    return room_for(candidate.tiers, needed, free)

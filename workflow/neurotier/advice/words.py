@@ -1,0 +1,133 @@
+"""Words of an advice: limits, and the recommendation in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from neurotier.report.quantities import number, percent, seconds
+from neurotier.tables import Row
+
+COMPUTING = "computing"
+MINUTES_FROM_S = 180.0
+NOTHING = 0.005
+"""A gain of less is none."""
+
+
+def limit_text(limit: str, parallelism: int, cores: int) -> str:
+    """What takes most of the jobs' time.
+
+    >>> limit_text("processors", 2, 2), limit_text("processors", 25, 2)
+    ('computing', 'computing, 25 jobs on 2 cores')
+    >>> [limit_text(limit, 2, 2) for limit in ("disk read", "one stream on disk", "launch", "memory write")]
+    ['reading from disk', 'one stream on disk', 'starting jobs and fetching images', 'writing to the page cache']
+    """
+    if limit == "processors":
+        return COMPUTING if parallelism <= cores else f"{COMPUTING}, {parallelism} jobs on {cores} cores"
+    if limit in ("launch", "wait"):
+        return {"launch": "starting jobs and fetching images", "wait": "waiting for neither processor nor tier"}[limit]
+    if limit.startswith("one stream on "):
+        return limit.replace(" on memory", " on the page cache")
+    tier, direction = limit.rsplit(" ", 1)
+    tier = "the page cache" if tier == "memory" else tier
+    return {"read": f"reading from {tier}", "write": f"writing to {tier}"}[direction]
+
+
+def about(time_s: float) -> str:
+    """A predicted time, no more exact than it is.
+
+    >>> about(41.3), about(559.0), about(7230.0), about(0.42)
+    ('41 s', '9 min', '2.0 h', '0.42 s')
+    """
+    if time_s >= 3 * 3600 / 2:
+        return f"{time_s / 3600:.1f} h"
+    if time_s >= MINUTES_FROM_S:
+        return f"{time_s / 60:.0f} min"
+    return f"{number(time_s)} s" if time_s >= 9.95 else seconds(time_s)
+
+
+def interval(row: Row) -> str:
+    """The predicted makespan and its interval, in one unit.
+
+    >>> interval({"predicted_s": 41.3, "low_s": 36.0, "high_s": 49.4})
+    '41 s (36 to 49)'
+    """
+    value = about(row["predicted_s"])
+    unit = value.rsplit(" ", 1)[1]
+    scale = {"h": 3600.0, "min": 60.0, "s": 1.0}[unit]
+    digits = 1 if unit == "h" else 0 if unit == "min" or row["predicted_s"] >= 9.95 else 2
+    low, high = (f"{row[end] / scale:,.{digits}f}" for end in ("low_s", "high_s"))
+    return f"{value} ({low} to {high})"
+
+
+def recommendation(rows: Sequence[Row]) -> str:
+    """What to do, of placements at one parallelism and state of the page cache.
+
+    Differences do not matter as long as one prediction is within the interval of the other.
+    """
+    fitting = [row for row in rows if row["fits"]]
+    misfits = [f"{row['placement']} does not fit: {row['reason']}" for row in rows if not row["fits"]]
+    if not fitting:
+        return sentence("no placement fits", misfits)
+    best = min(fitting, key=lambda row: float(row["predicted_s"]))
+    used = next((row for row in fitting if row["in_use"]), None)
+    if len(fitting) == 1:
+        only = f"only {best['placement']} fits" if misfits else f"there is no choice but {best['placement']}"
+        return sentence(f"{only}: {interval(best)}, limited by {limited(best)}", misfits)
+    if used is None or used is best:
+        return sentence(without_change(best, fitting, used is best), misfits)
+    gain = 1 - best["predicted_s"] / used["predicted_s"]
+    if not matters(best, used):
+        buys = f"{best['placement']} buys {percent(gain)}, within the interval of the predictions: "
+        where = f"it does not matter where {what_differs(rows)} lies"
+        return sentence(f"{bound(used)}{buys if gain >= NOTHING else ''}{where}", misfits)
+    return sentence(
+        f"place {what_differs(rows)} on {best['placement']}: {interval(best)} instead of {interval(used)},"
+        f" which is limited by {limited(used)}",
+        misfits,
+    )
+
+
+def without_change(best: Row, fitting: Sequence[Row], in_use: bool) -> str:
+    """The best is in use, or none is: how far behind the next one is."""
+    second = min((row for row in fitting if row is not best), key=lambda row: float(row["predicted_s"]))
+    gain = 1 - best["predicted_s"] / second["predicted_s"]
+    if not matters(best, second):
+        return f"{bound(best)}{apart(best, second, gain)}"
+    verb = "stay with" if in_use else "take"
+    return f"{verb} {best['placement']}: {interval(best)}, and {second['placement']} takes {interval(second)}"
+
+
+def apart(best: Row, second: Row, gain: float) -> str:
+    """Two placements that are as good as each other."""
+    if gain < NOTHING:
+        return f"it does not matter whether {best['placement']} or {second['placement']}"
+    by = f"{best['placement']} saves {percent(gain)} against {second['placement']}"
+    return f"{by}, within the interval of the predictions: it does not matter"
+
+
+def matters(best: Row, other: Row) -> bool:
+    """Whether a difference is more than the predictions' intervals leave open."""
+    return bool(other["predicted_s"] > best["high_s"] and best["predicted_s"] < other["low_s"])
+
+
+def bound(row: Row) -> str:
+    """What the jobs are bound by, if that is computing."""
+    return "you are compute-bound: " if row["limit"].startswith(COMPUTING) else f"limited by {limited(row)}: "
+
+
+def limited(row: Row) -> str:
+    """The limit and its share."""
+    return f"{row['limit']} ({percent(row['limit_share'])} of the jobs' time)"
+
+
+def what_differs(rows: Sequence[Row]) -> str:
+    """The role whose tier differs between placements."""
+    roles = [role for role in ("dataset", "work", "results") if len({row[f"{role}_tier"] for row in rows}) > 1]
+    return {"dataset": "the dataset", "work": "the work", "results": "the results"}.get(
+        roles[0] if len(roles) == 1 else "", "the data"
+    )
+
+
+def sentence(text: str, more: Sequence[str]) -> str:
+    """A sentence with what else is to be said."""
+    return f"{text[:1].upper()}{text[1:]}" + "".join(f"; {part}" for part in more)

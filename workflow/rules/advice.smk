@@ -1,0 +1,118 @@
+# Advice: what a run will take on which tier, predicted from a probe of the tiers and from a calibration.
+
+from neurotier.advice.placements import AdvicePlan
+
+advising = AdvicePlan(plan, workflow.cores)
+
+
+# Those who are analysed first are analysed by the ordinary rules; what they leave is the run's own.
+checkpoint choose_calibration:
+    input:
+        images=places.index / "images.tsv",
+        others=lambda wildcards: advising.others(),
+    output:
+        calibration=places.advice / "calibration.json",
+    log:
+        LOGS / "choose_calibration/choose_calibration.log",
+    conda:
+        "../envs/neurotier.yaml"
+    params:
+        results=RESULTS,
+        advice=vars(settings.advice),
+    message:
+        "Choosing whom to analyse first"
+    script:
+        "../scripts/choose_calibration.py"
+
+
+rule tabulate_advice:
+    input:
+        images=places.index / "images.tsv",
+        calibration=places.advice / "calibration.json",
+        records=lambda wildcards: advising.records(
+            checkpoints.choose_calibration.get().output.calibration
+        ),
+        probes=lambda wildcards: advising.probed(
+            checkpoints.choose_calibration.get().output.calibration
+        ),
+    output:
+        table=report(
+            places.advice / "advice.tsv",
+            caption="../report/advice_table.rst",
+            category="Advice",
+        ),
+        basis=places.advice / "basis.json",
+    log:
+        LOGS / "tabulate_advice/tabulate_advice.log",
+    conda:
+        "../envs/neurotier.yaml"
+    params:
+        results=RESULTS,
+        asked=lambda wildcards: advising.asked(),
+    message:
+        "Predicting what each placement will take"
+    script:
+        "../scripts/tabulate_advice.py"
+
+
+rule draw_advice:
+    input:
+        rules.tabulate_advice.output,
+    output:
+        advised=report(
+            places.advice_figures / "advised.svg",
+            caption="../report/advised.rst",
+            category="Advice",
+        ),
+        others=[
+            places.advice_figures / f"advised.{extension}"
+            for extension in ("png", "tsv")
+        ],
+    log:
+        LOGS / "draw_advice/draw_advice.log",
+    conda:
+        "../envs/neurotier.yaml"
+    params:
+        results=RESULTS,
+    message:
+        "Drawing the advice"
+    script:
+        "../scripts/draw_advice.py"
+
+
+rule write_advice:
+    input:
+        rules.tabulate_advice.output,
+        rules.draw_advice.output,
+    output:
+        page=report(
+            RESULTS / "advice.html",
+            caption="../report/advice.rst",
+            category="Advice",
+        ),
+    log:
+        LOGS / "write_advice/write_advice.log",
+    conda:
+        "../envs/neurotier.yaml"
+    params:
+        results=RESULTS,
+    message:
+        "Writing the advice"
+    script:
+        "../scripts/write_advice.py"
+
+
+# What a run will take on which tier. It has no output: whoever asks is told, whether the advice is new or not.
+rule advise:
+    input:
+        page=RESULTS / "advice.html",
+    log:
+        LOGS / "advise/advise.log",
+    conda:
+        "../envs/neurotier.yaml"
+    params:
+        results=RESULTS,
+    message:
+        "Advising"
+    script:
+        "../scripts/advise.py"
