@@ -129,29 +129,26 @@ def gaps_s(seen: Iterable[Seen]) -> list[float]:
     return gaps
 
 
-def others_busy(seen: Sequence[Seen], cpus: int) -> float:
+def others_busy(seen: Sequence[Seen], cpus: int, slots: Mapping[str, int]) -> float:
     """How many processes of others were busy: what the jobs' waiting for a processor tells beyond their own number.
+
+    Parameters
+    ----------
+    slots
+        Run to how many jobs could run at once: taken is that they did, if not of these then other jobs of the run.
 
     Examples
     --------
     Two jobs at once on two processors that wait for one as long as they are on one:
 
-    >>> def job(start_s):
-    ...     phases = {"compute": {"cpu_s": 5.0}}
-    ...     return Seen("sub-1", "r", "h", 1, phases, start_s, start_s + 10, 5.0, 1, None, None, None, None)
-    >>> others_busy([job(0.0), job(0.0)], cpus=2)
-    2.0
+    >>> phases = {"compute": {"cpu_s": 5.0}}
+    >>> job = Seen("sub-1", "r", "h", 1, phases, 0.0, 10.0, 5.0, 1, None, None, None, None)
+    >>> others_busy([job, job], cpus=2, slots={"r": 2}), others_busy([job], cpus=2, slots={"r": 4})
+    (2.0, 0.0)
     """
     found = []
     for job in seen:
-        if not job.queue_s or job.end_s <= job.start_s:
-            continue
-        own = sum(
-            max(0.0, min(job.end_s, other.end_s) - max(job.start_s, other.start_s))
-            for other in seen
-            if other.run == job.run
-        ) / (job.end_s - job.start_s)
-        wanted = (job.cpu_s + job.queue_s) / (job.end_s - job.start_s)
-        share = job.cpu_s / (job.cpu_s + job.queue_s)
-        found.append(max(0.0, cpus / share - own * wanted) if share < cpus else 0.0)
+        if job.queue_s is not None and job.cpu_s:
+            busy = cpus * (job.cpu_s + job.queue_s) / job.cpu_s
+            found.append(max(0.0, busy - max(slots[job.run], cpus)))
     return statistics.median(found) if found else 0.0

@@ -82,7 +82,8 @@ class Situation:
             return 0.0
         facts = {file.stem: read_json(file) for file in self.places.runs.glob("*.json")}
         here = [job for job in self.seen if facts[job.run]["host"] == job.host]
-        return others_busy(here, facts[here[0].run]["cpus"]) if here else 0.0
+        slots = {run: fact["parallelism"] or 1 for run, fact in facts.items()}
+        return others_busy(here, facts[here[0].run]["cpus"], slots) if here else 0.0
 
     @cached_property
     def launch(self) -> Launch:
