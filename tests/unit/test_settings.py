@@ -52,6 +52,7 @@ def test_every_schema_is_a_schema() -> None:
         ("report", settings_module.ReportSettings),
         ("campaign", settings_module.CampaignSettings),
         ("comparison", settings_module.ComparisonSettings),
+        ("bigbrain", settings_module.BigBrainSettings),
     ],
 )
 def test_types_have_the_keys_of_the_schema(section: str, types: type) -> None:

@@ -120,6 +120,27 @@ class ComparisonSettings:
 
 
 @dataclass(frozen=True)
+class BigBrainSettings:
+    """Section ``bigbrain``: the BigBrain incrementation."""
+
+    source: str
+    resolution_um: int
+    count: int | None
+    scale: float
+    seed: int
+    split: list[int]
+    engines: list[str]
+    tiers: list[str]
+    parallelism: list[int]
+    repetitions: int
+    iterations: int
+    delay_s: float
+    pairing: str
+    fsync: bool
+    keep: str
+
+
+@dataclass(frozen=True)
 class Settings:
     """The whole configuration, valid and complete; and whether Snakemake was told to use containers."""
 
@@ -135,6 +156,7 @@ class Settings:
     report: ReportSettings
     campaign: CampaignSettings
     comparison: ComparisonSettings
+    bigbrain: BigBrainSettings
     published: str | None
     in_containers: bool = False
 
@@ -183,6 +205,7 @@ class Settings:
             report=ReportSettings(**complete["report"]),
             campaign=CampaignSettings(**complete["campaign"]),
             comparison=ComparisonSettings(**complete["comparison"]),
+            bigbrain=BigBrainSettings(**complete["bigbrain"]),
             published=complete["published"],
             in_containers=in_containers,
         )
@@ -203,6 +226,7 @@ class Settings:
             report=ReportSettings(**data["report"]),
             campaign=CampaignSettings(**data["campaign"]),
             comparison=ComparisonSettings(**data["comparison"]),
+            bigbrain=BigBrainSettings(**data["bigbrain"]),
             published=data["published"],
             in_containers=data["in_containers"],
         )
