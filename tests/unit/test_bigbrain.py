@@ -147,7 +147,7 @@ def test_minc_volume_is_split(tmp_path: Path) -> None:
         blocks = make(tmp_path, source=str(file), split=[2, 2, 2], count=None)
         rounded = np.rint(nib.load(file).get_fdata())
     parts = [[[voxels(blocks[4 * x + 2 * y + z].file) for z in (0, 1)] for y in (0, 1)] for x in (0, 1)]
-    assert np.array_equal(np.block([[[p for p in row] for row in plane] for plane in parts]), rounded)
+    assert np.array_equal(np.block([[list(row) for row in plane] for plane in parts]), rounded)
 
 
 def test_volume_that_does_not_fit_is_refused(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_bad_block_in_a_folder_is_said(tmp_path: Path, damage: str, line: str) -
     content = bytearray(bad.read_bytes())
     if damage == "scale":
         content[112:116] = np.float32(2).tobytes()
-    bad.write_bytes({"size": content[:400], "text": b"text"}.get(damage, content))
+    bad.write_bytes({"size": bytes(content[:400]), "text": b"text"}.get(damage, bytes(content)))
     with pytest.raises(InputError) as raised:
         make(tmp_path, source=str(tmp_path / "given"))
     assert str(raised.value).startswith(f"block b ({bad}): {line}")

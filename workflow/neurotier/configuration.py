@@ -79,6 +79,9 @@ def check(config: Mapping[str, Any]) -> None:
     check_placement(config["placement"], list(config["tiers"]), "placement")
     for name, placement in config["campaign"]["placements"].items():
         check_placement(placement, list(config["tiers"]), f"campaign.placements.{name}")
+    check_placement(
+        {str(at): name for at, name in enumerate(config["bigbrain"]["tiers"])}, list(config["tiers"]), "bigbrain.tiers"
+    )
     if any(c in config["results"] for c in "{}\n\r"):
         raise SettingsError("braces and line breaks cannot stand in a path here", where="config key results")
     results = Path(config["results"])

@@ -12,6 +12,7 @@ Rules, scripts and library ask here for paths; nobody glues one by hand. Below t
     campaign/                           plan.tsv; runs/CONDITION/REPETITION/: records and logs of each run
     comparison/, comparison.html        tables and figures of what was compared, and the comparison report
     published/, published.html          tables and figures of the published experiment, and the page about them
+    bigbrain/                           blocks/TIER.tsv, runs/RUN/: plan and records; tables of the incrementation
     logs/RULE/                          one log per job
     state/                              settings of the last run, run facts, failures, the lock
 """
@@ -101,6 +102,18 @@ class Places:
     @property
     def published_figures(self) -> Path:
         return self.published / "figures"
+
+    @property
+    def bigbrain(self) -> Path:
+        return self.results / "bigbrain"
+
+    def bigbrain_blocks(self, tier: str) -> Path:
+        """The manifest of the blocks on a tier."""
+        return self.bigbrain / "blocks" / f"{tier}.tsv"
+
+    def bigbrain_run(self, run: str) -> Path:
+        """Plan and records of a run of the incrementation, ``ENGINE/TIER/PARALLELISM/REPETITION``."""
+        return self.bigbrain / "runs" / run
 
     @property
     def logs(self) -> Path:

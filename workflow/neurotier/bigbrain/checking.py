@@ -11,17 +11,19 @@ import numpy as np
 from neurotier.bigbrain.increment import open_block, read_into
 from neurotier.bigbrain.nifti import bytes_of
 from neurotier.bigbrain.tasks import Block, Task
+from neurotier.errors import InputError
 
 PIECE_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)
 class Checked:
-    """A block after its last iteration: whether it is right, and its checksum."""
+    """A block after its last iteration: whether it is right, its checksum, and why there is none."""
 
     block: str
     equal: bool
     sha256: str
+    reason: str = ""
 
 
 def check_block(task: Task, block: Block) -> Checked:
@@ -55,11 +57,15 @@ def check_block(task: Task, block: Block) -> Checked:
 
 
 def check_task(task: Task, say: Callable[[str], None]) -> list[Checked]:
-    """Check all blocks of a run."""
+    """Check all blocks of a run; one that is not there, or not whole, is as wrong as one with wrong voxels."""
     checked = []
     for block in task.blocks:
-        checked.append(check_block(task, block))
-        say(f"{block.block}: {'as expected' if checked[-1].equal else 'NOT what was read + 1 per iteration'}")
+        try:
+            one = check_block(task, block)
+        except InputError as error:
+            one = Checked(block.block, False, "", str(error))
+        checked.append(one)
+        say(f"{block.block}: {'as expected' if one.equal else one.reason or 'NOT what was read + 1 per iteration'}")
     return checked
 
 

@@ -1,9 +1,9 @@
 """Synthetic blocks that look like histology to a storage tier: smooth tissue with fine texture on a white slide.
 
 Grey levels are those of an 8-bit scan stretched to 16 bits, as BigBrain's sections were scanned; the slide is white,
-65535, so its voxels wrap around at the first increment. gzip makes 2.0 to 2.7 times less of a block (a test holds that), where
-zeros would shrink to nothing on a tier that compresses, and noise not at all. How well the real BigBrain compresses
-was not measured here.
+65535, so its voxels wrap around at the first increment. gzip makes 2.0 to 2.7 times less of a block (a test holds
+that), where zeros would shrink to nothing on a tier that compresses, and noise not at all. How well the real BigBrain
+compresses was not measured here.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ WORK_PHASES = (HEADER, READ, INCREMENT, WRITE)
 
 STREAMING, PUBLISHED = "streaming", "published"
 NONE, FINAL, ALL = "none", "final", "all"
+SNAKEMAKE = "snakemake"
 
 
 @dataclass(frozen=True)

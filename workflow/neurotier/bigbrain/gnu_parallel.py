@@ -1,0 +1,90 @@
+"""The engine ``gnu-parallel``: one command per block, with GNU parallel's own log of them kept."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+from neurotier.bigbrain.tasks import Task
+from neurotier.errors import RunError, ToolError
+from neurotier.files import write_text
+
+NAMED = 10
+"""How many blocks a message names."""
+
+
+def run_gnu_parallel(plan: Path, logs: Path) -> Path:
+    """Increment all blocks that are not complete.
+
+    Parameters
+    ----------
+    plan
+        ``plan.json`` of the run.
+    logs
+        Where logs go: one per block, and ``joblog.N.tsv`` of the N-th start.
+
+    Returns
+    -------
+    Path
+        The log of jobs.
+
+    Raises
+    ------
+    ToolError
+        If there is no GNU parallel, or it fails by itself.
+    RunError
+        If blocks are left incomplete; the others are done nevertheless.
+    """
+    task = Task.load(plan)
+    check_program()
+    logs.mkdir(parents=True, exist_ok=True)
+    joblog = logs / f"joblog.{len(list(logs.glob('joblog.*.tsv'))) + 1}.tsv"
+    todo = logs / "todo.txt"
+    write_text(todo, "".join(f"{block.block}\n" for block in task.pending()))
+    worker = [sys.executable, "-m", "neurotier.bigbrain.worker", str(plan)]
+    command = f"{shlex.join(worker)} {{}} --log {shlex.quote(str(logs))}/{{}}.log"
+    own = ["--will-cite", "--jobs", str(task.parallelism), "--joblog", str(joblog), "--arg-file", str(todo)]
+    done = subprocess.run(
+        ["parallel", *own, command],
+        env={**os.environ, "PARALLEL_SHELL": "/bin/sh"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    print(done.stdout)
+    incomplete = task.incomplete()
+    if incomplete:
+        reasons = [line for line in done.stdout.splitlines() if line.startswith("neurotier: ")]
+        first = f"; the first said: {reasons[0].removeprefix('neurotier: ')}" if reasons else ""
+        what = f"{incomplete_text(incomplete, len(task.blocks))}{first}"
+        raise RunError(what, task.run, "mend that, and start the same command again: what is complete stays")
+    if done.returncode:
+        last = (done.stdout.strip().splitlines() or ["no reason given"])[-1]
+        raise ToolError(f"GNU parallel ended with {done.returncode}: {last}", task.run)
+    return joblog
+
+
+def check_program() -> None:
+    """Raise :class:`ToolError` unless ``parallel`` is GNU parallel; moreutils has another of that name."""
+    fix = "install GNU parallel (Debian: apt-get install parallel), or leave gnu-parallel out of bigbrain.engines"
+    try:
+        said = subprocess.run(["parallel", "--version"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    except FileNotFoundError:
+        raise ToolError("parallel is not on PATH", "engine gnu-parallel", fix) from None
+    if not said.stdout.startswith("GNU parallel"):
+        raise ToolError("parallel on PATH is not GNU parallel", "engine gnu-parallel", fix)
+
+
+def incomplete_text(blocks: list[str], of: int) -> str:
+    """Which blocks are incomplete, for people.
+
+    >>> incomplete_text(["a", "b"], 125)
+    '2 of 125 blocks are incomplete: a, b'
+    """
+    more = f" and {len(blocks) - NAMED} more" if len(blocks) > NAMED else ""
+    return f"{len(blocks)} of {of} blocks are incomplete: {', '.join(blocks[:NAMED])}{more}"

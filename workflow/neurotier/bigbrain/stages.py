@@ -1,0 +1,92 @@
+"""Stages of the incrementation: what the scripts of its rules do."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+from neurotier.bigbrain.blocks import make_blocks
+from neurotier.bigbrain.checking import check_task, checksum_of
+from neurotier.bigbrain.gnu_parallel import run_gnu_parallel
+from neurotier.bigbrain.plan import BigBrainPlan
+from neurotier.bigbrain.sources import source_of
+from neurotier.bigbrain.tabulation import phase_rows, records_of, run_row
+from neurotier.bigbrain.tasks import ALL, NONE, Task
+from neurotier.files import read_json, write_json
+from neurotier.places import Places
+from neurotier.report.quantities import seconds
+from neurotier.settings import Settings
+from neurotier.tables import write_table
+
+PHASES, RUNS = "bigbrain_phases", "bigbrain_runs"
+CHECKED = "checked.json"
+
+
+def make(settings: Settings, places: Places, tier: str, say: Callable[[str], None]) -> None:
+    """Make the blocks on a tier, and their manifest."""
+    plan = BigBrainPlan(settings, places)
+    folder = plan.folder(plan.tier(tier)) / "blocks"
+    blocks = make_blocks(source_of(settings.bigbrain), folder, tier, say)
+    write_table(places.bigbrain_blocks(tier), "bigbrain_blocks", map(asdict, blocks))
+
+
+def begin(settings: Settings, places: Places, run: str) -> None:
+    """Write the plan of a run, and make room: what it left earlier goes, and what was checked and is not kept."""
+    plan = BigBrainPlan(settings, places)
+    task = plan.task(run)
+    shutil.rmtree(task.folder, ignore_errors=True)
+    shutil.rmtree(task.records, ignore_errors=True)
+    make_room(plan)
+    write_json(places.bigbrain_run(run) / "plan.json", task.to_json())
+
+
+def make_room(plan: BigBrainPlan) -> None:
+    """Remove what checked runs wrote, as far as it is not to be kept."""
+    for run in plan.runs:
+        folder = plan.places.bigbrain_run(run)
+        if not (folder / CHECKED).exists():
+            continue
+        task = Task.load(folder / "plan.json")
+        if task.keep == NONE:
+            shutil.rmtree(task.folder, ignore_errors=True)
+        for iteration in range(1, task.iterations) if task.keep != ALL else ():
+            shutil.rmtree(Path(task.folder, str(iteration)), ignore_errors=True)
+
+
+def increment_with_gnu_parallel(places: Places, run: str) -> None:
+    """Run the engine ``gnu-parallel``."""
+    folder = places.bigbrain_run(run)
+    joblog = run_gnu_parallel(folder / "plan.json", places.logs / "run_gnu_parallel" / run)
+    write_json(folder / "finished.json", {"joblog": str(joblog)})
+
+
+def check(places: Places, run: str, say: Callable[[str], None]) -> None:
+    """Check what a run wrote."""
+    checked = check_task(Task.load(places.bigbrain_run(run) / "plan.json"), say)
+    found = {"sha256": checksum_of(checked), "blocks": [asdict(one) for one in checked]}
+    write_json(places.bigbrain_run(run) / CHECKED, found)
+
+
+def tabulate(settings: Settings, places: Places) -> list[str]:
+    """Write the tables of all runs that have begun; a line about each, and one about their output."""
+    plan = BigBrainPlan(settings, places)
+    phases, rows = [], []
+    for folder in map(places.bigbrain_run, plan.runs):
+        if (folder / "plan.json").exists():
+            task = Task.load(folder / "plan.json")
+            records = records_of(task)
+            phases += phase_rows(task, records)
+            rows.append(run_row(task, records, read_json(folder / CHECKED) if (folder / CHECKED).exists() else None))
+    write_table(places.bigbrain / f"{PHASES}.tsv", PHASES, phases)
+    write_table(places.bigbrain / f"{RUNS}.tsv", RUNS, rows)
+    make_room(plan)
+    told = [
+        f"BigBrain: {row['engine']} on {row['tier']}, {row['parallelism']} at once, repetition {row['repetition']}: "
+        + (seconds(row["makespan_s"]) if row["valid"] == "valid" else row["valid"])
+        for row in rows
+    ]
+    checksums = {row["sha256"] for row in rows if row["sha256"]}
+    same = f"BigBrain: outputs of {len(rows)} runs are " + ("byte-identical" if len(checksums) == 1 else "NOT the same")
+    return [*told, same] if checksums else told

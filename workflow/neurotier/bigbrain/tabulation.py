@@ -1,0 +1,101 @@
+"""The tables of the incrementation, the same for all engines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from neurotier.bigbrain.tasks import HEADER, INCREMENT, PUBLISHED, READ, START_UP, WORK_PHASES, WRITE, Task
+from neurotier.files import read_json
+from neurotier.parallelism import Span, peak
+from neurotier.tables import Row
+
+Checked = Mapping[str, Any]
+
+
+def records_of(task: Task) -> list[dict[str, Any]]:
+    """What all iterations of all blocks left, as far as they are done."""
+    places = [task.record(block, k) for block in task.blocks for k in range(1, task.iterations + 1)]
+    return [read_json(place) for place in places if place.exists()]
+
+
+def condition(task: Task) -> Row:
+    """What tells a run from others."""
+    return {
+        "engine": task.engine,
+        "tier": task.tier,
+        "parallelism": task.parallelism,
+        "repetition": task.repetition,
+    }
+
+
+def phase_rows(task: Task, records: Iterable[Mapping[str, Any]]) -> list[Row]:
+    """One row per phase, iteration and block."""
+    return [
+        condition(task) | {"iteration": record["iteration"], "block": record["block"]} | phase
+        for record in records
+        for phase in record["phases"]
+    ]
+
+
+def run_row(task: Task, records: list[dict[str, Any]], checked: Checked | None) -> Row:
+    """One run: makespan, phase sums, parallelism, and whether it is valid."""
+    phases = [phase for record in records for phase in record["phases"]]
+    spans = [span(record) for record in records]
+
+    def total(key: str, *names: str) -> Any:
+        return math.fsum(phase[key] for phase in phases if phase["phase"] in names)
+
+    makespan_s = max(end for _, end in spans) - min(start for start, _ in spans) if spans else None
+    most = peak(spans)
+    reading = INCREMENT if task.pairing == PUBLISHED else READ
+    reasons = invalid_because(task, records, checked, most)
+    return condition(task) | {
+        "valid": f"invalid: {'; '.join(reasons)}" if reasons else "valid",
+        "pairing": task.pairing,
+        "iterations": task.iterations,
+        "blocks": len(task.blocks),
+        "block_bytes": sum(block.bytes for block in task.blocks),
+        "incomplete_blocks": len(task.incomplete()),
+        "makespan_s": makespan_s,
+        "start_up_s": total("duration_s", START_UP),
+        "load_header_s": total("duration_s", HEADER),
+        "read_s": total("duration_s", READ) if task.pairing != PUBLISHED else None,
+        "increment_s": total("duration_s", INCREMENT),
+        "write_s": total("duration_s", WRITE),
+        "mean_parallelism": total("duration_s", *WORK_PHASES) / makespan_s if makespan_s else None,
+        "peak_parallelism": most,
+        "read_bytes": int(total("bytes", reading)),
+        "written_bytes": int(total("bytes", WRITE)),
+        "wrapped_voxels": sum(record["wrapped_voxels"] for record in records),
+        "max_rss_bytes": max((record["max_rss_bytes"] for record in records), default=None),
+        "sha256": checked["sha256"] if checked else None,
+    }
+
+
+def span(record: Mapping[str, Any]) -> Span:
+    """When an iteration of a block began and ended, s since 1970."""
+    return min(phase["start_s"] for phase in record["phases"]), max(phase["end_s"] for phase in record["phases"])
+
+
+def invalid_because(task: Task, records: list[dict[str, Any]], checked: Checked | None, most: int) -> list[str]:
+    """Why a run's makespan cannot stand beside those of others; empty if it can.
+
+    Every incomplete block is named: the published runs lost some in silence.
+    """
+    reasons, incomplete = [], task.incomplete()
+    if incomplete:
+        names = ", ".join(incomplete)
+        reasons.append(f"{len(incomplete)} of {len(task.blocks)} blocks are incomplete: {names}")
+    elif checked is None:
+        reasons.append("its output was not checked")
+    wrong = [one["block"] for one in checked["blocks"] if not one["equal"]] if checked else []
+    if wrong:
+        reasons.append(f"{len(wrong)} blocks are not what was read + {task.iterations}: {', '.join(wrong)}")
+    if len({record["attempt"] for record in records}) > 1:
+        reasons.append("it was interrupted and taken up again")
+    asked = min(task.parallelism, len(task.blocks))
+    if not incomplete and most < asked:
+        reasons.append(f"at most {most} blocks ran at once, not {asked}")
+    return reasons
