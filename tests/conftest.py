@@ -102,6 +102,13 @@ def brain_image(engine: Engine, shared: Path) -> Path:
     return once(shared / "images", build)
 
 
+@pytest.fixture(scope="session")
+def gnu_parallel() -> None:
+    """Real GNU parallel."""
+    if shutil.which("parallel") is None:
+        missing("Debian's parallel is not installed")
+
+
 @pytest.fixture
 def mount_tmpfs() -> Iterator[Callable[..., Path]]:
     """Mount a tmpfs of a size and with options; needs root."""

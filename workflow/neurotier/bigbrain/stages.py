@@ -7,13 +7,15 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
+from neurotier.analysis.work import remove_empty
 from neurotier.bigbrain.blocks import make_blocks
 from neurotier.bigbrain.checking import check_task, checksum_of
 from neurotier.bigbrain.gnu_parallel import run_gnu_parallel
 from neurotier.bigbrain.plan import BigBrainPlan
 from neurotier.bigbrain.sources import source_of
 from neurotier.bigbrain.tabulation import phase_rows, records_of, run_row
-from neurotier.bigbrain.tasks import ALL, NONE, Task
+from neurotier.bigbrain.tasks import ALL, NONE, Task, size_of
+from neurotier.errors import SourceError
 from neurotier.files import read_json, write_json
 from neurotier.places import Places
 from neurotier.report.quantities import seconds
@@ -32,6 +34,25 @@ def make(settings: Settings, places: Places, tier: str, say: Callable[[str], Non
     write_table(places.bigbrain_blocks(tier), "bigbrain_blocks", map(asdict, blocks))
 
 
+def ensure_blocks(plan: BigBrainPlan, task: Task) -> None:
+    """Make the blocks again where their tier has lost them: a tmpfs after a reboot, or an earlier run was through.
+
+    Raises
+    ------
+    SourceError
+        If they are not what they were any more.
+    """
+    if all(size_of(Path(block.file)) == block.bytes for block in task.blocks):
+        return
+    folder = Path(task.blocks[0].file).parent
+    if tuple(make_blocks(source_of(plan.settings.bigbrain), folder, task.tier, print)) != task.blocks:
+        raise SourceError(
+            "its blocks were lost from their tier, and the source has changed since they were made",
+            where=f"bigbrain.source {plan.settings.bigbrain.source!r}",
+            fix="start with --forcerun make_blocks",
+        )
+
+
 def begin(settings: Settings, places: Places, run: str) -> None:
     """Write the plan of a run, and make room: what it left earlier goes, and what was checked and is not kept."""
     plan = BigBrainPlan(settings, places)
@@ -39,20 +60,24 @@ def begin(settings: Settings, places: Places, run: str) -> None:
     shutil.rmtree(task.folder, ignore_errors=True)
     shutil.rmtree(task.records, ignore_errors=True)
     make_room(plan)
+    ensure_blocks(plan, task)
     write_json(places.bigbrain_run(run) / "plan.json", task.to_json())
 
 
 def make_room(plan: BigBrainPlan) -> None:
-    """Remove what checked runs wrote, as far as it is not to be kept."""
-    for run in plan.runs:
+    """Remove what checked runs wrote, as far as it is not to be kept; after the last of them, the blocks, too."""
+    checked = [run for run in plan.runs if (plan.places.bigbrain_run(run) / CHECKED).exists()]
+    for run in checked:
         folder = plan.places.bigbrain_run(run)
-        if not (folder / CHECKED).exists():
-            continue
         task = Task.load(folder / "plan.json")
         if task.keep == NONE:
             shutil.rmtree(task.folder, ignore_errors=True)
         for iteration in range(1, task.iterations) if task.keep != ALL else ():
             shutil.rmtree(Path(task.folder, str(iteration)), ignore_errors=True)
+    if checked == plan.runs and plan.settings.bigbrain.keep == NONE:
+        for name in plan.tiers:
+            shutil.rmtree(plan.folder(plan.tier(name)), ignore_errors=True)
+            remove_empty(plan.folder(plan.tier(name)).parent)
 
 
 def increment_with_gnu_parallel(places: Places, run: str) -> None:
