@@ -165,7 +165,7 @@ def report(ways: dict[str, list[Figures]], block_bytes: int, tier: Path) -> None
             "CPU of both (s)",
             "all blocks (s)",
             "faster",
-            "peak memory (MiB)",
+            "memory (MiB)",
         ),
         [
             (

@@ -18,12 +18,13 @@ import pytest
 from neurotier.bigbrain import increment as increment_module
 from neurotier.bigbrain.blocks import make_blocks
 from neurotier.bigbrain.checking import check_block, check_task, checksum_of
+from neurotier.bigbrain.gnu_parallel import run_gnu_parallel
 from neurotier.bigbrain.increment import increment
 from neurotier.bigbrain.nifti import HEADER_BYTES, read_layout
 from neurotier.bigbrain.sources import source_of
 from neurotier.bigbrain.tasks import ALL, NONE, PUBLISHED, STREAMING, Block, Task
 from neurotier.bigbrain.worker import main, work
-from neurotier.errors import InputError, TierError
+from neurotier.errors import InputError, TierError, ToolError
 from neurotier.published.bigbrain import BLOCK_BYTES, BLOCKS, GRIDS
 from neurotier.settings import BigBrainSettings, Settings
 from support import ENVIRONMENT, PATIENCE_S
@@ -311,6 +312,23 @@ def test_full_tier_is_said_and_no_short_file_gets_a_name(tmp_path: Path, mount_t
     assert f"of {blocks[2].bytes} bytes could be written" in str(raised.value)
     assert files_below(task.folder) == [f"1/{block.block}.nii" for block in blocks[:2]]
     assert task.incomplete() == [blocks[2].block]
+
+
+@pytest.mark.parametrize(
+    ("program", "line"), [(None, "is not on PATH"), ("echo invalid option >&2; exit 1", "invalid")]
+)
+def test_missing_or_other_parallel_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str | None, line: str
+) -> None:
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps(task_of(tmp_path, make(tmp_path, count=1)).to_json()))
+    (tmp_path / "bin").mkdir()
+    if program:
+        (tmp_path / "bin" / "parallel").write_text(f"#!/bin/sh\n{program}\n")
+        (tmp_path / "bin" / "parallel").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    with pytest.raises(ToolError, match=line):
+        run_gnu_parallel(plan, tmp_path / "logs")
 
 
 def test_worker_needs_the_same_memory_whatever_the_block(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ from neurotier.bigbrain.tasks import Task
 from neurotier.errors import RunError, ToolError
 from neurotier.files import write_text
 
+ENGINE = "engine gnu-parallel"
+FIX = "have GNU parallel on PATH (Debian: apt-get install parallel), or leave gnu-parallel out of bigbrain.engines"
 NAMED = 10
 """How many blocks a message names."""
 
@@ -39,7 +41,6 @@ def run_gnu_parallel(plan: Path, logs: Path) -> Path:
         If blocks are left incomplete; the others are done nevertheless.
     """
     task = Task.load(plan)
-    check_program()
     logs.mkdir(parents=True, exist_ok=True)
     joblog = logs / f"joblog.{len(list(logs.glob('joblog.*.tsv'))) + 1}.tsv"
     todo = logs / "todo.txt"
@@ -47,15 +48,7 @@ def run_gnu_parallel(plan: Path, logs: Path) -> Path:
     worker = [sys.executable, "-m", "neurotier.bigbrain.worker", str(plan)]
     command = f"{shlex.join(worker)} {{}} --log {shlex.quote(str(logs))}/{{}}.log"
     own = ["--will-cite", "--jobs", str(task.parallelism), "--joblog", str(joblog), "--arg-file", str(todo)]
-    done = subprocess.run(
-        ["parallel", *own, command],
-        env={**os.environ, "PARALLEL_SHELL": "/bin/sh"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
+    done = start([*own, command], joblog)
     print(done.stdout)
     incomplete = task.incomplete()
     if incomplete:
@@ -63,21 +56,33 @@ def run_gnu_parallel(plan: Path, logs: Path) -> Path:
         first = f"; the first said: {reasons[0].removeprefix('neurotier: ')}" if reasons else ""
         what = f"{incomplete_text(incomplete, len(task.blocks))}{first}"
         raise RunError(what, task.run, "mend that, and start the same command again: what is complete stays")
-    if done.returncode:
-        last = (done.stdout.strip().splitlines() or ["no reason given"])[-1]
-        raise ToolError(f"GNU parallel ended with {done.returncode}: {last}", task.run)
     return joblog
 
 
-def check_program() -> None:
-    """Raise :class:`ToolError` unless ``parallel`` is GNU parallel; moreutils has another of that name."""
-    fix = "install GNU parallel (Debian: apt-get install parallel), or leave gnu-parallel out of bigbrain.engines"
+def start(words: list[str], joblog: Path) -> subprocess.CompletedProcess[str]:
+    """Run GNU parallel to its end, whatever becomes of its jobs; what all of them printed.
+
+    Raises
+    ------
+    ToolError
+        If it is not there, is another program of that name (moreutils has one), or could not start its jobs.
+    """
     try:
-        said = subprocess.run(["parallel", "--version"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            ["parallel", *words],
+            env={**os.environ, "PARALLEL_SHELL": "/bin/sh"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
     except FileNotFoundError:
-        raise ToolError("parallel is not on PATH", "engine gnu-parallel", fix) from None
-    if not said.stdout.startswith("GNU parallel"):
-        raise ToolError("parallel on PATH is not GNU parallel", "engine gnu-parallel", fix)
+        raise ToolError("parallel is not on PATH", ENGINE, FIX) from None
+    if done.returncode and not joblog.exists():
+        last = (done.stdout.strip().splitlines() or ["no reason given"])[-1]
+        raise ToolError(f"parallel ended with {done.returncode} before its first job: {last}", ENGINE, FIX)
+    return done
 
 
 def incomplete_text(blocks: list[str], of: int) -> str:
