@@ -93,7 +93,7 @@ def measure_ours(task: Task, folder: Path, right: bool) -> Figures:
     cost = timed_children(lambda: run_gnu_parallel(plan, folder / "logs"))
     if right:
         assert all(one.equal for one in check_task(task, lambda _: None))
-    row = run_row(task, records_of(task), None)
+    row = run_row(task, records_of(task), {}, {})
     work_s = sum(row[key] or 0.0 for key in ("load_header_s", "read_s", "increment_s", "write_s"))
     return cost | {
         "work_s": work_s / BLOCKS,

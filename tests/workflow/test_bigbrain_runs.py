@@ -53,10 +53,12 @@ def kill_tree(process: psutil.Process) -> None:
             continue
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", [*ENGINES, "spark"])
 def test_blocks_are_incremented_and_a_killed_run_is_taken_up_again(
     project: Project, tmp_path: Path, engine: str
 ) -> None:
+    if engine == "spark":
+        pytest.importorskip("pyspark", reason="PySpark is an extra of half a GB")
     arguments = project.configure(bigbrain={**SMALL, "engines": [engine], "delay_s": 0.5, "keep": "final"})
     snakemake = project.start("bigbrain", *arguments)
     records = project.results / "bigbrain" / "runs" / engine / "local" / "2" / "1" / "records"
@@ -84,6 +86,9 @@ def test_blocks_are_incremented_and_a_killed_run_is_taken_up_again(
         assert len(rows) == 8, phase
     kept = [file for file, changed_ns in done.items() if file.stat().st_mtime_ns == changed_ns]
     assert kept  # what was complete was not done again
+    if engine == "spark":
+        assert float(run["garbage_s"]) >= 0
+        assert float(run["start_up_s"]) > 0
     if engine == "gnu-parallel":
         joblogs = sorted((project.results / "logs" / "run_gnu_parallel").rglob("joblog.*.tsv"))
         assert [file.name for file in joblogs] == ["joblog.1.tsv", "joblog.2.tsv"]
@@ -105,16 +110,17 @@ def test_engines_give_the_same_bytes_and_leave_nothing(project: Project) -> None
     assert again.lines("Nothing to be done"), again.output
 
 
+@pytest.mark.parametrize("engine", ENGINES)
 def test_tier_that_fills_is_said_and_every_incomplete_block_is_named(
-    project: Project, mount_tmpfs: Callable[..., Path]
+    project: Project, mount_tmpfs: Callable[..., Path], engine: str
 ) -> None:
-    folder = mount_tmpfs(project.folder / "small", "size=1m")  # four blocks of 0.13 MB, and what is written of them
-    bigbrain = {**SMALL, "scale": 0.06, "count": 5, "engines": ["gnu-parallel"], "tiers": ["small"], "iterations": 1}
+    folder = mount_tmpfs(project.folder / "small", "size=1m")  # five blocks of 0.14 MB, and what is written of them
+    bigbrain = {**SMALL, "scale": 0.06, "count": 5, "engines": [engine], "tiers": ["small"], "iterations": 1}
     arguments = project.configure(tiers={"small": {"path": str(folder), "kind": "tmpfs"}}, bigbrain=bigbrain)
     ended = project.snakemake(*arguments, targets=["bigbrain"])
     assert ended.code != 0
     (run,) = project.table("bigbrain/bigbrain_runs.tsv")
-    records = project.results / "bigbrain" / "runs" / "gnu-parallel" / "small" / "2" / "1" / "records"
+    records = project.results / "bigbrain" / "runs" / engine / "small" / "2" / "1" / "records"
     lost = {row["block"] for row in project.table("bigbrain/blocks/small.tsv")} - {
         file.stem.removesuffix("_1") for file in records.glob("bigbrain*.json")
     }

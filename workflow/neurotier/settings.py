@@ -130,6 +130,7 @@ class BigBrainSettings:
     seed: int
     split: list[int]
     engines: list[str]
+    spark_master: str
     tiers: list[str]
     parallelism: list[int]
     repetitions: int

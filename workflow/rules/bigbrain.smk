@@ -80,6 +80,8 @@ rule run_gnu_parallel:
         finished=places.bigbrain_run("{run}") / "finished.json",
     log:
         LOGS / "run_gnu_parallel/{run}/run_gnu_parallel.log",
+    wildcard_constraints:
+        run="gnu-parallel/.+",
     conda:
         "../envs/neurotier.yaml"
     threads: workflow.cores or 1
@@ -89,6 +91,27 @@ rule run_gnu_parallel:
         "Incrementing blocks with GNU parallel: {wildcards.run}"
     script:
         "../scripts/run_gnu_parallel.py"
+
+
+rule run_spark:
+    input:
+        plan=places.bigbrain_run("{run}") / "plan.json",
+    output:
+        finished=places.bigbrain_run("{run}") / "finished.json",
+    log:
+        LOGS / "run_spark/{run}/run_spark.log",
+    wildcard_constraints:
+        run="spark/.+",
+    conda:
+        "../envs/neurotier.yaml"
+    threads: workflow.cores or 1
+    params:
+        results=RESULTS,
+        master=settings.bigbrain.spark_master,
+    message:
+        "Incrementing blocks with Spark: {wildcards.run}"
+    script:
+        "../scripts/run_spark.py"
 
 
 rule check_increment:

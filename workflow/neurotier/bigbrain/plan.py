@@ -16,7 +16,7 @@ from neurotier.settings import Settings
 from neurotier.tables import read_table
 from neurotier.tiers import Tier
 
-ENGINE_NAMES = ("snakemake", "gnu-parallel")
+ENGINE_NAMES = (SNAKEMAKE, "gnu-parallel", "spark")
 BLOCK_KEYS = ("source", "resolution_um", "count", "scale", "seed", "split")
 INCREMENT_KEYS = ("iterations", "delay_s", "pairing", "fsync", "keep")
 

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from neurotier.analysis.work import remove_empty
 from neurotier.bigbrain.blocks import make_blocks
@@ -23,7 +24,7 @@ from neurotier.settings import Settings
 from neurotier.tables import write_table
 
 PHASES, RUNS = "bigbrain_phases", "bigbrain_runs"
-CHECKED = "checked.json"
+FINISHED, CHECKED = "finished.json", "checked.json"
 
 
 def make(settings: Settings, places: Places, tier: str, say: Callable[[str], None]) -> None:
@@ -84,7 +85,16 @@ def increment_with_gnu_parallel(places: Places, run: str) -> None:
     """Run the engine ``gnu-parallel``."""
     folder = places.bigbrain_run(run)
     joblog = run_gnu_parallel(folder / "plan.json", places.logs / "run_gnu_parallel" / run)
-    write_json(folder / "finished.json", {"joblog": str(joblog)})
+    write_json(folder / FINISHED, {"joblog": str(joblog)})
+
+
+def increment_with_spark(settings: Settings, places: Places, run: str) -> None:
+    """Run the engine ``spark``."""
+    from neurotier.bigbrain.spark import run_spark
+
+    folder = places.bigbrain_run(run)
+    driver = run_spark(folder / "plan.json", places.logs / "run_spark" / run, settings.bigbrain.spark_master)
+    write_json(folder / FINISHED, {"driver": asdict(driver)})
 
 
 def check(places: Places, run: str, say: Callable[[str], None]) -> None:
@@ -92,6 +102,11 @@ def check(places: Places, run: str, say: Callable[[str], None]) -> None:
     checked = check_task(Task.load(places.bigbrain_run(run) / "plan.json"), say)
     found = {"sha256": checksum_of(checked), "blocks": [asdict(one) for one in checked]}
     write_json(places.bigbrain_run(run) / CHECKED, found)
+
+
+def read_if_there(file: Path) -> dict[str, Any]:
+    """What a JSON file says; nothing while it is not there."""
+    return dict(read_json(file)) if file.exists() else {}
 
 
 def tabulate(settings: Settings, places: Places) -> list[str]:
@@ -103,7 +118,7 @@ def tabulate(settings: Settings, places: Places) -> list[str]:
             task = Task.load(folder / "plan.json")
             records = records_of(task)
             phases += phase_rows(task, records)
-            rows.append(run_row(task, records, read_json(folder / CHECKED) if (folder / CHECKED).exists() else None))
+            rows.append(run_row(task, records, read_if_there(folder / CHECKED), read_if_there(folder / FINISHED)))
     write_table(places.bigbrain / f"{PHASES}.tsv", PHASES, phases)
     write_table(places.bigbrain / f"{RUNS}.tsv", RUNS, rows)
     make_room(plan)

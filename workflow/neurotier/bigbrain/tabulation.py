@@ -39,15 +39,25 @@ def phase_rows(task: Task, records: Iterable[Mapping[str, Any]]) -> list[Row]:
     ]
 
 
-def run_row(task: Task, records: list[dict[str, Any]], checked: Checked | None) -> Row:
-    """One run: makespan, phase sums, parallelism, and whether it is valid."""
+def run_row(task: Task, records: list[dict[str, Any]], checked: Checked, finished: Mapping[str, Any]) -> Row:
+    """One run: makespan, phase sums, parallelism, and whether it is valid.
+
+    Parameters
+    ----------
+    task, records
+        The run, and what its iterations left.
+    checked, finished
+        What its check and its engine left; empty without.
+    """
+    driver = finished.get("driver")
     phases = [phase for record in records for phase in record["phases"]]
     spans = [span(record) for record in records]
 
     def total(key: str, *names: str) -> Any:
         return math.fsum(phase[key] for phase in phases if phase["phase"] in names)
 
-    makespan_s = max(end for _, end in spans) - min(start for start, _ in spans) if spans else None
+    whole = [*spans, (driver["start_s"], driver["end_s"])] if driver else spans
+    makespan_s = max(end for _, end in whole) - min(start for start, _ in whole) if whole else None
     most = peak(spans)
     reading = INCREMENT if task.pairing == PUBLISHED else READ
     reasons = invalid_because(task, records, checked, most)
@@ -59,7 +69,7 @@ def run_row(task: Task, records: list[dict[str, Any]], checked: Checked | None) 
         "block_bytes": sum(block.bytes for block in task.blocks),
         "incomplete_blocks": len(task.incomplete()),
         "makespan_s": makespan_s,
-        "start_up_s": total("duration_s", START_UP),
+        "start_up_s": total("duration_s", START_UP) + (driver["session_s"] if driver else 0),
         "load_header_s": total("duration_s", HEADER),
         "read_s": total("duration_s", READ) if task.pairing != PUBLISHED else None,
         "increment_s": total("duration_s", INCREMENT),
@@ -70,7 +80,8 @@ def run_row(task: Task, records: list[dict[str, Any]], checked: Checked | None) 
         "written_bytes": int(total("bytes", WRITE)),
         "wrapped_voxels": sum(record["wrapped_voxels"] for record in records),
         "max_rss_bytes": max((record["max_rss_bytes"] for record in records), default=None),
-        "sha256": checked["sha256"] if checked else None,
+        "garbage_s": math.fsum(driver["garbage_s"]) if driver else None,
+        "sha256": checked.get("sha256"),
     }
 
 
@@ -79,7 +90,7 @@ def span(record: Mapping[str, Any]) -> Span:
     return min(phase["start_s"] for phase in record["phases"]), max(phase["end_s"] for phase in record["phases"])
 
 
-def invalid_because(task: Task, records: list[dict[str, Any]], checked: Checked | None, most: int) -> list[str]:
+def invalid_because(task: Task, records: list[dict[str, Any]], checked: Checked, most: int) -> list[str]:
     """Why a run's makespan cannot stand beside those of others; empty if it can.
 
     Every incomplete block is named: the published runs lost some in silence.
@@ -88,9 +99,9 @@ def invalid_because(task: Task, records: list[dict[str, Any]], checked: Checked 
     if incomplete:
         names = ", ".join(incomplete)
         reasons.append(f"{len(incomplete)} of {len(task.blocks)} blocks are incomplete: {names}")
-    elif checked is None:
+    elif not checked:
         reasons.append("its output was not checked")
-    wrong = [one["block"] for one in checked["blocks"] if not one["equal"]] if checked else []
+    wrong = [one["block"] for one in checked.get("blocks", []) if not one["equal"]]
     if wrong:
         reasons.append(f"{len(wrong)} blocks are not what was read + {task.iterations}: {', '.join(wrong)}")
     if len({record["attempt"] for record in records}) > 1:
