@@ -282,7 +282,7 @@ def test_bad_block_is_one_line_and_leaves_nothing(
     plan, log = tmp_path / "plan.json", tmp_path / "log"
     plan.write_text(json.dumps(task.to_json()))
     if iteration == 2:
-        assert main([str(plan), blocks[0].block, "--iteration", "1"]) == 0
+        assert main([str(plan), blocks[0].block, "1", str(log)]) == 0
     file = task.file(blocks[0], iteration - 1)
     if damage == "missing":
         file.unlink()
@@ -290,7 +290,7 @@ def test_bad_block_is_one_line_and_leaves_nothing(
         os.truncate(file, 40000)
     else:
         save(file, voxels(file).astype(np.int16))
-    code = main([str(plan), blocks[0].block, "--iteration", str(iteration), "--log", str(log)])
+    code = main([str(plan), blocks[0].block, str(iteration), str(log)])
     (said,) = capsys.readouterr().err.splitlines()
     assert code == InputError.exit_code
     assert said.startswith(f"neurotier: block {blocks[0].block} ({file}): {line}")
@@ -336,7 +336,15 @@ def test_worker_needs_the_same_memory_whatever_the_block(tmp_path: Path) -> None
     task = task_of(tmp_path, blocks)
     plan = tmp_path / "plan.json"
     plan.write_text(json.dumps(task.to_json()))
-    command = [sys.executable, "-m", "neurotier.bigbrain.worker", str(plan), blocks[0].block]
+    command = [
+        sys.executable,
+        "-m",
+        "neurotier.bigbrain.worker",
+        str(plan),
+        blocks[0].block,
+        "all",
+        str(tmp_path / "log"),
+    ]
     subprocess.run(command, check=True, env=ENVIRONMENT, timeout=PATIENCE_S)
     record = json.loads(task.record(blocks[0], 1).read_text())
     assert record["max_rss_bytes"] < 64 << 20

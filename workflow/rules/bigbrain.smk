@@ -69,7 +69,7 @@ rule increment_block:
         "Incrementing {wildcards.block} for the {wildcards.iteration}. time"
     shell:
         "python3 -m neurotier.bigbrain.worker {input.plan:q} {wildcards.block:q}"
-        " --iteration {wildcards.iteration} --log {log:q}"
+        " {wildcards.iteration} {log:q}"
 
 
 # All cores: nothing else may run beside what is measured.

@@ -46,7 +46,7 @@ def run_gnu_parallel(plan: Path, logs: Path) -> Path:
     todo = logs / "todo.txt"
     write_text(todo, "".join(f"{block.block}\n" for block in task.pending()))
     worker = [sys.executable, "-m", "neurotier.bigbrain.worker", str(plan)]
-    command = f"{shlex.join(worker)} {{}} --log {shlex.quote(str(logs))}/{{}}.log"
+    command = f"{shlex.join(worker)} {{}} all {shlex.quote(str(logs))}/{{}}.log"
     own = ["--will-cite", "--jobs", str(task.parallelism), "--joblog", str(joblog), "--arg-file", str(todo)]
     done = start([*own, command], joblog)
     print(done.stdout)
