@@ -31,6 +31,7 @@ from support import ENVIRONMENT, PATIENCE_S
 
 TIERS = {"disk": {"path": ".", "kind": "block"}}
 PLACEMENT = dict.fromkeys(("dataset", "work", "images", "results"), "disk")
+GIVEN = "given"  # what Spark does when it reads files itself
 SMALL = {"count": 3, "scale": 0.04}
 
 
@@ -196,7 +197,7 @@ def test_folder_without_blocks_is_said(tmp_path: Path) -> None:
         make(tmp_path, source=str(tmp_path))
 
 
-@pytest.mark.parametrize("pairing", [STREAMING, PUBLISHED])
+@pytest.mark.parametrize("pairing", [STREAMING, PUBLISHED, GIVEN])
 @pytest.mark.parametrize("dtype", ["<u2", ">u2", "|u1", "<u4"])
 def test_every_voxel_is_incremented_and_wraps_around(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pairing: str, dtype: str
@@ -211,8 +212,8 @@ def test_every_voxel_is_incremented_and_wraps_around(
     (tmp_path / "given").mkdir()
     nib.save(image, tmp_path / "given" / "a.nii")
     blocks = make(tmp_path, source=str(tmp_path / "given"))
-    task = task_of(tmp_path, blocks, pairing=pairing)
-    record = increment(task, blocks[0], 1)
+    task = task_of(tmp_path, blocks, pairing=STREAMING if pairing == GIVEN else pairing)
+    record = increment(task, blocks[0], 1, given=Path(blocks[0].file).read_bytes() if pairing == GIVEN else None)
     assert record["wrapped_voxels"] == 5
     assert np.array_equal(voxels(task.file(blocks[0], 1)), data + data.dtype.type(1))
     assert Path(task.file(blocks[0], 1)).read_bytes()[:HEADER_BYTES] == Path(blocks[0].file).read_bytes()[:HEADER_BYTES]

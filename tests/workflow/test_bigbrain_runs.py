@@ -95,6 +95,22 @@ def test_blocks_are_incremented_and_a_killed_run_is_taken_up_again(
         assert joblogs[1].read_text().startswith("Seq\tHost\tStarttime")
 
 
+def test_spark_reads_files_itself_as_published(project: Project, tmp_path: Path) -> None:
+    pytest.importorskip("pyspark", reason="PySpark is an extra of half a GB")
+    bigbrain = {**SMALL, "engines": ["spark"], "pairing": "published", "keep": "all"}
+    too_small = project.configure(bigbrain={**bigbrain, "spark_options": {"spark.driver.memory": "100m"}})
+    ended = project.snakemake(*too_small, targets=["bigbrain"])
+    (line,) = ended.lines("neurotier: engine spark: Spark failed: ")
+    assert "IllegalArgumentException" in line
+    assert ended.code != 0
+
+    ended = project.snakemake(*project.configure(bigbrain=bigbrain), targets=["bigbrain"])
+    assert ended.code == 0, ended.output
+    assert written(project, 2) == expected_checksums(tmp_path / "expected")
+    (run,) = project.table("bigbrain/bigbrain_runs.tsv")
+    assert (run["incomplete_blocks"], run["read_s"], run["pairing"]) == ("0", "n/a", "published")
+
+
 def test_engines_give_the_same_bytes_and_leave_nothing(project: Project) -> None:
     arguments = project.configure(bigbrain={**SMALL, "tiers": ["local"], "engines": ENGINES})
     ended = project.snakemake(*arguments, targets=["bigbrain"])

@@ -131,6 +131,7 @@ class BigBrainSettings:
     split: list[int]
     engines: list[str]
     spark_master: str
+    spark_options: dict[str, str]
     tiers: list[str]
     parallelism: list[int]
     repetitions: int

@@ -108,6 +108,7 @@ rule run_spark:
     params:
         results=RESULTS,
         master=settings.bigbrain.spark_master,
+        options=settings.bigbrain.spark_options,
     message:
         "Incrementing blocks with Spark: {wildcards.run}"
     script:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ from neurotier.errors import InputError
 
 PIECE_BYTES = 2 << 20
 """What is read, incremented and written at once, bytes; larger pieces leave the processor's cache."""
+
+FIX = "make the blocks again with --forcerun make_blocks"
 
 EPOCH_S = time.time() - time.monotonic()
 """What makes s since 1970 of the monotonic clock, which nobody sets meanwhile."""
@@ -66,7 +69,9 @@ class Stopwatch:
         phase.bytes += moved_bytes
 
 
-def increment(task: Task, block: Block, iteration: int, process_start_s: float | None = None) -> dict[str, Any]:
+def increment(
+    task: Task, block: Block, iteration: int, process_start_s: float | None = None, given: bytes | None = None
+) -> dict[str, Any]:
     """Do one iteration of one block.
 
     Parameters
@@ -77,6 +82,8 @@ def increment(task: Task, block: Block, iteration: int, process_start_s: float |
         From 1; it reads what the one before it wrote.
     process_start_s
         When this process was started, s since 1970, if this is the first that it does: its start is a phase, too.
+    given
+        What is to be read, if the engine has read it already.
 
     Returns
     -------
@@ -91,12 +98,15 @@ def increment(task: Task, block: Block, iteration: int, process_start_s: float |
         If the tier is full.
     """
     watch = Stopwatch()
-    if task.pairing == PUBLISHED:
+    if task.pairing == PUBLISHED and given is None:
         import nibabel  # noqa: F401  # part of the start, not of a phase
     if process_start_s is not None:
         watch.add(START_UP, process_start_s, time.monotonic() + EPOCH_S)
     source = task.file(block, iteration - 1)
+    how: Callable[[Block, Path, NewBlock, Stopwatch], int]
     how = increment_mapped if task.pairing == PUBLISHED else increment_streaming
+    if given is not None:
+        how = partial(increment_given, given)
     with NewBlock(task.file(block, iteration), block.bytes, task.tier) as new:
         wrapped = how(block, source, new, watch)
         with watch.timing(WRITE):
@@ -157,6 +167,20 @@ def increment_mapped(block: Block, source: Path, new: NewBlock, watch: Stopwatch
     return int(wrapped)
 
 
+def increment_given(given: bytes, block: Block, source: Path, new: NewBlock, watch: Stopwatch) -> int:
+    """Increment a block whose file is in memory; how many voxels wrapped around."""
+    with watch.timing(HEADER):
+        layout = layout_of(block, source, given[:HEADER_BYTES], len(given))
+        voxels = np.frombuffer(given, layout.dtype, offset=layout.offset_bytes)
+    with watch.timing(INCREMENT, voxels.nbytes):
+        result = (voxels + layout.dtype.type(1)).astype(layout.dtype, copy=False)
+        wrapped = result.size - np.count_nonzero(result)
+    with watch.timing(WRITE, len(given)):
+        new.write(given[: layout.offset_bytes])
+        new.write(bytes_of(result))
+    return int(wrapped)
+
+
 def open_block(block: Block, source: Path) -> tuple[Any, bytes, Layout]:
     """Open a block that is what its manifest says; the file at its first voxel, what stands before it, its layout.
 
@@ -165,16 +189,30 @@ def open_block(block: Block, source: Path) -> tuple[Any, bytes, Layout]:
     InputError
         If it is not; with expected and found.
     """
-    where = f"block {block.block} ({source})"
-    fix = "make the blocks again with --forcerun make_blocks"
     try:
         file = source.open("rb", buffering=0)
     except FileNotFoundError:
-        raise InputError(f"is not there: expected {block.bytes} bytes, found no file", where, fix) from None
+        what = f"is not there: expected {block.bytes} bytes, found no file"
+        raise InputError(what, f"block {block.block} ({source})", FIX) from None
     try:
         header = file.read(HEADER_BYTES)
+        layout = layout_of(block, source, header, os.fstat(file.fileno()).st_size)
+        return file, header + file.read(layout.offset_bytes - len(header)), layout
+    except InputError:
+        file.close()
+        raise
+
+
+def layout_of(block: Block, source: Path, header: bytes, size_bytes: int) -> Layout:
+    """The layout of a block that is what its manifest says.
+
+    Raises
+    ------
+    InputError
+        If it is not; with expected and found.
+    """
+    try:
         layout = read_layout(header)
-        size_bytes = os.fstat(file.fileno()).st_size
         if layout.dtype != np.dtype(block.dtype):
             raise ValueError(f"is of another type: expected {np.dtype(block.dtype).name}, found {layout.dtype.name}")
         if shape_text(layout.shape) != block.shape:
@@ -182,10 +220,9 @@ def open_block(block: Block, source: Path) -> tuple[Any, bytes, Layout]:
         if size_bytes != block.bytes:
             what = "is truncated" if size_bytes < block.bytes else "is too long"
             raise ValueError(f"{what}: expected {block.bytes} bytes, found {size_bytes}")
-        return file, header + file.read(layout.offset_bytes - len(header)), layout
     except ValueError as error:
-        file.close()
-        raise InputError(str(error), where, fix) from None
+        raise InputError(str(error), f"block {block.block} ({source})", FIX) from None
+    return layout
 
 
 def read_into(piece: np.ndarray, file: Any, block: Block, source: Path) -> None:

@@ -1,7 +1,9 @@
 """The engine ``spark``: one task per block, which is told the block's path and does all of its iterations.
 
-The data do not pass through the JVM, unlike in the published program, which had Spark read whole files (binaryFiles).
-Spark's log of events is kept; it has the time that each task's JVM spent on collecting garbage.
+So the data do not pass through the JVM. In the published pairing they do, as in the paper: Spark reads whole files
+(binaryFiles), an iteration at a time, and no phase shows its reading; the JVM then needs room for as many blocks as
+there are at once (``spark.driver.memory`` or ``spark.executor.memory``). Spark's log of events is kept; it has the time
+that each task's JVM spent on collecting garbage.
 """
 
 from __future__ import annotations
@@ -10,13 +12,15 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from neurotier.bigbrain.gnu_parallel import incomplete_text
-from neurotier.bigbrain.tasks import Task
+from neurotier.bigbrain.tasks import PUBLISHED, Task
 from neurotier.bigbrain.worker import find_block, work
 from neurotier.errors import NeurotierError, RunError, ToolError
 
@@ -48,7 +52,7 @@ class Driver:
     events: str
 
 
-def run_spark(plan: Path, logs: Path, master: str) -> Driver:
+def run_spark(plan: Path, logs: Path, master: str, more: Mapping[str, str]) -> Driver:
     """Increment all blocks that are not complete.
 
     Parameters
@@ -59,6 +63,8 @@ def run_spark(plan: Path, logs: Path, master: str) -> Driver:
         Where logs go; ``events.N`` has those of the N-th start.
     master
         URL of Spark's master; ``local`` is this machine, with as many threads as the run asks for.
+    more
+        More of Spark's configuration.
 
     Raises
     ------
@@ -68,7 +74,6 @@ def run_spark(plan: Path, logs: Path, master: str) -> Driver:
         If blocks are left incomplete; the others are done nevertheless.
     """
     task, start_s = Task.load(plan), time.time()
-    todo = [(str(plan), block.block) for block in task.pending()]
     events = logs / f"events.{len(list(logs.glob('events.*'))) + 1}"
     events.mkdir(parents=True)
     said = list[str]()
@@ -79,14 +84,15 @@ def run_spark(plan: Path, logs: Path, master: str) -> Driver:
     except ImportError:
         raise ToolError("PySpark is not installed", ENGINE, "pip install pyspark, and have Java 17 or later") from None
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    conf = SparkConf().setAll([*options(task, master, events), *more.items()])
     try:
-        with SparkContext(conf=SparkConf().setAll(options(task, master, events))) as context:
+        with descriptors_to(logs / "spark.log"), SparkContext(conf=conf) as context:
             session_s = time.time() - start_s
             context.setLogLevel("ERROR")
-            if todo:  # a task for each
-                said = context.parallelize(todo, len(todo)).map(increment_all).collect()
+            said = (increment_files if task.pairing == PUBLISHED else increment_paths)(context, task, plan)
     except (Py4JError, PySparkException) as error:
-        raise ToolError(f"Spark failed: {str(error).splitlines()[0]}", ENGINE, f"see {logs}") from None
+        what = " ".join(str(error).splitlines()[:2])  # the second names Java's exception
+        raise ToolError(f"Spark failed: {what}", ENGINE, f"see {logs / 'spark.log'}") from None
     end_s = time.time()
     reasons = [line for line in said if line]
     print("\n".join(reasons))
@@ -97,6 +103,21 @@ def run_spark(plan: Path, logs: Path, master: str) -> Driver:
         raise RunError(what, task.run, "mend that, and start the same command again: what is complete stays")
     garbage = [spent_s for log in logs_in(events) for spent_s in garbage_s(log)]
     return Driver(start_s, end_s, session_s, garbage, str(events))
+
+
+@contextmanager
+def descriptors_to(log: Path) -> Iterator[None]:
+    """Have what the JVM and its children print in a file: they write to descriptors, not to Python's streams."""
+    kept = {descriptor: os.dup(descriptor) for descriptor in (1, 2)}
+    try:
+        with log.open("a") as file:
+            for descriptor in kept:
+                os.dup2(file.fileno(), descriptor)
+        yield
+    finally:
+        for descriptor, copy in kept.items():
+            os.dup2(copy, descriptor)
+            os.close(copy)
 
 
 def options(task: Task, master: str, events: Path) -> list[tuple[str, str]]:
@@ -119,6 +140,37 @@ def options(task: Task, master: str, events: Path) -> list[tuple[str, str]]:
     else:
         given |= {"spark.cores.max": str(task.parallelism), "spark.task.maxFailures": "1"}
     return list(given.items())
+
+
+def increment_paths(context: Any, task: Task, plan: Path) -> list[str]:
+    """Have each block incremented by a task that is told its path; what they said."""
+    todo = [(str(plan), block.block) for block in task.pending()]
+    return list(context.parallelize(todo, len(todo)).map(increment_all).collect()) if todo else []
+
+
+def increment_files(context: Any, task: Task, plan: Path) -> list[str]:
+    """Have Spark read whole files, and tasks increment what they are given, an iteration at a time; what they said."""
+    said: list[str] = []
+    for iteration in range(1, task.iterations + 1):
+        files = [task.file(block, iteration - 1) for block in task.blocks if task.last_written(block) == iteration - 1]
+        said += [f"{file} is not there" for file in files if not file.exists()]
+        there = [str(file) for file in files if file.exists()]
+        if there:
+            given = context.binaryFiles(",".join(there), minPartitions=len(there))
+            said += given.map(partial(increment_one, str(plan), iteration)).collect()
+    return said
+
+
+def increment_one(plan: str, iteration: int, item: tuple[str, bytes]) -> str:
+    """What a task does with a file that Spark has read; why it could not, or nothing."""
+    name, task = Path(item[0]).stem, Task.load(Path(plan))
+    try:
+        work(task, find_block(task, name), iteration, None, item[1])
+    except NeurotierError as error:
+        return str(error)
+    except OSError as error:
+        return f"block {name}: {error.filename}: {error.strerror}"
+    return ""
 
 
 def increment_all(item: tuple[str, str]) -> str:

@@ -93,7 +93,8 @@ def increment_with_spark(settings: Settings, places: Places, run: str) -> None:
     from neurotier.bigbrain.spark import run_spark
 
     folder = places.bigbrain_run(run)
-    driver = run_spark(folder / "plan.json", places.logs / "run_spark" / run, settings.bigbrain.spark_master)
+    asked = settings.bigbrain
+    driver = run_spark(folder / "plan.json", places.logs / "run_spark" / run, asked.spark_master, asked.spark_options)
     write_json(folder / FINISHED, {"driver": asdict(driver)})
 
 

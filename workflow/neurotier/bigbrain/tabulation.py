@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from neurotier.bigbrain.tasks import HEADER, INCREMENT, PUBLISHED, READ, START_UP, WORK_PHASES, WRITE, Task
+from neurotier.bigbrain.tasks import HEADER, INCREMENT, READ, START_UP, WORK_PHASES, WRITE, Task
 from neurotier.files import read_json
 from neurotier.parallelism import Span, peak
 from neurotier.tables import Row
@@ -59,7 +59,7 @@ def run_row(task: Task, records: list[dict[str, Any]], checked: Checked, finishe
     whole = [*spans, (driver["start_s"], driver["end_s"])] if driver else spans
     makespan_s = max(end for _, end in whole) - min(start for start, _ in whole) if whole else None
     most = peak(spans)
-    reading = INCREMENT if task.pairing == PUBLISHED else READ
+    read_apart = any(phase["phase"] == READ for phase in phases)
     reasons = invalid_because(task, records, checked, most)
     return condition(task) | {
         "valid": f"invalid: {'; '.join(reasons)}" if reasons else "valid",
@@ -71,12 +71,12 @@ def run_row(task: Task, records: list[dict[str, Any]], checked: Checked, finishe
         "makespan_s": makespan_s,
         "start_up_s": total("duration_s", START_UP) + (driver["session_s"] if driver else 0),
         "load_header_s": total("duration_s", HEADER),
-        "read_s": total("duration_s", READ) if task.pairing != PUBLISHED else None,
+        "read_s": total("duration_s", READ) if read_apart else None,
         "increment_s": total("duration_s", INCREMENT),
         "write_s": total("duration_s", WRITE),
         "mean_parallelism": total("duration_s", *WORK_PHASES) / makespan_s if makespan_s else None,
         "peak_parallelism": most,
-        "read_bytes": int(total("bytes", reading)),
+        "read_bytes": int(total("bytes", READ if read_apart else INCREMENT)),
         "written_bytes": int(total("bytes", WRITE)),
         "wrapped_voxels": sum(record["wrapped_voxels"] for record in records),
         "max_rss_bytes": max((record["max_rss_bytes"] for record in records), default=None),

@@ -44,8 +44,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return exit_code
 
 
-def work(task: Task, block: Block, iteration: int | None, start_s: float | None) -> list[int]:
+def work(
+    task: Task, block: Block, iteration: int | None, start_s: float | None, given: bytes | None = None
+) -> list[int]:
     """Do one iteration of a block, or all that are left; which were done.
+
+    ``given`` is what the one iteration is to read, if the engine has read it already.
 
     The iteration before the one that is read is removed unless it is to be kept: no start of any engine, however the
     last one ended, needs it again.
@@ -58,7 +62,7 @@ def work(task: Task, block: Block, iteration: int | None, start_s: float | None)
             task.record(block, k).unlink(missing_ok=True)
             if k > 2 and task.keep != ALL:
                 task.file(block, k - 2).unlink(missing_ok=True)
-            write_record(task.record(block, k), increment(task, block, k, start_s))
+            write_record(task.record(block, k), increment(task, block, k, start_s, given))
             start_s = None
     return todo
 
