@@ -148,3 +148,28 @@ rule tabulate_bigbrain:
         "Tabulating the BigBrain incrementation"
     script:
         "../scripts/tabulate_bigbrain.py"
+
+
+rule draw_bigbrain:
+    input:
+        runs=places.bigbrain / "bigbrain_runs.tsv",
+    output:
+        phases=report(
+            places.bigbrain / "figures/bigbrain_phases.svg",
+            caption="../report/bigbrain_phases.rst",
+            category="BigBrain incrementation",
+        ),
+        others=[
+            places.bigbrain / f"figures/bigbrain_phases.{extension}"
+            for extension in ("png", "tsv")
+        ],
+    log:
+        LOGS / "draw_bigbrain/draw_bigbrain.log",
+    conda:
+        "../envs/neurotier.yaml"
+    params:
+        results=RESULTS,
+    message:
+        "Drawing the BigBrain incrementation"
+    script:
+        "../scripts/draw_bigbrain.py"

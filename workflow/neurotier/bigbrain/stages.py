@@ -21,7 +21,7 @@ from neurotier.files import read_json, write_json
 from neurotier.places import Places
 from neurotier.report.quantities import seconds
 from neurotier.settings import Settings
-from neurotier.tables import write_table
+from neurotier.tables import read_table, write_table
 
 PHASES, RUNS = "bigbrain_phases", "bigbrain_runs"
 FINISHED, CHECKED = "finished.json", "checked.json"
@@ -103,6 +103,13 @@ def check(places: Places, run: str, say: Callable[[str], None]) -> None:
     checked = check_task(Task.load(places.bigbrain_run(run) / "plan.json"), say)
     found = {"sha256": checksum_of(checked), "blocks": [asdict(one) for one in checked]}
     write_json(places.bigbrain_run(run) / CHECKED, found)
+
+
+def draw(places: Places) -> None:
+    """Draw the figure of all runs."""
+    from neurotier.bigbrain.figure import draw_phases
+
+    draw_phases(read_table(places.bigbrain / f"{RUNS}.tsv", RUNS), places.bigbrain / "figures" / PHASES)
 
 
 def read_if_there(file: Path) -> dict[str, Any]:
