@@ -41,7 +41,7 @@ def test_bars_are_medians_of_the_valid_runs() -> None:
     assert [lane.label for lane in memory.lanes] == ["2 at once", "gnu-parallel"]
     (_, spark), (_, parallel) = disk.filled()
     assert spark.medians() == [1.0, 0.1, 0.0, 1.0, 3.0]
-    assert parallel.text == "5.00 s; 1.5 at once"
+    assert parallel.text == "5.00 s; 1.50 at once"
 
 
 def test_figure_is_written_with_its_numbers_even_without_a_valid_run(tmp_path: Path) -> None:

@@ -120,6 +120,7 @@ def test_engines_give_the_same_bytes_and_leave_nothing(project: Project) -> None
     assert len({run["sha256"] for run in runs}) == 1
     assert int(runs[0]["wrapped_voxels"]) > 0
     assert ended.lines("BigBrain: outputs of 2 runs are byte-identical")
+    assert "gnu-parallel" in (project.results / "bigbrain" / "figures" / "bigbrain_phases.tsv").read_text()
     assert list(project.folder.glob("neurotier-*/bigbrain/**/*.nii")) == []
     again = project.snakemake(*arguments, targets=["bigbrain"])
     assert again.code == 0

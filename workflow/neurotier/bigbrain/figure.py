@@ -1,4 +1,4 @@
-"""The figure ``bigbrain_phases``: where the time of each engine goes on each tier (the paper's Figures 1, 3, 5 to 8)."""
+"""The figure ``bigbrain_phases``: where each engine's time goes on each tier (the paper's Figures 1, 3, 5 to 8)."""
 
 from __future__ import annotations
 
@@ -80,9 +80,8 @@ def panels_of(found: dict[Condition, list[Row]]) -> list[Panel[Bar]]:
         mean = spread(members, "mean_parallelism")
         text = f"{seconds(makespan_s(members))}; {mean_count(mean.median if mean else None)} at once"
         lanes.setdefault(tier, {}).setdefault(parallelism, []).append(Lane(engine, Bar(parts, text)))
-    return [
-        Panel(
-            f"tier {tier}", tuple(lane for count, some in groups.items() for lane in (Lane[Bar](at_once(count)), *some))
-        )
+    headed = {
+        tier: [lane for parallelism, some in groups.items() for lane in (Lane[Bar](at_once(parallelism)), *some)]
         for tier, groups in lanes.items()
-    ]
+    }
+    return [Panel(f"tier {tier}", tuple(some)) for tier, some in headed.items()]
