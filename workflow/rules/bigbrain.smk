@@ -31,11 +31,12 @@ rule make_blocks:
         "../scripts/make_blocks.py"
 
 
-# One run after the other: nothing else shall move data while one is measured, so it waits for all blocks, too.
+# One run after the other: nothing else shall move data while one is measured, so it waits for all blocks, too. When a run
+# is done again, so are those after it; with ancient(), Snakemake overlooks their own changed params then.
 rule begin_increment:
     input:
         blocks=[places.bigbrain_blocks(tier) for tier in bigbrain.tiers],
-        before=ancient(lambda wildcards: bigbrain.before(wildcards.run)),
+        before=lambda wildcards: bigbrain.before(wildcards.run),
     output:
         plan=places.bigbrain_run("{run}") / "plan.json",
     log:

@@ -60,25 +60,35 @@ def begin(settings: Settings, places: Places, run: str) -> None:
     task = plan.task(run)
     shutil.rmtree(task.folder, ignore_errors=True)
     shutil.rmtree(task.records, ignore_errors=True)
+    for left in (FINISHED, CHECKED):  # of another plan
+        (places.bigbrain_run(run) / left).unlink(missing_ok=True)
     make_room(plan)
     ensure_blocks(plan, task)
     write_json(places.bigbrain_run(run) / "plan.json", task.to_json())
 
 
 def make_room(plan: BigBrainPlan) -> None:
-    """Remove what checked runs wrote, as far as it is not to be kept; after the last of them, the blocks, too."""
-    checked = [run for run in plan.runs if (plan.places.bigbrain_run(run) / CHECKED).exists()]
-    for run in checked:
+    """Remove what checked runs wrote, as far as it is not to be kept."""
+    for run in checked_runs(plan):
         folder = plan.places.bigbrain_run(run)
         task = Task.load(folder / "plan.json")
         if task.keep == NONE:
             shutil.rmtree(task.folder, ignore_errors=True)
         for iteration in range(1, task.iterations) if task.keep != ALL else ():
             shutil.rmtree(Path(task.folder, str(iteration)), ignore_errors=True)
-    if checked == plan.runs and plan.settings.bigbrain.keep == NONE:
+
+
+def remove_blocks(plan: BigBrainPlan) -> None:
+    """Remove the blocks, too, once all runs are checked; a run that is asked for later makes them again."""
+    if checked_runs(plan) == plan.runs and plan.settings.bigbrain.keep == NONE:
         for name in plan.tiers:
             shutil.rmtree(plan.folder(plan.tier(name)), ignore_errors=True)
             remove_empty(plan.folder(plan.tier(name)).parent)
+
+
+def checked_runs(plan: BigBrainPlan) -> list[str]:
+    """Runs that are through."""
+    return [run for run in plan.runs if (plan.places.bigbrain_run(run) / CHECKED).exists()]
 
 
 def increment_with_gnu_parallel(places: Places, run: str) -> None:
@@ -130,11 +140,14 @@ def tabulate(settings: Settings, places: Places) -> list[str]:
     write_table(places.bigbrain / f"{PHASES}.tsv", PHASES, phases)
     write_table(places.bigbrain / f"{RUNS}.tsv", RUNS, rows)
     make_room(plan)
+    remove_blocks(plan)
     told = [
         f"BigBrain: {row['engine']} on {row['tier']}, {row['parallelism']} at once, repetition {row['repetition']}: "
         + (seconds(row["makespan_s"]) if row["valid"] == "valid" else row["valid"])
         for row in rows
     ]
-    checksums = {row["sha256"] for row in rows if row["sha256"]}
-    same = f"BigBrain: outputs of {len(rows)} runs are " + ("byte-identical" if len(checksums) == 1 else "NOT the same")
-    return [*told, same] if checksums else told
+    checksums = [row["sha256"] for row in rows if row["sha256"]]
+    if len(checksums) < 2:
+        return told
+    same = "byte-identical" if len(set(checksums)) == 1 else "NOT the same"
+    return [*told, f"BigBrain: outputs of {len(checksums)} runs are {same}"]
