@@ -110,6 +110,13 @@ def brain_image(engine: Engine, shared: Path) -> Path:
     return once(shared / "images", build)
 
 
+@pytest.fixture(scope="session")
+def gnu_parallel() -> None:
+    """Real GNU parallel."""
+    if shutil.which("parallel") is None:
+        missing("Debian's parallel is not installed")
+
+
 @pytest.fixture
 def memory_folder() -> Iterator[Path]:
     """A folder in memory."""

@@ -54,6 +54,7 @@ def test_every_schema_is_a_schema() -> None:
         ("comparison", settings_module.ComparisonSettings),
         ("probe", settings_module.ProbeSettings),
         ("sweep", settings_module.SweepSettings),
+        ("bigbrain", settings_module.BigBrainSettings),
     ],
 )
 def test_types_have_the_keys_of_the_schema(section: str, types: type) -> None:

@@ -80,7 +80,7 @@ def check(config: Mapping[str, Any]) -> None:
     check_placement(config["placement"], list(config["tiers"]), "placement")
     for name, placement in config["campaign"]["placements"].items():
         check_placement(placement, list(config["tiers"]), f"campaign.placements.{name}")
-    for section in ("probe", "sweep"):
+    for section in ("bigbrain", "probe", "sweep"):
         for name in config[section]["tiers"]:
             check_tier(name, list(config["tiers"]), f"{section}.tiers")
     if any(c in config["results"] for c in "{}\n\r"):

@@ -68,6 +68,11 @@ def finish(plan: Plan, succeeded: bool) -> None:
             say(f"failed  {failure['participant']}: {failure['reason']}")
         if not succeeded and everyone:
             write_what_is_there(plan, places)
+        if not succeeded and (places.bigbrain / "runs").is_dir():
+            from neurotier.bigbrain.stages import tabulate
+
+            for line in tabulate(settings, places):
+                say(line)
     except OSError as error:
         say(f"neurotier: the end of the run could not be written: {error.filename}: {error.strerror}")
         return

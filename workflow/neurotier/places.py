@@ -15,6 +15,7 @@ Rules, scripts and library ask here for paths; nobody glues one by hand. Below t
     comparison/, comparison.html        tables and figures of what was compared, and the comparison report
     published/, published.html          tables and figures of the published experiment, and the page about them
     sweep/, sweep.html                  points/: each point of a sweep; its tables and figures, and the sweep's report
+    bigbrain/                           blocks/TIER.tsv, runs/RUN/: plan and records; tables of the incrementation
     logs/RULE/                          one log per job
     state/                              settings of the last run, run facts, failures, the lock
 """
@@ -129,6 +130,18 @@ class Places:
     @property
     def advice_figures(self) -> Path:
         return self.advice / "figures"
+
+    @property
+    def bigbrain(self) -> Path:
+        return self.results / "bigbrain"
+
+    def bigbrain_blocks(self, tier: str) -> Path:
+        """The manifest of the blocks on a tier."""
+        return self.bigbrain / "blocks" / f"{tier}.tsv"
+
+    def bigbrain_run(self, run: str) -> Path:
+        """Plan and records of a run of the incrementation, ``ENGINE/TIER/PARALLELISM/REPETITION``."""
+        return self.bigbrain / "runs" / run
 
     @property
     def logs(self) -> Path:

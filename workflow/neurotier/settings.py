@@ -171,6 +171,29 @@ class AdviceSettings:
 
 
 @dataclass(frozen=True)
+class BigBrainSettings:
+    """Section ``bigbrain``: the BigBrain incrementation."""
+
+    source: str
+    resolution_um: int
+    count: int | None
+    scale: float
+    seed: int
+    split: list[int]
+    engines: list[str]
+    spark_master: str
+    spark_options: dict[str, str]
+    tiers: list[str]
+    parallelism: list[int]
+    repetitions: int
+    iterations: int
+    delay_s: float
+    pairing: str
+    fsync: bool
+    keep: str
+
+
+@dataclass(frozen=True)
 class Settings:
     """The whole configuration, valid and complete; and whether Snakemake was told to use containers."""
 
@@ -186,6 +209,7 @@ class Settings:
     report: ReportSettings
     campaign: CampaignSettings
     comparison: ComparisonSettings
+    bigbrain: BigBrainSettings
     published: str | None
     probe: ProbeSettings
     sweep: SweepSettings
@@ -237,6 +261,7 @@ class Settings:
             report=ReportSettings(**complete["report"]),
             campaign=CampaignSettings(**complete["campaign"]),
             comparison=ComparisonSettings(**complete["comparison"]),
+            bigbrain=BigBrainSettings(**complete["bigbrain"]),
             published=complete["published"],
             probe=ProbeSettings(**complete["probe"]),
             sweep=SweepSettings.from_json(complete["sweep"]),
@@ -260,6 +285,7 @@ class Settings:
             report=ReportSettings(**data["report"]),
             campaign=CampaignSettings(**data["campaign"]),
             comparison=ComparisonSettings(**data["comparison"]),
+            bigbrain=BigBrainSettings(**data["bigbrain"]),
             published=data["published"],
             probe=ProbeSettings(**data["probe"]),
             sweep=SweepSettings.from_json(data["sweep"]),

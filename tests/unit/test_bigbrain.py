@@ -1,0 +1,353 @@
+"""Blocks of a huge image, and the increment of one: right, whole or not at all, and clear when it cannot be done."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import importlib.resources
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import nibabel as nib
+import numpy as np
+import pytest
+from neurotier.bigbrain import increment as increment_module
+from neurotier.bigbrain.blocks import make_blocks
+from neurotier.bigbrain.checking import check_block, check_task, checksum_of
+from neurotier.bigbrain.gnu_parallel import run_gnu_parallel
+from neurotier.bigbrain.increment import increment
+from neurotier.bigbrain.nifti import HEADER_BYTES, read_layout
+from neurotier.bigbrain.sources import source_of
+from neurotier.bigbrain.tasks import ALL, NONE, PUBLISHED, STREAMING, Block, Task
+from neurotier.bigbrain.worker import main, work
+from neurotier.errors import InputError, TierError, ToolError
+from neurotier.published.bigbrain import BLOCK_BYTES, BLOCKS, GRIDS
+from neurotier.settings import BigBrainSettings, Settings
+from support import ENVIRONMENT, PATIENCE_S
+
+TIERS = {"disk": {"path": ".", "kind": "block"}}
+PLACEMENT = dict.fromkeys(("dataset", "work", "images", "results"), "disk")
+GIVEN = "given"  # what Spark does when it reads files itself
+SMALL = {"count": 3, "scale": 0.04}
+
+
+def silent(_: str) -> None:
+    pass
+
+
+def settings(**keys: object) -> BigBrainSettings:
+    return Settings.from_config({"tiers": TIERS, "placement": PLACEMENT, "bigbrain": {**SMALL, **keys}}).bigbrain
+
+
+def make(folder: Path, **keys: object) -> tuple[Block, ...]:
+    """Blocks in a folder."""
+    return tuple(make_blocks(source_of(settings(**keys)), folder / "blocks", "disk", silent))
+
+
+def task_of(place: Path, blocks: tuple[Block, ...], **keys: object) -> Task:
+    """A run in a place; one iteration, streaming, unless told otherwise."""
+    task = Task(
+        run="gnu-parallel/disk/1/1",
+        tier="disk",
+        folder=str(place / "written"),
+        records=str(place / "records"),
+        iterations=1,
+        delay_s=0,
+        pairing=STREAMING,
+        fsync=False,
+        keep=NONE,
+        blocks=blocks,
+    )
+    return dataclasses.replace(task, **keys)  # type: ignore[arg-type]
+
+
+def voxels(file: Path | str) -> np.ndarray:
+    return np.asanyarray(nib.load(file).dataobj)
+
+
+def save(file: Path, data: np.ndarray) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    nib.save(nib.Nifti1Image(data, np.eye(4), dtype=data.dtype), file)
+    return file
+
+
+def files_below(folder: str) -> list[str]:
+    """Every file, hidden ones too."""
+    return sorted(str(file.relative_to(folder)) for file in Path(folder).rglob("*") if file.is_file())
+
+
+@pytest.mark.parametrize("resolution_um", [40, 20])
+def test_synthetic_blocks_have_the_published_shapes_and_sizes(resolution_um: int) -> None:
+    source = source_of(settings(resolution_um=resolution_um, scale=1, count=None))
+    assert len(set(source.names())) == BLOCKS[resolution_um]
+    layout, header, _ = source.block(source.names()[-1])
+    assert layout.shape == GRIDS[resolution_um]
+    assert layout.file_bytes == BLOCK_BYTES[resolution_um]
+    assert nib.Nifti1Header(header[:348]).get_data_shape() == GRIDS[resolution_um]
+
+
+def test_synthetic_blocks_are_readable_seeded_and_all_different(tmp_path: Path) -> None:
+    blocks = make(tmp_path / "one")
+    again, other = make(tmp_path / "two"), make(tmp_path / "three", seed=1)
+    assert [block.block for block in blocks] == ["bigbrain_0_0_0", "bigbrain_0_0_28", "bigbrain_0_24_0"]
+    assert [block.sha256 for block in blocks] == [block.sha256 for block in again]
+    assert len({block.sha256 for block in blocks + other}) == 6
+    image = nib.load(blocks[1].file)
+    assert (image.shape, image.get_data_dtype()) == ((31, 24, 28), np.uint16)
+    assert image.affine[2, 3] == pytest.approx(28 * 0.04)
+
+
+def test_synthetic_blocks_do_not_depend_on_how_much_is_made_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = make(tmp_path / "one")
+    monkeypatch.setattr("neurotier.bigbrain.sources.PIECE_BYTES", 5000)
+    assert [block.sha256 for block in make(tmp_path / "two")] == [block.sha256 for block in whole]
+
+
+def test_synthetic_blocks_compress_about_as_tissue_does(tmp_path: Path) -> None:
+    (block,) = make(tmp_path, count=1, scale=0.15)
+    data = Path(block.file).read_bytes()
+    assert 2.0 < len(data) / len(gzip.compress(data)) < 2.7
+    slide = float(np.mean(voxels(block.file) == 65535))
+    assert 0.1 < slide < 0.5
+
+
+@pytest.mark.parametrize("dtype", ["<u2", ">u2", "<u1", "<i4", "<f4"])
+def test_layout_is_what_nibabel_reads(tmp_path: Path, dtype: str) -> None:
+    header = nib.Nifti1Header(endianness=dtype[0])
+    image = nib.Nifti1Image(np.zeros((4, 3, 2), dtype), np.eye(4), header)
+    image.header.set_data_dtype(np.dtype(dtype))
+    image.header.extensions.append(nib.nifti1.Nifti1Extension("comment", b"said"))
+    nib.save(image, tmp_path / "a.nii")
+    read = nib.load(tmp_path / "a.nii")
+    layout = read_layout((tmp_path / "a.nii").read_bytes()[:HEADER_BYTES])
+    assert (layout.shape, layout.dtype) == (read.shape, read.get_data_dtype())
+    assert layout.offset_bytes == read.dataobj.offset
+    assert layout.file_bytes == (tmp_path / "a.nii").stat().st_size
+
+
+def test_volume_is_split_along_all_axes(tmp_path: Path) -> None:
+    data = np.random.default_rng(0).integers(0, 65536, (11, 9, 8), dtype=np.uint16)
+    file = save(tmp_path / "volume.nii", data)
+    blocks = make(tmp_path, source=str(file), split=[3, 2, 2], count=None)
+    assert len(blocks) == 12
+    built = np.zeros_like(data)
+    for block in blocks:
+        x, y, z = (int(part) for part in block.block.split("_")[1:])
+        part = voxels(block.file)
+        built[x : x + part.shape[0], y : y + part.shape[1], z : z + part.shape[2]] = part
+    assert np.array_equal(built, data)
+
+
+def test_minc_volume_is_split(tmp_path: Path) -> None:
+    with importlib.resources.as_file(importlib.resources.files("nibabel.tests") / "data" / "tiny.mnc") as file:
+        blocks = make(tmp_path, source=str(file), split=[2, 2, 2], count=None)
+        rounded = np.rint(nib.load(file).get_fdata())
+    parts = [[[voxels(blocks[4 * x + 2 * y + z].file) for z in (0, 1)] for y in (0, 1)] for x in (0, 1)]
+    assert np.array_equal(np.block([[list(row) for row in plane] for plane in parts]), rounded)
+
+
+def test_volume_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    file = save(tmp_path / "volume.nii", np.full((4, 4, 4), -1, np.int16))
+    with pytest.raises(InputError, match=r"volume\.nii: has voxels from -1 to -1, which uint16 cannot hold"):
+        make(tmp_path, source=str(file), split=[2, 2, 2])
+    with pytest.raises(InputError, match=r"is of shape 4 x 4 x 4, which cannot be split in 5 x 5 x 5"):
+        make(tmp_path, source=str(file))
+
+
+def test_folder_of_blocks_is_copied_as_it_is(tmp_path: Path) -> None:
+    for number in range(2):
+        save(tmp_path / "given" / f"part_{number}.nii", np.full((3, 4, 5), number, np.uint8))
+    blocks = make(tmp_path, source=str(tmp_path / "given"))
+    assert [(block.block, block.shape, block.dtype) for block in blocks] == [
+        ("part_0", "3x4x5", "|u1"),
+        ("part_1", "3x4x5", "|u1"),
+    ]
+    assert Path(blocks[1].file).read_bytes() == (tmp_path / "given" / "part_1.nii").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("damage", "line"),
+    [
+        ("type", "is of another type than the first: expected uint16, found int16"),
+        ("size", "is truncated: expected 472 bytes, found 400"),
+        ("scale", "scales its voxels"),
+        ("text", "has no NIfTI header: expected 352 bytes, found 4"),
+    ],
+)
+def test_bad_block_in_a_folder_is_said(tmp_path: Path, damage: str, line: str) -> None:
+    save(tmp_path / "given" / "a.nii", np.zeros((3, 4, 5), np.uint16))
+    bad = save(tmp_path / "given" / "b.nii", np.zeros((3, 4, 5), np.int16 if damage == "type" else np.uint16))
+    content = bytearray(bad.read_bytes())
+    if damage == "scale":
+        content[112:116] = np.float32(2).tobytes()
+    bad.write_bytes({"size": bytes(content[:400]), "text": b"text"}.get(damage, bytes(content)))
+    with pytest.raises(InputError) as raised:
+        make(tmp_path, source=str(tmp_path / "given"))
+    assert str(raised.value).startswith(f"block b ({bad}): {line}")
+
+
+def test_folder_without_blocks_is_said(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"holds no \*\.nii"):
+        make(tmp_path, source=str(tmp_path))
+
+
+@pytest.mark.parametrize("pairing", [STREAMING, PUBLISHED, GIVEN])
+@pytest.mark.parametrize("dtype", ["<u2", ">u2", "|u1", "<u4"])
+def test_every_voxel_is_incremented_and_wraps_around(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pairing: str, dtype: str
+) -> None:
+    monkeypatch.setattr(increment_module, "PIECE_BYTES", 1000)  # several pieces, the last one shorter
+    largest = np.iinfo(dtype).max
+    data = np.random.default_rng(0).integers(0, largest, (13, 11, 7), dtype=np.dtype(dtype).newbyteorder("="))
+    data[::3, 0, 0] = largest
+    header = nib.Nifti1Header(endianness="<" if dtype[0] == "|" else dtype[0])
+    image = nib.Nifti1Image(data, np.eye(4), header)
+    image.header.set_data_dtype(np.dtype(dtype))
+    (tmp_path / "given").mkdir()
+    nib.save(image, tmp_path / "given" / "a.nii")
+    blocks = make(tmp_path, source=str(tmp_path / "given"))
+    task = task_of(tmp_path, blocks, pairing=STREAMING if pairing == GIVEN else pairing)
+    record = increment(task, blocks[0], 1, given=Path(blocks[0].file).read_bytes() if pairing == GIVEN else None)
+    assert record["wrapped_voxels"] == 5
+    assert np.array_equal(voxels(task.file(blocks[0], 1)), data + data.dtype.type(1))
+    assert Path(task.file(blocks[0], 1)).read_bytes()[:HEADER_BYTES] == Path(blocks[0].file).read_bytes()[:HEADER_BYTES]
+    phases = {phase["phase"]: phase for phase in record["phases"]}
+    apart = {"read"} if pairing == STREAMING else set()
+    assert set(phases) == {"load_header", "increment", "write"} | apart
+    assert phases["write"]["bytes"] == blocks[0].bytes
+    assert phases["increment"]["bytes"] == data.nbytes
+    assert all(phase["duration_s"] <= phase["end_s"] - phase["start_s"] + 1e-6 for phase in phases.values())
+
+
+@pytest.mark.parametrize("keep", [NONE, ALL])
+def test_iterations_are_chained_and_their_blocks_kept_as_asked(tmp_path: Path, keep: str) -> None:
+    blocks = make(tmp_path)
+    task = task_of(tmp_path, blocks, iterations=4, keep=keep)
+    for block in blocks:
+        assert work(task, block, None, None) == [1, 2, 3, 4]
+    checked = check_task(task, silent)
+    assert all(one.equal for one in checked)
+    for iteration in range(1, 5):
+        there = task.file(blocks[0], iteration).exists()
+        assert there == (keep == ALL or iteration >= 3)
+    other = task_of(tmp_path / "other", blocks, iterations=4, pairing=PUBLISHED)
+    for block in blocks:
+        work(other, block, None, None)
+    assert checksum_of(check_task(other, silent)) == checksum_of(checked)
+    assert task.incomplete() == []
+
+
+def test_work_is_taken_up_where_it_was_left(tmp_path: Path) -> None:
+    blocks = make(tmp_path)
+    task = task_of(tmp_path, blocks, iterations=3)
+    work(task, blocks[0], None, None)
+    work(task, blocks[1], 1, None)
+    assert [block.block for block in task.pending()] == [block.block for block in blocks[1:]]
+    assert task.incomplete() == [block.block for block in blocks[1:]]
+    assert work(task, blocks[0], None, None) == []
+    assert work(task, blocks[1], None, None) == [2, 3]
+    assert check_block(task, blocks[1]).equal
+
+
+def test_a_wrong_voxel_is_found(tmp_path: Path) -> None:
+    blocks = make(tmp_path, count=1)
+    task = task_of(tmp_path, blocks)
+    work(task, blocks[0], None, None)
+    file = task.file(blocks[0], 1)
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    assert not check_block(task, blocks[0]).equal
+
+
+@pytest.mark.parametrize("iteration", [1, 2])
+@pytest.mark.parametrize(
+    ("damage", "line"),
+    [
+        ("missing", "is not there: expected 42016 bytes, found no file"),
+        ("truncated", "is truncated: expected 42016 bytes, found 40000"),
+        ("type", "is of another type: expected uint16, found int16"),
+    ],
+)
+def test_bad_block_is_one_line_and_leaves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], iteration: int, damage: str, line: str
+) -> None:
+    blocks = make(tmp_path, count=1)
+    task = task_of(tmp_path, blocks, iterations=2)
+    plan, log = tmp_path / "plan.json", tmp_path / "log"
+    plan.write_text(json.dumps(task.to_json()))
+    if iteration == 2:
+        assert main([str(plan), blocks[0].block, "1", str(log)]) == 0
+    file = task.file(blocks[0], iteration - 1)
+    if damage == "missing":
+        file.unlink()
+    elif damage == "truncated":
+        os.truncate(file, 40000)
+    else:
+        save(file, voxels(file).astype(np.int16))
+    code = main([str(plan), blocks[0].block, str(iteration), str(log)])
+    (said,) = capsys.readouterr().err.splitlines()
+    assert code == InputError.exit_code
+    assert said.startswith(f"neurotier: block {blocks[0].block} ({file}): {line}")
+    assert log.read_text().strip() == said
+    assert not task.record(blocks[0], iteration).exists()
+    assert [name for name in files_below(task.folder) if name.startswith((f"{iteration}/", "."))] == []
+
+
+def test_full_tier_is_said_and_no_short_file_gets_a_name(tmp_path: Path, mount_tmpfs: Callable[..., Path]) -> None:
+    blocks = make(tmp_path, scale=0.1)  # three of 0.64 MB
+    folder = mount_tmpfs(tmp_path / "full", "size=1600k")
+    task = task_of(tmp_path, blocks, folder=str(folder))
+    work(task, blocks[0], None, None)
+    work(task, blocks[1], None, None)
+    with pytest.raises(TierError) as raised:
+        work(task, blocks[2], None, None)
+    name = task.file(blocks[2], 1)
+    assert f"block {name.name} ({name}): tier 'disk' is full: " in str(raised.value)
+    assert f"of {blocks[2].bytes} bytes could be written" in str(raised.value)
+    assert files_below(task.folder) == [f"1/{block.block}.nii" for block in blocks[:2]]
+    assert task.incomplete() == [blocks[2].block]
+
+
+@pytest.mark.parametrize(
+    ("program", "line"), [(None, "is not on PATH"), ("echo invalid option >&2; exit 1", "invalid")]
+)
+def test_missing_or_other_parallel_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str | None, line: str
+) -> None:
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps(task_of(tmp_path, make(tmp_path, count=1)).to_json()))
+    (tmp_path / "bin").mkdir()
+    if program:
+        (tmp_path / "bin" / "parallel").write_text(f"#!/bin/sh\n{program}\n")
+        (tmp_path / "bin" / "parallel").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    with pytest.raises(ToolError, match=line):
+        run_gnu_parallel(plan, tmp_path / "logs")
+
+
+def test_worker_needs_the_same_memory_whatever_the_block(tmp_path: Path) -> None:
+    blocks = make(tmp_path, count=1, scale=0.5)  # 80 MB
+    task = task_of(tmp_path, blocks)
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps(task.to_json()))
+    command = [
+        sys.executable,
+        "-m",
+        "neurotier.bigbrain.worker",
+        str(plan),
+        blocks[0].block,
+        "all",
+        str(tmp_path / "log"),
+    ]
+    subprocess.run(command, check=True, env=ENVIRONMENT, timeout=PATIENCE_S)
+    record = json.loads(task.record(blocks[0], 1).read_text())
+    assert record["max_rss_bytes"] < 64 << 20
+    assert record["phases"][0]["phase"] == "start_up"
+    assert check_block(task, blocks[0]).equal

@@ -1,0 +1,156 @@
+"""The BigBrain incrementation as a user runs it: two engines, a kill, and a tier that fills."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import nibabel as nib
+import numpy as np
+import psutil
+import pytest
+from neurotier.bigbrain.blocks import make_blocks
+from neurotier.bigbrain.sources import source_of
+from neurotier.settings import Settings
+from support import PATIENCE_S, Project
+
+pytestmark = pytest.mark.usefixtures("gnu_parallel")
+
+SMALL = {"count": 4, "scale": 0.03, "iterations": 2, "parallelism": [2]}
+ENGINES = ["snakemake", "gnu-parallel"]
+
+
+def expected_checksums(folder: Path) -> dict[str, str]:
+    """What the voxels of each block must be after all iterations, computed by other means."""
+    tiers = {"disk": {"path": ".", "kind": "block"}}
+    placement = dict.fromkeys(("dataset", "work", "images", "results"), "disk")
+    settings = Settings.from_config({"tiers": tiers, "placement": placement, "bigbrain": SMALL})
+    blocks = make_blocks(source_of(settings.bigbrain), folder, "disk", lambda _: None)
+    return {block.block: voxel_checksum(Path(block.file), SMALL["iterations"]) for block in blocks}
+
+
+def voxel_checksum(file: Path, add: object = 0) -> str:
+    voxels = np.asanyarray(nib.load(file).dataobj).astype(np.int64) + np.int64(str(add))
+    return hashlib.sha256((voxels % 65536).tobytes(order="F")).hexdigest()
+
+
+def written(project: Project, iteration: int) -> dict[str, str]:
+    """Blocks that a run has kept, to the checksum of their voxels."""
+    files = project.folder.glob(f"neurotier-*/bigbrain/*/runs/*/*/*/*/{iteration}/*.nii")
+    return {file.stem: voxel_checksum(file) for file in files}
+
+
+def kill_tree(process: psutil.Process) -> None:
+    """End a process and all below it, as a machine does that loses power."""
+    for one in [process, *process.children(recursive=True)]:
+        try:
+            os.kill(one.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+@pytest.mark.parametrize("engine", [*ENGINES, "spark"])
+def test_blocks_are_incremented_and_a_killed_run_is_taken_up_again(
+    project: Project, tmp_path: Path, engine: str
+) -> None:
+    if engine == "spark":
+        pytest.importorskip("pyspark", reason="PySpark is an extra of half a GB")
+    arguments = project.configure(bigbrain={**SMALL, "engines": [engine], "delay_s": 0.5, "keep": "final"})
+    snakemake = project.start("bigbrain", *arguments)
+    records = project.results / "bigbrain" / "runs" / engine / "local" / "2" / "1" / "records"
+    deadline = time.monotonic() + PATIENCE_S
+    while len(list(records.glob("bigbrain*.json"))) < 3:  # two at once: Snakemake has noted one of them
+        assert snakemake.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    kill_tree(psutil.Process(snakemake.pid))
+    snakemake.wait(timeout=PATIENCE_S)
+    done = {file: file.stat().st_mtime_ns for file in records.glob("bigbrain*.json")}
+    assert 0 < len(done) < 8
+
+    ended = project.snakemake(*arguments, targets=["bigbrain"])
+    assert ended.code == 0, ended.output
+    assert written(project, 2) == expected_checksums(tmp_path / "expected")
+    assert written(project, 1) == {}
+    (run,) = project.table("bigbrain/bigbrain_runs.tsv")
+    assert (run["engine"], run["tier"], run["incomplete_blocks"]) == (engine, "local", "0")
+    assert "it was interrupted and taken up again" in run["valid"]
+    assert float(run["makespan_s"]) > 0
+    phases = project.table("bigbrain/bigbrain_phases.tsv")
+    for phase in ("load_header", "read", "increment", "write", "delay"):
+        rows = {(row["block"], row["iteration"]) for row in phases if row["phase"] == phase}
+        assert len(rows) == 8, phase
+    kept = [file for file, changed_ns in done.items() if file.stat().st_mtime_ns == changed_ns]
+    assert kept  # what was complete was not done again
+    if engine == "spark":
+        assert float(run["garbage_s"]) >= 0
+        assert float(run["start_up_s"]) > 0
+    if engine == "gnu-parallel":
+        joblogs = sorted((project.results / "logs" / "run_gnu_parallel").rglob("joblog.*.tsv"))
+        assert [file.name for file in joblogs] == ["joblog.1.tsv", "joblog.2.tsv"]
+        assert joblogs[1].read_text().startswith("Seq\tHost\tStarttime")
+
+
+def test_spark_reads_files_itself_as_published(project: Project, tmp_path: Path) -> None:
+    pytest.importorskip("pyspark", reason="PySpark is an extra of half a GB")
+    bigbrain = {**SMALL, "engines": ["spark"], "pairing": "published", "keep": "all"}
+    too_small = project.configure(bigbrain={**bigbrain, "spark_options": {"spark.driver.memory": "100m"}})
+    ended = project.snakemake(*too_small, targets=["bigbrain"])
+    (line,) = ended.lines("neurotier: engine spark: Spark failed: ")
+    assert "IllegalArgumentException" in line
+    assert ended.code != 0
+
+    ended = project.snakemake(*project.configure(bigbrain=bigbrain), targets=["bigbrain"])
+    assert ended.code == 0, ended.output
+    assert written(project, 2) == expected_checksums(tmp_path / "expected")
+    (run,) = project.table("bigbrain/bigbrain_runs.tsv")
+    assert (run["incomplete_blocks"], run["read_s"], run["pairing"]) == ("0", "n/a", "published")
+
+
+def test_engines_give_the_same_bytes_and_leave_nothing(project: Project) -> None:
+    arguments = project.configure(bigbrain={**SMALL, "tiers": ["local"], "engines": ENGINES})
+    ended = project.snakemake(*arguments, targets=["bigbrain"])
+    assert ended.code == 0, ended.output
+    runs = project.table("bigbrain/bigbrain_runs.tsv")
+    assert [run["engine"] for run in runs] == ENGINES
+    assert len({run["sha256"] for run in runs}) == 1
+    assert int(runs[0]["wrapped_voxels"]) > 0
+    assert ended.lines("BigBrain: outputs of 2 runs are byte-identical")
+    assert "gnu-parallel" in (project.results / "bigbrain" / "figures" / "bigbrain_phases.tsv").read_text()
+    assert list(project.folder.glob("neurotier-*/bigbrain/**/*.nii")) == []
+    again = project.snakemake(*arguments, targets=["bigbrain"])
+    assert again.code == 0
+    assert again.lines("Nothing to be done"), again.output
+    changed = project.configure(bigbrain={**SMALL, "tiers": ["local"], "engines": ENGINES, "iterations": 1})
+    assert project.snakemake(*changed, targets=["bigbrain"]).code == 0
+    other = project.table("bigbrain/bigbrain_runs.tsv")
+    assert [run["iterations"] for run in other] == ["1", "1"]
+    assert len({run["sha256"] for run in other + runs}) == 2
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_tier_that_fills_is_said_and_every_incomplete_block_is_named(
+    project: Project, mount_tmpfs: Callable[..., Path], engine: str
+) -> None:
+    folder = mount_tmpfs(project.folder / "small", "size=1m")  # five blocks of 0.14 MB, and what is written of them
+    bigbrain = {**SMALL, "scale": 0.06, "count": 5, "engines": [engine], "tiers": ["small"], "iterations": 1}
+    arguments = project.configure(tiers={"small": {"path": str(folder), "kind": "tmpfs"}}, bigbrain=bigbrain)
+    ended = project.snakemake(*arguments, targets=["bigbrain"])
+    assert ended.code != 0
+    (run,) = project.table("bigbrain/bigbrain_runs.tsv")
+    records = project.results / "bigbrain" / "runs" / engine / "small" / "2" / "1" / "records"
+    lost = {row["block"] for row in project.table("bigbrain/blocks/small.tsv")} - {
+        file.stem.removesuffix("_1") for file in records.glob("bigbrain*.json")
+    }
+    assert 0 < len(lost) < 5
+    assert run["incomplete_blocks"] == str(len(lost))
+    assert run["valid"].startswith(f"invalid: {len(lost)} of 5 blocks are incomplete: ")
+    assert all(name in run["valid"] for name in lost)
+    assert ended.lines(f"{len(lost)} of 5 blocks are incomplete: "), ended.output
+    assert ended.lines("tier 'small' is full: "), ended.output
+    assert {file.stem for file in folder.rglob("runs/**/*.nii")}.isdisjoint(lost)
+    assert list(folder.rglob(".*.partial")) == []

@@ -1,0 +1,61 @@
+"""Blocks on a tier, and their manifest."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from neurotier.bigbrain.increment import shape_text
+from neurotier.bigbrain.nifti import bytes_of
+from neurotier.bigbrain.sources import Source
+from neurotier.bigbrain.tasks import Block
+from neurotier.bigbrain.writing import NewBlock
+
+
+def make_blocks(source: Source, folder: Path, tier: str, say: Callable[[str], None]) -> list[Block]:
+    """Write all blocks of a source to a folder, one at a time and piece by piece; none of them needs to fit in memory.
+
+    Parameters
+    ----------
+    source
+        Where they come from.
+    folder
+        Where they go; what else lies there is removed.
+    tier
+        Its tier's name.
+    say
+        Called with a line for each block.
+
+    Raises
+    ------
+    InputError
+        If the source is not what it should be.
+    TierError
+        If the tier is full.
+    """
+    names = source.names()
+    folder.mkdir(parents=True, exist_ok=True)
+    for other in set(folder.iterdir()) - {folder / f"{name}.nii" for name in names}:
+        other.unlink()
+    made = []
+    for number, name in enumerate(names, start=1):
+        made.append(make_block(source, name, folder / f"{name}.nii", tier))
+        say(f"Block {number} of {len(names)}: {name}, {made[-1].shape}, {made[-1].bytes} bytes.")
+    return made
+
+
+def make_block(source: Source, name: str, file: Path, tier: str) -> Block:
+    """Write one block."""
+    layout, header, pieces = source.block(name)
+    checksum = hashlib.sha256(header)
+    with NewBlock(file, layout.file_bytes, tier) as new:
+        new.write(header)
+        for piece in pieces:
+            flat = bytes_of(piece.ravel(order="F")) if isinstance(piece, np.ndarray) else piece
+            checksum.update(flat)
+            new.write(flat)
+        new.finish()
+    return Block(name, str(file), shape_text(layout.shape), layout.dtype.str, layout.file_bytes, checksum.hexdigest())

@@ -1,0 +1,79 @@
+"""Whether what was written is what was read plus the number of iterations, modulo what a voxel holds."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from neurotier.bigbrain.increment import open_block, read_into
+from neurotier.bigbrain.nifti import bytes_of
+from neurotier.bigbrain.tasks import Block, Task
+from neurotier.errors import InputError
+
+PIECE_BYTES = 4 << 20
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A block after its last iteration: whether it is right, its checksum, and why there is none."""
+
+    block: str
+    equal: bool
+    sha256: str
+    reason: str = ""
+
+
+def check_block(task: Task, block: Block) -> Checked:
+    """Compare a block with what it was made from, byte for byte.
+
+    Raises
+    ------
+    InputError
+        If either is not there, or not whole.
+    """
+    before, after = task.file(block, 0), task.file(block, task.iterations)
+    checksum = hashlib.sha256()
+    read, header, layout = open_block(block, before)
+    with read:
+        written, new_header, _ = open_block(block, after)
+        with written:
+            equal = header == new_header
+            checksum.update(new_header)
+            count = (block.bytes - layout.offset_bytes) // layout.dtype.itemsize
+            step = PIECE_BYTES // layout.dtype.itemsize
+            add = task.iterations % 2 ** (8 * layout.dtype.itemsize)
+            for begin in range(0, count, step):
+                expected = np.empty(min(step, count - begin), layout.dtype)
+                found = np.empty_like(expected)
+                read_into(expected, read, block, before)
+                read_into(found, written, block, after)
+                np.add(expected, add, out=expected)
+                equal = equal and bool(np.array_equal(expected, found))
+                checksum.update(bytes_of(found))
+    return Checked(block.block, equal, checksum.hexdigest())
+
+
+def check_task(task: Task, say: Callable[[str], None]) -> list[Checked]:
+    """Check all blocks of a run; one that is not there, or not whole, is as wrong as one with wrong voxels."""
+    checked = []
+    for block in task.blocks:
+        try:
+            one = check_block(task, block)
+        except InputError as error:
+            one = Checked(block.block, False, "", str(error))
+        checked.append(one)
+        say(f"{block.block}: {'as expected' if one.equal else one.reason or 'NOT what was read + 1 per iteration'}")
+    return checked
+
+
+def checksum_of(checked: list[Checked]) -> str:
+    """One checksum for the whole output: equal for equal blocks of equal names.
+
+    >>> checksum_of([Checked("a", True, "0" * 64)])[:8]
+    '53d743f3'
+    """
+    lines = sorted(f"{one.sha256}  {one.block}\n" for one in checked)
+    return hashlib.sha256("".join(lines).encode()).hexdigest()

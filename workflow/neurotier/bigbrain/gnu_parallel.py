@@ -1,0 +1,95 @@
+"""The engine ``gnu-parallel``: one command per block, with GNU parallel's own log of them kept."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+from neurotier.bigbrain.tasks import Task
+from neurotier.errors import RunError, ToolError
+from neurotier.files import write_text
+
+ENGINE = "engine gnu-parallel"
+FIX = "have GNU parallel on PATH (Debian: apt-get install parallel), or leave gnu-parallel out of bigbrain.engines"
+NAMED = 10
+"""How many blocks a message names."""
+
+
+def run_gnu_parallel(plan: Path, logs: Path) -> Path:
+    """Increment all blocks that are not complete.
+
+    Parameters
+    ----------
+    plan
+        ``plan.json`` of the run.
+    logs
+        Where logs go: one per block, and ``joblog.N.tsv`` of the N-th start.
+
+    Returns
+    -------
+    Path
+        The log of jobs.
+
+    Raises
+    ------
+    ToolError
+        If there is no GNU parallel, or it fails by itself.
+    RunError
+        If blocks are left incomplete; the others are done nevertheless.
+    """
+    task = Task.load(plan)
+    logs.mkdir(parents=True, exist_ok=True)
+    joblog = logs / f"joblog.{len(list(logs.glob('joblog.*.tsv'))) + 1}.tsv"
+    todo = logs / "todo.txt"
+    write_text(todo, "".join(f"{block.block}\n" for block in task.pending()))
+    worker = [sys.executable, "-m", "neurotier.bigbrain.worker", str(plan)]
+    command = f"{shlex.join(worker)} {{}} all {shlex.quote(str(logs))}/{{}}.log"
+    own = ["--will-cite", "--jobs", str(task.parallelism), "--joblog", str(joblog), "--arg-file", str(todo)]
+    done = start([*own, command], joblog)
+    print(done.stdout)
+    incomplete = task.incomplete()
+    if incomplete:
+        reasons = [line for line in done.stdout.splitlines() if line.startswith("neurotier: ")]
+        first = f"; the first said: {reasons[0].removeprefix('neurotier: ')}" if reasons else ""
+        what = f"{incomplete_text(incomplete, len(task.blocks))}{first}"
+        raise RunError(what, task.run, "mend that, and start the same command again: what is complete stays")
+    return joblog
+
+
+def start(words: list[str], joblog: Path) -> subprocess.CompletedProcess[str]:
+    """Run GNU parallel to its end, whatever becomes of its jobs; what all of them printed.
+
+    Raises
+    ------
+    ToolError
+        If it is not there, is another program of that name (moreutils has one), or could not start its jobs.
+    """
+    try:
+        done = subprocess.run(
+            ["parallel", *words],
+            env={**os.environ, "PARALLEL_SHELL": "/bin/sh"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise ToolError("parallel is not on PATH", ENGINE, FIX) from None
+    if done.returncode and not joblog.exists():
+        last = (done.stdout.strip().splitlines() or ["no reason given"])[-1]
+        raise ToolError(f"parallel ended with {done.returncode} before its first job: {last}", ENGINE, FIX)
+    return done
+
+
+def incomplete_text(blocks: list[str], of: int) -> str:
+    """Which blocks are incomplete, for people.
+
+    >>> incomplete_text(["a", "b"], 125)
+    '2 of 125 blocks are incomplete: a, b'
+    """
+    more = f" and {len(blocks) - NAMED} more" if len(blocks) > NAMED else ""
+    return f"{len(blocks)} of {of} blocks are incomplete: {', '.join(blocks[:NAMED])}{more}"

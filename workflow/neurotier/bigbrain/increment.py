@@ -1,0 +1,254 @@
+"""The increment of one block: its header loaded, its voxels read, one added to each, all written; timed apart.
+
+Streaming, a block goes through a buffer of a few MiB that stays in the processor's cache, so a worker needs the same
+memory whatever the block; its phases alternate, and each is the sum over its pieces. The published pairing maps the
+file with NiBabel as the paper's program did: nothing is read before the voxels are wanted, so reading is within
+``increment``, and a worker holds the block twice (mapped and incremented).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neurotier.bigbrain.nifti import HEADER_BYTES, Layout, bytes_of, read_layout
+from neurotier.bigbrain.tasks import DELAY, HEADER, INCREMENT, PUBLISHED, READ, START_UP, WRITE, Block, Task
+from neurotier.bigbrain.writing import NewBlock
+from neurotier.errors import InputError
+
+PIECE_BYTES = 2 << 20
+"""What is read, incremented and written at once, bytes; larger pieces leave the processor's cache."""
+
+FIX = "make the blocks again with --forcerun make_blocks"
+
+EPOCH_S = time.time() - time.monotonic()
+"""What makes s since 1970 of the monotonic clock, which nobody sets meanwhile."""
+
+
+@dataclass
+class Phase:
+    """A phase of an iteration: from its first piece's start to its last one's end, and how long its pieces took."""
+
+    phase: str
+    start_s: float
+    end_s: float
+    duration_s: float = 0.0
+    pieces: int = 0
+    bytes: int = 0
+
+
+@dataclass
+class Stopwatch:
+    """The phases of one iteration of one block."""
+
+    phases: dict[str, Phase] = field(default_factory=dict)
+
+    @contextmanager
+    def timing(self, name: str, moved_bytes: int = 0) -> Iterator[None]:
+        """Time a piece of a phase."""
+        begin_s = time.monotonic()
+        try:
+            yield
+        finally:
+            self.add(name, begin_s + EPOCH_S, time.monotonic() + EPOCH_S, moved_bytes)
+
+    def add(self, name: str, start_s: float, end_s: float, moved_bytes: int = 0) -> None:
+        """Add a piece."""
+        phase = self.phases.setdefault(name, Phase(name, start_s, end_s))
+        phase.end_s = end_s
+        phase.duration_s += end_s - start_s
+        phase.pieces += 1
+        phase.bytes += moved_bytes
+
+
+def increment(
+    task: Task, block: Block, iteration: int, process_start_s: float | None = None, given: bytes | None = None
+) -> dict[str, Any]:
+    """Do one iteration of one block.
+
+    Parameters
+    ----------
+    task, block
+        The run, and which of its blocks.
+    iteration
+        From 1; it reads what the one before it wrote.
+    process_start_s
+        When this process was started, s since 1970, if this is the first that it does: its start is a phase, too.
+    given
+        What is to be read, if the engine has read it already.
+
+    Returns
+    -------
+    dict
+        The record: phases, and how many voxels wrapped around.
+
+    Raises
+    ------
+    InputError
+        If what is to be read is not there, truncated, or of another type.
+    TierError
+        If the tier is full.
+    """
+    watch = Stopwatch()
+    if task.pairing == PUBLISHED and given is None:
+        import nibabel  # noqa: F401  # part of the start, not of a phase
+    if process_start_s is not None:
+        watch.add(START_UP, process_start_s, time.monotonic() + EPOCH_S)
+    source = task.file(block, iteration - 1)
+    how: Callable[[Block, Path, NewBlock, Stopwatch], int]
+    how = increment_mapped if task.pairing == PUBLISHED else increment_streaming
+    if given is not None:
+        how = partial(increment_given, given)
+    with NewBlock(task.file(block, iteration), block.bytes, task.tier) as new:
+        wrapped = how(block, source, new, watch)
+        with watch.timing(WRITE):
+            new.finish(task.fsync)
+    if task.delay_s:
+        with watch.timing(DELAY):
+            time.sleep(task.delay_s)
+    return {
+        "attempt": os.environ.get("NEUROTIER_RUN", ""),
+        "block": block.block,
+        "iteration": iteration,
+        "wrapped_voxels": wrapped,
+        "max_rss_bytes": peak_memory_bytes(),
+        "phases": [vars(phase) for phase in watch.phases.values()],
+    }
+
+
+def increment_streaming(block: Block, source: Path, new: NewBlock, watch: Stopwatch) -> int:
+    """Increment a block piece by piece; how many voxels wrapped around."""
+    with watch.timing(HEADER):
+        file, header, layout = open_block(block, source)
+    with file:
+        with watch.timing(WRITE, len(header)):
+            new.write(header)
+        count = (block.bytes - layout.offset_bytes) // layout.dtype.itemsize
+        buffer = np.empty(min(count, PIECE_BYTES // layout.dtype.itemsize), layout.dtype)
+        flags = np.empty(len(buffer), bool)
+        wrapped = 0
+        for begin in range(0, count, len(buffer)):
+            piece = buffer[: count - begin]
+            with watch.timing(READ, piece.nbytes):
+                read_into(piece, file, block, source)
+            with watch.timing(INCREMENT, piece.nbytes):
+                np.add(piece, 1, out=piece)
+                np.equal(piece, 0, out=flags[: len(piece)])
+                wrapped += int(np.count_nonzero(flags[: len(piece)]))
+            with watch.timing(WRITE, piece.nbytes):
+                new.write(bytes_of(piece))
+    return wrapped
+
+
+def increment_mapped(block: Block, source: Path, new: NewBlock, watch: Stopwatch) -> int:
+    """Increment a block as the published program did; how many voxels wrapped around."""
+    import nibabel
+
+    with watch.timing(HEADER):
+        file, header, layout = open_block(block, source)
+        file.close()
+        image = nibabel.load(source)
+    data_bytes = block.bytes - layout.offset_bytes
+    with watch.timing(INCREMENT, data_bytes):
+        data = np.asanyarray(image.dataobj)
+        result = (data + layout.dtype.type(1)).astype(layout.dtype, copy=False)
+        wrapped = result.size - np.count_nonzero(result)
+    with watch.timing(WRITE, len(header) + data_bytes):
+        new.write(header)
+        new.write(bytes_of(result.ravel(order="K")))
+    return int(wrapped)
+
+
+def increment_given(given: bytes, block: Block, source: Path, new: NewBlock, watch: Stopwatch) -> int:
+    """Increment a block whose file is in memory; how many voxels wrapped around."""
+    with watch.timing(HEADER):
+        layout = layout_of(block, source, given[:HEADER_BYTES], len(given))
+        voxels = np.frombuffer(given, layout.dtype, offset=layout.offset_bytes)
+    with watch.timing(INCREMENT, voxels.nbytes):
+        result = (voxels + layout.dtype.type(1)).astype(layout.dtype, copy=False)
+        wrapped = result.size - np.count_nonzero(result)
+    with watch.timing(WRITE, len(given)):
+        new.write(given[: layout.offset_bytes])
+        new.write(bytes_of(result))
+    return int(wrapped)
+
+
+def open_block(block: Block, source: Path) -> tuple[Any, bytes, Layout]:
+    """Open a block that is what its manifest says; the file at its first voxel, what stands before it, its layout.
+
+    Raises
+    ------
+    InputError
+        If it is not; with expected and found.
+    """
+    try:
+        file = source.open("rb", buffering=0)
+    except FileNotFoundError:
+        what = f"is not there: expected {block.bytes} bytes, found no file"
+        raise InputError(what, f"block {block.block} ({source})", FIX) from None
+    try:
+        header = file.read(HEADER_BYTES)
+        layout = layout_of(block, source, header, os.fstat(file.fileno()).st_size)
+        return file, header + file.read(layout.offset_bytes - len(header)), layout
+    except InputError:
+        file.close()
+        raise
+
+
+def layout_of(block: Block, source: Path, header: bytes, size_bytes: int) -> Layout:
+    """The layout of a block that is what its manifest says.
+
+    Raises
+    ------
+    InputError
+        If it is not; with expected and found.
+    """
+    try:
+        layout = read_layout(header)
+        if layout.dtype != np.dtype(block.dtype):
+            raise ValueError(f"is of another type: expected {np.dtype(block.dtype).name}, found {layout.dtype.name}")
+        if shape_text(layout.shape) != block.shape:
+            raise ValueError(f"is of another shape: expected {block.shape}, found {shape_text(layout.shape)}")
+        if size_bytes != block.bytes:
+            what = "is truncated" if size_bytes < block.bytes else "is too long"
+            raise ValueError(f"{what}: expected {block.bytes} bytes, found {size_bytes}")
+    except ValueError as error:
+        raise InputError(str(error), f"block {block.block} ({source})", FIX) from None
+    return layout
+
+
+def read_into(piece: np.ndarray, file: Any, block: Block, source: Path) -> None:
+    """Fill a piece with the next voxels of a file."""
+    rest = bytes_of(piece)
+    while rest:
+        count = file.readinto(rest)
+        if not count:
+            found = file.tell()
+            raise InputError(
+                f"ends while it is read: expected {block.bytes} bytes, found {found}",
+                where=f"block {block.block} ({source})",
+            )
+        rest = rest[count:]
+
+
+def peak_memory_bytes() -> int:
+    """Peak memory of this process, bytes; ``getrusage`` has that of the process it was forked from in it."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+
+
+def shape_text(shape: tuple[int, ...]) -> str:
+    """Voxels along each axis.
+
+    >>> shape_text((769, 603, 694))
+    '769x603x694'
+    """
+    return "x".join(map(str, shape))

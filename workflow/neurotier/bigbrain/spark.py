@@ -1,0 +1,201 @@
+"""The engine ``spark``: one task per block, which is told the block's path and does all of its iterations.
+
+So the data do not pass through the JVM. In the published pairing they do, as in the paper: Spark reads whole files
+(binaryFiles), an iteration at a time, and no phase shows its reading; the JVM then needs room for as many blocks as
+there are at once (``spark.driver.memory`` or ``spark.executor.memory``). Spark's log of events is kept; it has the time
+that each task's JVM spent on collecting garbage.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from neurotier.bigbrain.gnu_parallel import incomplete_text
+from neurotier.bigbrain.tasks import PUBLISHED, Task
+from neurotier.bigbrain.worker import find_block, work
+from neurotier.errors import NeurotierError, RunError, ToolError
+
+ENGINE = "engine spark"
+LOCAL = "local"
+EVENT_TASK_END = "SparkListenerTaskEnd"
+
+
+@dataclass(frozen=True)
+class Driver:
+    """What Spark's driver program did.
+
+    Attributes
+    ----------
+    start_s, end_s
+        When it began and ended, s since 1970.
+    session_s
+        How long the start of its session, so of the JVM, took, s.
+    garbage_s
+        Time that each task's JVM spent on collecting garbage, s; one in a JVM counts for all tasks in it.
+    events
+        The log of events.
+    """
+
+    start_s: float
+    end_s: float
+    session_s: float
+    garbage_s: list[float]
+    events: str
+
+
+def run_spark(plan: Path, logs: Path, master: str, more: Mapping[str, str]) -> Driver:
+    """Increment all blocks that are not complete.
+
+    Parameters
+    ----------
+    plan
+        ``plan.json`` of the run; all nodes must see it.
+    logs
+        Where logs go; ``events.N`` has those of the N-th start.
+    master
+        URL of Spark's master; ``local`` is this machine, with as many threads as the run asks for.
+    more
+        More of Spark's configuration.
+
+    Raises
+    ------
+    ToolError
+        If there is no PySpark, or Spark fails by itself.
+    RunError
+        If blocks are left incomplete; the others are done nevertheless.
+    """
+    task, start_s = Task.load(plan), time.time()
+    events = logs / f"events.{len(list(logs.glob('events.*'))) + 1}"
+    events.mkdir(parents=True)
+    said = list[str]()
+    try:
+        from py4j.protocol import Py4JError
+        from pyspark import SparkConf, SparkContext
+        from pyspark.errors import PySparkException
+    except ImportError:
+        raise ToolError("PySpark is not installed", ENGINE, "pip install pyspark, and have Java 17 or later") from None
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    conf = SparkConf().setAll([*options(task, master, events), *more.items()])
+    try:
+        with descriptors_to(logs / "spark.log"), SparkContext(conf=conf) as context:
+            session_s = time.time() - start_s
+            context.setLogLevel("ERROR")
+            said = (increment_files if task.pairing == PUBLISHED else increment_paths)(context, task, plan)
+    except (Py4JError, PySparkException) as error:
+        what = " ".join(str(error).splitlines()[:2])  # the second names Java's exception
+        raise ToolError(f"Spark failed: {what}", ENGINE, f"see {logs / 'spark.log'}") from None
+    end_s = time.time()
+    reasons = [line for line in said if line]
+    print("\n".join(reasons))
+    incomplete = task.incomplete()
+    if incomplete:
+        first = f"; the first said: {reasons[0]}" if reasons else ""
+        what = f"{incomplete_text(incomplete, len(task.blocks))}{first}"
+        raise RunError(what, task.run, "mend that, and start the same command again: what is complete stays")
+    garbage = [spent_s for log in logs_in(events) for spent_s in garbage_s(log)]
+    return Driver(start_s, end_s, session_s, garbage, str(events))
+
+
+@contextmanager
+def descriptors_to(log: Path) -> Iterator[None]:
+    """Have what the JVM and its children print in a file: they write to descriptors, not to Python's streams."""
+    kept = {descriptor: os.dup(descriptor) for descriptor in (1, 2)}
+    try:
+        with log.open("a") as file:
+            for descriptor in kept:
+                os.dup2(file.fileno(), descriptor)
+        yield
+    finally:
+        for descriptor, copy in kept.items():
+            os.dup2(copy, descriptor)
+            os.close(copy)
+
+
+def options(task: Task, master: str, events: Path) -> list[tuple[str, str]]:
+    """Spark's configuration of a run."""
+    library = str(Path(__file__).resolve().parents[2])
+    path = os.pathsep.join(filter(None, [library, os.environ.get("PYTHONPATH", "")]))
+    given = {
+        "spark.master": f"local[{task.parallelism}]" if master == LOCAL else master,
+        "spark.app.name": f"neurotier {task.run}",
+        "spark.ui.enabled": "false",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": events.absolute().as_uri(),
+        "spark.eventLog.compress": "false",
+        "spark.executorEnv.PYTHONPATH": path,
+        "spark.executorEnv.NEUROTIER_RUN": os.environ.get("NEUROTIER_RUN", ""),
+        "spark.executorEnv.OPENBLAS_NUM_THREADS": "1",
+    }
+    if master == LOCAL:
+        given |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+    else:
+        given |= {"spark.cores.max": str(task.parallelism), "spark.task.maxFailures": "1"}
+    return list(given.items())
+
+
+def increment_paths(context: Any, task: Task, plan: Path) -> list[str]:
+    """Have each block incremented by a task that is told its path; what they said."""
+    todo = [(str(plan), block.block) for block in task.pending()]
+    return list(context.parallelize(todo, len(todo)).map(increment_all).collect()) if todo else []
+
+
+def increment_files(context: Any, task: Task, plan: Path) -> list[str]:
+    """Have Spark read whole files, and tasks increment what they are given, an iteration at a time; what they said."""
+    said: list[str] = []
+    for iteration in range(1, task.iterations + 1):
+        files = [task.file(block, iteration - 1) for block in task.blocks if task.last_written(block) == iteration - 1]
+        said += [f"{file} is not there" for file in files if not file.exists()]
+        there = [str(file) for file in files if file.exists()]
+        if there:
+            given = context.binaryFiles(",".join(there), minPartitions=len(there))
+            said += given.map(partial(increment_one, str(plan), iteration)).collect()
+    return said
+
+
+def increment_one(plan: str, iteration: int, item: tuple[str, bytes]) -> str:
+    """What a task does with a file that Spark has read; why it could not, or nothing."""
+    name, task = Path(item[0]).stem, Task.load(Path(plan))
+    try:
+        work(task, find_block(task, name), iteration, None, item[1])
+    except NeurotierError as error:
+        return str(error)
+    except OSError as error:
+        return f"block {name}: {error.filename}: {error.strerror}"
+    return ""
+
+
+def increment_all(item: tuple[str, str]) -> str:
+    """What a task does: all iterations of a block that are left; why it could not, or nothing."""
+    plan, name = item
+    task = Task.load(Path(plan))
+    try:
+        work(task, find_block(task, name), None, None)
+    except NeurotierError as error:
+        return str(error)
+    except OSError as error:
+        return f"block {name}: {error.filename}: {error.strerror}"
+    return ""
+
+
+def logs_in(events: Path) -> list[Path]:
+    """Files of a log of events; Spark makes a folder of each application's."""
+    return [
+        file for file in sorted(events.rglob("*")) if file.is_file() and not file.name.startswith((".", "appstatus"))
+    ]
+
+
+def garbage_s(log: Path) -> Iterator[float]:
+    """Time of each task of a log that its JVM spent on collecting garbage, s."""
+    for line in log.read_text().splitlines():
+        event: dict[str, Any] = json.loads(line)
+        if event["Event"] == EVENT_TASK_END and event.get("Task Metrics"):
+            yield event["Task Metrics"]["JVM GC Time"] / 1000

@@ -1,0 +1,153 @@
+"""Stages of the incrementation: what the scripts of its rules do."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from neurotier.analysis.work import remove_empty
+from neurotier.bigbrain.blocks import make_blocks
+from neurotier.bigbrain.checking import check_task, checksum_of
+from neurotier.bigbrain.gnu_parallel import run_gnu_parallel
+from neurotier.bigbrain.plan import BigBrainPlan
+from neurotier.bigbrain.sources import source_of
+from neurotier.bigbrain.tabulation import phase_rows, records_of, run_row
+from neurotier.bigbrain.tasks import ALL, NONE, Task, size_of
+from neurotier.errors import SourceError
+from neurotier.files import read_json, write_json
+from neurotier.places import Places
+from neurotier.report.quantities import seconds
+from neurotier.settings import Settings
+from neurotier.tables import read_table, write_table
+
+PHASES, RUNS = "bigbrain_phases", "bigbrain_runs"
+FINISHED, CHECKED = "finished.json", "checked.json"
+
+
+def make(settings: Settings, places: Places, tier: str, say: Callable[[str], None]) -> None:
+    """Make the blocks on a tier, and their manifest."""
+    plan = BigBrainPlan(settings, places)
+    folder = plan.folder(plan.tier(tier)) / "blocks"
+    blocks = make_blocks(source_of(settings.bigbrain), folder, tier, say)
+    write_table(places.bigbrain_blocks(tier), "bigbrain_blocks", map(asdict, blocks))
+
+
+def ensure_blocks(plan: BigBrainPlan, task: Task) -> None:
+    """Make the blocks again where their tier has lost them: a tmpfs after a reboot, or an earlier run was through.
+
+    Raises
+    ------
+    SourceError
+        If they are not what they were any more.
+    """
+    if all(size_of(Path(block.file)) == block.bytes for block in task.blocks):
+        return
+    folder = Path(task.blocks[0].file).parent
+    if tuple(make_blocks(source_of(plan.settings.bigbrain), folder, task.tier, print)) != task.blocks:
+        raise SourceError(
+            "its blocks were lost from their tier, and the source has changed since they were made",
+            where=f"bigbrain.source {plan.settings.bigbrain.source!r}",
+            fix="start with --forcerun make_blocks",
+        )
+
+
+def begin(settings: Settings, places: Places, run: str) -> None:
+    """Write the plan of a run, and make room: what it left earlier goes, and what was checked and is not kept."""
+    plan = BigBrainPlan(settings, places)
+    task = plan.task(run)
+    shutil.rmtree(task.folder, ignore_errors=True)
+    shutil.rmtree(task.records, ignore_errors=True)
+    for left in (FINISHED, CHECKED):  # of another plan
+        (places.bigbrain_run(run) / left).unlink(missing_ok=True)
+    make_room(plan)
+    ensure_blocks(plan, task)
+    write_json(places.bigbrain_run(run) / "plan.json", task.to_json())
+
+
+def make_room(plan: BigBrainPlan) -> None:
+    """Remove what checked runs wrote, as far as it is not to be kept."""
+    for run in checked_runs(plan):
+        folder = plan.places.bigbrain_run(run)
+        task = Task.load(folder / "plan.json")
+        if task.keep == NONE:
+            shutil.rmtree(task.folder, ignore_errors=True)
+        for iteration in range(1, task.iterations) if task.keep != ALL else ():
+            shutil.rmtree(Path(task.folder, str(iteration)), ignore_errors=True)
+
+
+def remove_blocks(plan: BigBrainPlan) -> None:
+    """Remove the blocks, too, once all runs are checked; a run that is asked for later makes them again."""
+    if checked_runs(plan) == plan.runs and plan.settings.bigbrain.keep == NONE:
+        for name in plan.tiers:
+            shutil.rmtree(plan.folder(plan.tier(name)), ignore_errors=True)
+            remove_empty(plan.folder(plan.tier(name)).parent)
+
+
+def checked_runs(plan: BigBrainPlan) -> list[str]:
+    """Runs that are through."""
+    return [run for run in plan.runs if (plan.places.bigbrain_run(run) / CHECKED).exists()]
+
+
+def increment_with_gnu_parallel(places: Places, run: str) -> None:
+    """Run the engine ``gnu-parallel``."""
+    folder = places.bigbrain_run(run)
+    joblog = run_gnu_parallel(folder / "plan.json", places.logs / "run_gnu_parallel" / run)
+    write_json(folder / FINISHED, {"joblog": str(joblog)})
+
+
+def increment_with_spark(settings: Settings, places: Places, run: str) -> None:
+    """Run the engine ``spark``."""
+    from neurotier.bigbrain.spark import run_spark
+
+    folder = places.bigbrain_run(run)
+    asked = settings.bigbrain
+    driver = run_spark(folder / "plan.json", places.logs / "run_spark" / run, asked.spark_master, asked.spark_options)
+    write_json(folder / FINISHED, {"driver": asdict(driver)})
+
+
+def check(places: Places, run: str, say: Callable[[str], None]) -> None:
+    """Check what a run wrote."""
+    checked = check_task(Task.load(places.bigbrain_run(run) / "plan.json"), say)
+    found = {"sha256": checksum_of(checked), "blocks": [asdict(one) for one in checked]}
+    write_json(places.bigbrain_run(run) / CHECKED, found)
+
+
+def draw(places: Places) -> None:
+    """Draw the figure of all runs."""
+    from neurotier.bigbrain.figure import draw_phases
+
+    draw_phases(read_table(places.bigbrain / f"{RUNS}.tsv", RUNS), places.bigbrain / "figures" / PHASES)
+
+
+def read_if_there(file: Path) -> dict[str, Any]:
+    """What a JSON file says; nothing while it is not there."""
+    return dict(read_json(file)) if file.exists() else {}
+
+
+def tabulate(settings: Settings, places: Places) -> list[str]:
+    """Write the tables of all runs that have begun; a line about each, and one about their output."""
+    plan = BigBrainPlan(settings, places)
+    phases, rows = [], []
+    for folder in map(places.bigbrain_run, plan.runs):
+        if (folder / "plan.json").exists():
+            task = Task.load(folder / "plan.json")
+            records = records_of(task)
+            phases += phase_rows(task, records)
+            rows.append(run_row(task, records, read_if_there(folder / CHECKED), read_if_there(folder / FINISHED)))
+    write_table(places.bigbrain / f"{PHASES}.tsv", PHASES, phases)
+    write_table(places.bigbrain / f"{RUNS}.tsv", RUNS, rows)
+    make_room(plan)
+    remove_blocks(plan)
+    told = [
+        f"BigBrain: {row['engine']} on {row['tier']}, {row['parallelism']} at once, repetition {row['repetition']}: "
+        + (seconds(row["makespan_s"]) if row["valid"] == "valid" else row["valid"])
+        for row in rows
+    ]
+    checksums = [row["sha256"] for row in rows if row["sha256"]]
+    if len(checksums) < 2:
+        return told
+    same = "byte-identical" if len(set(checksums)) == 1 else "NOT the same"
+    return [*told, f"BigBrain: outputs of {len(checksums)} runs are {same}"]

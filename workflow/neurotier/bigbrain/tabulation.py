@@ -1,0 +1,112 @@
+"""The tables of the incrementation, the same for all engines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from neurotier.bigbrain.tasks import HEADER, INCREMENT, READ, START_UP, WORK_PHASES, WRITE, Task
+from neurotier.files import read_json
+from neurotier.parallelism import Span, peak
+from neurotier.tables import Row
+
+Checked = Mapping[str, Any]
+
+
+def records_of(task: Task) -> list[dict[str, Any]]:
+    """What all iterations of all blocks left, as far as they are done."""
+    places = [task.record(block, k) for block in task.blocks for k in range(1, task.iterations + 1)]
+    return [read_json(place) for place in places if place.exists()]
+
+
+def condition(task: Task) -> Row:
+    """What tells a run from others."""
+    return {
+        "engine": task.engine,
+        "tier": task.tier,
+        "parallelism": task.parallelism,
+        "repetition": task.repetition,
+    }
+
+
+def phase_rows(task: Task, records: Iterable[Mapping[str, Any]]) -> list[Row]:
+    """One row per phase, iteration and block."""
+    return [
+        condition(task) | {"iteration": record["iteration"], "block": record["block"]} | phase
+        for record in records
+        for phase in record["phases"]
+    ]
+
+
+def run_row(task: Task, records: list[dict[str, Any]], checked: Checked, finished: Mapping[str, Any]) -> Row:
+    """One run: makespan, phase sums, parallelism, and whether it is valid.
+
+    Parameters
+    ----------
+    task, records
+        The run, and what its iterations left.
+    checked, finished
+        What its check and its engine left; empty without.
+    """
+    driver = finished.get("driver")
+    phases = [phase for record in records for phase in record["phases"]]
+    spans = [span(record) for record in records]
+
+    def total(key: str, *names: str) -> Any:
+        return math.fsum(phase[key] for phase in phases if phase["phase"] in names)
+
+    whole = [*spans, (driver["start_s"], driver["end_s"])] if driver else spans
+    makespan_s = max(end for _, end in whole) - min(start for start, _ in whole) if whole else None
+    most = peak(spans)
+    read_apart = any(phase["phase"] == READ for phase in phases)
+    reasons = invalid_because(task, records, checked, most)
+    return condition(task) | {
+        "valid": f"invalid: {'; '.join(reasons)}" if reasons else "valid",
+        "pairing": task.pairing,
+        "iterations": task.iterations,
+        "blocks": len(task.blocks),
+        "block_bytes": sum(block.bytes for block in task.blocks),
+        "incomplete_blocks": len(task.incomplete()),
+        "makespan_s": makespan_s,
+        "start_up_s": total("duration_s", START_UP) + (driver["session_s"] if driver else 0),
+        "load_header_s": total("duration_s", HEADER),
+        "read_s": total("duration_s", READ) if read_apart else None,
+        "increment_s": total("duration_s", INCREMENT),
+        "write_s": total("duration_s", WRITE),
+        "mean_parallelism": total("duration_s", *WORK_PHASES) / makespan_s if makespan_s else None,
+        "peak_parallelism": most,
+        "read_bytes": int(total("bytes", READ if read_apart else INCREMENT)),
+        "written_bytes": int(total("bytes", WRITE)),
+        "wrapped_voxels": sum(record["wrapped_voxels"] for record in records),
+        "max_rss_bytes": max((record["max_rss_bytes"] for record in records), default=None),
+        "garbage_s": math.fsum(driver["garbage_s"]) if driver else None,
+        "sha256": checked.get("sha256"),
+    }
+
+
+def span(record: Mapping[str, Any]) -> Span:
+    """When an iteration of a block began and ended, s since 1970."""
+    return min(phase["start_s"] for phase in record["phases"]), max(phase["end_s"] for phase in record["phases"])
+
+
+def invalid_because(task: Task, records: list[dict[str, Any]], checked: Checked, most: int) -> list[str]:
+    """Why a run's makespan cannot stand beside those of others; empty if it can.
+
+    Every incomplete block is named: the published runs lost some in silence.
+    """
+    reasons, incomplete = [], task.incomplete()
+    if incomplete:
+        names = ", ".join(incomplete)
+        reasons.append(f"{len(incomplete)} of {len(task.blocks)} blocks are incomplete: {names}")
+    elif not checked:
+        reasons.append("its output was not checked")
+    wrong = [one["block"] for one in checked.get("blocks", []) if not one["equal"]]
+    if wrong:
+        reasons.append(f"{len(wrong)} blocks are not what was read + {task.iterations}: {', '.join(wrong)}")
+    if len({record["attempt"] for record in records}) > 1:
+        reasons.append("it was interrupted and taken up again")
+    asked = min(task.parallelism, len(task.blocks))
+    if not incomplete and most < asked:
+        reasons.append(f"at most {most} blocks ran at once, not {asked}")
+    return reasons

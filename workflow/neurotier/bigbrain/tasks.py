@@ -1,0 +1,150 @@
+"""One run of the incrementation: which blocks, where they are read and written, and which of them are done.
+
+A plain file (``plan.json``) tells it to the worker processes. Little is imported here: there may be thousands.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+HEADER, READ, INCREMENT, WRITE = "load_header", "read", "increment", "write"
+START_UP, DELAY = "start_up", "delay"
+WORK_PHASES = (HEADER, READ, INCREMENT, WRITE)
+"""The phases whose sums the paper's figures show; ``read`` is within ``increment`` in the published pairing."""
+
+STREAMING, PUBLISHED = "streaming", "published"
+NONE, FINAL, ALL = "none", "final", "all"
+SNAKEMAKE = "snakemake"
+
+
+@dataclass(frozen=True)
+class Block:
+    """One block of the image, as the manifest has it.
+
+    Attributes
+    ----------
+    block
+        Its name; the multiples of the blocks' shape where it begins, as the published ones.
+    file
+        Its file, as an absolute path.
+    shape
+        Voxels along each axis, such as ``769x603x694``.
+    dtype
+        Type of a voxel with its byte order, such as ``<u2``.
+    bytes
+        Size of the file.
+    sha256
+        Checksum of the file.
+    """
+
+    block: str
+    file: str
+    shape: str
+    dtype: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run: an engine on a tier with a parallelism, once.
+
+    Attributes
+    ----------
+    run
+        ``ENGINE/TIER/PARALLELISM/REPETITION``.
+    tier
+        Name of the tier that is read and written.
+    folder
+        Where this run writes, on that tier.
+    records
+        Where its records are kept, on the results tier.
+    iterations
+        How often each block is incremented.
+    delay_s
+        Pause after each iteration, s.
+    pairing
+        ``streaming``, or ``published``: NiBabel's memory map, so that reading hides within ``increment``.
+    fsync
+        Whether writing lasts until the device has the data.
+    keep
+        Which written blocks stay: ``none``, those of the ``final`` iteration, ``all``.
+    blocks
+        What is incremented.
+    """
+
+    run: str
+    tier: str
+    folder: str
+    records: str
+    iterations: int
+    delay_s: float
+    pairing: str
+    fsync: bool
+    keep: str
+    blocks: tuple[Block, ...]
+
+    @classmethod
+    def load(cls, path: Path) -> Task:
+        """Read a plan."""
+        data = json.loads(path.read_text())
+        return cls(**data | {"blocks": tuple(Block(**block) for block in data["blocks"])})
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as plain values."""
+        return asdict(self)
+
+    @property
+    def engine(self) -> str:
+        return self.run.split("/")[0]
+
+    @property
+    def parallelism(self) -> int:
+        """Workers asked for."""
+        return int(self.run.split("/")[2])
+
+    @property
+    def repetition(self) -> int:
+        return int(self.run.split("/")[3])
+
+    def file(self, block: Block, iteration: int) -> Path:
+        """A block after an iteration; iteration 0 is the block itself."""
+        return Path(self.folder, str(iteration), f"{block.block}.nii") if iteration else Path(block.file)
+
+    def record(self, block: Block, iteration: int) -> Path:
+        """What an iteration of a block left: its phases."""
+        return Path(self.records, f"{block.block}_{iteration}.json")
+
+    def lock(self, block: Block) -> Path:
+        """Held while a process works on a block: one that outlived a killed engine is waited for."""
+        return Path(self.records, f".{block.block}.lock")
+
+    def is_written(self, block: Block, iteration: int) -> bool:
+        """Whether a block is there as an iteration left it."""
+        file = self.file(block, iteration)
+        return (iteration == 0 or self.record(block, iteration).exists()) and size_of(file) == block.bytes
+
+    def last_written(self, block: Block) -> int:
+        """The latest iteration from which a block can be taken up again; 0 is its beginning."""
+        return next((k for k in range(self.iterations, 0, -1) if self.is_written(block, k)), 0)
+
+    def pending(self) -> Iterator[Block]:
+        """Blocks that have iterations to do."""
+        return (block for block in self.blocks if self.last_written(block) < self.iterations)
+
+    def incomplete(self) -> list[str]:
+        """Names of blocks without a record of each iteration."""
+        every = range(1, self.iterations + 1)
+        return [block.block for block in self.blocks if not all(self.record(block, k).exists() for k in every)]
+
+
+def size_of(file: Path) -> int | None:
+    """Size of a file, bytes; ``None`` if it is not there."""
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,93 @@
+"""What an engine starts for each block: ``python3 -m neurotier.bigbrain.worker PLAN BLOCK ITERATION|all LOG``.
+
+``PLAN`` is the run's ``plan.json``, ``LOG`` takes what is printed. A failure is one line on the terminal and in the
+log, and the exit code says of what kind. argparse would cost each of thousands of blocks a tenth of its start.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+for _pool in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # NumPy would start threads that nobody uses
+    os.environ.setdefault(_pool, "1")
+
+from neurotier.bigbrain.increment import increment  # noqa: E402
+from neurotier.bigbrain.tasks import ALL, Block, Task  # noqa: E402
+from neurotier.errors import InputError, NeurotierError, TierError  # noqa: E402
+
+EVERY = "all"
+"""Instead of an iteration: all that are left."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit code of the process."""
+    plan, name, which, log = sys.argv[1:] if arguments is None else arguments
+    start_s, line, exit_code = process_start_s(), "", 0
+    try:
+        task = Task.load(Path(plan))
+        done = work(task, find_block(task, name), None if which == EVERY else int(which), start_s)
+        line = f"{name}: iterations done: {done}"
+    except NeurotierError as error:
+        line, exit_code = f"neurotier: {error}", error.exit_code
+    except OSError as error:
+        line, exit_code = f"neurotier: block {name}: {error.filename}: {error.strerror}", TierError.exit_code
+    if exit_code:
+        print(line, file=sys.stderr, flush=True)
+    Path(log).parent.mkdir(parents=True, exist_ok=True)
+    Path(log).write_text(f"{line}\n")
+    return exit_code
+
+
+def work(
+    task: Task, block: Block, iteration: int | None, start_s: float | None, given: bytes | None = None
+) -> list[int]:
+    """Do one iteration of a block, or all that are left; which were done.
+
+    ``given`` is what the one iteration is to read, if the engine has read it already.
+
+    The iteration before the one that is read is removed unless it is to be kept: no start of any engine, however the
+    last one ended, needs it again.
+    """
+    task.lock(block).parent.mkdir(parents=True, exist_ok=True)
+    with task.lock(block).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        todo = [iteration] if iteration else list(range(task.last_written(block) + 1, task.iterations + 1))
+        for k in todo:
+            task.record(block, k).unlink(missing_ok=True)
+            if k > 2 and task.keep != ALL:
+                task.file(block, k - 2).unlink(missing_ok=True)
+            write_record(task.record(block, k), increment(task, block, k, start_s, given))
+            start_s = None
+    return todo
+
+
+def write_record(path: Path, record: dict[str, object]) -> None:
+    """Write a record, whole or not at all."""
+    partial = path.with_name(f".{path.name}")
+    partial.write_text(json.dumps(record))
+    partial.replace(path)
+
+
+def find_block(task: Task, name: str) -> Block:
+    """A block of a run by its name."""
+    found = next((block for block in task.blocks if block.block == name), None)
+    if found is None:
+        raise InputError("is no block of this run", where=name, fix="see its blocks.tsv")
+    return found
+
+
+def process_start_s() -> float:
+    """When this process was started, s since 1970, to 10 ms."""
+    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[19]) / os.sysconf("SC_CLK_TCK")
+    return time.time() - age_s
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,90 @@
+"""Block files that appear whole or not at all, and what is said when a tier is full."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from types import TracebackType
+
+from neurotier.errors import TierError
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class NewBlock:
+    """A block file under a hidden name, renamed by :meth:`finish`; left before that, it is removed.
+
+    One process at a time writes a block (its caller holds the block's lock), so what an earlier, killed one left
+    under the hidden name is overwritten.
+
+    Parameters
+    ----------
+    final
+        The file.
+    size_bytes
+        How large it becomes.
+    tier
+        The tier it is on, for messages.
+    """
+
+    def __init__(self, final: Path, size_bytes: int, tier: str) -> None:
+        self.final, self.size_bytes, self.tier = final, size_bytes, tier
+        self.partial = final.with_name(f".{final.name}.partial")
+        self.written_bytes = 0
+
+    def __enter__(self) -> NewBlock:
+        self.final.parent.mkdir(parents=True, exist_ok=True)
+        self.descriptor = os.open(self.partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+        return self
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Write all of some bytes."""
+        rest = memoryview(data)
+        try:
+            while rest:
+                written = os.write(self.descriptor, rest)
+                self.written_bytes += written
+                rest = rest[written:]
+        except OSError as error:
+            self.fail(error)
+
+    def finish(self, fsync: bool = False) -> None:
+        """Give the file its name; with ``fsync``, not before the device has it."""
+        try:
+            if fsync:
+                os.fsync(self.descriptor)
+            descriptor, self.descriptor = self.descriptor, -1
+            os.close(descriptor)  # network file systems say here that they are full
+            if self.written_bytes != self.size_bytes:
+                raise AssertionError(f"{self.partial}: {self.written_bytes} bytes instead of {self.size_bytes}")
+            os.rename(self.partial, self.final)
+        except OSError as error:
+            self.fail(error)
+
+    def fail(self, error: OSError) -> None:
+        """Say what an error of the tier means; the partial file is removed first, so that the free bytes are true."""
+        self.abandon()
+        if error.errno not in FULL:
+            raise error
+        disk = os.statvfs(self.final.parent)
+        raise TierError(
+            f"tier {self.tier!r} is full: {self.written_bytes} of {self.size_bytes} bytes could be written, and "
+            f"{disk.f_bavail * disk.f_frsize} bytes are free without them",
+            where=f"block {self.final.name} ({self.final})",
+            fix="make room there, or ask for fewer or smaller blocks; nothing partial is kept",
+        ) from None
+
+    def abandon(self) -> None:
+        """Remove the partial file."""
+        if self.descriptor >= 0:
+            descriptor, self.descriptor = self.descriptor, -1
+            try:
+                os.close(descriptor)
+            finally:
+                self.partial.unlink(missing_ok=True)
+        self.partial.unlink(missing_ok=True)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if kind is not None:
+            self.abandon()

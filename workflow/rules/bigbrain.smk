@@ -1,0 +1,176 @@
+# The BigBrain incrementation: blocks on each tier, then run after run, each engine in its own way, and one table.
+
+from neurotier.bigbrain.plan import ENGINE_NAMES, BigBrainPlan
+
+bigbrain = BigBrainPlan(settings, places)
+
+
+wildcard_constraints:
+    run=f"({'|'.join(ENGINE_NAMES)})/[^/]+/[0-9]+/[0-9]+",
+    block="[^/]+",
+    iteration="[0-9]+",
+
+
+# Jobs of this engine share it, so that as many run at once as their run asks for, whatever the cores.
+workflow.register_resource("bigbrain_share", bigbrain.shares)
+
+
+rule make_blocks:
+    output:
+        manifest=places.bigbrain_blocks("{tier}"),
+    log:
+        LOGS / "make_blocks/{tier}.log",
+    conda:
+        "../envs/neurotier.yaml"
+    params:
+        results=RESULTS,
+        asked=bigbrain.asked_blocks,
+    message:
+        "Making blocks on the tier {wildcards.tier}"
+    script:
+        "../scripts/make_blocks.py"
+
+
+# One run after the other: nothing else shall move data while one is measured, so it waits for all blocks, too. When a run
+# is done again, so are those after it; with ancient(), Snakemake overlooks their own changed params then.
+rule begin_increment:
+    input:
+        blocks=[places.bigbrain_blocks(tier) for tier in bigbrain.tiers],
+        before=lambda wildcards: bigbrain.before(wildcards.run),
+    output:
+        plan=places.bigbrain_run("{run}") / "plan.json",
+    log:
+        LOGS / "begin_increment/{run}.log",
+    conda:
+        "../envs/neurotier.yaml"
+    params:
+        results=RESULTS,
+        asked=bigbrain.asked_increment,
+    message:
+        "Beginning {wildcards.run}"
+    script:
+        "../scripts/begin_increment.py"
+
+
+rule increment_block:
+    input:
+        plan=places.bigbrain_run("{run}") / "plan.json",
+        before=lambda wildcards: bigbrain.iteration_before(
+            wildcards.run, wildcards.block, wildcards.iteration
+        ),
+    output:
+        record=places.bigbrain_run("{run}") / "records/{block}_{iteration}.json",
+    log:
+        LOGS / "increment_block/{run}/{block}_{iteration}.log",
+    conda:
+        "../envs/neurotier.yaml"
+    resources:
+        bigbrain_share=lambda wildcards: bigbrain.share(wildcards.run),
+    message:
+        "Incrementing {wildcards.block} for the {wildcards.iteration}. time"
+    shell:
+        "python3 -m neurotier.bigbrain.worker {input.plan:q} {wildcards.block:q}"
+        " {wildcards.iteration} {log:q}"
+
+
+# All cores: nothing else may run beside what is measured.
+rule run_gnu_parallel:
+    input:
+        plan=places.bigbrain_run("{run}") / "plan.json",
+    output:
+        finished=places.bigbrain_run("{run}") / "finished.json",
+    log:
+        LOGS / "run_gnu_parallel/{run}/run_gnu_parallel.log",
+    wildcard_constraints:
+        run="gnu-parallel/.+",
+    conda:
+        "../envs/neurotier.yaml"
+    threads: workflow.cores or 1
+    params:
+        results=RESULTS,
+    message:
+        "Incrementing blocks with GNU parallel: {wildcards.run}"
+    script:
+        "../scripts/run_gnu_parallel.py"
+
+
+rule run_spark:
+    input:
+        plan=places.bigbrain_run("{run}") / "plan.json",
+    output:
+        finished=places.bigbrain_run("{run}") / "finished.json",
+    log:
+        LOGS / "run_spark/{run}/run_spark.log",
+    wildcard_constraints:
+        run="spark/.+",
+    conda:
+        "../envs/neurotier.yaml"
+    threads: workflow.cores or 1
+    params:
+        results=RESULTS,
+        master=settings.bigbrain.spark_master,
+        options=settings.bigbrain.spark_options,
+    message:
+        "Incrementing blocks with Spark: {wildcards.run}"
+    script:
+        "../scripts/run_spark.py"
+
+
+rule check_increment:
+    input:
+        done=lambda wildcards: bigbrain.done(wildcards.run),
+    output:
+        checked=places.bigbrain_run("{run}") / "checked.json",
+    log:
+        LOGS / "check_increment/{run}.log",
+    conda:
+        "../envs/neurotier.yaml"
+    params:
+        results=RESULTS,
+    message:
+        "Checking every voxel of {wildcards.run}"
+    script:
+        "../scripts/check_increment.py"
+
+
+rule tabulate_bigbrain:
+    input:
+        checked=[places.bigbrain_run(run) / "checked.json" for run in bigbrain.runs],
+    output:
+        phases=places.bigbrain / "bigbrain_phases.tsv",
+        runs=places.bigbrain / "bigbrain_runs.tsv",
+    log:
+        LOGS / "tabulate_bigbrain/tabulate_bigbrain.log",
+    conda:
+        "../envs/neurotier.yaml"
+    params:
+        results=RESULTS,
+    message:
+        "Tabulating the BigBrain incrementation"
+    script:
+        "../scripts/tabulate_bigbrain.py"
+
+
+rule draw_bigbrain:
+    input:
+        runs=places.bigbrain / "bigbrain_runs.tsv",
+    output:
+        phases=report(
+            places.bigbrain / "figures/bigbrain_phases.svg",
+            caption="../report/bigbrain_phases.rst",
+            category="BigBrain incrementation",
+        ),
+        others=[
+            places.bigbrain / f"figures/bigbrain_phases.{extension}"
+            for extension in ("png", "tsv")
+        ],
+    log:
+        LOGS / "draw_bigbrain/draw_bigbrain.log",
+    conda:
+        "../envs/neurotier.yaml"
+    params:
+        results=RESULTS,
+    message:
+        "Drawing the BigBrain incrementation"
+    script:
+        "../scripts/draw_bigbrain.py"

@@ -1,0 +1,12 @@
+"""Draw the figure of the incrementation."""
+
+from neurotier.bigbrain import stages
+from neurotier.scripting import Context, run_script
+
+
+def main(context: Context) -> None:
+    stages.draw(context.places)
+
+
+if __name__ == "__main__":
+    run_script(snakemake, main)

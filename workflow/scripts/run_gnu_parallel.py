@@ -1,0 +1,12 @@
+"""Increment all blocks with GNU parallel."""
+
+from neurotier.bigbrain import stages
+from neurotier.scripting import Context, run_script
+
+
+def main(context: Context) -> None:
+    stages.increment_with_gnu_parallel(context.places, context.snakemake.wildcards.run)
+
+
+if __name__ == "__main__":
+    run_script(snakemake, main)

@@ -1,0 +1,12 @@
+"""Increment all blocks with Spark."""
+
+from neurotier.bigbrain import stages
+from neurotier.scripting import Context, run_script
+
+
+def main(context: Context) -> None:
+    stages.increment_with_spark(context.settings, context.places, context.snakemake.wildcards.run)
+
+
+if __name__ == "__main__":
+    run_script(snakemake, main)
