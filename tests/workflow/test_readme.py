@@ -15,9 +15,10 @@ ELSEWHERE = ("corr.yaml", "folder.yaml", "paper-memory-storage", "profiles/slurm
 """Examples over data and clusters that are not here are planned only."""
 
 FEWER_STEPS = ["tool={brainextractor: {iterations: 50}}"]
+SHORT_PROBE = ["--config", "probe={time_s: 5, file_mib: 16, repetitions: 1}"]
 SHORTER = {
     "campaign.yaml": ["--config", "campaign={repetitions: 1, parallelism: [2]}"],
-    "snakemake probe": ["--config", "probe={time_s: 5, file_mib: 16, repetitions: 1}"],
+    **dict.fromkeys(("snakemake probe", "snakemake advise"), SHORT_PROBE),
     "sweep-blocks.yaml": ["--config", "sweep={sets: {blocks: {processes: [1], patterns: [read], seconds: 0.1}}}"],
     "bids-app.yaml": ["--config", 'app={arguments: [--skip_bids_validator, --iterations, "50"]}'],
     **dict.fromkeys(("results-tmpfs", "results-25", "results-apptainer", "results=part", "results=one"), FEWER_STEPS),

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from neurotier.advice.words import interval, recommendation
 from neurotier.report.quantities import percent
-from neurotier.report.style import BLUE, GREY, LIGHT_GREY, ORANGE, WIDTH_IN, house_style, save_figure, state
+from neurotier.report.style import BLACK, BLUE, LIGHT_GREY, ORANGE, WIDTH_IN, house_style, save_figure, state
 from neurotier.tables import Row
 
 LANE_IN = 0.5
@@ -48,10 +48,10 @@ def draw_makespans(rows: Sequence[Row], stem: Path) -> None:
             one.set_title(f"{jobs} at once, page cache {cache}, {each[0]['participants']:,} participants")
             for lane, row in enumerate(each):
                 one.barh(lane, row["predicted_s"], height=0.6, color=BLUE if row["fits"] else LIGHT_GREY)
-                one.plot([row["low_s"], row["high_s"]], [lane, lane], color=GREY, linewidth=1.4)
+                one.plot([row["low_s"], row["high_s"]], [lane, lane], color=BLACK, linewidth=1.4)
                 one.plot([row["paper_s"]], [lane], linestyle="", marker="D", markersize=5, color=ORANGE)
                 reason = "" if row["fits"] else f"; {row['reason']}"
-                label = f"{interval(row)}, {row['limit']} {percent(row['limit_share'])}{reason}"
+                label = f"{interval(row)}, {row['limit']} ({percent(row['limit_share'])}){reason}"
                 end = max(row["high_s"], row["paper_s"])
                 one.annotate(label, (end, lane), (6, 0), textcoords="offset points", va="center")
             names = [row["placement"] + (" (in use)" if row["in_use"] else "") for row in each]
