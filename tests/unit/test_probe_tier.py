@@ -128,10 +128,11 @@ def test_a_throttled_disk_is_as_fast_as_its_throttle(slow_disk: Path) -> None:
     walk.measure(one_stream("block", 16 * MIB))
     walk.measure(concurrency(access, "block", 2, 8 * MIB, slice_s=1.0))
     rows = {(row["part"], row["pattern"]): row["bandwidth_bytes_per_s"] for row in probe_rows(tier, walk.samples)}
-    for part in ("one_stream", "concurrency"):
-        for pattern in ("write", "read"):
-            assert rows[part, pattern] == pytest.approx(THROTTLE_BYTES_PER_S, rel=0.15), (part, pattern)
+    for part, pattern in (("one_stream", "read"), ("concurrency", "write"), ("concurrency", "read")):
+        assert rows[part, pattern] == pytest.approx(THROTTLE_BYTES_PER_S, rel=0.15), (part, pattern)
         assert rows[part, "cached_read"] > 10 * THROTTLE_BYTES_PER_S
+    # the flush of a buffered file ends with the journal's commit: several more turns of the throttle, 0.1 s each
+    assert 0.5 * THROTTLE_BYTES_PER_S < rows["one_stream", "write"] < 1.15 * THROTTLE_BYTES_PER_S
     # much more on an idle machine; where others have much dirty, the kernel slows everybody down to their device
     assert rows["concurrency", "buffered_write"] > 0.85 * THROTTLE_BYTES_PER_S
 
