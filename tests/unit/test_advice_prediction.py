@@ -235,6 +235,16 @@ def test_recommendation(rows: list[dict[str, Any]], sentence: str) -> None:
     assert recommendation(rows) == sentence
 
 
+@pytest.mark.parametrize("best_s", [99.9, 100.1])
+def test_a_slow_placement_is_named_where_the_others_are_alike(best_s: float) -> None:
+    """Whether the one in use is a little ahead or behind."""
+    slow = row("slow", 350.0, limit="reading from slow", limit_share=0.9)
+    assert recommendation([row("disk", 100.0), row("tmpfs", best_s), slow]) == (
+        "You are compute-bound: it does not matter whether disk or tmpfs; slow takes 6 min (5 to 6), limited by reading"
+        " from slow (90 % of the jobs' time)"
+    )
+
+
 def test_roles_on_one_tier_need_room_together() -> None:
     needed, tiers = {"dataset": 6, "work": 4, "results": 1}, {"dataset": "a", "work": "a", "results": "b"}
     assert room_for(tiers, needed, {"a": 10, "b": 1}).fits

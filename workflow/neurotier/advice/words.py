@@ -73,13 +73,18 @@ def recommendation(rows: Sequence[Row]) -> str:
     if len(fitting) == 1:
         only = f"only {best['placement']} fits" if misfits else f"there is no choice but {best['placement']}"
         return sentence(f"{only}: {interval(best)}, limited by {limited(best)}", misfits)
+    slower = [row for row in fitting if matters(best, row)]
+    far = [f"{row['placement']} takes {interval(row)}, limited by {limited(row)}" for row in slower]
     if used is None or used is best:
-        return sentence(without_change(best, fitting, used is best), misfits)
+        is_close = len(slower) < len(fitting) - 1
+        return sentence(without_change(best, fitting, used is best), [*(far if is_close else []), *misfits])
     gain = 1 - best["predicted_s"] / used["predicted_s"]
     if not matters(best, used):
         buys = f"{best['placement']} buys {percent(gain)}, within the interval of the predictions: "
-        where = f"it does not matter where {what_differs(rows)} lies"
-        return sentence(f"{bound(used)}{buys if gain >= NOTHING else ''}{where}", misfits)
+        alike = " or ".join(row["placement"] for row in fitting if row not in slower)
+        where = f"whether {alike}" if slower else f"where {what_differs(rows)} lies"
+        text = f"{bound(used)}{buys if gain >= NOTHING else ''}it does not matter {where}"
+        return sentence(text, [*far, *misfits])
     return sentence(
         f"place {what_differs(rows)} on {best['placement']}: {interval(best)} instead of {interval(used)},"
         f" which is limited by {limited(used)}",
