@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from neurotier.advice.calibration import read_seen
-from neurotier.advice.machine import Probed, between, machine_of, page_cache_of
 from neurotier.advice.observed import PHASES, Seen, seen_in
 from neurotier.advice.placements import candidates
 from neurotier.advice.predict import Known, predict
@@ -23,6 +22,7 @@ from neurotier.errors import InputError, SettingsError
 from neurotier.files import write_json
 from neurotier.model.machine import PageCache, Processors
 from neurotier.places import Places
+from neurotier.probe.machine import Probed, between, machine_of, page_cache_of
 from neurotier.probe.tier_figures import TierFigures
 from neurotier.report.findings import participant_times
 from neurotier.report.prediction import prediction_view
