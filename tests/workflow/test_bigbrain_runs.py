@@ -20,7 +20,7 @@ from support import PATIENCE_S, Project
 
 pytestmark = pytest.mark.usefixtures("gnu_parallel")
 
-SMALL = {"count": 4, "scale": 0.03, "iterations": 2, "parallelism": [2]}
+SMALL = {"count": 4, "scale": 0.03, "iterations": 2, "parallelism": [2], "predict": False}
 ENGINES = ["snakemake", "gnu-parallel"]
 
 

@@ -18,7 +18,7 @@ def limit_text(limit: str, parallelism: int, cores: int) -> str:
 
     >>> limit_text("processors", 2, 2), limit_text("processors", 25, 2)
     ('computing', 'computing, 25 jobs on 2 cores')
-    >>> [limit_text(limit, 2, 2) for limit in ("disk read", "one stream on disk", "launch", "memory write")]
+    >>> [limit_text(limit, 2, 2) for limit in ("disk read", "one stream on disk", "launch", "the page cache write")]
     ['reading from disk', 'one stream on disk', 'starting jobs and fetching images', 'writing to the page cache']
     """
     if limit == "processors":
@@ -26,9 +26,8 @@ def limit_text(limit: str, parallelism: int, cores: int) -> str:
     if limit in ("launch", "wait"):
         return {"launch": "starting jobs and fetching images", "wait": "waiting for neither processor nor tier"}[limit]
     if limit.startswith("one stream on "):
-        return limit.replace(" on memory", " on the page cache")
+        return limit
     tier, direction = limit.rsplit(" ", 1)
-    tier = "the page cache" if tier == "memory" else tier
     return {"read": f"reading from {tier}", "write": f"writing to {tier}"}[direction]
 
 
