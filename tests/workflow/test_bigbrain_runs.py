@@ -132,6 +132,28 @@ def test_engines_give_the_same_bytes_and_leave_nothing(project: Project) -> None
     assert len({run["sha256"] for run in other + runs}) == 2
 
 
+def test_what_a_run_takes_is_predicted_without_it(project: Project) -> None:
+    bigbrain = {**SMALL, "engines": ENGINES, "predict": True}
+    arguments = project.configure(bigbrain=bigbrain, probe={"time_s": 1, "share": 0.05})
+    ended = project.snakemake(*arguments, targets=["bigbrain"])
+    assert ended.code == 0, ended.output
+    rows = project.table("bigbrain/bigbrain_predictions.tsv")
+    assert [(row["engine"], row["member"]) for row in rows] == [
+        (engine, member) for engine in ENGINES for member in ("paper", "fluid")
+    ]
+    paper, *_ = {row["predicted_s"] for row in rows if row["member"] == "paper"}
+    for row in rows:
+        if row["member"] == "fluid":
+            assert 0 < float(row["low_s"]) <= float(row["predicted_s"]) <= float(row["high_s"])
+            assert float(row["predicted_s"]) > float(paper)  # starting processes is most of it
+    runs = project.table("bigbrain/bigbrain_runs.tsv")
+    assert [(run["engine"], run["repetition"], run["valid"]) for run in runs] == [
+        (one, "1", "valid") for one in ENGINES
+    ]
+    assert {run["cache"] for run in runs} <= {"cold", "memory"}
+    assert list(project.folder.glob("neurotier-*/bigbrain/**/*.nii")) == []
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_tier_that_fills_is_said_and_every_incomplete_block_is_named(
     project: Project, mount_tmpfs: Callable[..., Path], engine: str
