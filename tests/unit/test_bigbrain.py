@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import gzip
 import importlib.resources
 import json
@@ -15,64 +14,20 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 import pytest
+from bigbrain_blocks import make, save, settings, silent, task_of, voxels
 from neurotier.bigbrain import increment as increment_module
-from neurotier.bigbrain.blocks import make_blocks
 from neurotier.bigbrain.checking import check_block, check_task, checksum_of
 from neurotier.bigbrain.gnu_parallel import run_gnu_parallel
 from neurotier.bigbrain.increment import increment
 from neurotier.bigbrain.nifti import HEADER_BYTES, read_layout
 from neurotier.bigbrain.sources import source_of
-from neurotier.bigbrain.tasks import ALL, NONE, PUBLISHED, STREAMING, Block, Task
+from neurotier.bigbrain.tasks import ALL, NONE, PUBLISHED, STREAMING
 from neurotier.bigbrain.worker import main, work
 from neurotier.errors import InputError, TierError, ToolError
 from neurotier.published.bigbrain import BLOCK_BYTES, BLOCKS, GRIDS
-from neurotier.settings import BigBrainSettings, Settings
 from support import ENVIRONMENT, PATIENCE_S
 
-TIERS = {"disk": {"path": ".", "kind": "block"}}
-PLACEMENT = dict.fromkeys(("dataset", "work", "images", "results"), "disk")
 GIVEN = "given"  # what Spark does when it reads files itself
-SMALL = {"count": 3, "scale": 0.04}
-
-
-def silent(_: str) -> None:
-    pass
-
-
-def settings(**keys: object) -> BigBrainSettings:
-    return Settings.from_config({"tiers": TIERS, "placement": PLACEMENT, "bigbrain": {**SMALL, **keys}}).bigbrain
-
-
-def make(folder: Path, **keys: object) -> tuple[Block, ...]:
-    """Blocks in a folder."""
-    return tuple(make_blocks(source_of(settings(**keys)), folder / "blocks", "disk", silent))
-
-
-def task_of(place: Path, blocks: tuple[Block, ...], **keys: object) -> Task:
-    """A run in a place; one iteration, streaming, unless told otherwise."""
-    task = Task(
-        run="gnu-parallel/disk/1/1",
-        tier="disk",
-        folder=str(place / "written"),
-        records=str(place / "records"),
-        iterations=1,
-        delay_s=0,
-        pairing=STREAMING,
-        fsync=False,
-        keep=NONE,
-        blocks=blocks,
-    )
-    return dataclasses.replace(task, **keys)  # type: ignore[arg-type]
-
-
-def voxels(file: Path | str) -> np.ndarray:
-    return np.asanyarray(nib.load(file).dataobj)
-
-
-def save(file: Path, data: np.ndarray) -> Path:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    nib.save(nib.Nifti1Image(data, np.eye(4), dtype=data.dtype), file)
-    return file
 
 
 def files_below(folder: str) -> list[str]:

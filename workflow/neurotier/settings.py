@@ -190,6 +190,7 @@ class BigBrainSettings:
     delay_s: float
     pairing: str
     fsync: bool
+    numa: str
     keep: str
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import asdict
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from neurotier.bigbrain.tasks import SNAKEMAKE, Block, Task
+from neurotier.bigbrain.numa import node_of, pinning, prefix
+from neurotier.bigbrain.tasks import NONE, SNAKEMAKE, Block, Task
 from neurotier.errors import SettingsError
 from neurotier.places import Places, short_hash
 from neurotier.settings import Settings
@@ -18,7 +19,7 @@ from neurotier.tiers import Tier
 
 ENGINE_NAMES = (SNAKEMAKE, "gnu-parallel", "spark")
 BLOCK_KEYS = ("source", "resolution_um", "count", "scale", "seed", "split")
-INCREMENT_KEYS = ("iterations", "delay_s", "pairing", "fsync", "keep")
+INCREMENT_KEYS = ("iterations", "delay_s", "pairing", "fsync", "keep", "numa")
 
 
 class BigBrainPlan:
@@ -85,6 +86,13 @@ class BigBrainPlan:
         """What such a job waits for: the record of the iteration whose block it reads."""
         return [self.record(run, block, int(iteration) - 1)] if int(iteration) > 1 else []
 
+    def prefix(self, plan: Path | str, block: str) -> str:
+        """What stands before the command of such a job; its run's plan has decided it."""
+        if self.settings.bigbrain.numa == NONE:
+            return ""
+        task = load_task(Path(plan), Path(plan).stat().st_mtime_ns)
+        return "".join(f"{word} " for word in prefix(node_of(task, block)))
+
     def done(self, run: str) -> list[Path]:
         """What the check of a run waits for."""
         if run.split("/")[0] != SNAKEMAKE:
@@ -116,6 +124,7 @@ class BigBrainPlan:
         """A run with all that its workers must know."""
         _, name, _, _ = run.split("/")
         asked = self.settings.bigbrain
+        pinned, nodes = pinning(asked.numa)
         rows = read_table(self.places.bigbrain_blocks(name), "bigbrain_blocks")
         return Task(
             run=run,
@@ -128,4 +137,12 @@ class BigBrainPlan:
             fsync=asked.fsync,
             keep=asked.keep,
             blocks=tuple(Block(**row) for row in rows),
+            pinned=pinned,
+            nodes=nodes,
         )
+
+
+@lru_cache(maxsize=4)
+def load_task(plan: Path, _changed_ns: int) -> Task:
+    """A plan as it is now: thousands of jobs ask for the same one, and it may be written anew between them."""
+    return Task.load(plan)

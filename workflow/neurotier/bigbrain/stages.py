@@ -12,6 +12,7 @@ from neurotier.analysis.work import remove_empty
 from neurotier.bigbrain.blocks import make_blocks
 from neurotier.bigbrain.checking import check_task, checksum_of
 from neurotier.bigbrain.gnu_parallel import run_gnu_parallel
+from neurotier.bigbrain.numa import NOTICE, ONE_NODE
 from neurotier.bigbrain.plan import BigBrainPlan
 from neurotier.bigbrain.sources import source_of
 from neurotier.bigbrain.tabulation import phase_rows, records_of, run_row
@@ -64,6 +65,8 @@ def begin(settings: Settings, places: Places, run: str) -> None:
         (places.bigbrain_run(run) / left).unlink(missing_ok=True)
     make_room(plan)
     ensure_blocks(plan, task)
+    if task.pinned == ONE_NODE:
+        print(NOTICE)
     write_json(places.bigbrain_run(run) / "plan.json", task.to_json())
 
 
@@ -146,6 +149,8 @@ def tabulate(settings: Settings, places: Places) -> list[str]:
         + (seconds(row["makespan_s"]) if row["valid"] == "valid" else row["valid"])
         for row in rows
     ]
+    if any(row["pinned"] == ONE_NODE for row in rows):
+        told.append(NOTICE)
     checksums = [row["sha256"] for row in rows if row["sha256"]]
     if len(checksums) < 2:
         return told

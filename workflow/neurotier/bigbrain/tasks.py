@@ -75,6 +75,10 @@ class Task:
         Which written blocks stay: ``none``, those of the ``final`` iteration, ``all``.
     blocks
         What is incremented.
+    pinned
+        How workers are pinned, in words: ``none``, ``none: one node``, or ``2 nodes``.
+    nodes
+        NUMA nodes that they are pinned to; empty if they are not.
     """
 
     run: str
@@ -87,12 +91,15 @@ class Task:
     fsync: bool
     keep: str
     blocks: tuple[Block, ...]
+    pinned: str = NONE
+    nodes: tuple[int, ...] = ()
 
     @classmethod
     def load(cls, path: Path) -> Task:
         """Read a plan."""
         data = json.loads(path.read_text())
-        return cls(**data | {"blocks": tuple(Block(**block) for block in data["blocks"])})
+        blocks = tuple(Block(**block) for block in data["blocks"])
+        return cls(**data | {"blocks": blocks, "nodes": tuple(data.get("nodes", ()))})
 
     def to_json(self) -> dict[str, Any]:
         """The plan as plain values."""
