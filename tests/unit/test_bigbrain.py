@@ -60,7 +60,7 @@ def test_synthetic_blocks_do_not_depend_on_how_much_is_made_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = make(tmp_path / "one")
-    monkeypatch.setattr("neurotier.bigbrain.sources.PIECE_BYTES", 5000)
+    monkeypatch.setattr("neurotier.bigbrain.volumes.PIECE_BYTES", 5000)
     assert [block.sha256 for block in make(tmp_path / "two")] == [block.sha256 for block in whole]
 
 
@@ -113,43 +113,6 @@ def test_volume_that_does_not_fit_is_refused(tmp_path: Path) -> None:
         make(tmp_path, source=str(file), split=[2, 2, 2])
     with pytest.raises(InputError, match=r"is of shape 4 x 4 x 4, which cannot be split in 5 x 5 x 5"):
         make(tmp_path, source=str(file))
-
-
-def test_folder_of_blocks_is_copied_as_it_is(tmp_path: Path) -> None:
-    for number in range(2):
-        save(tmp_path / "given" / f"part_{number}.nii", np.full((3, 4, 5), number, np.uint8))
-    blocks = make(tmp_path, source=str(tmp_path / "given"))
-    assert [(block.block, block.shape, block.dtype) for block in blocks] == [
-        ("part_0", "3x4x5", "|u1"),
-        ("part_1", "3x4x5", "|u1"),
-    ]
-    assert Path(blocks[1].file).read_bytes() == (tmp_path / "given" / "part_1.nii").read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("damage", "line"),
-    [
-        ("type", "is of another type than the first: expected uint16, found int16"),
-        ("size", "is truncated: expected 472 bytes, found 400"),
-        ("scale", "scales its voxels"),
-        ("text", "has no NIfTI header: expected 352 bytes, found 4"),
-    ],
-)
-def test_bad_block_in_a_folder_is_said(tmp_path: Path, damage: str, line: str) -> None:
-    save(tmp_path / "given" / "a.nii", np.zeros((3, 4, 5), np.uint16))
-    bad = save(tmp_path / "given" / "b.nii", np.zeros((3, 4, 5), np.int16 if damage == "type" else np.uint16))
-    content = bytearray(bad.read_bytes())
-    if damage == "scale":
-        content[112:116] = np.float32(2).tobytes()
-    bad.write_bytes({"size": bytes(content[:400]), "text": b"text"}.get(damage, bytes(content)))
-    with pytest.raises(InputError) as raised:
-        make(tmp_path, source=str(tmp_path / "given"))
-    assert str(raised.value).startswith(f"block b ({bad}): {line}")
-
-
-def test_folder_without_blocks_is_said(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"holds no \*\.nii"):
-        make(tmp_path, source=str(tmp_path))
 
 
 @pytest.mark.parametrize("pairing", [STREAMING, PUBLISHED, GIVEN])

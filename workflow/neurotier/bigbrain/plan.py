@@ -62,11 +62,11 @@ class BigBrainPlan:
 
     def asked_blocks(self, _wildcards: object) -> dict[str, Any]:
         """What makes the blocks: when it changes, they are made again."""
+        from neurotier.bigbrain.sources import versions_of  # as below
+
         asked = asdict(self.settings.bigbrain)
-        source = Path(self.settings.bigbrain.source).expanduser()
-        files = sorted(source.glob("*.nii")) if source.is_dir() else [source] if source.is_file() else []
-        versions = [f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files]
-        return {key: asked[key] for key in BLOCK_KEYS} | {"files": short_hash("\n".join(versions))}
+        versions = "\n".join(versions_of(self.settings.bigbrain))
+        return {key: asked[key] for key in BLOCK_KEYS} | {"files": short_hash(versions)}
 
     def asked_increment(self, _wildcards: object) -> dict[str, Any]:
         """What is done with them: when it changes, it is done again."""
