@@ -46,8 +46,6 @@ class FolderSource:
         ------
         InputError
             If there is none, or more than one for a name.
-        SourceError
-            If one has no content: a link of git-annex to what was not fetched.
         """
         found = dict(sorted(block_files(self.folder).items())[: self.count])
         if not found:
@@ -57,7 +55,6 @@ class FolderSource:
             if len(files) > 1:
                 what = f"is there more than once: {', '.join(file.name for file in files)}"
                 raise InputError(what, f"block {name} ({self.folder})", "keep one kind of file in the folder")
-        check_present({name: files[0] for name, files in found.items()})
         return {name: files[0] for name, files in found.items()}
 
     def names(self) -> list[str]:
@@ -65,6 +62,7 @@ class FolderSource:
 
     def block(self, name: str) -> tuple[Layout, bytes, Iterator[np.ndarray | bytes]]:
         files = self.files()
+        check_present(list(files.values()))  # all, before the first is copied
         file, layout = files[name], layout_in(files[name])
         first, where = layout_in(next(iter(files.values()))), where_of(file)
         if layout.dtype != first.dtype:
@@ -108,9 +106,9 @@ def where_of(file: Path) -> str:
     return f"block {name_of(file)} ({file})"
 
 
-def check_present(files: dict[str, Path]) -> None:
-    """Raise :class:`SourceError` unless all blocks have their content."""
-    missing = [file for file in files.values() if not is_present(file)]
+def check_present(files: list[Path]) -> None:
+    """Raise :class:`SourceError` unless all have their content: git-annex has links to what was not fetched."""
+    missing = [file for file in files if not is_present(file)]
     if not missing:
         return
     first = missing[0]

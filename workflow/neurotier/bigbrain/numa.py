@@ -1,11 +1,11 @@
 """NUMA: each worker and its memory on one node, so that what it reads, adds to and writes does not cross sockets.
 
 A node counts if it has CPUs and memory that this process may use: persistent memory that the kernel uses as memory
-(KMEM DAX) is a node without CPUs, and no place for a worker. ``--membind`` is strict: a worker whose node is full fails
-even if another node has room. A file's pages, and those of a tmpfs that was mounted without ``mpol``, are taken by the
-policy of the process that writes them, so a block lies on the node of its worker; the blocks that are read first lie
-wherever they were made. numactl keeps to a cpuset (containers, Slurm's cgroups), but not to a mere affinity: under
-``taskset`` with some CPUs of a node, workers get all of that node.
+(KMEM DAX) is a node without CPUs, and no place for a worker. ``--membind`` is strict: where a node is full, the kernel
+kills its workers though another has room. A file's pages, and those of a tmpfs that was mounted without ``mpol``, are
+taken by the policy of the process that writes them, so a block lies on the node of its worker; the blocks that are read
+first lie wherever they were made. numactl keeps to a cpuset (containers, Slurm's cgroups), but not to a mere affinity:
+under ``taskset`` with some CPUs of a node, workers get all of that node.
 """
 
 from __future__ import annotations

@@ -1,9 +1,15 @@
 """Where blocks come from: made up, cut out of one volume, or a folder of them.
 
-The real image is BigBrain (Amunts et al., Science 2013): https://bigbrainproject.org, files at
-https://ftp.bigbrainproject.org below ``bigbrain-ftp/BigBrainRelease.2015``. It is free for non-commercial use under
-CC BY-NC-SA 4.0 with attribution; other use needs a contract with its owners, McGill University and Forschungszentrum
-Juelich. Read the terms there before you fetch it: nothing of it is shipped, and nothing is fetched by this workflow.
+The real image is BigBrain (Amunts et al., Science 2013, https://bigbrainproject.org), release 2015. Its 40 um blocks,
+5 x 5 x 5 with a small overlap, in MINC and ``.nii.gz``, and its volumes of 100 um and coarser are the DataLad dataset
+https://github.com/conpdatasets/bigbrain-datalad (317 files, 109 GB by its README and ``DATS.json``), which fetches them
+from BigBrain's own server. That is https://ftp.bigbrainproject.org/bigbrain-ftp/BigBrainRelease.2015/ today; addresses
+in the dataset have its former name, ftp://bigbrain.loris.ca. Names and voxel type of the blocks' files could not be
+looked up. The paper's 125 blocks are other ones: by their names, the image cut every 769, 603 and 694 voxels.
+
+The licence is CC BY-NC-SA 4.0 (``DATS.json``, https://ftp.bigbrainproject.org/bigbrain-ftp/License.txt); BigBrain's
+page says that there is no commercial use without written consent (contact: info@bigbrainproject.org). Read the terms
+there before you fetch it: nothing of it is shipped, and nothing is fetched by this workflow.
 """
 
 from __future__ import annotations
