@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 import time
@@ -112,16 +111,6 @@ def test_plan_gives_each_job_its_prefix_once_it_is_written(tmp_path: Path) -> No
     file.write_text(json.dumps(task_of(tmp_path, blocks).to_json()))
     assert plan.prefix(str(file), blocks[1].block) == ""
     assert Task.load(file) == task_of(tmp_path, blocks)
-
-
-@pytest.fixture
-def numactl() -> None:
-    """Real numactl that may bind here: some containers forbid it."""
-    if shutil.which("numactl") is None:
-        pytest.skip("Debian's numactl is not installed")
-    tried = subprocess.run([*prefix(0), "true"], capture_output=True, text=True, timeout=PATIENCE_S)
-    if tried.returncode:
-        pytest.skip(f"numactl cannot bind here: {tried.stderr.strip()}")
 
 
 @pytest.mark.usefixtures("numactl")
