@@ -117,6 +117,16 @@ def gnu_parallel() -> None:
         missing("Debian's parallel is not installed")
 
 
+@pytest.fixture(scope="session")
+def numactl() -> None:
+    """Real numactl that may bind here: some containers forbid it."""
+    if shutil.which("numactl") is None:
+        missing("Debian's numactl is not installed")
+    tried = subprocess.run(["numactl", "--cpunodebind=0", "--membind=0", "true"], capture_output=True, text=True)
+    if tried.returncode:
+        pytest.skip(f"numactl cannot bind on this kernel: {tried.stderr.strip()}")
+
+
 @pytest.fixture
 def memory_folder() -> Iterator[Path]:
     """A folder in memory."""

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Debian packages that the tests use: a real whole head (ch2), GNU parallel and GNU time for benchmarks, fio, a
-# container registry, Slurm with its accounting, and what git-annex needs to speak HTTP where the system is so bare
+# Debian packages that the tests use: a real whole head (ch2), GNU parallel and GNU time for benchmarks, fio, numactl,
+# a container registry, Slurm with its accounting, and what git-annex needs to speak HTTP where the system is so bare
 # that it lacks it; Apptainer, below the environment; and the kernel's accounting of waits.
 # Needs root; elsewhere the tests that miss them are skipped, unless NEUROTIER_REQUIRE_ALL is set.
 set -eu
@@ -10,6 +10,7 @@ command -v parallel >/dev/null || packages="$packages parallel"
 [ -e /usr/bin/time ] || packages="$packages time"
 [ -e /etc/protocols ] || packages="$packages netbase" # git-annex looks up "tcp" there before it speaks HTTP
 command -v fio >/dev/null || packages="$packages fio"
+command -v numactl >/dev/null || packages="$packages numactl"
 command -v docker-registry >/dev/null || packages="$packages docker-registry"
 command -v busybox >/dev/null || packages="$packages busybox-static"
 for name in slurm-wlm munge slurmdbd mariadb-server; do

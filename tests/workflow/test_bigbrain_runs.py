@@ -14,6 +14,7 @@ import numpy as np
 import psutil
 import pytest
 from neurotier.bigbrain.blocks import make_blocks
+from neurotier.bigbrain.numa import NOTICE, ONE_NODE, PIN, pinning
 from neurotier.bigbrain.sources import source_of
 from neurotier.settings import Settings
 from support import PATIENCE_S, Project
@@ -112,12 +113,15 @@ def test_spark_reads_files_itself_as_published(project: Project, tmp_path: Path)
 
 
 def test_engines_give_the_same_bytes_and_leave_nothing(project: Project) -> None:
-    arguments = project.configure(bigbrain={**SMALL, "tiers": ["local"], "engines": ENGINES})
+    arguments = project.configure(bigbrain={**SMALL, "tiers": ["local"], "engines": ENGINES, "numa": PIN})
     ended = project.snakemake(*arguments, targets=["bigbrain"])
     assert ended.code == 0, ended.output
     runs = project.table("bigbrain/bigbrain_runs.tsv")
     assert [run["engine"] for run in runs] == ENGINES
     assert len({run["sha256"] for run in runs}) == 1
+    pinned, _ = pinning(PIN)
+    assert [run["pinned"] for run in runs] == [pinned] * 2
+    assert len(ended.lines(NOTICE)) == (pinned == ONE_NODE)
     assert int(runs[0]["wrapped_voxels"]) > 0
     assert ended.lines("BigBrain: outputs of 2 runs are byte-identical")
     assert "gnu-parallel" in (project.results / "bigbrain" / "figures" / "bigbrain_phases.tsv").read_text()

@@ -66,10 +66,12 @@ rule increment_block:
         "../envs/neurotier.yaml"
     resources:
         bigbrain_share=lambda wildcards: bigbrain.share(wildcards.run),
+    params:
+        prefix=lambda wildcards, input: bigbrain.prefix(input.plan, wildcards.block),
     message:
         "Incrementing {wildcards.block} for the {wildcards.iteration}. time"
     shell:
-        "python3 -m neurotier.bigbrain.worker {input.plan:q} {wildcards.block:q}"
+        "{params.prefix}python3 -m neurotier.bigbrain.worker {input.plan:q} {wildcards.block:q}"
         " {wildcards.iteration} {log:q}"
 
 

@@ -14,6 +14,7 @@ from neurotier.bigbrain.blocks import make_blocks
 from neurotier.bigbrain.calibration import learn
 from neurotier.bigbrain.checking import check_task, checksum_of
 from neurotier.bigbrain.gnu_parallel import run_gnu_parallel
+from neurotier.bigbrain.numa import NOTICE, ONE_NODE
 from neurotier.bigbrain.plan import BigBrainPlan, is_calibration
 from neurotier.bigbrain.predictions import Known, rows_of
 from neurotier.bigbrain.sources import source_of
@@ -77,6 +78,8 @@ def begin(settings: Settings, places: Places, run: str) -> None:
     asked = settings.bigbrain.cache
     cache = prepare_cache(asked, files, [], in_memory=plan.tier(task.tier).kind in IN_MEMORY, programs=False)
     task = replace(task, cache=cache.state, cache_problem=cache.problem)
+    if task.pinned == ONE_NODE:
+        print(NOTICE)
     write_json(places.bigbrain_run(run) / "plan.json", task.to_json())
 
 
@@ -178,6 +181,8 @@ def tabulate(settings: Settings, places: Places) -> list[str]:
         + (seconds(row["makespan_s"]) if row["valid"] == "valid" else row["valid"])
         for row in rows
     ]
+    if any(row["pinned"] == ONE_NODE for row in rows):
+        told.append(NOTICE)
     checksums = [row["sha256"] for row in rows if row["sha256"]]
     if len(checksums) < 2:
         return told
