@@ -156,10 +156,11 @@ def test_engines_give_the_same_bytes_and_leave_nothing(project: Project) -> None
     again = project.snakemake(*arguments, targets=["bigbrain"])
     assert again.code == 0
     assert again.lines("Nothing to be done"), again.output
-    changed = project.configure(bigbrain={**SMALL, "tiers": ["local"], "engines": ENGINES, "iterations": 1})
+    others = ENGINES[:2]  # a start of Spark takes its time
+    changed = project.configure(bigbrain={**SMALL, "tiers": ["local"], "engines": others, "iterations": 1})
     assert project.snakemake(*changed, targets=["bigbrain"]).code == 0
     other = project.table("bigbrain/bigbrain_runs.tsv")
-    assert [run["iterations"] for run in other] == ["1"] * len(ENGINES)
+    assert [run["iterations"] for run in other] == ["1", "1"]
     assert len({run["sha256"] for run in other + runs}) == 2
 
 

@@ -137,9 +137,9 @@ def task_of(info: Mapping[str, Any], metrics: Mapping[str, Any]) -> SparkTask:
 def driver_parts(driver: Driver, events: Events) -> dict[str, float]:
     """Wall time of the driver program by part, s.
 
-    ``jvm_start``: until the JVM begins to make the context, ``context``: until it is there; ``planning``: from then to
-    the last task's end while no task runs (executors are waited for, files listed, tasks made); ``tasks``: while one or
-    more run; ``ending``: from the last task's end on. A killed driver ends with its last event.
+    ``jvm_start``: until the JVM begins to make the context; ``context``: until it is there, and a cluster's executors
+    are; ``planning``: from then to the last task's end while no task runs (files are listed, tasks made); ``tasks``:
+    while one or more run; ``ending``: from the last task's end on. A killed driver ends with its last event.
     """
     ready_s = driver.start_s + driver.session_s
     begin_s = min(max(events.begin_s or ready_s, driver.start_s), ready_s)

@@ -98,7 +98,7 @@ def spark_finding(run_rows: Sequence[Row]) -> str:
         else between(seconds, map(makespan_s, spark.values()))
     )
     blocks = counted(max(row["blocks"] for rows in spark.values() for row in rows), "block")
-    return f"Spark took {told} for {blocks}; starting its session was {between(percent, shares)} of that"
+    return f"Spark took {told} for {blocks}; the start of its session was {between(percent, shares)} of its time"
 
 
 def between(text: Callable[[float], str], values: Iterable[float]) -> str:
