@@ -6,6 +6,8 @@ import json
 import math
 import os
 import shutil
+import subprocess
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -28,6 +30,7 @@ from neurotier.bigbrain.tasks import NONE, PUBLISHED, STREAMING, Task
 from neurotier.errors import RunError
 from neurotier.settings import Settings
 from neurotier.tables import read_table, write_table
+from support import ENVIRONMENT, PATIENCE_S
 
 pytestmark = pytest.mark.usefixtures("spark")
 
@@ -125,6 +128,19 @@ def test_log_that_a_kill_cut_off_is_read_as_far_as_it_goes(done: Run, tmp_path: 
         dict(zip(DRIVER_PARTS, (driver.session_s, 0, 0, 0, 0), strict=True))
     )
     assert set(task_parts(nothing, records_of(done.task)).values()) == {0}
+
+
+def test_missing_java_is_said(tmp_path: Path) -> None:
+    run = Run.prepared(tmp_path, STREAMING, 1)
+    program = "import sys; from pathlib import Path; from neurotier.bigbrain.spark import run_spark\n"
+    program += "run_spark(Path(sys.argv[1]), Path(sys.argv[2]), 'local', {})"
+    command = [sys.executable, "-c", program, str(run.folder / "plan.json"), str(tmp_path / "logs")]
+    environment = {**ENVIRONMENT, "JAVA_HOME": str(tmp_path)}  # before the one on PATH
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert ended.returncode != 0
+    line = ended.stderr.splitlines()[-1]
+    assert "engine spark: Spark failed: [JAVA_GATEWAY_EXITED]" in line
+    assert line.endswith(f"; is there Java 17 or later? see {tmp_path / 'logs' / 'spark.log'}")
 
 
 def test_bad_blocks_that_spark_is_to_read_are_said_and_the_others_done(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from neurotier.files import write_json
 
 ENGINE = "engine spark"
 LOCAL = "local"
+NO_JAVA = "JAVA_GATEWAY_EXITED"
 
 
 def run_spark(plan: Path, logs: Path, master: str, more: Mapping[str, str]) -> Driver:
@@ -72,7 +73,8 @@ def run_spark(plan: Path, logs: Path, master: str, more: Mapping[str, str]) -> D
             said = (increment_files if task.pairing == PUBLISHED else increment_paths)(context, task, plan)
     except (Py4JError, PySparkException) as error:
         what = " ".join(str(error).splitlines()[:2])  # the second names Java's exception
-        raise ToolError(f"Spark failed: {what}", ENGINE, f"see {logs / 'spark.log'}") from None
+        java = "is there Java 17 or later? " if NO_JAVA in what else ""
+        raise ToolError(f"Spark failed: {what}", ENGINE, f"{java}see {logs / 'spark.log'}") from None
     driver = replace(driver, end_s=time.time())
     write_json(left, asdict(driver))
     reasons = [line for line in said if line]
