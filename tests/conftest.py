@@ -6,6 +6,7 @@ make by :func:`support.once`. A test that measures the machine, or changes it fo
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import signal
@@ -125,6 +126,15 @@ def numactl() -> None:
     tried = subprocess.run(["numactl", "--cpunodebind=0", "--membind=0", "true"], capture_output=True, text=True)
     if tried.returncode:
         pytest.skip(f"numactl cannot bind on this kernel: {tried.stderr.strip()}")
+
+
+@pytest.fixture(scope="session")
+def spark() -> None:
+    """Real Spark: PySpark, and Java for it."""
+    if importlib.util.find_spec("pyspark") is None:
+        missing("PySpark is not installed (tests/set_up.sh does that)")
+    if shutil.which("java") is None:
+        missing("Java is not installed (Debian: openjdk-17-jre-headless)")
 
 
 @pytest.fixture

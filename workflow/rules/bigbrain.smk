@@ -141,6 +141,7 @@ rule tabulate_bigbrain:
     output:
         phases=places.bigbrain / "bigbrain_phases.tsv",
         runs=places.bigbrain / "bigbrain_runs.tsv",
+        spark=places.bigbrain / "bigbrain_spark.tsv",
     log:
         LOGS / "tabulate_bigbrain/tabulate_bigbrain.log",
     conda:
@@ -177,14 +178,21 @@ rule draw_bigbrain:
     input:
         runs=places.bigbrain / "bigbrain_runs.tsv",
         predictions=rules.predict_bigbrain.output,
+        spark=places.bigbrain / "bigbrain_spark.tsv",
     output:
         phases=report(
             places.bigbrain / "figures/bigbrain_phases.svg",
             caption="../report/bigbrain_phases.rst",
             category="BigBrain incrementation",
         ),
+        spark=report(
+            places.bigbrain / "figures/bigbrain_spark.svg",
+            caption="../report/bigbrain_spark.rst",
+            category="BigBrain incrementation",
+        ),
         others=[
-            places.bigbrain / f"figures/bigbrain_phases.{extension}"
+            places.bigbrain / f"figures/{name}.{extension}"
+            for name in ("bigbrain_phases", "bigbrain_spark")
             for extension in ("png", "tsv")
         ],
     log:
