@@ -99,8 +99,9 @@ def test_volume_is_split_along_all_axes(tmp_path: Path) -> None:
     assert np.array_equal(built, data)
 
 
-def test_minc_volume_is_split(tmp_path: Path) -> None:
-    with importlib.resources.as_file(importlib.resources.files("nibabel.tests") / "data" / "tiny.mnc") as file:
+@pytest.mark.parametrize("name", ["tiny.mnc", "small.mnc"])  # MINC 1 and 2
+def test_minc_volume_is_split(tmp_path: Path, name: str) -> None:
+    with importlib.resources.as_file(importlib.resources.files("nibabel.tests") / "data" / name) as file:
         blocks = make(tmp_path, source=str(file), split=[2, 2, 2], count=None)
         rounded = np.rint(nib.load(file).get_fdata())
     parts = [[[voxels(blocks[4 * x + 2 * y + z].file) for z in (0, 1)] for y in (0, 1)] for x in (0, 1)]

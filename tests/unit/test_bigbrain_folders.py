@@ -28,10 +28,10 @@ def random_voxels(seed: int, dtype: type = np.uint16) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, np.iinfo(dtype).max, (13, 11, 7), dtype=dtype, endpoint=True)
 
 
-def copy_minc(file: Path) -> Path:
+def copy_minc(file: Path, name: str = "tiny.mnc") -> Path:
     """A real MINC file: NiBabel reads them, but writes none."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes((importlib.resources.files("nibabel.tests") / "data" / "tiny.mnc").read_bytes())
+    file.write_bytes((importlib.resources.files("nibabel.tests") / "data" / name).read_bytes())
     return file
 
 
@@ -101,11 +101,12 @@ def test_packed_block_is_never_whole_in_memory(tmp_path: Path) -> None:
     assert peak_bytes < 64 << 20
 
 
-def test_minc_blocks_are_converted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neurotier.bigbrain.volumes.PIECE_BYTES", 8 * 10 * 20 * 3)  # three planes of 20
-    minc = nib.load(copy_minc(tmp_path / "given" / "tiny.mnc"))
+@pytest.mark.parametrize(("name", "shape"), [("tiny.mnc", "10x20x20"), ("small.mnc", "18x28x29")])  # MINC 1 and 2
+def test_minc_blocks_are_converted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, shape: str) -> None:
+    monkeypatch.setattr("neurotier.bigbrain.volumes.PIECE_BYTES", 8 * 18 * 28 * 3)  # some planes
+    minc = nib.load(copy_minc(tmp_path / "given" / name, name))
     (block,) = make(tmp_path, source=str(tmp_path / "given"))
-    assert (block.block, block.shape, block.dtype) == ("tiny", "10x20x20", "<u2")
+    assert (block.block, block.shape, block.dtype) == (name.removesuffix(".mnc"), shape, "<u2")
     made = nib.load(block.file)
     assert np.array_equal(np.asanyarray(made.dataobj), np.rint(minc.get_fdata()))
     assert np.allclose(made.affine, minc.affine)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from neurotier.bigbrain.nifti import HEADER_BYTES, Layout
-from neurotier.errors import InputError, SettingsError
+from neurotier.errors import InputError
 
 PIECE_BYTES = 16 << 20
 """How much of a block is in memory at once, bytes."""
@@ -30,8 +30,6 @@ def open_volume(path: Path) -> Any:
     ------
     InputError
         If it is neither.
-    SettingsError
-        If what reads it is not installed.
     """
     import nibabel  # slow to import, and Snakemake asks here for names alone
     from nibabel.filebasedimages import ImageFileError
@@ -40,8 +38,6 @@ def open_volume(path: Path) -> Any:
         return nibabel.load(path)
     except (ImageFileError, *READ_ERRORS) as error:
         raise InputError(f"cannot be read as a volume ({error})", str(path), FIX) from None
-    except ImportError:
-        raise SettingsError("MINC 2 volumes are read by h5py, which is not there", str(path), "install h5py") from None
 
 
 def layout_of_part(image: Any, part: Part) -> Layout:
