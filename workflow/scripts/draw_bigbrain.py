@@ -1,4 +1,4 @@
-"""Draw the figure of the incrementation."""
+"""Draw the figures of the incrementation."""
 
 from neurotier.bigbrain import stages
 from neurotier.scripting import Context, run_script

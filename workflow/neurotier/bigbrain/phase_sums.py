@@ -1,13 +1,15 @@
-"""The figure ``bigbrain_phases``: where each engine's time goes on each tier (the paper's Figures 1, 3, 5 to 8)."""
+"""The figure ``bigbrain_phases``: where each engine's time goes on each tier (the paper's Figures 1b, 3b, 5b to 8b)."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from neurotier.comparison.findings import at_once
-from neurotier.comparison.panels import Bar, Kind, Lane, Panel, draw_stacked
-from neurotier.comparison.statistics import is_compared, spread
+from neurotier.bigbrain.lanes import NO_RUN, own, published, shown, tier_panels
+from neurotier.comparison.panels import Bar, Kind, draw_stacked
+from neurotier.comparison.statistics import Spread
+from neurotier.published.makespans import filled_with
 from neurotier.report.quantities import counted, mean_count, seconds
 from neurotier.report.style import GREEN, GREY, PURPLE, SKY, VERMILION, empty_figure, house_style, save_figure, state
 from neurotier.tables import Row
@@ -19,69 +21,45 @@ KINDS = {
     "increment_s": Kind("increment", GREEN),
     "write_s": Kind("write", VERMILION),
 }
-COLUMNS = ("engine", "tier", "parallelism", "repetition", "pairing", "valid", "makespan_s", *KINDS, "mean_parallelism")
+COLUMNS = (
+    *("origin", "engine", "tier", "parallelism", "blocks", "iterations", "pairing", "runs", "makespan_s"),
+    *(*KINDS, "mean_parallelism", "incomplete_blocks"),
+)
 NOTE = (
     "Sums over all blocks and iterations, medians over repetitions of valid runs. Right: median makespan, and the mean"
     " number of blocks in a phase at once. In the pairing 'published', reading is within incrementing (GNU parallel,"
     " Snakemake) or in no phase (Spark)."
 )
-
-Condition = tuple[str, int, str]
-
-
-def conditions(rows: Sequence[Row]) -> dict[Condition, list[Row]]:
-    """Tier, parallelism and engine to the valid repetitions, in the order of the table."""
-    found: dict[Condition, list[Row]] = {}
-    for row in filter(is_compared, rows):
-        found.setdefault((row["tier"], row["parallelism"], row["engine"]), []).append(row)
-    return found
+PUBLISHED_NOTE = " Published runs are of that pairing; the start of their processes is not known."
+INCOMPLETE = " * Some blocks were not written (the SSD was full): their reading counts."
 
 
-def makespan_s(rows: Sequence[Row]) -> float:
-    """Median makespan of at least one run, s."""
-    found = spread(rows, "makespan_s")
-    return found.median if found else 0.0
-
-
-def finding(rows: Sequence[Row]) -> str:
-    """Which condition was fastest, and which slowest."""
-    found = conditions(rows)
-    if not found:
-        return "No run of the incrementation is valid"
-    ordered = sorted(found, key=lambda condition: makespan_s(found[condition]))
-
-    def told(condition: Condition) -> str:
-        tier, parallelism, engine = condition
-        return f"{seconds(makespan_s(found[condition]))} ({engine} on {tier}, {at_once(parallelism)})"
-
-    blocks = counted(max(row["blocks"] for row in rows), "block")
-    if len(ordered) == 1:
-        return f"Incrementing {blocks} took {told(ordered[0])}"
-    return f"Incrementing {blocks} took from {told(ordered[0])} to {told(ordered[-1])}"
+def phase_finding(rows: Sequence[Row]) -> str:
+    """Which phase takes longest, in how many conditions of one's own, or else of the paper."""
+    known = own(rows) or published(rows)
+    if not known:
+        return NO_RUN
+    longest = Counter(max(KINDS, key=lambda name: row[name] or 0.0) for row in known)
+    (first, count), *others = longest.most_common()
+    among = "published condition" if not own(rows) else "condition"
+    text = f"The longest phase is {KINDS[first].label} in {count:,} of {counted(len(known), among)}"
+    return ", ".join([text, *(f"{KINDS[name].label} in {times:,}" for name, times in others)])
 
 
 def draw_phases(rows: Sequence[Row], stem: Path) -> None:
-    """Draw the phase sums of all runs; write SVG, PNG and TSV."""
+    """Draw the phase sums of all conditions, rows of ``bigbrain_conditions.tsv``; write SVG, PNG and TSV."""
     with house_style():
-        found = conditions(rows)
-        if found:
-            figure = draw_stacked(panels_of(found), list(KINDS.values()), "Sum over all blocks (s)")
-            state(figure, finding(rows), NOTE)
+        panels = filled_with(tier_panels(rows), bar_of)
+        if panels:
+            figure = draw_stacked(panels, list(KINDS.values()), "Sum over all blocks (s)")
+            incomplete = any(row["incomplete_blocks"] for row in shown(rows))
+            state(figure, phase_finding(rows), NOTE + PUBLISHED_NOTE * bool(published(rows)) + INCOMPLETE * incomplete)
         else:
-            figure = empty_figure(finding(rows))
-        save_figure(figure, stem, [{name: row[name] for name in COLUMNS} for row in rows])
+            figure = empty_figure(phase_finding(rows))
+        save_figure(figure, stem, [{name: row[name] for name in COLUMNS} for row in shown(rows)])
 
 
-def panels_of(found: dict[Condition, list[Row]]) -> list[Panel[Bar]]:
-    """A panel for each tier, in it a heading for each parallelism and a lane for each engine."""
-    lanes: dict[str, dict[int, list[Lane[Bar]]]] = {}
-    for (tier, parallelism, engine), members in found.items():
-        parts = tuple(spread(members, name) for name in KINDS)
-        mean = spread(members, "mean_parallelism")
-        text = f"{seconds(makespan_s(members))}; {mean_count(mean.median if mean else None)} at once"
-        lanes.setdefault(tier, {}).setdefault(parallelism, []).append(Lane(engine, Bar(parts, text)))
-    headed = {
-        tier: [lane for parallelism, some in groups.items() for lane in (Lane[Bar](at_once(parallelism)), *some)]
-        for tier, groups in lanes.items()
-    }
-    return [Panel(f"tier {tier}", tuple(some)) for tier, some in headed.items()]
+def bar_of(row: Row) -> Bar:
+    """The bar of a condition."""
+    parts = tuple(None if row[name] is None else Spread((row[name],)) for name in KINDS)
+    return Bar(parts, f"{seconds(row['makespan_s'])}; {mean_count(row['mean_parallelism'])} at once")

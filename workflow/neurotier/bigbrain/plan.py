@@ -72,6 +72,12 @@ class BigBrainPlan:
         asked = asdict(self.settings.bigbrain)
         return {key: asked[key] for key in INCREMENT_KEYS}
 
+    @property
+    def published(self) -> list[Path]:
+        """Tables of the published experiment that the report is made of, too; none unless the configuration has it."""
+        names = ("published_runs", "published_phases", "published_predictions") if self.settings.published else ()
+        return [self.places.published / f"{name}.tsv" for name in names]
+
     def before(self, run: str) -> list[Path]:
         """What a run waits for: the end of the run before it."""
         at = self.runs.index(run) if run in self.runs else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -14,14 +15,14 @@ from neurotier.bigbrain.checking import check_task, checksum_of
 from neurotier.bigbrain.gnu_parallel import run_gnu_parallel
 from neurotier.bigbrain.plan import BigBrainPlan
 from neurotier.bigbrain.sources import source_of
-from neurotier.bigbrain.tabulation import phase_rows, records_of, run_row
+from neurotier.bigbrain.tabulation import outputs_text, phase_rows, records_of, run_row
 from neurotier.bigbrain.tasks import ALL, NONE, Task, size_of
 from neurotier.errors import SourceError
 from neurotier.files import read_json, write_json
 from neurotier.places import Places
 from neurotier.report.quantities import seconds
 from neurotier.settings import Settings
-from neurotier.tables import read_table, write_table
+from neurotier.tables import write_table
 
 PHASES, RUNS = "bigbrain_phases", "bigbrain_runs"
 FINISHED, CHECKED = "finished.json", "checked.json"
@@ -115,11 +116,38 @@ def check(places: Places, run: str, say: Callable[[str], None]) -> None:
     write_json(places.bigbrain_run(run) / CHECKED, found)
 
 
-def draw(places: Places) -> None:
-    """Draw the figure of all runs."""
-    from neurotier.bigbrain.figure import draw_phases
+def compare(settings: Settings, places: Places) -> None:
+    """Write the table of conditions."""
+    from neurotier.bigbrain.collect import write_conditions
 
-    draw_phases(read_table(places.bigbrain / f"{RUNS}.tsv", RUNS), places.bigbrain / "figures" / PHASES)
+    write_conditions(places, socket.gethostname(), with_published=settings.published is not None)
+
+
+def draw(places: Places) -> None:
+    """Draw the figures of all runs."""
+    from neurotier.bigbrain.collect import read_collected
+    from neurotier.bigbrain.figures import draw_all
+
+    draw_all(read_collected(places), places.bigbrain / "figures")
+
+
+def write_page(places: Places) -> list[str]:
+    """Write the page; what it says, and where it is."""
+    from neurotier.bigbrain import page, verdict
+    from neurotier.bigbrain.collect import read_collected
+
+    collected, file = read_collected(places), places.results / "bigbrain.html"
+    page.write_page(collected, places.bigbrain, file)
+    said = verdict.judge(collected.conditions, collected.runs)
+    return [*said.told(), f"Report: {places.shortened(Path.cwd()).results / file.name}"]
+
+
+def write_partial(settings: Settings, places: Places) -> list[str]:
+    """All that is told of the runs that are there, after one that failed."""
+    told = tabulate(settings, places)
+    compare(settings, places)
+    draw(places)
+    return [*told, *write_page(places)]
 
 
 def read_if_there(file: Path) -> dict[str, Any]:
@@ -146,8 +174,5 @@ def tabulate(settings: Settings, places: Places) -> list[str]:
         + (seconds(row["makespan_s"]) if row["valid"] == "valid" else row["valid"])
         for row in rows
     ]
-    checksums = [row["sha256"] for row in rows if row["sha256"]]
-    if len(checksums) < 2:
-        return told
-    same = "byte-identical" if len(set(checksums)) == 1 else "NOT the same"
-    return [*told, f"BigBrain: outputs of {len(checksums)} runs are {same}"]
+    same = outputs_text(rows)
+    return [*told, f"BigBrain: {same}"] if same else told

@@ -110,3 +110,10 @@ def invalid_because(task: Task, records: list[dict[str, Any]], checked: Checked,
     if not incomplete and most < asked:
         reasons.append(f"at most {most} blocks ran at once, not {asked}")
     return reasons
+
+
+def outputs_text(rows: Iterable[Row]) -> str:
+    """Whether the outputs of the runs that were checked are the same; empty of fewer than two."""
+    checksums = [row["sha256"] for row in rows if row["sha256"]]
+    same = "byte-identical" if len(set(checksums)) == 1 else "NOT the same"
+    return f"outputs of {len(checksums)} runs are {same}" if len(checksums) > 1 else ""
