@@ -3,9 +3,10 @@
 The published way, written from Algorithm 1 of the paper: one Python process per block loads it with NiBabel, adds 1 and
 saves it with NiBabel; GNU parallel runs as many at once. Ours is the engine ``gnu-parallel``. Both start one process
 per block, so both are shown with and without the start of Python and its libraries. fio reads and writes files of the
-size of a block with as many processes, in pieces of the size that ours takes.
+size of a block with as many processes, in pieces of the size that ours takes. On tiers that are no memory, everything
+is read with these files out of the page cache, and writing lasts until the device has the data, fio's and ours.
 
-    python tests/benchmarks/bigbrain.py [FOLDER ON A TIER, else /dev/shm]
+    python tests/benchmarks/bigbrain.py [FOLDER ON A TIER ..., else /dev/shm and the folder for temporary files]
 """
 
 from __future__ import annotations
@@ -31,23 +32,28 @@ from neurotier.bigbrain.increment import PIECE_BYTES
 from neurotier.bigbrain.sources import source_of
 from neurotier.bigbrain.tabulation import records_of, run_row
 from neurotier.bigbrain.tasks import PUBLISHED, STREAMING, Task
+from neurotier.campaign.page_cache import prepare_cache
 from neurotier.settings import Settings
+from neurotier.tiers import find_mount
 from support import ENVIRONMENT
 
-REPETITIONS, BLOCKS, PROCESSES = 3, 4, 2
-SCALE = 0.53  # 96 MB a block
+REPETITIONS, PROCESSES = 3, 2
+SIZES = {0.22: 8, 0.53: 4, 1.0: 4}  # scale to blocks of 7, 96 and 644 MB
 
 PUBLISHED_WAY = """
-import json, sys, time
+import json, os, sys, time
 start = float(open("/proc/self/stat").read().rpartition(")")[2].split()[19]) / 100
 start += time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
 import nibabel as nib
 import numpy as np
-source, target, record = sys.argv[1:]
+flush, source, target, record = sys.argv[1:]
 begin = time.time()
 image = nib.load(source)
 data = np.asanyarray(image.dataobj) + 1
 nib.save(nib.Nifti1Image(data, image.affine, image.header), target)
+if flush == "flush":
+    with open(target) as written:
+        os.fsync(written.fileno())
 end = time.time()
 peak = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
 json.dump({"start_up_s": begin - start, "work_s": end - begin, "max_rss_bytes": 1024 * peak}, open(record, "w"))
@@ -56,13 +62,13 @@ json.dump({"start_up_s": begin - start, "work_s": end - begin, "max_rss_bytes": 
 Figures = dict[str, float]
 
 
-def timed_children(work: Callable[[], object]) -> Figures:
+def timed_children(work: Callable[[], object], blocks: int) -> Figures:
     """Wall time, and CPU time of all processes that it starts, s; the second means something on a busy machine, too."""
     before, begin = os.times(), time.monotonic()
     work()
     after = os.times()
     cpu_s = after.children_user + after.children_system - before.children_user - before.children_system
-    return {"wall_s": time.monotonic() - begin, "cpu_s": cpu_s / BLOCKS}
+    return {"wall_s": time.monotonic() - begin, "cpu_s": cpu_s / blocks}
 
 
 def measure_published(task: Task, folder: Path) -> Figures:
@@ -71,10 +77,13 @@ def measure_published(task: Task, folder: Path) -> Figures:
     program.write_text(PUBLISHED_WAY)
     shutil.rmtree(written, ignore_errors=True)
     written.mkdir()
-    words = [sys.executable, str(program)]
+    words = [sys.executable, str(program), "flush" if task.fsync else "no"]
     command = f"{shlex.join(words)} {{}} {written}/{{/}} {written}/{{/.}}.json"
     own = ["parallel", "--will-cite", "--jobs", str(PROCESSES), command, ":::", *(block.file for block in task.blocks)]
-    cost = timed_children(lambda: subprocess.run(own, check=True, env=ENVIRONMENT, stdin=subprocess.DEVNULL))
+    make_cold(task)
+    cost = timed_children(
+        lambda: subprocess.run(own, check=True, env=ENVIRONMENT, stdin=subprocess.DEVNULL), len(task.blocks)
+    )
     records = [json.loads(file.read_text()) for file in written.glob("*.json")]
     shutil.rmtree(written)
     return cost | {
@@ -90,22 +99,28 @@ def measure_ours(task: Task, folder: Path, right: bool) -> Figures:
     shutil.rmtree(task.records, ignore_errors=True)
     plan = folder / "plan.json"
     plan.write_text(json.dumps(task.to_json()))
-    cost = timed_children(lambda: run_gnu_parallel(plan, folder / "logs"))
+    make_cold(task)
+    cost = timed_children(lambda: run_gnu_parallel(plan, folder / "logs"), len(task.blocks))
     if right:
         assert all(one.equal for one in check_task(task, lambda _: None))
     row = run_row(task, records_of(task), {}, {})
     work_s = sum(row[key] or 0.0 for key in ("load_header_s", "read_s", "increment_s", "write_s"))
+    moved = row["read_bytes"] + row["written_bytes"]
     return cost | {
-        "work_s": work_s / BLOCKS,
-        "start_up_s": row["start_up_s"] / BLOCKS,
+        "work_s": work_s / len(task.blocks),
+        "start_up_s": row["start_up_s"] / len(task.blocks),
         "max_rss_bytes": row["max_rss_bytes"],
         "read_bytes_per_s": PROCESSES * row["read_bytes"] / row["read_s"] if row["read_s"] else 0.0,
         "write_bytes_per_s": PROCESSES * row["written_bytes"] / row["write_s"],
-        "io_bytes_per_s": PROCESSES
-        * (row["read_bytes"] + row["written_bytes"])
-        / ((row["read_s"] or row["increment_s"]) + row["write_s"]),
-        "work_bytes_per_s": PROCESSES * (row["read_bytes"] + row["written_bytes"]) / work_s,
+        "io_bytes_per_s": PROCESSES * moved / ((row["read_s"] or row["increment_s"]) + row["write_s"]),
+        "work_bytes_per_s": PROCESSES * moved / work_s,
+        "all_bytes_per_s": moved / row["makespan_s"],
     }
+
+
+def make_cold(task: Task) -> None:
+    """Evict the blocks where that means something."""
+    prepare_cache("cold", [Path(block.file) for block in task.blocks], [], in_memory=True, programs=False)
 
 
 def measure_fio(task: Task, folder: Path) -> Figures:
@@ -115,29 +130,37 @@ def measure_fio(task: Task, folder: Path) -> Figures:
     for way in ("write", "read"):
         words = [f"--name={way}", f"--rw={way}", "--ioengine=psync", f"--bs={PIECE_BYTES}", f"--size={size_bytes}"]
         # ours writes new files: no file that fio laid out before
-        words += [f"--numjobs={PROCESSES}", "--group_reporting", "--output-format=json", "--invalidate=0"]
+        words += [f"--numjobs={PROCESSES}", "--group_reporting", "--output-format=json", "--invalidate=1"]
+        words += ["--end_fsync=1"] if task.fsync and way == "write" else []
         words += [f"--filename_format={folder}/fio.$jobnum", "--create_on_open=1" if way == "write" else "--thread=0"]
         done = subprocess.run(["fio", *words], check=True, capture_output=True, text=True)
         found[f"{way}_bytes_per_s"] = json.loads(done.stdout)["jobs"][0][way]["bw_bytes"]
     for file in folder.glob("fio.*"):
         file.unlink()
-    both_s = 1 / found["read_bytes_per_s"] + 1 / found["write_bytes_per_s"]
-    return {**found, "io_bytes_per_s": 2 / both_s, "work_bytes_per_s": 2 / both_s}
+    both = 2 / (1 / found["read_bytes_per_s"] + 1 / found["write_bytes_per_s"])
+    return {**found, "io_bytes_per_s": both, "work_bytes_per_s": both, "all_bytes_per_s": both}
 
 
 def main() -> None:
     os.environ.update(ENVIRONMENT)
-    tier = Path(sys.argv[1] if len(sys.argv) > 1 else "/dev/shm")
-    tiers = {"tier": {"path": str(tier), "kind": "tmpfs"}}
+    for place in sys.argv[1:] or ["/dev/shm", tempfile.gettempdir()]:
+        for scale, count in SIZES.items():
+            measure(Path(place), scale, count)
+
+
+def measure(tier: Path, scale: float, count: int) -> None:
+    """Measure everything on a tier with blocks of one size, and print it."""
+    in_memory = find_mount(tier).fs_type == "tmpfs"
+    tiers = {"tier": {"path": str(tier), "kind": "tmpfs" if in_memory else "block"}}
     placement = dict.fromkeys(("dataset", "work", "images", "results"), "tier")
-    asked = {"count": BLOCKS, "scale": SCALE}
+    asked = {"count": count, "scale": scale, "fsync": not in_memory}
     settings = Settings.from_config({"tiers": tiers, "placement": placement, "bigbrain": asked}).bigbrain
     with tempfile.TemporaryDirectory(prefix="neurotier-benchmark-", dir=tier) as name:
         folder = Path(name)
         blocks = make_blocks(source_of(settings), folder / "blocks", "tier", lambda _: None)
         run = f"gnu-parallel/tier/{PROCESSES}/1"
         streaming = Task(
-            run, "tier", f"{name}/written", f"{name}/records", 1, 0.0, STREAMING, False, "none", tuple(blocks)
+            run, "tier", f"{name}/written", f"{name}/records", 1, 0.0, STREAMING, not in_memory, "none", tuple(blocks)
         )
         mapped = dataclasses.replace(streaming, pairing=PUBLISHED)
         ways: dict[str, list[Figures]] = {"published": [], "ours, streaming": [], "ours, pairing published": []}
@@ -150,21 +173,23 @@ def main() -> None:
             shutil.rmtree(streaming.folder)
             if "fio" in ways:
                 ways["fio"].append(measure_fio(streaming, folder))
-        report(ways, blocks[0].bytes, tier)
+        title = f"{count} blocks of {blocks[0].bytes / 1e6:.0f} MB on {tier}, {PROCESSES} at once"
+        report(ways, f"{title}, medians of {REPETITIONS}")
 
 
-def report(ways: dict[str, list[Figures]], block_bytes: int, tier: Path) -> None:
+def report(ways: dict[str, list[Figures]], title: str) -> None:
     """Print both tables."""
-    base = statistics.median(one["wall_s"] for one in ways["published"])
+    base, each = (statistics.median(one["wall_s"] for one in ways["published"]), per_block_s(ways["published"]))
     print_table(
-        f"{BLOCKS} blocks of {block_bytes / 1e6:.0f} MB on {tier}, {PROCESSES} at once, medians of {REPETITIONS}",
+        title,
         (
             "way",
             "work on a block (s)",
             "its start (s)",
             "CPU of both (s)",
+            "block faster",
             "all blocks (s)",
-            "faster",
+            "all faster",
             "memory (MiB)",
         ),
         [
@@ -173,6 +198,7 @@ def report(ways: dict[str, list[Figures]], block_bytes: int, tier: Path) -> None
                 spread([one["work_s"] for one in figures], 3),
                 spread([one["start_up_s"] for one in figures]),
                 spread([one["cpu_s"] for one in figures]),
+                f"{each / per_block_s(figures):.2f}",
                 spread([one["wall_s"] for one in figures]),
                 f"{base / statistics.median(one['wall_s'] for one in figures):.2f}",
                 f"{max(one['max_rss_bytes'] for one in figures) / 2**20:.0f}",
@@ -181,7 +207,7 @@ def report(ways: dict[str, list[Figures]], block_bytes: int, tier: Path) -> None
             if way != "fio"
         ],
     )
-    keys = ("read_bytes_per_s", "write_bytes_per_s", "io_bytes_per_s", "work_bytes_per_s")
+    keys = ("read_bytes_per_s", "write_bytes_per_s", "io_bytes_per_s", "work_bytes_per_s", "all_bytes_per_s")
     fio = {key: statistics.median(one[key] for one in ways["fio"]) for key in keys} if "fio" in ways else {}
     rows = []
     for way in ("fio", "ours, streaming"):
@@ -189,7 +215,14 @@ def report(ways: dict[str, list[Figures]], block_bytes: int, tier: Path) -> None
             values = [one[key] for one in ways[way]]
             share = f"{statistics.median(values) / fio[key]:.2f}" if fio else "n/a"
             rows.append((way, key.removesuffix("_bytes_per_s"), spread([value / 1e9 for value in values]), share))
-    print_table("Bandwidth", ("way", "of", "GB/s", "of fio's"), rows)
+    print_table(
+        "Bandwidth (io: read + write; work: + increment; all: + starts)", ("way", "of", "GB/s", "of fio's"), rows
+    )
+
+
+def per_block_s(figures: list[Figures]) -> float:
+    """What a block costs with the start of its process, s."""
+    return statistics.median(one["work_s"] + one["start_up_s"] for one in figures)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from neurotier.advice.calibration import read_seen
-from neurotier.advice.machine import Probed, between, machine_of, page_cache_of
 from neurotier.advice.observed import PHASES, Seen, seen_in
 from neurotier.advice.placements import candidates
 from neurotier.advice.predict import Known, predict
@@ -21,8 +20,9 @@ from neurotier.campaign.preflight import how_long
 from neurotier.campaign.records import Campaign
 from neurotier.errors import InputError, SettingsError
 from neurotier.files import write_json
-from neurotier.model.machine import PageCache, Processors
+from neurotier.model.machine import MEMORY, PageCache, Processors
 from neurotier.places import Places
+from neurotier.probe.machine import Probed, between, machine_of, page_cache_of
 from neurotier.probe.tier_figures import TierFigures
 from neurotier.report.findings import participant_times
 from neurotier.report.prediction import prediction_view
@@ -95,7 +95,7 @@ def test_machine_has_the_curves_at_the_parallelism() -> None:
     disk, tmpfs = machine.tiers["disk"], machine.tiers["tmpfs"]
     assert (disk.read_bytes_per_s, disk.read_stream_bytes_per_s) == (150 * MB, 100 * MB)  # half-way in log streams
     assert (disk.write_back, tmpfs.write_back, disk.mixed) == (True, False, 1.0)
-    assert machine.tiers["memory"].write_bytes_per_s == 1500 * MB
+    assert machine.tiers[MEMORY].write_bytes_per_s == 1500 * MB
     assert (
         machine_of({"disk": figures()}, 96, Processors(2, 2), PageCache(1e9)).tiers["disk"].read_bytes_per_s == 200 * MB
     )
@@ -109,7 +109,7 @@ def test_a_draw_lies_between_what_was_measured() -> None:
         machine_of({"disk": tier}, 1, Processors(2, 2), PageCache(1e9)) for tier in (probe.usual, probe.low, probe.high)
     )
     speeds = [
-        between(usual, low, high, {"disk": where, "memory": 0.0}).tiers["disk"].read_bytes_per_s / MB
+        between(usual, low, high, {"disk": where, MEMORY: 0.0}).tiers["disk"].read_bytes_per_s / MB
         for where in (-1, 0, 0.5, 1)
     ]
     assert speeds == pytest.approx([50, 100, 2**0.5 * 100, 200])
@@ -146,7 +146,7 @@ def test_what_a_short_job_writes_for_itself_stays_in_the_page_cache() -> None:
         (task,) = workload_of([Participant(int(100 * MB))], costs_of([seen(100, 10.0)]), placed, Launch()).tasks
         return [step.tier for step in task if step.kind == "write" and step.amount]
 
-    assert written_to(expiry_s=30.0) == ["memory", "disk"]
+    assert written_to(expiry_s=30.0) == [MEMORY, "disk"]
     assert written_to(expiry_s=5.0) == ["disk", "disk"]
 
 

@@ -20,7 +20,7 @@ from support import PATIENCE_S, Project
 
 pytestmark = pytest.mark.usefixtures("gnu_parallel")
 
-SMALL = {"count": 4, "scale": 0.03, "iterations": 2, "parallelism": [2]}
+SMALL = {"count": 4, "scale": 0.03, "iterations": 2, "parallelism": [2], "predict": False}
 ENGINES = ["snakemake", "gnu-parallel"]
 
 
@@ -130,6 +130,28 @@ def test_engines_give_the_same_bytes_and_leave_nothing(project: Project) -> None
     other = project.table("bigbrain/bigbrain_runs.tsv")
     assert [run["iterations"] for run in other] == ["1", "1"]
     assert len({run["sha256"] for run in other + runs}) == 2
+
+
+def test_what_a_run_takes_is_predicted_without_it(project: Project) -> None:
+    bigbrain = {**SMALL, "engines": ENGINES, "predict": True}
+    arguments = project.configure(bigbrain=bigbrain, probe={"time_s": 1, "share": 0.05})
+    ended = project.snakemake(*arguments, targets=["bigbrain"])
+    assert ended.code == 0, ended.output
+    rows = project.table("bigbrain/bigbrain_predictions.tsv")
+    assert [(row["engine"], row["member"]) for row in rows] == [
+        (engine, member) for engine in ENGINES for member in ("paper", "fluid")
+    ]
+    paper, *_ = {row["predicted_s"] for row in rows if row["member"] == "paper"}
+    for row in rows:
+        if row["member"] == "fluid":
+            assert 0 < float(row["low_s"]) <= float(row["predicted_s"]) <= float(row["high_s"])
+            assert float(row["predicted_s"]) > float(paper)  # starting processes is most of it
+    runs = project.table("bigbrain/bigbrain_runs.tsv")
+    assert [(run["engine"], run["repetition"], run["valid"]) for run in runs] == [
+        (one, "1", "valid") for one in ENGINES
+    ]
+    assert {run["cache"] for run in runs} <= {"cold", "memory"}
+    assert list(project.folder.glob("neurotier-*/bigbrain/**/*.nii")) == []
 
 
 @pytest.mark.parametrize("engine", ENGINES)

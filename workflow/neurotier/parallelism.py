@@ -7,11 +7,8 @@ are over before the next ones have begun) is a finding of its own: a figure 'at 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from neurotier.places import Places
-from neurotier.planning import Plan
-from neurotier.settings import Settings
 from neurotier.tables import Row
 
 FULL_SHARE = 0.8
@@ -79,15 +76,6 @@ def fits(limits: Mapping[str, int], needs: Mapping[str, Sequence[int]]) -> dict[
                 count += used <= limits[resource]
             room[resource] = count
     return room
-
-
-def needs_of(settings: Settings, places: Places, participants: Iterable[str]) -> dict[str, list[int]]:
-    """What each participant job takes of each resource, MB."""
-    plan, everyone = Plan(settings, places), list(participants)
-    return {
-        "mem_mb": [plan.mem_mb(name) for name in everyone],
-        "work_mb": [plan.work_mb(name) for name in everyone],
-    }
 
 
 def limited_by(

@@ -6,7 +6,7 @@ Asked thousands of times, so the index is read once per version of its file.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -250,3 +250,12 @@ class Plan:
         if self.work_limit_mb is not None:
             limits["work_mb"] = self.work_limit_mb
         return {name: limit for name, limit in limits.items() if name not in given}
+
+
+def needs_of(settings: Settings, places: Places, participants: Iterable[str]) -> dict[str, list[int]]:
+    """What each participant job takes of each resource, MB."""
+    plan, everyone = Plan(settings, places), list(participants)
+    return {
+        "mem_mb": [plan.mem_mb(name) for name in everyone],
+        "work_mb": [plan.work_mb(name) for name in everyone],
+    }

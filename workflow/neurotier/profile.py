@@ -12,8 +12,9 @@ from typing import Any
 
 from neurotier.files import read_json, write_json
 from neurotier.meter.usage import ACCOUNT
-from neurotier.parallelism import job_spans, limited_by, mean, needs_of, peak
+from neurotier.parallelism import job_spans, limited_by, mean, peak
 from neurotier.places import Places
+from neurotier.planning import needs_of
 from neurotier.run import current_run
 from neurotier.settings import Settings
 from neurotier.tables import Row

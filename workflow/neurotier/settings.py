@@ -190,7 +190,9 @@ class BigBrainSettings:
     delay_s: float
     pairing: str
     fsync: bool
+    cache: str
     keep: str
+    predict: bool
 
 
 @dataclass(frozen=True)

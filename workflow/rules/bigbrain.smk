@@ -35,7 +35,7 @@ rule make_blocks:
 # is done again, so are those after it; with ancient(), Snakemake overlooks their own changed params then.
 rule begin_increment:
     input:
-        blocks=[places.bigbrain_blocks(tier) for tier in bigbrain.tiers],
+        blocks=bigbrain.manifests(),
         before=lambda wildcards: bigbrain.before(wildcards.run),
     output:
         plan=places.bigbrain_run("{run}") / "plan.json",
@@ -149,6 +149,26 @@ rule tabulate_bigbrain:
         "Tabulating the BigBrain incrementation"
     script:
         "../scripts/tabulate_bigbrain.py"
+
+
+# After the runs, beside none of which it may compute; it knows nothing of them.
+rule predict_bigbrain:
+    input:
+        known=bigbrain.known_before(),
+        blocks=bigbrain.manifests(),
+        measured=rules.tabulate_bigbrain.output,
+    output:
+        predictions=places.bigbrain / "bigbrain_predictions.tsv",
+    log:
+        LOGS / "predict_bigbrain/predict_bigbrain.log",
+    conda:
+        "../envs/neurotier.yaml"
+    params:
+        results=RESULTS,
+    message:
+        "Predicting the BigBrain incrementation"
+    script:
+        "../scripts/predict_bigbrain.py"
 
 
 rule compare_bigbrain:

@@ -6,7 +6,8 @@ probing = ProbePlan(plan, workflow.cores)
 
 
 # A job for each tier, so that each is kept until something about it changes; all cores, since nothing else may run
-# beside what is measured, another tier's probe least of all. The resource says the same to a cluster.
+# beside what is measured, another tier's probe least of all. The resource says the same to a cluster. Its priority has
+# it done before anything that is measured itself, never in the midst of that.
 rule probe_tier:
     output:
         table=places.probed("{tier}"),
@@ -14,6 +15,7 @@ rule probe_tier:
         LOGS / "probe_tier/{tier}.log",
     wildcard_constraints:
         tier=r"[A-Za-z][A-Za-z0-9_-]*",
+    priority: 1
     conda:
         "../envs/neurotier.yaml"
     threads: workflow.cores or 1

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from neurotier.advice.figure import makespans_finding
 from neurotier.advice.room import NEEDING
-from neurotier.advice.stages import advices
-from neurotier.advice.words import interval
+from neurotier.advice.words import advices, interval
 from neurotier.places import Places
 from neurotier.report.html import figure_view, link, write_html
 from neurotier.tables import Row

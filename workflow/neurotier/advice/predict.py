@@ -19,18 +19,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from neurotier.advice.machine import Probed, between, machine_of
 from neurotier.advice.observed import Seen
 from neurotier.advice.scaling import Costs, costs_of, scatter, ways_of
 from neurotier.advice.workload import READS, WRITES, Launch, Participant, Placed, workload_of
-from neurotier.model.fluid import Predicted, simulate
+from neurotier.model.fluid import Predicted
+from neurotier.model.forecast import REPEATABILITY, Situation, forecast_among
 from neurotier.model.machine import Machine, PageCache, Processors
 from neurotier.model.paper import least_makespan_s
+from neurotier.probe.machine import Probed, between, machine_of
 from neurotier.probe.tier_figures import TierFigures
 
-DRAWS = 20
-REPEATABILITY = 0.03
-"""By how much makespans of the same run on the same machine differ anyway: standard deviation of their logarithm."""
+DRAWS = 21
 
 
 @dataclass(frozen=True)
@@ -99,22 +98,12 @@ def predict(known: Known, placed: Placed, parallelism: int) -> Prediction:
         for end in ("usual", "low", "high")
     ]
     workload = workload_of(known.participants, costs, placed, known.launch)
-    usual = simulate(workload, machines[0], parallelism)
-    lot = np.random.default_rng(0)
-    drawn = [draw(known, placed, parallelism, machines, lot) for _ in range(DRAWS)]
-    low_s, high_s = np.quantile([*drawn, usual.makespan_s], [0.05, 0.95])
-    return Prediction(
-        usual,
-        min(float(low_s), usual.makespan_s),
-        max(float(high_s), usual.makespan_s),
-        paper_s(known, costs, placed),
-    )
+    found = forecast_among((workload, machines[0]), lambda lot: draw(known, placed, machines, lot), parallelism, DRAWS)
+    return Prediction(found.predicted, found.low_s, found.high_s, paper_s(known, costs, placed))
 
 
-def draw(
-    known: Known, placed: Placed, parallelism: int, machines: Sequence[Machine], lot: np.random.Generator
-) -> float:
-    """A makespan that is as well possible, s."""
+def draw(known: Known, placed: Placed, machines: Sequence[Machine], lot: np.random.Generator) -> Situation:
+    """Jobs and a machine that are as well possible."""
     usual, low, high = machines
     where = {name: float(lot.uniform(-1, 1)) for name in usual.tiers}
     machine = between(usual, low, high, where)
@@ -130,7 +119,7 @@ def draw(
     ]
     gap_s = float(lot.choice(known.gaps_s)) if known.gaps_s else None
     workload = workload_of(participants, costs, placed, replace(known.launch, gap_s=gap_s))
-    return simulate(workload, machine, parallelism, seed=int(lot.integers(2**32))).makespan_s
+    return workload, machine
 
 
 def paper_s(known: Known, costs: Costs, placed: Placed) -> float:

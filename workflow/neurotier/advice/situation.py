@@ -9,7 +9,6 @@ from functools import cached_property
 from pathlib import Path
 
 from neurotier.advice.calibration import read_seen, size_of
-from neurotier.advice.machine import page_cache_here, processors_here, read_probed
 from neurotier.advice.observed import Seen, gaps_s, others_busy
 from neurotier.advice.placements import Candidate, candidates
 from neurotier.advice.predict import Known
@@ -23,6 +22,7 @@ from neurotier.files import read_json
 from neurotier.meter.residency import resident_share
 from neurotier.places import Places
 from neurotier.planning import Plan
+from neurotier.probe.machine import page_cache_here, processors_here, read_probed
 from neurotier.settings import Settings
 from neurotier.tiers import Tier
 

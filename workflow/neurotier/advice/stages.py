@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from pathlib import Path
 
 from neurotier.advice.basis import basis
 from neurotier.advice.calibration import choose_calibration, size_of
 from neurotier.advice.situation import Situation
 from neurotier.advice.table import advice_rows
-from neurotier.advice.words import interval, recommendation
+from neurotier.advice.words import advices, text_table
 from neurotier.errors import SettingsError
 from neurotier.files import read_json, write_json
 from neurotier.places import Places
-from neurotier.report.quantities import percent, seconds, size
+from neurotier.report.quantities import size
 from neurotier.run import current_run
 from neurotier.scripting import Context
 from neurotier.tables import Row, read_table, write_table
@@ -75,36 +74,3 @@ def advise(context: Context) -> None:
     for line in advices(rows):
         context.say(f"Advice: {line}.")
     context.say(f"Report: {context.places.shortened(Path.cwd()).results / 'advice.html'}")
-
-
-def advices(rows: list[Row]) -> list[str]:
-    """A recommendation for each parallelism and state of the page cache."""
-    found = []
-    groups = [list(group) for _, group in groupby(rows, key=lambda row: (row["parallelism"], row["cache"]))]
-    for group in groups:
-        first = group[0]
-        about = f"{first['parallelism']} at once, cache {first['cache']}: " if len(groups) > 1 else ""
-        found.append(about + recommendation(group))
-    return found
-
-
-def text_table(rows: list[Row]) -> list[str]:
-    """The table for a terminal."""
-    head = ["placement", "at once", "cache", "makespan", "Eq. (1)", "limited by", "fits"]
-    cells = [
-        [
-            row["placement"] + (" (in use)" if row["in_use"] else ""),
-            str(row["parallelism"]),
-            row["cache"],
-            interval(row),
-            seconds(row["paper_s"]),
-            f"{row['limit']}, {percent(row['limit_share'])}",
-            "yes" if row["fits"] else f"no: {row['reason']}",
-        ]
-        for row in rows
-    ]
-    widths = [max(len(line[column]) for line in [head, *cells]) for column in range(len(head))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in [head, *cells]
-    ]

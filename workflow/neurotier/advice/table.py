@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from neurotier.advice.calibration import size_of
-from neurotier.advice.machine import page_cache_here
 from neurotier.advice.observed import PHASES
 from neurotier.advice.placements import Candidate, caches
 from neurotier.advice.predict import Known, predict
@@ -16,6 +15,7 @@ from neurotier.advice.situation import Situation
 from neurotier.advice.words import limit_text
 from neurotier.analysis.participant import work_bytes
 from neurotier.parallelism import fits
+from neurotier.probe.machine import page_cache_here
 from neurotier.tables import Row
 from neurotier.tiers import Tier
 

@@ -1,8 +1,9 @@
-"""Words of an advice: limits, and the recommendation in a sentence."""
+"""Words of an advice: limits, the recommendation in a sentence, the table for a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 
 from neurotier.report.quantities import number, percent, seconds
 from neurotier.tables import Row
@@ -18,7 +19,7 @@ def limit_text(limit: str, parallelism: int, cores: int) -> str:
 
     >>> limit_text("processors", 2, 2), limit_text("processors", 25, 2)
     ('computing', 'computing, 25 jobs on 2 cores')
-    >>> [limit_text(limit, 2, 2) for limit in ("disk read", "one stream on disk", "launch", "memory write")]
+    >>> [limit_text(limit, 2, 2) for limit in ("disk read", "one stream on disk", "launch", "the page cache write")]
     ['reading from disk', 'one stream on disk', 'starting jobs and fetching images', 'writing to the page cache']
     """
     if limit == "processors":
@@ -26,9 +27,8 @@ def limit_text(limit: str, parallelism: int, cores: int) -> str:
     if limit in ("launch", "wait"):
         return {"launch": "starting jobs and fetching images", "wait": "waiting for neither processor nor tier"}[limit]
     if limit.startswith("one stream on "):
-        return limit.replace(" on memory", " on the page cache")
+        return limit
     tier, direction = limit.rsplit(" ", 1)
-    tier = "the page cache" if tier == "memory" else tier
     return {"read": f"reading from {tier}", "write": f"writing to {tier}"}[direction]
 
 
@@ -136,3 +136,36 @@ def what_differs(rows: Sequence[Row]) -> str:
 def sentence(text: str, more: Sequence[str]) -> str:
     """A sentence with what else is to be said."""
     return f"{text[:1].upper()}{text[1:]}" + "".join(f"; {part}" for part in more)
+
+
+def advices(rows: list[Row]) -> list[str]:
+    """A recommendation for each parallelism and state of the page cache."""
+    found = []
+    groups = [list(group) for _, group in groupby(rows, key=lambda row: (row["parallelism"], row["cache"]))]
+    for group in groups:
+        first = group[0]
+        about = f"{first['parallelism']} at once, cache {first['cache']}: " if len(groups) > 1 else ""
+        found.append(about + recommendation(group))
+    return found
+
+
+def text_table(rows: list[Row]) -> list[str]:
+    """The table for a terminal."""
+    head = ["placement", "at once", "cache", "makespan", "Eq. (1)", "limited by", "fits"]
+    cells = [
+        [
+            row["placement"] + (" (in use)" if row["in_use"] else ""),
+            str(row["parallelism"]),
+            row["cache"],
+            interval(row),
+            seconds(row["paper_s"]),
+            f"{row['limit']}, {percent(row['limit_share'])}",
+            "yes" if row["fits"] else f"no: {row['reason']}",
+        ]
+        for row in rows
+    ]
+    widths = [max(len(line[column]) for line in [head, *cells]) for column in range(len(head))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in [head, *cells]
+    ]

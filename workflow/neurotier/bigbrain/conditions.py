@@ -100,6 +100,7 @@ def alike(run: Row) -> Row:
         "block_bytes": run["data_bytes"] // run["iterations"],
         "iterations": run["iterations"],
         "pairing": PUBLISHED,
+        "cache": None,
         "start_up_s": None,
         "read_s": None,
         "peak_parallelism": None,
@@ -153,6 +154,7 @@ def measured(valid: Sequence[Row]) -> Row:
     makespan = spread(valid, "makespan_s")
     medians = {name: spread(valid, name) for name in MEDIANS}
     return {
+        "cache": ", ".join(sorted({run["cache"] for run in valid if run["cache"]})) or None,
         "incomplete_blocks": max((run["incomplete_blocks"] for run in valid), default=0),
         "makespan_s": makespan.median if makespan else None,
         "makespan_low_s": makespan.low if makespan else None,

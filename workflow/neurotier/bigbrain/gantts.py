@@ -10,7 +10,7 @@ from neurotier.bigbrain.conditions import Condition
 from neurotier.bigbrain.lanes import NO_RUN, name_of, own
 from neurotier.bigbrain.makespans import valid_runs
 from neurotier.bigbrain.phase_sums import KINDS
-from neurotier.bigbrain.tasks import DELAY, HEADER, INCREMENT, READ, START_UP, WRITE
+from neurotier.bigbrain.tasks import DELAY, HEADER, INCREMENT, READ, SPARK, START_UP, WRITE
 from neurotier.published.bigbrain import Phase
 from neurotier.published.strips import Chart, Strip, draw_charts
 from neurotier.report.quantities import mean_count, percent, seconds
@@ -21,7 +21,6 @@ ORDER = (START_UP, HEADER, READ, INCREMENT, WRITE, DELAY)
 COLOURS = {kind.label: kind.colour for kind in KINDS.values()} | {"pause": YELLOW}
 LABELS = dict(zip(ORDER, COLOURS, strict=True))
 CELLS = ("origin", "engine", "tier", "parallelism")
-SPARK = "spark"
 NOTE = (
     "Of each condition the valid repetition of middle makespan. A lane holds blocks that came one after the other, each"
     " iteration a bar of its own; every panel has a clock of its own. Streaming, phases alternate in pieces of 2 MiB:"

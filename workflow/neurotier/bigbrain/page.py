@@ -9,8 +9,8 @@ from pathlib import Path
 from neurotier.bigbrain.collect import Collected
 from neurotier.bigbrain.conditions import Condition
 from neurotier.bigbrain.figures import figures
-from neurotier.bigbrain.gantts import SPARK
 from neurotier.bigbrain.lanes import image_of
+from neurotier.bigbrain.tasks import SPARK
 from neurotier.bigbrain.verdict import judge
 from neurotier.report.html import FigureView, figure_view, link, write_html
 from neurotier.tables import Row

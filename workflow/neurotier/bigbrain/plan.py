@@ -4,21 +4,35 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import asdict
-from functools import cached_property
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from neurotier.bigbrain.tasks import SNAKEMAKE, Block, Task
+from neurotier.bigbrain.tasks import GNU_PARALLEL, NONE, SNAKEMAKE, SPARK, Block, Task
 from neurotier.errors import SettingsError
 from neurotier.places import Places, short_hash
 from neurotier.settings import Settings
 from neurotier.tables import read_table
 from neurotier.tiers import Tier
 
-ENGINE_NAMES = (SNAKEMAKE, "gnu-parallel", "spark")
+if TYPE_CHECKING:
+    from neurotier.bigbrain.sources import Source
+
+ENGINE_NAMES = (SNAKEMAKE, GNU_PARALLEL, SPARK)
 BLOCK_KEYS = ("source", "resolution_um", "count", "scale", "seed", "split")
-INCREMENT_KEYS = ("iterations", "delay_s", "pairing", "fsync", "keep")
+INCREMENT_KEYS = ("iterations", "delay_s", "pairing", "fsync", "cache", "keep")
+CALIBRATION_KEYS = ("pairing", "fsync", "cache")
+
+CALIBRATION = 0
+"""Repetition of a short run on small blocks, from which is learned what an engine costs; it is in no table of runs."""
+
+CALIBRATION_SCALE = 0.2
+"""Of the published shape: 5 MB a block, so that starts are much of the time, and incrementing is there to be timed."""
+
+CALIBRATION_BLOCKS = 6
+"""At least; and two for each that run at once, so that the gap between two is seen."""
 
 
 class BigBrainPlan:
@@ -43,6 +57,18 @@ class BigBrainPlan:
         every = itertools.product(repetitions, self.tiers, asked.parallelism, asked.engines)
         return [f"{engine}/{tier}/{parallelism}/{repetition}" for repetition, tier, parallelism, engine in every]
 
+    @cached_property
+    def calibrations(self) -> list[str]:
+        """Short runs on small blocks, on the first tier, for each engine and parallelism; none without predictions."""
+        asked = self.settings.bigbrain
+        every = itertools.product(asked.parallelism, asked.engines) if asked.predict else ()
+        return [f"{engine}/{self.tiers[0]}/{parallelism}/{CALIBRATION}" for parallelism, engine in every]
+
+    @property
+    def order(self) -> list[str]:
+        """All that is run, one after the other."""
+        return [*self.calibrations, *self.runs]
+
     @property
     def shares(self) -> int:
         """How much there is of the resource that jobs of the engine ``snakemake`` share."""
@@ -50,14 +76,22 @@ class BigBrainPlan:
 
     def share(self, run: str) -> int:
         """How much of it a job takes."""
-        return self.shares // int(run.split("/")[2])
+        return self.shares // parallelism_of(run)
+
+    def source(self, run: str) -> Source:
+        """What the blocks of a run are made from."""
+        from neurotier.bigbrain.sources import SYNTHETIC, source_of  # no other target needs what it loads
+
+        asked = self.settings.bigbrain
+        if is_calibration(run):
+            count = max(CALIBRATION_BLOCKS, 2 * parallelism_of(run))
+            asked = replace(asked, source=SYNTHETIC, count=count, scale=CALIBRATION_SCALE)
+        return source_of(asked)
 
     @cached_property
-    def names(self) -> list[str]:
-        """Names of all blocks."""
-        from neurotier.bigbrain.sources import source_of  # no other target needs what it loads
-
-        return source_of(self.settings.bigbrain).names()
+    def names(self) -> Callable[[str], list[str]]:
+        """Names of the blocks of a run, looked up once for each: Snakemake asks for every job."""
+        return cache(lambda run: self.source(run).names())
 
     def asked_blocks(self, _wildcards: object) -> dict[str, Any]:
         """What makes the blocks: when it changes, they are made again."""
@@ -67,10 +101,15 @@ class BigBrainPlan:
         versions = [f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files]
         return {key: asked[key] for key in BLOCK_KEYS} | {"files": short_hash("\n".join(versions))}
 
-    def asked_increment(self, _wildcards: object) -> dict[str, Any]:
+    def asked_increment(self, wildcards: Any) -> dict[str, Any]:
         """What is done with them: when it changes, it is done again."""
         asked = asdict(self.settings.bigbrain)
-        return {key: asked[key] for key in INCREMENT_KEYS}
+        keys = CALIBRATION_KEYS if is_calibration(wildcards.run) else INCREMENT_KEYS
+        return {key: asked[key] for key in keys}
+
+    def manifests(self) -> list[Path]:
+        """Manifests of the blocks on all tiers."""
+        return [self.places.bigbrain_blocks(tier) for tier in self.tiers]
 
     @property
     def published(self) -> list[Path]:
@@ -80,8 +119,16 @@ class BigBrainPlan:
 
     def before(self, run: str) -> list[Path]:
         """What a run waits for: the end of the run before it."""
-        at = self.runs.index(run) if run in self.runs else 0
-        return [self.places.bigbrain_run(self.runs[at - 1]) / "checked.json"] if at else []
+        at = self.order.index(run) if run in self.order else 0
+        return [self.checked(self.order[at - 1])] if at else []
+
+    def checked(self, run: str) -> Path:
+        """What the check of a run leaves."""
+        return self.places.bigbrain_run(run) / "checked.json"
+
+    def iterations(self, run: str) -> int:
+        """How often a run increments each block."""
+        return 1 if is_calibration(run) else self.settings.bigbrain.iterations
 
     def record(self, run: str, block: str, iteration: int) -> Path:
         """What a job of the engine ``snakemake`` leaves."""
@@ -95,7 +142,13 @@ class BigBrainPlan:
         """What the check of a run waits for."""
         if run.split("/")[0] != SNAKEMAKE:
             return [self.places.bigbrain_run(run) / "finished.json"]
-        return [self.record(run, name, self.settings.bigbrain.iterations) for name in self.names]
+        return [self.record(run, name, self.iterations(run)) for name in self.names(run)]
+
+    def known_before(self) -> list[Path]:
+        """What predictions rest on: probes of the tiers and calibrations."""
+        if not self.settings.bigbrain.predict:
+            return []
+        return [*map(self.places.probed, self.tiers), *map(self.checked, self.calibrations)]
 
     def tier(self, name: str) -> Tier:
         """A tier that is read and written.
@@ -118,20 +171,49 @@ class BigBrainPlan:
         """Where the blocks of these results are on a tier."""
         return tier.folder("bigbrain") / short_hash(str(self.places.results))
 
+    def blocks_folder(self, run: str) -> Path:
+        """Where the blocks are that a run reads."""
+        return self.folder(self.tier(tier_of(run))) / ("calibration" if is_calibration(run) else "blocks")
+
+    def blocks(self, run: str) -> tuple[Block, ...]:
+        """The blocks that a run reads, as their manifest has them; a calibration's are made when it begins."""
+        return () if is_calibration(run) else self.manifest(tier_of(run))
+
+    def manifest(self, tier: str) -> tuple[Block, ...]:
+        """The blocks on a tier."""
+        return tuple(Block(**row) for row in read_table(self.places.bigbrain_blocks(tier), "bigbrain_blocks"))
+
     def task(self, run: str) -> Task:
         """A run with all that its workers must know."""
-        _, name, _, _ = run.split("/")
-        asked = self.settings.bigbrain
-        rows = read_table(self.places.bigbrain_blocks(name), "bigbrain_blocks")
+        asked, calibrates = self.settings.bigbrain, is_calibration(run)
         return Task(
             run=run,
-            tier=name,
-            folder=str(self.folder(self.tier(name)) / "runs" / run),
+            tier=tier_of(run),
+            folder=str(self.folder(self.tier(tier_of(run))) / "runs" / run),
             records=str(self.places.bigbrain_run(run) / "records"),
-            iterations=asked.iterations,
-            delay_s=asked.delay_s,
+            iterations=self.iterations(run),
+            delay_s=0.0 if calibrates else asked.delay_s,
             pairing=asked.pairing,
             fsync=asked.fsync,
-            keep=asked.keep,
-            blocks=tuple(Block(**row) for row in rows),
+            keep=NONE if calibrates else asked.keep,
+            blocks=self.blocks(run),
         )
+
+
+def is_calibration(run: str) -> bool:
+    """Whether a run is there to learn from, and not to be shown.
+
+    >>> is_calibration("spark/tmpfs/2/0"), is_calibration("spark/tmpfs/2/10")
+    (True, False)
+    """
+    return run.endswith(f"/{CALIBRATION}")
+
+
+def tier_of(run: str) -> str:
+    """The tier of a run."""
+    return run.split("/")[1]
+
+
+def parallelism_of(run: str) -> int:
+    """How many blocks at once a run asks for."""
+    return int(run.split("/")[2])

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import socket
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from neurotier.analysis.work import remove_empty
 from neurotier.bigbrain.blocks import make_blocks
+from neurotier.bigbrain.calibration import learn
 from neurotier.bigbrain.checking import check_task, checksum_of
 from neurotier.bigbrain.gnu_parallel import run_gnu_parallel
-from neurotier.bigbrain.plan import BigBrainPlan
+from neurotier.bigbrain.plan import BigBrainPlan, is_calibration
+from neurotier.bigbrain.predictions import Known, rows_of
 from neurotier.bigbrain.sources import source_of
 from neurotier.bigbrain.tabulation import outputs_text, phase_rows, records_of, run_row
 from neurotier.bigbrain.tasks import ALL, NONE, Task, size_of
+from neurotier.campaign.page_cache import prepare_cache
 from neurotier.errors import SourceError
 from neurotier.files import read_json, write_json
 from neurotier.places import Places
+from neurotier.probe.access import IN_MEMORY
+from neurotier.probe.machine import page_cache_here, processors_here, read_probed
 from neurotier.report.quantities import seconds
 from neurotier.settings import Settings
 from neurotier.tables import write_table
 
-PHASES, RUNS = "bigbrain_phases", "bigbrain_runs"
+PHASES, RUNS, PREDICTIONS = "bigbrain_phases", "bigbrain_runs", "bigbrain_predictions"
 FINISHED, CHECKED = "finished.json", "checked.json"
 
 
@@ -46,8 +52,8 @@ def ensure_blocks(plan: BigBrainPlan, task: Task) -> None:
     """
     if all(size_of(Path(block.file)) == block.bytes for block in task.blocks):
         return
-    folder = Path(task.blocks[0].file).parent
-    if tuple(make_blocks(source_of(plan.settings.bigbrain), folder, task.tier, print)) != task.blocks:
+    folder = plan.blocks_folder(task.run)
+    if tuple(make_blocks(plan.source(task.run), folder, task.tier, print)) != task.blocks:
         raise SourceError(
             "its blocks were lost from their tier, and the source has changed since they were made",
             where=f"bigbrain.source {plan.settings.bigbrain.source!r}",
@@ -64,7 +70,14 @@ def begin(settings: Settings, places: Places, run: str) -> None:
     for left in (FINISHED, CHECKED):  # of another plan
         (places.bigbrain_run(run) / left).unlink(missing_ok=True)
     make_room(plan)
+    if is_calibration(run):
+        blocks = make_blocks(plan.source(run), plan.blocks_folder(run), task.tier, print)
+        task = replace(task, blocks=tuple(blocks))
     ensure_blocks(plan, task)
+    files = [Path(block.file) for block in task.blocks]
+    asked = settings.bigbrain.cache
+    cache = prepare_cache(asked, files, [], in_memory=plan.tier(task.tier).kind in IN_MEMORY, programs=False)
+    task = replace(task, cache=cache.state, cache_problem=cache.problem)
     write_json(places.bigbrain_run(run) / "plan.json", task.to_json())
 
 
@@ -75,13 +88,15 @@ def make_room(plan: BigBrainPlan) -> None:
         task = Task.load(folder / "plan.json")
         if task.keep == NONE:
             shutil.rmtree(task.folder, ignore_errors=True)
+        if is_calibration(run):
+            shutil.rmtree(plan.blocks_folder(run), ignore_errors=True)
         for iteration in range(1, task.iterations) if task.keep != ALL else ():
             shutil.rmtree(Path(task.folder, str(iteration)), ignore_errors=True)
 
 
 def remove_blocks(plan: BigBrainPlan) -> None:
     """Remove the blocks, too, once all runs are checked; a run that is asked for later makes them again."""
-    if checked_runs(plan) == plan.runs and plan.settings.bigbrain.keep == NONE:
+    if checked_runs(plan) == plan.order and plan.settings.bigbrain.keep == NONE:
         for name in plan.tiers:
             shutil.rmtree(plan.folder(plan.tier(name)), ignore_errors=True)
             remove_empty(plan.folder(plan.tier(name)).parent)
@@ -89,7 +104,7 @@ def remove_blocks(plan: BigBrainPlan) -> None:
 
 def checked_runs(plan: BigBrainPlan) -> list[str]:
     """Runs that are through."""
-    return [run for run in plan.runs if (plan.places.bigbrain_run(run) / CHECKED).exists()]
+    return [run for run in plan.order if plan.checked(run).exists()]
 
 
 def increment_with_gnu_parallel(places: Places, run: str) -> None:
@@ -114,6 +129,23 @@ def check(places: Places, run: str, say: Callable[[str], None]) -> None:
     checked = check_task(Task.load(places.bigbrain_run(run) / "plan.json"), say)
     found = {"sha256": checksum_of(checked), "blocks": [asdict(one) for one in checked]}
     write_json(places.bigbrain_run(run) / CHECKED, found)
+
+
+def predict(settings: Settings, places: Places) -> None:
+    """Write what the model predicts for every condition; nothing if that is not asked for."""
+    plan, asked = BigBrainPlan(settings, places), settings.bigbrain
+    processors, page_cache = processors_here(1, others=0.0), page_cache_here(0.0)
+    learned = {}
+    for run in plan.calibrations:
+        task = Task.load(places.bigbrain_run(run) / "plan.json")
+        finished = read_if_there(places.bigbrain_run(run) / FINISHED)
+        learned[task.engine, task.parallelism] = learn(task, records_of(task), finished, processors)
+    probes = {tier: read_probed(places.probed(tier)) for tier in plan.tiers} if asked.predict else {}
+    rows = []
+    for tier, parallelism, engine in itertools.product(probes, asked.parallelism, asked.engines):
+        known = Known(asked, plan.manifest(tier), probes, processors, page_cache)
+        rows += rows_of(known, engine, tier, parallelism, learned[engine, parallelism])
+    write_table(places.bigbrain / f"{PREDICTIONS}.tsv", PREDICTIONS, rows)
 
 
 def compare(settings: Settings, places: Places) -> None:

@@ -64,6 +64,7 @@ def run_row(task: Task, records: list[dict[str, Any]], checked: Checked, finishe
     return condition(task) | {
         "valid": f"invalid: {'; '.join(reasons)}" if reasons else "valid",
         "pairing": task.pairing,
+        "cache": task.cache,
         "iterations": task.iterations,
         "blocks": len(task.blocks),
         "block_bytes": sum(block.bytes for block in task.blocks),
@@ -106,6 +107,8 @@ def invalid_because(task: Task, records: list[dict[str, Any]], checked: Checked,
         reasons.append(f"{len(wrong)} blocks are not what was read + {task.iterations}: {', '.join(wrong)}")
     if len({record["attempt"] for record in records}) > 1:
         reasons.append("it was interrupted and taken up again")
+    if task.cache_problem:
+        reasons.append(task.cache_problem)
     asked = min(task.parallelism, len(task.blocks))
     if not incomplete and most < asked:
         reasons.append(f"at most {most} blocks ran at once, not {asked}")

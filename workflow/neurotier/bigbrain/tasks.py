@@ -18,7 +18,7 @@ WORK_PHASES = (HEADER, READ, INCREMENT, WRITE)
 
 STREAMING, PUBLISHED = "streaming", "published"
 NONE, FINAL, ALL = "none", "final", "all"
-SNAKEMAKE = "snakemake"
+SNAKEMAKE, GNU_PARALLEL, SPARK = "snakemake", "gnu-parallel", "spark"
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,10 @@ class Task:
         Which written blocks stay: ``none``, those of the ``final`` iteration, ``all``.
     blocks
         What is incremented.
+    cache
+        State of the page cache when it began: ``cold``, ``warm``, ``as found``, or ``memory`` on a tier that is memory.
+    cache_problem
+        Why that is not what was asked for; empty if it is.
     """
 
     run: str
@@ -87,6 +91,8 @@ class Task:
     fsync: bool
     keep: str
     blocks: tuple[Block, ...]
+    cache: str = ""
+    cache_problem: str = ""
 
     @classmethod
     def load(cls, path: Path) -> Task:

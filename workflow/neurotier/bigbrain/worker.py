@@ -90,4 +90,6 @@ def process_start_s() -> float:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    _exit_code = main()
+    sys.stdout.flush()
+    os._exit(_exit_code)  # taking Python and NumPy down in order is a seventh of what a block's process costs

@@ -46,7 +46,9 @@ class CacheState:
     problem: str
 
 
-def prepare_cache(asked: str, inputs: Sequence[Path], others: Sequence[Path], in_memory: bool) -> CacheState:
+def prepare_cache(
+    asked: str, inputs: Sequence[Path], others: Sequence[Path], in_memory: bool, programs: bool = True
+) -> CacheState:
     """Write back what is dirty, bring the page cache into a state, and check it.
 
     Parameters
@@ -59,11 +61,13 @@ def prepare_cache(asked: str, inputs: Sequence[Path], others: Sequence[Path], in
         Further files to evict or read: those of the container image.
     in_memory
         Whether the inputs lie on a tier that is memory.
+    programs
+        Whether ``cold`` means programs and libraries, too, where root may drop the whole cache.
     """
     os.sync()  # else the run would share its disks with the write-back of the one before
     action = "synced"
     if asked == "cold":
-        action += ", " + (drop() or evict([*inputs, *others]))
+        action += ", " + ((programs and drop()) or evict([*inputs, *others]))
     elif asked == "warm":
         read([*inputs, *others])
         action += f", read {len(inputs)} inputs"

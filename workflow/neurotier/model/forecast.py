@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,6 +14,12 @@ from neurotier.model.workload import Workload
 DRAWS = 12
 LOW, HIGH = 0.05, 0.95
 """The interval's ends: nine draws of ten are within."""
+
+REPEATABILITY = 0.03
+"""By how much makespans of the same run on the same machine differ anyway: standard deviation of their logarithm."""
+
+Situation = tuple[Workload, Machine]
+"""What there is to do, and what with."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,27 @@ class Forecast:
     predicted: Predicted
 
 
+def forecast_among(
+    usual: Situation, draw: Callable[[np.random.Generator], Situation], parallelism: int, draws: int = DRAWS
+) -> Forecast:
+    """Predict a makespan that is known only roughly; the same numbers for the same knowledge.
+
+    Parameters
+    ----------
+    usual
+        The situation as it is known best; the interval holds its makespan.
+    draw
+        One that is as well possible, drawn by lot.
+    draws
+        How many simulations the interval is taken from.
+    """
+    predicted = simulate(*usual, parallelism)
+    makespan_s = predicted.makespan_s
+    drawn_s = [simulate(*draw(np.random.default_rng(seed)), parallelism, seed).makespan_s for seed in range(1, draws)]
+    low_s, high_s = (float(end) for end in np.quantile([makespan_s, *drawn_s], [LOW, HIGH]))
+    return Forecast(makespan_s, min(low_s, makespan_s), max(high_s, makespan_s), predicted)
+
+
 def forecast(
     workload: Workload, machine: Machine, parallelism: int, spreads: Mapping[str, float], draws: int = DRAWS
 ) -> Forecast:
@@ -48,14 +75,12 @@ def forecast(
     draws
         How many simulations the interval is taken from.
     """
-    predicted = simulate(workload, machine, parallelism)
-    makespans_s = [predicted.makespan_s]
-    for seed in range(1, draws):
-        lot = np.random.default_rng(seed)
+
+    def draw(lot: np.random.Generator) -> Situation:
         tiers = {name: drawn(tier, spreads.get(name, 0.0), lot) for name, tier in machine.tiers.items()}
-        makespans_s.append(simulate(workload, replace(machine, tiers=tiers), parallelism, seed).makespan_s)
-    low_s, high_s = np.quantile(makespans_s, [LOW, HIGH])
-    return Forecast(predicted.makespan_s, float(low_s), float(high_s), predicted)
+        return workload, replace(machine, tiers=tiers)
+
+    return forecast_among((workload, machine), draw, parallelism, draws)
 
 
 def drawn(tier: TierSpeed, spread: float, lot: np.random.Generator) -> TierSpeed:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-MEMORY = "memory"
-"""Name of the tier that stands for the page cache: copies within memory, at the speed of memory."""
+MEMORY = "the page cache"
+"""Name of the tier that stands for copies within memory, at the speed of memory; no tier of a user can be named so."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class TierSpeed:
 
 @dataclass(frozen=True)
 class Machine:
-    """One machine: processors, page cache and tiers by name; the tier ``memory`` must be one of them."""
+    """One machine: processors, page cache and tiers by name; the tier ``MEMORY`` must be one of them."""
 
     processors: Processors
     page_cache: PageCache

@@ -1,0 +1,143 @@
+"""Predictions of the incrementation: what is learned of an engine, what there is to do, and what comes of it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+from neurotier.bigbrain.calibration import Calibration, learn
+from neurotier.bigbrain.predictions import FLUID, PAPER, Known, is_cached, rows_of, workload_of
+from neurotier.bigbrain.tasks import PUBLISHED, STREAMING, Block, Task
+from neurotier.errors import InputError
+from neurotier.model.machine import PageCache, Processors
+from neurotier.probe.machine import Probed
+from neurotier.probe.tier_figures import TierFigures
+from neurotier.settings import Settings
+from neurotier.tables import Row
+
+MB, GB = 10**6, 10**9
+TIERS = {"disk": {"path": ".", "kind": "block"}, "memory": {"path": "/dev/shm", "kind": "tmpfs"}}
+BLOCKS = tuple(Block(f"b{number}", f"/b{number}.nii", "1x1x1", "<u2", 100 * MB, "") for number in range(8))
+
+
+def figures(kind: str, read: float, write: float) -> TierFigures:
+    """A tier whose streams share one bandwidth, bytes/s; a disk's page cache gives 4 GB/s."""
+    through = {1: read, 8: read}, {1: write, 8: write}
+    cached = {1: 4.0 * GB, 8: 4.0 * GB} if kind == "block" else through[0]
+    return TierFigures(
+        tier=kind,
+        kind=kind,
+        fs_type="ext4",
+        host="here",
+        read_bytes_per_s=through[0],
+        write_bytes_per_s=through[1],
+        mixed_bytes_per_s={1: 2 / (1 / read + 1 / write)},
+        cached_read_bytes_per_s=cached,
+        buffered_write_bytes_per_s=cached if kind == "block" else through[1],
+        single_read_bytes_per_s=read,
+        single_cached_read_bytes_per_s=read,
+        single_write_bytes_per_s=write,
+        read_cpu_s_per_byte=0,
+        write_cpu_s_per_byte=0,
+        random_read_s=1e-4,
+        random_write_s=1e-4,
+        create_s=1e-4,
+        stat_s=1e-5,
+        delete_s=1e-4,
+    )
+
+
+def probed(kind: str, read: float, write: float) -> Probed:
+    return Probed(figures(kind, read, write), figures(kind, 0.9 * read, 0.9 * write), figures(kind, read, write))
+
+
+def known(**keys: object) -> Known:
+    placement = dict.fromkeys(("dataset", "work", "images", "results"), "disk")
+    asked = Settings.from_config({"tiers": TIERS, "placement": placement, "bigbrain": keys}).bigbrain
+    probes = {"disk": probed("block", 0.2 * GB, 0.1 * GB), "memory": probed("tmpfs", 4 * GB, 2 * GB)}
+    return Known(asked, BLOCKS, probes, Processors(cores=8, threads=8), PageCache(100.0 * GB))
+
+
+FREE = Calibration([0.0], [0.0], 0.0, 0.0)
+
+
+def predicted(told: Known, engine: str, tier: str, calibration: Calibration = FREE) -> dict[str, Row]:
+    return {row["member"]: row for row in rows_of(told, engine, tier, 2, calibration)}
+
+
+def record(start_s: float, start_up_s: float, increment_s: float, end_s: float) -> dict[str, Any]:
+    """What a block leaves: its process started, it incremented 10 MB, and it was done."""
+    begin_s = start_s + start_up_s
+    return {
+        "phases": [
+            {"phase": "start_up", "start_s": start_s, "end_s": begin_s, "duration_s": start_up_s, "bytes": 0},
+            {"phase": "increment", "start_s": begin_s, "end_s": end_s, "duration_s": increment_s, "bytes": 10 * MB},
+        ]
+    }
+
+
+def task(run: str) -> Task:
+    return Task(run, "disk", "/folder", "/records", 1, 0, STREAMING, False, "none", BLOCKS[:4])
+
+
+def test_what_an_engine_costs_is_learned_from_its_records() -> None:
+    records = [record(0.0, 0.2, 0.02, 1.0), record(0.0, 0.4, 0.02, 1.5), record(1.1, 0.2, 0.02, 2.0)]
+    learned = learn(task("gnu-parallel/disk/2/0"), records, {}, Processors(cores=2, threads=2))
+    assert learned.starts_cpu_s == [0.2, 0.4, 0.2]
+    assert learned.gaps_s == pytest.approx([0.1])
+    assert learned.increment_cpu_s_per_byte == pytest.approx(2e-9)
+    assert learned.around_s == 0
+    one_core = learn(task("gnu-parallel/disk/2/0"), records, {}, Processors(cores=1, threads=1))
+    assert one_core.starts_cpu_s == [0.1, 0.2, 0.1]  # two shared a core: half of the time was not theirs
+    driver = {"driver": {"start_s": -5.0, "end_s": 2.5}}
+    spark = learn(task("spark/disk/2/0"), records, driver, Processors(cores=2, threads=2))
+    assert spark.around_s == pytest.approx(5.5)
+    with pytest.raises(InputError, match="run spark/disk/2/0: a calibration left no record"):
+        learn(task("spark/disk/2/0"), [], driver, Processors(cores=2, threads=2))
+
+
+def test_predictions_add_up() -> None:
+    memory = predicted(known(iterations=2), "gnu-parallel", "memory")
+    # 1.6 GB are read at 4 GB/s and written at 2 GB/s, by two that share both
+    assert memory[FLUID]["predicted_s"] == pytest.approx(1.2, rel=0.02)
+    assert memory[PAPER]["predicted_s"] == pytest.approx(1.2)
+    assert memory[FLUID]["low_s"] <= memory[FLUID]["predicted_s"] < memory[FLUID]["high_s"]
+    costly = Calibration([0.5], [0.25], 1e-9, 3.0)
+    slow = predicted(known(iterations=2), "gnu-parallel", "memory", costly)
+    # four blocks by each of two: starts, gaps between them, incrementing, and what is around
+    by_hand = 1.2 + 4 * 0.5 + 3 * 0.25 + 8 * 0.1 + 3.0
+    assert slow[FLUID]["predicted_s"] == pytest.approx(by_hand, rel=0.02)
+    assert slow[PAPER]["predicted_s"] == memory[PAPER]["predicted_s"]
+
+
+def test_a_disk_is_read_once_and_written_to_memory_unless_flushed() -> None:
+    cold = predicted(known(iterations=3), "gnu-parallel", "disk")[FLUID]["predicted_s"]
+    assert cold == pytest.approx(0.8 / 0.2 + 2 * 0.8 / 4 + 3 * 0.8 / 4, rel=0.05)
+    warm = predicted(known(iterations=3, cache="warm"), "gnu-parallel", "disk")[FLUID]["predicted_s"]
+    assert warm == pytest.approx(6 * 0.8 / 4, rel=0.05)
+    flushed = predicted(known(iterations=3, cache="warm", fsync=True), "gnu-parallel", "disk")[FLUID]["predicted_s"]
+    assert flushed == pytest.approx(3 * 0.8 / 4 + 3 * 0.8 / 0.1, rel=0.05)
+    assert predicted(known(iterations=3), "gnu-parallel", "disk")[PAPER]["predicted_s"] == pytest.approx(36)
+
+
+def test_what_does_not_fit_the_page_cache_is_read_again() -> None:
+    small = dataclasses.replace(known(iterations=2), page_cache=PageCache(1.0 * GB))
+    assert is_cached(small, "disk", 2, apart=False, parallelism=2)  # two blocks and what was made of them
+    assert not is_cached(small, "disk", 2, apart=True, parallelism=2)  # all blocks, twice
+    assert not is_cached(small, "disk", 1, apart=False, parallelism=2)
+    assert not is_cached(known(cache="warm"), "memory", 1, apart=False, parallelism=2)
+
+
+@pytest.mark.parametrize(
+    ("engine", "pairing", "jobs"),
+    [("snakemake", STREAMING, 24), ("gnu-parallel", PUBLISHED, 8), ("spark", STREAMING, 8), ("spark", PUBLISHED, 24)],
+)
+def test_jobs_are_those_of_the_engine(engine: str, pairing: str, jobs: int) -> None:
+    told = known(iterations=3, pairing=pairing, delay_s=1.0)
+    workload = workload_of(told, engine, "disk", 2, Calibration([0.1], [0.25], 0.0, 0.0))
+    assert len(workload.tasks) == jobs
+    steps = [step for one in workload.tasks for step in one]
+    assert sum(step.amount for step in steps if step.kind == "read") == 24 * 100 * MB
+    assert sum(step.amount for step in steps if step.phase == "delay") == 24
+    assert sum(step.amount for step in steps if step.phase == "launch") == pytest.approx(0.25 * (jobs - 2))

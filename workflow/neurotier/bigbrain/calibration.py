@@ -1,0 +1,87 @@
+"""What an engine costs besides the blocks' bytes, learned from a short run of it on small blocks."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from neurotier.bigbrain.tabulation import span
+from neurotier.bigbrain.tasks import INCREMENT, START_UP, Task
+from neurotier.errors import InputError
+from neurotier.model.machine import Processors
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What was learned of an engine at a parallelism.
+
+    Attributes
+    ----------
+    starts_cpu_s
+        CPU time of every start of a process, s; 0 of an engine whose processes outlive a block.
+    gaps_s
+        What passed between the end of a block and the start of the one that took its place, s.
+    increment_cpu_s_per_byte
+        CPU time of adding one, s/byte; with the pairing ``published`` reading from memory is within it.
+    around_s
+        What passed before the first block and after the last one, s: the start and the end of Spark's session.
+    """
+
+    starts_cpu_s: Sequence[float]
+    gaps_s: Sequence[float]
+    increment_cpu_s_per_byte: float
+    around_s: float
+
+
+def learn(
+    task: Task, records: Sequence[Mapping[str, Any]], finished: Mapping[str, Any], processors: Processors
+) -> Calibration:
+    """Learn from a calibration.
+
+    Parameters
+    ----------
+    task, records, finished
+        The run, what its blocks left, and what its engine did.
+    processors
+        On which it ran: with more processes than these, times were longer than CPU times.
+
+    Raises
+    ------
+    InputError
+        If it left nothing.
+    """
+    spans = sorted(span(record) for record in records)
+    phases = [phase for record in records for phase in record["phases"]]
+    incremented = [phase for phase in phases if phase["phase"] == INCREMENT]
+    if not incremented:
+        raise InputError("a calibration left no record", f"run {task.run}", "start with --forcerun begin_increment")
+    speed = processors.speed(min(task.parallelism, len(spans)))
+    ends = sorted(end for _, end in spans)
+    gaps = [max(0.0, start - end) for (start, _), end in zip(spans[task.parallelism :], ends, strict=False)]
+    driver = finished.get("driver")
+    inside_s = ends[-1] - spans[0][0]
+    return Calibration(
+        starts_cpu_s=[phase["duration_s"] * speed for phase in phases if phase["phase"] == START_UP] or [0.0],
+        gaps_s=gaps or [0.0],
+        increment_cpu_s_per_byte=speed
+        * math.fsum(phase["duration_s"] for phase in incremented)
+        / sum(phase["bytes"] for phase in incremented),
+        around_s=driver["end_s"] - driver["start_s"] - inside_s if driver else 0.0,
+    )
+
+
+def usual(calibration: Calibration) -> Calibration:
+    """The calibration with its medians alone.
+
+    >>> usual(Calibration([0.1, 0.3, 0.2], [0.0, 1.0], 1e-9, 5.0)).starts_cpu_s
+    [0.2]
+    """
+    return Calibration(
+        [statistics.median(calibration.starts_cpu_s)],
+        [statistics.median(calibration.gaps_s)],
+        calibration.increment_cpu_s_per_byte,
+        calibration.around_s,
+    )

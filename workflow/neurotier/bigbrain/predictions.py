@@ -1,0 +1,166 @@
+"""What the model predicts for each condition of the incrementation, without having seen any run of it.
+
+``paper``
+    Eq. (1), M >= D / R + D / W, with one stream of the tier's probe from and to the device.
+``fluid``
+    The fluid model: the probe's speeds at that parallelism, the kernel's write-back settings, and what a short run of
+    the engine on small blocks has cost (:mod:`neurotier.bigbrain.calibration`). Its interval is from the 5th to the
+    95th percentile of draws: each tier between the least and the most that its probe measured, starts and gaps from
+    those that were seen, CPU time by ``REPEATABILITY``, and the session of Spark by ``SESSION_SPREAD``.
+
+Not known to it: what the JVM costs when Spark reads whole files (pairing ``published``) beyond what small blocks cost,
+and other users of the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from neurotier.bigbrain.calibration import Calibration, usual
+from neurotier.bigbrain.tasks import DELAY, INCREMENT, PUBLISHED, READ, SNAKEMAKE, SPARK, START_UP, WRITE, Block
+from neurotier.model.forecast import REPEATABILITY, Forecast, Situation, forecast_among
+from neurotier.model.machine import Machine, PageCache, Processors
+from neurotier.model.paper import least_makespan_s
+from neurotier.model.workload import LAUNCH, Step, Workload
+from neurotier.probe.access import IN_MEMORY
+from neurotier.probe.machine import Probed, between, machine_of
+from neurotier.probe.tier_figures import TierFigures
+from neurotier.settings import BigBrainSettings
+from neurotier.tables import Row
+
+PAPER, FLUID = "paper", "fluid"
+
+SESSION_SPREAD = 0.15
+"""By how much starts of Spark's session differ that are seen once: standard deviation of the logarithm, assumed."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known before a run.
+
+    Attributes
+    ----------
+    asked
+        What is to be done.
+    blocks
+        What is incremented.
+    probes
+        Tier to what was measured of it.
+    processors, page_cache
+        Of this machine.
+    """
+
+    asked: BigBrainSettings
+    blocks: Sequence[Block]
+    probes: Mapping[str, Probed]
+    processors: Processors
+    page_cache: PageCache
+
+    @property
+    def data_bytes(self) -> int:
+        """Size of all blocks, bytes."""
+        return sum(block.bytes for block in self.blocks)
+
+
+def rows_of(known: Known, engine: str, tier: str, parallelism: int, calibration: Calibration) -> list[Row]:
+    """Rows of ``bigbrain_predictions.tsv`` for a condition: what each member predicts."""
+    told = forecast(known, engine, tier, parallelism, calibration)
+    about = {"engine": engine, "tier": tier, "parallelism": parallelism}
+    none = {"low_s": None, "high_s": None, "limit": None}
+    around_s, spread = calibration.around_s, 2 * SESSION_SPREAD * calibration.around_s
+    return [
+        about | {"member": PAPER, "predicted_s": equation_one_s(known, tier)} | none,
+        about
+        | {
+            "member": FLUID,
+            "predicted_s": told.makespan_s + around_s,
+            "low_s": told.low_s + around_s - spread,
+            "high_s": told.high_s + around_s + spread,
+            "limit": "Spark's session" if around_s > told.makespan_s else told.predicted.limit,
+        },
+    ]
+
+
+def equation_one_s(known: Known, tier: str) -> float:
+    """Eq. (1), s: every iteration reads and writes the image once, by one stream, from and to the device."""
+    moved = known.data_bytes * known.asked.iterations
+    figures = known.probes[tier].usual
+    return least_makespan_s(moved, moved, figures.single_read_bytes_per_s, figures.single_write_bytes_per_s)
+
+
+def forecast(known: Known, engine: str, tier: str, parallelism: int, calibration: Calibration) -> Forecast:
+    """What the fluid model predicts for the blocks, from the start of the first to the end of the last."""
+    machines = {
+        end: machine_here(known, tier, parallelism, {name: getattr(probe, end) for name, probe in known.probes.items()})
+        for end in ("usual", "low", "high")
+    }
+
+    def draw(lot: np.random.Generator) -> Situation:
+        where = {name: float(lot.uniform(-1, 1)) for name in machines["usual"].tiers}
+        count = max(1, len(known.blocks))
+        slowness = float(np.exp(lot.normal(0, REPEATABILITY)))
+        drawn = Calibration(
+            [float(np.mean(lot.choice(calibration.starts_cpu_s, count))) * slowness],
+            [float(np.mean(lot.choice(calibration.gaps_s, count))) * slowness],
+            calibration.increment_cpu_s_per_byte * slowness,
+            calibration.around_s,
+        )
+        machine = between(machines["usual"], machines["low"], machines["high"], where)
+        return workload_of(known, engine, tier, parallelism, drawn), machine
+
+    best = workload_of(known, engine, tier, parallelism, usual(calibration)), machines["usual"]
+    return forecast_among(best, draw, parallelism)
+
+
+def machine_here(known: Known, tier: str, parallelism: int, figures: Mapping[str, TierFigures]) -> Machine:
+    """This machine with one set of figures; with ``fsync`` nothing is left to be written back."""
+    machine = machine_of(figures, parallelism, known.processors, known.page_cache)
+    if known.asked.fsync:
+        machine.tiers[tier] = replace(machine.tiers[tier], write_back=False)
+    return machine
+
+
+def workload_of(known: Known, engine: str, tier: str, parallelism: int, calibration: Calibration) -> Workload:
+    """What there is to do, in the order in which the engine starts it.
+
+    A job per block and iteration (Snakemake; Spark when it reads whole files), or a job per block. The engine's gap
+    comes before every job that takes the place of another.
+    """
+    asked = known.asked
+    apart = engine == SNAKEMAKE or (engine == SPARK and asked.pairing == PUBLISHED)
+    every = list(range(1, asked.iterations + 1))
+    jobs = [(block, [k]) for k in every for block in known.blocks] if apart else [(one, every) for one in known.blocks]
+    launch = Step(START_UP, "compute", calibration.starts_cpu_s[0])
+    tasks = []
+    for number, (block, iterations) in enumerate(jobs):
+        gap_s = calibration.gaps_s[0] if number >= parallelism else 0.0
+        steps = [Step(LAUNCH.phase, "wait", gap_s), launch]
+        for k in iterations:
+            steps += steps_of(known, tier, block, is_cached(known, tier, k, apart, parallelism), calibration)
+        tasks.append(tuple(steps))
+    return Workload(tasks)
+
+
+def steps_of(known: Known, tier: str, block: Block, cached: bool, calibration: Calibration) -> list[Step]:
+    """One iteration of a block. Copying is within the tier's streams; phases that alternate add up as well in turn."""
+    return [
+        Step(READ, "read", block.bytes, tier, cached=cached),
+        Step(INCREMENT, "compute", block.bytes * calibration.increment_cpu_s_per_byte),
+        Step(WRITE, "write", block.bytes, tier),
+        Step(DELAY, "wait", known.asked.delay_s),
+    ]
+
+
+def is_cached(known: Known, tier: str, iteration: int, apart: bool, parallelism: int) -> bool:
+    """Whether an iteration finds its blocks in the page cache: what was read, or written just before, and fits.
+
+    Files in memory by nature are read at their tier's own speed.
+    """
+    if known.probes[tier].usual.kind in IN_MEMORY or (iteration == 1 and known.asked.cache == "cold"):
+        return False
+    size = known.data_bytes
+    since = 2 * size if apart or iteration == 1 else 2 * parallelism * size / max(1, len(known.blocks))
+    return since < known.page_cache.available_bytes
