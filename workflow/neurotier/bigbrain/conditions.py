@@ -175,6 +175,7 @@ def predicted(guesses: dict[str, Row], makespan_s: float | None) -> Row:
         "equation_one_s": paper_s,
         "equation_one_ratio": ratio(paper_s, makespan_s),
         "fluid_member": fluid_member,
+        "fluid_fitted_on": fluid.get("fitted_on", False) if fluid else None,
         "fluid_s": fluid.get("predicted_s"),
         "fluid_low_s": fluid.get("low_s"),
         "fluid_high_s": fluid.get("high_s"),
@@ -188,12 +189,10 @@ def ratio(predicted_s: float | None, measured_s: float | None) -> float | None:
 
 
 def factors(rows: Iterable[Row]) -> dict[str, tuple[float, int]]:
-    """By how much Eq. (1) and the fluid model miss conditions, geometric mean, and of how many."""
+    """By how much Eq. (1) and the fluid model miss conditions it was not fitted to, geometric mean, and how many."""
     known = list(rows)
-    found = {}
-    for name in ("equation_one", FLUID):
-        ratios = [row[f"{name}_ratio"] for row in known if row[f"{name}_ratio"]]
-        factor = off_factor(ratios)
-        if factor is not None:
-            found[name] = (factor, len(ratios))
-    return found
+    ratios = {
+        "equation_one": [row["equation_one_ratio"] for row in known if row["equation_one_ratio"]],
+        FLUID: [row["fluid_ratio"] for row in known if row["fluid_ratio"] and not row["fluid_fitted_on"]],
+    }
+    return {name: (factor, len(some)) for name, some in ratios.items() if (factor := off_factor(some)) is not None}

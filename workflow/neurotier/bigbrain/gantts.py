@@ -10,6 +10,7 @@ from neurotier.bigbrain.conditions import Condition
 from neurotier.bigbrain.lanes import NO_RUN, name_of, own
 from neurotier.bigbrain.makespans import valid_runs
 from neurotier.bigbrain.phase_sums import KINDS
+from neurotier.bigbrain.tabulation import TICK_S
 from neurotier.bigbrain.tasks import DELAY, HEADER, INCREMENT, READ, SPARK, START_UP, WRITE
 from neurotier.published.bigbrain import Phase
 from neurotier.published.strips import Chart, Strip, draw_charts
@@ -74,7 +75,7 @@ def charts(rows: Sequence[Row], runs: Sequence[Row], phases: Sequence[Row]) -> l
         told = f"{seconds(run['makespan_s'])}, {mean_count(run['mean_parallelism'])} of {row['parallelism']} in a phase"
         if row["engine"] == SPARK:
             told += f"; start of Spark {seconds(run['start_up_s'])}"
-        found.append((row, run, Chart(f"{name_of(row)}\n{told}", strips(by_run[run_key(run)]))))
+        found.append((row, run, Chart(f"{name_of(row)}\n{told}", strips(by_run[run_key(run)]), TICK_S)))
     return found
 
 
@@ -96,7 +97,7 @@ def gantt_finding(shown: Sequence[tuple[Row, Row, Chart]]) -> str:
     ordered = sorted(shown, key=lambda one: busy_share(*one))
     low, high = (f"{percent(busy_share(*one))} ({name_of(one[0])})" for one in (ordered[0], ordered[-1]))
     told = f"{low} of the time" if len(shown) == 1 else f"from {low} to {high} of the time"
-    return f"Workers start up or are in a phase {told}"
+    return f"Workers are busy, starts and pauses included, {told}"
 
 
 def draw_gantts(rows: Sequence[Row], runs: Sequence[Row], phases: Sequence[Row], stem: Path) -> None:

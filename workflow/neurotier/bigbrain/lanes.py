@@ -54,7 +54,7 @@ def image_of(row: Row) -> str:
     return text + (", pairing 'published'" if one.pairing == PUBLISHED and not one.is_published else "")
 
 
-def heading_of(row: Row, part: str) -> str:
+def heading_of(row: Row, part: str = "") -> str:
     """What stands above conditions that differ in their tier, and of one's own, in their engine."""
     one = Condition.of(row)
     if one.panel is None:
@@ -85,7 +85,7 @@ def tier_panels(rows: Iterable[Row]) -> list[Panel[Row]]:
     groups: dict[str, dict[str, list[Lane[Row]]]] = {}
     for row in own(rows):
         title = f"{row['origin']}: tier {row['tier']}"
-        groups.setdefault(title, {}).setdefault(heading_of(row, ""), []).append(Lane(row["engine"], row))
+        groups.setdefault(title, {}).setdefault(heading_of(row), []).append(Lane(row["engine"], row))
     panels = [Panel(title, headed(lanes)) for title, lanes in groups.items()]
     papers: dict[str, list[Lane[Row]]] = {}
     for row in published(rows):

@@ -19,11 +19,12 @@ MARKS = {PAPER: Mark("Eq. (1)", "D", VERMILION), FLUID: Mark("fluid", "^", BLUE)
 CELLS = ("origin", "engine", "tier", "parallelism", "blocks", "iterations", "pairing")
 NOTE = (
     "Bar: median over valid repetitions; circle: a repetition; line through a prediction: its interval; axes are"
-    " logarithmic, and each has a range of its own. Right: median, and how many times that Eq. (1) says."
+    " logarithmic, and each has a range of its own. Right: median, and how many times that Eq. (1) says. Factors above:"
+    " geometric means."
 )
 PUBLISHED_NOTE = (
     " Published: Eq. (1) with Table I; the fluid model with speeds fitted to the runs with 25 processes at 40 µm, where"
-    " there are any."
+    " there are any; factors leave those out."
 )
 INCOMPLETE = " * Some blocks were not written (the SSD was full): their tasks never ended and do not count."
 
@@ -31,15 +32,19 @@ INCOMPLETE = " * Some blocks were not written (the SSD was full): their tasks ne
 def factors_text(rows: Sequence[Row]) -> str:
     """By how much predictions miss conditions; empty without any.
 
-    >>> factors_text([{"equation_one_ratio": 0.5, "fluid_ratio": 1.2}])
-    'Eq. (1) is off by a factor of 2.00, the fluid model by 1.20'
+    >>> factors_text([{"equation_one_ratio": 0.5, "fluid_ratio": 1.2, "fluid_fitted_on": False}])
+    'Eq. (1) is off by a factor of 2.00, the fluid model by 1.20 (1 condition)'
     """
     found = factors(rows)
     names = {"equation_one": "Eq. (1)", FLUID: "the fluid model"}
-    told = [f"{names[name]} by {ratio_text(factor)}" for name, (factor, _) in found.items()]
-    count = max((count for _, count in found.values()), default=0)
+    counts = {name: counted(count, "condition") for name, (_, count) in found.items()}
+    alike = len(set(counts.values())) == 1
+    told = [
+        f"{names[name]} by {ratio_text(factor)}{'' if alike else f' ({counts[name]})'}"
+        for name, (factor, _) in found.items()
+    ]
     text = ", ".join(told).replace(" by ", " is off by a factor of ", 1)
-    return text if count < 2 else f"{text} (geometric mean of {counted(count, 'condition')})"
+    return f"{text} ({counts[next(iter(found))]})" if found and alike else text
 
 
 def makespan_finding(rows: Sequence[Row]) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from neurotier.bigbrain.collect import Collected
 from neurotier.bigbrain.conditions import Condition
 from neurotier.bigbrain.figures import figures
-from neurotier.bigbrain.lanes import image_of
+from neurotier.bigbrain.lanes import heading_of, image_of
 from neurotier.bigbrain.tasks import SPARK
 from neurotier.bigbrain.verdict import judge
 from neurotier.report.html import FigureView, figure_view, link, write_html
@@ -25,7 +25,7 @@ SPARK_FIGURE = "bigbrain_spark"
 
 @dataclass(frozen=True)
 class PanelView:
-    """Conditions in one table: of one origin and image."""
+    """Conditions in one table: of one origin, image and parallelism, published ones of one engine, too."""
 
     title: str
     rows: list[Row]
@@ -55,7 +55,7 @@ def write_page(collected: Collected, folder: Path, path: Path) -> None:
     """
     panels: dict[str, list[Row]] = {}
     for row in collected.conditions:
-        panels.setdefault(image_of(row), []).append(row)
+        panels.setdefault(f"{image_of(row)}; {heading_of(row)}", []).append(row)
     context = {
         "verdict": judge(collected.conditions, collected.runs),
         "panels": [PanelView(title, rows) for title, rows in panels.items()],

@@ -137,7 +137,7 @@ def effects_text(found: Sequence[Effect]) -> str:
 
 
 def off(where: str, rows: Sequence[Row]) -> Iterator[str]:
-    """How far predictions are off."""
+    """How far predictions are off, geometric means."""
     text = factors_text(rows)
     if text:
         yield where + text if where else capital(text)

@@ -48,6 +48,8 @@ class Chart:
 
     title: str
     strips: Sequence[Strip]
+    slack_s: float = 0.0
+    """By how much a strip may begin before the end of the one before it on its lane, s: clocks are not exact."""
 
     @property
     def origin_s(self) -> float:
@@ -58,7 +60,7 @@ class Chart:
         """Each strip and its lane: the lowest that is free at its start."""
         found, busy, free = [], list[tuple[float, int]](), list[int]()
         for strip in sorted(self.strips, key=lambda strip: (strip.start_s, strip.end_s, strip.block)):
-            while busy and busy[0][0] <= strip.start_s:
+            while busy and busy[0][0] <= strip.start_s + self.slack_s:
                 heapq.heappush(free, heapq.heappop(busy)[1])
             lane = heapq.heappop(free) if free else len(busy)
             heapq.heappush(busy, (strip.end_s, lane))
