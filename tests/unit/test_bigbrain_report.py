@@ -10,7 +10,9 @@ import pytest
 from neurotier.bigbrain.collect import Collected, read_collected, write_conditions
 from neurotier.bigbrain.figures import draw_all, figures
 from neurotier.bigbrain.page import write_page
+from neurotier.bigbrain.tabulation import busy
 from neurotier.bigbrain.verdict import judge
+from neurotier.parallelism import peak
 from neurotier.places import Places
 from neurotier.published.replay import read_published, write_tables
 from neurotier.tables import Row, columns, read_table, write_table
@@ -296,3 +298,12 @@ def test_equal_tables_give_equal_bytes_and_are_read_back(both: Collected, tmp_pa
     assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()
     assert read_table(tmp_path / "one.tsv", "bigbrain_conditions") == both.conditions
     assert list(both.conditions[0]) == list(columns("bigbrain_conditions"))
+
+
+def test_a_process_seems_to_start_before_the_one_before_it_has_ended() -> None:
+    """The kernel tells starts to 10 ms; two that came one after the other are not two at once."""
+    first = {"phases": [{"phase": "start_up", "start_s": 1.0, "end_s": 1.3}]}
+    second = {"phases": [{"phase": "start_up", "start_s": 1.295, "end_s": 1.6}]}
+    third = {"phases": [{"phase": "read", "start_s": 1.295, "end_s": 1.4}]}
+    assert peak([busy(first), busy(second)]) == 1
+    assert peak([busy(first), busy(third)]) == 2
