@@ -5,6 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+LOCK := uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
+    --python-platform linux
 DEMO := snakemake --workflow-profile profiles/local --cores 2
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
@@ -21,7 +23,7 @@ demo: $(READY) ## run the demonstration: dataset, brain extraction, report
 	@echo '(yours to run as well, after: source $(BIN)/activate)'
 	@$(DEMO)
 
-test: $(READY) ## set up the test tools (Debian packages, if root) and run all tests
+test: $(READY) ## set up the test tools (Debian packages, if root; PySpark) and run all tests
 	@tests/set_up.sh
 	@tests/run.sh $(PYTEST)
 
@@ -49,9 +51,9 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-lock: $(READY) ## renew requirements.lock from pyproject.toml
-	$(BIN)/uv pip compile --quiet --group dev --generate-hashes --no-emit-index-url --no-header \
-	    --python-version 3.11 --python-platform linux --output-file requirements.lock pyproject.toml
+lock: $(READY) ## renew requirements.lock and tests/spark.lock from pyproject.toml
+	$(BIN)/$(LOCK) --group dev --output-file requirements.lock pyproject.toml
+	$(BIN)/$(LOCK) --group spark --output-file tests/spark.lock
 
 clean: ## remove the environment and the demonstration's files
 	chmod -R u+w neurotier-* 2>/dev/null || true

@@ -6,6 +6,7 @@ make by :func:`support.once`. A test that measures the machine, or changes it fo
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import signal
@@ -115,6 +116,25 @@ def gnu_parallel() -> None:
     """Real GNU parallel."""
     if shutil.which("parallel") is None:
         missing("Debian's parallel is not installed")
+
+
+@pytest.fixture(scope="session")
+def numactl() -> None:
+    """Real numactl that may bind here: some containers forbid it."""
+    if shutil.which("numactl") is None:
+        missing("Debian's numactl is not installed")
+    tried = subprocess.run(["numactl", "--cpunodebind=0", "--membind=0", "true"], capture_output=True, text=True)
+    if tried.returncode:
+        pytest.skip(f"numactl cannot bind on this kernel: {tried.stderr.strip()}")
+
+
+@pytest.fixture(scope="session")
+def spark() -> None:
+    """Real Spark: PySpark, and Java for it."""
+    if importlib.util.find_spec("pyspark") is None:
+        missing("PySpark is not installed (tests/set_up.sh does that)")
+    if shutil.which("java") is None:
+        missing("Java is not installed (Debian: openjdk-17-jre-headless)")
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Debian packages that the tests use: a real whole head (ch2), GNU parallel and GNU time for benchmarks, fio, a
-# container registry, Slurm with its accounting, and what git-annex needs to speak HTTP where the system is so bare
-# that it lacks it; Apptainer, below the environment; and the kernel's accounting of waits.
-# Needs root; elsewhere the tests that miss them are skipped, unless NEUROTIER_REQUIRE_ALL is set.
+# Debian packages that the tests use: a real whole head (ch2), GNU parallel and GNU time for benchmarks, fio, numactl,
+# a container registry, Slurm with its accounting, Java, and what git-annex needs to speak HTTP where the system is so
+# bare that it lacks it; Apptainer and PySpark, below the environment; and the kernel's accounting of waits.
+# All but PySpark needs root; elsewhere the tests that miss them are skipped, unless NEUROTIER_REQUIRE_ALL is set.
 set -eu
 packages=
 [ -e /usr/share/mricron/templates/ch2.nii.gz ] || packages="$packages mricron-data"
@@ -10,8 +10,10 @@ command -v parallel >/dev/null || packages="$packages parallel"
 [ -e /usr/bin/time ] || packages="$packages time"
 [ -e /etc/protocols ] || packages="$packages netbase" # git-annex looks up "tcp" there before it speaks HTTP
 command -v fio >/dev/null || packages="$packages fio"
+command -v numactl >/dev/null || packages="$packages numactl"
 command -v docker-registry >/dev/null || packages="$packages docker-registry"
 command -v busybox >/dev/null || packages="$packages busybox-static"
+command -v java >/dev/null || packages="$packages openjdk-17-jre-headless"
 for name in slurm-wlm munge slurmdbd mariadb-server; do
     dpkg-query -W -f '${Status}' $name 2>/dev/null | grep -q 'ok installed' || packages="$packages $name"
 done
@@ -32,6 +34,14 @@ if ! command -v apptainer >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get
     log=$environment/apptainer.log
     sh "$(dirname "$0")/../containers/install_apptainer.sh" "$environment/apptainer" >"$log" 2>&1 || tail -n 5 "$log" >&2
     ln -sfn ../apptainer/usr/bin/apptainer "$environment/bin/apptainer"
+fi
+spark=$(dirname "$0")/spark.lock
+if ! cmp -s "$spark" "$environment/spark.lock"; then # a copy says what is installed
+    echo 'Installing PySpark for the tests, below .venv: half a GB, a minute or two'
+    if "$environment/bin/pip" install -qq --disable-pip-version-check --no-build-isolation --require-hashes \
+        --requirement "$spark"; then
+        cp "$spark" "$environment/spark.lock"
+    fi
 fi
 delays=/proc/sys/kernel/task_delayacct
 if [ "$(cat $delays 2>/dev/null)" = 0 ] && [ -w $delays ]; then

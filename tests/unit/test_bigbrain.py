@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import gzip
 import importlib.resources
 import json
@@ -15,64 +14,20 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 import pytest
+from bigbrain_blocks import make, save, settings, silent, task_of, voxels
 from neurotier.bigbrain import increment as increment_module
-from neurotier.bigbrain.blocks import make_blocks
 from neurotier.bigbrain.checking import check_block, check_task, checksum_of
 from neurotier.bigbrain.gnu_parallel import run_gnu_parallel
 from neurotier.bigbrain.increment import increment
 from neurotier.bigbrain.nifti import HEADER_BYTES, read_layout
 from neurotier.bigbrain.sources import source_of
-from neurotier.bigbrain.tasks import ALL, NONE, PUBLISHED, STREAMING, Block, Task
+from neurotier.bigbrain.tasks import ALL, NONE, PUBLISHED, STREAMING
 from neurotier.bigbrain.worker import main, work
 from neurotier.errors import InputError, TierError, ToolError
 from neurotier.published.bigbrain import BLOCK_BYTES, BLOCKS, GRIDS
-from neurotier.settings import BigBrainSettings, Settings
 from support import ENVIRONMENT, PATIENCE_S
 
-TIERS = {"disk": {"path": ".", "kind": "block"}}
-PLACEMENT = dict.fromkeys(("dataset", "work", "images", "results"), "disk")
 GIVEN = "given"  # what Spark does when it reads files itself
-SMALL = {"count": 3, "scale": 0.04}
-
-
-def silent(_: str) -> None:
-    pass
-
-
-def settings(**keys: object) -> BigBrainSettings:
-    return Settings.from_config({"tiers": TIERS, "placement": PLACEMENT, "bigbrain": {**SMALL, **keys}}).bigbrain
-
-
-def make(folder: Path, **keys: object) -> tuple[Block, ...]:
-    """Blocks in a folder."""
-    return tuple(make_blocks(source_of(settings(**keys)), folder / "blocks", "disk", silent))
-
-
-def task_of(place: Path, blocks: tuple[Block, ...], **keys: object) -> Task:
-    """A run in a place; one iteration, streaming, unless told otherwise."""
-    task = Task(
-        run="gnu-parallel/disk/1/1",
-        tier="disk",
-        folder=str(place / "written"),
-        records=str(place / "records"),
-        iterations=1,
-        delay_s=0,
-        pairing=STREAMING,
-        fsync=False,
-        keep=NONE,
-        blocks=blocks,
-    )
-    return dataclasses.replace(task, **keys)  # type: ignore[arg-type]
-
-
-def voxels(file: Path | str) -> np.ndarray:
-    return np.asanyarray(nib.load(file).dataobj)
-
-
-def save(file: Path, data: np.ndarray) -> Path:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    nib.save(nib.Nifti1Image(data, np.eye(4), dtype=data.dtype), file)
-    return file
 
 
 def files_below(folder: str) -> list[str]:
@@ -105,7 +60,7 @@ def test_synthetic_blocks_do_not_depend_on_how_much_is_made_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = make(tmp_path / "one")
-    monkeypatch.setattr("neurotier.bigbrain.sources.PIECE_BYTES", 5000)
+    monkeypatch.setattr("neurotier.bigbrain.volumes.PIECE_BYTES", 5000)
     assert [block.sha256 for block in make(tmp_path / "two")] == [block.sha256 for block in whole]
 
 
@@ -158,43 +113,6 @@ def test_volume_that_does_not_fit_is_refused(tmp_path: Path) -> None:
         make(tmp_path, source=str(file), split=[2, 2, 2])
     with pytest.raises(InputError, match=r"is of shape 4 x 4 x 4, which cannot be split in 5 x 5 x 5"):
         make(tmp_path, source=str(file))
-
-
-def test_folder_of_blocks_is_copied_as_it_is(tmp_path: Path) -> None:
-    for number in range(2):
-        save(tmp_path / "given" / f"part_{number}.nii", np.full((3, 4, 5), number, np.uint8))
-    blocks = make(tmp_path, source=str(tmp_path / "given"))
-    assert [(block.block, block.shape, block.dtype) for block in blocks] == [
-        ("part_0", "3x4x5", "|u1"),
-        ("part_1", "3x4x5", "|u1"),
-    ]
-    assert Path(blocks[1].file).read_bytes() == (tmp_path / "given" / "part_1.nii").read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("damage", "line"),
-    [
-        ("type", "is of another type than the first: expected uint16, found int16"),
-        ("size", "is truncated: expected 472 bytes, found 400"),
-        ("scale", "scales its voxels"),
-        ("text", "has no NIfTI header: expected 352 bytes, found 4"),
-    ],
-)
-def test_bad_block_in_a_folder_is_said(tmp_path: Path, damage: str, line: str) -> None:
-    save(tmp_path / "given" / "a.nii", np.zeros((3, 4, 5), np.uint16))
-    bad = save(tmp_path / "given" / "b.nii", np.zeros((3, 4, 5), np.int16 if damage == "type" else np.uint16))
-    content = bytearray(bad.read_bytes())
-    if damage == "scale":
-        content[112:116] = np.float32(2).tobytes()
-    bad.write_bytes({"size": bytes(content[:400]), "text": b"text"}.get(damage, bytes(content)))
-    with pytest.raises(InputError) as raised:
-        make(tmp_path, source=str(tmp_path / "given"))
-    assert str(raised.value).startswith(f"block b ({bad}): {line}")
-
-
-def test_folder_without_blocks_is_said(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"holds no \*\.nii"):
-        make(tmp_path, source=str(tmp_path))
 
 
 @pytest.mark.parametrize("pairing", [STREAMING, PUBLISHED, GIVEN])

@@ -1,4 +1,4 @@
-"""The BigBrain incrementation as a user runs it: two engines, a kill, and a tier that fills."""
+"""The BigBrain incrementation as a user runs it: each engine, a kill, bad blocks, and a tier that fills."""
 
 from __future__ import annotations
 
@@ -15,15 +15,25 @@ import numpy as np
 import psutil
 import pytest
 from neurotier.bigbrain.blocks import make_blocks
+from neurotier.bigbrain.numa import NOTICE, ONE_NODE, PIN, pinning
 from neurotier.bigbrain.sources import source_of
 from neurotier.settings import Settings
 from published_logs import write_checkout
+from spark_cluster import OPTIONS, spark_cluster
 from support import PATIENCE_S, Project
 
 pytestmark = pytest.mark.usefixtures("gnu_parallel")
 
 SMALL = {"count": 4, "scale": 0.03, "iterations": 2, "parallelism": [2], "predict": False}
-ENGINES = ["snakemake", "gnu-parallel"]
+ENGINES = ["snakemake", "gnu-parallel", "spark"]
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> str:
+    """Each engine, whose program is real."""
+    if request.param == "spark":
+        request.getfixturevalue("spark")
+    return str(request.param)
 
 
 def expected_checksums(folder: Path) -> dict[str, str]:
@@ -55,12 +65,9 @@ def kill_tree(process: psutil.Process) -> None:
             continue
 
 
-@pytest.mark.parametrize("engine", [*ENGINES, "spark"])
 def test_blocks_are_incremented_and_a_killed_run_is_taken_up_again(
     project: Project, tmp_path: Path, engine: str
 ) -> None:
-    if engine == "spark":
-        pytest.importorskip("pyspark", reason="PySpark is an extra of half a GB")
     arguments = project.configure(bigbrain={**SMALL, "engines": [engine], "delay_s": 0.5, "keep": "final"})
     snakemake = project.start("bigbrain", *arguments)
     records = project.results / "bigbrain" / "runs" / engine / "local" / "2" / "1" / "records"
@@ -91,15 +98,17 @@ def test_blocks_are_incremented_and_a_killed_run_is_taken_up_again(
     if engine == "spark":
         assert float(run["garbage_s"]) >= 0
         assert float(run["start_up_s"]) > 0
+        attempts = {row["attempt"] for row in project.table("bigbrain/bigbrain_spark.tsv")}
+        assert attempts == {"1", "2"}
     if engine == "gnu-parallel":
         joblogs = sorted((project.results / "logs" / "run_gnu_parallel").rglob("joblog.*.tsv"))
         assert [file.name for file in joblogs] == ["joblog.1.tsv", "joblog.2.tsv"]
         assert joblogs[1].read_text().startswith("Seq\tHost\tStarttime")
 
 
+@pytest.mark.usefixtures("spark")
 def test_spark_reads_files_itself_as_published(project: Project, tmp_path: Path) -> None:
-    pytest.importorskip("pyspark", reason="PySpark is an extra of half a GB")
-    bigbrain = {**SMALL, "engines": ["spark"], "pairing": "published", "keep": "all"}
+    bigbrain = {**SMALL, "engines": ["spark"], "pairing": "published", "keep": "all", "delay_s": 0.3}
     too_small = project.configure(bigbrain={**bigbrain, "spark_options": {"spark.driver.memory": "100m"}})
     ended = project.snakemake(*too_small, targets=["bigbrain"])
     (line,) = ended.lines("neurotier: engine spark: Spark failed: ")
@@ -111,8 +120,31 @@ def test_spark_reads_files_itself_as_published(project: Project, tmp_path: Path)
     assert written(project, 2) == expected_checksums(tmp_path / "expected")
     (run,) = project.table("bigbrain/bigbrain_runs.tsv")
     assert (run["incomplete_blocks"], run["read_s"], run["pairing"]) == ("0", "n/a", "published")
+    assert run["peak_parallelism"] == "2"
+    parts = project.table("bigbrain/bigbrain_spark.tsv")
+    assert {row["tasks"] for row in parts} == {"8"}  # a block each
+    driver_s = sum(float(row["sum_s"]) for row in parts if row["of"] == "driver")
+    assert driver_s == pytest.approx(float(run["makespan_s"]), abs=0.01)
+    drawn = project.results / "bigbrain" / "figures" / "bigbrain_spark.tsv"
+    assert len(drawn.read_text().splitlines()) == 1 + len(parts)
 
 
+@pytest.mark.alone
+@pytest.mark.usefixtures("spark")
+def test_spark_runs_on_a_standalone_cluster(project: Project, tmp_path: Path) -> None:
+    bigbrain = {**SMALL, "engines": ["spark"], "keep": "final", "delay_s": 0.3, "spark_options": OPTIONS}
+    with spark_cluster(tmp_path / "cluster") as url:
+        arguments = project.configure(bigbrain={**bigbrain, "spark_master": url})
+        ended = project.snakemake(*arguments, targets=["bigbrain"])
+    assert ended.code == 0, ended.output
+    assert written(project, 2) == expected_checksums(tmp_path / "expected")
+    (run,) = project.table("bigbrain/bigbrain_runs.tsv")
+    assert (run["valid"], run["peak_parallelism"]) == ("valid", "2")
+    started = [line for log in tmp_path.glob("cluster/worker*.log") for line in log.read_text().splitlines()]
+    assert sum("Asked to launch executor" in line for line in started) == 2
+
+
+@pytest.mark.usefixtures("spark")
 def test_engines_give_the_same_bytes_and_leave_nothing(project: Project) -> None:
     write_checkout(project.folder / "checkout")
     told = {**SMALL, "tiers": ["local"], "engines": ENGINES}
@@ -123,24 +155,25 @@ def test_engines_give_the_same_bytes_and_leave_nothing(project: Project) -> None
     assert [run["engine"] for run in runs] == ENGINES
     assert len({run["sha256"] for run in runs}) == 1
     assert int(runs[0]["wrapped_voxels"]) > 0
-    assert ended.lines("BigBrain: outputs of 2 runs are byte-identical")
+    assert ended.lines("BigBrain: outputs of 3 runs are byte-identical")
     conditions = project.table("bigbrain/bigbrain_conditions.tsv")
     here = socket.gethostname()
-    assert [(row["origin"], row["engine"], row["tier"]) for row in conditions[:3]] == [
+    assert [(row["origin"], row["engine"], row["tier"]) for row in conditions[:4]] == [
         *((here, engine, "local") for engine in ENGINES),
         ("published", "gnu-parallel", "DRAM"),
     ]
-    assert conditions[2]["fluid_member"] == "fluid fitted"
+    assert conditions[3]["fluid_member"] == "fluid fitted"
     for name in ("makespans", "phases", "gantts", "parallelism"):
         assert "gnu-parallel" in (project.results / "bigbrain" / "figures" / f"bigbrain_{name}.tsv").read_text()
     assert ended.lines("BigBrain: Fastest for 4 blocks: ")
     assert ended.lines("Report: results/bigbrain.html")
-    assert "Outputs of 2 runs are byte-identical" in (project.results / "bigbrain.html").read_text()
+    assert "Outputs of 3 runs are byte-identical" in (project.results / "bigbrain.html").read_text()
     assert list(project.folder.glob("neurotier-*/bigbrain/**/*.nii")) == []
     again = project.snakemake(*arguments, targets=["bigbrain"])
     assert again.code == 0
     assert again.lines("Nothing to be done"), again.output
-    changed = project.configure(bigbrain={**told, "iterations": 1})
+    others = ENGINES[:2]  # a start of Spark takes its time
+    changed = project.configure(bigbrain={**told, "engines": others, "iterations": 1})
     assert project.snakemake(*changed, targets=["bigbrain"]).code == 0
     assert {row["origin"] for row in project.table("bigbrain/bigbrain_conditions.tsv")} == {here}
     other = project.table("bigbrain/bigbrain_runs.tsv")
@@ -149,13 +182,14 @@ def test_engines_give_the_same_bytes_and_leave_nothing(project: Project) -> None
 
 
 def test_what_a_run_takes_is_predicted_without_it(project: Project) -> None:
-    bigbrain = {**SMALL, "engines": ENGINES, "predict": True}
+    engines = [engine for engine in ENGINES if engine != "spark"]  # whose workers cannot be pinned
+    bigbrain = {**SMALL, "engines": engines, "predict": True, "numa": PIN}
     arguments = project.configure(bigbrain=bigbrain, probe={"time_s": 1, "share": 0.05})
     ended = project.snakemake(*arguments, targets=["bigbrain"])
     assert ended.code == 0, ended.output
     rows = project.table("bigbrain/bigbrain_predictions.tsv")
     assert [(row["engine"], row["member"]) for row in rows] == [
-        (engine, member) for engine in ENGINES for member in ("paper", "fluid")
+        (engine, member) for engine in engines for member in ("paper", "fluid")
     ]
     paper, *_ = {row["predicted_s"] for row in rows if row["member"] == "paper"}
     for row in rows:
@@ -164,13 +198,15 @@ def test_what_a_run_takes_is_predicted_without_it(project: Project) -> None:
             assert float(row["predicted_s"]) > float(paper)  # starting processes is most of it
     runs = project.table("bigbrain/bigbrain_runs.tsv")
     assert [(run["engine"], run["repetition"], run["valid"]) for run in runs] == [
-        (one, "1", "valid") for one in ENGINES
+        (one, "1", "valid") for one in engines
     ]
+    pinned, _ = pinning(PIN)
+    assert [run["pinned"] for run in runs] == [pinned] * 2
+    assert len(ended.lines(NOTICE)) == (pinned == ONE_NODE)
     assert {run["cache"] for run in runs} <= {"cold", "memory"}
     assert list(project.folder.glob("neurotier-*/bigbrain/**/*.nii")) == []
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 def test_tier_that_fills_is_said_and_every_incomplete_block_is_named(
     project: Project, mount_tmpfs: Callable[..., Path], engine: str
 ) -> None:
@@ -193,3 +229,23 @@ def test_tier_that_fills_is_said_and_every_incomplete_block_is_named(
     assert ended.lines("tier 'small' is full: "), ended.output
     assert {file.stem for file in folder.rglob("runs/**/*.nii")}.isdisjoint(lost)
     assert list(folder.rglob(".*.partial")) == []
+
+
+def test_missing_and_truncated_blocks_are_said_and_the_others_done(project: Project, engine: str) -> None:
+    run = f"{engine}/local/2/1"
+    arguments = project.configure(bigbrain={**SMALL, "engines": [engine], "iterations": 1, "keep": "all"})
+    begun = project.snakemake(*arguments, targets=[f"results/bigbrain/runs/{run}/plan.json"])
+    assert begun.code == 0, begun.output
+    missing, truncated, *whole = project.table("bigbrain/blocks/local.tsv")
+    Path(missing["file"]).unlink()
+    os.truncate(truncated["file"], 400)
+    ended = project.snakemake(*arguments, "--keep-going", targets=["bigbrain"])
+    assert ended.code != 0
+    (row,) = project.table("bigbrain/bigbrain_runs.tsv")
+    named = f"2 of 4 blocks are incomplete: {missing['block']}, {truncated['block']}"
+    assert row["valid"].startswith(f"invalid: {named}")
+    assert ended.lines(named), ended.output
+    said = ended.output + "".join(log.read_text() for log in (project.results / "logs").rglob("*.log"))
+    assert f"({missing['file']}): is not there: expected {missing['bytes']} bytes, found no file" in said
+    assert f"({truncated['file']}): is truncated: expected {truncated['bytes']} bytes, found 400" in said
+    assert set(written(project, 1)) == {block["block"] for block in whole}

@@ -83,6 +83,7 @@ def check(config: Mapping[str, Any]) -> None:
     for section in ("bigbrain", "probe", "sweep"):
         for name in config[section]["tiers"]:
             check_tier(name, list(config["tiers"]), f"{section}.tiers")
+    check_pinning(config["bigbrain"])
     if any(c in config["results"] for c in "{}\n\r"):
         raise SettingsError("braces and line breaks cannot stand in a path here", where="config key results")
     results = Path(config["results"])
@@ -108,6 +109,17 @@ def check_tier(name: str, tiers: list[str], key: str) -> None:
             f"no tier is named {name!r}{suggestion(name, tiers)}",
             where=f"config key {key}",
             fix=f"declare it under tiers, or use one of: {', '.join(tiers)}",
+        )
+
+
+def check_pinning(bigbrain: Mapping[str, Any]) -> None:
+    """Raise :class:`SettingsError` if workers shall be pinned that no command of ours starts."""
+    if bigbrain["numa"] != "none" and "spark" in bigbrain["engines"]:
+        raise SettingsError(
+            "Spark's tasks cannot be pinned one by one, as forks of one JVM's daemon",
+            where="config key bigbrain.numa",
+            fix="for spark set numa: none, start one worker of a standalone cluster per socket under numactl, and name"
+            " its master in bigbrain.spark_master",
         )
 
 

@@ -191,6 +191,7 @@ class BigBrainSettings:
     pairing: str
     fsync: bool
     cache: str
+    numa: str
     keep: str
     predict: bool
 

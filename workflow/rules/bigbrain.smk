@@ -66,10 +66,12 @@ rule increment_block:
         "../envs/neurotier.yaml"
     resources:
         bigbrain_share=lambda wildcards: bigbrain.share(wildcards.run),
+    params:
+        prefix=lambda wildcards, input: bigbrain.prefix(input.plan, wildcards.block),
     message:
         "Incrementing {wildcards.block} for the {wildcards.iteration}. time"
     shell:
-        "python3 -m neurotier.bigbrain.worker {input.plan:q} {wildcards.block:q}"
+        "{params.prefix}python3 -m neurotier.bigbrain.worker {input.plan:q} {wildcards.block:q}"
         " {wildcards.iteration} {log:q}"
 
 
@@ -139,6 +141,7 @@ rule tabulate_bigbrain:
     output:
         phases=places.bigbrain / "bigbrain_phases.tsv",
         runs=places.bigbrain / "bigbrain_runs.tsv",
+        spark=places.bigbrain / "bigbrain_spark.tsv",
     log:
         LOGS / "tabulate_bigbrain/tabulate_bigbrain.log",
     conda:
@@ -174,7 +177,7 @@ rule predict_bigbrain:
 rule compare_bigbrain:
     input:
         runs=places.bigbrain / "bigbrain_runs.tsv",
-        predictions=places.bigbrain / "bigbrain_predictions.tsv",
+        predictions=rules.predict_bigbrain.output,
         published=bigbrain.published,
     output:
         conditions=places.bigbrain / "bigbrain_conditions.tsv",
@@ -216,9 +219,14 @@ rule draw_bigbrain:
             caption="../report/bigbrain_parallelism.rst",
             category="BigBrain incrementation",
         ),
+        spark=report(
+            places.bigbrain / "figures/bigbrain_spark.svg",
+            caption="../report/bigbrain_spark.rst",
+            category="BigBrain incrementation",
+        ),
         others=[
             places.bigbrain / f"figures/bigbrain_{name}.{extension}"
-            for name in ("makespans", "phases", "gantts", "parallelism")
+            for name in ("makespans", "phases", "gantts", "parallelism", "spark")
             for extension in ("png", "tsv")
         ],
     log:

@@ -15,11 +15,12 @@ CONDITIONS, PREDICTIONS = "bigbrain_conditions", "bigbrain_predictions"
 
 @dataclass(frozen=True)
 class Collected:
-    """Rows of ``bigbrain_conditions.tsv``, ``bigbrain_runs.tsv`` and ``bigbrain_phases.tsv``; and all runs, alike."""
+    """Rows of ``bigbrain_conditions.tsv``, ``_runs``, ``_phases`` and ``_spark``; and all runs, alike."""
 
     conditions: list[Row]
     runs: list[Row]
     phases: list[Row]
+    spark: list[Row]
     alike: list[Row]
 
 
@@ -44,10 +45,11 @@ def write_conditions(places: Places, host: str, with_published: bool) -> None:
 def read_collected(places: Places) -> Collected:
     """Read the tables back; what they have of the paper is told by the conditions."""
     conditions = read_table(places.bigbrain / f"{CONDITIONS}.tsv", CONDITIONS)
-    runs, phases = (read_table(places.bigbrain / f"{name}.tsv", name) for name in ("bigbrain_runs", "bigbrain_phases"))
+    names = ("bigbrain_runs", "bigbrain_phases", "bigbrain_spark")
+    runs, phases, spark = (read_table(places.bigbrain / f"{name}.tsv", name) for name in names)
     origins = [row["origin"] for row in conditions]
     host = next((origin for origin in origins if origin != ORIGIN), "")
-    return Collected(conditions, runs, phases, all_runs(places, runs, host, ORIGIN in origins))
+    return Collected(conditions, runs, phases, spark, all_runs(places, runs, host, ORIGIN in origins))
 
 
 def all_runs(places: Places, runs: list[Row], host: str, with_published: bool) -> list[Row]:

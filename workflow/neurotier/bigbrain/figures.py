@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from neurotier.bigbrain import gantts, makespans, parallelism, phase_sums
+from neurotier.bigbrain import gantts, makespans, parallelism, phase_sums, spark_figure
 from neurotier.bigbrain.collect import Collected
 from neurotier.published.figures import Figure
+
+SPARK_FIGURE = "bigbrain_spark"
 
 
 def figures(collected: Collected) -> list[Figure]:
@@ -41,6 +43,13 @@ def figures(collected: Collected) -> list[Figure]:
             "How many blocks were in a phase at once, of as many as were asked for.",
             parallelism.parallelism_finding(rows),
             lambda stem: parallelism.draw_parallelism(rows, runs, stem),
+        ),
+        Figure(
+            SPARK_FIGURE,
+            "Spark by its parts",
+            "Where Spark's time goes, and how many times GNU parallel's makespan it takes.",
+            spark_figure.spark_finding(collected.runs),
+            lambda stem: spark_figure.draw_spark(collected.spark, collected.runs, stem),
         ),
     ]
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from neurotier.bigbrain.numa import node_of, prefix
 from neurotier.bigbrain.tasks import Task
 from neurotier.errors import RunError, ToolError
 from neurotier.files import write_text
@@ -44,10 +45,13 @@ def run_gnu_parallel(plan: Path, logs: Path) -> Path:
     logs.mkdir(parents=True, exist_ok=True)
     joblog = logs / f"joblog.{len(list(logs.glob('joblog.*.tsv'))) + 1}.tsv"
     todo = logs / "todo.txt"
-    write_text(todo, "".join(f"{block.block}\n" for block in task.pending()))
+    names = [block.block for block in task.pending()]
+    write_text(todo, "".join(f"{name}\t{node_of(task, name)}\n" if task.nodes else f"{name}\n" for name in names))
     worker = [sys.executable, "-m", "neurotier.bigbrain.worker", str(plan)]
-    command = f"{shlex.join(worker)} {{}} all {shlex.quote(str(logs))}/{{}}.log"
+    command = f"{shlex.join(worker)} {{1}} all {shlex.quote(str(logs))}/{{1}}.log"
     own = ["--will-cite", "--jobs", str(task.parallelism), "--joblog", str(joblog), "--arg-file", str(todo)]
+    if task.nodes:
+        own, command = [*own, "--colsep", "\t"], f"{' '.join(prefix('{2}'))} {command}"
     done = start([*own, command], joblog)
     print(done.stdout)
     incomplete = task.incomplete()

@@ -133,7 +133,6 @@ def increment_streaming(block: Block, source: Path, new: NewBlock, watch: Stopwa
             new.write(header)
         count = (block.bytes - layout.offset_bytes) // layout.dtype.itemsize
         buffer = np.empty(min(count, PIECE_BYTES // layout.dtype.itemsize), layout.dtype)
-        flags = np.empty(len(buffer), bool)
         wrapped = 0
         for begin in range(0, count, len(buffer)):
             piece = buffer[: count - begin]
@@ -141,8 +140,7 @@ def increment_streaming(block: Block, source: Path, new: NewBlock, watch: Stopwa
                 read_into(piece, file, block, source)
             with watch.timing(INCREMENT, piece.nbytes):
                 np.add(piece, 1, out=piece)
-                np.equal(piece, 0, out=flags[: len(piece)])
-                wrapped += int(np.count_nonzero(flags[: len(piece)]))
+                wrapped += len(piece) - int(np.count_nonzero(piece))
             with watch.timing(WRITE, piece.nbytes):
                 new.write(bytes_of(piece))
     return wrapped

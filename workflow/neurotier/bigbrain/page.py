@@ -8,7 +8,7 @@ from pathlib import Path
 
 from neurotier.bigbrain.collect import Collected
 from neurotier.bigbrain.conditions import Condition
-from neurotier.bigbrain.figures import figures
+from neurotier.bigbrain.figures import SPARK_FIGURE, figures
 from neurotier.bigbrain.lanes import heading_of, image_of
 from neurotier.bigbrain.tasks import SPARK
 from neurotier.bigbrain.verdict import judge
@@ -19,8 +19,7 @@ TEMPLATE = Path(__file__).resolve().parent / "bigbrain.html.j2"
 SHOWN_ROWS = 50
 """Longest list on the page; the rest is in the files it links to."""
 
-TABLES = tuple(f"bigbrain_{name}.tsv" for name in ("conditions", "runs", "phases", "predictions"))
-SPARK_FIGURE = "bigbrain_spark"
+TABLES = tuple(f"bigbrain_{name}.tsv" for name in ("conditions", "runs", "phases", "spark", "predictions"))
 
 
 @dataclass(frozen=True)
@@ -68,10 +67,8 @@ def write_page(collected: Collected, folder: Path, path: Path) -> None:
 
 
 def figure_views(collected: Collected, folder: Path, page_folder: Path) -> Iterator[FigureView]:
-    """The figures with their findings and files; that of Spark's parts if it was drawn and Spark ran."""
-    for one in figures(collected):
-        yield figure_view(folder / one.name, page_folder, one.heading, one.reading, one.finding)
+    """The figures with their findings and files; that of Spark if it ran."""
     spark = any(run["engine"] == SPARK for run in collected.runs)
-    if spark and (folder / f"{SPARK_FIGURE}.svg").exists():
-        heading, reading = "Spark by its parts", "Where the time of Spark goes that GNU parallel does not need."
-        yield figure_view(folder / SPARK_FIGURE, page_folder, heading, reading, "Parts of the makespan of Spark")
+    for one in figures(collected):
+        if spark or one.name != SPARK_FIGURE:
+            yield figure_view(folder / one.name, page_folder, one.heading, one.reading, one.finding)

@@ -6,10 +6,11 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from neurotier.bigbrain.numa import node_of, pinning, prefix
 from neurotier.bigbrain.tasks import GNU_PARALLEL, NONE, SNAKEMAKE, SPARK, Block, Task
 from neurotier.errors import SettingsError
 from neurotier.places import Places, short_hash
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
 ENGINE_NAMES = (SNAKEMAKE, GNU_PARALLEL, SPARK)
 BLOCK_KEYS = ("source", "resolution_um", "count", "scale", "seed", "split")
-INCREMENT_KEYS = ("iterations", "delay_s", "pairing", "fsync", "cache", "keep")
-CALIBRATION_KEYS = ("pairing", "fsync", "cache")
+INCREMENT_KEYS = ("iterations", "delay_s", "pairing", "fsync", "cache", "numa", "keep")
+CALIBRATION_KEYS = ("pairing", "fsync", "cache", "numa")
 
 CALIBRATION = 0
 """Repetition of a short run on small blocks, from which is learned what an engine costs; it is in no table of runs."""
@@ -95,11 +96,11 @@ class BigBrainPlan:
 
     def asked_blocks(self, _wildcards: object) -> dict[str, Any]:
         """What makes the blocks: when it changes, they are made again."""
+        from neurotier.bigbrain.sources import versions_of  # as below
+
         asked = asdict(self.settings.bigbrain)
-        source = Path(self.settings.bigbrain.source).expanduser()
-        files = sorted(source.glob("*.nii")) if source.is_dir() else [source] if source.is_file() else []
-        versions = [f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files]
-        return {key: asked[key] for key in BLOCK_KEYS} | {"files": short_hash("\n".join(versions))}
+        versions = "\n".join(versions_of(self.settings.bigbrain))
+        return {key: asked[key] for key in BLOCK_KEYS} | {"files": short_hash(versions)}
 
     def asked_increment(self, wildcards: Any) -> dict[str, Any]:
         """What is done with them: when it changes, it is done again."""
@@ -137,6 +138,13 @@ class BigBrainPlan:
     def iteration_before(self, run: str, block: str, iteration: str) -> list[Path]:
         """What such a job waits for: the record of the iteration whose block it reads."""
         return [self.record(run, block, int(iteration) - 1)] if int(iteration) > 1 else []
+
+    def prefix(self, plan: Path | str, block: str) -> str:
+        """What stands before the command of such a job; its run's plan has decided it."""
+        if self.settings.bigbrain.numa == NONE:
+            return ""
+        task = load_task(Path(plan), Path(plan).stat().st_mtime_ns)
+        return "".join(f"{word} " for word in prefix(node_of(task, block)))
 
     def done(self, run: str) -> list[Path]:
         """What the check of a run waits for."""
@@ -186,6 +194,7 @@ class BigBrainPlan:
     def task(self, run: str) -> Task:
         """A run with all that its workers must know."""
         asked, calibrates = self.settings.bigbrain, is_calibration(run)
+        pinned, nodes = pinning(asked.numa)
         return Task(
             run=run,
             tier=tier_of(run),
@@ -197,6 +206,8 @@ class BigBrainPlan:
             fsync=asked.fsync,
             keep=NONE if calibrates else asked.keep,
             blocks=self.blocks(run),
+            pinned=pinned,
+            nodes=nodes,
         )
 
 
@@ -217,3 +228,9 @@ def tier_of(run: str) -> str:
 def parallelism_of(run: str) -> int:
     """How many blocks at once a run asks for."""
     return int(run.split("/")[2])
+
+
+@lru_cache(maxsize=4)
+def load_task(plan: Path, _changed_ns: int) -> Task:
+    """A plan as it is now: thousands of jobs ask for the same one, and it may be written anew between them."""
+    return Task.load(plan)

@@ -2,54 +2,31 @@
 
 So the data do not pass through the JVM. In the published pairing they do, as in the paper: Spark reads whole files
 (binaryFiles), an iteration at a time, and no phase shows its reading; the JVM then needs room for as many blocks as
-there are at once (``spark.driver.memory`` or ``spark.executor.memory``). Spark's log of events is kept; it has the time
-that each task's JVM spent on collecting garbage.
+there are at once (``spark.driver.memory`` or ``spark.executor.memory``). Spark's log of events is kept.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from neurotier.bigbrain.gnu_parallel import incomplete_text
+from neurotier.bigbrain.spark_events import DRIVERS, Driver
 from neurotier.bigbrain.tasks import PUBLISHED, Task
 from neurotier.bigbrain.worker import find_block, work
 from neurotier.errors import NeurotierError, RunError, ToolError
+from neurotier.files import write_json
 
 ENGINE = "engine spark"
 LOCAL = "local"
-EVENT_TASK_END = "SparkListenerTaskEnd"
-
-
-@dataclass(frozen=True)
-class Driver:
-    """What Spark's driver program did.
-
-    Attributes
-    ----------
-    start_s, end_s
-        When it began and ended, s since 1970.
-    session_s
-        How long the start of its session, so of the JVM, took, s.
-    garbage_s
-        Time that each task's JVM spent on collecting garbage, s; one in a JVM counts for all tasks in it.
-    events
-        The log of events.
-    """
-
-    start_s: float
-    end_s: float
-    session_s: float
-    garbage_s: list[float]
-    events: str
+NO_JAVA = "JAVA_GATEWAY_EXITED"
 
 
 def run_spark(plan: Path, logs: Path, master: str, more: Mapping[str, str]) -> Driver:
@@ -58,7 +35,8 @@ def run_spark(plan: Path, logs: Path, master: str, more: Mapping[str, str]) -> D
     Parameters
     ----------
     plan
-        ``plan.json`` of the run; all nodes must see it.
+        ``plan.json`` of the run; all nodes must see it. What this start's driver did is left beside it, however it ends
+        (:func:`neurotier.bigbrain.spark_events.drivers_of`).
     logs
         Where logs go; ``events.N`` has those of the N-th start.
     master
@@ -76,6 +54,8 @@ def run_spark(plan: Path, logs: Path, master: str, more: Mapping[str, str]) -> D
     task, start_s = Task.load(plan), time.time()
     events = logs / f"events.{len(list(logs.glob('events.*'))) + 1}"
     events.mkdir(parents=True)
+    left = plan.parent / DRIVERS
+    left /= f"{len(list(left.glob('*.json'))) + 1}.json"
     said = list[str]()
     try:
         from py4j.protocol import Py4JError
@@ -87,13 +67,16 @@ def run_spark(plan: Path, logs: Path, master: str, more: Mapping[str, str]) -> D
     conf = SparkConf().setAll([*options(task, master, events), *more.items()])
     try:
         with descriptors_to(logs / "spark.log"), SparkContext(conf=conf) as context:
-            session_s = time.time() - start_s
+            driver = Driver(start_s, time.time() - start_s, str(events.absolute()))
+            write_json(left, asdict(driver))
             context.setLogLevel("ERROR")
             said = (increment_files if task.pairing == PUBLISHED else increment_paths)(context, task, plan)
     except (Py4JError, PySparkException) as error:
         what = " ".join(str(error).splitlines()[:2])  # the second names Java's exception
-        raise ToolError(f"Spark failed: {what}", ENGINE, f"see {logs / 'spark.log'}") from None
-    end_s = time.time()
+        java = "is there Java 17 or later? " if NO_JAVA in what else ""
+        raise ToolError(f"Spark failed: {what}", ENGINE, f"{java}see {logs / 'spark.log'}") from None
+    driver = replace(driver, end_s=time.time())
+    write_json(left, asdict(driver))
     reasons = [line for line in said if line]
     print("\n".join(reasons))
     incomplete = task.incomplete()
@@ -101,8 +84,7 @@ def run_spark(plan: Path, logs: Path, master: str, more: Mapping[str, str]) -> D
         first = f"; the first said: {reasons[0]}" if reasons else ""
         what = f"{incomplete_text(incomplete, len(task.blocks))}{first}"
         raise RunError(what, task.run, "mend that, and start the same command again: what is complete stays")
-    garbage = [spent_s for log in logs_in(events) for spent_s in garbage_s(log)]
-    return Driver(start_s, end_s, session_s, garbage, str(events))
+    return driver
 
 
 @contextmanager
@@ -139,6 +121,10 @@ def options(task: Task, master: str, events: Path) -> list[tuple[str, str]]:
         given |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
     else:
         given |= {"spark.cores.max": str(task.parallelism), "spark.task.maxFailures": "1"}
+        # fewer blocks than asked for would run at once, had the first executor begun without the others
+        given["spark.scheduler.minRegisteredResourcesRatio"] = "1"
+    if task.pairing == PUBLISHED:
+        given["spark.files.maxPartitionBytes"] = "1"  # a task per file: Spark packs several of below 128 MiB in one
     return list(given.items())
 
 
@@ -156,7 +142,7 @@ def increment_files(context: Any, task: Task, plan: Path) -> list[str]:
         said += [f"{file} is not there" for file in files if not file.exists()]
         there = [str(file) for file in files if file.exists()]
         if there:
-            given = context.binaryFiles(",".join(there), minPartitions=len(there))
+            given = context.binaryFiles(",".join(there))
             said += given.map(partial(increment_one, str(plan), iteration)).collect()
     return said
 
@@ -184,18 +170,3 @@ def increment_all(item: tuple[str, str]) -> str:
     except OSError as error:
         return f"block {name}: {error.filename}: {error.strerror}"
     return ""
-
-
-def logs_in(events: Path) -> list[Path]:
-    """Files of a log of events; Spark makes a folder of each application's."""
-    return [
-        file for file in sorted(events.rglob("*")) if file.is_file() and not file.name.startswith((".", "appstatus"))
-    ]
-
-
-def garbage_s(log: Path) -> Iterator[float]:
-    """Time of each task of a log that its JVM spent on collecting garbage, s."""
-    for line in log.read_text().splitlines():
-        event: dict[str, Any] = json.loads(line)
-        if event["Event"] == EVENT_TASK_END and event.get("Task Metrics"):
-            yield event["Task Metrics"]["JVM GC Time"] / 1000

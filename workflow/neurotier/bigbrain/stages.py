@@ -15,9 +15,11 @@ from neurotier.bigbrain.blocks import make_blocks
 from neurotier.bigbrain.calibration import learn
 from neurotier.bigbrain.checking import check_task, checksum_of
 from neurotier.bigbrain.gnu_parallel import run_gnu_parallel
+from neurotier.bigbrain.numa import NOTICE, ONE_NODE
 from neurotier.bigbrain.plan import BigBrainPlan, is_calibration
 from neurotier.bigbrain.predictions import Known, rows_of
 from neurotier.bigbrain.sources import source_of
+from neurotier.bigbrain.spark_events import DRIVERS, drivers_of, read_events, spark_rows
 from neurotier.bigbrain.tabulation import outputs_text, phase_rows, records_of, run_row
 from neurotier.bigbrain.tasks import ALL, NONE, Task, size_of
 from neurotier.campaign.page_cache import prepare_cache
@@ -30,7 +32,7 @@ from neurotier.report.quantities import seconds
 from neurotier.settings import Settings
 from neurotier.tables import write_table
 
-PHASES, RUNS, PREDICTIONS = "bigbrain_phases", "bigbrain_runs", "bigbrain_predictions"
+PHASES, RUNS, SPARK, PREDICTIONS = "bigbrain_phases", "bigbrain_runs", "bigbrain_spark", "bigbrain_predictions"
 FINISHED, CHECKED = "finished.json", "checked.json"
 
 
@@ -67,6 +69,7 @@ def begin(settings: Settings, places: Places, run: str) -> None:
     task = plan.task(run)
     shutil.rmtree(task.folder, ignore_errors=True)
     shutil.rmtree(task.records, ignore_errors=True)
+    shutil.rmtree(places.bigbrain_run(run) / DRIVERS, ignore_errors=True)
     for left in (FINISHED, CHECKED):  # of another plan
         (places.bigbrain_run(run) / left).unlink(missing_ok=True)
     make_room(plan)
@@ -78,6 +81,8 @@ def begin(settings: Settings, places: Places, run: str) -> None:
     asked = settings.bigbrain.cache
     cache = prepare_cache(asked, files, [], in_memory=plan.tier(task.tier).kind in IN_MEMORY, programs=False)
     task = replace(task, cache=cache.state, cache_problem=cache.problem)
+    if task.pinned == ONE_NODE:
+        print(NOTICE)
     write_json(places.bigbrain_run(run) / "plan.json", task.to_json())
 
 
@@ -121,7 +126,8 @@ def increment_with_spark(settings: Settings, places: Places, run: str) -> None:
     folder = places.bigbrain_run(run)
     asked = settings.bigbrain
     driver = run_spark(folder / "plan.json", places.logs / "run_spark" / run, asked.spark_master, asked.spark_options)
-    write_json(folder / FINISHED, {"driver": asdict(driver)})
+    garbage_s = [one.garbage_s for one in read_events(Path(driver.events)).tasks]
+    write_json(folder / FINISHED, {"driver": asdict(driver) | {"garbage_s": garbage_s}})
 
 
 def check(places: Places, run: str, say: Callable[[str], None]) -> None:
@@ -190,15 +196,17 @@ def read_if_there(file: Path) -> dict[str, Any]:
 def tabulate(settings: Settings, places: Places) -> list[str]:
     """Write the tables of all runs that have begun; a line about each, and one about their output."""
     plan = BigBrainPlan(settings, places)
-    phases, rows = [], []
+    phases, rows, spark = [], [], []
     for folder in map(places.bigbrain_run, plan.runs):
         if (folder / "plan.json").exists():
             task = Task.load(folder / "plan.json")
             records = records_of(task)
             phases += phase_rows(task, records)
+            spark += spark_rows(task, drivers_of(folder), records)
             rows.append(run_row(task, records, read_if_there(folder / CHECKED), read_if_there(folder / FINISHED)))
     write_table(places.bigbrain / f"{PHASES}.tsv", PHASES, phases)
     write_table(places.bigbrain / f"{RUNS}.tsv", RUNS, rows)
+    write_table(places.bigbrain / f"{SPARK}.tsv", SPARK, spark)
     make_room(plan)
     remove_blocks(plan)
     told = [
@@ -206,5 +214,7 @@ def tabulate(settings: Settings, places: Places) -> list[str]:
         + (seconds(row["makespan_s"]) if row["valid"] == "valid" else row["valid"])
         for row in rows
     ]
+    if any(row["pinned"] == ONE_NODE for row in rows):
+        told.append(NOTICE)
     same = outputs_text(rows)
     return [*told, f"BigBrain: {same}"] if same else told

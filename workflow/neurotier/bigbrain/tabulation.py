@@ -68,6 +68,7 @@ def run_row(task: Task, records: list[dict[str, Any]], checked: Checked, finishe
         "valid": f"invalid: {'; '.join(reasons)}" if reasons else "valid",
         "pairing": task.pairing,
         "cache": task.cache,
+        "pinned": task.pinned,
         "iterations": task.iterations,
         "blocks": len(task.blocks),
         "block_bytes": sum(block.bytes for block in task.blocks),

@@ -79,6 +79,10 @@ class Task:
         State of the page cache when it began: ``cold``, ``warm``, ``as found``, or ``memory`` on a tier that is memory.
     cache_problem
         Why that is not what was asked for; empty if it is.
+    pinned
+        How workers are pinned, in words: ``none``, ``none: one node``, or ``2 nodes``.
+    nodes
+        NUMA nodes that they are pinned to; empty if they are not.
     """
 
     run: str
@@ -93,12 +97,15 @@ class Task:
     blocks: tuple[Block, ...]
     cache: str = ""
     cache_problem: str = ""
+    pinned: str = NONE
+    nodes: tuple[int, ...] = ()
 
     @classmethod
     def load(cls, path: Path) -> Task:
         """Read a plan."""
         data = json.loads(path.read_text())
-        return cls(**data | {"blocks": tuple(Block(**block) for block in data["blocks"])})
+        blocks = tuple(Block(**block) for block in data["blocks"])
+        return cls(**data | {"blocks": blocks, "nodes": tuple(data.get("nodes", ()))})
 
     def to_json(self) -> dict[str, Any]:
         """The plan as plain values."""

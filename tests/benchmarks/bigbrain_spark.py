@@ -1,0 +1,163 @@
+"""Spark beside GNU parallel on the same blocks: makespans, their ratio, and the parts of Spark's time.
+
+Spark runs on this machine's threads (``local[2]``) and on a standalone cluster of two workers on loopback, in both
+pairings; every run is a program of its own, so that the start of its JVM counts. GNU parallel starts a process per
+block. Makespans are those of ``bigbrain_runs.tsv``, parts those of ``bigbrain_spark.tsv``.
+
+    python tests/benchmarks/bigbrain_spark.py [--folder ON_A_TIER] [--repetitions N] [--blocks N] [--scale SHARE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from bench import print_table, spread
+from neurotier.bigbrain.blocks import make_blocks
+from neurotier.bigbrain.checking import check_task
+from neurotier.bigbrain.gnu_parallel import run_gnu_parallel
+from neurotier.bigbrain.sources import source_of
+from neurotier.bigbrain.spark_events import DRIVER, DRIVER_PARTS, TASK_PARTS, TASKS, drivers_of, spark_rows
+from neurotier.bigbrain.tabulation import records_of, run_row
+from neurotier.bigbrain.tasks import NONE, PUBLISHED, STREAMING, Block, Task
+from neurotier.settings import Settings
+from spark_cluster import OPTIONS, spark_cluster
+from support import ENVIRONMENT
+
+AT_ONCE = 2
+MEMORY = {"spark.driver.memory": "3g", "spark.executor.memory": "3g"}
+"""In the published pairing each block passes through the JVM, whole and more than once."""
+
+START = """
+import json, sys
+from pathlib import Path
+from neurotier.bigbrain.spark import run_spark
+plan, logs, master, options = sys.argv[1:]
+run_spark(Path(plan), Path(logs), master, json.loads(options))
+"""
+
+Engine = Callable[[Path, Path], object]
+"""Increments the blocks of a plan, its logs in a folder."""
+
+Parts = dict[tuple[str, str], float]
+"""Whose time, and which part of it, to s."""
+
+
+def with_spark(master: str, more: Mapping[str, str]) -> Engine:
+    """The engine ``spark``, in a process of its own."""
+
+    def run(plan: Path, logs: Path) -> None:
+        command = [sys.executable, "-c", START, str(plan), str(logs), master, json.dumps({**MEMORY, **more})]
+        done = subprocess.run(command, env=ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(done.stderr[-3000:])
+
+    return run
+
+
+def measure(engine: Engine, task: Task, folder: Path, check: bool) -> tuple[float, Parts]:
+    """Makespan of one run, s, and the parts of Spark's time; what it wrote is gone afterwards."""
+    folder.mkdir()
+    plan = folder / "plan.json"
+    plan.write_text(json.dumps(task.to_json()))
+    engine(plan, folder / "logs")
+    if check:
+        assert all(one.equal for one in check_task(task, lambda _: None))
+    records, drivers = records_of(task), drivers_of(folder)
+    finished: dict[str, Any] = {"driver": asdict(drivers[-1]) | {"garbage_s": []}} if drivers else {}
+    makespan_s = run_row(task, records, {}, finished)["makespan_s"]
+    parts = {(row["of"], row["part"]): row["sum_s"] for row in spark_rows(task, drivers, records)}
+    shutil.rmtree(folder)
+    return makespan_s, parts
+
+
+def main() -> None:
+    reader = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    reader.add_argument("--folder", type=Path, default=Path("/dev/shm"), help="on the tier to measure")
+    reader.add_argument("--repetitions", type=int, default=3)
+    reader.add_argument("--blocks", type=int, default=8)
+    reader.add_argument("--scale", type=float, default=0.5, help="of the blocks' edges; 0.5 makes 80 MB")
+    asked = reader.parse_args()
+    os.environ.update(ENVIRONMENT)
+    tiers = {"tier": {"path": str(asked.folder), "kind": "tmpfs"}}
+    placement = dict.fromkeys(("dataset", "work", "images", "results"), "tier")
+    bigbrain = {"count": asked.blocks, "scale": asked.scale}
+    settings = Settings.from_config({"tiers": tiers, "placement": placement, "bigbrain": bigbrain}).bigbrain
+    with tempfile.TemporaryDirectory(prefix="neurotier-benchmark-", dir=asked.folder) as name:
+        folder = Path(name)
+        blocks = tuple(make_blocks(source_of(settings), folder / "blocks", "tier", lambda _: None))
+        with spark_cluster(folder / "cluster", workers=AT_ONCE) as url:
+            engines = {
+                "GNU parallel": run_gnu_parallel,
+                f"Spark, local[{AT_ONCE}]": with_spark("local", {}),
+                f"Spark, {AT_ONCE} workers": with_spark(url, OPTIONS),
+            }
+            found = {
+                (pairing, engine): runs
+                for pairing in (STREAMING, PUBLISHED)
+                for engine, runs in measure_all(engines, pairing, blocks, folder, asked.repetitions).items()
+            }
+    report(found, f"{asked.blocks} blocks of {blocks[0].bytes / 1e6:.0f} MB on {asked.folder}", asked.repetitions)
+
+
+def measure_all(
+    engines: Mapping[str, Engine], pairing: str, blocks: tuple[Block, ...], folder: Path, repetitions: int
+) -> dict[str, list[tuple[float, Parts]]]:
+    """Every engine in turn, as often as asked for."""
+    found: dict[str, list[tuple[float, Parts]]] = {engine: [] for engine in engines}
+    for repetition in range(repetitions):
+        for name, engine in engines.items():
+            place = folder / "run"
+            word = "gnu-parallel" if engine is run_gnu_parallel else "spark"
+            task = Task(
+                run=f"{word}/tier/{AT_ONCE}/1",
+                tier="tier",
+                folder=str(place / "written"),
+                records=str(place / "records"),
+                iterations=1,
+                delay_s=0.0,
+                pairing=pairing,
+                fsync=False,
+                keep=NONE,
+                blocks=blocks,
+            )
+            found[name].append(measure(engine, task, place, check=repetition == 0))
+    return found
+
+
+def report(found: Mapping[tuple[str, str], list[tuple[float, Parts]]], what: str, repetitions: int) -> None:
+    """Print both tables."""
+    medians = {condition: statistics.median(wall_s for wall_s, _ in runs) for condition, runs in found.items()}
+    print_table(
+        f"{what}, {AT_ONCE} at once, medians of {repetitions}",
+        ("pairing", "engine", "makespan (s)", "times GNU parallel's"),
+        [
+            (*condition, spread([wall_s for wall_s, _ in runs]), f"{medians[condition] / medians[base]:.2f}")
+            for condition, runs in found.items()
+            for base in [(condition[0], "GNU parallel")]
+        ],
+    )
+    spark = [condition for condition, runs in found.items() if runs[0][1]]
+    names = [(DRIVER, part) for part in DRIVER_PARTS] + [(TASKS, part) for part in TASK_PARTS]
+    print_table(
+        "Parts of Spark's time (s): wall time of the driver, sums over tasks",
+        ("of", "part", *(f"{engine}, {pairing}" for pairing, engine in spark)),
+        [
+            (*name, *(f"{statistics.median(parts[name] for _, parts in found[condition]):.3f}" for condition in spark))
+            for name in names
+        ],
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""Small blocks of the incrementation, and a run of them, for its tests."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import nibabel as nib
+import numpy as np
+from neurotier.bigbrain.blocks import make_blocks
+from neurotier.bigbrain.sources import source_of
+from neurotier.bigbrain.tasks import NONE, STREAMING, Block, Task
+from neurotier.settings import BigBrainSettings, Settings
+
+TIERS = {"disk": {"path": ".", "kind": "block"}}
+PLACEMENT = dict.fromkeys(("dataset", "work", "images", "results"), "disk")
+SMALL = {"count": 3, "scale": 0.04}
+
+
+def silent(_: str) -> None:
+    pass
+
+
+def settings(**keys: object) -> BigBrainSettings:
+    return Settings.from_config({"tiers": TIERS, "placement": PLACEMENT, "bigbrain": {**SMALL, **keys}}).bigbrain
+
+
+def make(folder: Path, **keys: object) -> tuple[Block, ...]:
+    """Blocks in a folder."""
+    return tuple(make_blocks(source_of(settings(**keys)), folder / "blocks", "disk", silent))
+
+
+def task_of(place: Path, blocks: tuple[Block, ...], **keys: object) -> Task:
+    """A run in a place; one iteration, streaming, unless told otherwise."""
+    task = Task(
+        run="gnu-parallel/disk/1/1",
+        tier="disk",
+        folder=str(place / "written"),
+        records=str(place / "records"),
+        iterations=1,
+        delay_s=0,
+        pairing=STREAMING,
+        fsync=False,
+        keep=NONE,
+        blocks=blocks,
+    )
+    return dataclasses.replace(task, **keys)  # type: ignore[arg-type]
+
+
+def voxels(file: Path | str) -> np.ndarray:
+    return np.asanyarray(nib.load(file).dataobj)
+
+
+def save(file: Path, data: np.ndarray) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    nib.save(nib.Nifti1Image(data, np.eye(4), dtype=data.dtype), file)
+    return file

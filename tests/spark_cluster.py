@@ -1,0 +1,78 @@
+"""A real standalone cluster of Spark on this machine: a master and its workers, for tests and benchmarks that use it.
+
+The wheel of PySpark has no ``start-master.sh``; what that would start is started here, on ports that are free, and ends
+with this process at the latest.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from slurm_cluster import end_with_parent, wait_until
+from support import ENVIRONMENT
+
+HERE = "127.0.0.1"
+OPTIONS = {"spark.driver.host": HERE, "spark.driver.bindAddress": HERE}
+"""What the driver needs to be told beside the master's URL, so that all of it stays on this machine."""
+
+MEMORY_MIB = 4096
+"""What a worker has for its executors; one takes 1 GiB unless told otherwise."""
+
+
+@contextmanager
+def spark_cluster(folder: Path, workers: int = 2, cores: int = 1) -> Iterator[str]:
+    """The URL of a master with some workers of some cores each; all are gone afterwards.
+
+    Parameters
+    ----------
+    folder
+        Where logs and the workers' files go.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    daemons = []
+
+    def start(kind: str, name: str, *arguments: str) -> None:
+        command = ["spark-class", f"org.apache.spark.deploy.{kind}", "--host", HERE, "--webui-port", "0", *arguments]
+        path = f"{Path(sys.executable).parent}{os.pathsep}{ENVIRONMENT['PATH']}"
+        own = {"PATH": path, "SPARK_LOCAL_IP": HERE, "SPARK_DAEMON_MEMORY": "256m", "PYSPARK_PYTHON": sys.executable}
+        with (folder / f"{name}.log").open("wb") as log:
+            daemons.append(
+                subprocess.Popen(
+                    command,
+                    cwd=folder,
+                    env={**ENVIRONMENT, **own},
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                    preexec_fn=end_with_parent,  # there are no threads
+                )
+            )
+
+    def said(text: str) -> list[str]:
+        return re.findall(text, (folder / "master.log").read_text())
+
+    try:
+        start("master.Master", "master", "--port", "0")
+        wait_until(lambda: bool(said(r"master at (spark://\S+)")), "Spark's master")
+        (url,) = said(r"master at (spark://\S+)")
+        for number in range(workers):
+            size = ["--cores", str(cores), "--memory", f"{MEMORY_MIB}m", "--work-dir", str(folder / f"work{number}")]
+            start("worker.Worker", f"worker{number}", *size, url)
+        wait_until(lambda: len(said("Registering worker")) == workers, "Spark's workers")
+        yield url
+    finally:
+        for daemon in reversed(daemons):
+            daemon.terminate()
+        for daemon in daemons:
+            try:
+                daemon.wait(10)
+            except subprocess.TimeoutExpired:
+                daemon.kill()
+                daemon.wait()

@@ -1,0 +1,205 @@
+"""A folder of blocks as the source: files of NIfTI, packed or not, and of MINC; and a DataLad dataset's links."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.resources
+import os
+import tracemalloc
+from pathlib import Path
+
+import nibabel as nib
+import numpy as np
+import pytest
+from bigbrain_blocks import PLACEMENT, TIERS, make, save, settings, silent, task_of, voxels
+from neurotier.bigbrain.blocks import make_block
+from neurotier.bigbrain.checking import check_task
+from neurotier.bigbrain.plan import BigBrainPlan
+from neurotier.bigbrain.sources import source_of
+from neurotier.bigbrain.worker import work
+from neurotier.dataset.datalad_environment import prepare_environment
+from neurotier.errors import InputError, SourceError
+from neurotier.places import Places
+from neurotier.settings import Settings
+from support import git
+
+
+def random_voxels(seed: int, dtype: type = np.uint16) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, np.iinfo(dtype).max, (13, 11, 7), dtype=dtype, endpoint=True)
+
+
+def copy_minc(file: Path) -> Path:
+    """A real MINC file: NiBabel reads them, but writes none."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes((importlib.resources.files("nibabel.tests") / "data" / "tiny.mnc").read_bytes())
+    return file
+
+
+def test_folder_of_blocks_is_copied_as_it_is(tmp_path: Path) -> None:
+    for number in range(2):
+        save(tmp_path / "given" / f"part_{number}.nii", np.full((3, 4, 5), number, np.uint8))
+    blocks = make(tmp_path, source=str(tmp_path / "given"))
+    assert [(block.block, block.shape, block.dtype) for block in blocks] == [
+        ("part_0", "3x4x5", "|u1"),
+        ("part_1", "3x4x5", "|u1"),
+    ]
+    assert Path(blocks[1].file).read_bytes() == (tmp_path / "given" / "part_1.nii").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("damage", "line"),
+    [
+        ("type", "is of another type than the first: expected uint16, found int16"),
+        ("size", "is truncated: expected 472 bytes, found 400"),
+        ("scale", "scales its voxels"),
+        ("text", "has no NIfTI header: expected 352 bytes, found 4"),
+    ],
+)
+def test_bad_block_in_a_folder_is_said(tmp_path: Path, damage: str, line: str) -> None:
+    save(tmp_path / "given" / "a.nii", np.zeros((3, 4, 5), np.uint16))
+    bad = save(tmp_path / "given" / "b.nii", np.zeros((3, 4, 5), np.int16 if damage == "type" else np.uint16))
+    content = bytearray(bad.read_bytes())
+    if damage == "scale":
+        content[112:116] = np.float32(2).tobytes()
+    bad.write_bytes({"size": bytes(content[:400]), "text": b"text"}.get(damage, bytes(content)))
+    with pytest.raises(InputError) as raised:
+        make(tmp_path, source=str(tmp_path / "given"))
+    assert str(raised.value).startswith(f"block b ({bad}): {line}")
+
+
+def test_folder_without_blocks_is_said(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"holds no \*\.nii, \*\.nii\.gz, \*\.mnc"):
+        make(tmp_path, source=str(tmp_path))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+def test_packed_blocks_are_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: type) -> None:
+    monkeypatch.setattr("neurotier.bigbrain.folders.PIECE_BYTES", 500)
+    for number in range(2):
+        save(tmp_path / "given" / f"part_{number}.nii.gz", random_voxels(number, dtype))
+    blocks = make(tmp_path, source=str(tmp_path / "given"))
+    assert [(block.block, block.shape) for block in blocks] == [("part_0", "13x11x7"), ("part_1", "13x11x7")]
+    for number, block in enumerate(blocks):
+        assert Path(block.file).read_bytes() == gzip.decompress(
+            (tmp_path / "given" / f"part_{number}.nii.gz").read_bytes()
+        )
+        assert np.array_equal(voxels(block.file), random_voxels(number, dtype))
+    task = task_of(tmp_path, blocks)
+    for block in blocks:
+        work(task, block, None, None)
+    assert all(one.equal for one in check_task(task, silent))
+
+
+def test_packed_block_is_never_whole_in_memory(tmp_path: Path) -> None:
+    save(tmp_path / "given" / "large.nii.gz", np.zeros((400, 400, 400), np.uint16))  # 128 MB
+    source = source_of(settings(source=str(tmp_path / "given")))
+    tracemalloc.start()
+    block = make_block(source, "large", tmp_path / "large.nii", "disk")
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert block.bytes == Path(block.file).stat().st_size == 128_000_352
+    assert peak_bytes < 64 << 20
+
+
+def test_minc_blocks_are_converted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("neurotier.bigbrain.volumes.PIECE_BYTES", 8 * 10 * 20 * 3)  # three planes of 20
+    minc = nib.load(copy_minc(tmp_path / "given" / "tiny.mnc"))
+    (block,) = make(tmp_path, source=str(tmp_path / "given"))
+    assert (block.block, block.shape, block.dtype) == ("tiny", "10x20x20", "<u2")
+    made = nib.load(block.file)
+    assert np.array_equal(np.asanyarray(made.dataobj), np.rint(minc.get_fdata()))
+    assert np.allclose(made.affine, minc.affine)
+
+
+@pytest.mark.parametrize(
+    ("damage", "line"),
+    [
+        ("cut", "cannot be unpacked ("),
+        ("bits", "cannot be unpacked ("),
+        ("short", "is truncated: expected 2354 bytes, found 2000; fetch it again"),
+        ("long", "is too long: expected 2354 bytes, found 2355; fetch it again"),
+        ("scale", "scales its voxels"),
+        ("text", "cannot be unpacked (Not a gzipped file"),
+    ],
+)
+def test_bad_packed_block_is_said_and_leaves_nothing(tmp_path: Path, damage: str, line: str) -> None:
+    save(tmp_path / "given" / "a.nii.gz", random_voxels(0))
+    bad = save(tmp_path / "given" / "b.nii.gz", random_voxels(1))
+    packed = bytearray(bad.read_bytes())
+    content = bytearray(gzip.decompress(packed))
+    if damage == "cut":
+        packed = packed[:-1000]
+    elif damage == "bits":
+        packed[-1000] ^= 255
+    elif damage == "text":
+        packed = bytearray(b"text")
+    else:
+        content[112:116] = np.float32(2 if damage == "scale" else 1).tobytes()
+        packed = bytearray(gzip.compress({"short": content[:2000], "long": content + b"0"}.get(damage, content)))
+    bad.write_bytes(packed)
+    with pytest.raises(InputError) as raised:
+        make(tmp_path, source=str(tmp_path / "given"))
+    assert str(raised.value).startswith(f"block b ({bad}): {line}")
+    assert os.listdir(tmp_path / "blocks") == ["a.nii"]
+
+
+def test_bad_minc_block_is_said(tmp_path: Path) -> None:
+    bad = tmp_path / "given" / "b.mnc"
+    copy_minc(bad).write_bytes(b"CDF\x01" + bytes(400))
+    with pytest.raises(InputError, match=r"b\.mnc: cannot be read as a volume"):
+        make(tmp_path, source=str(tmp_path / "given"))
+
+
+def test_several_files_of_a_block_are_refused(tmp_path: Path) -> None:
+    save(tmp_path / "given" / "a.nii", random_voxels(0))
+    save(tmp_path / "given" / "b.nii.gz", random_voxels(1))
+    copy_minc(tmp_path / "given" / "b.mnc")
+    with pytest.raises(InputError) as raised:
+        make(tmp_path, source=str(tmp_path / "given"))
+    said = (
+        f"block b ({tmp_path / 'given'}): is there more than once: b.mnc, b.nii.gz; keep one kind of file in the folder"
+    )
+    assert str(raised.value) == said
+    assert len(make(tmp_path, source=str(tmp_path / "given"), count=1)) == 1
+
+
+def test_blocks_of_a_datalad_dataset_without_content_are_said(tmp_path: Path) -> None:
+    from datalad.api import clone, create
+
+    prepare_environment()
+    dataset = create(str(tmp_path / "bigbrain"), result_renderer="disabled")
+    for number in range(3):
+        save(dataset.pathobj / "blocks" / f"part_{number}.nii.gz", random_voxels(number))
+    dataset.save(result_renderer="disabled")
+    copy = clone(str(dataset.pathobj), str(tmp_path / "clone"), result_renderer="disabled")
+    folder = copy.pathobj / "blocks"
+    first = folder / "part_0.nii.gz"
+    config = {"tiers": TIERS, "placement": PLACEMENT, "bigbrain": {"source": str(folder)}}
+    plan = BigBrainPlan(settings_all := Settings.from_config(config), Places.from_settings(settings_all))
+    asked = plan.asked_blocks(None)
+    with pytest.raises(SourceError) as raised:
+        make(tmp_path, source=str(folder))
+    said = f"block part_0 ({first}): its content is not here, nor that of 2 more; datalad get {folder}"
+    assert str(raised.value) == said
+    with pytest.raises(SourceError, match=rf"its content is not here; datalad get {first}$"):
+        make(tmp_path, source=str(folder), count=1)
+
+    copy.get("blocks", result_renderer="disabled")
+    blocks = make(tmp_path, source=str(folder))
+    assert [np.array_equal(voxels(block.file), random_voxels(n)) for n, block in enumerate(blocks)] == [True] * 3
+    assert plan.asked_blocks(None) == asked  # fetching is no change
+
+    copy.drop("blocks/part_1.nii.gz", result_renderer="disabled")
+    with pytest.raises(SourceError, match=r"block part_1 .*: its content is not here; datalad get "):
+        make(tmp_path, source=str(folder))
+    git(copy.pathobj, "annex", "unlock", "blocks/part_1.nii.gz")  # now a pointer, no link
+    assert (folder / "part_1.nii.gz").is_file()
+    with pytest.raises(SourceError, match=r"block part_1 .*: its content is not here; datalad get "):
+        make(tmp_path, source=str(folder))
+
+
+def test_link_to_nothing_is_said(tmp_path: Path) -> None:
+    (tmp_path / "given").mkdir()
+    (tmp_path / "given" / "a.nii").symlink_to("elsewhere.nii")
+    with pytest.raises(SourceError, match=r"is a link to nothing: elsewhere\.nii; mend it"):
+        make(tmp_path, source=str(tmp_path / "given"))

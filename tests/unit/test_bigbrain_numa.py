@@ -1,0 +1,153 @@
+"""NUMA: which nodes count, which block takes which, and that a binding reaches the worker."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from bigbrain_blocks import PLACEMENT, TIERS, make, task_of
+from neurotier.bigbrain import numa as numa_module
+from neurotier.bigbrain.checking import check_block
+from neurotier.bigbrain.gnu_parallel import run_gnu_parallel
+from neurotier.bigbrain.numa import ONE_NODE, PIN, node_of, pinning, prefix, usable_nodes
+from neurotier.bigbrain.plan import BigBrainPlan
+from neurotier.bigbrain.tasks import NONE, STREAMING, Task
+from neurotier.bigbrain.worker import work
+from neurotier.errors import SettingsError, ToolError
+from neurotier.places import Places
+from neurotier.settings import Settings
+from support import ENVIRONMENT, PATIENCE_S
+
+ALL_CPUS = set(range(256))
+
+
+def write_nodes(folder: Path, *nodes: tuple[str, int]) -> Path:
+    """The kernel's folder of nodes, each with its online CPUs and its memory (KiB)."""
+    for number, (cpus, kib) in enumerate(nodes):
+        place = folder / f"node{number}"
+        place.mkdir(parents=True)
+        (place / "cpulist").write_text(f"{cpus}\n")
+        lines = [f"Node {number} MemTotal:       {kib} kB", f"Node {number} MemFree:        {kib // 2} kB"]
+        (place / "meminfo").write_text("\n".join(lines) + "\n")
+    for name in ("online", "possible", "has_memory", "power"):
+        (folder / name).mkdir() if name == "power" else (folder / name).write_text(f"0-{len(nodes) - 1}\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        ([("0-1", 6383832)], (0,)),
+        ([("0-23,48-71", 98765432), ("24-47,72-95", 98765432)], (0, 1)),
+        ([("0-23", 98765432), ("24-47", 98765432), ("", 792723456), ("", 792723456)], (0, 1)),  # DCPMM as memory
+        ([("0,2-4", 98765432), ("", 98765432)], (0,)),  # all CPUs of the second are offline
+        ([("0-23", 98765432), ("24-47", 0)], (0,)),  # a socket without DIMMs
+    ],
+)
+def test_nodes_with_cpus_and_memory_count(
+    tmp_path: Path, nodes: list[tuple[str, int]], expected: tuple[int, ...]
+) -> None:
+    assert usable_nodes(write_nodes(tmp_path / "node", *nodes), ALL_CPUS) == expected
+
+
+def test_nodes_that_this_process_may_not_use_do_not_count(tmp_path: Path) -> None:
+    folder = write_nodes(tmp_path / "node", ("0-3", 1000), ("4-7", 1000), ("8-11", 1000))
+    assert usable_nodes(folder, {4, 5, 8}) == (1, 2)
+    assert usable_nodes(folder, {0, 4, 8}, {0, 2}) == (0, 2)
+    assert usable_nodes(tmp_path / "none", ALL_CPUS) == ()  # a kernel that knows no NUMA
+
+
+def two_nodes(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Have the machine's CPUs in one node of two, as far as the kernel's files go."""
+    monkeypatch.setattr(numa_module, "NODES", write_nodes(folder, ("0-511", 1000), ("0-511", 1000)))
+    monkeypatch.setattr(numa_module, "STATUS", folder / "status")
+    (folder / "status").write_text("Name:\tx\nMems_allowed:\t3\nMems_allowed_list:\t0-1\n")
+
+
+def test_pinning_is_told_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert pinning(NONE) == (NONE, ())
+    monkeypatch.setattr(numa_module, "NODES", write_nodes(tmp_path / "one", ("0-511", 1000)))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert pinning(PIN) == (ONE_NODE, ())  # without numactl
+    two_nodes(monkeypatch, tmp_path / "two")
+    with pytest.raises(ToolError, match=r"numactl is not on PATH; .*apt-get install numactl"):
+        pinning(PIN)
+    (tmp_path / "numactl").write_text("#!/bin/sh\n")
+    (tmp_path / "numactl").chmod(0o755)
+    assert pinning(PIN) == ("2 nodes", (0, 1))
+
+
+def test_blocks_take_turns_and_keep_their_node(tmp_path: Path) -> None:
+    blocks = make(tmp_path, count=5)
+    task = task_of(tmp_path, blocks, nodes=(0, 2), iterations=2)
+    names = [block.block for block in blocks]
+    assert [node_of(task, name) for name in names] == [0, 2, 0, 2, 0]
+    work(task, blocks[0], None, None)
+    assert [node_of(task, block.block) for block in task.pending()] == [2, 0, 2, 0]
+    assert node_of(task_of(tmp_path, blocks), names[1]) is None
+    assert prefix(None) == []
+
+
+def test_pinning_of_spark_is_refused() -> None:
+    config = {"tiers": TIERS, "placement": PLACEMENT, "bigbrain": {"numa": PIN, "engines": ["spark"]}}
+    with pytest.raises(SettingsError, match=r"config key bigbrain\.numa: Spark's tasks .*bigbrain\.spark_master"):
+        Settings.from_config(config)
+    assert Settings.from_config({**config, "bigbrain": {"numa": PIN}}).bigbrain.numa == PIN
+
+
+def test_plan_gives_each_job_its_prefix_once_it_is_written(tmp_path: Path) -> None:
+    settings = Settings.from_config({"tiers": TIERS, "placement": PLACEMENT, "bigbrain": {"numa": PIN}})
+    plan, file = BigBrainPlan(settings, Places.from_settings(settings)), tmp_path / "plan.json"
+    blocks = make(tmp_path)
+    with pytest.raises(FileNotFoundError) as raised:  # Snakemake asks before it, too, and then again
+        plan.prefix(str(file), blocks[0].block)
+    assert raised.value.filename == str(file)
+    file.write_text(json.dumps(task_of(tmp_path, blocks, nodes=(0, 1)).to_json()))
+    assert plan.prefix(str(file), blocks[1].block) == "numactl --cpunodebind=1 --membind=1 "
+    file.write_text(json.dumps(task_of(tmp_path, blocks).to_json()))
+    assert plan.prefix(str(file), blocks[1].block) == ""
+    assert Task.load(file) == task_of(tmp_path, blocks)
+
+
+@pytest.mark.usefixtures("numactl")
+def test_binding_reaches_the_worker(tmp_path: Path) -> None:
+    blocks = make(tmp_path, count=1)
+    task = task_of(tmp_path, blocks, nodes=(0,), delay_s=600)  # bound for as long as it takes to look
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps(task.to_json()))
+    worker = [sys.executable, "-m", "neurotier.bigbrain.worker", str(plan), blocks[0].block, "all", str(tmp_path / "l")]
+    process = subprocess.Popen([*prefix(node_of(task, blocks[0].block)), *worker], env=ENVIRONMENT)
+    try:
+        deadline = time.monotonic() + PATIENCE_S
+        while not task.file(blocks[0], 1).exists():
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        folder = Path("/proc", str(process.pid))
+        assert folder.joinpath("cmdline").read_bytes().split(b"\0")[0] == sys.executable.encode()
+        maps = folder.joinpath("numa_maps").read_text().splitlines()
+        policies = {line.split()[1] for line in maps}
+        assert next(line.split()[1] for line in maps if " heap " in line) == "bind:0"
+        assert policies <= {"bind:0", "local"}  # OpenBLAS asks for its own buffers to be where its thread is
+    finally:
+        process.kill()
+        process.wait(timeout=PATIENCE_S)
+    show = subprocess.run([*prefix(0), "numactl", "--show"], check=True, capture_output=True, text=True)
+    assert {"policy: bind", "nodebind: 0", "membind: 0"} <= {line.strip() for line in show.stdout.splitlines()}
+
+
+@pytest.mark.usefixtures("gnu_parallel", "numactl")
+def test_gnu_parallel_pins_each_block(tmp_path: Path) -> None:
+    blocks = make(tmp_path)
+    task = task_of(tmp_path, blocks, nodes=(0,), pinned="1 node", pairing=STREAMING)
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps(task.to_json()))
+    joblog = run_gnu_parallel(plan, tmp_path / "logs")
+    assert all(check_block(task, block).equal for block in blocks)
+    commands = [line.split("\t")[8] for line in joblog.read_text().splitlines()[1:]]
+    assert len(commands) == 3
+    assert all(command.startswith("numactl --cpunodebind=0 --membind=0 ") for command in commands)

@@ -1,0 +1,160 @@
+"""The engine ``spark``, with real Spark: parts of its time that add up, a log cut off, and bad blocks in it."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from neurotier.bigbrain.blocks import make_blocks
+from neurotier.bigbrain.sources import source_of
+from neurotier.bigbrain.spark import run_spark
+from neurotier.bigbrain.spark_events import (
+    DRIVER_PARTS,
+    TASK_PARTS,
+    Driver,
+    driver_parts,
+    drivers_of,
+    read_events,
+    spark_rows,
+    task_parts,
+)
+from neurotier.bigbrain.tabulation import records_of
+from neurotier.bigbrain.tasks import NONE, PUBLISHED, STREAMING, Task
+from neurotier.errors import RunError
+from neurotier.settings import Settings
+from neurotier.tables import read_table, write_table
+from support import ENVIRONMENT, PATIENCE_S
+
+pytestmark = pytest.mark.usefixtures("spark")
+
+DELAY_S = 0.1
+CLOSE_S = 0.002
+"""Spark counts in ms."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of Spark on this machine, and where its plan and logs are."""
+
+    task: Task
+    folder: Path
+
+    @classmethod
+    def prepared(cls, folder: Path, pairing: str, iterations: int) -> Run:
+        """One of three small blocks, not started."""
+        tiers = {"disk": {"path": ".", "kind": "block"}}
+        placement = dict.fromkeys(("dataset", "work", "images", "results"), "disk")
+        asked = {"count": 3, "scale": 0.04}
+        settings = Settings.from_config({"tiers": tiers, "placement": placement, "bigbrain": asked}).bigbrain
+        blocks = tuple(make_blocks(source_of(settings), folder / "blocks", "disk", lambda _: None))
+        written, records = str(folder / "written"), str(folder / "records")
+        run = "spark/disk/2/1"
+        task = Task(run, "disk", written, records, iterations, DELAY_S, pairing, False, NONE, blocks)
+        (folder / "plan.json").write_text(json.dumps(task.to_json()))
+        return cls(task, folder)
+
+    def start(self) -> Driver:
+        return run_spark(self.folder / "plan.json", self.folder / "logs", "local", {})
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory, spark: None) -> Run:
+    """A run that went well."""
+    run = Run.prepared(tmp_path_factory.mktemp("spark"), STREAMING, 2)
+    run.start()
+    return run
+
+
+def test_parts_of_the_driver_add_up_to_its_wall_time(done: Run) -> None:
+    (driver,) = drivers_of(done.folder)
+    assert driver.end_s is not None
+    parts = driver_parts(driver, read_events(Path(driver.events)))
+    assert tuple(parts) == DRIVER_PARTS
+    assert math.fsum(parts.values()) == pytest.approx(driver.end_s - driver.start_s)
+    assert all(wall_s >= -CLOSE_S for wall_s in parts.values()), parts
+    assert parts["jvm_start"] + parts["context"] == pytest.approx(driver.session_s)
+    assert parts["tasks"] >= 2 * 2 * DELAY_S  # three blocks, two at once: one thread has two of them
+
+
+def test_parts_of_the_tasks_add_up_to_their_times(done: Run) -> None:
+    (driver,) = drivers_of(done.folder)
+    events, records = read_events(Path(driver.events)), records_of(done.task)
+    assert len(events.tasks) == 3
+    parts = task_parts(events, records)
+    assert tuple(parts) == TASK_PARTS
+    assert math.fsum(parts.values()) == pytest.approx(math.fsum(task.end_s - task.start_s for task in events.tasks))
+    assert all(sum_s >= -CLOSE_S for sum_s in parts.values()), parts
+    assert parts["python"] > 0
+    for name in ("read", "write", "delay"):
+        phases = [phase for record in records for phase in record["phases"] if phase["phase"] == name]
+        assert parts[name] == pytest.approx(math.fsum(phase["duration_s"] for phase in phases))
+    assert parts["delay"] >= 6 * DELAY_S
+
+
+def test_table_has_a_row_for_each_part_of_each_start(done: Run, tmp_path: Path) -> None:
+    (driver,) = drivers_of(done.folder)
+    rows = spark_rows(done.task, [driver, driver], records_of(done.task))
+    write_table(tmp_path / "bigbrain_spark.tsv", "bigbrain_spark", rows)
+    read = read_table(tmp_path / "bigbrain_spark.tsv", "bigbrain_spark")
+    assert [(row["attempt"], row["part"]) for row in read] == [
+        (attempt, part) for attempt in (1, 2) for part in (*DRIVER_PARTS, *TASK_PARTS)
+    ]
+    assert {row["tasks"] for row in read} == {3}
+
+
+def test_log_that_a_kill_cut_off_is_read_as_far_as_it_goes(done: Run, tmp_path: Path) -> None:
+    (driver,) = drivers_of(done.folder)
+    shutil.copytree(driver.events, tmp_path / "events")
+    (log,) = tmp_path.rglob("events_1_*")
+    text = log.read_text()
+    second_end = [place for place in range(len(text)) if text.startswith('{"Event":"SparkListenerTaskEnd"', place)][1]
+    log.write_text(text[: second_end + 100])
+    events = read_events(tmp_path / "events")
+    assert len(events.tasks) == 1
+    killed = replace(driver, end_s=None)
+    parts = driver_parts(killed, events)
+    assert parts["ending"] == 0
+    assert math.fsum(parts.values()) == pytest.approx(events.tasks[0].end_s - driver.start_s)
+    (tmp_path / "nothing").mkdir()
+    nothing = read_events(tmp_path / "nothing")
+    assert driver_parts(killed, nothing) == pytest.approx(
+        dict(zip(DRIVER_PARTS, (driver.session_s, 0, 0, 0, 0), strict=True))
+    )
+    assert set(task_parts(nothing, records_of(done.task)).values()) == {0}
+
+
+def test_missing_java_is_said(tmp_path: Path) -> None:
+    run = Run.prepared(tmp_path, STREAMING, 1)
+    program = "import sys; from pathlib import Path; from neurotier.bigbrain.spark import run_spark\n"
+    program += "run_spark(Path(sys.argv[1]), Path(sys.argv[2]), 'local', {})"
+    command = [sys.executable, "-c", program, str(run.folder / "plan.json"), str(tmp_path / "logs")]
+    environment = {**ENVIRONMENT, "JAVA_HOME": str(tmp_path)}  # before the one on PATH
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert ended.returncode != 0
+    line = ended.stderr.splitlines()[-1]
+    assert "engine spark: Spark failed: [JAVA_GATEWAY_EXITED]" in line
+    assert line.endswith(f"; is there Java 17 or later? see {tmp_path / 'logs' / 'spark.log'}")
+
+
+def test_bad_blocks_that_spark_is_to_read_are_said_and_the_others_done(tmp_path: Path) -> None:
+    run = Run.prepared(tmp_path, PUBLISHED, 1)
+    missing, truncated, whole = run.task.blocks
+    Path(missing.file).unlink()
+    os.truncate(truncated.file, 400)
+    with pytest.raises(RunError) as raised:
+        run.start()
+    line = f"spark/disk/2/1: 2 of 3 blocks are incomplete: {missing.block}, {truncated.block}; the first said: "
+    assert str(raised.value).startswith(f"{line}{missing.file} is not there")
+    assert run.task.file(whole, 1).exists()
+    assert [Path(file).name for file in os.listdir(run.task.folder + "/1")] == [f"{whole.block}.nii"]
+    (driver,) = drivers_of(run.folder)
+    assert driver.end_s is not None
+    rows = spark_rows(run.task, [driver], records_of(run.task))
+    assert {row["tasks"] for row in rows} == {2}

@@ -1,0 +1,228 @@
+"""Where Spark's time goes: its log of events, and our own phases, as parts that add up.
+
+The driver's parts follow one another: their sum is the wall time of the driver program. Tasks run side by side: their
+parts are sums over tasks, and add up to the sum of the times from each task's launch to its end. Spark counts in ms.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from neurotier.bigbrain.tabulation import condition, span
+from neurotier.bigbrain.tasks import DELAY, WORK_PHASES, Task
+from neurotier.files import read_json
+from neurotier.parallelism import Span
+from neurotier.tables import Row
+
+DRIVER, TASKS = "driver", "tasks"
+DRIVER_PARTS = ("jvm_start", "context", "planning", "tasks", "ending")
+TASK_PARTS = ("scheduling", "deserialise", "garbage", "python", *WORK_PHASES, DELAY, "serialise")
+DRIVERS = "drivers"
+"""Folder of a run, beside its plan, in which each start of Spark leaves what its driver program did."""
+
+
+@dataclass(frozen=True)
+class Driver:
+    """What Spark's driver program did.
+
+    Attributes
+    ----------
+    start_s
+        When it began, s since 1970.
+    session_s
+        How long the start of its session, so of the JVM, took, s.
+    events
+        Folder of its log of events.
+    end_s
+        When it ended, s since 1970; ``None`` if it was killed.
+    """
+
+    start_s: float
+    session_s: float
+    events: str
+    end_s: float | None = None
+
+
+@dataclass(frozen=True)
+class SparkTask:
+    """A task of Spark that has ended; times in s, the first two since 1970.
+
+    Attributes
+    ----------
+    start_s, end_s
+        When the driver launched it, and when it had its result.
+    deserialise_s, run_s, serialise_s
+        What its executor spent on unpacking it, on running it, Python included, and on packing its result.
+    garbage_s
+        Time that its JVM spent meanwhile on collecting garbage; one in a JVM counts for all tasks in it.
+    """
+
+    start_s: float
+    end_s: float
+    deserialise_s: float
+    run_s: float
+    serialise_s: float
+    garbage_s: float
+
+
+@dataclass(frozen=True)
+class Events:
+    """A log of events.
+
+    Attributes
+    ----------
+    begin_s
+        When the JVM began to make the context, s since 1970; ``None`` of a log without it.
+    last_s
+        When its last task ended, or the application, s since 1970; ``None`` if nothing did.
+    tasks
+        All that ended with figures, those that failed, too.
+    """
+
+    begin_s: float | None
+    last_s: float | None
+    tasks: tuple[SparkTask, ...]
+
+
+def drivers_of(run: Path) -> list[Driver]:
+    """What each start of Spark left in the folder of a run, the first one first."""
+    files = sorted((run / DRIVERS).glob("*.json"), key=lambda file: int(file.stem))
+    return [Driver(**read_json(file)) for file in files]
+
+
+def read_events(folder: Path) -> Events:
+    """Read the log of events in a folder."""
+    begin_s, ends_s, tasks = None, [], []
+    for event in events_in(folder):
+        match event["Event"]:
+            case "SparkListenerApplicationStart":
+                begin_s = event["Timestamp"] / 1000
+            case "SparkListenerApplicationEnd":
+                ends_s.append(event["Timestamp"] / 1000)
+            case "SparkListenerTaskEnd" if event.get("Task Metrics"):
+                tasks.append(task_of(event["Task Info"], event["Task Metrics"]))
+    return Events(begin_s, max([*ends_s, *(task.end_s for task in tasks)], default=None), tuple(tasks))
+
+
+def events_in(folder: Path) -> Iterator[dict[str, Any]]:
+    """Events of a log; Spark makes a folder of each application's, and a killed one leaves half an event."""
+    for file in sorted(folder.rglob("*")):
+        if not file.is_file() or file.name.startswith((".", "appstatus")):
+            continue
+        with file.open() as lines:
+            for line in lines:
+                try:
+                    yield json.loads(line)
+                except json.JSONDecodeError:
+                    break
+
+
+def task_of(info: Mapping[str, Any], metrics: Mapping[str, Any]) -> SparkTask:
+    """A task from what the event of its end says; there, times are in ms."""
+    return SparkTask(
+        start_s=info["Launch Time"] / 1000,
+        end_s=info["Finish Time"] / 1000,
+        deserialise_s=metrics["Executor Deserialize Time"] / 1000,
+        run_s=metrics["Executor Run Time"] / 1000,
+        serialise_s=metrics["Result Serialization Time"] / 1000,
+        garbage_s=metrics["JVM GC Time"] / 1000,
+    )
+
+
+def driver_parts(driver: Driver, events: Events) -> dict[str, float]:
+    """Wall time of the driver program by part, s.
+
+    ``jvm_start``: until the JVM begins to make the context; ``context``: until it is there, and a cluster's executors
+    are; ``planning``: from then to the last task's end while no task runs (files are listed, tasks made); ``tasks``:
+    while one or more run; ``ending``: from the last task's end on. A killed driver ends with its last event.
+    """
+    ready_s = driver.start_s + driver.session_s
+    begin_s = min(max(events.begin_s or ready_s, driver.start_s), ready_s)
+    busy_s = union_s([(task.start_s, task.end_s) for task in events.tasks])
+    through_s = max((task.end_s for task in events.tasks), default=ready_s)
+    end_s = driver.end_s or max(events.last_s or ready_s, ready_s)
+    times = (begin_s - driver.start_s, ready_s - begin_s, through_s - ready_s - busy_s, busy_s, end_s - through_s)
+    return dict(zip(DRIVER_PARTS, times, strict=True))
+
+
+def task_parts(events: Events, records: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Times from launch to end of all tasks, by part, summed over them, s.
+
+    ``scheduling``: shipping a task to its executor and its result back; ``deserialise``, ``serialise``: unpacking the
+    one and packing the other; our phases; and of what else the executor took, ``garbage``: its JVM's collections as far
+    as they fit there (those while Python is in a phase hold nobody up), and ``python``: starting Python workers,
+    importing, and moving data between files, the JVM and Python.
+
+    Parameters
+    ----------
+    records
+        What iterations of blocks left; those count that lie within a task.
+    """
+    tasks = events.tasks
+    run_s = math.fsum(task.run_s for task in tasks)
+    deserialise_s, serialise_s = (math.fsum(getattr(t, key) for t in tasks) for key in ("deserialise_s", "serialise_s"))
+    whole_s = math.fsum(task.end_s - task.start_s for task in tasks)
+    phases = [phase for record in records if lies_within(span(record), tasks) for phase in record["phases"]]
+    ours = {
+        name: math.fsum(phase["duration_s"] for phase in phases if phase["phase"] == name)
+        for name in (*WORK_PHASES, DELAY)
+    }
+    rest_s = run_s - math.fsum(ours.values())
+    garbage_s = min(math.fsum(task.garbage_s for task in tasks), max(0.0, rest_s))
+    found = ours | {
+        "scheduling": whole_s - deserialise_s - run_s - serialise_s,
+        "deserialise": deserialise_s,
+        "garbage": garbage_s,
+        "python": rest_s - garbage_s,
+        "serialise": serialise_s,
+    }
+    return {part: found[part] for part in TASK_PARTS}
+
+
+def lies_within(iteration: Span, tasks: Sequence[SparkTask]) -> bool:
+    """Whether the middle of an iteration lies within a task: clocks of several nodes differ a little."""
+    middle_s = sum(iteration) / 2
+    return any(task.start_s <= middle_s <= task.end_s for task in tasks)
+
+
+def union_s(spans: Sequence[Span]) -> float:
+    """How long one or more of some spans lasted, s.
+
+    >>> union_s([(0, 2), (1, 3), (5, 6)])
+    4.0
+    """
+    total_s, until_s = 0.0, -math.inf
+    for start_s, end_s in sorted(spans):
+        total_s += max(0.0, end_s - max(start_s, until_s))
+        until_s = max(until_s, end_s)
+    return total_s
+
+
+def spark_rows(task: Task, drivers: Sequence[Driver], records: Sequence[Mapping[str, Any]]) -> list[Row]:
+    """One row per start of Spark and part of its time.
+
+    Parameters
+    ----------
+    task
+        The run.
+    drivers
+        What each start left, the first one first.
+    records
+        What the run's iterations left.
+    """
+    rows = []
+    for attempt, driver in enumerate(drivers, 1):
+        events = read_events(Path(driver.events))
+        told = condition(task) | {"attempt": attempt, "tasks": len(events.tasks)}
+        parts = {DRIVER: driver_parts(driver, events), TASKS: task_parts(events, records)}
+        rows += [
+            told | {"of": of, "part": part, "sum_s": sum_s}
+            for of, some in parts.items()
+            for part, sum_s in some.items()
+        ]
+    return rows
