@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
+import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ from neurotier.bigbrain.blocks import make_blocks
 from neurotier.bigbrain.numa import NOTICE, ONE_NODE, PIN, pinning
 from neurotier.bigbrain.sources import source_of
 from neurotier.settings import Settings
+from published_logs import write_checkout
 from spark_cluster import OPTIONS, spark_cluster
 from support import PATIENCE_S, Project
 
@@ -144,7 +146,9 @@ def test_spark_runs_on_a_standalone_cluster(project: Project, tmp_path: Path) ->
 
 @pytest.mark.usefixtures("spark")
 def test_engines_give_the_same_bytes_and_leave_nothing(project: Project) -> None:
-    arguments = project.configure(bigbrain={**SMALL, "tiers": ["local"], "engines": ENGINES})
+    write_checkout(project.folder / "checkout")
+    told = {**SMALL, "tiers": ["local"], "engines": ENGINES}
+    arguments = project.configure(bigbrain=told, published="checkout")
     ended = project.snakemake(*arguments, targets=["bigbrain"])
     assert ended.code == 0, ended.output
     runs = project.table("bigbrain/bigbrain_runs.tsv")
@@ -152,14 +156,25 @@ def test_engines_give_the_same_bytes_and_leave_nothing(project: Project) -> None
     assert len({run["sha256"] for run in runs}) == 1
     assert int(runs[0]["wrapped_voxels"]) > 0
     assert ended.lines("BigBrain: outputs of 3 runs are byte-identical")
-    assert "gnu-parallel" in (project.results / "bigbrain" / "figures" / "bigbrain_phases.tsv").read_text()
+    conditions = project.table("bigbrain/bigbrain_conditions.tsv")
+    here = socket.gethostname()
+    assert [(row["origin"], row["engine"], row["tier"]) for row in conditions[:4]] == [
+        *((here, engine, "local") for engine in ENGINES),
+        ("published", "gnu-parallel", "DRAM"),
+    ]
+    assert conditions[3]["fluid_member"] == "fluid fitted"
+    for name in ("makespans", "phases", "gantts", "parallelism"):
+        assert "gnu-parallel" in (project.results / "bigbrain" / "figures" / f"bigbrain_{name}.tsv").read_text()
+    assert ended.lines("Report: results/bigbrain.html")
+    assert "Outputs of 3 runs are byte-identical" in (project.results / "bigbrain.html").read_text()
     assert list(project.folder.glob("neurotier-*/bigbrain/**/*.nii")) == []
     again = project.snakemake(*arguments, targets=["bigbrain"])
     assert again.code == 0
     assert again.lines("Nothing to be done"), again.output
     others = ENGINES[:2]  # a start of Spark takes its time
-    changed = project.configure(bigbrain={**SMALL, "tiers": ["local"], "engines": others, "iterations": 1})
+    changed = project.configure(bigbrain={**told, "engines": others, "iterations": 1})
     assert project.snakemake(*changed, targets=["bigbrain"]).code == 0
+    assert {row["origin"] for row in project.table("bigbrain/bigbrain_conditions.tsv")} == {here}
     other = project.table("bigbrain/bigbrain_runs.tsv")
     assert [run["iterations"] for run in other] == ["1", "1"]
     assert len({run["sha256"] for run in other + runs}) == 2
@@ -209,6 +224,7 @@ def test_tier_that_fills_is_said_and_every_incomplete_block_is_named(
     assert run["valid"].startswith(f"invalid: {len(lost)} of 5 blocks are incomplete: ")
     assert all(name in run["valid"] for name in lost)
     assert ended.lines(f"{len(lost)} of 5 blocks are incomplete: "), ended.output
+    assert run["valid"].removeprefix("invalid: ") in (project.results / "bigbrain.html").read_text()
     assert ended.lines("tier 'small' is full: "), ended.output
     assert {file.stem for file in folder.rglob("runs/**/*.nii")}.isdisjoint(lost)
     assert list(folder.rglob(".*.partial")) == []

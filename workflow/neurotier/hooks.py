@@ -69,9 +69,9 @@ def finish(plan: Plan, succeeded: bool) -> None:
         if not succeeded and everyone:
             write_what_is_there(plan, places)
         if not succeeded and (places.bigbrain / "runs").is_dir():
-            from neurotier.bigbrain.stages import tabulate
+            from neurotier.bigbrain.stages import write_partial
 
-            for line in tabulate(settings, places):
+            for line in write_partial(settings, places):
                 say(line)
     except OSError as error:
         say(f"neurotier: the end of the run could not be written: {error.filename}: {error.strerror}")

@@ -15,7 +15,7 @@ Rules, scripts and library ask here for paths; nobody glues one by hand. Below t
     comparison/, comparison.html        tables and figures of what was compared, and the comparison report
     published/, published.html          tables and figures of the published experiment, and the page about them
     sweep/, sweep.html                  points/: each point of a sweep; its tables and figures, and the sweep's report
-    bigbrain/                           blocks/TIER.tsv, runs/RUN/: plan and records; tables of the incrementation
+    bigbrain/, bigbrain.html            blocks/TIER.tsv, runs/RUN/: plan and records; tables and figures, and the page
     logs/RULE/                          one log per job
     state/                              settings of the last run, run facts, failures, the lock
 """

@@ -174,15 +174,49 @@ rule predict_bigbrain:
         "../scripts/predict_bigbrain.py"
 
 
-rule draw_bigbrain:
+rule compare_bigbrain:
     input:
         runs=places.bigbrain / "bigbrain_runs.tsv",
         predictions=rules.predict_bigbrain.output,
-        spark=places.bigbrain / "bigbrain_spark.tsv",
+        published=bigbrain.published,
     output:
+        conditions=places.bigbrain / "bigbrain_conditions.tsv",
+    log:
+        LOGS / "compare_bigbrain/compare_bigbrain.log",
+    conda:
+        "../envs/neurotier.yaml"
+    params:
+        results=RESULTS,
+    message:
+        "Comparing conditions of the BigBrain incrementation"
+    script:
+        "../scripts/compare_bigbrain.py"
+
+
+rule draw_bigbrain:
+    input:
+        rules.tabulate_bigbrain.output,
+        rules.compare_bigbrain.output,
+        published=bigbrain.published,
+    output:
+        makespans=report(
+            places.bigbrain / "figures/bigbrain_makespans.svg",
+            caption="../report/bigbrain_makespans.rst",
+            category="BigBrain incrementation",
+        ),
         phases=report(
             places.bigbrain / "figures/bigbrain_phases.svg",
             caption="../report/bigbrain_phases.rst",
+            category="BigBrain incrementation",
+        ),
+        gantts=report(
+            places.bigbrain / "figures/bigbrain_gantts.svg",
+            caption="../report/bigbrain_gantts.rst",
+            category="BigBrain incrementation",
+        ),
+        parallelism=report(
+            places.bigbrain / "figures/bigbrain_parallelism.svg",
+            caption="../report/bigbrain_parallelism.rst",
             category="BigBrain incrementation",
         ),
         spark=report(
@@ -191,8 +225,8 @@ rule draw_bigbrain:
             category="BigBrain incrementation",
         ),
         others=[
-            places.bigbrain / f"figures/{name}.{extension}"
-            for name in ("bigbrain_phases", "bigbrain_spark")
+            places.bigbrain / f"figures/bigbrain_{name}.{extension}"
+            for name in ("makespans", "phases", "gantts", "parallelism", "spark")
             for extension in ("png", "tsv")
         ],
     log:
@@ -205,3 +239,27 @@ rule draw_bigbrain:
         "Drawing the BigBrain incrementation"
     script:
         "../scripts/draw_bigbrain.py"
+
+
+rule write_bigbrain:
+    input:
+        rules.tabulate_bigbrain.output,
+        rules.compare_bigbrain.output,
+        rules.draw_bigbrain.output,
+        published=bigbrain.published,
+    output:
+        page=report(
+            RESULTS / "bigbrain.html",
+            caption="../report/bigbrain.rst",
+            category="BigBrain incrementation",
+        ),
+    log:
+        LOGS / "write_bigbrain/write_bigbrain.log",
+    conda:
+        "../envs/neurotier.yaml"
+    params:
+        results=RESULTS,
+    message:
+        "Writing the report of the BigBrain incrementation"
+    script:
+        "../scripts/write_bigbrain.py"

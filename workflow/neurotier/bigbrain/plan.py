@@ -112,6 +112,12 @@ class BigBrainPlan:
         """Manifests of the blocks on all tiers."""
         return [self.places.bigbrain_blocks(tier) for tier in self.tiers]
 
+    @property
+    def published(self) -> list[Path]:
+        """Tables of the published experiment that the report is made of, too; none unless the configuration has it."""
+        names = ("published_runs", "published_phases", "published_predictions") if self.settings.published else ()
+        return [self.places.published / f"{name}.tsv" for name in names]
+
     def before(self, run: str) -> list[Path]:
         """What a run waits for: the end of the run before it."""
         at = self.order.index(run) if run in self.order else 0

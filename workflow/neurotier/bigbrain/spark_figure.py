@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from neurotier.bigbrain.figure import makespan_s
 from neurotier.bigbrain.spark_events import DRIVER, TASKS
 from neurotier.bigbrain.tasks import DELAY, WORK_PHASES
 from neurotier.comparison.findings import at_once, times_text
@@ -66,6 +65,12 @@ def conditions(run_rows: Sequence[Row], engine: str) -> dict[Condition, list[Row
         if row["engine"] == engine and is_compared(row):
             found.setdefault((row["tier"], row["parallelism"]), []).append(row)
     return found
+
+
+def makespan_s(rows: Sequence[Row]) -> float:
+    """Median makespan of at least one run, s."""
+    found = spread(rows, "makespan_s")
+    return found.median if found else 0.0
 
 
 def ratios(run_rows: Sequence[Row]) -> dict[Condition, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
+import socket
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from neurotier.bigbrain.plan import BigBrainPlan, is_calibration
 from neurotier.bigbrain.predictions import Known, rows_of
 from neurotier.bigbrain.sources import source_of
 from neurotier.bigbrain.spark_events import DRIVERS, drivers_of, read_events, spark_rows
-from neurotier.bigbrain.tabulation import phase_rows, records_of, run_row
+from neurotier.bigbrain.tabulation import outputs_text, phase_rows, records_of, run_row
 from neurotier.bigbrain.tasks import ALL, NONE, Task, size_of
 from neurotier.campaign.page_cache import prepare_cache
 from neurotier.errors import SourceError
@@ -29,7 +30,7 @@ from neurotier.probe.access import IN_MEMORY
 from neurotier.probe.machine import page_cache_here, processors_here, read_probed
 from neurotier.report.quantities import seconds
 from neurotier.settings import Settings
-from neurotier.tables import read_table, write_table
+from neurotier.tables import write_table
 
 PHASES, RUNS, SPARK, PREDICTIONS = "bigbrain_phases", "bigbrain_runs", "bigbrain_spark", "bigbrain_predictions"
 FINISHED, CHECKED = "finished.json", "checked.json"
@@ -153,14 +154,38 @@ def predict(settings: Settings, places: Places) -> None:
     write_table(places.bigbrain / f"{PREDICTIONS}.tsv", PREDICTIONS, rows)
 
 
+def compare(settings: Settings, places: Places) -> None:
+    """Write the table of conditions."""
+    from neurotier.bigbrain.collect import write_conditions
+
+    write_conditions(places, socket.gethostname(), with_published=settings.published is not None)
+
+
 def draw(places: Places) -> None:
     """Draw the figures of all runs."""
-    from neurotier.bigbrain.figure import draw_phases
-    from neurotier.bigbrain.spark_figure import draw_spark
+    from neurotier.bigbrain.collect import read_collected
+    from neurotier.bigbrain.figures import draw_all
 
-    runs, spark = (read_table(places.bigbrain / f"{name}.tsv", name) for name in (RUNS, SPARK))
-    draw_phases(runs, places.bigbrain / "figures" / PHASES)
-    draw_spark(spark, runs, places.bigbrain / "figures" / SPARK)
+    draw_all(read_collected(places), places.bigbrain / "figures")
+
+
+def write_page(places: Places) -> list[str]:
+    """Write the page; what it says, and where it is."""
+    from neurotier.bigbrain import page, verdict
+    from neurotier.bigbrain.collect import read_collected
+
+    collected, file = read_collected(places), places.results / "bigbrain.html"
+    page.write_page(collected, places.bigbrain, file)
+    said = verdict.judge(collected.conditions, collected.runs)
+    return [*said.told(), f"Report: {places.shortened(Path.cwd()).results / file.name}"]
+
+
+def write_partial(settings: Settings, places: Places) -> list[str]:
+    """All that is told of the runs that are there, after one that failed."""
+    told = tabulate(settings, places)
+    compare(settings, places)
+    draw(places)
+    return [*told, *write_page(places)]
 
 
 def read_if_there(file: Path) -> dict[str, Any]:
@@ -191,8 +216,5 @@ def tabulate(settings: Settings, places: Places) -> list[str]:
     ]
     if any(row["pinned"] == ONE_NODE for row in rows):
         told.append(NOTICE)
-    checksums = [row["sha256"] for row in rows if row["sha256"]]
-    if len(checksums) < 2:
-        return told
-    same = "byte-identical" if len(set(checksums)) == 1 else "NOT the same"
-    return [*told, f"BigBrain: outputs of {len(checksums)} runs are {same}"]
+    same = outputs_text(rows)
+    return [*told, f"BigBrain: {same}"] if same else told

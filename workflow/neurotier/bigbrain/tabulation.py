@@ -13,6 +13,9 @@ from neurotier.tables import Row
 
 Checked = Mapping[str, Any]
 
+TICK_S = 0.01
+"""How exactly the kernel tells when a process was started, s."""
+
 
 def records_of(task: Task) -> list[dict[str, Any]]:
     """What all iterations of all blocks left, as far as they are done."""
@@ -58,7 +61,7 @@ def run_row(task: Task, records: list[dict[str, Any]], checked: Checked, finishe
 
     whole = [*spans, (driver["start_s"], driver["end_s"])] if driver else spans
     makespan_s = max(end for _, end in whole) - min(start for start, _ in whole) if whole else None
-    most = peak(spans)
+    most = peak([busy(record) for record in records])
     read_apart = any(phase["phase"] == READ for phase in phases)
     reasons = invalid_because(task, records, checked, most)
     return condition(task) | {
@@ -92,6 +95,12 @@ def span(record: Mapping[str, Any]) -> Span:
     return min(phase["start_s"] for phase in record["phases"]), max(phase["end_s"] for phase in record["phases"])
 
 
+def busy(record: Mapping[str, Any]) -> Span:
+    """When it ran beside others: the start of a process is known to 10 ms only, and may seem to precede it."""
+    start_s, end_s = span(record)
+    return start_s + TICK_S * any(phase["phase"] == START_UP for phase in record["phases"]), end_s
+
+
 def invalid_because(task: Task, records: list[dict[str, Any]], checked: Checked, most: int) -> list[str]:
     """Why a run's makespan cannot stand beside those of others; empty if it can.
 
@@ -114,3 +123,10 @@ def invalid_because(task: Task, records: list[dict[str, Any]], checked: Checked,
     if not incomplete and most < asked:
         reasons.append(f"at most {most} blocks ran at once, not {asked}")
     return reasons
+
+
+def outputs_text(rows: Iterable[Row]) -> str:
+    """Whether the outputs of the runs that were checked are the same; empty of fewer than two."""
+    checksums = [row["sha256"] for row in rows if row["sha256"]]
+    same = "byte-identical" if len(set(checksums)) == 1 else "NOT the same"
+    return f"outputs of {len(checksums)} runs are {same}" if len(checksums) > 1 else ""

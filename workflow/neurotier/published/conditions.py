@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -156,6 +157,16 @@ def incomplete_text(runs: Sequence[BlockRun]) -> str:
     low, high = min(counts), max(counts)
     some = f"{low}" if low == high else f"{low} to {high}"
     return f"{some} of {BLOCKS[runs[0].resolution_um]:,} blocks not written" if high else ""
+
+
+def off_factor(ratios: Iterable[float]) -> float | None:
+    """Geometric mean of the factors by which ratios miss 1, either way; ``None`` of none.
+
+    >>> off_factor([2.0, 0.5])
+    2.0
+    """
+    logarithms = [abs(math.log(ratio)) for ratio in ratios]
+    return math.exp(statistics.fmean(logarithms)) if logarithms else None
 
 
 def ratio_text(ratio: float) -> str:

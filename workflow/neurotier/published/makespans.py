@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -23,17 +23,20 @@ from neurotier.published.conditions import (
     incomplete_text,
     is_stalled,
     mean,
+    off_factor,
     panel_title,
     panels,
     ratio_text,
 )
-from neurotier.published.members import PAPER, draw_predictions, mark_of, members_of, predicted
+from neurotier.published.members import MARKS, PAPER, Guess, Marks, draw_predictions, mark_of, predicted
 from neurotier.report.quantities import seconds
 from neurotier.report.style import BLACK, house_style, save_figure, state
 from neurotier.tables import Row
 
 Runs = Mapping[Condition, Sequence[BlockRun]]
 Estimates = Mapping[Condition, float | None]
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 CIRCLE: dict[str, Any] = {"marker": "o", "markersize": 5, "fillstyle": "none", "color": BLACK, "markeredgewidth": 0.8}
 CROSS = CIRCLE | {"marker": "x"}
@@ -45,25 +48,40 @@ INCOMPLETE = " * Some blocks were read and not written (the SSD was full): their
 APART = " Stalled: beyond 1.5 times the middle repetition; in the mean, as published, and not in the factor above."
 
 
+@dataclass(frozen=True)
+class Measured:
+    """A condition's makespans: mean or median, repetitions apart from those that stalled, and predictions, all in s."""
+
+    middle_s: float
+    steady_s: Sequence[float]
+    guesses: Sequence[Guess]
+    stalled_s: Sequence[float] = ()
+
+    @property
+    def ends(self) -> list[float]:
+        """Everything that the axis must hold."""
+        return [*self.steady_s, *self.stalled_s, *(end for _, *times in self.guesses for end in times)]
+
+
 def any_stalled(runs: Runs) -> bool:
     """Whether any repetition stalled."""
     return any(is_stalled(run, members) for members in runs.values() for run in members)
 
 
-def off_factor(runs: Runs, estimates: Estimates) -> float | None:
+def estimate_factor(runs: Runs, estimates: Estimates) -> float | None:
     """Geometric mean of the factors by which Eq. (1) misses mean makespans, stalled repetitions left out."""
-    factors = []
+    ratios = []
     for condition, members in runs.items():
         steady = [run for run in members if not is_stalled(run, members)]
         if estimate := estimates.get(condition):
-            factors.append(abs(math.log(estimate / mean(steady, "makespan_s"))))
-    return math.exp(statistics.fmean(factors)) if factors else None
+            ratios.append(estimate / mean(steady, "makespan_s"))
+    return off_factor(ratios)
 
 
 def makespan_finding(runs: Runs, estimates: Estimates) -> str:
     """The widest gap between devices, and how far Eq. (1) is off."""
     times = {condition: mean(members, "makespan_s") for condition, members in runs.items()}
-    factor = off_factor(runs, estimates)
+    factor = estimate_factor(runs, estimates)
     off = f"; Eq. (1) is off by a factor of {ratio_text(factor)}" if factor else ""
     off += " on average" if factor and len(times) > 1 else ""
     gaps = []
@@ -121,35 +139,65 @@ def lane_panels(runs: Runs) -> list[Panel[Condition]]:
 
 def draw(runs: Runs, estimates: Estimates, predictions: Sequence[Row]) -> Figure:
     """The figure of at least one condition."""
-    shown = lane_panels(runs)
-    figure, (legend, *all_axes) = panel_axes(shown, legend=True)
-    drawn: list[str] = []
-    ends: list[float] = []
-    for axes, panel in zip(all_axes, shown, strict=True):
-        for lane, condition in panel.filled():
-            values = [run.makespan_s for run in runs[condition]]
-            guesses = predicted(predictions, condition, estimates.get(condition))
-            average = statistics.fmean(values)
-            axes.plot([average] * 2, [lane - 0.36, lane + 0.06], color=BLACK, linewidth=2.2, solid_capstyle="butt")
-            for run in runs[condition]:
-                style = CROSS if is_stalled(run, runs[condition]) else CIRCLE
-                axes.plot([run.makespan_s], [lane - 0.15], linestyle="", **style)
-            draw_predictions(axes, lane, guesses)
-            beside(axes, lane, text_of(average, guesses))
-            drawn += [member for member, *_ in guesses if member not in drawn]
-            ends += [*values, *(end for _, *times in guesses for end in times)]
+
+    def measured(condition: Condition) -> Measured:
+        stalled, steady = list[float](), list[float]()
+        for run in runs[condition]:
+            (stalled if is_stalled(run, runs[condition]) else steady).append(run.makespan_s)
+        guesses = predicted(predictions, condition, estimates.get(condition))
+        return Measured(statistics.fmean([*steady, *stalled]), steady, guesses, stalled)
+
+    return draw_lanes(filled_with(lane_panels(runs), measured), "mean")
+
+
+def filled_with(panels: Sequence[Panel[Key]], value: Callable[[Key], Value]) -> list[Panel[Value]]:
+    """The same panels with what stands for each lane's key in place of it; headings stay."""
+    return [
+        Panel(
+            panel.title,
+            tuple(Lane(lane.label, None if lane.value is None else value(lane.value)) for lane in panel.lanes),
+        )
+        for panel in panels
+    ]
+
+
+def draw_lanes(panels: Sequence[Panel[Measured]], middle: str, marks: Marks = MARKS, shared: bool = True) -> Figure:
+    """What was measured and predicted of each lane, on logarithmic axes.
+
+    Parameters
+    ----------
+    panels
+        At least one, each with a lane that has a value.
+    middle
+        What the bar is of the repetitions, such as ``mean``.
+    marks
+        How each member of the model is drawn, in the order of the legend.
+    shared
+        Whether all panels have the same range.
+    """
+    figure, (legend, *all_axes) = panel_axes(panels, legend=True)
+    for axes, panel in zip(all_axes, panels, strict=True):
+        for lane, one in panel.filled():
+            axes.plot([one.middle_s] * 2, [lane - 0.36, lane + 0.06], color=BLACK, linewidth=2.2, solid_capstyle="butt")
+            for values, style in ((one.steady_s, CIRCLE), (one.stalled_s, CROSS)):
+                axes.plot(values, [lane - 0.15] * len(values), linestyle="", **style)
+            draw_predictions(axes, lane, one.guesses, marks)
+            beside(axes, lane, text_of(one.middle_s, one.guesses))
         label_lanes(axes, panel)
-    for axes in all_axes:
+    for axes, panel in zip(all_axes, panels, strict=True):
+        ends = [end for each in (panels if shared else [panel]) for _, one in each.filled() for end in one.ends]
         logarithmic(axes, min(ends), max(ends))
     all_axes[-1].set_xlabel("Makespan (s)")
-    measured = [
-        Line2D([], [], linestyle="", marker="|", markersize=10, markeredgewidth=2.2, color=BLACK, label="mean"),
+    everything = [one for panel in panels for _, one in panel.filled()]
+    handles = [
+        Line2D([], [], linestyle="", marker="|", markersize=10, markeredgewidth=2.2, color=BLACK, label=middle),
         Line2D([], [], linestyle="", **CIRCLE, label="repetition"),
     ]
-    if any_stalled(runs):
-        measured.append(Line2D([], [], linestyle="", **CROSS, label="stalled repetition"))
-    order = [member for member in [PAPER, *members_of(predictions)] if member in drawn]
-    draw_legend(legend, [*measured, *(mark_of(member).handle() for member in dict.fromkeys(order))])
+    if any(one.stalled_s for one in everything):
+        handles.append(Line2D([], [], linestyle="", **CROSS, label="stalled repetition"))
+    drawn = {member for one in everything for member, *_ in one.guesses}
+    order = [*(member for member in marks if member in drawn), *sorted(drawn - marks.keys())]
+    draw_legend(legend, [*handles, *(mark_of(member, marks).handle() for member in order)])
     return figure
 
 
@@ -164,10 +212,10 @@ def logarithmic(axes: Axes, low: float, high: float) -> None:
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
-def text_of(average: float, guesses: Sequence[tuple[str, float, float, float]]) -> str:
-    """Mean makespan, and what Eq. (1) says of it."""
+def text_of(middle_s: float, guesses: Sequence[Guess]) -> str:
+    """Mean or median makespan, and what Eq. (1) says of it."""
     paper = [value for member, value, *_ in guesses if member == PAPER]
-    return f"{seconds(average)}; Eq. (1) {ratio_text(paper[0] / average)} x" if paper else seconds(average)
+    return f"{seconds(middle_s)}; Eq. (1) {ratio_text(paper[0] / middle_s)} x" if paper else seconds(middle_s)
 
 
 def table(runs: Runs, estimates: Estimates, predictions: Sequence[Row]) -> list[Row]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
@@ -33,10 +33,14 @@ MARKS = {
     "fluid a priori": Mark("fluid, a priori", "s", GREEN),
 }
 
+Marks = Mapping[str, Mark]
+Guess = tuple[str, float, float, float]
+"""A member, the makespan that it predicts, and the lower and upper end of its interval, s."""
 
-def mark_of(member: str) -> Mark:
+
+def mark_of(member: str, marks: Marks = MARKS) -> Mark:
     """How a member is drawn; one that is not known by its name."""
-    return MARKS.get(member, Mark(member, "P", PURPLE))
+    return marks.get(member, Mark(member, "P", PURPLE))
 
 
 def members_of(predictions: Iterable[Row]) -> list[str]:
@@ -45,9 +49,7 @@ def members_of(predictions: Iterable[Row]) -> list[str]:
     return [*(member for member in MARKS if member in found), *sorted(found - MARKS.keys())]
 
 
-def predicted(
-    predictions: Iterable[Row], condition: Condition, equation_one_s: float | None
-) -> list[tuple[str, float, float, float]]:
+def predicted(predictions: Iterable[Row], condition: Condition, equation_one_s: float | None) -> list[Guess]:
     """What each member predicts for a condition: member, makespan, lower and upper end, s.
 
     The paper's Eq. (1) is taken from the logs where no row has it; variants of a condition have no prediction.
@@ -63,10 +65,10 @@ def predicted(
     return [(member, *found[member]) for member in [*MARKS, *sorted(found.keys() - MARKS.keys())] if member in found]
 
 
-def draw_predictions(axes: Axes, lane: int, values: Sequence[tuple[str, float, float, float]]) -> None:
+def draw_predictions(axes: Axes, lane: int, values: Sequence[Guess], marks: Marks = MARKS) -> None:
     """Markers below a lane's middle, each with a line over its interval."""
     for member, value, low, high in values:
-        mark, at = mark_of(member), lane + 0.27
+        mark, at = mark_of(member, marks), lane + 0.27
         if high > low:
             axes.plot([low, high], [at, at], color=mark.colour, linewidth=1)
         axes.plot([value], [at], linestyle="", marker=mark.marker, markersize=4.5, color=mark.colour)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -11,7 +13,7 @@ from neurotier.comparison.panels import Lane, Panel, beside, label_lanes, panel_
 from neurotier.published.bigbrain import BlockRun
 from neurotier.published.conditions import ENGINES, Condition, cells, mean, panels
 from neurotier.report.quantities import mean_count, percent
-from neurotier.report.style import BLACK, LIGHT_GREY, SKY, house_style, save_figure, state
+from neurotier.report.style import BLACK, LIGHT_GREY, SKY, VERMILION, house_style, save_figure, state
 from neurotier.tables import Row
 
 Runs = Mapping[Condition, Sequence[BlockRun]]
@@ -19,6 +21,16 @@ NOTE = (
     "Bar: mean over repetitions, grey: processes asked for; circle: a repetition. As published: sum of the phases over"
     " the makespan. On the SSD the sum has the reading of blocks that were never written, and the makespan has not."
 )
+
+
+@dataclass(frozen=True)
+class Busy:
+    """Blocks at once in a condition: as many as were asked for, in the middle, of each repetition, and the most."""
+
+    asked: int
+    middle: float
+    values: Sequence[float]
+    peak: int | None = None
 
 
 def parallelism_finding(runs: Runs) -> str:
@@ -48,29 +60,35 @@ def draw(runs: Runs) -> Figure:
     """The figure: a panel for each image, engine and number of processes."""
     shown = [
         Panel(
-            f"{panel[0]} µm, {ENGINES[panel[1]]}, {panel[2]} processes", tuple(Lane(one.place, one) for one in members)
+            f"{panel[0]} µm, {ENGINES[panel[1]]}, {panel[2]} processes",
+            tuple(Lane(one.place, busy_of(runs[one])) for one in members),
         )
         for panel, members in panels(runs).items()
     ]
-    figure, all_axes = panel_axes(shown)
-    for axes, panel in zip(all_axes, shown, strict=True):
-        for lane, condition in panel.filled():
-            values = [run.mean_parallelism for run in runs[condition]]
-            average = mean(runs[condition], "mean_parallelism")
-            axes.barh(lane, condition.processes, height=0.66, color=LIGHT_GREY, linewidth=0)
-            axes.barh(lane, average, height=0.66, color=SKY, linewidth=0)
-            axes.plot(
-                values,
-                [lane] * len(values),
-                linestyle="",
-                marker="o",
-                markersize=4,
-                markerfacecolor="white",
-                color=BLACK,
-            )
-            beside(axes, lane, f"{mean_count(average)}; {percent(average / condition.processes)}")
+    return draw_lanes(shown)
+
+
+def busy_of(members: Sequence[BlockRun]) -> Busy:
+    """How busy the processes of a condition were."""
+    return Busy(members[0].processes, mean(members, "mean_parallelism"), [run.mean_parallelism for run in members])
+
+
+def draw_lanes(panels: Sequence[Panel[Busy]]) -> Figure:
+    """What was asked for and what there was on each lane; the axes have one unit and no common range."""
+    figure, all_axes = panel_axes(panels)
+    for axes, panel in zip(all_axes, panels, strict=True):
+        for lane, busy in panel.filled():
+            axes.barh(lane, busy.asked, height=0.66, color=LIGHT_GREY, linewidth=0)
+            axes.barh(lane, busy.middle, height=0.66, color=SKY, linewidth=0)
+            circle: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 4, "markerfacecolor": "white"}
+            axes.plot(busy.values, [lane] * len(busy.values), color=BLACK, **circle)
+            text = f"{mean_count(busy.middle)}; {percent(busy.middle / busy.asked)}"
+            if busy.peak is not None:
+                axes.plot([busy.peak] * 2, [lane - 0.33, lane + 0.33], color=VERMILION, linewidth=2)
+                text += f"; peak {busy.peak:,}"
+            beside(axes, lane, text)
         label_lanes(axes, panel)
-        axes.set_xlim(0, 1.02 * max(condition.processes for _, condition in panel.filled()))
+        axes.set_xlim(0, 1.02 * max(max(busy.asked, busy.peak or 0, *busy.values) for _, busy in panel.filled()))
     all_axes[-1].set_xlabel("Blocks in a phase at once")
     return figure
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import statistics
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
-from neurotier.published.conditions import ratio_text
+from neurotier.published.conditions import off_factor, ratio_text
 from neurotier.published.members import mark_of, members_of
 from neurotier.report.quantities import counted
 from neurotier.report.style import BLACK, GREY, LIGHT_GREY, WIDTH_IN, house_style, save_figure, state
@@ -41,15 +39,11 @@ def error_factors(predictions: Sequence[Row]) -> dict[str, float]:
     >>> error_factors([row | {"fitted_on": False} for row in rows])
     {'paper': 2.0}
     """
+    ratios: dict[str, list[float]] = {}
     rows = [row for row in held_against(predictions) if not row["fitted_on"]]
-    return {
-        member: math.exp(
-            statistics.fmean(
-                abs(math.log(row["predicted_s"] / row["measured_s"])) for row in rows if row["member"] == member
-            )
-        )
-        for member in members_of(rows)
-    }
+    for row in rows:
+        ratios.setdefault(row["member"], []).append(row["predicted_s"] / row["measured_s"])
+    return {member: factor for member in members_of(rows) if (factor := off_factor(ratios[member]))}
 
 
 def predictions_finding(predictions: Sequence[Row]) -> str:

@@ -1,0 +1,308 @@
+"""The report of the incrementation: conditions of one's own and published ones in one table, figures, verdict, page."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+from neurotier.bigbrain.collect import Collected, read_collected, write_conditions
+from neurotier.bigbrain.figures import draw_all, figures
+from neurotier.bigbrain.page import write_page
+from neurotier.bigbrain.tabulation import busy
+from neurotier.bigbrain.verdict import judge
+from neurotier.parallelism import peak
+from neurotier.places import Places
+from neurotier.published.replay import read_published, write_tables
+from neurotier.tables import Row, columns, read_table, write_table
+from page_reader import Reader
+from published_logs import spark_log, write_checkout, write_log
+
+SUMS = {"start_up_s": 1.0, "load_header_s": 0.25, "read_s": 2.0, "increment_s": 1.0, "write_s": 3.0}
+START_S = 1_700_000_000.0
+
+
+def run(engine: str, tier: str, makespan_s: float, **cells: Any) -> Row:
+    """A row of ``bigbrain_runs.tsv``: 24 blocks of 1 MB, two at once, once."""
+    counts = {"parallelism": 2, "repetition": 1, "iterations": 2, "blocks": 24, "block_bytes": 24_000_000}
+    zeros = dict.fromkeys(("incomplete_blocks", "read_bytes", "written_bytes", "wrapped_voxels"), 0)
+    about = {"engine": engine, "tier": tier, "pairing": "streaming", "cache": "cold", "pinned": "none"}
+    rest = {"mean_parallelism": 6.25 / makespan_s, "peak_parallelism": 2, "max_rss_bytes": None, "garbage_s": None}
+    valid = {"makespan_s": makespan_s, "valid": "valid", "sha256": "a" * 64}
+    return {**about, **counts, **zeros, **rest, **SUMS, **valid, **cells}
+
+
+BROKEN = "invalid: it was interrupted and taken up again"
+RUNS = [
+    run("spark", "disk", 12.0, read_s=None),
+    run("gnu-parallel", "disk", 5.0),
+    run("gnu-parallel", "disk", 7.0, repetition=2, write_s=5.0),
+    run("gnu-parallel", "disk", 1.0, repetition=3, valid=BROKEN),
+    run("gnu-parallel", "memory $1$", 4.0, cache="memory"),
+    run("gnu-parallel", "memory $1$", 3.0, cache="memory", repetition=2),
+    run("snakemake", "memory $1$", 0.5, valid="invalid: 1 of 24 blocks are incomplete: a", sha256=None),
+]
+PREDICTIONS = [
+    {
+        "engine": "gnu-parallel",
+        "tier": tier,
+        "parallelism": 2,
+        "member": member,
+        "predicted_s": predicted_s,
+        "low_s": low_s,
+        "high_s": high_s,
+        "limit": None,
+    }
+    for tier, member, predicted_s, low_s, high_s in (
+        ("disk", "paper", 3.0, None, None),
+        ("disk", "fluid", 6.0, 5.0, 9.0),
+        ("memory $1$", "paper", 7.0, None, None),
+    )
+]
+
+
+def phases(run: Row) -> list[Row]:
+    """Rows of ``bigbrain_phases.tsv``: two blocks side by side, two iterations of 2 s each, phases in pieces."""
+    about = {name: run[name] for name in ("engine", "tier", "parallelism", "repetition")}
+    rows = []
+    for block in ("a", "b"):
+        for iteration in (1, 2):
+            at_s = START_S + 2.5 * (iteration - 1)
+            for phase, start, end, duration_s in (
+                *((("start_up", 0.0, 0.5, 0.5),) if iteration == 1 else ()),
+                *(("load_header", 0.5, 0.6, 0.1), ("read", 0.6, 1.8, 0.4), ("increment", 0.7, 1.9, 0.2)),
+                *(("write", 0.5, 2.0, 0.6), ("delay", 2.0, 2.4, 0.4)),
+            ):
+                times = {"start_s": at_s + start, "end_s": at_s + end, "duration_s": duration_s}
+                cells = {"iteration": iteration, "block": block, "phase": phase, "pieces": 3, "bytes": 0}
+                rows.append({**about, **cells, **times})
+    return rows
+
+
+def places_in(folder: Path) -> Places:
+    return Places(*[folder] * 5)
+
+
+def collect(folder: Path, runs: list[Row], predictions: list[Row], published: bool = False) -> Collected:
+    """The tables of some runs, through their files; with the published ones of a small checkout."""
+    places = places_in(folder)
+    for name, rows in (
+        ("bigbrain_runs", runs),
+        ("bigbrain_phases", [row for one in runs for row in phases(one)]),
+        ("bigbrain_predictions", predictions),
+        ("bigbrain_spark", []),
+    ):
+        write_table(places.bigbrain / f"{name}.tsv", name, rows)
+    if published:
+        root = write_checkout(folder / "checkout")
+        write_log(root / "20bb", "spark-1-optaneAD_1it_25cpus_20bb-0.out", spark_log(1000, 25, driver_s=300.0))
+        write_tables(read_published(root), places.published)
+        said = [published_prediction("DRAM", member, value) for member, value in (("paper", 60.0), ("fluid fitted", 9))]
+        said += [published_prediction("DRAM", "fluid a priori", 1.0), published_prediction("Optane", "paper", 30.0)]
+        write_table(places.published / "published_predictions.tsv", "published_predictions", said)
+    write_conditions(places, "here", published)
+    return read_collected(places)
+
+
+def published_prediction(device: str, member: str, predicted_s: float) -> Row:
+    cells = {"resolution_um": 40, "engine": "gnu-parallel", "device": device, "processes": 25, "member": member}
+    mode = "App Direct" if device == "DRAM" else "Memory mode"
+    ends = {"low_s": None, "high_s": None, "measured_s": None, "stalled": 0, "ratio": None, "limit": None}
+    return {**cells, **ends, "mode": mode, "predicted_s": float(predicted_s), "fitted_on": member == "fluid fitted"}
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Collected:
+    return collect(tmp_path_factory.mktemp("alone"), RUNS, PREDICTIONS)
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Collected:
+    return collect(tmp_path_factory.mktemp("both"), RUNS, PREDICTIONS, published=True)
+
+
+def row_of(collected: Collected, engine: str, tier: str, parallelism: int = 2) -> Row:
+    (row,) = [
+        row
+        for row in collected.conditions
+        if (row["engine"], row["tier"], row["parallelism"]) == (engine, tier, parallelism)
+    ]
+    return row
+
+
+def read_plain(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+def test_a_condition_has_medians_of_its_valid_runs_and_counts_the_others(alone: Collected) -> None:
+    disk = row_of(alone, "gnu-parallel", "disk")
+    assert (disk["origin"], disk["runs"], disk["invalid_runs"], disk["cache"]) == ("here", 2, 1, "cold")
+    assert (disk["makespan_s"], disk["makespan_low_s"], disk["makespan_high_s"]) == (6.0, 5.0, 7.0)
+    assert (disk["write_s"], disk["read_s"], row_of(alone, "spark", "disk")["read_s"]) == (4.0, 2.0, None)
+    nothing = row_of(alone, "snakemake", "memory $1$")
+    assert (nothing["runs"], nothing["invalid_runs"], nothing["makespan_s"]) == (0, 1, None)
+
+
+def test_predictions_stand_beside_what_was_measured(alone: Collected) -> None:
+    disk, memory = (row_of(alone, "gnu-parallel", tier) for tier in ("disk", "memory $1$"))
+    assert (disk["equation_one_s"], disk["equation_one_ratio"]) == (3.0, 0.5)
+    assert [disk[f"fluid_{name}"] for name in ("member", "s", "low_s", "high_s", "ratio")] == ["fluid", 6, 5, 9, 1]
+    assert (memory["equation_one_ratio"], memory["fluid_s"]) == (2.0, None)
+    assert row_of(alone, "spark", "disk")["equation_one_s"] is None
+
+
+def test_published_conditions_have_the_same_columns(both: Collected) -> None:
+    mine = [row for row in both.conditions if row["origin"] == "here"]
+    paper = [row for row in both.conditions if row["origin"] == "published"]
+    assert both.conditions == mine + paper
+    assert [(row["blocks"], row["parallelism"], row["tier"], row["runs"]) for row in paper] == [
+        (125, 25, "DRAM", 2),
+        (125, 25, "Optane, Memory mode", 1),
+        (125, 25, "local SSD, App Direct", 1),
+        (125, 96, "Isilon, App Direct", 1),
+        (1000, 25, "Optane, App Direct", 1),
+    ], "no variants, none that are not whole"
+    dram, optane, disk, _, spark = paper
+    assert (dram["makespan_s"], dram["makespan_low_s"], dram["makespan_high_s"]) == (15.0, 10.0, 20.0)
+    assert (dram["fluid_member"], dram["fluid_s"], dram["equation_one_ratio"]) == ("fluid fitted", 9.0, 4.0)
+    assert dram["fluid_fitted_on"] is True
+    assert (optane["fluid_member"], optane["write_s"]) == (None, 125 * 3.0)
+    assert (disk["incomplete_blocks"], disk["read_s"], disk["pairing"]) == (2, None, "published")
+    assert (spark["makespan_s"], spark["load_header_s"], spark["increment_s"]) == (300.0, 1000.0, 2000.0)
+    assert paper[0]["block_bytes"] == 125 * 643_625_668
+
+
+def test_numbers_of_the_figures_are_those_of_the_tables(both: Collected, tmp_path: Path) -> None:
+    draw_all(both, tmp_path)
+    for name in ("makespans", "phases", "gantts", "parallelism"):
+        assert {file.suffix for file in tmp_path.glob(f"bigbrain_{name}.*")} == {".svg", ".png", ".tsv"}
+    makespans = read_plain(tmp_path / "bigbrain_makespans.tsv")
+    mine = [row for row in makespans if (row["engine"], row["tier"]) == ("gnu-parallel", "disk")]
+    assert [(row["of"], float(row["makespan_s"])) for row in mine] == [
+        *(("repetition 1", 5.0), ("repetition 2", 7.0), ("paper", 3.0), ("fluid", 6.0)),
+    ]
+    dram = [row["of"] for row in makespans if row["tier"] == "DRAM"]
+    assert dram == ["repetition 0", "repetition 1", "paper", "fluid fitted"]
+    assert not any(row["engine"] == "snakemake" for row in makespans), "no valid run"
+    shown = [row for row in both.conditions if row["runs"]]
+    for name, column in (("phases", "write_s"), ("parallelism", "mean_parallelism")):
+        drawn = read_plain(tmp_path / f"bigbrain_{name}.tsv")
+        assert [float(row[column]) for row in drawn] == pytest.approx([row[column] for row in shown])
+
+
+def test_charts_lay_the_phases_of_an_iteration_one_after_the_other(alone: Collected, tmp_path: Path) -> None:
+    draw_all(alone, tmp_path)
+    rows = read_plain(tmp_path / "bigbrain_gantts.tsv")
+    assert {(row["engine"], row["tier"], row["repetition"]) for row in rows} == {
+        ("spark", "disk", "1"),
+        ("gnu-parallel", "disk", "1"),
+        ("gnu-parallel", "memory $1$", "2"),
+    }, "the shorter of two"
+    disk = [row for row in rows if row["engine"] == "gnu-parallel" and row["tier"] == "disk" and row["block"] == "b"]
+    assert [(row["phase"], float(row["start_s"]), float(row["end_s"])) for row in disk] == [
+        ("start of processes", 0.0, 0.5),
+        ("load header", 0.5, 0.6),
+        ("read", 0.6, 1.0),
+        ("increment", 1.0, 1.2),
+        ("write", 1.2, 1.8),
+        ("pause", 1.8, 2.2),
+        ("load header", 3.0, 3.1),
+        ("read", 3.1, 3.5),
+        ("increment", 3.5, 3.7),
+        ("write", 3.7, 4.3),
+        ("pause", 4.3, 4.7),
+    ]
+    assert {row["lane"] for row in disk} == {"1"}, "both iterations on the lane of their block"
+
+
+def test_titles_are_what_was_found(alone: Collected, both: Collected) -> None:
+    said = {figure.name: figure.finding for figure in figures(alone)}
+    assert said["bigbrain_makespans"] == (
+        "Incrementing 24 blocks took from 3.50 s (gnu-parallel on memory $1$, 2 at once) to 12.0 s (spark on disk,"
+        " 2 at once); Eq. (1) is off by a factor of 2.00 (2 conditions), the fluid model by 1.00 (1 condition)"
+    )
+    assert said["bigbrain_phases"] == "The longest phase is write in 3 of 3 conditions"
+    assert said["bigbrain_gantts"].startswith("Workers are busy, starts and pauses included, from 33 % (spark on disk")
+    assert said["bigbrain_parallelism"].startswith("Blocks in a phase at once, on average: from 0.52 of 2 (spark on")
+    assert {figure.name: figure.finding for figure in figures(both)} == said, "of one's own, where there are any"
+
+
+def test_verdict_says_what_mattered_and_what_is_not_sure(alone: Collected) -> None:
+    verdict = judge(alone.conditions, alone.runs)
+    assert verdict.headline == (
+        "Fastest for 24 blocks: gnu-parallel on memory $1$, 2 at once: 3.50 s (median of 2 runs), of 3 conditions"
+    )
+    assert verdict.lines[0] == "disk took 1.71 times as long as memory $1$ with gnu-parallel, 2 at once"
+    assert verdict.outputs == "Outputs of 6 runs are byte-identical"
+    assert verdict.invalid == [
+        "gnu-parallel on disk, 2 at once, repetition 3: it was interrupted and taken up again",
+        "snakemake on memory $1$, 2 at once, repetition 1: 1 of 24 blocks are incomplete: a",
+    ]
+    assert not verdict.is_good
+
+
+def test_verdict_names_engine_tier_and_parallelism_by_their_weight(tmp_path: Path) -> None:
+    runs = [run("gnu-parallel", "disk", 4.0), run("gnu-parallel", "memory", 2.0), run("spark", "memory", 6.0)]
+    runs += [run("gnu-parallel", "memory", 5.0, parallelism=1, peak_parallelism=1)]
+    verdict = judge(collect(tmp_path, runs, []).conditions, runs)
+    alone = "(not sure: one run alone)"
+    (line,) = verdict.lines
+    assert line.split("; ") == [
+        f"The engine mattered most: spark took 3.00 times as long as gnu-parallel on memory, 2 at once {alone}",
+        f"1 at once took 2.50 times as long as 2 at once with gnu-parallel on memory {alone}",
+        f"disk took 2.00 times as long as memory with gnu-parallel, 2 at once {alone}",
+    ]
+    assert verdict.is_good
+    other = [*runs, run("spark", "disk", 9.0, sha256="b" * 64)]
+    assert judge([], other).outputs == "Outputs of 5 runs are NOT the same"
+    assert judge([], []).headline == "No run of the incrementation is valid"
+
+
+@pytest.mark.parametrize("published", [False, True])
+def test_without_a_valid_run_there_is_a_page_nevertheless(tmp_path: Path, published: bool) -> None:
+    collected = collect(tmp_path, RUNS[-1:], [], published)
+    draw_all(collected, tmp_path / "bigbrain" / "figures")
+    write_page(collected, tmp_path / "bigbrain", tmp_path / "bigbrain.html")
+    reader = Reader()
+    reader.feed((tmp_path / "bigbrain.html").read_text())
+    assert "No run of the incrementation is valid." in reader.text
+    assert "1 of 24 blocks are incomplete: a" in reader.text
+    assert ("local SSD, App Direct*" in reader.text) == published
+    assert "bigbrain_spark" not in reader.ids, "it did not run"
+
+
+def test_page_has_the_verdict_first_both_origins_and_links_that_lead_somewhere(both: Collected, tmp_path: Path) -> None:
+    folder, page = tmp_path / "bigbrain", tmp_path / "bigbrain.html"
+    draw_all(both, folder / "figures")
+    write_table(folder / "bigbrain_conditions.tsv", "bigbrain_conditions", both.conditions)
+    write_page(both, folder, page)
+    reader = Reader()
+    reader.feed(page.read_text())
+    assert reader.text.index("Fastest for 24 blocks") < reader.text.index("2 runs not compared") < 2000
+    assert "here: 24 blocks, 22.89 MiB in all, 2 iterations; 2 at once" in reader.text
+    assert "published, 40 µm: 125 blocks, 74.93 GiB in all; GNU Parallel, 25 at once (Figure 1)" in reader.text
+    assert "6.00 s 5.00 to 7.00 s 3.00 s, 0.50 6.00 s, 1.00" in reader.text
+    assert "Published runs: Eq. (1) is off by a factor of 2.00 (2 conditions)." in reader.text
+    for kind, address in reader.addresses:
+        assert address.startswith(("#", "data:")) or (tmp_path / address).exists(), (kind, address)
+    assert {figure.name for figure in figures(both)} < set(reader.ids)
+
+
+def test_equal_tables_give_equal_bytes_and_are_read_back(both: Collected, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write_page(both, tmp_path / "bigbrain", tmp_path / f"{name}.html")
+        write_table(tmp_path / f"{name}.tsv", "bigbrain_conditions", both.conditions)
+    assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()
+    assert read_table(tmp_path / "one.tsv", "bigbrain_conditions") == both.conditions
+    assert list(both.conditions[0]) == list(columns("bigbrain_conditions"))
+
+
+def test_a_process_seems_to_start_before_the_one_before_it_has_ended() -> None:
+    """The kernel tells starts to 10 ms; two that came one after the other are not two at once."""
+    first = {"phases": [{"phase": "start_up", "start_s": 1.0, "end_s": 1.3}]}
+    second = {"phases": [{"phase": "start_up", "start_s": 1.295, "end_s": 1.6}]}
+    third = {"phases": [{"phase": "read", "start_s": 1.295, "end_s": 1.4}]}
+    assert peak([busy(first), busy(second)]) == 1
+    assert peak([busy(first), busy(third)]) == 2

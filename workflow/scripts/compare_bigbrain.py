@@ -1,0 +1,12 @@
+"""Tabulate the conditions of the incrementation, published ones beside them."""
+
+from neurotier.bigbrain import stages
+from neurotier.scripting import Context, run_script
+
+
+def main(context: Context) -> None:
+    stages.compare(context.settings, context.places)
+
+
+if __name__ == "__main__":
+    run_script(snakemake, main)
