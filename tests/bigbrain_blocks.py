@@ -7,8 +7,8 @@ from pathlib import Path
 
 import nibabel as nib
 import numpy as np
-from neurotier.bigbrain.blocks import make_blocks
-from neurotier.bigbrain.sources import source_of
+from neurotier.bigbrain.blocks.making import make_blocks
+from neurotier.bigbrain.blocks.sources import source_of
 from neurotier.bigbrain.tasks import NONE, STREAMING, Block, Task
 from neurotier.settings import BigBrainSettings, Settings
 

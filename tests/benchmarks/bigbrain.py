@@ -26,11 +26,11 @@ from pathlib import Path
 
 import psutil
 from bench import print_table, spread
-from neurotier.bigbrain.blocks import make_blocks
+from neurotier.bigbrain.blocks.making import make_blocks
+from neurotier.bigbrain.blocks.sources import source_of
 from neurotier.bigbrain.checking import check_task
-from neurotier.bigbrain.gnu_parallel import run_gnu_parallel
-from neurotier.bigbrain.increment import PIECE_BYTES
-from neurotier.bigbrain.sources import source_of
+from neurotier.bigbrain.engines.gnu_parallel import run_gnu_parallel
+from neurotier.bigbrain.engines.increment import PIECE_BYTES
 from neurotier.bigbrain.tabulation import records_of, run_row
 from neurotier.bigbrain.tasks import PUBLISHED, STREAMING, Task
 from neurotier.campaign.page_cache import prepare_cache

@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any
 
 from bench import print_table, spread
-from neurotier.bigbrain.blocks import make_blocks
+from neurotier.bigbrain.blocks.making import make_blocks
+from neurotier.bigbrain.blocks.sources import source_of
 from neurotier.bigbrain.checking import check_task
-from neurotier.bigbrain.gnu_parallel import run_gnu_parallel
-from neurotier.bigbrain.sources import source_of
-from neurotier.bigbrain.spark_events import DRIVER, DRIVER_PARTS, TASK_PARTS, TASKS, drivers_of, spark_rows
+from neurotier.bigbrain.engines.gnu_parallel import run_gnu_parallel
+from neurotier.bigbrain.engines.spark_events import DRIVER, DRIVER_PARTS, TASK_PARTS, TASKS, drivers_of, spark_rows
 from neurotier.bigbrain.tabulation import records_of, run_row
 from neurotier.bigbrain.tasks import NONE, PUBLISHED, STREAMING, Block, Task
 from neurotier.settings import Settings
@@ -41,7 +41,7 @@ MEMORY = {"spark.driver.memory": "3g", "spark.executor.memory": "3g"}
 START = """
 import json, sys
 from pathlib import Path
-from neurotier.bigbrain.spark import run_spark
+from neurotier.bigbrain.engines.spark import run_spark
 plan, logs, master, options = sys.argv[1:]
 run_spark(Path(plan), Path(logs), master, json.loads(options))
 """

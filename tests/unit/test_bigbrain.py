@@ -15,14 +15,14 @@ import nibabel as nib
 import numpy as np
 import pytest
 from bigbrain_blocks import make, save, settings, silent, task_of, voxels
-from neurotier.bigbrain import increment as increment_module
+from neurotier.bigbrain.blocks.nifti import HEADER_BYTES, read_layout
+from neurotier.bigbrain.blocks.sources import source_of
 from neurotier.bigbrain.checking import check_block, check_task, checksum_of
-from neurotier.bigbrain.gnu_parallel import run_gnu_parallel
-from neurotier.bigbrain.increment import increment
-from neurotier.bigbrain.nifti import HEADER_BYTES, read_layout
-from neurotier.bigbrain.sources import source_of
+from neurotier.bigbrain.engines import increment as increment_module
+from neurotier.bigbrain.engines.gnu_parallel import run_gnu_parallel
+from neurotier.bigbrain.engines.increment import increment
+from neurotier.bigbrain.engines.worker import main, work
 from neurotier.bigbrain.tasks import ALL, NONE, PUBLISHED, STREAMING
-from neurotier.bigbrain.worker import main, work
 from neurotier.errors import InputError, TierError, ToolError
 from neurotier.published.bigbrain import BLOCK_BYTES, BLOCKS, GRIDS
 from support import ENVIRONMENT, PATIENCE_S
@@ -60,7 +60,7 @@ def test_synthetic_blocks_do_not_depend_on_how_much_is_made_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = make(tmp_path / "one")
-    monkeypatch.setattr("neurotier.bigbrain.volumes.PIECE_BYTES", 5000)
+    monkeypatch.setattr("neurotier.bigbrain.blocks.volumes.PIECE_BYTES", 5000)
     assert [block.sha256 for block in make(tmp_path / "two")] == [block.sha256 for block in whole]
 
 
@@ -259,7 +259,7 @@ def test_worker_needs_the_same_memory_whatever_the_block(tmp_path: Path) -> None
     command = [
         sys.executable,
         "-m",
-        "neurotier.bigbrain.worker",
+        "neurotier.bigbrain.engines.worker",
         str(plan),
         blocks[0].block,
         "all",

@@ -12,11 +12,11 @@ import nibabel as nib
 import numpy as np
 import pytest
 from bigbrain_blocks import PLACEMENT, TIERS, make, save, settings, silent, task_of, voxels
-from neurotier.bigbrain.blocks import make_block
+from neurotier.bigbrain.blocks.making import make_block
+from neurotier.bigbrain.blocks.sources import source_of
 from neurotier.bigbrain.checking import check_task
+from neurotier.bigbrain.engines.worker import work
 from neurotier.bigbrain.plan import BigBrainPlan
-from neurotier.bigbrain.sources import source_of
-from neurotier.bigbrain.worker import work
 from neurotier.dataset.datalad_environment import prepare_environment
 from neurotier.errors import InputError, SourceError
 from neurotier.places import Places
@@ -74,7 +74,7 @@ def test_folder_without_blocks_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
 def test_packed_blocks_are_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: type) -> None:
-    monkeypatch.setattr("neurotier.bigbrain.folders.PIECE_BYTES", 500)
+    monkeypatch.setattr("neurotier.bigbrain.blocks.folders.PIECE_BYTES", 500)
     for number in range(2):
         save(tmp_path / "given" / f"part_{number}.nii.gz", random_voxels(number, dtype))
     blocks = make(tmp_path, source=str(tmp_path / "given"))
@@ -103,7 +103,7 @@ def test_packed_block_is_never_whole_in_memory(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "shape"), [("tiny.mnc", "10x20x20"), ("small.mnc", "18x28x29")])  # MINC 1 and 2
 def test_minc_blocks_are_converted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, shape: str) -> None:
-    monkeypatch.setattr("neurotier.bigbrain.volumes.PIECE_BYTES", 8 * 18 * 28 * 3)  # some planes
+    monkeypatch.setattr("neurotier.bigbrain.blocks.volumes.PIECE_BYTES", 8 * 18 * 28 * 3)  # some planes
     minc = nib.load(copy_minc(tmp_path / "given" / name, name))
     (block,) = make(tmp_path, source=str(tmp_path / "given"))
     assert (block.block, block.shape, block.dtype) == (name.removesuffix(".mnc"), shape, "<u2")

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 from bigbrain_blocks import PLACEMENT, TIERS, make, task_of
-from neurotier.bigbrain import numa as numa_module
 from neurotier.bigbrain.checking import check_block
-from neurotier.bigbrain.gnu_parallel import run_gnu_parallel
-from neurotier.bigbrain.numa import ONE_NODE, PIN, node_of, pinning, prefix, usable_nodes
+from neurotier.bigbrain.engines import numa as numa_module
+from neurotier.bigbrain.engines.gnu_parallel import run_gnu_parallel
+from neurotier.bigbrain.engines.numa import ONE_NODE, PIN, node_of, pinning, prefix, usable_nodes
+from neurotier.bigbrain.engines.worker import work
 from neurotier.bigbrain.plan import BigBrainPlan
 from neurotier.bigbrain.tasks import NONE, STREAMING, Task
-from neurotier.bigbrain.worker import work
 from neurotier.errors import SettingsError, ToolError
 from neurotier.places import Places
 from neurotier.settings import Settings
@@ -119,7 +119,15 @@ def test_binding_reaches_the_worker(tmp_path: Path) -> None:
     task = task_of(tmp_path, blocks, nodes=(0,), delay_s=600)  # bound for as long as it takes to look
     plan = tmp_path / "plan.json"
     plan.write_text(json.dumps(task.to_json()))
-    worker = [sys.executable, "-m", "neurotier.bigbrain.worker", str(plan), blocks[0].block, "all", str(tmp_path / "l")]
+    worker = [
+        sys.executable,
+        "-m",
+        "neurotier.bigbrain.engines.worker",
+        str(plan),
+        blocks[0].block,
+        "all",
+        str(tmp_path / "l"),
+    ]
     process = subprocess.Popen([*prefix(node_of(task, blocks[0].block)), *worker], env=ENVIRONMENT)
     try:
         deadline = time.monotonic() + PATIENCE_S

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.bigbrain.collect import Collected, read_collected, write_conditions
-from neurotier.bigbrain.figures import draw_all, figures
-from neurotier.bigbrain.page import write_page
+from neurotier.bigbrain.report.collect import Collected, read_collected, write_conditions
+from neurotier.bigbrain.report.figures import draw_all, figures
+from neurotier.bigbrain.report.page import write_page
+from neurotier.bigbrain.report.verdict import judge
 from neurotier.bigbrain.tabulation import busy
-from neurotier.bigbrain.verdict import judge
 from neurotier.parallelism import peak
 from neurotier.places import Places
 from neurotier.published.replay import read_published, write_tables

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from neurotier.bigbrain.blocks import make_blocks
-from neurotier.bigbrain.sources import source_of
-from neurotier.bigbrain.spark import run_spark
-from neurotier.bigbrain.spark_events import (
+from neurotier.bigbrain.blocks.making import make_blocks
+from neurotier.bigbrain.blocks.sources import source_of
+from neurotier.bigbrain.engines.spark import run_spark
+from neurotier.bigbrain.engines.spark_events import (
     DRIVER_PARTS,
     TASK_PARTS,
     Driver,
@@ -132,7 +132,7 @@ def test_log_that_a_kill_cut_off_is_read_as_far_as_it_goes(done: Run, tmp_path: 
 
 def test_missing_java_is_said(tmp_path: Path) -> None:
     run = Run.prepared(tmp_path, STREAMING, 1)
-    program = "import sys; from pathlib import Path; from neurotier.bigbrain.spark import run_spark\n"
+    program = "import sys; from pathlib import Path; from neurotier.bigbrain.engines.spark import run_spark\n"
     program += "run_spark(Path(sys.argv[1]), Path(sys.argv[2]), 'local', {})"
     command = [sys.executable, "-c", program, str(run.folder / "plan.json"), str(tmp_path / "logs")]
     environment = {**ENVIRONMENT, "JAVA_HOME": str(tmp_path)}  # before the one on PATH

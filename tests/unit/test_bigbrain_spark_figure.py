@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.bigbrain.spark_events import DRIVER, DRIVER_PARTS, TASK_PARTS, TASKS
-from neurotier.bigbrain.spark_figure import KINDS, draw_spark, panels_of, ratios, spark_finding
+from neurotier.bigbrain.engines.spark_events import DRIVER, DRIVER_PARTS, TASK_PARTS, TASKS
+from neurotier.bigbrain.report.spark_figure import KINDS, draw_spark, panels_of, ratios, spark_finding
 from neurotier.tables import Row
 
 

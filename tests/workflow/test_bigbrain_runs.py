@@ -14,9 +14,9 @@ import nibabel as nib
 import numpy as np
 import psutil
 import pytest
-from neurotier.bigbrain.blocks import make_blocks
-from neurotier.bigbrain.numa import NOTICE, ONE_NODE, PIN, pinning
-from neurotier.bigbrain.sources import source_of
+from neurotier.bigbrain.blocks.making import make_blocks
+from neurotier.bigbrain.blocks.sources import source_of
+from neurotier.bigbrain.engines.numa import NOTICE, ONE_NODE, PIN, pinning
 from neurotier.settings import Settings
 from published_logs import write_checkout
 from spark_cluster import OPTIONS, spark_cluster

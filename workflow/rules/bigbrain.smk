@@ -71,7 +71,7 @@ rule increment_block:
     message:
         "Incrementing {wildcards.block} for the {wildcards.iteration}. time"
     shell:
-        "{params.prefix}python3 -m neurotier.bigbrain.worker {input.plan:q} {wildcards.block:q}"
+        "{params.prefix}python3 -m neurotier.bigbrain.engines.worker {input.plan:q} {wildcards.block:q}"
         " {wildcards.iteration} {log:q}"
 
 

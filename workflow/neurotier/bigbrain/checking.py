@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neurotier.bigbrain.increment import open_block, read_into
-from neurotier.bigbrain.nifti import bytes_of
+from neurotier.bigbrain.blocks.nifti import bytes_of
+from neurotier.bigbrain.engines.increment import open_block, read_into
 from neurotier.bigbrain.tasks import Block, Task
 from neurotier.errors import InputError
 

@@ -10,7 +10,7 @@ from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from neurotier.bigbrain.numa import node_of, pinning, prefix
+from neurotier.bigbrain.engines.numa import node_of, pinning, prefix
 from neurotier.bigbrain.tasks import GNU_PARALLEL, NONE, SNAKEMAKE, SPARK, Block, Task
 from neurotier.errors import SettingsError
 from neurotier.places import Places, short_hash
@@ -19,7 +19,7 @@ from neurotier.tables import read_table
 from neurotier.tiers import Tier
 
 if TYPE_CHECKING:
-    from neurotier.bigbrain.sources import Source
+    from neurotier.bigbrain.blocks.sources import Source
 
 ENGINE_NAMES = (SNAKEMAKE, GNU_PARALLEL, SPARK)
 BLOCK_KEYS = ("source", "resolution_um", "count", "scale", "seed", "split")
@@ -81,7 +81,7 @@ class BigBrainPlan:
 
     def source(self, run: str) -> Source:
         """What the blocks of a run are made from."""
-        from neurotier.bigbrain.sources import SYNTHETIC, source_of  # no other target needs what it loads
+        from neurotier.bigbrain.blocks.sources import SYNTHETIC, source_of  # no other target needs what it loads
 
         asked = self.settings.bigbrain
         if is_calibration(run):
@@ -96,7 +96,7 @@ class BigBrainPlan:
 
     def asked_blocks(self, _wildcards: object) -> dict[str, Any]:
         """What makes the blocks: when it changes, they are made again."""
-        from neurotier.bigbrain.sources import versions_of  # as below
+        from neurotier.bigbrain.blocks.sources import versions_of  # as below
 
         asked = asdict(self.settings.bigbrain)
         versions = "\n".join(versions_of(self.settings.bigbrain))

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.analysis.work import remove_empty
-from neurotier.bigbrain.blocks import make_blocks
+from neurotier.bigbrain.blocks.making import make_blocks
+from neurotier.bigbrain.blocks.sources import source_of
 from neurotier.bigbrain.calibration import learn
 from neurotier.bigbrain.checking import check_task, checksum_of
-from neurotier.bigbrain.gnu_parallel import run_gnu_parallel
-from neurotier.bigbrain.numa import NOTICE, ONE_NODE
+from neurotier.bigbrain.engines.gnu_parallel import run_gnu_parallel
+from neurotier.bigbrain.engines.numa import NOTICE, ONE_NODE
+from neurotier.bigbrain.engines.spark_events import DRIVERS, drivers_of, read_events, spark_rows
 from neurotier.bigbrain.plan import BigBrainPlan, is_calibration
 from neurotier.bigbrain.predictions import Known, rows_of
-from neurotier.bigbrain.sources import source_of
-from neurotier.bigbrain.spark_events import DRIVERS, drivers_of, read_events, spark_rows
 from neurotier.bigbrain.tabulation import outputs_text, phase_rows, records_of, run_row
 from neurotier.bigbrain.tasks import ALL, NONE, Task, size_of
 from neurotier.campaign.page_cache import prepare_cache
@@ -121,7 +121,7 @@ def increment_with_gnu_parallel(places: Places, run: str) -> None:
 
 def increment_with_spark(settings: Settings, places: Places, run: str) -> None:
     """Run the engine ``spark``."""
-    from neurotier.bigbrain.spark import run_spark
+    from neurotier.bigbrain.engines.spark import run_spark
 
     folder = places.bigbrain_run(run)
     asked = settings.bigbrain
@@ -156,23 +156,23 @@ def predict(settings: Settings, places: Places) -> None:
 
 def compare(settings: Settings, places: Places) -> None:
     """Write the table of conditions."""
-    from neurotier.bigbrain.collect import write_conditions
+    from neurotier.bigbrain.report.collect import write_conditions
 
     write_conditions(places, socket.gethostname(), with_published=settings.published is not None)
 
 
 def draw(places: Places) -> None:
     """Draw the figures of all runs."""
-    from neurotier.bigbrain.collect import read_collected
-    from neurotier.bigbrain.figures import draw_all
+    from neurotier.bigbrain.report.collect import read_collected
+    from neurotier.bigbrain.report.figures import draw_all
 
     draw_all(read_collected(places), places.bigbrain / "figures")
 
 
 def write_page(places: Places) -> list[str]:
     """Write the page; what it says, and where it is."""
-    from neurotier.bigbrain import page, verdict
-    from neurotier.bigbrain.collect import read_collected
+    from neurotier.bigbrain.report import page, verdict
+    from neurotier.bigbrain.report.collect import read_collected
 
     collected, file = read_collected(places), places.results / "bigbrain.html"
     page.write_page(collected, places.bigbrain, file)

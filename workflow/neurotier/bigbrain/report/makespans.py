@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from neurotier.bigbrain.conditions import FLUID, Condition, by_condition, factors
-from neurotier.bigbrain.lanes import NO_RUN, image_panels, own, published, range_text, shown
+from neurotier.bigbrain.report.conditions import FLUID, Condition, by_condition, factors
+from neurotier.bigbrain.report.lanes import NO_RUN, image_panels, own, published, range_text, shown
 from neurotier.comparison.statistics import is_compared
 from neurotier.published.conditions import ratio_text
 from neurotier.published.makespans import Measured, draw_lanes, filled_with

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from neurotier.bigbrain.conditions import Condition
-from neurotier.bigbrain.lanes import NO_RUN, image_panels, name_of, own, published, shown
-from neurotier.bigbrain.makespans import CELLS, valid_runs
+from neurotier.bigbrain.report.conditions import Condition
+from neurotier.bigbrain.report.lanes import NO_RUN, image_panels, name_of, own, published, shown
+from neurotier.bigbrain.report.makespans import CELLS, valid_runs
 from neurotier.published.makespans import filled_with
 from neurotier.published.parallelism import Busy, draw_lanes
 from neurotier.report.quantities import mean_count

@@ -1,4 +1,4 @@
-"""What an engine starts for each block: ``python3 -m neurotier.bigbrain.worker PLAN BLOCK ITERATION|all LOG``.
+"""What an engine starts for each block: ``python3 -m neurotier.bigbrain.engines.worker PLAN BLOCK ITERATION|all LOG``.
 
 ``PLAN`` is the run's ``plan.json``, ``LOG`` takes what is printed. A failure is one line on the terminal and in the
 log, and the exit code says of what kind. argparse would cost each of thousands of blocks a tenth of its start.
@@ -17,7 +17,7 @@ from pathlib import Path
 for _pool in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # NumPy would start threads that nobody uses
     os.environ.setdefault(_pool, "1")
 
-from neurotier.bigbrain.increment import increment  # noqa: E402
+from neurotier.bigbrain.engines.increment import increment  # noqa: E402
 from neurotier.bigbrain.tasks import ALL, Block, Task  # noqa: E402
 from neurotier.errors import InputError, NeurotierError, TierError  # noqa: E402
 

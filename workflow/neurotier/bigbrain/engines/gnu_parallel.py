@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from neurotier.bigbrain.numa import node_of, prefix
+from neurotier.bigbrain.engines.numa import node_of, prefix
 from neurotier.bigbrain.tasks import Task
 from neurotier.errors import RunError, ToolError
 from neurotier.files import write_text
@@ -47,7 +47,7 @@ def run_gnu_parallel(plan: Path, logs: Path) -> Path:
     todo = logs / "todo.txt"
     names = [block.block for block in task.pending()]
     write_text(todo, "".join(f"{name}\t{node_of(task, name)}\n" if task.nodes else f"{name}\n" for name in names))
-    worker = [sys.executable, "-m", "neurotier.bigbrain.worker", str(plan)]
+    worker = [sys.executable, "-m", "neurotier.bigbrain.engines.worker", str(plan)]
     command = f"{shlex.join(worker)} {{1}} all {shlex.quote(str(logs))}/{{1}}.log"
     own = ["--will-cite", "--jobs", str(task.parallelism), "--joblog", str(joblog), "--arg-file", str(todo)]
     if task.nodes:

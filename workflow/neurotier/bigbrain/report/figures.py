@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from neurotier.bigbrain import gantts, makespans, parallelism, phase_sums, spark_figure
-from neurotier.bigbrain.collect import Collected
+from neurotier.bigbrain.report import gantts, makespans, parallelism, phase_sums, spark_figure
+from neurotier.bigbrain.report.collect import Collected
 from neurotier.published.figures import Figure
 
 SPARK_FIGURE = "bigbrain_spark"

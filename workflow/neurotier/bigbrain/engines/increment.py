@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from neurotier.bigbrain.nifti import HEADER_BYTES, Layout, bytes_of, read_layout
+from neurotier.bigbrain.blocks.nifti import HEADER_BYTES, Layout, bytes_of, read_layout
+from neurotier.bigbrain.blocks.writing import NewBlock
 from neurotier.bigbrain.tasks import DELAY, HEADER, INCREMENT, PUBLISHED, READ, START_UP, WRITE, Block, Task
-from neurotier.bigbrain.writing import NewBlock
 from neurotier.errors import InputError
 
 PIECE_BYTES = 2 << 20

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from neurotier.bigbrain.nifti import HEADER_BYTES, Layout
+from neurotier.bigbrain.blocks.nifti import HEADER_BYTES, Layout
 from neurotier.errors import InputError
 
 PIECE_BYTES = 16 << 20

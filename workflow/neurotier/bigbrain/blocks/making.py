@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from neurotier.bigbrain.increment import shape_text
-from neurotier.bigbrain.nifti import bytes_of
-from neurotier.bigbrain.sources import Source
+from neurotier.bigbrain.blocks.nifti import bytes_of
+from neurotier.bigbrain.blocks.sources import Source
+from neurotier.bigbrain.blocks.writing import NewBlock
+from neurotier.bigbrain.engines.increment import shape_text
 from neurotier.bigbrain.tasks import Block
-from neurotier.bigbrain.writing import NewBlock
 
 
 def make_blocks(source: Source, folder: Path, tier: str, say: Callable[[str], None]) -> list[Block]:

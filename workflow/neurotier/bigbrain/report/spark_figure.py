@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from neurotier.bigbrain.spark_events import DRIVER, TASKS
+from neurotier.bigbrain.engines.spark_events import DRIVER, TASKS
 from neurotier.bigbrain.tasks import DELAY, WORK_PHASES
 from neurotier.comparison.findings import at_once, times_text
 from neurotier.comparison.panels import Bar, Kind, Lane, Panel, draw_stacked

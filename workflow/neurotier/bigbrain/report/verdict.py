@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from neurotier.bigbrain.lanes import NO_RUN, name_of, own, published
-from neurotier.bigbrain.makespans import factors_text
+from neurotier.bigbrain.report.lanes import NO_RUN, name_of, own, published
+from neurotier.bigbrain.report.makespans import factors_text
 from neurotier.bigbrain.tabulation import outputs_text
 from neurotier.comparison.findings import at_once, times_text
 from neurotier.comparison.statistics import is_compared

@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from neurotier.bigbrain.conditions import Condition
-from neurotier.bigbrain.lanes import NO_RUN, name_of, own
-from neurotier.bigbrain.makespans import valid_runs
-from neurotier.bigbrain.phase_sums import KINDS
+from neurotier.bigbrain.report.conditions import Condition
+from neurotier.bigbrain.report.lanes import NO_RUN, name_of, own
+from neurotier.bigbrain.report.makespans import valid_runs
+from neurotier.bigbrain.report.phase_sums import KINDS
 from neurotier.bigbrain.tabulation import TICK_S
 from neurotier.bigbrain.tasks import DELAY, HEADER, INCREMENT, READ, SPARK, START_UP, WRITE
 from neurotier.published.bigbrain import Phase

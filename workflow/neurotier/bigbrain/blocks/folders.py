@@ -12,8 +12,8 @@ from typing import BinaryIO, cast
 
 import numpy as np
 
-from neurotier.bigbrain.nifti import HEADER_BYTES, Layout, read_layout
-from neurotier.bigbrain.volumes import (
+from neurotier.bigbrain.blocks.nifti import HEADER_BYTES, Layout, read_layout
+from neurotier.bigbrain.blocks.volumes import (
     FIX,
     PIECE_BYTES,
     UNSIGNED,

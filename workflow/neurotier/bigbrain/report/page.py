@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from neurotier.bigbrain.collect import Collected
-from neurotier.bigbrain.conditions import Condition
-from neurotier.bigbrain.figures import SPARK_FIGURE, figures
-from neurotier.bigbrain.lanes import heading_of, image_of
+from neurotier.bigbrain.report.collect import Collected
+from neurotier.bigbrain.report.conditions import Condition
+from neurotier.bigbrain.report.figures import SPARK_FIGURE, figures
+from neurotier.bigbrain.report.lanes import heading_of, image_of
+from neurotier.bigbrain.report.verdict import judge
 from neurotier.bigbrain.tasks import SPARK
-from neurotier.bigbrain.verdict import judge
 from neurotier.report.html import FigureView, figure_view, link, write_html
 from neurotier.tables import Row
 

@@ -23,10 +23,10 @@ from typing import Protocol
 
 import numpy as np
 
-from neurotier.bigbrain.folders import FolderSource, block_files
-from neurotier.bigbrain.histology import histology
-from neurotier.bigbrain.nifti import HEADER_BYTES, Layout
-from neurotier.bigbrain.volumes import (
+from neurotier.bigbrain.blocks.folders import FolderSource, block_files
+from neurotier.bigbrain.blocks.histology import histology
+from neurotier.bigbrain.blocks.nifti import HEADER_BYTES, Layout
+from neurotier.bigbrain.blocks.volumes import (
     FIX,
     Part,
     header_of,

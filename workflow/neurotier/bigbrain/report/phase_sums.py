@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from neurotier.bigbrain.lanes import NO_RUN, own, published, shown, tier_panels
+from neurotier.bigbrain.report.lanes import NO_RUN, own, published, shown, tier_panels
 from neurotier.comparison.panels import Bar, Kind, draw_stacked
 from neurotier.comparison.statistics import Spread
 from neurotier.published.makespans import filled_with

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from neurotier.bigbrain.conditions import Condition
+from neurotier.bigbrain.report.conditions import Condition
 from neurotier.bigbrain.tasks import PUBLISHED
 from neurotier.comparison.findings import at_once
 from neurotier.comparison.panels import Lane, Panel

@@ -17,10 +17,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from neurotier.bigbrain.gnu_parallel import incomplete_text
-from neurotier.bigbrain.spark_events import DRIVERS, Driver
+from neurotier.bigbrain.engines.gnu_parallel import incomplete_text
+from neurotier.bigbrain.engines.spark_events import DRIVERS, Driver
+from neurotier.bigbrain.engines.worker import find_block, work
 from neurotier.bigbrain.tasks import PUBLISHED, Task
-from neurotier.bigbrain.worker import find_block, work
 from neurotier.errors import NeurotierError, RunError, ToolError
 from neurotier.files import write_json
 
@@ -36,7 +36,7 @@ def run_spark(plan: Path, logs: Path, master: str, more: Mapping[str, str]) -> D
     ----------
     plan
         ``plan.json`` of the run; all nodes must see it. What this start's driver did is left beside it, however it ends
-        (:func:`neurotier.bigbrain.spark_events.drivers_of`).
+        (:func:`neurotier.bigbrain.engines.spark_events.drivers_of`).
     logs
         Where logs go; ``events.N`` has those of the N-th start.
     master
@@ -104,7 +104,7 @@ def descriptors_to(log: Path) -> Iterator[None]:
 
 def options(task: Task, master: str, events: Path) -> list[tuple[str, str]]:
     """Spark's configuration of a run."""
-    library = str(Path(__file__).resolve().parents[2])
+    library = str(Path(__file__).resolve().parents[3])
     path = os.pathsep.join(filter(None, [library, os.environ.get("PYTHONPATH", "")]))
     given = {
         "spark.master": f"local[{task.parallelism}]" if master == LOCAL else master,

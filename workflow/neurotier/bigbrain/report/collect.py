@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from neurotier.bigbrain.conditions import condition_rows, own_runs, published_runs
+from neurotier.bigbrain.report.conditions import condition_rows, own_runs, published_runs
 from neurotier.places import Places
 from neurotier.published.bids_app import ORIGIN
 from neurotier.tables import Row, read_table, write_table

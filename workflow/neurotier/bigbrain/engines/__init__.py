@@ -1,0 +1,1 @@
+"""What works on blocks: the increment of one, and the engines that have it done."""
