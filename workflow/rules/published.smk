@@ -1,4 +1,5 @@
-# The published experiment, replayed from its raw logs.
+# The published experiment, replayed from its raw logs. Others ask for its tables to stand beside what they measure: all
+# cores and the priority have them made before that, and beside nothing.
 
 
 rule tabulate_published:
@@ -10,8 +11,10 @@ rule tabulate_published:
         skipped=places.published / "published_skipped.tsv",
     log:
         LOGS / "tabulate_published/tabulate_published.log",
+    priority: 1
     conda:
         "../envs/neurotier.yaml"
+    threads: workflow.cores or 1
     params:
         results=RESULTS,
         logs=plan.published_logs,
@@ -29,8 +32,10 @@ rule predict_published:
         speeds=places.published / "published_speeds.tsv",
     log:
         LOGS / "predict_published/predict_published.log",
+    priority: 1
     conda:
         "../envs/neurotier.yaml"
+    threads: workflow.cores or 1
     params:
         results=RESULTS,
     message:

@@ -100,11 +100,11 @@ def forecast(known: Known, engine: str, tier: str, parallelism: int, calibration
 
     def draw(lot: np.random.Generator) -> Situation:
         where = {name: float(lot.uniform(-1, 1)) for name in machines["usual"].tiers}
-        count = max(1, len(known.blocks))
         slowness = float(np.exp(lot.normal(0, REPEATABILITY)))
-        drawn = Calibration(
-            [float(np.mean(lot.choice(calibration.starts_cpu_s, count))) * slowness],
-            [float(np.mean(lot.choice(calibration.gaps_s, count))) * slowness],
+        starts, gaps = calibration.starts_cpu_s, calibration.gaps_s
+        drawn = Calibration(  # means of as many as were seen: so much is known of the mean of thousands
+            [float(np.mean(lot.choice(starts, len(starts)))) * slowness],
+            [float(np.mean(lot.choice(gaps, len(gaps)))) * slowness],
             calibration.increment_cpu_s_per_byte * slowness,
             calibration.around_s,
         )
