@@ -260,6 +260,14 @@ def test_verdict_names_engine_tier_and_parallelism_by_their_weight(tmp_path: Pat
     assert judge([], []).headline == "No run of the incrementation is valid"
 
 
+def test_verdict_says_when_blocks_are_too_small_to_tell_tiers_apart(tmp_path: Path) -> None:
+    small = [run("gnu-parallel", "disk", 5.0, start_up_s=25.0)]
+    lines = judge(collect(tmp_path, small, []).conditions, small).lines
+    text = "With gnu-parallel on disk, 2 at once, 80 % of the processes' time was their own start"
+    assert [line for line in lines if "start" in line] == [f"{text}: with larger blocks, tiers would differ more"]
+    assert not any("start" in line for line in judge(collect(tmp_path, RUNS, []).conditions, RUNS).lines)
+
+
 @pytest.mark.parametrize("published", [False, True])
 def test_without_a_valid_run_there_is_a_page_nevertheless(tmp_path: Path, published: bool) -> None:
     collected = collect(tmp_path, RUNS[-1:], [], published)

@@ -10,11 +10,14 @@ from neurotier.bigbrain.report.makespans import factors_text
 from neurotier.bigbrain.tabulation import outputs_text
 from neurotier.comparison.findings import at_once, times_text
 from neurotier.comparison.statistics import is_compared
-from neurotier.report.quantities import counted, seconds
+from neurotier.report.quantities import counted, percent, seconds
 from neurotier.tables import Row
 
 FIELDS = ("tier", "engine", "parallelism")
 """What conditions differ in, by :func:`effects`."""
+
+MUCH = 0.5
+"""Share of the time of processes that their start may take without a word."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ class Verdict:
 def judge(rows: Sequence[Row], runs: Sequence[Row]) -> Verdict:
     """Sum up rows of ``bigbrain_conditions.tsv`` and ``bigbrain_runs.tsv``."""
     known = own(rows)
-    lines = [effects_text(effects(known))] if known else []
+    lines = [effects_text(effects(known)), starts_text(fastest_of(known))] if known else []
     lines += [text for where, some in (("", known), ("Published runs: ", published(rows))) for text in off(where, some)]
     invalid = [invalid_text(run) for run in runs if not is_compared(run)]
     same = len({run["sha256"] for run in runs if run["sha256"]}) < 2
@@ -134,6 +137,16 @@ def effects_text(found: Sequence[Effect]) -> str:
     if not others:
         return capital(first.text)
     return f"{capital(names[first.field])} mattered most: {first.text}; {'; '.join(one.text for one in others)}"
+
+
+def starts_text(row: Row) -> str:
+    """Why tiers cannot differ much, where processes spend most of their time on their own start; else empty."""
+    work_s = sum(row[name] or 0.0 for name in ("load_header_s", "read_s", "increment_s", "write_s"))
+    share = row["start_up_s"] / (row["start_up_s"] + work_s) if row["start_up_s"] else 0.0
+    if share < MUCH:
+        return ""
+    what = f"{percent(share)} of the processes' time was their own start"
+    return f"With {name_of(row)}, {what}: with larger blocks, tiers would differ more"
 
 
 def off(where: str, rows: Sequence[Row]) -> Iterator[str]:
