@@ -214,6 +214,7 @@ def test_tier_that_fills_is_said_and_every_incomplete_block_is_named(
     arguments = project.configure(tiers={"small": {"path": str(folder), "kind": "tmpfs"}}, bigbrain=bigbrain)
     ended = project.snakemake(*arguments, targets=["bigbrain"])
     assert ended.code != 0
+    assert ended.lines("Tier 'small' will be full before the end: "), ended.output
     (run,) = project.table("bigbrain/bigbrain_runs.tsv")
     records = project.results / "bigbrain" / "runs" / engine / "small" / "2" / "1" / "records"
     lost = {row["block"] for row in project.table("bigbrain/blocks/small.tsv")} - {

@@ -5,7 +5,7 @@ from neurotier.scripting import Context, run_script
 
 
 def main(context: Context) -> None:
-    stages.make(context.settings, context.places, context.snakemake.wildcards.tier, print)
+    stages.make(context.settings, context.places, context.snakemake.wildcards.tier, context.say)
 
 
 if __name__ == "__main__":

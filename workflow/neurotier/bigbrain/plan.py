@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neurotier.bigbrain.engines.numa import node_of, pinning, prefix
-from neurotier.bigbrain.tasks import GNU_PARALLEL, NONE, SNAKEMAKE, SPARK, Block, Task
+from neurotier.bigbrain.tasks import ALL, GNU_PARALLEL, NONE, SNAKEMAKE, SPARK, Block, Task
 from neurotier.errors import SettingsError
 from neurotier.places import Places, short_hash
 from neurotier.settings import Settings
@@ -126,6 +126,13 @@ class BigBrainPlan:
     def checked(self, run: str) -> Path:
         """What the check of a run leaves."""
         return self.places.bigbrain_run(run) / "checked.json"
+
+    def needed_bytes(self, source: Source) -> int:
+        """Room that blocks as large as the first one take on a tier, with what one run makes of them: what an iteration
+        reads, it leaves until the next one is through."""
+        names, asked = source.names(), self.settings.bigbrain
+        kept = asked.iterations if asked.keep == ALL else min(asked.iterations, 2)
+        return len(names) * source.block(names[0])[0].file_bytes * (1 + kept)
 
     def iterations(self, run: str) -> int:
         """How often a run increments each block."""

@@ -28,7 +28,7 @@ from neurotier.files import read_json, write_json
 from neurotier.places import Places
 from neurotier.probe.access import IN_MEMORY
 from neurotier.probe.machine import page_cache_here, processors_here, read_probed
-from neurotier.report.quantities import seconds
+from neurotier.report.quantities import seconds, size
 from neurotier.settings import Settings
 from neurotier.tables import write_table
 
@@ -39,8 +39,13 @@ FINISHED, CHECKED = "finished.json", "checked.json"
 def make(settings: Settings, places: Places, tier: str, say: Callable[[str], None]) -> None:
     """Make the blocks on a tier, and their manifest."""
     plan = BigBrainPlan(settings, places)
-    folder = plan.folder(plan.tier(tier)) / "blocks"
-    blocks = make_blocks(source_of(settings.bigbrain), folder, tier, say)
+    source, folder = source_of(settings.bigbrain), plan.folder(plan.tier(tier)) / "blocks"
+    shutil.rmtree(folder, ignore_errors=True)
+    needed, free = plan.needed_bytes(source), plan.tier(tier).free_bytes()
+    if needed > free:  # said, and tried: a file system that compresses may hold more than it seems
+        what = f"the blocks and what runs make of them need {size(needed)} at a time, and {size(free)} are free"
+        say(f"Tier {tier!r} will be full before the end: {what}")
+    blocks = make_blocks(source, folder, tier, print)
     write_table(places.bigbrain_blocks(tier), "bigbrain_blocks", map(asdict, blocks))
 
 
