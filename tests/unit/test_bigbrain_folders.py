@@ -7,6 +7,7 @@ import importlib.resources
 import os
 import tracemalloc
 from pathlib import Path
+from types import SimpleNamespace
 
 import nibabel as nib
 import numpy as np
@@ -177,7 +178,7 @@ def test_blocks_of_a_datalad_dataset_without_content_are_said(tmp_path: Path) ->
     first = folder / "part_0.nii.gz"
     config = {"tiers": TIERS, "placement": PLACEMENT, "bigbrain": {"source": str(folder)}}
     plan = BigBrainPlan(settings_all := Settings.from_config(config), Places.from_settings(settings_all))
-    asked = plan.asked_blocks(None)
+    asked = plan.asked_blocks(SimpleNamespace(tier="disk"))
     with pytest.raises(SourceError) as raised:
         make(tmp_path, source=str(folder))
     said = f"block part_0 ({first}): its content is not here, nor that of 2 more; datalad get {folder}"
@@ -188,7 +189,7 @@ def test_blocks_of_a_datalad_dataset_without_content_are_said(tmp_path: Path) ->
     copy.get("blocks", result_renderer="disabled")
     blocks = make(tmp_path, source=str(folder))
     assert [np.array_equal(voxels(block.file), random_voxels(n)) for n, block in enumerate(blocks)] == [True] * 3
-    assert plan.asked_blocks(None) == asked  # fetching is no change
+    assert plan.asked_blocks(SimpleNamespace(tier="disk")) == asked  # fetching is no change
 
     copy.drop("blocks/part_1.nii.gz", result_renderer="disabled")
     with pytest.raises(SourceError, match=r"block part_1 .*: its content is not here; datalad get "):

@@ -97,6 +97,15 @@ def test_what_an_engine_costs_is_learned_from_its_records() -> None:
         learn(task("spark/disk/2/0"), [], driver, Processors(cores=2, threads=2))
 
 
+def test_an_interrupted_calibration_is_learned_from_its_last_part() -> None:
+    before = [record(0.0, 0.2, 0.02, 1.0), record(0.0, 0.2, 0.02, 1.0)]
+    after = [record(3600.0 + start_s, 0.4, 0.02, 3601.0 + start_s) for start_s in (0.0, 0.1, 1.2)]
+    records = [one | {"attempt": name} for name, some in (("a", before), ("b", after)) for one in some]
+    learned = learn(task("snakemake/disk/2/0"), records, {}, Processors(cores=2, threads=2))
+    assert learned.starts_cpu_s == [0.4] * 3
+    assert learned.gaps_s == pytest.approx([0.2])
+
+
 def test_predictions_add_up() -> None:
     memory = predicted(known(iterations=2), "gnu-parallel", "memory")
     # 1.6 GB are read at 4 GB/s and written at 2 GB/s, by two that share both

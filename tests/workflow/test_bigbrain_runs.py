@@ -6,6 +6,7 @@ import hashlib
 import os
 import signal
 import socket
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -211,8 +212,8 @@ def test_tier_that_fills_is_said_and_every_incomplete_block_is_named(
 ) -> None:
     folder = mount_tmpfs(project.folder / "small", "size=1m")  # five blocks of 0.14 MB, and what is written of them
     bigbrain = {**SMALL, "scale": 0.06, "count": 5, "engines": [engine], "tiers": ["small"], "iterations": 1}
-    arguments = project.configure(tiers={"small": {"path": str(folder), "kind": "tmpfs"}}, bigbrain=bigbrain)
-    ended = project.snakemake(*arguments, targets=["bigbrain"])
+    sections = {"tiers": {"small": {"path": str(folder), "kind": "tmpfs"}}, "bigbrain": bigbrain}
+    ended = project.snakemake(*project.configure(**sections), targets=["bigbrain"])
     assert ended.code != 0
     assert ended.lines("Tier 'small' will be full before the end: "), ended.output
     (run,) = project.table("bigbrain/bigbrain_runs.tsv")
@@ -229,6 +230,19 @@ def test_tier_that_fills_is_said_and_every_incomplete_block_is_named(
     assert ended.lines("tier 'small' is full: "), ended.output
     assert {file.stem for file in folder.rglob("runs/**/*.nii")}.isdisjoint(lost)
     assert list(folder.rglob(".*.partial")) == []
+
+    table = (project.results / "bigbrain" / "bigbrain_runs.tsv").read_bytes()
+    other = project.snakemake(*project.configure(dataset={"source": "nowhere"}), targets=["ready"])
+    assert other.code != 0
+    assert other.lines("BigBrain: ") == []  # what fails elsewhere leaves these tables alone
+    assert (project.results / "bigbrain" / "bigbrain_runs.tsv").read_bytes() == table
+
+    subprocess.run(["mount", "-o", "remount,size=8m", folder], check=True)
+    ended = project.snakemake(*project.configure(**sections), targets=["bigbrain"])
+    assert ended.code == 0, ended.output
+    (run,) = project.table("bigbrain/bigbrain_runs.tsv")
+    assert (run["incomplete_blocks"], run["sha256"] == "n/a") == ("0", False)
+    assert run["valid"].startswith("invalid: it was interrupted and taken up again")
 
 
 def test_missing_and_truncated_blocks_are_said_and_the_others_done(project: Project, engine: str) -> None:

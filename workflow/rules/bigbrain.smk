@@ -110,8 +110,6 @@ rule run_spark:
     threads: workflow.cores or 1
     params:
         results=RESULTS,
-        master=settings.bigbrain.spark_master,
-        options=settings.bigbrain.spark_options,
     message:
         "Incrementing blocks with Spark: {wildcards.run}"
     script:
@@ -137,7 +135,7 @@ rule check_increment:
 
 rule tabulate_bigbrain:
     input:
-        checked=[places.bigbrain_run(run) / "checked.json" for run in bigbrain.runs],
+        checked=[bigbrain.checked(run) for run in bigbrain.order],
     output:
         phases=places.bigbrain / "bigbrain_phases.tsv",
         runs=places.bigbrain / "bigbrain_runs.tsv",

@@ -5,7 +5,7 @@ from neurotier.scripting import Context, run_script
 
 
 def main(context: Context) -> None:
-    stages.increment_with_gnu_parallel(context.places, context.snakemake.wildcards.run)
+    stages.increment_with_gnu_parallel(context.settings, context.places, context.snakemake.wildcards.run)
 
 
 if __name__ == "__main__":

@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from neurotier.bigbrain.tabulation import span
+from neurotier.bigbrain.tabulation import busy, span
 from neurotier.bigbrain.tasks import INCREMENT, START_UP, Task
 from neurotier.errors import InputError
 from neurotier.model.machine import Processors
+from neurotier.parallelism import peak
 
 
 @dataclass(frozen=True)
@@ -53,14 +54,17 @@ def learn(
     InputError
         If it left nothing.
     """
+    last = max(records, key=lambda record: span(record)[1], default={}).get("attempt")
+    records = [record for record in records if record.get("attempt") == last]  # what lies between two is no gap
     spans = sorted(span(record) for record in records)
+    at_once = peak([busy(record) for record in records])
     phases = [phase for record in records for phase in record["phases"]]
     incremented = [phase for phase in phases if phase["phase"] == INCREMENT]
     if not incremented:
         raise InputError("a calibration left no record", f"run {task.run}", "start with --forcerun begin_increment")
-    speed = processors.speed(min(task.parallelism, len(spans)))
+    speed = processors.speed(at_once)
     ends = sorted(end for _, end in spans)
-    gaps = [max(0.0, start - end) for (start, _), end in zip(spans[task.parallelism :], ends, strict=False)]
+    gaps = [max(0.0, start - end) for (start, _), end in zip(spans[at_once:], ends, strict=False)]
     driver = finished.get("driver")
     inside_s = ends[-1] - spans[0][0]
     return Calibration(

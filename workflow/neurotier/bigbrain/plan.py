@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 ENGINE_NAMES = (SNAKEMAKE, GNU_PARALLEL, SPARK)
 BLOCK_KEYS = ("source", "resolution_um", "count", "scale", "seed", "split")
 INCREMENT_KEYS = ("iterations", "delay_s", "pairing", "fsync", "cache", "numa", "keep")
-CALIBRATION_KEYS = ("pairing", "fsync", "cache", "numa")
+CALIBRATION_KEYS = ("pairing", "fsync", "numa")
+SPARK_KEYS = ("spark_master", "spark_options")
 
 CALIBRATION = 0
 """Repetition of a short run on small blocks, from which is learned what an engine costs; it is in no table of runs."""
@@ -68,7 +69,7 @@ class BigBrainPlan:
     @property
     def order(self) -> list[str]:
         """All that is run, one after the other."""
-        return [*self.calibrations, *self.runs]
+        return [*self.runs, *self.calibrations]  # those last: what they are does not bear on the runs
 
     @property
     def shares(self) -> int:
@@ -94,19 +95,22 @@ class BigBrainPlan:
         """Names of the blocks of a run, looked up once for each: Snakemake asks for every job."""
         return cache(lambda run: self.source(run).names())
 
-    def asked_blocks(self, _wildcards: object) -> dict[str, Any]:
-        """What makes the blocks: when it changes, they are made again."""
+    def asked_blocks(self, wildcards: Any) -> dict[str, Any]:
+        """What makes the blocks on a tier: when it changes, they are made again."""
         from neurotier.bigbrain.blocks.sources import versions_of  # as below
 
         asked = asdict(self.settings.bigbrain)
         versions = "\n".join(versions_of(self.settings.bigbrain))
-        return {key: asked[key] for key in BLOCK_KEYS} | {"files": short_hash(versions)}
+        tier = Tier.from_settings(self.settings.tiers[wildcards.tier])
+        about = {"files": short_hash(versions), "path": str(tier.path), "kind": tier.kind}
+        return {key: asked[key] for key in BLOCK_KEYS} | about
 
     def asked_increment(self, wildcards: Any) -> dict[str, Any]:
         """What is done with them: when it changes, it is done again."""
         asked = asdict(self.settings.bigbrain)
         keys = CALIBRATION_KEYS if is_calibration(wildcards.run) else INCREMENT_KEYS
-        return {key: asked[key] for key in keys}
+        more = SPARK_KEYS if wildcards.run.startswith(f"{SPARK}/") else ()
+        return {key: asked[key] for key in (*keys, *more)}
 
     def manifests(self) -> list[Path]:
         """Manifests of the blocks on all tiers."""
@@ -188,7 +192,8 @@ class BigBrainPlan:
 
     def blocks_folder(self, run: str) -> Path:
         """Where the blocks are that a run reads."""
-        return self.folder(self.tier(tier_of(run))) / ("calibration" if is_calibration(run) else "blocks")
+        folder = self.folder(self.tier(tier_of(run)))
+        return calibration_folder(folder) / run.replace("/", "_") if is_calibration(run) else folder / "blocks"
 
     def blocks(self, run: str) -> tuple[Block, ...]:
         """The blocks that a run reads, as their manifest has them; a calibration's are made when it begins."""
@@ -216,6 +221,11 @@ class BigBrainPlan:
             pinned=pinned,
             nodes=nodes,
         )
+
+
+def calibration_folder(folder: Path) -> Path:
+    """Where the blocks of all calibrations are, below the folder of the blocks."""
+    return folder / "calibration"
 
 
 def is_calibration(run: str) -> bool:

@@ -10,7 +10,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from neurotier.analysis.work import remove_empty
 from neurotier.bigbrain.blocks.making import make_blocks
 from neurotier.bigbrain.blocks.sources import source_of
 from neurotier.bigbrain.calibration import learn
@@ -20,20 +19,23 @@ from neurotier.bigbrain.engines.numa import NOTICE, ONE_NODE
 from neurotier.bigbrain.engines.spark_events import DRIVERS, drivers_of, read_events, spark_rows
 from neurotier.bigbrain.plan import BigBrainPlan, is_calibration
 from neurotier.bigbrain.predictions import Known, rows_of
+from neurotier.bigbrain.room import check_calibration_fits, ensure_blocks, make_room, remove_blocks
 from neurotier.bigbrain.tabulation import outputs_text, phase_rows, records_of, run_row
-from neurotier.bigbrain.tasks import ALL, NONE, Task, size_of
+from neurotier.bigbrain.tasks import Task
 from neurotier.campaign.page_cache import prepare_cache
-from neurotier.errors import SourceError
 from neurotier.files import read_json, write_json
 from neurotier.places import Places
 from neurotier.probe.access import IN_MEMORY
 from neurotier.probe.machine import page_cache_here, processors_here, read_probed
 from neurotier.report.quantities import seconds, size
+from neurotier.run import current_run
 from neurotier.settings import Settings
 from neurotier.tables import write_table
 
 PHASES, RUNS, SPARK, PREDICTIONS = "bigbrain_phases", "bigbrain_runs", "bigbrain_spark", "bigbrain_predictions"
 FINISHED, CHECKED = "finished.json", "checked.json"
+RULES = ("make_blocks", "begin_increment", "increment_block", "run_gnu_parallel", "run_spark", "check_increment")
+"""Rules whose failure is one of the incrementation."""
 
 
 def make(settings: Settings, places: Places, tier: str, say: Callable[[str], None]) -> None:
@@ -49,41 +51,23 @@ def make(settings: Settings, places: Places, tier: str, say: Callable[[str], Non
     write_table(places.bigbrain_blocks(tier), "bigbrain_blocks", map(asdict, blocks))
 
 
-def ensure_blocks(plan: BigBrainPlan, task: Task) -> None:
-    """Make the blocks again where their tier has lost them: a tmpfs after a reboot, or an earlier run was through.
-
-    Raises
-    ------
-    SourceError
-        If they are not what they were any more.
-    """
-    if all(size_of(Path(block.file)) == block.bytes for block in task.blocks):
-        return
-    folder = plan.blocks_folder(task.run)
-    if tuple(make_blocks(plan.source(task.run), folder, task.tier, print)) != task.blocks:
-        raise SourceError(
-            "its blocks were lost from their tier, and the source has changed since they were made",
-            where=f"bigbrain.source {plan.settings.bigbrain.source!r}",
-            fix="start with --forcerun make_blocks",
-        )
-
-
 def begin(settings: Settings, places: Places, run: str) -> None:
     """Write the plan of a run, and make room: what it left earlier goes, and what was checked and is not kept."""
     plan = BigBrainPlan(settings, places)
-    task = plan.task(run)
-    shutil.rmtree(task.folder, ignore_errors=True)
-    shutil.rmtree(task.records, ignore_errors=True)
-    shutil.rmtree(places.bigbrain_run(run) / DRIVERS, ignore_errors=True)
     for left in (FINISHED, CHECKED):  # of another plan
         (places.bigbrain_run(run) / left).unlink(missing_ok=True)
+    task = replace(plan.task(run), attempt=current_run())
+    forget(task, places)
+    shutil.rmtree(task.folder, ignore_errors=True)
     make_room(plan)
     if is_calibration(run):
+        check_calibration_fits(plan, run)
         blocks = make_blocks(plan.source(run), plan.blocks_folder(run), task.tier, print)
         task = replace(task, blocks=tuple(blocks))
     ensure_blocks(plan, task)
     files = [Path(block.file) for block in task.blocks]
-    asked = settings.bigbrain.cache
+    # a calibration tells what is spent besides reading: where reading is within incrementing, it must cost little
+    asked = "warm" if is_calibration(run) else settings.bigbrain.cache
     cache = prepare_cache(asked, files, [], in_memory=plan.tier(task.tier).kind in IN_MEMORY, programs=False)
     task = replace(task, cache=cache.state, cache_problem=cache.problem)
     if task.pinned == ONE_NODE:
@@ -91,48 +75,37 @@ def begin(settings: Settings, places: Places, run: str) -> None:
     write_json(places.bigbrain_run(run) / "plan.json", task.to_json())
 
 
-def make_room(plan: BigBrainPlan) -> None:
-    """Remove what checked runs wrote, as far as it is not to be kept."""
-    for run in checked_runs(plan):
-        folder = plan.places.bigbrain_run(run)
-        task = Task.load(folder / "plan.json")
-        if task.keep == NONE:
-            shutil.rmtree(task.folder, ignore_errors=True)
-        if is_calibration(run):
-            shutil.rmtree(plan.blocks_folder(run), ignore_errors=True)
-        for iteration in range(1, task.iterations) if task.keep != ALL else ():
-            shutil.rmtree(Path(task.folder, str(iteration)), ignore_errors=True)
+def forget(task: Task, places: Places) -> None:
+    """Remove what a run has left in the results."""
+    shutil.rmtree(task.records, ignore_errors=True)
+    shutil.rmtree(places.bigbrain_run(task.run) / DRIVERS, ignore_errors=True)
 
 
-def remove_blocks(plan: BigBrainPlan) -> None:
-    """Remove the blocks, too, once all runs are checked; a run that is asked for later makes them again."""
-    if checked_runs(plan) == plan.order and plan.settings.bigbrain.keep == NONE:
-        for name in plan.tiers:
-            shutil.rmtree(plan.folder(plan.tier(name)), ignore_errors=True)
-            remove_empty(plan.folder(plan.tier(name)).parent)
+def take_up(settings: Settings, places: Places, run: str) -> Path:
+    """The plan of a run whose engine is to start, or to go on; a calibration that was interrupted begins anew, since
+    what lies between two starts would be taken for the engine's."""
+    plan = places.bigbrain_run(run) / "plan.json"
+    task = Task.load(plan)
+    if is_calibration(run):
+        forget(task, places)
+        ensure_blocks(BigBrainPlan(settings, places), task)
+    return plan
 
 
-def checked_runs(plan: BigBrainPlan) -> list[str]:
-    """Runs that are through."""
-    return [run for run in plan.order if plan.checked(run).exists()]
-
-
-def increment_with_gnu_parallel(places: Places, run: str) -> None:
+def increment_with_gnu_parallel(settings: Settings, places: Places, run: str) -> None:
     """Run the engine ``gnu-parallel``."""
-    folder = places.bigbrain_run(run)
-    joblog = run_gnu_parallel(folder / "plan.json", places.logs / "run_gnu_parallel" / run)
-    write_json(folder / FINISHED, {"joblog": str(joblog)})
+    joblog = run_gnu_parallel(take_up(settings, places, run), places.logs / "run_gnu_parallel" / run)
+    write_json(places.bigbrain_run(run) / FINISHED, {"joblog": str(joblog)})
 
 
 def increment_with_spark(settings: Settings, places: Places, run: str) -> None:
     """Run the engine ``spark``."""
     from neurotier.bigbrain.engines.spark import run_spark
 
-    folder = places.bigbrain_run(run)
-    asked = settings.bigbrain
-    driver = run_spark(folder / "plan.json", places.logs / "run_spark" / run, asked.spark_master, asked.spark_options)
+    plan, asked = take_up(settings, places, run), settings.bigbrain
+    driver = run_spark(plan, places.logs / "run_spark" / run, asked.spark_master, asked.spark_options)
     garbage_s = [one.garbage_s for one in read_events(Path(driver.events)).tasks]
-    write_json(folder / FINISHED, {"driver": asdict(driver) | {"garbage_s": garbage_s}})
+    write_json(places.bigbrain_run(run) / FINISHED, {"driver": asdict(driver) | {"garbage_s": garbage_s}})
 
 
 def check(places: Places, run: str, say: Callable[[str], None]) -> None:
@@ -186,11 +159,28 @@ def write_page(places: Places) -> list[str]:
 
 
 def write_partial(settings: Settings, places: Places) -> list[str]:
-    """All that is told of the runs that are there, after one that failed."""
+    """All that is told of the runs that are there, after one that failed; nothing if none had a part in that.
+
+    Predictions of other runs than these are removed.
+    """
+    begun = [places.bigbrain_run(run) / "plan.json" for run in BigBrainPlan(settings, places).order]
+    newest = max((file.stat().st_mtime for file in begun if file.exists()), default=None)
+    if newest is None or not had_a_part(places):
+        return []
+    predictions = places.bigbrain / f"{PREDICTIONS}.tsv"
+    if predictions.exists() and predictions.stat().st_mtime < newest:
+        predictions.unlink()
     told = tabulate(settings, places)
     compare(settings, places)
     draw(places)
     return [*told, *write_page(places)]
+
+
+def had_a_part(places: Places) -> bool:
+    """Whether this run of the workflow has done any job of the incrementation: each writes a log."""
+    started_s = read_json(places.runs / f"{current_run()}.json")["started_s"]
+    logs = [log for rule in RULES for log in (places.logs / rule).rglob("*.log")]
+    return any(log.stat().st_mtime >= started_s for log in logs)
 
 
 def read_if_there(file: Path) -> dict[str, Any]:
@@ -207,8 +197,10 @@ def tabulate(settings: Settings, places: Places) -> list[str]:
             task = Task.load(folder / "plan.json")
             records = records_of(task)
             phases += phase_rows(task, records)
-            spark += spark_rows(task, drivers_of(folder), records)
-            rows.append(run_row(task, records, read_if_there(folder / CHECKED), read_if_there(folder / FINISHED)))
+            drivers = drivers_of(folder)
+            spark += spark_rows(task, drivers, records)
+            left = read_if_there(folder / CHECKED), read_if_there(folder / FINISHED)
+            rows.append(run_row(task, records, *left, starts=len(drivers)))
     write_table(places.bigbrain / f"{PHASES}.tsv", PHASES, phases)
     write_table(places.bigbrain / f"{RUNS}.tsv", RUNS, rows)
     write_table(places.bigbrain / f"{SPARK}.tsv", SPARK, spark)

@@ -42,7 +42,9 @@ def phase_rows(task: Task, records: Iterable[Mapping[str, Any]]) -> list[Row]:
     ]
 
 
-def run_row(task: Task, records: list[dict[str, Any]], checked: Checked, finished: Mapping[str, Any]) -> Row:
+def run_row(
+    task: Task, records: list[dict[str, Any]], checked: Checked, finished: Mapping[str, Any], starts: int = 1
+) -> Row:
     """One run: makespan, phase sums, parallelism, and whether it is valid.
 
     Parameters
@@ -51,6 +53,8 @@ def run_row(task: Task, records: list[dict[str, Any]], checked: Checked, finishe
         The run, and what its iterations left.
     checked, finished
         What its check and its engine left; empty without.
+    starts
+        How often Spark was started for it.
     """
     driver = finished.get("driver")
     phases = [phase for record in records for phase in record["phases"]]
@@ -63,7 +67,7 @@ def run_row(task: Task, records: list[dict[str, Any]], checked: Checked, finishe
     makespan_s = max(end for _, end in whole) - min(start for start, _ in whole) if whole else None
     most = peak([busy(record) for record in records])
     read_apart = any(phase["phase"] == READ for phase in phases)
-    reasons = invalid_because(task, records, checked, most)
+    reasons = invalid_because(task, records, checked, most, starts)
     return condition(task) | {
         "valid": f"invalid: {'; '.join(reasons)}" if reasons else "valid",
         "pairing": task.pairing,
@@ -101,7 +105,7 @@ def busy(record: Mapping[str, Any]) -> Span:
     return start_s + TICK_S * any(phase["phase"] == START_UP for phase in record["phases"]), end_s
 
 
-def invalid_because(task: Task, records: list[dict[str, Any]], checked: Checked, most: int) -> list[str]:
+def invalid_because(task: Task, records: list[dict[str, Any]], checked: Checked, most: int, starts: int) -> list[str]:
     """Why a run's makespan cannot stand beside those of others; empty if it can.
 
     Every incomplete block is named: the published runs lost some in silence.
@@ -115,7 +119,7 @@ def invalid_because(task: Task, records: list[dict[str, Any]], checked: Checked,
     wrong = [one["block"] for one in checked.get("blocks", []) if not one["equal"]]
     if wrong:
         reasons.append(f"{len(wrong)} blocks are not what was read + {task.iterations}: {', '.join(wrong)}")
-    if len({record["attempt"] for record in records}) > 1:
+    if starts > 1 or any(record["attempt"] != task.attempt for record in records):
         reasons.append("it was interrupted and taken up again")
     if task.cache_problem:
         reasons.append(task.cache_problem)

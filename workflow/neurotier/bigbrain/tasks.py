@@ -75,6 +75,8 @@ class Task:
         Which written blocks stay: ``none``, those of the ``final`` iteration, ``all``.
     blocks
         What is incremented.
+    attempt
+        The run of the workflow in which it was begun.
     cache
         State of the page cache when it began: ``cold``, ``warm``, ``as found``, or ``memory`` on a tier that is memory.
     cache_problem
@@ -95,6 +97,7 @@ class Task:
     fsync: bool
     keep: str
     blocks: tuple[Block, ...]
+    attempt: str = ""
     cache: str = ""
     cache_problem: str = ""
     pinned: str = NONE

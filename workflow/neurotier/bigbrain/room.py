@@ -1,0 +1,78 @@
+"""What the incrementation leaves on its tiers, and when it goes."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+from neurotier.analysis.work import remove_empty
+from neurotier.bigbrain.blocks.making import make_blocks
+from neurotier.bigbrain.plan import BigBrainPlan, calibration_folder
+from neurotier.bigbrain.tasks import ALL, NONE, Task, size_of
+from neurotier.errors import SourceError, TierError
+from neurotier.report.quantities import size
+
+
+def ensure_blocks(plan: BigBrainPlan, task: Task) -> None:
+    """Make the blocks again where their tier has lost them: a tmpfs after a reboot, or an earlier run was through.
+
+    Raises
+    ------
+    SourceError
+        If they are not what they were any more.
+    """
+    if all(size_of(Path(block.file)) == block.bytes for block in task.blocks):
+        return
+    folder = plan.blocks_folder(task.run)
+    if tuple(make_blocks(plan.source(task.run), folder, task.tier, print)) != task.blocks:
+        raise SourceError(
+            "its blocks were lost from their tier, and the source has changed since they were made",
+            where=f"bigbrain.source {plan.settings.bigbrain.source!r}",
+            fix="start with --forcerun make_blocks",
+        )
+
+
+def check_calibration_fits(plan: BigBrainPlan, run: str) -> None:
+    """Raise :class:`TierError` if the small blocks of a calibration do not fit beside those that are there."""
+    source, tier = plan.source(run), plan.tier(run.split("/")[1])
+    names = source.names()
+    needed, free = 2 * len(names) * source.block(names[0])[0].file_bytes, tier.free_bytes()
+    if needed > free:
+        what = f"the small blocks that predictions need take {size(needed)}, and {size(free)} are free"
+        raise TierError(what, f"tier {tier.name!r}", "make room, or set bigbrain.predict: false")
+
+
+def make_room(plan: BigBrainPlan) -> None:
+    """Remove what checked runs wrote, as far as it is not to be kept, and the blocks of calibrations that are over."""
+    for run in checked_runs(plan):
+        task = Task.load(plan.places.bigbrain_run(run) / "plan.json")
+        if task.keep == NONE:
+            shutil.rmtree(task.folder, ignore_errors=True)
+        for iteration in range(1, task.iterations) if task.keep != ALL else ():
+            shutil.rmtree(Path(task.folder, str(iteration)), ignore_errors=True)
+    to_come = {plan.blocks_folder(run) for run in plan.calibrations if not plan.checked(run).exists()}
+    for name in plan.tiers:
+        for folder in calibration_folder(plan.folder(plan.tier(name))).glob("*"):
+            if folder not in to_come:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_blocks(plan: BigBrainPlan) -> None:
+    """Remove the blocks, too, once all runs are checked; a run that is asked for later makes them again.
+
+    What runs of another configuration wrote, and kept, stays.
+    """
+    if checked_runs(plan) == plan.order and plan.settings.bigbrain.keep == NONE:
+        for name in plan.tiers:
+            folder = plan.folder(plan.tier(name))
+            shutil.rmtree(folder / "blocks", ignore_errors=True)
+            for left in sorted(folder.rglob("*"), reverse=True):  # what is below comes first
+                with suppress(OSError):
+                    left.rmdir()
+            remove_empty(folder)
+
+
+def checked_runs(plan: BigBrainPlan) -> list[str]:
+    """Runs that are through."""
+    return [run for run in plan.order if plan.checked(run).exists()]
