@@ -65,6 +65,8 @@ def run_spark(plan: Path, logs: Path, master: str, more: Mapping[str, str]) -> D
         raise ToolError("PySpark is not installed", ENGINE, "pip install pyspark, and have Java 17 or later") from None
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf().setAll([*options(task, master, events), *more.items()])
+    if address := conf.get("spark.driver.bindAddress"):  # else it looks its own host up, whose name need not be known
+        os.environ.setdefault("SPARK_LOCAL_IP", address)
     try:
         with descriptors_to(logs / "spark.log"), SparkContext(conf=conf) as context:
             driver = Driver(start_s, time.time() - start_s, str(events.absolute()))
