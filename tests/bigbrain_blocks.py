@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import sys
 from pathlib import Path
 
 import nibabel as nib
@@ -45,6 +47,14 @@ def task_of(place: Path, blocks: tuple[Block, ...], **keys: object) -> Task:
         blocks=blocks,
     )
     return dataclasses.replace(task, **keys)  # type: ignore[arg-type]
+
+
+def worker_of(task: Task, place: Path, block: Block) -> list[str]:
+    """The command of a worker that does all iterations of a block, its plan written to a place."""
+    plan = place / "plan.json"
+    plan.write_text(json.dumps(task.to_json()))
+    program = [sys.executable, "-m", "neurotier.bigbrain.engines.worker"]
+    return [*program, str(plan), block.block, "all", str(place / "log")]
 
 
 def voxels(file: Path | str) -> np.ndarray:

@@ -7,14 +7,13 @@ import importlib.resources
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import nibabel as nib
 import numpy as np
 import pytest
-from bigbrain_blocks import make, save, settings, silent, task_of, voxels
+from bigbrain_blocks import make, save, settings, silent, task_of, voxels, worker_of
 from neurotier.bigbrain.blocks.nifti import HEADER_BYTES, read_layout
 from neurotier.bigbrain.blocks.sources import source_of
 from neurotier.bigbrain.checking import check_block, check_task, checksum_of
@@ -254,18 +253,7 @@ def test_missing_or_other_parallel_is_said(
 def test_worker_needs_the_same_memory_whatever_the_block(tmp_path: Path) -> None:
     blocks = make(tmp_path, count=1, scale=0.5)  # 80 MB
     task = task_of(tmp_path, blocks)
-    plan = tmp_path / "plan.json"
-    plan.write_text(json.dumps(task.to_json()))
-    command = [
-        sys.executable,
-        "-m",
-        "neurotier.bigbrain.engines.worker",
-        str(plan),
-        blocks[0].block,
-        "all",
-        str(tmp_path / "log"),
-    ]
-    subprocess.run(command, check=True, env=ENVIRONMENT, timeout=PATIENCE_S)
+    subprocess.run(worker_of(task, tmp_path, blocks[0]), check=True, env=ENVIRONMENT, timeout=PATIENCE_S)
     record = json.loads(task.record(blocks[0], 1).read_text())
     assert record["max_rss_bytes"] < 64 << 20
     assert record["phases"][0]["phase"] == "start_up"

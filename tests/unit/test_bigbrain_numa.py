@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from bigbrain_blocks import PLACEMENT, TIERS, make, task_of
+from bigbrain_blocks import PLACEMENT, TIERS, make, task_of, worker_of
 from neurotier.bigbrain.checking import check_block
 from neurotier.bigbrain.engines import numa as numa_module
 from neurotier.bigbrain.engines.gnu_parallel import run_gnu_parallel
@@ -117,17 +117,7 @@ def test_plan_gives_each_job_its_prefix_once_it_is_written(tmp_path: Path) -> No
 def test_binding_reaches_the_worker(tmp_path: Path) -> None:
     blocks = make(tmp_path, count=1)
     task = task_of(tmp_path, blocks, nodes=(0,), delay_s=600)  # bound for as long as it takes to look
-    plan = tmp_path / "plan.json"
-    plan.write_text(json.dumps(task.to_json()))
-    worker = [
-        sys.executable,
-        "-m",
-        "neurotier.bigbrain.engines.worker",
-        str(plan),
-        blocks[0].block,
-        "all",
-        str(tmp_path / "l"),
-    ]
+    worker = worker_of(task, tmp_path, blocks[0])
     process = subprocess.Popen([*prefix(node_of(task, blocks[0].block)), *worker], env=ENVIRONMENT)
     try:
         deadline = time.monotonic() + PATIENCE_S
