@@ -6,6 +6,8 @@ no retry will mend, from a full disk or a network that was away.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 
 class NeurotierError(Exception):
     """A failure that the user can understand and act on.
@@ -86,6 +88,25 @@ class RunError(NeurotierError):
     """A run of a campaign could not be done (``EX_SOFTWARE``)."""
 
     exit_code = 70
+
+
+class StateError(NeurotierError):
+    """A file that neurotier wrote is damaged (``EX_DATAERR``): a disk failed, or somebody changed it.
+
+    Parameters
+    ----------
+    file
+        The damaged file.
+    """
+
+    exit_code = 65
+
+    def __init__(self, file: Path) -> None:
+        super().__init__("is damaged", where=str(file), fix="remove it and start the same command again")
+        self.file = file
+
+    def __reduce__(self) -> tuple[type[StateError], tuple[Path]]:
+        return type(self), (self.file,)
 
 
 class BusyError(NeurotierError):
