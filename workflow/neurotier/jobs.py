@@ -161,7 +161,7 @@ def analyze_participant(results: Path, participant: str, log: Path) -> int:
     failed = final_failure(places, participant)
     if failed is not None:
         print(f"neurotier: {participant}: failed in this run already, and is not tried again", file=sys.stderr)
-        write_text(log, f"{slurm.job_line()}{failed['reason']}\n")
+        write_text(log, f"{slurm.job_line()}{failed['reason']}\n", durable=False)
         return int(failed["exit_code"])
     with reporting(places, participant, "analyze_participant", log) as outcome:
         job = Job(
@@ -266,7 +266,8 @@ def get_participant_images(results: Path, participant: str, marker: Path, log: P
             site = images[0].site
             paths += [str(Path(site, name)) for name in root_files(dataset.path / site)]
         fetched = get_images(dataset.path, paths, settings.dataset, lambda line: note(log, line))
-        write_json(marker, times_so_far() | {"end_s": time.time(), "files": len(paths), "fetched_files": fetched})
+        facts = {"end_s": time.time(), "files": len(paths), "fetched_files": fetched}
+        write_json(marker, times_so_far() | facts, durable=False)
     return outcome.exit_code
 
 
@@ -299,7 +300,7 @@ def reporting(places: Places, participant: str, stage: str, log: Path) -> Iterat
     reason = ""
     try:
         places.failure(participant).unlink(missing_ok=True)
-        write_text(log, slurm.job_line())
+        write_text(log, slurm.job_line(), durable=False)
         yield outcome
     except NeurotierError as error:
         outcome.exit_code, reason = error.exit_code, str(error)
