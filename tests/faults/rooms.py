@@ -15,7 +15,10 @@ from pathlib import Path
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNS = 0x00020000
 DISK_BYTES = 48 << 20
-"""Size of a small disk: room for a project, a clone and what three participants leave."""
+"""Size of a small disk: room for a project and what three participants leave."""
+
+ANNEX_DISK_BYTES = 256 << 20
+"""Size of one that holds a clone, too: git-annex keeps 100 MB free."""
 
 
 @dataclass(frozen=True)
@@ -112,10 +115,10 @@ def enter(room: Room, folder: Path) -> None:
         command("mount", "-t", "tmpfs", "-o", "size=6m,mode=1777", "scratch", str(room.scratch))
 
 
-def make_disk(file: Path) -> None:
+def make_disk(file: Path, size_bytes: int = DISK_BYTES) -> None:
     """A small ext4 in a file, which takes little space until it is written to."""
     with file.open("wb") as disk:
-        disk.truncate(DISK_BYTES)
+        disk.truncate(size_bytes)
     options = ("-q", "-F", "-E", "lazy_itable_init=1,lazy_journal_init=0", "-J", "size=4")
     command("mkfs.ext4", *options, "-N", "4096", str(file))
 

@@ -19,7 +19,7 @@ from support import Project, checksums, git, plain_dataset, small_head, t1w
 
 from faults import strace
 from faults.processes import environment_of, run
-from faults.rooms import Room, copy_folder, enter, make_disk
+from faults.rooms import ANNEX_DISK_BYTES, DISK_BYTES, Room, copy_folder, enter, make_disk
 
 T = TypeVar("T")
 
@@ -128,7 +128,7 @@ def make_fresh(room: Room, kind: Kind, folder: Path) -> None:
         (folder / "scratch").mkdir()
     if kind.disk:
         (folder / "project").mkdir()
-        make_disk(folder / "disk.img")
+        make_disk(folder / "disk.img", ANNEX_DISK_BYTES if kind.annex else DISK_BYTES)
     in_room(room, folder, lambda: fill_fresh(room, kind))
 
 

@@ -12,7 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from neurotier.errors import NeurotierError
-from neurotier.run import RUN, Slots, end_run, start_run
+from neurotier.healing import find_damage, remove
+from neurotier.places import Places
+from neurotier.processes import RUN
+from neurotier.run import Slots, acquire, end_run, start_run
 from neurotier.settings import Settings
 
 from faults import invariants
@@ -166,6 +169,10 @@ def read_settings() -> Settings:
 
 
 def begin_here() -> dict[str, str]:
-    """Begin a run in this process."""
+    """Begin a run in this process, as Snakemake's does."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    return {"run": start_run(read_settings(), Slots(2, 2, {}), ["fault campaign"])}
+    settings = read_settings()
+    places = Places.from_settings(settings)
+    acquire(places)
+    remove(find_damage(places, by_app=False))
+    return {"run": start_run(settings, Slots(2, 2, {}), ["fault campaign"])}
