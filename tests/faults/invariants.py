@@ -18,6 +18,9 @@ TRACE = "Traceback (most recent call last)"
 OUR_FRAMES = re.compile(r'File "[^"]*(/workflow/(neurotier|scripts)/|\.snakemake/scripts/)')
 """Frames of our own: Snakemake and Python show traces, too, when they are stopped while they start."""
 
+STARTING = re.compile(r"snakemake/(__main__|cli|api)\.py.*\nKeyboardInterrupt$", re.DOTALL | re.MULTILINE)
+"""Ctrl-C while Snakemake itself still reads the Snakefile, with our frames below its own: it shows a trace."""
+
 MEASURED_TABLES = ("profile/profile.tsv",)
 """Tables that hold times: of these, participants and phases are compared."""
 
@@ -139,5 +142,5 @@ def traces(said: Said) -> Iterator[str]:
         yield f"hung: {said.command}"
     if "fault in neurotier" in said.output:
         yield "trace: a fault in neurotier"
-    elif TRACE in said.output and OUR_FRAMES.search(said.output.split(TRACE, 1)[1]):
+    elif any(OUR_FRAMES.search(part) and not STARTING.search(part) for part in said.output.split(TRACE)[1:]):
         yield "trace: a Python trace was shown"

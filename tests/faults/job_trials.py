@@ -54,7 +54,7 @@ def with_fault(
 
 def signal_later(trial: Trial, target: str, number: signal.Signals, longest_s: float) -> Callable[[Running], None]:
     """Send a signal to a kind of process at a random moment; ``all`` is everything, as Ctrl-C does."""
-    moment_s = trial.chance.uniform(0, longest_s)
+    moment_s = trial.chance.uniform(0, longest_s if target in ("all", "job", "snakemake") else longest_s / 2)
     pick = trial.chance.random()
     trial.fault = f"{number.name} to {target} after {moment_s:.2f} s"
 
