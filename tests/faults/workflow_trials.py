@@ -47,7 +47,7 @@ def signalled(trial: Trial) -> None:
     target = target_of(trial)
     number, process = trial.chance.choice(NUMBERS), trial.chance.choice(PROCESSES)
     said = trial.command(snakemake(target), signal_later(trial, process, number, RUN_S[trial.stage]))
-    trial.violate(invariants.half_files(trial.room, trial.reference("participants")), "after the fault: ")
+    trial.violate(invariants.half_files(trial.room, trial.reference("all")), "after the fault: ")
     trial.check_honest(said, list(PARTICIPANTS))
     again(trial, target)
 
