@@ -151,6 +151,14 @@ def remove_tree(folder: Path) -> None:
     shutil.rmtree(folder)
 
 
+def remove_whatever(path: Path) -> None:
+    """Remove what lies at a name: a folder with all in it, a file, a link, a FIFO, or nothing."""
+    if path.is_dir() and not path.is_symlink():
+        remove_tree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
 def remove_partials(folder: Path, into: re.Pattern[str] | None = None) -> None:
     """Remove what killed writers left unfinished below a folder.
 
@@ -163,11 +171,7 @@ def remove_partials(folder: Path, into: re.Pattern[str] | None = None) -> None:
     """
     for root, names, files in os.walk(folder):
         for name in [name for name in (*names, *files) if PARTIAL.fullmatch(name)]:
-            path = Path(root, name)
-            if path.is_dir() and not path.is_symlink():
-                remove_tree(path)
-            else:
-                path.unlink(missing_ok=True)
+            remove_whatever(Path(root, name))
         names[:] = [name for name in names if not name.startswith(".") and (into is None or into.fullmatch(name))]
 
 

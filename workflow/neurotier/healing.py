@@ -22,6 +22,9 @@ from neurotier.places import Places
 LISTED_FOLDERS = ("index", "profile", "group", "figures", "comparison", "published", "probe", "sweep", "advice")
 """Folders of the results whose files are listed when a run ends: what tables, figures and pages are made of."""
 
+PAGES = {name: name for name in ("comparison", "published", "probe", "sweep", "advice")}
+"""Folders whose tables and figures are shown by a page of their own; those of the others are shown by the report."""
+
 SHOWN = 3
 
 
@@ -118,11 +121,15 @@ def damaged_index(places: Places) -> Iterator[Damage]:
 
 
 def damaged_outputs(places: Places) -> Iterator[Damage]:
-    """Tables, figures and pages that have another size than at the end of the last run."""
+    """Tables, figures and pages that have another size than at the end of the last run, or are gone.
+
+    Snakemake makes what is missing only where something else needs it; so the page that shows it goes, too.
+    """
     for name, size_bytes in (read(places.outputs) or {}).items():
         file = places.results / name
-        if file.is_file() and file.stat().st_size != size_bytes:
-            yield Damage((file,), f"{file} is not as it was written")
+        if not file.is_file() or file.stat().st_size != size_bytes:
+            page = PAGES.get(name.split("/")[0], "report")
+            yield Damage((file, places.results / f"{page}.html"), f"{file} is not as it was written")
 
 
 def remove(damages: list[Damage]) -> None:

@@ -27,7 +27,7 @@ from neurotier import __version__
 from neurotier.analysis.app import app_name
 from neurotier.analysis.work import sweep
 from neurotier.errors import BusyError, SettingsError, TierError
-from neurotier.files import read_json, remove_partials, remove_tree, write_json, write_text
+from neurotier.files import read_json, remove_partials, remove_whatever, write_json, write_text
 from neurotier.places import Places
 from neurotier.private import refuse_planted
 from neurotier.processes import RUN, end, processes_of
@@ -208,7 +208,7 @@ def remove_unfinished(places: Places) -> None:
     for folder in others:
         remove_partials(folder)
     for file in places.results.glob(".*.partial"):
-        remove_tree(file) if file.is_dir() and not file.is_symlink() else file.unlink()
+        remove_whatever(file)
 
 
 def machine(cpus: int) -> dict[str, Any]:
