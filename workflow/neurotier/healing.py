@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.analysis.staging import lacking
-from neurotier.files import write_json
+from neurotier.files import remove_whatever, write_json
 from neurotier.places import Places
 
 LISTED_FOLDERS = ("index", "profile", "group", "figures", "comparison", "published", "probe", "sweep", "advice")
@@ -24,6 +24,9 @@ LISTED_FOLDERS = ("index", "profile", "group", "figures", "comparison", "publish
 
 PAGES = {name: name for name in ("comparison", "published", "probe", "sweep", "advice")}
 """Folders whose tables and figures are shown by a page of their own; those of the others are shown by the report."""
+
+RECORDS = {"records", "steps"}
+"""Folders whose files are looked at one by one, and not by size."""
 
 SHOWN = 3
 
@@ -128,15 +131,16 @@ def damaged_outputs(places: Places) -> Iterator[Damage]:
     for name, size_bytes in (read(places.outputs) or {}).items():
         file = places.results / name
         if not file.is_file() or file.stat().st_size != size_bytes:
-            page = PAGES.get(name.split("/")[0], "report")
-            yield Damage((file, places.results / f"{page}.html"), f"{file} is not as it was written")
+            page = places.results / f"{PAGES.get(name.split('/')[0], 'report')}.html"
+            output = places.mosaics if file.parent == places.mosaics else file  # Snakemake looks for that folder
+            yield Damage((output, page), f"{file} is not as it was written")
 
 
 def remove(damages: list[Damage]) -> None:
     """Remove what is damaged, so that Snakemake makes it again."""
     for damage in damages:
         for file in damage.files:
-            file.unlink(missing_ok=True)
+            remove_whatever(file)
 
 
 def lines(damages: list[Damage], removed: bool) -> list[str]:
@@ -154,7 +158,7 @@ def note_outputs(places: Places) -> None:
     known = {
         file.relative_to(places.results).as_posix(): file.stat().st_size
         for file in (*files, *descriptions(places.derivatives))
-        if file.is_file() and not file.is_symlink() and not file.name.startswith(".")
+        if file.is_file() and not file.is_symlink() and not file.name.startswith(".") and not RECORDS & set(file.parts)
     }
     write_json(places.outputs, known)
 
