@@ -27,7 +27,9 @@ def places(tmp_path: Path) -> Places:
     write_json(found.runs / "a.json", {"run": "a"})
     write_json(found.index / "dataset.json", {"source": "x"})
     write_text(found.index / "images.tsv", "participant\nsub-01\n")
+    write_text(found.index / "skipped.tsv", "item\treason\n")
     write_text(found.group / "group.tsv", "participant\nsub-01\n")
+    write_json(found.group / "group.json", {"participant": {"Description": "x"}})
     write_text(found.results / "report.html", "<p>")
     write_text(found.kind, "tool\n")
     note_index(found)
@@ -76,6 +78,8 @@ CASES = [
     (without("index/dataset.json"), ["index/images.tsv", "report.html"]),
     (cut("group/group.tsv"), ["group/group.tsv", "report.html"]),
     (without("group/group.tsv"), ["report.html"]),
+    (without("group/group.json"), ["group/group.tsv", "report.html"]),
+    (without("index/skipped.tsv"), ["index/images.tsv", "report.html"]),
     (cut("report.html"), ["report.html"]),
     (cut("state/outputs.json"), []),
     (emptied("state/index.json"), []),

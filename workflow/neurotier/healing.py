@@ -132,8 +132,19 @@ def damaged_outputs(places: Places) -> Iterator[Damage]:
         file = places.results / name
         if not file.is_file() or file.stat().st_size != size_bytes:
             page = places.results / f"{PAGES.get(name.split('/')[0], 'report')}.html"
-            output = places.mosaics if file.parent == places.mosaics else file  # Snakemake looks for that folder
-            yield Damage((output, page), f"{file} is not as it was written")
+            yield Damage((*outputs_with(file, places), page), f"{file} is not as it was written")
+
+
+def outputs_with(file: Path, places: Places) -> list[Path]:
+    """What Snakemake must miss, so that a file is made again: outputs of the rule that writes it."""
+    if file.parent == places.mosaics:
+        return [places.mosaics]
+    table = file.with_suffix(".tsv")
+    if file.suffix == ".json" and table.exists():  # a table's sidecar is written with it
+        return [file, table]
+    if file.parent == places.index and file.stem == "skipped":
+        return [file, places.index / "images.tsv"]
+    return [file]
 
 
 def remove(damages: list[Damage]) -> None:
