@@ -10,18 +10,18 @@ from pathlib import Path, PurePosixPath
 import psutil
 
 LEAST_BYTES = 2 << 30
-"""What is always granted: a head of 1 mm takes a fifth of it, and shall not fail because others compute beside it."""
+"""What counts as available at least: a head of 1 mm, a fifth of it, shall not fail because others compute beside it."""
 
 CGROUPS = Path("/sys/fs/cgroup")
 
 
 def memory_for_images() -> int:
     """Memory that this job has, bytes: the least of what is available here, and of what its cgroups and Slurm allow."""
-    limits = [psutil.virtual_memory().available, *cgroup_limits(Path("/proc/self/cgroup"), CGROUPS)]
+    limits = [max(LEAST_BYTES, psutil.virtual_memory().available), *cgroup_limits(Path("/proc/self/cgroup"), CGROUPS)]
     with suppress(KeyError, ValueError):
         granted_mib = int(os.environ["SLURM_MEM_PER_NODE"])
         limits += [granted_mib << 20] if granted_mib > 0 else []  # 0 is all that the node has
-    return max(LEAST_BYTES, min(limits))
+    return min(limits)
 
 
 def cgroup_limits(membership: Path, mounted: Path) -> Iterator[int]:

@@ -10,6 +10,7 @@ import io
 import itertools
 import math
 import os
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Protocol
@@ -24,10 +25,10 @@ from neurotier.analysis.staging import size
 
 Volume = npt.NDArray[Any]
 
-SLAB_BYTES = 4 << 20
-"""How much of the stored data is in memory at once."""
+SLAB_BYTES = 256 << 10
+"""How much of the stored data is in memory at once; for much more, the C library asks the kernel each time."""
 
-HEADER_BYTES = 4 << 20
+HEADER_BYTES = 2 << 20
 """Most that may stand before the data: scanner notes have some kB, and nibabel takes 0.5 s for a hostile MiB."""
 
 SURPLUS_BYTES = 1 << 20
@@ -206,7 +207,8 @@ def checked_header(kind: type[nib.Nifti1Image], start: bytes, source: Source, fi
     before_data = start + source.read(int(offset) - len(start))
     if len(before_data) < int(offset):
         raise truncated("it ends in its header")
-    header = maker.from_fileobj(io.BytesIO(before_data))  # extensions cannot lead beyond
+    with warnings.catch_warnings(action="ignore"):  # one for each extension of an odd size
+        header = maker.from_fileobj(io.BytesIO(before_data))  # which extensions cannot lead beyond
     header.get_slope_inter()
     affine = np.asarray(header.get_best_affine(), np.float64)
     edges = np.linalg.svd(affine[:3, :3], compute_uv=False) if np.isfinite(affine).all() else np.zeros(3)
