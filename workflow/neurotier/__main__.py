@@ -24,20 +24,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         return command.main(words[1:])
     options = parser().parse_args(words)
-    from neurotier import jobs
     from neurotier.errors import NeurotierError
+    from neurotier.meter.measure import Interrupted
+    from neurotier.stops import unwinding
 
     try:
-        if options.command == "analyze-participant":
-            return jobs.analyze_participant(options.results, options.participant, options.log)
-        if options.command == "get-images":
-            return jobs.get_participant_images(options.results, options.participant, options.marker, options.log)
-        return jobs.drop_participant_images(options.results, options.participant, options.marker, options.log)
+        with unwinding():
+            return run_job(options)
     except NeurotierError as error:
         print(f"neurotier: {error}", file=sys.stderr)
         return error.exit_code
-    except KeyboardInterrupt:  # outside the phases, which end their own trees
-        return 130
+    except Interrupted as interrupted:
+        return 128 + interrupted.signal_number
+
+
+def run_job(options: argparse.Namespace) -> int:
+    """Run one job; the exit code of the process."""
+    from neurotier import jobs
+
+    if options.command == "analyze-participant":
+        return jobs.analyze_participant(options.results, options.participant, options.log)
+    if options.command == "get-images":
+        return jobs.get_participant_images(options.results, options.participant, options.marker, options.log)
+    return jobs.drop_participant_images(options.results, options.participant, options.marker, options.log)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -171,6 +171,8 @@ def validity(facts: Record, failed: int, not_run: int, running: bool) -> str:
     reasons = []
     if not running and "ended_s" not in facts:
         reasons.append("the run was killed")
+    if facts.get("stopped_by"):
+        reasons.append(f"the run was stopped by {facts['stopped_by']}")
     if failed:
         reasons.append(f"{failed} participant{'s' if failed > 1 else ''} failed")
     if not_run > 0:
