@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from neurotier.errors import NeurotierError
+from neurotier.healing import find_damage, forget_outputs, lines, note_outputs, remove
 from neurotier.jobs import note_killed, participants, read_failures
 from neurotier.parallelism import RESOURCES
 from neurotier.places import Places
 from neurotier.planning import Plan
-from neurotier.profile import Record, close_run, unclosed_runs
 from neurotier.processes import CAMPAIGN
-from neurotier.run import Slots, command_line, current_run, end_run, start_run
+from neurotier.profile import Record, close_run, unclosed_runs
+from neurotier.profile_config import only_looks
+from neurotier.run import Slots, acquire, command_line, current_run, end_run, start_run
 from neurotier.stops import end_at_signals, jobs_have_ended
 
 
@@ -38,11 +42,37 @@ def prepend(variable: str, folder: str) -> None:
     os.environ[variable] = os.pathsep.join(dict.fromkeys([folder, *known]))
 
 
+def heal(plan: Plan, arguments: Sequence[str]) -> None:
+    """Have what the results folder has lost made again, before Snakemake looks what is there.
+
+    The folder is taken for this run first. A command that changes nothing, such as a dry run, is told what it would be.
+
+    Raises
+    ------
+    BusyError
+        If another run holds the results folder.
+    """
+    places, changes = Places.from_settings(plan.settings), not only_looks(arguments)
+    if not places.state.is_dir():
+        return
+    try:
+        if changes:
+            acquire(places)
+        damages = find_damage(places, plan.is_app)
+        if changes:
+            remove(damages)
+    except OSError:  # not writable: the start of the run says so
+        return
+    for line in lines(damages, removed=changes):
+        say(line)
+
+
 def begin(plan: Plan, workflow: Any) -> None:
     """Start a run; see :func:`neurotier.run.start_run`. Earlier runs that were killed get their rows first."""
     end_at_signals()
     run = start_run(plan.settings, slots(plan, workflow), command_line())
     places = Places.from_settings(plan.settings)
+    forget_outputs(places)
     for earlier in unclosed_runs(places):
         if earlier != run:
             close_run(places, earlier, participants(places), read_failures(places))
@@ -84,6 +114,8 @@ def finish(plan: Plan, succeeded: bool) -> None:
     except NeurotierError as error:
         say(f"neurotier: the end of the run could not be written: {error}")
         return
+    with suppress(OSError):  # the results tier may be full: then damage is not found out, no more
+        note_outputs(places)
     if not plan.is_campaign and (places.results / "report.html").exists():
         say(summary_line(places, everyone, failures))
         say(f"Report: {places.results / 'report.html'}")

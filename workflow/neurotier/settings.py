@@ -31,6 +31,7 @@ class DatasetSettings:
     get_backoff_s: float
     drop: bool
     validation: str
+    links_to: list[str]
 
 
 @dataclass(frozen=True)

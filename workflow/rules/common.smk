@@ -22,6 +22,8 @@ try:
     settings = Settings.from_config(configuration, hooks.uses_containers(workflow))
     places = Places.from_settings(settings).shortened(Path.cwd())
     plan = planning.Plan(settings, places)
+    if workflow.is_main_process:
+        hooks.heal(plan, sys.argv[1:])
 except NeurotierError as error:
     raise WorkflowError(str(error)) from None
 
