@@ -29,6 +29,7 @@ from neurotier.analysis.work import sweep
 from neurotier.errors import BusyError, SettingsError, TierError
 from neurotier.files import read_json, remove_partials, remove_tree, write_json, write_text
 from neurotier.places import Places
+from neurotier.private import refuse_planted
 from neurotier.processes import RUN, end, processes_of
 from neurotier.settings import Settings
 from neurotier.tiers import Tier, facts_json, tiers_of
@@ -76,6 +77,7 @@ def start_run(settings: Settings, slots: Slots, command_line: list[str]) -> str:
     places, tiers = Places.from_settings(settings), tiers_of(settings)
     for tier in {tier.name: tier for tier in tiers.values()}.values():
         tier.claim()
+    refuse_planted(places.results, "results folder")
     try:
         return lock_and_note(settings, places, tiers, slots, command_line)
     except OSError as error:
