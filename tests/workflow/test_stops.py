@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from neurotier.places import short_hash
 from support import PATIENCE_S, Project
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]
-PLACEMENTS = {"disk": {"work": "local"}, "memory": {"work": "tmpfs"}}
 BLOCKS = {"count": 4, "scale": 0.03, "iterations": 2, "parallelism": [2], "predict": False, "delay_s": 1.0}
 GRID = {"block_sizes": ["4 KiB"], "processes": [1, 2], "patterns": ["read"], "file_size": "1 MiB", "seconds": 2.0}
 HEADS = {"participants": ["0099001", "0099102"]}
@@ -25,9 +25,9 @@ AT_ONCE_S = 60.0
 """How long a stop may take on a busy machine; a campaign, or what Snakemake waits for, would take longer."""
 
 
-def campaign(project: Project, demo_source: Path, repetitions: int = 1) -> list[str]:
-    """Two runs, or more, of two participants with a tool that takes a moment."""
-    asked = {"placements": PLACEMENTS, "parallelism": [2], "repetitions": repetitions}
+def campaign(project: Project, demo_source: Path, runs: int) -> list[str]:
+    """Runs of two participants with a tool that takes a moment."""
+    asked = {"placements": {"memory": {"work": "tmpfs"}}, "parallelism": [2], "repetitions": runs}
     tool = {"brainextractor": {"iterations": 60}}
     return project.configure(dataset={"source": str(demo_source), "sites": ["SiteB"]}, tool=tool, campaign=asked)
 
@@ -36,6 +36,11 @@ def conditions(project: Project) -> dict[Path, dict[str, Any]]:
     """What is there of a campaign, by file."""
     files = sorted((project.results / "campaign" / "runs").glob("*/*/condition.json"))
     return {file: json.loads(file.read_text()) for file in files}
+
+
+def has_begun(project: Project, count: int) -> bool:
+    """Whether so many runs of a campaign have begun; those that were begun twice count once."""
+    return len(list(project.results.glob("logs/run_campaign/*/*.log"))) == count
 
 
 def processes_of(project: Project) -> list[psutil.Process]:
@@ -117,41 +122,55 @@ def go_on(project: Project, arguments: list[str], target: str = "") -> str:
     return ended.output
 
 
-INNER = "--replace-workflow-config"
 STOPS = [
     (signal.SIGINT, ""),
     (signal.SIGTERM, ""),
     (signal.SIGKILL, "run_campaign.py"),
     (signal.SIGKILL, "everything"),
-    (signal.SIGKILL, INNER),
-    (signal.SIGTERM, "analyze-participant"),
 ]
+INNER = "--replace-workflow-config"
 
 
-@pytest.mark.parametrize(("number", "part"), STOPS)
-def test_a_stopped_campaign_goes_on(project: Project, demo_source: Path, number: int, part: str) -> None:
-    """Stopped in its second run, whose participants are analysed."""
-    arguments = campaign(project, demo_source)
-    first: list[Path] = []
+def test_a_stopped_campaign_goes_on(project: Project, demo_source: Path) -> None:
+    """Six runs: stopped in the second to the fifth, in whole; in the last two a part of the run is told alone."""
+    arguments = campaign(project, demo_source, runs=6)
+    there: dict[Path, int] = {}
 
-    def second_computes() -> bool:
-        first[:] = conditions(project)
-        return len(first) == 1 and running(project, "analyze-participant") is not None
+    def next_computes() -> bool:
+        return len(conditions(project)) > len(there) and running(project, "analyze-participant") is not None
 
-    stop(project, arguments, second_computes, number, part)
-    before = {file: file.stat().st_mtime_ns for file in first}
-    if part != "everything":  # then somebody is left to write it
-        page = (project.results / "comparison.html").read_text()
-        assert "Partial: 1 of 2 runs of the campaign are there" in page
+    def nothing_is_done_again() -> None:
+        found = {file: file.stat().st_mtime_ns for file in conditions(project)}
+        assert there.items() <= found.items()
+        there.update(found)
+
+    for number, part in STOPS:
+        stop(project, arguments, next_computes, number, part)
+        nothing_is_done_again()
+        if part != "everything":  # then somebody is left to write it
+            page = (project.results / "comparison.html").read_text()
+            assert f"Partial: {len(there)} of 6 runs of the campaign are there" in page
+
+    snakemake = project.start(*arguments)
+    for run, part, number in ((5, INNER, signal.SIGKILL), (6, "analyze-participant", signal.SIGTERM)):
+        wait_for(partial(has_begun, project, run), lambda: snakemake.poll() is None)
+        wait_for(lambda: running(project, "analyze-participant"), lambda: snakemake.poll() is None)
+        told = running(project, part)
+        assert told is not None
+        told.send_signal(number)
+    assert snakemake.wait(timeout=PATIENCE_S) != 0
+    assert processes_of(project) == []
+
     said = go_on(project, arguments)
-    assert "1 of 2 runs are there, 1 to do" in said
-    assert [run["valid"] for run in conditions(project).values()] == ["valid"] * 2
-    assert all(file.stat().st_mtime_ns == changed for file, changed in before.items())
+    assert "4 of 6 runs are there, 2 to do" in said
+    nothing_is_done_again()
+    assert [run["valid"] for run in conditions(project).values()] == ["valid"] * 6
     page = (project.results / "comparison.html").read_text()
-    assert "2 runs compared, 0 left out" in page
-    assert "runs of the campaign are there" not in page
-    rows = project.table("comparison/compared_runs.tsv")
-    assert all(float(row["flushed_s"]) >= float(row["makespan_s"]) for row in rows)
+    assert "6 runs compared, 0 left out" in page
+    assert "Partial" not in page
+    for row in project.table("comparison/compared_runs.tsv"):
+        assert float(row["flushed_s"]) >= float(row["makespan_s"])
+    assert "Nothing to be done" in go_on(project, arguments)
 
 
 def target_of(name: str, demo_source: Path) -> tuple[str, dict[str, Any], str]:
@@ -165,7 +184,7 @@ def target_of(name: str, demo_source: Path) -> tuple[str, dict[str, Any], str]:
             {"dataset": dataset, "tool": slow, "probe": {"time_s": 1, "share": 0.01, "streams": 1}},
             "analyze-participant",
         ),
-        "probe": ("probe", {"probe": {"tiers": ["local"], "time_s": 8, "share": 0.01, "streams": 2}}, "fio --output"),
+        "probe": ("probe", {"probe": {"tiers": ["local"], "time_s": 4, "share": 0.01, "streams": 2}}, "fio --output"),
         "sweep": ("sweep", {"sweep": {"tiers": ["local"], "sets": {"a": GRID}}}, "fio --output"),
         "snakemake": ("bigbrain", {"bigbrain": {**BLOCKS, "engines": ["snakemake"]}}, "bigbrain.engines.worker"),
         "gnu-parallel": ("bigbrain", {"bigbrain": {**BLOCKS, "engines": ["gnu-parallel"]}}, "bigbrain.engines.worker"),
@@ -175,12 +194,10 @@ def target_of(name: str, demo_source: Path) -> tuple[str, dict[str, Any], str]:
 
 
 TARGETS = [
-    *(("probe", number) for number in SIGNALS),
-    *(("sweep", number) for number in (signal.SIGINT, signal.SIGTERM)),
-    *(("snakemake", number) for number in SIGNALS),
-    *(("gnu-parallel", number) for number in SIGNALS),
-    *(("spark", number) for number in SIGNALS),
-    *(("participants", number) for number in (signal.SIGINT, signal.SIGTERM)),
+    *((name, number) for name in ("probe", "gnu-parallel", "spark") for number in SIGNALS),
+    ("sweep", signal.SIGINT),  # the way of the probe
+    ("snakemake", signal.SIGTERM),
+    ("participants", signal.SIGTERM),  # Ctrl-C and kills of these: test_interrupted.py
     ("advise", signal.SIGTERM),
 ]
 
