@@ -16,7 +16,7 @@ from neurotier.parallelism import RESOURCES
 from neurotier.places import Places
 from neurotier.planning import Plan
 from neurotier.processes import CAMPAIGN
-from neurotier.profile import Record, close_run, unclosed_runs
+from neurotier.profile import Record, close_run, note_flush, read_records, unclosed_runs
 from neurotier.profile_config import only_looks
 from neurotier.run import Slots, acquire, command_line, current_run, end_run, start_run
 from neurotier.stops import end_at_signals, jobs_have_ended
@@ -96,6 +96,8 @@ def finish(plan: Plan, succeeded: bool) -> None:
         end_run(settings, run, stopped_by)
         note_killed(places, run)
         everyone, failures = participants(places), read_failures(places)
+        if not succeeded and stopped_by is None:  # then nobody has tabulated it
+            note_flush(places, lambda: read_records(places, everyone))
         close_run(places, run, everyone, failures)
         for failure in failures:
             say(f"failed  {failure['participant']}: {failure['reason']}")
