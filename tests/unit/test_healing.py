@@ -60,7 +60,11 @@ def without(*names: str) -> Callable[[Places], None]:
 
 def emptied(name: str) -> Callable[[Places], None]:
     """Empty a file of the results folder."""
-    return lambda places: (places.results / name).write_bytes(b"") and None
+
+    def damage(places: Places) -> None:
+        (places.results / name).write_bytes(b"")
+
+    return damage
 
 
 RECORD = "profile/records/sub-01.json"

@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.analysis.staging import lacking
+from neurotier.errors import StateError
 from neurotier.files import remove_whatever, write_json
 from neurotier.places import Places
+from neurotier.tables import read_table
 
 LISTED_FOLDERS = ("index", "profile", "group", "figures", "comparison", "published", "probe", "sweep", "advice")
 """Folders of the results whose files are listed when a run ends: what tables, figures and pages are made of."""
@@ -67,6 +69,7 @@ def find_damage(places: Places, by_app: bool) -> list[Damage]:
         *lost_derivatives(places, by_app),
         *lost_sites(places),
         *damaged_index(places),
+        *damaged_campaign(places),
         *damaged_outputs(places),
     ]
     return list({damage.files: damage for damage in reversed(found)}.values())[::-1]  # the first reason counts
@@ -123,6 +126,27 @@ def damaged_index(places: Places) -> Iterator[Damage]:
         yield Damage((table,), f"{table} is of a dataset that is not known any more")
 
 
+def damaged_campaign(places: Places) -> Iterator[Damage]:
+    """Runs of a finished campaign that are not there any more, or not known: they are done again, and no others.
+
+    Of a campaign that is not finished Snakemake finds that out itself.
+    """
+    for file in sorted((places.campaign / "outputs").glob("*.json")):
+        if read(file) is None:
+            yield Damage((file,), f"{file} is damaged: the next run says what outputs must be", again=False)
+    done = places.campaign / "done.tsv"
+    if not done.exists():
+        return
+    try:
+        folders = [places.campaign / "runs" / row["folder"] for row in read_table(done, "plan")]
+    except (StateError, LookupError, TypeError, ValueError):
+        yield Damage((done,), f"{done} is damaged")
+        return
+    for folder in folders:
+        if read(folder / "condition.json") is None:
+            yield Damage((folder / "condition.json", done), f"the run in {folder} is damaged")
+
+
 def damaged_outputs(places: Places) -> Iterator[Damage]:
     """Tables, figures and pages that have another size than at the end of the last run, or are gone.
 
@@ -165,7 +189,8 @@ def lines(damages: list[Damage], removed: bool) -> list[str]:
 def note_outputs(places: Places) -> None:
     """List what is there at the end of a run, for :func:`damaged_outputs`."""
     folders = [places.results / name for name in LISTED_FOLDERS]
-    files = [*places.results.glob("*.html"), *(file for folder in folders for file in folder.rglob("*"))]
+    files = [*places.results.glob("*.html"), *places.campaign.glob("*.tsv")]
+    files += [file for folder in folders for file in folder.rglob("*")]
     known = {
         file.relative_to(places.results).as_posix(): file.stat().st_size
         for file in (*files, *descriptions(places.derivatives))

@@ -146,14 +146,14 @@ def check_kind(settings: Settings, places: Places) -> None:
     write_text(places.kind, kind + "\n")
 
 
-def end_run(settings: Settings, run: str) -> None:
-    """End a run: leave nothing on the work tier, and note swapping and time."""
+def end_run(settings: Settings, run: str, stopped_by: str | None = None) -> None:
+    """End a run: leave nothing running or on the work tier, and note swapping, time, and the signal that stopped it."""
     places = Places.from_settings(settings)
     end(processes_of([run]))
     sweep(places.work, places.identity)
     note_swapping(places, run)
     facts = read_json(places.runs / f"{run}.json")
-    write_json(places.runs / f"{run}.json", facts | {"ended_s": time.time()})
+    write_json(places.runs / f"{run}.json", facts | {"ended_s": time.time(), "stopped_by": stopped_by})
 
 
 def note_swapping(places: Places, run: str) -> None:
