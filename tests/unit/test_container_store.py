@@ -16,7 +16,8 @@ from container_images import Engine, tiny_root
 from neurotier.containers.build import build_arguments, ingredients, machine_argument
 from neurotier.containers.reference import read_reference
 from neurotier.containers.run import Container
-from neurotier.containers.store import Store, content_of, sha256
+from neurotier.containers.store import Store, content_of
+from neurotier.containers.verify import sha256
 from neurotier.errors import ContainerError, SettingsError, TierError
 from neurotier.settings import ContainerSettings
 from support import PATIENCE_S, ROOT

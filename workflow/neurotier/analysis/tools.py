@@ -20,6 +20,7 @@ import nibabel as nib
 
 from neurotier.analysis.images import Mask, check_grid, check_mask
 from neurotier.errors import KilledError, ToolError
+from neurotier.foreign import read_end
 from neurotier.meter.function import run_in_phase
 from neurotier.meter.tree import describe_exit
 from neurotier.settings import ToolSettings
@@ -115,7 +116,7 @@ class Bet:
         with log.open("ab") as file:
             code = run_in_phase(self.command(str(image), str(folder)), log=file, cwd=str(folder))
         if code != 0:
-            raise failed(self.name, code, log, name)
+            raise failed(self.name, code, end_of(log), name)
         return check_mask(folder / MASK, head, self.name, name)
 
 
@@ -211,13 +212,18 @@ def smallest_head() -> nib.Nifti1Image:
     return nib.Nifti1Image(data, np.diag([4.0, 4.0, 4.0, 1.0]))
 
 
-def failed(tool: str, code: int, log: Path, name: str) -> ToolError:
-    """The error for a tool that ended with another exit code than 0."""
+def failed(tool: str, code: int, said: bytes, name: str) -> ToolError:
+    """The error for a tool that ended with another exit code than 0, with the last thing it said."""
     error = KilledError if code == KilledError.exit_code else ToolError
-    return error(f"{tool} failed ({describe_exit(code)}): {last_line(log)}", where=name)
+    return error(f"{tool} failed ({describe_exit(code)}): {last_line(said)}", where=name)
 
 
-def last_line(log: Path) -> str:
+def end_of(log: Path) -> bytes:
+    """The end of a job's log."""
+    return read_end(log.parent, log.name, str(log), ToolError)
+
+
+def last_line(said: bytes) -> str:
     """The last thing a tool printed, without terminal control."""
-    lines = [line for line in re.split(r"[\r\n]+", log.read_text(errors="replace")) if line.strip()]
+    lines = [line for line in re.split(r"[\r\n]+", said.decode(errors="replace")) if line.strip()]
     return lines[-1].strip()[:200] if lines else "it printed nothing"

@@ -5,7 +5,8 @@ and then keep an eye on the pipe that it came through. If the job that holds the
 the command dies, and with it the container: engines leave theirs running when they are killed from outside. Since a
 command can kill all that it sees, there is a second guard that it does not see (:mod:`neurotier.containers.guard`).
 
-Nothing is read from where the command could write: pipes, environment and script lie in a folder that it sees read-only.
+Nothing is read from where the command could write: pipes, environment and script lie in a folder which it may only
+read.
 """
 
 from __future__ import annotations
