@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -11,6 +12,7 @@ from conftest import missing
 from container_images import Engine, make_tiny
 from hostile_host import CANARY, Host, holding_canary
 from neurotier.analysis.app import lay_over
+from neurotier.analysis.in_container import read_labels
 from neurotier.containers.run import Container
 from neurotier.errors import ContainerError, ToolError
 from neurotier.settings import ContainerSettings
@@ -122,6 +124,18 @@ def test_an_image_whose_mount_points_are_links(host: Host, engine: Engine) -> No
     code, _ = container.run(["sh", "-c", "echo x >/work/x; ls /work/inner"], host.results / "log")
     assert code != 0, "what the host has there is not to be seen"
     assert host.untouched() == before
+
+
+@pytest.mark.parametrize("version", ["1.2", "host's own"])
+def test_labels_that_are_a_link_are_those_of_the_image(host: Host, engine: Engine, version: str) -> None:
+    """The engine's own inspection follows such a link into the user's home."""
+    root = host.image()
+    labels = root / ".singularity.d" / "labels.json" if version == "1.2" else host.secret
+    labels.write_text(json.dumps({"Version": version}))
+    if labels == host.secret:
+        (root / ".singularity.d" / "labels.json").symlink_to(labels)
+    container = Container(engine.path, root, SETTINGS, host.work / "scratch")
+    assert read_labels(container, host.results / "log") == ("1.2" if version == "1.2" else "unknown")
 
 
 @pytest.mark.parametrize(
