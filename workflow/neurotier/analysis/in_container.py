@@ -175,7 +175,7 @@ def prepare_in_container(tool: Tool, container: Container, cache: Path, log: Pat
 def read_labels(container: Container, log: Path) -> str:
     """The version that an image's labels give, read inside: a label may be a link to a file of the host."""
     container.scratch.mkdir(parents=True, exist_ok=True)
-    lines = f"while read -r line; do printf '%s\\n' \"$line\"; done <{LABELS} >{WORK}/labels"
+    lines = f'while read -r line || [ -n "$line" ]; do printf \'%s\\n\' "$line"; done <{LABELS} >{WORK}/labels'
     container.run(["/bin/sh", SCRIPT], log, script=f"[ ! -r {LABELS} ] || {lines}\n")
     with suppress(FileNotFoundError):
         return labelled_version(read_text(container.scratch, "labels", f"{container.image.name}: labels", ToolError))
