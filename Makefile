@@ -12,7 +12,7 @@ DEMO := snakemake --workflow-profile profiles/local --cores 2
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test check benchmark bench-meter environment lock clean
+.PHONY: help demo test check benchmark faults bench-meter environment lock clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -37,6 +37,11 @@ check: $(READY) ## style, types and lints, as in continuous integration
 benchmark: $(READY) ## print the tables of tests/benchmarks
 	@tests/set_up.sh
 	@for file in tests/benchmarks/*.py; do $(BIN)/python $$file || exit 1; done
+
+faults: $(READY) ## hold a fault campaign: COUNT=1000 SEED=1 (JOBS=2, ONLY=kind; TRIAL=n repeats one trial)
+	@tests/set_up.sh
+	@PYTHONPATH=tests $(BIN)/python -m faults $(if $(COUNT),--count $(COUNT)) $(if $(SEED),--seed $(SEED)) \
+	    $(if $(JOBS),--jobs $(JOBS)) $(if $(ONLY),--only $(ONLY)) $(if $(TRIAL),--trial $(TRIAL))
 
 bench-meter: $(READY) ## print how exact the meter is, beside other tools, and what it costs
 	@tests/set_up.sh

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Debian packages that the tests use: a real whole head (ch2), GNU parallel and GNU time for benchmarks, fio, numactl,
-# a container registry, Slurm with its accounting, Java, and what git-annex needs to speak HTTP where the system is so
-# bare that it lacks it; Apptainer and PySpark, below the environment; and the kernel's accounting of waits.
+# a container registry, strace and small disks for fault campaigns, Slurm with its accounting, Java, and what git-annex
+# needs to speak HTTP where the system is so bare that it lacks it; Apptainer and PySpark, below the environment; and the
+# kernel's accounting of waits.
 # All but PySpark needs root; elsewhere the tests that miss them are skipped, unless NEUROTIER_REQUIRE_ALL is set.
 set -eu
 packages=
@@ -13,6 +14,8 @@ command -v fio >/dev/null || packages="$packages fio"
 command -v numactl >/dev/null || packages="$packages numactl"
 command -v docker-registry >/dev/null || packages="$packages docker-registry"
 command -v busybox >/dev/null || packages="$packages busybox-static"
+command -v strace >/dev/null || packages="$packages strace"
+[ -e /sbin/mkfs.ext4 ] || packages="$packages e2fsprogs"
 command -v java >/dev/null || packages="$packages openjdk-17-jre-headless"
 for name in slurm-wlm munge slurmdbd mariadb-server; do
     dpkg-query -W -f '${Status}' $name 2>/dev/null | grep -q 'ok installed' || packages="$packages $name"

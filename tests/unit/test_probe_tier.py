@@ -16,6 +16,7 @@ from conftest import missing
 from neurotier.errors import InputError, TierError
 from neurotier.places import Places
 from neurotier.planning import Plan
+from neurotier.private import private_folder
 from neurotier.probe.access import MIB, Access, find_access
 from neurotier.probe.effort import Effort, effort_for
 from neurotier.probe.fio import FioJob
@@ -175,7 +176,7 @@ def test_files_are_as_large_as_room_and_time_allow() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_what_a_killed_probe_leaves_is_swept(number: signal.Signals, memory_folder: Path) -> None:
-    folder = memory_folder / "probe" / "0"
+    folder = private_folder(memory_folder) / "probe" / "0"
     process = subprocess.Popen([sys.executable, "-c", OWN, str(folder)])
     deadline = time.monotonic() + 60
     while not list(folder.glob("data.*")) and process.poll() is None and time.monotonic() < deadline:

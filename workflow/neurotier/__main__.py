@@ -24,8 +24,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         return command.main(words[1:])
     options = parser().parse_args(words)
+    try:
+        return run_job(options)
+    except KeyboardInterrupt:  # outside the phases, which end their own trees; also while modules are imported
+        return 130
+
+
+def run_job(options: argparse.Namespace) -> int:
+    """Run a job of the workflow; the exit code of the process."""
     from neurotier import jobs
-    from neurotier.errors import NeurotierError
+    from neurotier.errors import NeurotierError, TierError
 
     try:
         if options.command == "analyze-participant":
@@ -34,10 +42,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return jobs.get_participant_images(options.results, options.participant, options.marker, options.log)
         return jobs.drop_participant_images(options.results, options.participant, options.marker, options.log)
     except NeurotierError as error:
-        print(f"neurotier: {error}", file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:  # outside the phases, which end their own trees
-        return 130
+        line, code = str(error), error.exit_code
+    except OSError as error:  # the results folder itself cannot be read
+        line, code = f"{error.filename or 'a file of the results'}: {error.strerror}", TierError.exit_code
+    print(f"neurotier: {line}", file=sys.stderr)
+    return code
 
 
 def parser() -> argparse.ArgumentParser:

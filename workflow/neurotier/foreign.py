@@ -188,11 +188,15 @@ def read_end(
 def entries_below(folder: Path) -> Iterator[Entry]:
     """Files, links and whatever else lies below a trusted folder, in order of name; links are not followed.
 
+    There is nothing below a folder that is not there.
+
     Raises
     ------
     OSError
         If a folder cannot be looked into, or lies below more than :data:`DEEPEST` others (``ENAMETOOLONG``).
     """
+    if not folder.is_dir():
+        return
 
     def refuse(error: OSError) -> None:
         raise error

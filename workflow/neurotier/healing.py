@@ -22,6 +22,9 @@ from neurotier.places import Places
 LISTED_FOLDERS = ("index", "profile", "group", "figures", "comparison", "published", "probe", "sweep", "advice")
 """Folders of the results whose files are listed when a run ends: what tables, figures and pages are made of."""
 
+PAGES = {name: name for name in ("comparison", "published", "probe", "sweep", "advice")}
+"""Folders whose tables and figures are shown by a page of their own; those of the others are shown by the report."""
+
 SHOWN = 3
 
 
@@ -35,10 +38,13 @@ class Damage:
         What to remove for that: the outputs that Snakemake looks for.
     reason
         What is wrong, for people.
+    again
+        Whether what is removed can be made again.
     """
 
     files: tuple[Path, ...]
     reason: str
+    again: bool = True
 
 
 def find_damage(places: Places, by_app: bool) -> list[Damage]:
@@ -53,22 +59,25 @@ def find_damage(places: Places, by_app: bool) -> list[Damage]:
     """
     if not places.state.is_dir():
         return []
-    return [
+    found = [
         *damaged_json(places),
         *lost_derivatives(places, by_app),
         *lost_sites(places),
         *damaged_index(places),
         *damaged_outputs(places),
     ]
+    return list({damage.files: damage for damage in reversed(found)}.values())[::-1]  # the first reason counts
 
 
 def damaged_json(places: Places) -> Iterator[Damage]:
     """State and records that cannot be read: each is made again, or is not needed."""
-    folders = (places.runs, places.failures, places.profile / "records", places.profile / "steps", places.index)
-    for folder in folders:
+    for folder in (places.failures, places.profile / "records", places.profile / "steps", places.index):
         for file in sorted(folder.rglob("*.json")):
             if read(file) is None:
                 yield Damage((file,), f"{file} is damaged")
+    for file in sorted(places.runs.glob("*.json")):
+        if read(file) is None:
+            yield Damage((file,), f"{file} is damaged: what it said of that run is lost", again=False)
     for file in (places.state / "identity", places.kind):
         if file.exists() and not file.read_bytes().strip().isalnum():
             yield Damage((file,), f"{file} is damaged")
@@ -101,18 +110,26 @@ def lost_sites(places: Places) -> Iterator[Damage]:
 
 
 def damaged_index(places: Places) -> Iterator[Damage]:
-    """The index of images, if it is not the one that was written."""
+    """The index of images, if it is not the one that was written, or nothing says any more what it is of."""
     table, noted = places.index / "images.tsv", read(places.index_checksum)
-    if table.exists() and noted is not None and noted.get("sha256") != checksum(table):
+    if not table.exists():
+        return
+    if noted is not None and noted.get("sha256") != checksum(table):
         yield Damage((table,), f"{table} is not as it was written")
+    elif read(places.index / "dataset.json") is None:
+        yield Damage((table,), f"{table} is of a dataset that is not known any more")
 
 
 def damaged_outputs(places: Places) -> Iterator[Damage]:
-    """Tables, figures and pages that have another size than at the end of the last run."""
+    """Tables, figures and pages that have another size than at the end of the last run, or are gone.
+
+    Snakemake makes what is missing only where something else needs it; so the page that shows it goes, too.
+    """
     for name, size_bytes in (read(places.outputs) or {}).items():
         file = places.results / name
-        if file.is_file() and file.stat().st_size != size_bytes:
-            yield Damage((file,), f"{file} is not as it was written")
+        if not file.is_file() or file.stat().st_size != size_bytes:
+            page = PAGES.get(name.split("/")[0], "report")
+            yield Damage((file, places.results / f"{page}.html"), f"{file} is not as it was written")
 
 
 def remove(damages: list[Damage]) -> None:
@@ -125,9 +142,9 @@ def remove(damages: list[Damage]) -> None:
 def lines(damages: list[Damage], removed: bool) -> list[str]:
     """What to tell the user of it, a few lines at most."""
     done = "is made again" if removed else "would be made again"
-    shown = [f"neurotier: {damage.reason}; it {done}" for damage in damages[:SHOWN]]
+    shown = [f"neurotier: {damage.reason}" + (f"; it {done}" if damage.again else "") for damage in damages[:SHOWN]]
     rest = len(damages) - SHOWN
-    return [*shown, *([f"neurotier: and {rest} more, made again in the same way"] if rest > 0 else [])]
+    return [*shown, *([f"neurotier: the same of {rest} more"] if rest > 0 else [])]
 
 
 def note_outputs(places: Places) -> None:

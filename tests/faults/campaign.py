@@ -1,0 +1,217 @@
+"""The campaign: trials drawn from their own seeds, side by side, and a table of what they found."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+
+from faults.job_trials import JOB_KINDS
+from faults.processes import end_all
+from faults.rooms import Room, copy_folder, enter, may_have_disks, may_have_rooms
+from faults.templates import Called, Kind, Prepared, Reference, call_in_child, prepare, wait_for
+from faults.trial import Trial
+from faults.workflow_trials import RUN_KINDS, stage_of
+
+PR_SET_PDEATHSIG = 1
+LAST_LINES = 8
+
+
+class MissingError(Exception):
+    """Something that the campaign cannot do without is not here."""
+
+
+@dataclass
+class Outcome:
+    """What a trial found."""
+
+    number: int
+    kind: str
+    fault: str
+    hit: bool
+    violations: list[str] = field(default_factory=list)
+    last_lines: list[str] = field(default_factory=list)
+    took_s: float = 0.0
+
+
+def check_able(folder: Path) -> None:
+    """Raise unless this machine and user can hold a campaign."""
+    if not may_have_rooms():
+        raise MissingError("making mount name spaces needs root")
+    if not may_have_disks(folder):
+        raise MissingError("loop devices and mkfs.ext4 (Debian's e2fsprogs) are needed")
+    if shutil.which("strace") is None:
+        raise MissingError("Debian's strace is not installed")
+
+
+def draw_kind(number: int, seed: int, only: str) -> str:
+    """The kind of a trial."""
+    kinds = {
+        **{name: kind[2] for name, kind in JOB_KINDS.items()},
+        **{name: kind[2] for name, kind in RUN_KINDS.items()},
+    }
+    chosen = {name: weight for name, weight in kinds.items() if name.startswith(only)}
+    if not chosen:
+        raise MissingError(f"no kind of trial begins with {only!r}: {', '.join(kinds)}")
+    chance = random.Random(f"{seed}-{number}-kind")
+    return chance.choices(list(chosen), list(chosen.values()))[0]
+
+
+@contextmanager
+def base_folder() -> Iterator[Path]:
+    """A folder in memory for everything of a campaign; trials take it apart themselves."""
+    folder = Path(tempfile.mkdtemp(prefix="fault-campaign-", dir="/dev/shm"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def prepare_all(room: Room, names: Sequence[str], jobs: int) -> Prepared:
+    """Prepare the projects that some kinds of trials need, side by side."""
+    prepared = Prepared(room)
+    (room.base / "prepared").mkdir()
+    (room.base / "trials").mkdir()
+    needed: dict[Kind, str] = {}
+    for name in names:
+        for kind in (JOB_KINDS.get(name) or RUN_KINDS[name])[1]:
+            needed[kind] = "all" if name in RUN_KINDS or needed.get(kind) == "all" else "participants"
+    waiting = sorted(needed.items(), key=lambda item: item[1])
+    running: list[tuple[Kind, Called[dict[str, Reference]]]] = []
+    while waiting or running:
+        while waiting and len(running) < jobs:
+            kind, last = waiting.pop(0)
+            answer = room.base / "prepared" / f"{kind.name}.answer"
+            running.append((kind, call_in_child(partial(prepare, room, kind, last), answer)))
+        kind, called = running.pop(0)
+        for stage, reference in wait_for(called).items():
+            prepared.references[kind.name, stage] = reference
+        print(f"prepared: {kind.name}", flush=True)
+    return prepared
+
+
+def hold(trial_number: int, seed: int, name: str, prepared: Prepared) -> Outcome:
+    """Hold one trial; in a process of its own, which the trial may do with as it likes."""
+    chance = random.Random(f"{seed}-{trial_number}")
+    job_level = name in JOB_KINDS
+    function, kinds, _ = JOB_KINDS[name] if job_level else RUN_KINDS[name]
+    kind = chance.choice(kinds)
+    stage = "ready" if job_level else stage_of(name, chance)
+    trial = Trial(f"{seed}-{trial_number}", chance, prepared, kind, stage)
+    folder = prepared.room.base / "trials" / str(trial_number)
+    begin = time.monotonic()
+    copy_folder(prepared.folder(kind, stage), folder)
+    enter(prepared.room, folder)
+    try:
+        function(trial)
+    except Exception:  # a fault of the campaign itself counts as a violation: somebody has to look at it
+        trial.violate(["the trial itself failed: " + traceback.format_exc().strip().replace("\n", " | ")[-600:]])
+    finally:
+        end_all(trial.name)
+    lines = [
+        line
+        for said in trial.said
+        for line in [f"$ {said.command} -> {said.code}", *said.output.splitlines()[-LAST_LINES:]]
+    ]
+    return Outcome(
+        trial_number, name, f"[{kind.name}] {trial.fault}", trial.hit, trial.violations, lines, time.monotonic() - begin
+    )
+
+
+def start(number: int, seed: int, name: str, prepared: Prepared) -> int:
+    """Start a trial in a child process, which ends with this one."""
+    child = os.fork()
+    if child:
+        return child
+    try:
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the campaign tells
+        outcome = hold(number, seed, name, prepared)
+        answer_file(prepared, number).write_text(json.dumps(asdict(outcome)))
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(0)
+
+
+def answer_file(prepared: Prepared, number: int) -> Path:
+    return prepared.room.base / "trials" / f"{number}.json"
+
+
+def finish(number: int, seed: int, name: str, prepared: Prepared) -> Outcome:
+    """Clean up after a trial whose process has ended; its outcome."""
+    end_all(f"{seed}-{number}")
+    folder = prepared.room.base / "trials" / str(number)
+    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        time.sleep(0.2)
+        shutil.rmtree(folder, ignore_errors=True)
+    answer = answer_file(prepared, number)
+    if not answer.exists():
+        return Outcome(number, name, "", hit=False, violations=["the trial ended without an answer"])
+    outcome = Outcome(**json.loads(answer.read_text()))
+    answer.unlink()
+    return outcome
+
+
+def hold_all(seed: int, trials: dict[int, str], prepared: Prepared, jobs: int) -> Iterator[Outcome]:
+    """Hold trials side by side; outcomes as they end."""
+    waiting = list(trials.items())
+    running: dict[int, int] = {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                number, name = waiting.pop(0)
+                running[start(number, seed, name, prepared)] = number
+            child, _ = os.wait()
+            if child in running:
+                number = running.pop(child)
+                yield finish(number, seed, trials[number], prepared)
+    finally:
+        for child, number in running.items():
+            os.kill(child, signal.SIGTERM)
+            os.waitpid(child, 0)
+            finish(number, seed, trials[number], prepared)
+
+
+def table(outcomes: Sequence[Outcome]) -> str:
+    """Trials, faults that hit, violations and time per kind, as a Markdown table."""
+    lines = ["| kind | trials | hit | missed | violations | median s |", "| --- | ---: | ---: | ---: | ---: | ---: |"]
+    names = sorted({outcome.kind for outcome in outcomes})
+    for name in [*names, "all"]:
+        of_kind = [outcome for outcome in outcomes if name in (outcome.kind, "all")]
+        hit = sum(outcome.hit for outcome in of_kind)
+        bad = sum(bool(outcome.violations) for outcome in of_kind)
+        times = sorted(outcome.took_s for outcome in of_kind)
+        median_s = times[len(times) // 2] if times else 0.0
+        lines.append(f"| {name} | {len(of_kind)} | {hit} | {len(of_kind) - hit} | {bad} | {median_s:.1f} |")
+    return "\n".join(lines)
+
+
+def repeating(outcome: Outcome, seed: int, only: str) -> str:
+    """The command that repeats a trial."""
+    return f"make faults SEED={seed} TRIAL={outcome.number}" + (f" ONLY={only}" if only else "")
+
+
+def describe(outcome: Outcome, seed: int, only: str) -> str:
+    """A violation: how to repeat it, what was violated, and what was said."""
+    lines = [
+        f"{'VIOLATION' if outcome.violations else 'kept'} {outcome.kind}: {repeating(outcome, seed, only)}",
+        f"  fault: {outcome.fault}",
+        *(f"  violated: {line}" for line in outcome.violations[:12]),
+        *(f"  | {line[:200]}" for line in outcome.last_lines),
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,77 @@
+"""What can happen to a file system: full, read-only, gone."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from faults.rooms import command, mount_disk
+
+if TYPE_CHECKING:
+    from faults.trial import Trial
+
+FILLER = ".filler-of-the-fault-campaign"
+EXT4_IOC_SHUTDOWN = 0x8004587D
+NO_LOG_FLUSH = 2
+
+
+def fill(place: Path, left_bytes: int) -> bool:
+    """Fill a file system up to some bytes."""
+    state = os.statvfs(place)
+    want = state.f_bavail * state.f_frsize - left_bytes
+    descriptor = os.open(place / FILLER, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        while want > 0:
+            want -= os.write(descriptor, bytes(min(want, 1 << 16)))
+    except OSError:  # it is full: that is what we wanted
+        pass
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def free_again(place: Path) -> None:
+    (place / FILLER).unlink(missing_ok=True)
+
+
+def read_only(place: Path) -> bool:
+    """Make a file system read-only, unless somebody has a file open for writing just now."""
+    return subprocess.run(["mount", "-o", "remount,ro", str(place)], capture_output=True).returncode == 0
+
+
+def writable(place: Path) -> None:
+    command("mount", "-o", "remount,rw", str(place))
+
+
+def lose_disk(place: Path) -> bool:
+    """Have ext4 refuse every call from now on, without writing its journal out."""
+    descriptor = os.open(place, os.O_RDONLY)
+    try:
+        fcntl.ioctl(descriptor, EXT4_IOC_SHUTDOWN, NO_LOG_FLUSH.to_bytes(4, "little"))
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def remount_disk(trial: Trial) -> None:
+    """Have the disk back as after a restart."""
+    unmount(trial.room.project)
+    mount_disk(trial.room.disk, trial.room.project)
+
+
+def unmount(place: Path, patience_s: float = 10.0) -> None:
+    """Unmount, once nobody is there any more."""
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            command("umount", str(place))
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+        else:
+            return

@@ -1,0 +1,146 @@
+"""Invariants: what must hold after a fault, and after the same command has run again."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from support import checksums
+
+from faults.processes import Said, living, words_of
+from faults.rooms import Room
+from faults.templates import Reference, names_in
+
+TRACE = "Traceback (most recent call last)"
+OUR_FRAMES = re.compile(r'File "[^"]*(/workflow/(neurotier|scripts)/|\.snakemake/scripts/)')
+"""Frames of our own: Snakemake and Python show traces, too, when they are stopped while they start."""
+
+STARTING = re.compile(r"snakemake/(__main__|cli|api)\.py.*\nKeyboardInterrupt$", re.DOTALL | re.MULTILINE)
+"""Ctrl-C while Snakemake itself still reads the Snakefile, with our frames below its own: it shows a trace."""
+
+MEASURED_TABLES = ("profile/profile.tsv",)
+"""Tables that hold times: of these, participants and phases are compared."""
+
+EXACT_TABLES = ("group/group.tsv", "index/skipped.tsv", "index/images.tsv")
+
+
+def half_files(room: Room, reference: Reference) -> Iterator[str]:
+    """Files under a final name that are not what an undisturbed run makes; one that is not there is no fault yet."""
+    derivatives = room.results / "derivatives"
+    if derivatives.exists():
+        for name, checksum in checksums(derivatives).items():
+            if any(part.startswith(".") and part.endswith(".partial") for part in Path(name).parts):
+                continue
+            if reference.derivatives.get(name) != checksum:
+                size = (derivatives / name).stat().st_size
+                known = "differs from the reference" if name in reference.derivatives else "is not in the reference"
+                yield f"half file: derivatives/{name} ({size} bytes) {known}"
+    records = room.results / "profile" / "records"
+    for record in sorted(records.rglob("*.json")):
+        if not record.name.startswith("."):
+            yield from wrong_record(room, record, reference)
+
+
+def wrong_record(room: Room, record: Path, reference: Reference) -> Iterator[str]:
+    """A record that is damaged, or tells of derivatives that are not there."""
+    participant = str(record.relative_to(room.results / "profile" / "records").with_suffix(""))
+    try:
+        facts = json.loads(record.read_text())
+        known = facts["participant"] == participant and bool(facts["phases"]) and bool(facts["images"])
+    except (ValueError, KeyError, TypeError):
+        known = False
+    if not known:
+        yield f"half file: {record.relative_to(room.results)} is damaged"
+    for name in reference.derivatives:
+        if name.startswith(f"{participant}/") and not (room.results / "derivatives" / name).exists():
+            yield f"record without derivatives: {participant} lacks {name}"
+
+
+def incomplete(room: Room, reference: Reference, participants: list[str]) -> Iterator[str]:
+    """Derivatives and records that should be there and are not, or differ."""
+    derivatives = room.results / "derivatives"
+    found = checksums(derivatives) if derivatives.exists() else {}
+    for name, checksum in reference.derivatives.items():
+        whose = next((who for who in participants if name.startswith(f"{who}/")), None)
+        if whose is not None and name not in found:
+            yield f"missing: derivatives/{name}"
+        elif whose is not None and found[name] != checksum:
+            yield f"half file: derivatives/{name} differs from the reference"
+    for participant in participants:
+        if not (room.results / "profile" / "records" / f"{participant}.json").is_file():
+            yield f"missing: the record of {participant}"
+
+
+def differing_tables(room: Room, reference: Reference) -> Iterator[str]:
+    """Tables that are not there, or differ in more than times and paths."""
+    for name, text in reference.tables.items():
+        path = room.results / name
+        if not path.is_file():
+            yield f"table: {name} is not there"
+            continue
+        found = path.read_text()
+        changing = ("content",) if name == "index/images.tsv" else ()  # a plain file's content is told by its time
+        if name in EXACT_TABLES and without(found, changing) != without(text, changing):
+            yield f"table: {name} differs"
+        elif name in MEASURED_TABLES and phases(found) != phases(text):
+            yield f"table: {name} tells of {phases(found)} instead of {phases(text)}"
+        elif found.splitlines()[:1] != text.splitlines()[:1]:
+            yield f"table: the head of {name} differs"
+
+
+def rows(text: str) -> list[dict[str, str]]:
+    head, *lines = text.splitlines() or [""]
+    return [dict(zip(head.split("\t"), line.split("\t"), strict=False)) for line in lines]
+
+
+def without(text: str, columns: tuple[str, ...]) -> list[dict[str, str]]:
+    """Rows less some columns."""
+    return [{key: value for key, value in row.items() if key not in columns} for row in rows(text)]
+
+
+def phases(text: str) -> list[tuple[str, str]]:
+    return sorted((row.get("participant", ""), row.get("phase", "")) for row in rows(text))
+
+
+def leftovers(room: Room) -> Iterator[str]:
+    """Intermediates and unfinished files, on every tier."""
+    for tier in {room.project, room.scratch}:
+        for path in sorted(tier.glob("neurotier-*/work/**/*")):
+            yield f"leftover: {path.relative_to(room.at)}"
+        for path in sorted(tier.glob("neurotier-*/**/.*.partial")):
+            yield f"leftover: {path.relative_to(room.at)}"
+    for path in sorted(room.results.rglob(".*.partial")):
+        yield f"leftover: {path.relative_to(room.at)}"
+    for path in sorted(room.temporary.iterdir()):
+        yield f"leftover: {path.relative_to(room.at)} (in TMPDIR)"
+
+
+def unknown_files(room: Room, reference: Reference) -> Iterator[str]:
+    """Files that an undisturbed run does not leave."""
+    for name in names_in(room.results):
+        if name not in reference.names and not name.endswith(".partial"):
+            yield f"leftover: results/{name}"
+    for path in sorted(room.results.rglob("*")):
+        mode = path.lstat().st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            yield f"leftover: results/{path.relative_to(room.results)} is no file"
+
+
+def strays(name: str) -> Iterator[str]:
+    """Processes of a trial that still live."""
+    for process in living(name):
+        if words := words_of(process):  # else it has ended meanwhile
+            yield f"stray process: {' '.join(words)[:200]}"
+
+
+def traces(said: Said) -> Iterator[str]:
+    """A fault of neurotier shown to the user, or a command that never ended."""
+    if said.hung:
+        yield f"hung: {said.command}"
+    if "fault in neurotier" in said.output:
+        yield "trace: a fault in neurotier"
+    elif any(OUR_FRAMES.search(part) and not STARTING.search(part) for part in said.output.split(TRACE)[1:]):
+        yield "trace: a Python trace was shown"

@@ -1,0 +1,247 @@
+"""Prepared projects: made once per campaign, copied for each trial, and what an undisturbed run makes of them."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pickle
+import shutil
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import yaml
+from support import Project, checksums, git, plain_dataset, small_head, t1w
+
+from faults import strace
+from faults.processes import environment_of, run
+from faults.rooms import ANNEX_DISK_BYTES, DISK_BYTES, Room, copy_folder, enter, make_disk
+
+T = TypeVar("T")
+
+LABELS = ("a", "b", "c")
+PARTICIPANTS = tuple(f"sub-{label}" for label in LABELS)
+STAGES = ("fresh", "ready", "participants", "all")
+"""How far a prepared project has come: nothing done, dataset and tool there, everyone analysed, report written."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of prepared project.
+
+    Attributes
+    ----------
+    annex
+        Its dataset is a DataLad one, which is cloned and fetched; else a plain folder.
+    disk
+        The project lies on a small ext4 of its own; else in memory.
+    scratch
+        Work has a small tier of its own.
+    recorded
+        What a participant job calls is recorded, for faults at these calls.
+    """
+
+    name: str
+    annex: bool = False
+    disk: bool = False
+    scratch: bool = False
+    recorded: bool = False
+
+    def configuration(self, room: Room) -> dict[str, object]:
+        """What the project's configuration says."""
+        tiers = {"local": {"path": ".", "kind": "block" if self.disk else "tmpfs"}}
+        settings: dict[str, object] = {
+            "dataset": {"source": str(room.source), "get_backoff_s": 0.1},
+            "tool": {"name": "bet"},
+            "tiers": tiers,
+        }
+        placement = dict.fromkeys(("dataset", "work", "images", "results"), "local")
+        if self.scratch:
+            tiers["scratch"] = {"path": str(room.scratch), "kind": "tmpfs"}
+            placement["work"] = "scratch"
+        if self.disk and not self.annex:  # a plain folder has to lie on its tier
+            tiers["memory"] = {"path": str(room.at), "kind": "tmpfs"}
+            placement["dataset"] = "memory"
+        settings["placement"] = placement
+        return settings
+
+
+PLAIN = Kind("plain", recorded=True)
+ANNEX = Kind("annex", annex=True)
+DISK = Kind("disk", disk=True)
+ANNEX_DISK = Kind("annex-disk", annex=True, disk=True)
+SCRATCH = Kind("scratch", scratch=True)
+KINDS = (PLAIN, ANNEX, DISK, ANNEX_DISK, SCRATCH)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What an undisturbed run left: contents of derivatives and tables, names of everything else."""
+
+    derivatives: dict[str, str]
+    tables: dict[str, str]
+    names: frozenset[str]
+
+
+@dataclass
+class Prepared:
+    """What a campaign prepared; trials copy from it."""
+
+    room: Room
+    references: dict[tuple[str, str], Reference] = field(default_factory=dict)
+    took_s: dict[str, float] = field(default_factory=dict)
+
+    def folder(self, kind: Kind, stage: str) -> Path:
+        return self.room.base / "prepared" / f"{kind.name}-{stage}"
+
+    def calls(self, kind: Kind) -> list[strace.Call]:
+        return strace.load_calls(self.room.base / "prepared" / f"{kind.name}.calls")
+
+
+def prepare(room: Room, kind: Kind, last: str) -> dict[str, Reference]:
+    """Make a kind of project up to each stage until the last one needed; references by stage."""
+    prepared = Prepared(room)
+    fresh = prepared.folder(kind, "fresh")
+    make_fresh(room, kind, fresh)
+    references = {}
+    for before, stage in itertools.pairwise(STAGES[: STAGES.index(last) + 1]):
+        copy_folder(prepared.folder(kind, before), prepared.folder(kind, stage))
+        references[stage] = in_room(room, prepared.folder(kind, stage), partial(undisturbed, room, kind, stage))
+    if kind.recorded:
+        copy = prepared.folder(kind, "recording")
+        copy_folder(prepared.folder(kind, "ready"), copy)
+        in_room(room, copy, partial(record_calls, room, kind))
+        shutil.rmtree(copy)
+    return references
+
+
+def make_fresh(room: Room, kind: Kind, folder: Path) -> None:
+    """A project in which nothing has been done, and its dataset."""
+    folder.mkdir(parents=True)
+    images = {t1w(label): small_head(seed) for seed, label in enumerate(LABELS)}
+    plain_dataset(folder / "source", images)
+    if kind.scratch:
+        (folder / "scratch").mkdir()
+    if kind.disk:
+        (folder / "project").mkdir()
+        make_disk(folder / "disk.img", ANNEX_DISK_BYTES if kind.annex else DISK_BYTES)
+    in_room(room, folder, lambda: fill_fresh(room, kind))
+
+
+def fill_fresh(room: Room, kind: Kind) -> None:
+    if kind.annex:  # git-annex notes the folder's path
+        git(room.source, "init", "-q", "-b", "main")
+        git(room.source, "annex", "init", "-q")
+        git(room.source, "-c", "annex.largefiles=include=*.nii.gz", "annex", "add", "-q", ".")
+        git(room.source, "commit", "-q", "-m", "three heads")
+    inner = room.at / "project-files"
+    project = Project.at(inner)
+    (project.folder / "own.yaml").write_text(yaml.safe_dump(kind.configuration(room)))
+    room.project.mkdir(exist_ok=True)
+    for path in inner.iterdir():
+        shutil.move(path, room.project / path.name)
+    inner.rmdir()
+
+
+def undisturbed(room: Room, kind: Kind, stage: str) -> Reference:
+    """Run up to a stage; what it leaves."""
+    ended = run(
+        snakemake(stage), room.project, environment_of("prepare", room.temporary), room.at / "said", patience_s=300
+    )
+    if ended.code:
+        raise RuntimeError(f"an undisturbed run failed:\n{ended.output}")
+    (room.at / "said").unlink()
+    return reference_of(room)
+
+
+def record_calls(room: Room, kind: Kind) -> None:
+    """Record what a job calls, for faults at system calls; the room is at its stage."""
+    words = job_words(PARTICIPANTS[0])
+    log = room.at / "recorded"
+    run([*strace.recording(log), *words], room.project, environment_of("prepare", room.temporary), room.at / "said")
+    strace.save_calls(strace.calls_of(log, room.project), room.base / "prepared" / f"{kind.name}.calls")
+
+
+def reference_of(room: Room) -> Reference:
+    """What lies in the results folder now."""
+    derivatives = checksums(room.results / "derivatives") if (room.results / "derivatives").exists() else {}
+    tables = {
+        str(path.relative_to(room.results)): path.read_text()
+        for path in sorted(room.results.rglob("*.tsv"))
+        if path.parts[-2] in ("index", "profile", "group")
+    }
+    return Reference(derivatives, tables, frozenset(names_in(room.results)))
+
+
+def names_in(results: Path) -> list[str]:
+    """Names of everything in a results folder but logs, run facts and Snakemake's own."""
+    names = []
+    for path in results.rglob("*"):
+        name = str(path.relative_to(results))
+        if not path.is_dir() and not name.startswith(("logs/", "state/runs/")) and path.name != ".snakemake_timestamp":
+            names.append(name)
+    return sorted(names)
+
+
+def job_words(participant: str) -> list[str]:
+    """The command of the rule ``analyze_participant``."""
+    log = f"results/logs/analyze_participant/{participant}.log"
+    return [sys.executable, "-m", "neurotier", "analyze-participant", participant, "--results", "results", "--log", log]
+
+
+def get_words(participant: str) -> list[str]:
+    """The command of the rule ``get_images``."""
+    log = f"results/logs/get_images/{participant}.log"
+    words = [sys.executable, "-m", "neurotier", "get-images", participant, "--results", "results"]
+    return [*words, "--marker", f"results/state/got/{participant}", "--log", log]
+
+
+def snakemake(target: str) -> list[str]:
+    """The command of a whole-workflow trial."""
+    return [sys.executable, "-m", "snakemake", target, "--cores", "2", "--configfile", "own.yaml"]
+
+
+def in_room(room: Room, folder: Path, function: Callable[[], T]) -> T:
+    """Call a function in a child process that has entered a room; its value."""
+
+    def entered() -> T:
+        enter(room, folder)
+        return function()
+
+    return wait_for(call_in_child(entered, folder.with_name(f"{folder.name}.answer")))
+
+
+@dataclass(frozen=True)
+class Called(Generic[T]):
+    """A function that runs in a child process, whose value comes back by a file."""
+
+    child: int
+    answer: Path
+
+
+def call_in_child(function: Callable[[], T], answer: Path) -> Called[T]:
+    """Call a function in a child process."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            answer.write_bytes(pickle.dumps(function()))
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    return Called(child, answer)
+
+
+def wait_for(called: Called[T]) -> T:
+    """The value of a function that was called in a child process."""
+    if os.waitstatus_to_exitcode(os.waitpid(called.child, 0)[1]) != 0:
+        raise RuntimeError(f"could not prepare {called.answer.stem}")
+    value: T = pickle.loads(called.answer.read_bytes())  # noqa: S301  # our own child's
+    called.answer.unlink()
+    return value

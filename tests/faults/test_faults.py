@@ -1,0 +1,167 @@
+"""A short fault campaign with a fixed seed, and proof that each invariant is violated when it should be."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from conftest import missing
+from support import checksums
+
+from faults import invariants
+from faults.campaign import MissingError, base_folder, check_able, describe, draw_kind, hold_all, prepare_all, table
+from faults.processes import MARKER, Said, end_all
+from faults.rooms import Room
+from faults.templates import Reference, names_in
+
+SEED, COUNT = 2020, 40
+
+
+@pytest.fixture(scope="module")
+def able() -> Iterator[Path]:
+    """A folder for a campaign, on a machine that can hold one."""
+    with base_folder() as folder:
+        try:
+            check_able(folder)
+        except MissingError as error:
+            missing(str(error))
+        yield folder
+
+
+def test_a_short_campaign_violates_nothing(able: Path) -> None:
+    trials = {number: draw_kind(number, SEED, "") for number in range(COUNT)}
+    prepared = prepare_all(Room(able), sorted(set(trials.values())), jobs=2)
+    outcomes = list(hold_all(SEED, trials, prepared, jobs=2))
+    print(f"seed {SEED}\n{table(outcomes)}")
+    assert len(outcomes) == COUNT
+    assert [describe(outcome, SEED, "") for outcome in outcomes if outcome.violations] == []
+    assert sum(outcome.hit for outcome in outcomes) > COUNT / 2
+
+
+def test_the_same_seed_draws_the_same_trials() -> None:
+    kinds = [draw_kind(number, 7, "") for number in range(50)]
+    assert kinds == [draw_kind(number, 7, "") for number in range(50)]
+    assert len(set(kinds)) > 5
+
+
+MASK = "derivatives/sub-a/anat/mask"
+RECORD = "profile/records/sub-a.json"
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> tuple[Room, Reference]:
+    """A results folder of one participant as it should be, and the reference of it."""
+    room = Room(tmp_path)
+    contents = {
+        MASK: "mask",
+        RECORD: '{"participant": "sub-a", "phases": [1], "images": [1]}',
+        "index/images.tsv": "participant\tpath\tcontent\nsub-a\tx\t1\n",
+        "index/skipped.tsv": "item\treason\n",
+        "group/group.tsv": "participant\tbrain_voxels\nsub-a\t12\n",
+        "profile/profile.tsv": "participant\tphase\twall_s\nsub-a\tcompute\t1.0\n",
+        "profile/runs.tsv": "run\tvalid\nr\ttrue\n",
+    }
+    for name, text in contents.items():
+        (room.results / name).parent.mkdir(parents=True, exist_ok=True)
+        (room.results / name).write_text(text)
+    room.temporary.mkdir()
+    tables = {name: text for name, text in contents.items() if name.endswith(".tsv")}
+    return room, Reference(checksums(room.results / "derivatives"), tables, frozenset(names_in(room.results)))
+
+
+def found(room: Room, reference: Reference) -> list[str]:
+    """Everything that the invariants find."""
+    return [
+        *invariants.half_files(room, reference),
+        *invariants.incomplete(room, reference, ["sub-a"]),
+        *invariants.differing_tables(room, reference),
+        *invariants.unknown_files(room, reference),
+        *invariants.leftovers(room),
+    ]
+
+
+def test_invariants_hold_for_what_should_be(whole: tuple[Room, Reference]) -> None:
+    assert found(*whole) == []
+
+
+def append(name: str) -> Callable[[Room], object]:
+    """Something that adds to a file below the results."""
+
+    def act(room: Room) -> None:
+        with (room.results / name).open("a") as file:
+            file.write("sub-b\tx\n")
+
+    return act
+
+
+def make(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (lambda room: os.truncate(room.results / MASK, 2), "half file: derivatives/sub-a/anat/mask"),
+        (lambda room: (room.results / MASK).unlink(), "missing: derivatives/sub-a/anat/mask"),
+        (lambda room: (room.results / MASK).unlink(), "record without derivatives: sub-a"),
+        (lambda room: (room.results / RECORD).unlink(), "missing: the record of sub-a"),
+        (lambda room: os.truncate(room.results / RECORD, 20), "half file: profile/records/sub-a.json"),
+        (append("group/group.tsv"), "table: group/group.tsv"),
+        (append("profile/profile.tsv"), "table: profile/profile.tsv"),
+        (append("index/images.tsv"), "table: index/images.tsv"),
+        (lambda room: os.truncate(room.results / "profile/runs.tsv", 0), "table: the head of profile/runs.tsv"),
+        (lambda room: (room.results / "group/group.tsv").unlink(), "table: group/group.tsv is not there"),
+        (lambda room: make(room.results / "state/failures/sub-a.json"), "leftover: results/state/failures"),
+        (lambda room: make(room.results / "index/.images.tsv.1f.partial"), "leftover: project/results/index/.images"),
+        (lambda room: make(room.project / "neurotier-x/work/1/sub-a/in"), "leftover: project/neurotier-x/work"),
+        (lambda room: make(room.scratch / "neurotier-x/work/1/sub-a/in"), "leftover: scratch/neurotier-x/work"),
+        (lambda room: make(room.temporary / "tool.tmp"), "leftover: tmp/tool.tmp"),
+        (lambda room: os.mkfifo(room.results / "index/fifo"), "leftover: results/index/fifo is no file"),
+    ],
+)
+def test_each_invariant_is_violated_by_what_it_is_there_for(
+    whole: tuple[Room, Reference], damage: Callable[[Room], object], told: str
+) -> None:
+    room, reference = whole
+    damage(room)
+    assert any(line.startswith(told) for line in found(room, reference)), found(room, reference)
+
+
+def test_a_stray_process_is_found_by_its_marker() -> None:
+    name = f"test-{os.getpid()}"
+    command = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(60)"]
+    with subprocess.Popen(command, env={**os.environ, MARKER: name}, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert len(list(invariants.strays(name))) == 1
+        assert list(invariants.strays(f"{name}0")) == []
+        end_all(name)
+        assert process.wait(timeout=60) == -9
+    assert list(invariants.strays(name)) == []
+
+
+STARTING = """Traceback (most recent call last):
+  File "/a/snakemake/cli.py", line 1
+  File "/a/workflow/neurotier/jobs.py", line 1
+KeyboardInterrupt
+"""
+
+
+@pytest.mark.parametrize(
+    ("output", "hung", "expected"),
+    [
+        ("neurotier: sub-a: disk full\n", False, 0),
+        ("neurotier: sub-a: disk full\n", True, 1),
+        ("neurotier: sub-a: fault in neurotier: KeyError: 'x'\n", False, 1),
+        ('Traceback (most recent call last):\n  File "/a/workflow/neurotier/jobs.py", line 1\nOSError\n', False, 1),
+        ('Traceback (most recent call last):\n  File "/a/snakemake/main.py", line 1\nOSError\n', False, 0),
+        (STARTING, False, 0),
+    ],
+)
+def test_a_trace_of_ours_and_a_command_that_hangs_are_violations(output: str, hung: bool, expected: int) -> None:
+    assert len(list(invariants.traces(Said("command", 1, output, hung)))) == expected

@@ -1,0 +1,101 @@
+"""Power cuts: the device as it was 0, 1, 4 and 8 s after a run ended, and during it; then the same command."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pytest
+from conftest import missing
+
+from faults import invariants
+from faults.campaign import MissingError, base_folder, check_able
+from faults.disks import unmount
+from faults.processes import Running, Said, environment_of, run
+from faults.rooms import Room, command, mount_disk
+from faults.templates import ANNEX_DISK, PARTICIPANTS, Reference, in_room, make_fresh, reference_of, snakemake
+
+AFTER_S = (0, 1, 4, 8)
+DURING_S = 9.0
+"""When the run is cut that has not ended, s after its start: about when its first participants are analysed."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """What the same command made of a device that was cut."""
+
+    moment: str
+    said: Said
+    found: list[str]
+
+
+@pytest.fixture
+def base() -> Iterator[Path]:
+    with base_folder() as folder:
+        try:
+            check_able(folder)
+        except MissingError as error:
+            missing(str(error))
+        yield folder
+
+
+def go(room: Room, during: float | None = None) -> Said:
+    """Run the workflow; copy the device so long after the start."""
+
+    def copy(running: Running) -> None:
+        if during is not None:
+            running.wait(during)
+            cut(room, "during the run")
+
+    return run(
+        snakemake("participants"),
+        room.project,
+        environment_of("power-cut", room.temporary),
+        room.at / "said",
+        copy,
+        patience_s=300,
+    )
+
+
+def cut(room: Room, moment: str) -> None:
+    """Copy the mounted device, without sync: what it holds now is what a power cut would leave."""
+    command("cp", "--sparse=always", str(room.disk), str(room.at / f"{moment}.img"))
+
+
+def cut_and_go_on(room: Room) -> tuple[Reference, list[Cut]]:
+    """One run, and the same command on each copy of its device; the reference is what the run itself left."""
+    said = go(room, DURING_S)
+    ended_s = time.monotonic()
+    assert said.code == 0, said.output
+    for after_s in AFTER_S:
+        time.sleep(max(0.0, ended_s + after_s - time.monotonic()))
+        cut(room, f"{after_s} s after the end")
+    reference = reference_of(room)
+    cuts = []
+    for moment in ("during the run", *(f"{after_s} s after the end" for after_s in AFTER_S)):
+        unmount(room.project)
+        (room.at / f"{moment}.img").replace(room.disk)
+        mount_disk(room.disk, room.project)
+        said = go(room)
+        found = [
+            *invariants.incomplete(room, reference, list(PARTICIPANTS)),
+            *invariants.half_files(room, reference),
+            *invariants.leftovers(room),
+        ]
+        cuts.append(Cut(moment, said, found))
+    return reference, cuts
+
+
+def test_after_a_power_cut_the_same_command_leaves_what_an_undisturbed_run_does(base: Path) -> None:
+    room = Room(base)
+    (base / "prepared").mkdir()
+    folder = base / "prepared" / "annex-disk"
+    make_fresh(room, ANNEX_DISK, folder)
+    reference, cuts = in_room(room, folder, partial(cut_and_go_on, room))
+    assert len(reference.derivatives) == 4 * len(PARTICIPANTS)
+    assert [cut.moment for cut in cuts if cut.said.code != 0] == [], cuts
+    assert {cut.moment: cut.found for cut in cuts if cut.found} == {}
+    assert [cut.moment for cut in cuts if list(invariants.traces(cut.said))] == []
