@@ -15,6 +15,7 @@ from neurotier.analysis.app import lay_over
 from neurotier.analysis.in_container import read_labels
 from neurotier.containers.run import Container
 from neurotier.errors import ContainerError, ToolError
+from neurotier.private import remove_private
 from neurotier.settings import ContainerSettings
 from support import Project, plain_dataset, small_head, t1w
 
@@ -153,6 +154,16 @@ def test_labels_that_are_a_link_are_those_of_the_image(host: Host, engine: Engin
 def test_an_app_whose_output_is_more_than_files(host: Host, engine: Engine, script: str, said: str) -> None:
     assert said in refused(host, engine, host.image(app=script), "app")
     assert not (host.results / "derivatives").exists()
+
+
+@pytest.mark.parametrize("place", ["/out", "/work"])
+def test_folders_too_deep_for_whoever_walks_them(host: Host, engine: Engine, place: str) -> None:
+    script = f"echo x >/out/x; cd {place}; for i in $(seq 1800); do mkdir d; cd d; done"
+    ended = host.job(engine, host.image(app=script), "app")
+    assert (ended.returncode == 0) == (place == "/work"), ended.stderr
+    assert ended.stderr == "" or "nested more than 100 deep" in ended.stderr
+    remove_private(host.work)
+    assert not host.work.exists()
 
 
 def test_links_inside_an_output_are_kept(host: Host, engine: Engine) -> None:
