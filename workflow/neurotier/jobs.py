@@ -19,7 +19,7 @@ from typing import Any
 from neurotier import slurm
 from neurotier.analysis.app import app_name, root_files
 from neurotier.analysis.work import SCRATCH, work_folder
-from neurotier.containers.engine import find_engine, labelled_version
+from neurotier.containers.engine import find_engine
 from neurotier.containers.run import Container
 from neurotier.containers.store import ContainerImage, Placed, Store, can_unpack
 from neurotier.dataset.bids import Image
@@ -31,6 +31,7 @@ from neurotier.files import read_json, write_json, write_text
 from neurotier.meter.measure import Interrupted
 from neurotier.meter.own import times_so_far
 from neurotier.places import Places
+from neurotier.private import make_private, remove_empty
 from neurotier.processes import RUN
 from neurotier.profile import Record
 from neurotier.run import current_run
@@ -203,9 +204,13 @@ def image_store(settings: Settings, places: Places, log: Path, say: Callable[[st
     form = settings.containers.form
     if form == "auto":  # measured: tests/benchmarks/containers.py
         form = "sif" if tiers_of(settings)["images"].kind == "network" or not can_unpack() else "sandbox"
+    for folder in (places.image_store.absolute(), places.images.absolute()):
+        make_private(folder)
     return Store(
         kept=places.image_store.absolute(),
         images=places.images.absolute(),
+        verified=places.verified.absolute(),
+        run=current_run(),
         engine=find_engine(),
         settings=replace(settings.containers, form=form),
         log=log.absolute(),
@@ -243,16 +248,18 @@ def prepare_tool(settings: Settings, places: Places, log: Path) -> dict[str, Any
         version = tool.version()
         tool.warm_up()
         return {"name": tool.name, "version": version}
-    if settings.app.image:
-        version = labelled_version(placed.engine, placed.path)
-        return {"name": app_name(settings), "version": version, "image": placed.sha256}
-    from neurotier.analysis.in_container import prepare_in_container
+    from neurotier.analysis.in_container import prepare_in_container, read_labels
 
-    tool = make_tool(settings.tool)
-    with work_folder(places.state / "prepare_tool", places.identity) as folder:  # the work tier may be the nodes' own
-        container = Container(placed.engine, placed.path, settings.containers, folder / SCRATCH)
-        version = prepare_in_container(tool, container, placed.cache, log)
-    return {"name": tool.name, "version": version, "image": placed.sha256}
+    try:
+        with work_folder(places.preparing, places.identity) as folder:
+            container = Container(placed.engine, placed.path, settings.containers, folder / SCRATCH)
+            if settings.app.image:
+                return {"name": app_name(settings), "version": read_labels(container, log), "image": placed.sha256}
+            tool = make_tool(settings.tool)
+            version = prepare_in_container(tool, container, placed.cache, log)
+            return {"name": tool.name, "version": version, "image": placed.sha256}
+    finally:
+        remove_empty(places.preparing)
 
 
 def get_participant_images(results: Path, participant: str, marker: Path, log: Path) -> int:

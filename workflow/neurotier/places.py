@@ -182,6 +182,17 @@ class Places:
         return self.state / "index.json"
 
     @property
+    def verified(self) -> Path:
+        """Markers: what was placed on a tier has its digest, as a run has found. One per image and place."""
+        return self.state / "verified"
+
+    @property
+    def preparing(self) -> Path:
+        """Folder in which the tool's image is tried: private, and on the results tier, as the work tier may be the
+        nodes' own."""
+        return self.image_store.with_name("preparing") / short_hash(str(self.results))
+
+    @property
     def lock(self) -> Path:
         return self.state / "lock"
 
