@@ -129,12 +129,6 @@ def lacking(made: Made, folder: Path) -> str:
     return ""
 
 
-def files_below(folder: Path) -> list[Path]:
-    """All files and links below a folder, in order of name, but for Snakemake's own."""
-    files = (path for path in folder.rglob("*") if path.is_symlink() or path.is_file())
-    return sorted(path for path in files if path.name != ".snakemake_timestamp")
-
-
 def check_room(tier: Tier, needed_bytes: int) -> None:
     """Raise :class:`TierError` if a participant cannot fit on the tier even now."""
     free_bytes = tier.free_bytes()
