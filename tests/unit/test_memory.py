@@ -6,7 +6,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from neurotier.analysis.memory import LEAST_BYTES, cgroup_limits, memory_for_images
+from neurotier.analysis.memory import LEAST_BYTES, cgroup_limits, memory_for_images, slurm_limits
 
 
 def grouped(folder: Path, membership: str, limits: dict[str, str]) -> list[int]:
@@ -37,17 +37,16 @@ def test_no_cgroups_no_limits(tmp_path: Path) -> None:
     assert list(cgroup_limits(tmp_path / "nowhere", tmp_path)) == []
 
 
-def test_this_machine_has_no_more_than_is_available(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("SLURM_MEM_PER_NODE", raising=False)
-    assert 0 < memory_for_images() <= max(LEAST_BYTES, psutil.virtual_memory().total)
-
-
 def test_slurm_job_has_what_it_was_granted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_MEM_PER_NODE", "100")
-    assert memory_for_images() == 100 << 20
+    assert list(slurm_limits()) == [100 << 20]
+    assert memory_for_images() == LEAST_BYTES
 
 
-@pytest.mark.parametrize("granted", ["0", "", "many"])
-def test_slurm_job_that_was_granted_the_node_has_what_is_there(monkeypatch: pytest.MonkeyPatch, granted: str) -> None:
-    monkeypatch.setenv("SLURM_MEM_PER_NODE", granted)
-    assert memory_for_images() > 100 << 20
+@pytest.mark.parametrize("granted", ["0", "", "many", None])
+def test_what_is_no_grant_of_slurm_is_no_limit(monkeypatch: pytest.MonkeyPatch, granted: str | None) -> None:
+    monkeypatch.delenv("SLURM_MEM_PER_NODE", raising=False)
+    if granted is not None:
+        monkeypatch.setenv("SLURM_MEM_PER_NODE", granted)
+    assert list(slurm_limits()) == []
+    assert LEAST_BYTES <= memory_for_images() <= max(LEAST_BYTES, psutil.virtual_memory().total)

@@ -9,19 +9,25 @@ from pathlib import Path, PurePosixPath
 
 import psutil
 
-LEAST_BYTES = 2 << 30
-"""What counts as available at least: a head of 1 mm, a fifth of it, shall not fail because others compute beside it."""
+LEAST_BYTES = 4 << 30
+"""What is always granted. A cluster's job has what the size of its compressed images let expect, and may be given more
+when it was killed, and others compute beside it: none of that makes a head of 512 x 512 x 512 voxels bad input."""
 
 CGROUPS = Path("/sys/fs/cgroup")
 
 
 def memory_for_images() -> int:
     """Memory that this job has, bytes: the least of what is available here, and of what its cgroups and Slurm allow."""
-    limits = [max(LEAST_BYTES, psutil.virtual_memory().available), *cgroup_limits(Path("/proc/self/cgroup"), CGROUPS)]
+    available = psutil.virtual_memory().available
+    return max(LEAST_BYTES, min([available, *cgroup_limits(Path("/proc/self/cgroup"), CGROUPS), *slurm_limits()]))
+
+
+def slurm_limits() -> Iterator[int]:
+    """What Slurm granted this job on each node, bytes, if it is one and did not get all that there is."""
     with suppress(KeyError, ValueError):
         granted_mib = int(os.environ["SLURM_MEM_PER_NODE"])
-        limits += [granted_mib << 20] if granted_mib > 0 else []  # 0 is all that the node has
-    return min(limits)
+        if granted_mib > 0:
+            yield granted_mib << 20
 
 
 def cgroup_limits(membership: Path, mounted: Path) -> Iterator[int]:
