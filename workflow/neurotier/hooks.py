@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from neurotier.dataset.unreachable import forget_unreachable, unreachable_sites
 from neurotier.errors import NeurotierError
 from neurotier.jobs import note_killed, participants, read_failures
 from neurotier.parallelism import RESOURCES
@@ -34,6 +37,18 @@ def prepend(variable: str, folder: str) -> None:
     """Put a folder first in a search path of the environment."""
     known = filter(None, os.environ.get(variable, "").split(os.pathsep))
     os.environ[variable] = os.pathsep.join(dict.fromkeys([folder, *known]))
+
+
+def try_sites_again(places: Places) -> None:
+    """Have sites that could not be reached cloned by this start, unless it is a dry one or another run is under way.
+
+    This is before Snakemake looks what there is to do: once it has, it is too late.
+    """
+    if {"-n", "--dry-run", "--dryrun"} & set(sys.argv) or not places.lock.exists():
+        return
+    with places.lock.open() as lock, suppress(BlockingIOError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        forget_unreachable(places)
 
 
 def begin(plan: Plan, workflow: Any) -> None:
@@ -64,6 +79,8 @@ def finish(plan: Plan, succeeded: bool) -> None:
         note_killed(places, run)
         everyone, failures = participants(places), read_failures(places)
         close_run(places, run, everyone, failures)
+        for path, reason in unreachable_sites(places).items():
+            say(f"failed  {path}: cannot be reached: {reason}")
         for failure in failures:
             say(f"failed  {failure['participant']}: {failure['reason']}")
         if not succeeded and everyone:

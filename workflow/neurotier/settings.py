@@ -26,6 +26,7 @@ class DatasetSettings:
     participants: list[str]
     sessions: list[str]
     runs: list[str | int]
+    links_to: list[str]
     concurrent_gets: int
     get_attempts: int
     get_backoff_s: float

@@ -27,6 +27,7 @@ except NeurotierError as error:
 
 RESULTS, LOGS = places.results, places.logs
 hooks.make_importable(workflow.basedir)
+hooks.try_sites_again(places) if workflow.is_main_process else None
 slurm.run_group_at_once(lambda name: jobs.is_done(places, name))
 
 
