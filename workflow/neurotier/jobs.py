@@ -25,6 +25,7 @@ from neurotier.containers.store import ContainerImage, Placed, Store, can_unpack
 from neurotier.dataset.bids import Image
 from neurotier.dataset.contents import drop_images, get_images
 from neurotier.dataset.index import image_of
+from neurotier.dataset.sites import is_installed
 from neurotier.dataset.source import Dataset, obtain
 from neurotier.errors import KilledError, NeurotierError, SettingsError, SourceError, TierError, may_pass, one_line
 from neurotier.files import read_json, write_json, write_text
@@ -72,19 +73,17 @@ def ensure_clone(settings: Settings, places: Places, site: str, say: Callable[[s
         If the site cannot be reached, or is not what was indexed any more; others do not matter.
     """
     dataset = load_dataset(places)
-    if dataset.kind == "folder" or (dataset.path / site / ".git").exists():
+    if dataset.kind == "folder" or is_installed(dataset.path, site):
         return dataset
-    again = obtain(settings.dataset, source_of(settings, places), places.datasets, say)
-    if site in again.unreachable:
-        reason = f"was lost from its tier, and cannot be cloned again: {again.unreachable[site]}"
-        raise SourceError(reason, where=f"site {site!r}")
+    wanted = replace(settings.dataset, sites=[site] if site else [])
+    again = obtain(wanted, source_of(settings, places), places.datasets, say)
     if again.sites.get(site) != dataset.sites[site]:
         raise SourceError(
             "was lost from its tier, and the source has changed since it was indexed",
             where=f"dataset.source {dataset.source!r}",
             fix="start with --forcerun clone_dataset",
         )
-    return again
+    return dataset
 
 
 def dataset_json(dataset: Dataset) -> dict[str, Any]:

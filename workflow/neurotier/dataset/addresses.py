@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
-from neurotier.errors import one_line
+from neurotier.errors import InputError, one_line
 
 TRANSPORTS = ("https", "http", "ssh", "git", "file")
 """Schemes of addresses that only fetch."""
@@ -22,6 +22,9 @@ URL = re.compile(r"(?P<ria>ria\+)?(?P<scheme>[A-Za-z][A-Za-z0-9.+-]*)://(?P<auth
 SCP = re.compile(r"(?P<host>[^/]+?):(?P<path>.*)", re.DOTALL)
 HELPER = re.compile(r"[^/\s]*::")
 """How git is told to run a helper of a name: ``NAME::ADDRESS``."""
+
+LINK = "120000"
+"""Mode of a link in git's trees."""
 
 CANDIDATE = "datalad.get.subdataset-source-candidate-"
 SUBSTITUTE = "datalad.clone.url-substitute."
@@ -71,7 +74,10 @@ def refused_subdatasets(folder: Path, paths: Iterable[str]) -> dict[str, str]:
         Their paths below it.
     """
     recorded = config_of(folder, ".gitmodules")
-    names = {values[-1]: key.removesuffix(".path") for key, values in recorded.items() if key.endswith(".path")}
+    names: dict[str, list[str]] = {}
+    for key, values in recorded.items():
+        for value in values if key.endswith(".path") else []:
+            names.setdefault(value, []).append(key.removesuffix(".path"))
     everywhere = refused_candidates(folder)
     refused = {}
     for path in paths:
@@ -79,12 +85,22 @@ def refused_subdatasets(folder: Path, paths: Iterable[str]) -> dict[str, str]:
         if any(part.startswith("-") or part in ("..", ".git") for part in parts) or not path.isprintable():
             refused[path] = f"its path {one_line(path)[:100]!r} would be read as an option, or leads elsewhere"
             continue
-        keys = [f"{names.get(path)}.{key}" for key in ("url", "datalad-url")]
+        keys = [f"{name}.{key}" for name in names.get(path, []) for key in ("url", "datalad-url")]
         reasons = [refusal(address) for key in keys for address in recorded.get(key, [])]
         found = next(filter(None, [*reasons, everywhere]), "")
         if found:
             refused[path] = found
     return refused
+
+
+def check_own_files(folder: Path) -> None:
+    """Raise :class:`InputError` if what tells git and DataLad about sub-datasets is a link: both would follow it."""
+    command = ["git", "-C", str(folder), "ls-tree", "HEAD", ".gitmodules", ".datalad", ".datalad/config"]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    for line in done.stdout.splitlines():
+        facts, _, name = line.partition("\t")
+        if facts.startswith(LINK):
+            raise InputError("is a link, which is not followed", where=str(folder / name))
 
 
 def refused_candidates(folder: Path) -> str:

@@ -76,3 +76,5 @@ def remove_broken_clone(places: Places, say: Callable[[str], None]) -> None:
             if (folder / ".git").exists() and is_broken(folder):
                 say(f"{folder} is damaged (after a power cut?), and is cloned anew")
                 remove_tree(folder)
+                if folder != clone:
+                    folder.mkdir()  # as git leaves the folder of a sub-dataset that is not installed

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from neurotier.configuration import suggestion
-from neurotier.dataset.addresses import refused_subdatasets
+from neurotier.dataset.addresses import check_own_files, refused_subdatasets
 from neurotier.dataset.attempts import NETWORK_DOWN, message_of, retry
 from neurotier.dataset.health import ask_git, is_broken
 from neurotier.dataset.tree import is_bids
@@ -42,11 +42,14 @@ def install_sites(
     InputError
         If a site asked for does not exist.
     """
+    check_own_files(folder)
     recorded = subdatasets_of(folder)
     sites = choose_sites(settings.sites, sites_among(list(recorded), is_bids(folder)), source)
     # Where each participant is a sub-dataset, all of them belong to the one site that is the dataset itself.
     wanted = [site for site in sites if site] + [path for path in recorded if path.startswith("sub-") and "" in sites]
     missing = [path for path in wanted if commit(folder / path) != recorded[path] or is_broken(folder / path)]
+    for path in set(wanted) - set(missing):
+        mark(folder, path)
     unreachable = refused_subdatasets(folder, missing)
     missing = [path for path in missing if path not in unreachable]
     if missing:
@@ -74,6 +77,7 @@ def install_all(
         reasons = install(folder, list(failed))
         for path in list(failed):
             if commit(folder / path) == recorded[path]:
+                mark(folder, path)
                 del failed[path]
             else:
                 failed[path] = reasons.get(path) or "its recorded commit is not there"
@@ -87,7 +91,7 @@ def install_all(
         if not failed:
             raise
     for path in failed:
-        clear(folder / path)
+        clear(folder, path)
     return failed
 
 
@@ -99,7 +103,7 @@ def install(folder: Path, paths: Sequence[str]) -> dict[str, str]:
     from datalad.api import get
 
     for path in paths:
-        clear(folder / path)
+        clear(folder, path)
     results = get(
         path=[str(folder / path) for path in paths],
         dataset=str(folder),
@@ -117,11 +121,27 @@ def install(folder: Path, paths: Sequence[str]) -> dict[str, str]:
     return reasons
 
 
-def clear(folder: Path) -> None:
+def clear(folder: Path, path: str) -> None:
     """Empty the folder of a sub-dataset that is not whole."""
-    if (folder / ".git").exists():
-        remove_tree(folder)
-        folder.mkdir()
+    mark_of(folder, path).unlink(missing_ok=True)
+    if (folder / path / ".git").exists():
+        remove_tree(folder / path)
+        (folder / path).mkdir()
+
+
+def is_installed(folder: Path, site: str) -> bool:
+    """Whether a site is there, and not half so: another process may be installing it just now."""
+    return (folder / site / ".git").exists() and (not site or mark_of(folder, site).exists())
+
+
+def mark(folder: Path, path: str) -> None:
+    """Note in the dataset's git folder, where no dataset can bring anything, that a sub-dataset is whole."""
+    mark_of(folder, path).parent.mkdir(exist_ok=True)
+    mark_of(folder, path).touch()
+
+
+def mark_of(folder: Path, path: str) -> Path:
+    return folder / ".git" / "neurotier" / path.replace("%", "%25").replace("/", "%2F")
 
 
 def subdatasets_of(folder: Path) -> dict[str, str]:
