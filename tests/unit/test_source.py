@@ -19,7 +19,7 @@ from neurotier.settings import DatasetSettings
 from support import git
 
 IMAGE = "SiteA/sub-0099001/ses-1/anat/sub-0099001_ses-1_run-1_T1w.nii.gz"
-SETTINGS = DatasetSettings("", None, ["SiteA"], [], [], [], [], 4, 4, 0.2, False, "none")
+SETTINGS = DatasetSettings("", None, ["SiteA"], [], [], [], 4, 4, 0.2, False, "none", [])
 
 
 def quiet(line: str) -> None:

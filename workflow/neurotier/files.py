@@ -1,4 +1,4 @@
-"""Files and folders: written whole or not at all, flushed before they have their name, and kept for one process.
+"""Files and folders: written whole or not at all, on their device before they have their name, kept for one process.
 
 A rename can reach the device before the bytes of the file that it names: after a power cut the file is there and empty
 (seen on ext4). So what gets a name is flushed first, then named, and then its folder is flushed.

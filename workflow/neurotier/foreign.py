@@ -15,8 +15,8 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path, PurePath
-from typing import BinaryIO
 
 from neurotier.errors import InputError, NeurotierError
 
@@ -111,7 +111,9 @@ def open_folder(folder: Path, below: str | PurePath = ".") -> int:
     return descriptor
 
 
-def open_file(folder: Path, below: str | PurePath, where: str, blame: type[NeurotierError] = InputError) -> BinaryIO:
+def open_file(
+    folder: Path, below: str | PurePath, where: str, blame: type[NeurotierError] = InputError
+) -> BufferedReader:
     """Open a regular file below a trusted folder for reading, without following links and without blocking.
 
     Parameters
@@ -192,7 +194,7 @@ def entries_below(folder: Path) -> Iterator[Entry]:
 
 
 def copy_file(
-    source: BinaryIO,
+    source: BufferedReader,
     target: Path,
     where: str,
     limit_bytes: int,
@@ -302,8 +304,7 @@ def file_in_dataset(dataset: Path, path: str, links_to: Sequence[str] = ()) -> t
         raise InputError("is a link that leads in a circle", where=path) from None
     if real.is_symlink():  # what resolving leaves of a circle
         raise InputError("is a link that leads in a circle", where=path)
-    roots: list[str | Path] = [dataset, *links_to]
-    for root in roots:
+    for root in (str(dataset), *links_to):
         trusted = Path(os.path.realpath(root))
         if not real.is_relative_to(trusted):
             continue
@@ -317,7 +318,7 @@ def file_in_dataset(dataset: Path, path: str, links_to: Sequence[str] = ()) -> t
     )
 
 
-def open_in_dataset(dataset: Path, path: str, links_to: Sequence[str] = ()) -> BinaryIO:
+def open_in_dataset(dataset: Path, path: str, links_to: Sequence[str] = ()) -> BufferedReader:
     """Open a file of a dataset, which may be a link into the dataset or its annex.
 
     Raises

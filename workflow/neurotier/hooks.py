@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from neurotier.dataset.health import remove_broken_clone
 from neurotier.dataset.unreachable import forget_unreachable, unreachable_sites
 from neurotier.errors import NeurotierError
+from neurotier.healing import find_damage, forget_outputs, lines, note_outputs, remove
 from neurotier.jobs import note_killed, participants, read_failures
 from neurotier.parallelism import RESOURCES
 from neurotier.places import Places
 from neurotier.planning import Plan
 from neurotier.profile import Record, close_run, unclosed_runs
-from neurotier.run import Slots, command_line, current_run, end_run, start_run
+from neurotier.profile_config import only_looks
+from neurotier.run import Slots, acquire, command_line, current_run, end_run, start_run
 
 
 def uses_containers(workflow: Any) -> bool:
@@ -39,22 +42,38 @@ def prepend(variable: str, folder: str) -> None:
     os.environ[variable] = os.pathsep.join(dict.fromkeys([folder, *known]))
 
 
-def try_sites_again(places: Places) -> None:
-    """Have sites that could not be reached cloned by this start, unless it is a dry one or another run is under way.
+def heal(plan: Plan, arguments: Sequence[str]) -> None:
+    """Have what the results folder has lost made again, before Snakemake looks what is there.
 
-    This is before Snakemake looks what there is to do: once it has, it is too late.
+    The folder is taken for this run first. A command that changes nothing, such as a dry run, is told what it would be.
+
+    Raises
+    ------
+    BusyError
+        If another run holds the results folder.
     """
-    if {"-n", "--dry-run", "--dryrun"} & set(sys.argv) or not places.lock.exists():
+    places, changes = Places.from_settings(plan.settings), not only_looks(arguments)
+    if not places.state.is_dir():
         return
-    with places.lock.open() as lock, suppress(BlockingIOError):
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        forget_unreachable(places)
+    try:
+        if changes:
+            acquire(places)
+        damages = find_damage(places, plan.is_app)
+        if changes:
+            remove(damages)
+            remove_broken_clone(places, say)
+            forget_unreachable(places)
+    except OSError:  # not writable: the start of the run says so
+        return
+    for line in lines(damages, removed=changes):
+        say(line)
 
 
 def begin(plan: Plan, workflow: Any) -> None:
     """Start a run; see :func:`neurotier.run.start_run`. Earlier runs that were killed get their rows first."""
     run = start_run(plan.settings, slots(plan, workflow), command_line())
     places = Places.from_settings(plan.settings)
+    forget_outputs(places)
     for earlier in unclosed_runs(places):
         if earlier != run:
             close_run(places, earlier, participants(places), read_failures(places))
@@ -96,6 +115,8 @@ def finish(plan: Plan, succeeded: bool) -> None:
     except NeurotierError as error:
         say(f"neurotier: the end of the run could not be written: {error}")
         return
+    with suppress(OSError):  # the results tier may be full: then damage is not found out, no more
+        note_outputs(places)
     if not plan.is_campaign and (places.results / "report.html").exists():
         say(summary_line(places, everyone, failures))
         say(f"Report: {places.results / 'report.html'}")

@@ -32,8 +32,9 @@ from neurotier.files import read_json, write_json, write_text
 from neurotier.meter.measure import Interrupted
 from neurotier.meter.own import times_so_far
 from neurotier.places import Places
+from neurotier.processes import RUN
 from neurotier.profile import Record
-from neurotier.run import RUN, current_run
+from neurotier.run import current_run
 from neurotier.settings import Settings
 from neurotier.tables import read_table
 from neurotier.tiers import tiers_of

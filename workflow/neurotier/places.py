@@ -172,6 +172,16 @@ class Places:
         return self.state / "kind"
 
     @property
+    def outputs(self) -> Path:
+        """Sizes of the tables, figures and pages that the last run left; none while a run is on."""
+        return self.state / "outputs.json"
+
+    @property
+    def index_checksum(self) -> Path:
+        """Checksum of the index of images as it was written."""
+        return self.state / "index.json"
+
+    @property
     def lock(self) -> Path:
         return self.state / "lock"
 

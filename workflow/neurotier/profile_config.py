@@ -50,6 +50,28 @@ def profile_config(arguments: Sequence[str], snakefile: Path) -> dict[str, Any]:
     return merged
 
 
+LOOKING = (
+    *("dryrun", "touch", "lint", "print_compilation", "containerize", "generate_unit_tests", "unlock", "archive"),
+    *("dag", "rulegraph", "filegraph", "d3dag", "reporter", "report", "summary", "detailed_summary"),
+    *("list_target_rules", "list_rules", "list_changes", "list_input_changes", "list_params_changes", "list_untracked"),
+    *("cleanup_metadata", "cleanup_shadow", "conda_cleanup_envs", "conda_create_envs_only", "list_conda_envs"),
+    *("container_cleanup_images", "delete_all_output", "delete_temp_output"),
+)
+"""Options with which Snakemake runs no job."""
+
+
+def only_looks(arguments: Sequence[str]) -> bool:
+    """Whether a Snakemake command line runs no job.
+
+    >>> only_looks(["--cores", "2", "-n"]), only_looks(["--cores", "2"])
+    (True, False)
+    """
+    from snakemake.cli import get_argument_parser
+
+    known, _ = get_argument_parser().parse_known_args(list(arguments))
+    return any(getattr(known, option, None) for option in LOOKING)
+
+
 def starting_folder(directory: Path | None) -> Path:
     """Where the command was given: profiles are meant from there, but ``--directory`` has left it by now."""
     here, before = Path.cwd(), Path(os.environ.get("PWD", "/"))

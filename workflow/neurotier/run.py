@@ -11,8 +11,8 @@ import fcntl
 import importlib.metadata
 import os
 import platform
+import re
 import secrets
-import shutil
 import socket
 import subprocess
 import sys
@@ -27,18 +27,16 @@ from neurotier import __version__
 from neurotier.analysis.app import app_name
 from neurotier.analysis.work import sweep
 from neurotier.errors import BusyError, SettingsError, TierError
-from neurotier.files import read_json, write_json, write_text
+from neurotier.files import read_json, remove_partials, remove_tree, write_json, write_text
 from neurotier.places import Places
+from neurotier.processes import RUN, end, processes_of
 from neurotier.settings import Settings
 from neurotier.tiers import Tier, facts_json, tiers_of
 
-RUN = "NEUROTIER_RUN"
-"""Environment variable by which jobs know the run they belong to."""
-
 VERSIONED = ("snakemake", "datalad", "git-annex", "pybids", "nibabel", "numpy", "brainextractor")
 
-held: list[int] = []
-"""Descriptors of locks that live as long as this process."""
+held: dict[Path, int] = {}
+"""Locks that live as long as this process, and their descriptors."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +75,7 @@ def start_run(settings: Settings, slots: Slots, command_line: list[str]) -> str:
     """
     places, tiers = Places.from_settings(settings), tiers_of(settings)
     for tier in {tier.name: tier for tier in tiers.values()}.values():
-        tier.check()
+        tier.claim()
     try:
         return lock_and_note(settings, places, tiers, slots, command_line)
     except OSError as error:
@@ -94,14 +92,13 @@ def lock_and_note(
     """Take the results folder, sweep what an earlier run left, and note the facts of this one; its identifier."""
     places.state.mkdir(parents=True, exist_ok=True)
     run = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + "-" + secrets.token_hex(2)
-    acquire(places.lock, run)
+    acquire(places)
     check_kind(settings, places)
     if not places.identity:
         write_text(places.state / "identity", secrets.token_hex(8) + "\n")
+    end(processes_of(earlier_runs(places)))
     swept = sweep(places.work, places.identity)
-    for folder in (places.derivatives, places.results / "app"):
-        remove_partial(folder)
-    shutil.rmtree(places.derivatives.with_name(".derivatives.partial"), ignore_errors=True)
+    remove_unfinished(places)
     write_json(places.settings_file, settings.to_json())
     cpus = len(os.sched_getaffinity(0))
     write_json(
@@ -150,6 +147,7 @@ def check_kind(settings: Settings, places: Places) -> None:
 def end_run(settings: Settings, run: str) -> None:
     """End a run: leave nothing on the work tier, and note swapping and time."""
     places = Places.from_settings(settings)
+    end(processes_of([run]))
     sweep(places.work, places.identity)
     note_swapping(places, run)
     facts = read_json(places.runs / f"{run}.json")
@@ -167,13 +165,22 @@ def note_swapping(places: Places, run: str) -> None:
         write_json(file, facts)
 
 
-def acquire(lock: Path, run: str) -> None:
-    """Take the results folder for this process, until it ends in whatever way."""
-    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+def acquire(places: Places) -> None:
+    """Take the results folder for this process, until it ends in whatever way; once is enough.
+
+    Raises
+    ------
+    BusyError
+        If another run holds it.
+    """
+    lock = places.lock.absolute()
+    if lock in held:
+        return
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        holder = os.read(descriptor, 1000).decode().strip()
+        holder = os.read(descriptor, 1000).decode(errors="replace").strip()
         os.close(descriptor)
         raise BusyError(
             f"another run is using this results folder ({holder})",
@@ -181,17 +188,25 @@ def acquire(lock: Path, run: str) -> None:
             fix="wait for it, or choose another folder with --config results=NAME",
         ) from None
     os.ftruncate(descriptor, 0)
-    os.write(descriptor, f"run {run}, process {os.getpid()} on {socket.gethostname()}\n".encode())
-    held.append(descriptor)
+    os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
+    held[lock] = descriptor
 
 
-def remove_partial(derivatives: Path) -> None:
-    """Remove half-copied participants and sites that a killed run left under their hidden names."""
-    for folder, names, _ in os.walk(derivatives):
-        for name in [name for name in names if name.startswith(("sub-", "."))]:
-            names.remove(name)
-            if name.startswith(".") and name.endswith(".partial"):
-                shutil.rmtree(Path(folder, name), ignore_errors=True)
+def earlier_runs(places: Places) -> set[str]:
+    """Every run that this results folder knows."""
+    return {file.stem for file in places.runs.glob("*.json")}
+
+
+def remove_unfinished(places: Places) -> None:
+    """Remove what killed writers of earlier runs left under hidden names; participants' own folders are not entered."""
+    participants = re.compile(r"(?!sub-).*")
+    for folder in (places.derivatives, places.results / "app"):
+        remove_partials(folder, participants)
+    others = [folder for folder in places.results.glob("*") if folder.name not in ("derivatives", "app")]
+    for folder in others:
+        remove_partials(folder)
+    for file in places.results.glob(".*.partial"):
+        remove_tree(file) if file.is_dir() and not file.is_symlink() else file.unlink()
 
 
 def machine(cpus: int) -> dict[str, Any]:

@@ -26,12 +26,12 @@ class DatasetSettings:
     participants: list[str]
     sessions: list[str]
     runs: list[str | int]
-    links_to: list[str]
     concurrent_gets: int
     get_attempts: int
     get_backoff_s: float
     drop: bool
     validation: str
+    links_to: list[str]
 
 
 @dataclass(frozen=True)

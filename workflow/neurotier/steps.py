@@ -5,7 +5,7 @@ In the published runs every task validated and hashed its whole site; what is do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from neurotier.files import read_json, write_json
@@ -26,7 +26,14 @@ def measured(function: Callable[[], T]) -> tuple[T, Usage]:
     return done.value, done.usage  # type: ignore[return-value]  # no error: it is a T
 
 
-def write_step(places: Places, step: str, site: str, item: str, phases: Iterable[tuple[str, Usage]]) -> None:
+def write_step(
+    places: Places,
+    step: str,
+    site: str,
+    item: str,
+    phases: Iterable[tuple[str, Usage]],
+    derivatives: Mapping[str, Any] | None = None,
+) -> None:
     """Write a step's record.
 
     Parameters
@@ -41,9 +48,14 @@ def write_step(places: Places, step: str, site: str, item: str, phases: Iterable
         What was done, for people.
     phases
         Name and cost of each of its phases.
+    derivatives
+        What it left, as :func:`neurotier.analysis.staging.what_is_in` gives it.
     """
     rows = [{"phase": name, **usage.record()} for name, usage in phases]
-    write_json(places.step(step, site), {"run": current_run(), "step": step, "item": item, "phases": rows})
+    write_json(
+        places.step(step, site),
+        {"run": current_run(), "step": step, "item": item, "phases": rows, "derivatives": derivatives or {}},
+    )
 
 
 def step_rows(places: Places) -> list[Row]:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from neurotier.configuration import SCHEMAS
+from neurotier.errors import StateError
 from neurotier.files import write_text
 
 if TYPE_CHECKING:  # reading a table needs no validator
@@ -74,13 +75,22 @@ def write_table(path: Path, table: str, rows: Iterable[Mapping[str, Any]]) -> No
 
 
 def read_table(path: Path, table: str) -> list[Row]:
-    """Read a table back, with the types of its schema."""
+    """Read a table back, with the types of its schema.
+
+    Raises
+    ------
+    StateError
+        If a row or a column is cut short, or a cell is not of its column's type.
+    """
     described = columns(table)
     with path.open(newline="") as file:
-        return [
-            {name: from_text(row[name], described[name]) for name in described}
-            for row in csv.DictReader(file, delimiter="\t")
-        ]
+        try:
+            return [
+                {name: from_text(row[name], described[name]) for name in described}
+                for row in csv.DictReader(file, delimiter="\t")
+            ]
+        except (KeyError, TypeError, ValueError, csv.Error):
+            raise StateError(path) from None
 
 
 def write_plain(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -2,7 +2,7 @@
 
 A tier is declared with a kind; what the path is really on is read from the kernel and compared, because a run
 "on tmpfs" whose folder sits on a disk would be believed. Roles get folders of their own below a tier's path:
-``<path>/neurotier-<user>/<role>``, so that several users can share one mount.
+``<path>/neurotier-<user>/<role>``, so that several users can share one mount (:mod:`neurotier.private`).
 
 A tier that each node of a cluster has for itself (``node: true``) is a text until a participant job finds it on its
 node: variables such as ``$SLURM_TMPDIR`` are not defined where the workflow is started.
@@ -11,7 +11,6 @@ node: variables such as ``$SLURM_TMPDIR`` are not defined where the workflow is 
 from __future__ import annotations
 
 import os
-import pwd
 import re
 import shutil
 import socket
@@ -25,6 +24,7 @@ import psutil
 
 from neurotier.configuration import expand
 from neurotier.errors import SettingsError, TierError
+from neurotier.private import check_private, make_private, private_folder, user_name
 from neurotier.settings import Settings, TierSettings
 
 MEMORY_TYPES = {"tmpfs", "ramfs"}
@@ -125,7 +125,7 @@ class Tier:
 
     def folder(self, role: str) -> Path:
         """The folder of a role below this tier's path."""
-        return self.path / f"neurotier-{user_name()}" / role
+        return private_folder(self.path) / role
 
     def mount(self) -> Mount:
         """The file system this tier's path is on."""
@@ -152,9 +152,16 @@ class Tier:
             free_bytes=self.free_bytes(),
         )
 
+    def claim(self) -> None:
+        """Check the tier (:meth:`check`), and have ``neurotier-<user>`` there, closed to others."""
+        self.check()
+        if not self.node:
+            make_private(private_folder(self.path))
+
     def check(self) -> None:
         """Raise :class:`TierError` unless the path is there, writable, and on the declared kind of storage.
 
+        What lies at ``neurotier-<user>`` must be ours (:mod:`neurotier.private`); nothing is changed.
         A node's tier is not here; its jobs check it.
         """
         if self.node:
@@ -174,19 +181,12 @@ class Tier:
                 where=where,
                 fix=f"correct tiers.{self.name}.kind or .path",
             )
-        folder = next(p for p in (self.folder("work").parent, self.path) if p.is_dir())
+        check_private(self.path, where)
+        folder = next(p for p in (private_folder(self.path), self.path) if p.is_dir())
         if os.statvfs(folder).f_flag & os.ST_RDONLY:
             raise TierError(f"{folder} is mounted read-only", where=where)
         if not os.access(folder, os.W_OK | os.X_OK):
             raise TierError(f"{folder} is not writable for user {user_name()}", where=where)
-
-
-def user_name() -> str:
-    """Who owns this process, whatever the environment says; the number for a user without a name (containers)."""
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return str(os.getuid())
 
 
 def parse_capacity(capacity: str | int | None, where: str) -> int | None:
@@ -262,7 +262,7 @@ def tiers_of(settings: Settings, in_job: bool = False) -> dict[str, Tier]:
             )
     if in_job:
         tiers["work"] = tiers["work"].here()
-        tiers["work"].check()
+        tiers["work"].claim()
     return tiers
 
 

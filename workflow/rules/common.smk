@@ -22,12 +22,13 @@ try:
     settings = Settings.from_config(configuration, hooks.uses_containers(workflow))
     places = Places.from_settings(settings).shortened(Path.cwd())
     plan = planning.Plan(settings, places)
+    if workflow.is_main_process:
+        hooks.heal(plan, sys.argv[1:])
 except NeurotierError as error:
     raise WorkflowError(str(error)) from None
 
 RESULTS, LOGS = places.results, places.logs
 hooks.make_importable(workflow.basedir)
-hooks.try_sites_again(places) if workflow.is_main_process else None
 slurm.run_group_at_once(lambda name: jobs.is_done(places, name))
 
 

@@ -4,6 +4,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from neurotier.dataset.index import index_dataset, what
+from neurotier.healing import note_index
 from neurotier.jobs import load_dataset
 from neurotier.scripting import Context, run_script
 from neurotier.tables import write_table
@@ -15,6 +16,7 @@ def main(context: Context) -> None:
     output = context.snakemake.output
     write_table(Path(output.skipped), "skipped", [asdict(entry) for entry in index.skipped])
     write_table(Path(output.images), "images", index.rows())
+    note_index(context.places)
     people = len({image.participant for image in index.images})
     context.say(f"{len(index.images)} {what(suffixes)}s of {people} participants; {len(index.skipped)} skipped")
     for entry in index.skipped:

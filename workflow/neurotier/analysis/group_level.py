@@ -72,7 +72,7 @@ def run_group_level(
         describe_app(out, site, dataset.sites[site], app_name(settings), version, placed.sha256)
         final = places.derivatives / site
         with naming_full_tier(tiers["results"], needed_bytes):
-            _, usage = measured(lambda: publish(out, final))
+            (_, _, kept), usage = measured(lambda: publish(out, final))
         phases.append(("stage_out", usage))
-    write_step(places, "run_group_level", site, site or "dataset", phases)
+    write_step(places, "run_group_level", site, site or "dataset", phases, kept)
     return differing

@@ -17,11 +17,12 @@ from typing import Any, TypeVar
 from neurotier.analysis.app import app_name, participant_arguments, root_files, run_level
 from neurotier.analysis.brains import Analysed, analyze_images
 from neurotier.analysis.staging import MARGIN_BYTES, check_room, naming_full_tier, publish, stage_in
-from neurotier.analysis.work import IN, OUT, remove_empty, work_folder
+from neurotier.analysis.work import IN, OUT, work_folder
 from neurotier.containers.store import Placed
 from neurotier.dataset.bids import Image
 from neurotier.errors import KilledError
 from neurotier.files import write_json
+from neurotier.foreign import entries_below
 from neurotier.meter.function import Measured, measure_function
 from neurotier.meter.lap import take_out
 from neurotier.meter.own import usage_since_birth
@@ -29,6 +30,7 @@ from neurotier.meter.residency import resident_share
 from neurotier.meter.traffic import Flow, content, flow, growth
 from neurotier.meter.usage import Usage
 from neurotier.places import Places
+from neurotier.private import remove_empty
 from neurotier.settings import Settings
 from neurotier.tiers import Tier, tiers_of
 
@@ -36,6 +38,11 @@ T = TypeVar("T")
 
 WORK_FACTOR = 3.0
 """Work space per byte of compressed input: the copy, the brain (at most as large), the mask, a tool's own files."""
+
+
+STAGED_FACTOR, STAGED_MARGIN_BYTES = 2, 64_000_000
+"""Most that is staged, in parts of the indexed sizes, and what an app's files at the dataset's root may add: a file
+that has grown further since is not what was indexed."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +86,14 @@ def work_bytes(images: list[Image], settings: Settings) -> int:
     return MARGIN_BYTES + int(factor * sum(image.size_bytes or 0 for image in images))
 
 
+def staged_limit_bytes(images: list[Image], tier: Tier) -> int:
+    """Most that a participant's files may take on the work tier."""
+    sizes = [image.size_bytes for image in images if image.size_bytes is not None]
+    if len(sizes) < len(images):  # nothing tells how large they are
+        return tier.free_bytes()
+    return STAGED_MARGIN_BYTES + STAGED_FACTOR * sum(sizes)
+
+
 def run_participant(job: Job) -> None:
     """Analyse one participant; publish derivatives and record, or raise and publish nothing.
 
@@ -103,7 +118,10 @@ def run_participant(job: Job) -> None:
     ):
         files = job.staged_files
         sources = [job.dataset / path for path in files]
-        copied, usage = phase("stage_in", work_tier, sources, lambda: stage_in(job.dataset, files, folder / IN))
+        limit_bytes, links_to = staged_limit_bytes(job.images, work_tier), job.settings.dataset.links_to
+        copied, usage = phase(
+            "stage_in", work_tier, sources, lambda: stage_in(job.dataset, files, folder / IN, limit_bytes, links_to)
+        )
         phases.append(phase_row("stage_in", usage, copied[0], staged(copied, tiers["dataset"], work_tier)))
 
         before, copies = content(folder), [folder / IN / path for path in files]
@@ -117,10 +135,13 @@ def run_participant(job: Job) -> None:
         made = folder / OUT
         if not job.settings.app.image:
             made /= f"sub-{job.images[0].label}"
-        written = [path for path in made.rglob("*") if path.is_file()]
+        written = [made / entry.path for entry in entries_below(made) if entry.is_file]
         final = places.analysed(job.participant, bool(job.settings.app.image))
-        copied, usage = phase("stage_out", tiers["results"], written, lambda: publish(made, final))
-        phases.append(phase_row("stage_out", usage, copied[0], staged(copied, work_tier, tiers["results"])))
+        (copied_bytes, files_copied, kept), usage = phase(
+            "stage_out", tiers["results"], written, lambda: publish(made, final)
+        )
+        published = (copied_bytes, files_copied)
+        phases.append(phase_row("stage_out", usage, copied_bytes, staged(published, work_tier, tiers["results"])))
     if job.settings.tiers[work_tier.name].node:
         remove_empty(places.work)  # whoever ends the run cannot reach it
     record = {
@@ -136,6 +157,7 @@ def run_participant(job: Job) -> None:
         **job.before,
         "phases": phases,
         "images": analysed.rows,
+        "derivatives": kept,
     }
     with naming_full_tier(tiers["results"], needed_bytes):
         write_json(places.record(job.participant), record)

@@ -3,35 +3,57 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import humanfriendly
 
 from neurotier.errors import InputError, NeurotierError, SourceError, TierError, ToolError
+from neurotier.files import flush_tree, partial_of, remove_tree, rename_durably
+from neurotier.foreign import copy_file, entries_below, open_file, open_in_dataset
 from neurotier.tiers import Tier
 
 MARGIN_BYTES = 1_000_000
 """Free space below which a tier counts as full."""
 
+Made = dict[str, list[int | str]]
+"""What is kept: path below a folder to size in bytes and SHA-256, or of a link 0 and where it leads."""
 
-def stage_in(dataset: Path, paths: Iterable[str], folder: Path) -> tuple[int, int]:
-    """Copy files of the dataset to the work tier; bytes and files copied.
+
+def stage_in(
+    dataset: Path, paths: Iterable[str], folder: Path, limit_bytes: int, links_to: Sequence[str] = ()
+) -> tuple[int, int]:
+    """Copy files of the dataset to the work tier, readable by this user alone; bytes and files copied.
+
+    Parameters
+    ----------
+    dataset
+        The dataset's folder.
+    paths
+        Files below it.
+    folder
+        Where they go, by the same paths.
+    limit_bytes
+        Most that all of them may take; more would be another dataset than was indexed.
+    links_to
+        Folders outside the dataset that links in it may lead into.
 
     Raises
     ------
     SourceError, InputError
-        If a file's content is not there, or cannot be read.
+        If a file's content is not there, or cannot be read, or is none (:mod:`neurotier.foreign`).
     """
     copied = files = 0
     for path in paths:
-        source, target = dataset / path, folder / path
-        target.parent.mkdir(parents=True, exist_ok=True)
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
-            shutil.copyfile(source, target)
+            with open_in_dataset(dataset, path, links_to) as source:
+                copied += copy_file(source, target, path, limit_bytes - copied, mode=0o600)
         except FileNotFoundError:
             raise SourceError(
                 "its content is not on the dataset tier",
@@ -40,37 +62,89 @@ def stage_in(dataset: Path, paths: Iterable[str], folder: Path) -> tuple[int, in
             ) from None
         except PermissionError as error:
             raise InputError(f"cannot be read: {error.strerror}", where=path) from None
-        copied += target.stat().st_size
         files += 1
     return copied, files
 
 
-def publish(made: Path, final: Path) -> tuple[int, int]:
-    """Copy a folder to the results tier under a hidden name, then rename; bytes and files copied."""
-    hidden = final.with_name(f".{final.name}.partial")
-    shutil.rmtree(hidden, ignore_errors=True)
+def publish(made: Path, final: Path) -> tuple[int, int, Made]:
+    """Copy a folder to the results tier under a hidden name, flush it, then rename it.
+
+    Returns
+    -------
+    tuple
+        Bytes and files copied, and what is there now.
+
+    Raises
+    ------
+    ToolError
+        If something in the folder is neither a file nor a link that stays in it.
+    """
+    hidden = partial_of(final)
+    remove_tree(hidden)
     hidden.mkdir(parents=True)
     try:
-        copied = copy_files(made, hidden)
+        copied, files = copy_files(made, hidden)
+        kept = what_is_in(hidden)
+        flush_tree(hidden)
         if final.exists():  # of an earlier run whose derivatives are to be replaced
-            shutil.rmtree(final)
-        hidden.rename(final)
+            remove_tree(final)
+        rename_durably(hidden, final)
     except BaseException:
         shutil.rmtree(hidden, ignore_errors=True)
         raise
-    return copied
+    return copied, files, kept
 
 
 def copy_files(source: Path, target: Path) -> tuple[int, int]:
     """Copy all files below a folder, links as links; bytes and files copied."""
     copied = files = 0
-    for file in files_below(source):
-        copy = target / file.relative_to(source)
+    for entry in entries_below(source):
+        if entry.path.name == TIME_STAMP:
+            continue
+        copy = target / entry.path
         copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, copy, follow_symlinks=False)
-        copied += copy.lstat().st_size
+        if entry.is_link:
+            os.symlink(os.readlink(source / entry.path), copy)
+        else:
+            with open_file(source, entry.path, str(entry.path), ToolError) as file:
+                copy_file(file, copy, str(entry.path), entry.size_bytes, ToolError)
+        copied += entry.size_bytes
         files += 1
     return copied, files
+
+
+TIME_STAMP = ".snakemake_timestamp"
+"""Snakemake's own file in folders that are outputs of rules."""
+
+
+def what_is_in(folder: Path) -> Made:
+    """Sizes and checksums of the files below a folder, but for Snakemake's own, in order of name."""
+    made: Made = {}
+    for entry in entries_below(folder):
+        if entry.path.name == TIME_STAMP:
+            continue
+        name = str(entry.path)
+        if entry.is_link:
+            made[name] = [0, f"-> {os.readlink(folder / entry.path)}"]
+            continue
+        with open_file(folder, entry.path, name, ToolError) as file:
+            made[name] = [entry.size_bytes, hashlib.file_digest(file, "sha256").hexdigest()]
+    return made
+
+
+def lacking(made: Made, folder: Path) -> str:
+    """The first file of a record that is not there, or not as large as it was; empty if all are.
+
+    Sizes alone are compared: what tells a file cut short by a fault from a whole one, at every start, at no cost.
+    """
+    for name, (size_bytes, content) in made.items():
+        try:
+            found = os.lstat(folder / name)
+        except OSError:
+            return name
+        if not str(content).startswith("-> ") and found.st_size != size_bytes:
+            return name
+    return ""
 
 
 def files_below(folder: Path) -> list[Path]:

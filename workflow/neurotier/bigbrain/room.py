@@ -6,11 +6,11 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-from neurotier.analysis.work import remove_empty
 from neurotier.bigbrain.blocks.making import make_blocks
 from neurotier.bigbrain.plan import BigBrainPlan, calibration_folder
 from neurotier.bigbrain.tasks import ALL, NONE, Task, size_of
 from neurotier.errors import SourceError, TierError
+from neurotier.private import remove_empty
 from neurotier.report.quantities import size
 
 

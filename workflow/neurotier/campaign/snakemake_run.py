@@ -20,7 +20,6 @@ from pathlib import Path
 import psutil
 import yaml
 
-from neurotier.analysis.work import end_tree, end_with_parent
 from neurotier.campaign.matrix import PlannedRun
 from neurotier.campaign.outputs import checksums
 from neurotier.campaign.page_cache import CacheState, prepare_cache
@@ -28,11 +27,13 @@ from neurotier.errors import AbandonedError, RunError
 from neurotier.files import read_json, remove_tree, write_text
 from neurotier.jobs import image_store, load_dataset
 from neurotier.places import Places, short_hash
+from neurotier.private import user_name
+from neurotier.processes import RUN, end_tree, end_with_parent
 from neurotier.profile import Record
-from neurotier.run import RUN, current_run
+from neurotier.run import current_run
 from neurotier.settings import Settings
 from neurotier.tables import read_table
-from neurotier.tiers import Tier, tiers_of, user_name
+from neurotier.tiers import Tier, tiers_of
 
 SNAKEFILE = Path(__file__).resolve().parent.parent.parent / "Snakefile"
 OWN_VARIABLES = (RUN, "SNAKEMAKE_PROFILE")

@@ -13,13 +13,16 @@ import statistics
 from collections.abc import Sequence
 from contextlib import suppress
 
-from neurotier.analysis.work import end_tree, living_owner, started_s
+import psutil
+
+from neurotier.analysis.work import owner_lives
 from neurotier.campaign.matrix import PlannedRun
 from neurotier.campaign.records import Campaign, folder_of, is_valid, keep_run
 from neurotier.campaign.snakemake_run import remove_inner_results, run_planned
 from neurotier.errors import NeurotierError, RunError
 from neurotier.files import read_json, write_json
 from neurotier.places import Places
+from neurotier.processes import end_tree, started_s
 from neurotier.profile import Record
 from neurotier.report.quantities import counted, seconds
 
@@ -92,8 +95,8 @@ def remaining(campaign: Campaign, left: Sequence[PlannedRun]) -> str:
 def take_over(places: Places) -> None:
     """End what a killed campaign has left running, and note that this process walks now."""
     file = places.campaign / "owner.json"
-    with suppress(OSError, ValueError):
-        process = living_owner(read_json(file))
-        if process is not None:
-            end_tree(process)
+    with suppress(OSError, NeurotierError):
+        owner = read_json(file)
+        if owner_lives(owner):
+            end_tree(psutil.Process(owner["pid"]))
     write_json(file, {"host": socket.gethostname(), "pid": os.getpid(), "started_s": started_s(os.getpid())})

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from neurotier.comparison.statistics import MEMORY
-from neurotier.errors import InputError
+from neurotier.errors import InputError, StateError
 from neurotier.files import read_json
 from neurotier.report.quantities import counted
 from neurotier.tables import Row, columns, read_table, write_table
@@ -130,7 +130,7 @@ def readable(path: Path, reader: Callable[[], Content]) -> Content:
         return reader()
     except FileNotFoundError:
         raise InputError("is not there", str(path), "give a results folder with a finished run") from None
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, StateError, TypeError, ValueError) as error:
         fix = "let this version of neurotier write the folder's tables again"
         raise InputError(f"is not what this version writes ({error})", str(path), fix) from None
 

@@ -1,13 +1,15 @@
 """fio, one job a process: its command line, its JSON, and its reasons in a line.
 
-fio's jobs are processes of their own, as participant jobs are. They work in the caller's folder, so that the sweep of
-left-over folders (:mod:`neurotier.analysis.work`) finds them should everybody else have been killed.
+fio's jobs are processes of their own, as participant jobs are, and each leads a session of its own. All that one call
+starts has a mark in its environment (:mod:`neurotier.processes`), by which it is found when fio itself was killed.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import secrets
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -18,11 +20,14 @@ from typing import Any
 
 import psutil
 
-from neurotier.analysis.work import PATIENCE_S, end_with_parent, working_in
 from neurotier.errors import ToolError, one_line
+from neurotier.processes import PATIENCE_S, end_with_parent, marked
 
 PATTERNS = ("read", "write", "randread", "randwrite", "rw", "randrw")
 INSTALL = "install it (Debian, Ubuntu: apt install fio; conda: conda-forge's fio)"
+CALL = "NEUROTIER_FIO"
+"""Environment variable that marks the processes of one call of fio."""
+
 NS = 1e-9
 P99 = "99.000000"
 """fio's name of the 99th percentile."""
@@ -216,9 +221,11 @@ def run_fio(job: FioJob, folder: Path, timeout_s: float) -> FioResult:
     if job.fresh:
         for file in folder.glob(f"{job.files}.*"):
             file.unlink()
+    call = secrets.token_hex(8)
     process = subprocess.Popen(
         job.command(),
         cwd=folder,
+        env={**os.environ, CALL: call},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -234,7 +241,7 @@ def run_fio(job: FioJob, folder: Path, timeout_s: float) -> FioResult:
     finally:
         if process.returncode != 0:
             process.kill()
-            for stream in working_in(folder):  # each leads a session of its own, so that no group holds them all
+            for stream in marked(CALL, [call]):  # each leads a session of its own, so that no group holds them all
                 with suppress(psutil.NoSuchProcess):
                     stream.kill()
             with suppress(subprocess.TimeoutExpired):

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import psutil
 
-from neurotier.analysis.work import living_owner, read_owner, remove_empty, sweep_folder, work_folder
+from neurotier.analysis.work import owner_lives, read_owner, sweep_folder, work_folder
 from neurotier.errors import AbandonedError, ToolError
 from neurotier.files import read_json
 from neurotier.places import Places, short_hash
+from neurotier.private import names_in, remove_empty
 from neurotier.probe.effort import effort_for
 from neurotier.probe.fio import INSTALL
 from neurotier.probe.table import probe_rows
@@ -33,7 +34,7 @@ def probe_tier(context: Context) -> None:
     if shutil.which("fio") is None:
         raise ToolError("fio is not on PATH", where="tier probe", fix=INSTALL)
     tier = Tier.from_settings(context.settings.tiers[snakemake.wildcards.tier]).here()
-    tier.check()
+    tier.claim()
     facts = read_json(places.runs / f"{current_run()}.json")
     outer_pid = facts["pid"] if facts["host"] == socket.gethostname() else None
     folder = tier.folder("probe") / short_hash(str(places.results))
@@ -62,10 +63,10 @@ def check_wanted(outer_pid: int | None) -> None:
 
 def sweep_forsaken(probes: Path) -> None:
     """Remove what probes for any results have left here whose owner, of this host, is gone."""
-    for folder in probes.iterdir() if probes.is_dir() else ():
-        owner = read_owner(folder)
-        if owner and living_owner(owner) is None:
-            sweep_folder(folder, identity="")  # those of other hosts stay
+    for name in names_in(probes):
+        owner = read_owner(probes / name)
+        if owner and not owner_lives(owner):
+            sweep_folder(probes / name, identity="")  # those of other hosts stay
 
 
 @contextmanager

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import psutil
 
-from neurotier.analysis.work import remove_empty, sweep_folder, work_folder
+from neurotier.analysis.work import sweep_folder, work_folder
 from neurotier.errors import TierError, ToolError
 from neurotier.files import read_json, write_json
 from neurotier.places import Places, short_hash
+from neurotier.private import remove_empty
 from neurotier.probe.access import Access, find_access
 from neurotier.probe.fio import INSTALL, run_fio
 from neurotier.probe.stages import ending_cleanly
@@ -106,7 +107,7 @@ def sweep(
     if shutil.which("fio") is None:
         raise ToolError("fio is not on PATH", where="target sweep", fix=INSTALL)
     for tier in tiers:
-        tier.check()
+        tier.claim()
         sweep_folder(folders[tier.name], places.identity)
         for name, points in sets.items():
             check_room(tier, name, points, settings.sweep.share)

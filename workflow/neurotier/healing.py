@@ -1,0 +1,184 @@
+"""Healing: what a results folder has lost since its last run is found, and made again.
+
+Snakemake looks whether the outputs of a rule exist. It does not see that a participant's folder lacks a mask, that a
+record was cut short when a disk failed, or that somebody emptied a table. So before Snakemake looks, whatever is not
+as it was written is removed, and Snakemake makes that again, and nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from neurotier.analysis.staging import lacking
+from neurotier.files import write_json
+from neurotier.places import Places
+
+LISTED_FOLDERS = ("index", "profile", "group", "figures", "comparison", "published", "probe", "sweep", "advice")
+"""Folders of the results whose files are listed when a run ends: what tables, figures and pages are made of."""
+
+SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Damage:
+    """Something that is to be made again.
+
+    Attributes
+    ----------
+    files
+        What to remove for that: the outputs that Snakemake looks for.
+    reason
+        What is wrong, for people.
+    again
+        Whether what is removed can be made again.
+    """
+
+    files: tuple[Path, ...]
+    reason: str
+    again: bool = True
+
+
+def find_damage(places: Places, by_app: bool) -> list[Damage]:
+    """What is not as it was written.
+
+    Parameters
+    ----------
+    places
+        Of the results folder.
+    by_app
+        Whether an app made these results; else a tool.
+    """
+    if not places.state.is_dir():
+        return []
+    found = [
+        *damaged_json(places),
+        *lost_derivatives(places, by_app),
+        *lost_sites(places),
+        *damaged_index(places),
+        *damaged_outputs(places),
+    ]
+    return list({damage.files: damage for damage in reversed(found)}.values())[::-1]  # the first reason counts
+
+
+def damaged_json(places: Places) -> Iterator[Damage]:
+    """State and records that cannot be read: each is made again, or is not needed."""
+    for folder in (places.failures, places.profile / "records", places.profile / "steps", places.index):
+        for file in sorted(folder.rglob("*.json")):
+            if read(file) is None:
+                yield Damage((file,), f"{file} is damaged")
+    for file in sorted(places.runs.glob("*.json")):
+        if read(file) is None:
+            yield Damage((file,), f"{file} is damaged: what it said of that run is lost", again=False)
+    for file in (places.state / "identity", places.kind):
+        if file.exists() and not file.read_bytes().strip().isalnum():
+            yield Damage((file,), f"{file} is damaged")
+
+
+def lost_derivatives(places: Places, by_app: bool) -> Iterator[Damage]:
+    """Participants whose derivatives are not all there, or not as large as they were."""
+    folder = places.profile / "records"
+    for file in sorted(folder.rglob("sub-*.json")):
+        record = read(file)
+        if record is None:
+            continue
+        participant = file.relative_to(folder).with_suffix("").as_posix()
+        analysed = places.analysed(participant, by_app)
+        name = lacking(record.get("derivatives", {}), analysed) if analysed.is_dir() else "its folder"
+        if name:
+            yield Damage((file,), f"{participant}: {name} is not as it was written")
+
+
+def lost_sites(places: Places) -> Iterator[Damage]:
+    """Sites whose group level has left more than is there now."""
+    folder = places.profile / "steps"
+    for file in sorted(folder.rglob("run_group_level.json")):
+        record = read(file) or {}
+        site = file.parent.relative_to(folder).as_posix()
+        derivatives = places.derivatives / site
+        name = lacking(record.get("derivatives", {}), derivatives)
+        if name:
+            yield Damage((derivatives / "dataset_description.json",), f"{site}: {name} is not as it was written")
+
+
+def damaged_index(places: Places) -> Iterator[Damage]:
+    """The index of images, if it is not the one that was written, or nothing says any more what it is of."""
+    table, noted = places.index / "images.tsv", read(places.index_checksum)
+    if not table.exists():
+        return
+    if noted is not None and noted.get("sha256") != checksum(table):
+        yield Damage((table,), f"{table} is not as it was written")
+    elif read(places.index / "dataset.json") is None:
+        yield Damage((table,), f"{table} is of a dataset that is not known any more")
+
+
+def damaged_outputs(places: Places) -> Iterator[Damage]:
+    """Tables, figures and pages that have another size than at the end of the last run."""
+    for name, size_bytes in (read(places.outputs) or {}).items():
+        file = places.results / name
+        if file.is_file() and file.stat().st_size != size_bytes:
+            yield Damage((file,), f"{file} is not as it was written")
+
+
+def remove(damages: list[Damage]) -> None:
+    """Remove what is damaged, so that Snakemake makes it again."""
+    for damage in damages:
+        for file in damage.files:
+            file.unlink(missing_ok=True)
+
+
+def lines(damages: list[Damage], removed: bool) -> list[str]:
+    """What to tell the user of it, a few lines at most."""
+    done = "is made again" if removed else "would be made again"
+    shown = [f"neurotier: {damage.reason}" + (f"; it {done}" if damage.again else "") for damage in damages[:SHOWN]]
+    rest = len(damages) - SHOWN
+    return [*shown, *([f"neurotier: the same of {rest} more"] if rest > 0 else [])]
+
+
+def note_outputs(places: Places) -> None:
+    """List what is there at the end of a run, for :func:`damaged_outputs`."""
+    folders = [places.results / name for name in LISTED_FOLDERS]
+    files = [*places.results.glob("*.html"), *(file for folder in folders for file in folder.rglob("*"))]
+    known = {
+        file.relative_to(places.results).as_posix(): file.stat().st_size
+        for file in (*files, *descriptions(places.derivatives))
+        if file.is_file() and not file.is_symlink() and not file.name.startswith(".")
+    }
+    write_json(places.outputs, known)
+
+
+def descriptions(derivatives: Path) -> Iterator[Path]:
+    """What describes each site's derivatives; participants' folders are not entered."""
+    for root, names, files in os.walk(derivatives):
+        names[:] = [name for name in names if not name.startswith(("sub-", "."))]
+        yield from (Path(root, name) for name in files)
+
+
+def forget_outputs(places: Places) -> None:
+    """A run begins that may write all of them anew: if it is killed, nobody knows their sizes."""
+    places.outputs.unlink(missing_ok=True)
+
+
+def note_index(places: Places) -> None:
+    """Note the checksum of the index of images, for :func:`damaged_index`."""
+    write_json(places.index_checksum, {"sha256": checksum(places.index / "images.tsv")})
+
+
+def checksum(file: Path) -> str:
+    """SHA-256 of a file."""
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def read(file: Path) -> dict[str, Any] | None:
+    """A JSON object; ``None`` if there is none, or it is damaged."""
+    try:
+        found = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None

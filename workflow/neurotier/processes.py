@@ -1,0 +1,94 @@
+"""Processes: which belong to some runs, and how they are ended.
+
+A process is told by what its run put into its environment when it was started, and by its user; never by a number in a
+file, which anybody may have written, and which the kernel may have given to another process since.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Collection
+
+import psutil
+
+from neurotier.meter.tree import LIBC, PR_SET_PDEATHSIG
+
+RUN = "NEUROTIER_RUN"
+"""Environment variable by which jobs know the run they belong to."""
+
+PATIENCE_S = 10.0
+
+
+def processes_of(runs: Collection[str]) -> list[psutil.Process]:
+    """Processes of this user that were started for some runs; neither this process nor those above it."""
+    return marked(RUN, runs)
+
+
+def marked(variable: str, values: Collection[str]) -> list[psutil.Process]:
+    """Processes of this user on this host that were started with a variable of some value.
+
+    This process and those above it are none of them, nor is a zombie, which has ended.
+    """
+    own = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if (
+                process.pid not in own
+                and process.uids().real == os.getuid()
+                and process.status() != psutil.STATUS_ZOMBIE
+                and process.environ().get(variable) in values
+            ):
+                found.append(process)
+    return found
+
+
+def end(processes: Collection[psutil.Process]) -> None:
+    """SIGTERM, and SIGKILL for those that do not follow it."""
+    left = list(processes)
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for process in left:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.send_signal(number)
+        left = wait_for(left)
+
+
+def wait_for(processes: Collection[psutil.Process]) -> list[psutil.Process]:
+    """Wait until processes have ended; those that have not within the patience.
+
+    One that nobody reaps (in containers without an init) stays a zombie for good, and has ended all the same.
+    """
+    deadline = time.monotonic() + PATIENCE_S
+    left = list(processes)
+    while left and time.monotonic() < deadline:
+        left = [process for process in left if lives(process)]
+        if left:
+            psutil.wait_procs(left, timeout=0.05)
+    return left
+
+
+def lives(process: psutil.Process) -> bool:
+    """Whether a process still runs: it is there, and no zombie."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def end_tree(process: psutil.Process) -> None:
+    """End a process and all that it started."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        end([process, *process.children(recursive=True)])
+
+
+def end_with_parent() -> None:
+    """Have the kernel end this process when the one that started it is gone, however that went."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+
+
+def started_s(pid: int) -> float:
+    """When a process started, s since 1970: with its number, it names a process for good."""
+    return float(psutil.Process(pid).create_time())
