@@ -321,6 +321,8 @@ def file_in_dataset(dataset: Path, path: str, links_to: Sequence[str] = ()) -> t
         real = Path(os.path.realpath(dataset / path, strict=False))
     except (OSError, RuntimeError):
         raise InputError("is a link that leads in a circle", where=path) from None
+    if real.is_symlink():  # what resolving leaves of a circle
+        raise InputError("is a link that leads in a circle", where=path)
     for root in (str(dataset), *links_to):
         trusted = Path(os.path.realpath(root))
         if not real.is_relative_to(trusted):

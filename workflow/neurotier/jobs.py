@@ -25,6 +25,7 @@ from neurotier.containers.store import ContainerImage, Placed, Store, can_unpack
 from neurotier.dataset.bids import Image
 from neurotier.dataset.contents import drop_images, get_images
 from neurotier.dataset.index import image_of
+from neurotier.dataset.sites import is_installed
 from neurotier.dataset.source import Dataset, obtain
 from neurotier.errors import KilledError, NeurotierError, SettingsError, SourceError, TierError, may_pass, one_line
 from neurotier.files import read_json, write_json, write_text
@@ -56,7 +57,7 @@ def load_settings(results: Path) -> Settings:
 def load_dataset(places: Places) -> Dataset:
     """The dataset that the run cloned."""
     data = read_json(places.index / "dataset.json")
-    return Dataset(data["source"], Path(data["path"]), data["kind"], data["sites"])
+    return Dataset(data["source"], Path(data["path"]), data["kind"], data["sites"], data.get("unreachable", {}))
 
 
 def source_of(settings: Settings, places: Places) -> str:
@@ -65,25 +66,26 @@ def source_of(settings: Settings, places: Places) -> str:
     return str(places.demo(settings.demo)) if source == "demo" else source
 
 
-def ensure_clone(settings: Settings, places: Places, say: Callable[[str], None]) -> Dataset:
-    """The dataset, cloned again where its tier has lost it (a tmpfs after a reboot).
+def ensure_clone(settings: Settings, places: Places, site: str, say: Callable[[str], None]) -> Dataset:
+    """The dataset with one site in it, cloned again where its tier has lost it (a tmpfs after a reboot).
 
     Raises
     ------
     SourceError
-        If the source is not what was indexed any more.
+        If the site cannot be reached, or is not what was indexed any more; others do not matter.
     """
     dataset = load_dataset(places)
-    if dataset.path.exists():
+    if dataset.kind == "folder" or is_installed(dataset.path, site):
         return dataset
-    again = obtain(settings.dataset, source_of(settings, places), places.datasets, say)
-    if again.sites != dataset.sites:
+    wanted = replace(settings.dataset, sites=[site] if site else [])
+    again = obtain(wanted, source_of(settings, places), places.datasets, say)
+    if again.sites.get(site) != dataset.sites[site]:
         raise SourceError(
             "was lost from its tier, and the source has changed since it was indexed",
             where=f"dataset.source {dataset.source!r}",
             fix="start with --forcerun clone_dataset",
         )
-    return again
+    return dataset
 
 
 def dataset_json(dataset: Dataset) -> dict[str, Any]:
@@ -270,9 +272,9 @@ def get_participant_images(results: Path, participant: str, marker: Path, log: P
         begin_log(places, participant, log)
         images = images_of(places, participant)
         paths = [image.path for image in images]
-        dataset = ensure_clone(settings, places, lambda line: note(log, line))
+        site = images[0].site
+        dataset = ensure_clone(settings, places, site, lambda line: note(log, line))
         if settings.app.image:
-            site = images[0].site
             paths += [str(Path(site, name)) for name in root_files(dataset.path / site)]
         fetched = get_images(dataset.path, paths, settings.dataset, lambda line: note(log, line))
         facts = {"end_s": time.time(), "files": len(paths), "fetched_files": fetched}

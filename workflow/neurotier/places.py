@@ -4,7 +4,7 @@ Rules, scripts and library ask here for paths; nobody glues one by hand. Below t
 
     derivatives/[SITE/]sub-*/...        brain masks and images, one BIDS derivative dataset per site
     app/[SITE/]sub-*/...                what a BIDS App wrote for each participant, before its group level
-    index/                              what the dataset holds: images.tsv, skipped.tsv, dataset.json; tool and image
+    index/                              what the dataset holds: images.tsv, skipped.tsv, dataset.json, sites.json, ...
     profile/                            records/[SITE/]sub-*.json, steps/*.json; profile, traffic, runs, steps.tsv
     group/                              group.tsv, summary.json
     figures/                            every figure as SVG and PNG with its TSV; mosaics/
