@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from neurotier.dataset.datalad_environment import prepare_environment
 from neurotier.errors import StateError
 from neurotier.files import exclusive, read_json, remove_tree
 from neurotier.places import Places
+
+LOOK_AGAIN_S = 1.0
 
 NEVER_EMPTY = ("HEAD", "config", "index", "packed-refs", "annex/index")
 """Files of a git folder that are missing or hold something."""
@@ -30,6 +34,12 @@ def is_broken(repository: Path) -> bool:
     return any(ask_git(repository, "ls-tree", "-r", name) is None for name in branches)
 
 
+def is_still_broken(repository: Path) -> bool:
+    """Whether a repository stays broken: other results may share the clone, and fetch into it meanwhile."""
+    time.sleep(LOOK_AGAIN_S)
+    return is_broken(repository)
+
+
 def empty_files(git_folder: Path) -> Iterator[Path]:
     """Files of a git folder that hold nothing, and never do in one that is whole."""
     for name in NEVER_EMPTY:
@@ -39,8 +49,11 @@ def empty_files(git_folder: Path) -> Iterator[Path]:
     for name in NEVER_EMPTY_BELOW:
         for folder, _, files in os.walk(git_folder / name):
             for file in (Path(folder, each) for each in files):
-                if not file.is_symlink() and file.stat().st_size == 0 and file.suffix != ".lock":
-                    yield file
+                if file.suffix == ".lock" or file.name.startswith("tmp_"):  # git of another run is writing them now
+                    continue
+                with suppress(FileNotFoundError):
+                    if file.lstat().st_size == 0:
+                        yield file
 
 
 def ask_git(repository: Path, *arguments: str) -> str | None:
@@ -73,7 +86,7 @@ def remove_broken_clone(places: Places, say: Callable[[str], None]) -> None:
     prepare_environment()
     with exclusive(clone):
         for folder in (clone, *(clone / site for site in data["sites"] if site)):
-            if (folder / ".git").exists() and is_broken(folder):
+            if (folder / ".git").exists() and is_broken(folder) and is_still_broken(folder):
                 say(f"{folder} is damaged (after a power cut?), and is cloned anew")
                 remove_tree(folder)
                 if folder != clone:

@@ -27,6 +27,7 @@ from neurotier.analysis.memory import memory_for_images
 from neurotier.dataset.bids import strip_extension
 from neurotier.errors import InputError, one_line
 from neurotier.files import read_json, write_bytes
+from neurotier.foreign import file_in_dataset
 from neurotier.places import Places
 from neurotier.report.quantities import cm3
 from neurotier.report.style import OUTLINE_COLOUR
@@ -62,13 +63,24 @@ class Picture:
     def of(cls, row: Row, places: Places) -> Picture:
         """The picture of a row of ``group.tsv``; where the image was dropped from its tier, of the extracted brain."""
         mask = places.derivatives / row["mask"]
-        t1w = Path(read_json(places.index / "dataset.json")["path"]) / row["image"]
+        t1w = head_of(row["image"], places)
         name = mosaic_name(row["image"])
         title = f"{name.with_suffix('')}: {cm3(row['brain_volume_mm3'])}"
-        if not t1w.exists():
+        if t1w is None:
             t1w = mask.with_name(mask.name.replace("_mask.nii", "_T1w.nii"))
             title += " (brain only: the head was dropped)"
         return cls(t1w, mask, places.mosaics / name, title)
+
+
+def head_of(image: str, places: Places) -> Path | None:
+    """Where an image of the dataset lies, if it is there and no link leads out of the dataset to it."""
+    dataset = Path(read_json(places.index / "dataset.json")["path"])
+    settings = read_json(places.settings_file) if places.settings_file.exists() else {}
+    try:
+        folder, below = file_in_dataset(dataset, image, settings.get("dataset", {}).get("links_to", []))
+    except InputError:
+        return None
+    return folder / below if (folder / below).exists() else None
 
 
 def mosaic_name(image: str) -> PurePosixPath:
