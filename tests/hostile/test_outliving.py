@@ -14,7 +14,7 @@ import psutil
 import pytest
 from container_images import Engine
 from hostile_host import JOB_ENVIRONMENT, Host
-from neurotier.processes import lives
+from neurotier.processes import end, lives, processes_of
 from support import PATIENCE_S
 
 SOON_S = 10.0
@@ -115,6 +115,22 @@ def test_every_process_of_a_container_has_the_run(host: Host, start: Callable[..
     wait_until(lambda: sum("86393" in process.cmdline() for process in inside(host)) == 2)
     for process in inside(host):
         assert b'"NEUROTIER_RUN":"a-run"' in environment(process) or b"NEUROTIER_RUN=a-run\0" in environment(process)
+
+
+def test_what_outlives_even_its_guard_is_found_by_its_run(
+    host: Host, start: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    job = start(host.image(app=KILLER))
+    wait_until((host.work / "out" / "ready").exists)
+    engine = engine_of(job)
+    guard, *_ = [child for child in psutil.Process(job.pid).children() if child != engine]
+    guard.kill()
+    job.kill()
+    job.wait()
+    assert inside(host), "nobody was left to end it"
+    assert processes_of(["another-run"]) == []
+    end(processes_of(["a-run"]))
+    assert inside(host) == []
 
 
 def test_an_app_whose_engine_is_killed_ends_and_so_does_its_job(

@@ -11,6 +11,7 @@ import os
 import signal
 import time
 from collections.abc import Collection
+from pathlib import Path
 
 import psutil
 
@@ -46,10 +47,22 @@ def marked(variable: str, values: Collection[str]) -> list[psutil.Process]:
                 process.pid not in own
                 and process.uids().real == os.getuid()
                 and process.status() != psutil.STATUS_ZOMBIE
-                and process.environ().get(variable) in values
+                and has_mark(process.pid, variable, values)
             ):
                 found.append(process)
     return found
+
+
+def has_mark(pid: int, variable: str, values: Collection[str]) -> bool:
+    """Whether a process was started with a variable of some value.
+
+    Processes of a container engine have an environment of their own, in which a JSON text holds the one that they give
+    on; the container's first process, which all others in it end with, is one of them.
+    """
+    environment = Path(f"/proc/{pid}/environ").read_bytes()
+    own = b"\0" + environment
+    marks = [(f"\0{variable}={value}\0".encode(), f'"{variable}":"{value}"'.encode()) for value in values]
+    return any(plain in own or given_on in environment for plain, given_on in marks)
 
 
 def end(processes: Collection[psutil.Process]) -> None:
