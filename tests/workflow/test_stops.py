@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 import pytest
 from neurotier.places import short_hash
+from neurotier.processes import lives
 from support import PATIENCE_S, Project
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]
@@ -53,7 +54,7 @@ def processes_of(project: Project) -> list[psutil.Process]:
                 found.append(process)
         except (psutil.Error, OSError):
             continue
-    return [process for process in found if process.status() != psutil.STATUS_ZOMBIE]
+    return [process for process in found if lives(process)]
 
 
 def running(project: Project, part: str) -> psutil.Process | None:
@@ -204,8 +205,9 @@ TARGETS = [
 
 @pytest.mark.usefixtures("gnu_parallel", "spark")
 @pytest.mark.parametrize(("name", "number"), TARGETS)
-def test_what_was_stopped_goes_on(project: Project, demo_source: Path, name: str, number: int) -> None:
+def test_what_was_stopped_goes_on(project: Project, request: pytest.FixtureRequest, name: str, number: int) -> None:
     """Snakemake alone is told, as a scheduler does, while the tool runs."""
+    demo_source = request.getfixturevalue("demo_source") if name in ("participants", "advise") else Path()
     target, configuration, part = target_of(name, demo_source)
     arguments = project.configure(**configuration)
     stop(project, [target, *arguments], lambda: running(project, part), number)
