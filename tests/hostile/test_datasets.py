@@ -229,7 +229,7 @@ def test_addresses_of_subdatasets_are_never_options_or_commands(
     """The site is named as one that cannot be reached; the other is there."""
     shutil.rmtree(demo_copy / "SiteB", ignore_errors=True)
     (demo_copy / "SiteB").mkdir(exist_ok=True)
-    for number, address in enumerate(ADDRESSES):
+    for number, address in enumerate(ADDRESSES if key == "url" else ADDRESSES[::4]):
         address = address.replace("MARK", str(ran))
         if key == "candidate":
             name = "datalad.get.subdataset-source-candidate-100x"

@@ -19,7 +19,6 @@ TRANSPORTS = ("https", "http", "ssh", "git", "file")
 """Schemes of addresses that only fetch."""
 
 URL = re.compile(r"(?P<ria>ria\+)?(?P<scheme>[A-Za-z][A-Za-z0-9.+-]*)://(?P<authority>[^/?#]*)")
-SCP = re.compile(r"(?P<host>[^/]+?):(?P<path>.*)", re.DOTALL)
 HELPER = re.compile(r"[^/\s]*::")
 """How git is told to run a helper of a name: ``NAME::ADDRESS``."""
 
@@ -56,8 +55,7 @@ def refusal(address: str) -> str:
             return f"{told} is of a kind that is not used here ({', '.join(TRANSPORTS)})"
         parts = url["authority"].split("@")
     else:
-        scp = SCP.match(address)
-        parts = [*scp["host"].split("@"), scp["path"]] if scp else []
+        parts = re.split("[@:]", address)
     if any(unquote(part).strip("[").startswith("-") for part in parts):
         return f"{told} would be read as an option"
     return ""
