@@ -21,7 +21,7 @@ def run_row(**changes: Any) -> Row:
     row: Row = dict.fromkeys(columns("compared_runs"))
     row |= {"origin": "campaign", "run": "r", "placement": "tmpfs", "parallelism": 4, "cache": "cold", "tool": "bet"}
     row |= {"repetition": 1, "valid": "valid", "oversubscribed": False, "participants": 1, "failed": 0}
-    row |= {"makespan_s": 100.0, "wall_sum_s": 300.0, "cpu_sum_s": 200.0, "io_sum_s": 100.0}
+    row |= {"makespan_s": 100.0, "flushed_s": 100.0, "wall_sum_s": 300.0, "cpu_sum_s": 200.0, "io_sum_s": 100.0}
     return row | {"mean_parallelism": 3.0, "peak_parallelism": 4} | changes
 
 

@@ -31,6 +31,7 @@ def run_row(run: str, placement: str, makespan_s: float | None, **changes: Any) 
         "failed": 0,
         "start_s": 0.0,
         "makespan_s": makespan_s,
+        "flushed_s": makespan_s,
         "wall_sum_s": wall_s,
         "cpu_sum_s": cpu_s,
         "io_sum_s": wall_s - cpu_s,

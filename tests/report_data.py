@@ -166,6 +166,7 @@ def run_row(run: str, profile: list[dict[str, Any]], **changes: Any) -> dict[str
         "start_s": start,
         "end_s": end,
         "makespan_s": end - start,
+        "flushed_s": end - start,
         "wall_sum_s": sum(row["wall_s"] for row in rows),
         "cpu_sum_s": sum(row["cpu_s"] for row in rows),
         "io_sum_s": sum(row["io_s"] for row in rows),

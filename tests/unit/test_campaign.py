@@ -191,7 +191,7 @@ def outcome(run: PlannedRun, places: Places, valid: str = "valid", peak: int = 2
     state = prepare_cache("as found", [], [], in_memory=False)
     row = {"valid": valid, "participants": 2, "failed": 0, "makespan_s": 3.0, "peak_parallelism": peak}
     row |= {"limited_by": "memory has room for 1 at once"} if peak < 2 else {"limited_by": None}
-    return Outcome(state, row, problems_of(run, state, row), outputs, taken_s=4.0)
+    return Outcome(state, row, problems_of(run, state, row), outputs, taken_s=4.0, stopped=False)
 
 
 def test_a_run_is_judged_and_kept(places: Places, tmp_path: Path) -> None:

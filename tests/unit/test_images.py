@@ -91,4 +91,4 @@ def test_mask_that_is_none_is_refused(head: nib.Nifti1Image, mask: np.ndarray, r
 def test_mask_of_another_place_is_refused(tmp_path: Path, head: nib.Nifti1Image) -> None:
     nib.save(nib.Nifti1Image((small_head() > 250).astype(np.uint8), np.eye(4)), tmp_path / "mask.nii.gz")
     with pytest.raises(ToolError, match="another grid"):
-        check_mask(tmp_path / "mask.nii.gz", head, "tool", "a")
+        check_mask(tmp_path, "mask.nii.gz", head, "tool", "a")

@@ -16,6 +16,7 @@ from conftest import missing
 from neurotier.errors import InputError, TierError
 from neurotier.places import Places
 from neurotier.planning import Plan
+from neurotier.private import private_folder
 from neurotier.probe.access import MIB, Access, find_access
 from neurotier.probe.effort import Effort, effort_for
 from neurotier.probe.fio import FioJob
@@ -37,8 +38,8 @@ import sys
 from pathlib import Path
 from neurotier.analysis.work import work_folder
 from neurotier.probe.fio import FioJob, run_fio
-from neurotier.probe.stages import ending_cleanly
-with ending_cleanly(), work_folder(Path(sys.argv[1]), "these results") as folder:
+from neurotier.stops import unwinding
+with unwinding(), work_folder(Path(sys.argv[1]), "these results") as folder:
     run_fio(FioJob("long", "write", 4096, 1 << 20, streams=2, runtime_s=60, repeat=True), folder, 90)
 """
 
@@ -49,10 +50,6 @@ def probe_settings(**given: object) -> ProbeSettings:
     return ProbeSettings(**{**usual, **given})  # type: ignore[arg-type]
 
 
-def nothing() -> None:
-    """Nobody to ask."""
-
-
 @pytest.fixture(scope="module")
 def memory_rows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Row]]:
     """Rows of a whole probe of a tier in memory, as they are read back."""
@@ -60,7 +57,7 @@ def memory_rows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Row]]
     folder.mkdir()
     try:
         tier = Tier("memory", folder, "tmpfs", None)
-        samples = Walk(tier, Effort(2, 2, 8.0, 16 * MIB, 64 * MIB), folder, nothing).run()
+        samples = Walk(tier, Effort(2, 2, 8.0, 16 * MIB, 64 * MIB), folder).run()
         assert list(folder.iterdir()) == []
         table = tmp_path_factory.mktemp("probe") / "probe.tsv"
         write_table(table, "probe", probe_rows(tier, samples))
@@ -122,7 +119,7 @@ def test_a_throttled_disk_is_as_fast_as_its_throttle(slow_disk: Path) -> None:
     folder = slow_disk / "probe"
     folder.mkdir()
     tier = Tier("slow", slow_disk, "block", None)
-    walk = Walk(tier, Effort(2, 1, 20.0, 16 * MIB, 64 * MIB), folder, nothing)
+    walk = Walk(tier, Effort(2, 1, 20.0, 16 * MIB, 64 * MIB), folder)
     access = find_access(folder, "block")
     assert access == Access("libaio", direct=True)
     walk.measure(one_stream("block", 16 * MIB))
@@ -157,7 +154,7 @@ def test_a_tier_without_room_is_refused(tmp_path: Path) -> None:
 
 def test_a_tier_that_fills_up_meanwhile_is_named(tmp_path: Path, mount_tmpfs: pytest.FixtureRequest) -> None:
     mount = mount_tmpfs(tmp_path / "small", "size=4m")  # type: ignore[operator]
-    walk = Walk(Tier("small", mount, "tmpfs", None), Effort(1, 1, 1.0, 16 * MIB, GIB), mount, nothing)
+    walk = Walk(Tier("small", mount, "tmpfs", None), Effort(1, 1, 1.0, 16 * MIB, GIB), mount)
     with pytest.raises(TierError, match=r"^tier 'small': filled up during the probe, which needed 16 MiB; "):
         walk.measure([Measurement("one_stream", "write", FioJob("write", "write", MIB, 16 * MIB))])
     assert list(mount.iterdir()) == []
@@ -175,7 +172,7 @@ def test_files_are_as_large_as_room_and_time_allow() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_what_a_killed_probe_leaves_is_swept(number: signal.Signals, memory_folder: Path) -> None:
-    folder = memory_folder / "probe" / "0"
+    folder = private_folder(memory_folder) / "probe" / "0"
     process = subprocess.Popen([sys.executable, "-c", OWN, str(folder)])
     deadline = time.monotonic() + 60
     while not list(folder.glob("data.*")) and process.poll() is None and time.monotonic() < deadline:

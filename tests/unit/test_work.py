@@ -1,59 +1,108 @@
-"""Work folders: private, gone afterwards, swept after a kill together with who still works there."""
+"""Work folders: private, gone afterwards, swept after a kill without following what somebody planted there."""
 
 from __future__ import annotations
 
+import json
+import os
 import socket
+import stat
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
-from neurotier.analysis.work import sweep, work_folder
-from neurotier.errors import BusyError
-from neurotier.files import write_json
-from support import PATIENCE_S
+from neurotier.analysis.work import owner_lives, read_owner, sweep, work_folder
+from neurotier.errors import BusyError, TierError
+from neurotier.private import private_folder
+from neurotier.processes import started_s
 
 
-def test_folder_is_gone_on_success_and_failure(tmp_path: Path) -> None:
-    with work_folder(tmp_path / "work" / "sub-01", "id") as folder:
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    """Work folder of some results on a tier."""
+    return private_folder(tmp_path / "tier") / "work" / "abc"
+
+
+@pytest.fixture(autouse=True)
+def tier(tmp_path: Path) -> Path:
+    (tmp_path / "tier").mkdir()
+    return tmp_path / "tier"
+
+
+def test_folder_is_gone_on_success_and_failure(work: Path) -> None:
+    with work_folder(work / "sub-01", "id") as folder:
         (folder / "in").mkdir()
     assert not folder.exists()
-    with pytest.raises(ValueError, match="why"), work_folder(tmp_path / "work" / "sub-01", "id"):
+    with pytest.raises(ValueError, match="why"), work_folder(work / "sub-01", "id"):
         raise ValueError("why")
     assert not folder.exists()
 
 
-def test_sweep_ends_the_owner_and_those_who_work_there(tmp_path: Path) -> None:
-    work = tmp_path / "neurotier-me" / "work" / "abc"
-    script = (
-        "import sys, time; from pathlib import Path; from neurotier.analysis.work import work_folder\n"
-        "with work_folder(Path(sys.argv[1]), 'id'): time.sleep(100)"
-    )
-    owner = subprocess.Popen([sys.executable, "-c", script, str(work / "sub-01")])
-    while not (work / "sub-01" / "owner.json").exists():
-        time.sleep(0.05)
-    tool = subprocess.Popen(["sleep", "100"], cwd=work / "sub-01")
-    bystander = subprocess.Popen(["sleep", "100"], cwd=tmp_path)
+def test_nobody_else_can_look_in(work: Path, tier: Path) -> None:
+    before = os.umask(0)
     try:
-        assert sweep(work, "id") == ["sub-01"]
-        owner.wait(timeout=PATIENCE_S)  # psutil has taken their exit codes
-        tool.wait(timeout=PATIENCE_S)
-        assert bystander.poll() is None
-        assert list(tmp_path.iterdir()) == []
+        with work_folder(work / "sub-01", "id") as folder:
+            folders = [folder, *folder.parents[: len(folder.relative_to(tier).parts) - 1]]
+            assert [stat.S_IMODE(path.stat().st_mode) for path in folders] == [0o700] * 4
     finally:
-        bystander.kill()
-        bystander.wait()
+        os.umask(before)
 
 
-def test_owner_number_given_to_another_process_is_spared(tmp_path: Path) -> None:
-    """Process numbers are used again; the start time tells the new process from the old."""
-    other = subprocess.Popen(["sleep", "100"])
+def test_a_folder_of_an_earlier_version_is_closed_to_others(work: Path, tier: Path) -> None:
+    private_folder(tier).mkdir(mode=0o755)
+    with work_folder(work / "sub-01", "id"):
+        assert stat.S_IMODE(private_folder(tier).stat().st_mode) == 0o700
+
+
+def test_sweep_removes_what_is_left_and_nothing_behind_a_link(work: Path, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "precious").write_text("kept")
+    (work / "sub-01" / "scratch").mkdir(parents=True)
+    (work / "sub-01" / "scratch" / "out").symlink_to(victim)
+    (work / "sub-02").symlink_to(victim)
+    closed = work / "sub-03" / "closed"
+    closed.mkdir(parents=True)
+    (closed / "file").touch()
+    closed.chmod(0)
+    private_folder(tmp_path / "tier").chmod(0o700)
+    assert sweep(work, "id") == ["sub-01", "sub-02", "sub-03"]
+    assert not work.exists()
+    assert (victim / "precious").read_text() == "kept"
+
+
+@pytest.mark.parametrize("level", ["neurotier", "work", "abc"])
+def test_a_link_in_place_of_a_folder_is_refused(work: Path, tmp_path: Path, level: str) -> None:
+    victim = tmp_path / "victim"
+    (victim / "sub-01").mkdir(parents=True)
+    (victim / "sub-01" / "precious").write_text("kept")
+    place = {"neurotier": work.parents[1], "work": work.parent, "abc": work}[level]
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if level != "neurotier":
+        private_folder(tmp_path / "tier").chmod(0o700)
+    place.symlink_to(victim)
+    for use in (lambda: sweep(work, "id"), lambda: work_folder(work / "sub-01", "id").__enter__()):
+        with pytest.raises(TierError, match=r"is a link made by user .*, and no folder; remove it"):
+            use()
+    assert (victim / "sub-01" / "precious").read_text() == "kept"
+
+
+def test_a_folder_that_others_may_write_to_is_refused(work: Path, tier: Path) -> None:
+    private_folder(tier).mkdir()
+    private_folder(tier).chmod(0o777)
+    with pytest.raises(TierError, match=r"is writable by other users .*chmod 700"), work_folder(work / "sub-01", "id"):
+        pass
+
+
+def test_no_process_is_ended_because_a_file_names_it(work: Path) -> None:
+    other = subprocess.Popen(["sleep", "100"], cwd="/")
     try:
-        folder = tmp_path / "work" / "sub-01"
+        folder = work / "sub-01"
         folder.mkdir(parents=True)
-        write_json(folder / "owner.json", {"host": socket.gethostname(), "pid": other.pid, "started_s": 1.0})
-        sweep(tmp_path / "work", "id")
+        private_folder(work.parents[2]).chmod(0o700)
+        owner = {"host": socket.gethostname(), "pid": other.pid, "started_s": started_s(other.pid), "identity": "id"}
+        (folder / "owner.json").write_text(json.dumps(owner))
+        assert owner_lives(owner)
+        sweep(work, "id")
         assert not folder.exists()
         assert other.poll() is None
     finally:
@@ -61,19 +110,39 @@ def test_owner_number_given_to_another_process_is_spared(tmp_path: Path) -> None
         other.wait()
 
 
-def test_folder_of_another_host_is_swept_for_the_same_results_only(tmp_path: Path) -> None:
+def test_an_owner_that_has_ended_does_not_live(work: Path) -> None:
+    """A zombie has ended, though its number is still there; and numbers are given away again."""
+    ended = subprocess.Popen(["sleep", "100"])
+    owner = {"host": socket.gethostname(), "pid": ended.pid, "started_s": started_s(ended.pid)}
+    assert owner_lives(owner)
+    assert not owner_lives(owner | {"started_s": 1.0})
+    ended.kill()
+    os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+    assert not owner_lives(owner)
+    ended.wait()
+
+
+@pytest.mark.parametrize("owner", ["[]", "1", "{", '{"pid": "x", "host": 3}', "\xff\xfe"])
+def test_an_owner_that_makes_no_sense_is_nobody(work: Path, owner: str) -> None:
+    (work / "sub-01").mkdir(parents=True)
+    private_folder(work.parents[2]).chmod(0o700)
+    (work / "sub-01" / "owner.json").write_bytes(owner.encode("latin-1"))
+    assert not owner_lives(read_owner(work / "sub-01"))
+
+
+def test_a_pipe_in_place_of_the_owner_blocks_nobody(work: Path) -> None:
+    (work / "sub-01").mkdir(parents=True)
+    private_folder(work.parents[2]).chmod(0o700)
+    os.mkfifo(work / "sub-01" / "owner.json")
+    assert sweep(work, "id") == ["sub-01"]
+
+
+def test_folder_of_another_host_is_swept_for_the_same_results_only(work: Path) -> None:
     """Two hosts may have results of the same path, each on its own disk, and share a work tier."""
     for name, identity in (("ours", "id"), ("theirs", "other")):
-        (tmp_path / "work" / name).mkdir(parents=True)
-        write_json(tmp_path / "work" / name / "owner.json", {"host": "elsewhere", "pid": 1, "identity": identity})
-    assert sweep(tmp_path / "work", "id") == ["ours"]
-    with pytest.raises(BusyError, match="in use by another host"), work_folder(tmp_path / "work" / "theirs", "id"):
+        (work / name).mkdir(parents=True)
+        (work / name / "owner.json").write_text(json.dumps({"host": "elsewhere", "pid": 1, "identity": identity}))
+    private_folder(work.parents[2]).chmod(0o700)
+    assert sweep(work, "id") == ["ours"]
+    with pytest.raises(BusyError, match="in use by another host"), work_folder(work / "theirs", "id"):
         pass
-
-
-def test_tool_below_a_linked_tier_is_found(tmp_path: Path) -> None:
-    (tmp_path / "real" / "work" / "sub-01").mkdir(parents=True)
-    (tmp_path / "tier").symlink_to("real")
-    tool = subprocess.Popen(["sleep", "100"], cwd=tmp_path / "real" / "work" / "sub-01")
-    sweep(tmp_path / "tier" / "work", "id")
-    assert tool.wait(timeout=PATIENCE_S) is not None

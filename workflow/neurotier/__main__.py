@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(words)
     try:
         return run_job(options)
-    except KeyboardInterrupt:  # outside the phases, which end their own trees; also while modules are imported
+    except KeyboardInterrupt:  # while modules are imported
         return 130
 
 
@@ -34,13 +34,18 @@ def run_job(options: argparse.Namespace) -> int:
     """Run a job of the workflow; the exit code of the process."""
     from neurotier import jobs
     from neurotier.errors import NeurotierError, TierError
+    from neurotier.meter.measure import Interrupted
+    from neurotier.stops import unwinding
 
     try:
-        if options.command == "analyze-participant":
-            return jobs.analyze_participant(options.results, options.participant, options.log)
-        if options.command == "get-images":
-            return jobs.get_participant_images(options.results, options.participant, options.marker, options.log)
-        return jobs.drop_participant_images(options.results, options.participant, options.marker, options.log)
+        with unwinding():
+            if options.command == "analyze-participant":
+                return jobs.analyze_participant(options.results, options.participant, options.log)
+            if options.command == "get-images":
+                return jobs.get_participant_images(options.results, options.participant, options.marker, options.log)
+            return jobs.drop_participant_images(options.results, options.participant, options.marker, options.log)
+    except Interrupted as interrupted:
+        return 128 + interrupted.signal_number
     except NeurotierError as error:
         line, code = str(error), error.exit_code
     except OSError as error:  # the results folder itself cannot be read

@@ -80,10 +80,6 @@ class ContainerError(NeurotierError):
     exit_code = 71
 
 
-class AbandonedError(Exception):
-    """Whoever wanted a campaign is gone; what runs for it ends."""
-
-
 class RunError(NeurotierError):
     """A run of a campaign could not be done (``EX_SOFTWARE``)."""
 

@@ -28,13 +28,16 @@ LIBC.sync_file_range.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, c
 SYNC_FILE_RANGE_WRITE = 2
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write text, whole or not at all."""
-    write_bytes(path, text.encode())
+def write_text(path: Path, text: str, durable: bool = True) -> None:
+    """Write text, whole or not at all; as :func:`write_bytes`."""
+    write_bytes(path, text.encode(), durable)
 
 
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file by renaming a finished one to its name; its folder is made."""
+def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:
+    """Write a file by renaming a finished one to its name; its folder is made.
+
+    What is not ``durable`` is whole for whoever looks, but not after a power cut: logs, markers, intermediates.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = partial_of(path, secrets.token_hex(4))
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
@@ -42,13 +45,15 @@ def write_bytes(path: Path, content: bytes) -> None:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
         with suppress(OSError):
             os.unlink(temporary)
         raise
-    flush_folder(path.parent)
+    if durable:
+        flush_folder(path.parent)
 
 
 def partial_of(path: Path, writer: str = "") -> Path:
@@ -60,9 +65,9 @@ def partial_of(path: Path, writer: str = "") -> Path:
     return path.with_name(f".{path.name}.{writer}.partial" if writer else f".{path.name}.partial")
 
 
-def write_json(path: Path, data: Any) -> None:
-    """Write JSON, whole or not at all."""
-    write_text(path, json.dumps(data, indent=2) + "\n")
+def write_json(path: Path, data: Any, durable: bool = True) -> None:
+    """Write JSON, whole or not at all; as :func:`write_bytes`."""
+    write_text(path, json.dumps(data, indent=2) + "\n", durable)
 
 
 def read_json(path: Path) -> Any:
@@ -146,6 +151,14 @@ def remove_tree(folder: Path) -> None:
     shutil.rmtree(folder)
 
 
+def remove_whatever(path: Path) -> None:
+    """Remove what lies at a name: a folder with all in it, a file, a link, a FIFO, or nothing."""
+    if path.is_dir() and not path.is_symlink():
+        remove_tree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
 def remove_partials(folder: Path, into: re.Pattern[str] | None = None) -> None:
     """Remove what killed writers left unfinished below a folder.
 
@@ -158,11 +171,7 @@ def remove_partials(folder: Path, into: re.Pattern[str] | None = None) -> None:
     """
     for root, names, files in os.walk(folder):
         for name in [name for name in (*names, *files) if PARTIAL.fullmatch(name)]:
-            path = Path(root, name)
-            if path.is_dir() and not path.is_symlink():
-                remove_tree(path)
-            else:
-                path.unlink(missing_ok=True)
+            remove_whatever(Path(root, name))
         names[:] = [name for name in names if not name.startswith(".") and (into is None or into.fullmatch(name))]
 
 

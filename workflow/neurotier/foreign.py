@@ -183,7 +183,12 @@ def read_end(
 
 
 def entries_below(folder: Path) -> Iterator[Entry]:
-    """Files, links and whatever else lies below a trusted folder, in order of name; links are not followed."""
+    """Files, links and whatever else lies below a trusted folder, in order of name; links are not followed.
+
+    There is nothing below a folder that is not there.
+    """
+    if not folder.is_dir():
+        return
     for root, names, files, descriptor in os.fwalk(folder, follow_symlinks=False):
         here = PurePath(root).relative_to(folder)
         links = [name for name in names if stat.S_ISLNK(os.lstat(name, dir_fd=descriptor).st_mode)]

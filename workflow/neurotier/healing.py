@@ -16,11 +16,19 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.analysis.staging import lacking
-from neurotier.files import write_json
+from neurotier.errors import StateError
+from neurotier.files import remove_whatever, write_json
 from neurotier.places import Places
+from neurotier.tables import read_table
 
 LISTED_FOLDERS = ("index", "profile", "group", "figures", "comparison", "published", "probe", "sweep", "advice")
 """Folders of the results whose files are listed when a run ends: what tables, figures and pages are made of."""
+
+PAGES = {name: name for name in ("comparison", "published", "probe", "sweep", "advice")}
+"""Folders whose tables and figures are shown by a page of their own; those of the others are shown by the report."""
+
+RECORDS = {"records", "steps"}
+"""Folders whose files are looked at one by one, and not by size."""
 
 SHOWN = 3
 
@@ -61,6 +69,7 @@ def find_damage(places: Places, by_app: bool) -> list[Damage]:
         *lost_derivatives(places, by_app),
         *lost_sites(places),
         *damaged_index(places),
+        *damaged_campaign(places),
         *damaged_outputs(places),
     ]
     return list({damage.files: damage for damage in reversed(found)}.values())[::-1]  # the first reason counts
@@ -117,19 +126,56 @@ def damaged_index(places: Places) -> Iterator[Damage]:
         yield Damage((table,), f"{table} is of a dataset that is not known any more")
 
 
+def damaged_campaign(places: Places) -> Iterator[Damage]:
+    """Runs of a finished campaign that are not there any more, or not known: they are done again, and no others.
+
+    Of a campaign that is not finished Snakemake finds that out itself.
+    """
+    for file in sorted((places.campaign / "outputs").glob("*.json")):
+        if read(file) is None:
+            yield Damage((file,), f"{file} is damaged: the next run says what outputs must be", again=False)
+    done = places.campaign / "done.tsv"
+    if not done.exists():
+        return
+    try:
+        folders = [places.campaign / "runs" / row["folder"] for row in read_table(done, "plan")]
+    except (StateError, LookupError, TypeError, ValueError):
+        yield Damage((done,), f"{done} is damaged")
+        return
+    for folder in folders:
+        if read(folder / "condition.json") is None:
+            yield Damage((folder / "condition.json", done), f"the run in {folder} is damaged")
+
+
 def damaged_outputs(places: Places) -> Iterator[Damage]:
-    """Tables, figures and pages that have another size than at the end of the last run."""
+    """Tables, figures and pages that have another size than at the end of the last run, or are gone.
+
+    Snakemake makes what is missing only where something else needs it; so the page that shows it goes, too.
+    """
     for name, size_bytes in (read(places.outputs) or {}).items():
         file = places.results / name
-        if file.is_file() and file.stat().st_size != size_bytes:
-            yield Damage((file,), f"{file} is not as it was written")
+        if not file.is_file() or file.stat().st_size != size_bytes:
+            page = places.results / f"{PAGES.get(name.split('/')[0], 'report')}.html"
+            yield Damage((*outputs_with(file, places), page), f"{file} is not as it was written")
+
+
+def outputs_with(file: Path, places: Places) -> list[Path]:
+    """What Snakemake must miss, so that a file is made again: outputs of the rule that writes it."""
+    if file.parent == places.mosaics:
+        return [places.mosaics]
+    table = file.with_suffix(".tsv")
+    if file.suffix == ".json" and table.exists():  # a table's sidecar is written with it
+        return [file, table]
+    if file.parent == places.index and file.stem == "skipped":
+        return [file, places.index / "images.tsv"]
+    return [file]
 
 
 def remove(damages: list[Damage]) -> None:
     """Remove what is damaged, so that Snakemake makes it again."""
     for damage in damages:
         for file in damage.files:
-            file.unlink(missing_ok=True)
+            remove_whatever(file)
 
 
 def lines(damages: list[Damage], removed: bool) -> list[str]:
@@ -143,11 +189,12 @@ def lines(damages: list[Damage], removed: bool) -> list[str]:
 def note_outputs(places: Places) -> None:
     """List what is there at the end of a run, for :func:`damaged_outputs`."""
     folders = [places.results / name for name in LISTED_FOLDERS]
-    files = [*places.results.glob("*.html"), *(file for folder in folders for file in folder.rglob("*"))]
+    files = [*places.results.glob("*.html"), *places.campaign.glob("*.tsv")]
+    files += [file for folder in folders for file in folder.rglob("*")]
     known = {
         file.relative_to(places.results).as_posix(): file.stat().st_size
         for file in (*files, *descriptions(places.derivatives))
-        if file.is_file() and not file.is_symlink() and not file.name.startswith(".")
+        if file.is_file() and not file.is_symlink() and not file.name.startswith(".") and not RECORDS & set(file.parts)
     }
     write_json(places.outputs, known)
 

@@ -15,9 +15,11 @@ from neurotier.jobs import note_killed, participants, read_failures
 from neurotier.parallelism import RESOURCES
 from neurotier.places import Places
 from neurotier.planning import Plan
-from neurotier.profile import Record, close_run, unclosed_runs
+from neurotier.processes import CAMPAIGN
+from neurotier.profile import Record, close_run, note_flush, read_records, unclosed_runs
 from neurotier.profile_config import only_looks
 from neurotier.run import Slots, acquire, command_line, current_run, end_run, start_run
+from neurotier.stops import end_at_signals, jobs_have_ended
 
 
 def uses_containers(workflow: Any) -> bool:
@@ -67,6 +69,7 @@ def heal(plan: Plan, arguments: Sequence[str]) -> None:
 
 def begin(plan: Plan, workflow: Any) -> None:
     """Start a run; see :func:`neurotier.run.start_run`. Earlier runs that were killed get their rows first."""
+    end_at_signals()
     run = start_run(plan.settings, slots(plan, workflow), command_line())
     places = Places.from_settings(plan.settings)
     forget_outputs(places)
@@ -87,15 +90,19 @@ def slots(plan: Plan, workflow: Any) -> Slots:
 
 def finish(plan: Plan, succeeded: bool) -> None:
     """End a run. After failures, write tables, figures and report for those who were analysed."""
-    settings, run = plan.settings, current_run()
+    settings, run, stopped_by = plan.settings, current_run(), jobs_have_ended()
     places = Places.from_settings(settings)
     try:
-        end_run(settings, run)
+        end_run(settings, run, stopped_by)
         note_killed(places, run)
         everyone, failures = participants(places), read_failures(places)
+        if not succeeded and stopped_by is None:  # then nobody has tabulated it
+            note_flush(places, lambda: read_records(places, everyone))
         close_run(places, run, everyone, failures)
         for failure in failures:
             say(f"failed  {failure['participant']}: {failure['reason']}")
+        if stopped_by is not None and CAMPAIGN in os.environ:
+            return  # the campaign was stopped, and does this run again
         if not succeeded and everyone:
             write_what_is_there(plan, places)
         if not succeeded and (places.bigbrain / "runs").is_dir():

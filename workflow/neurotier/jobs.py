@@ -161,9 +161,10 @@ def analyze_participant(results: Path, participant: str, log: Path) -> int:
     failed = final_failure(places, participant)
     if failed is not None:
         print(f"neurotier: {participant}: failed in this run already, and is not tried again", file=sys.stderr)
-        write_text(log, f"{slurm.job_line()}{failed['reason']}\n")
+        write_text(log, f"{slurm.job_line()}{failed['reason']}\n", durable=False)
         return int(failed["exit_code"])
     with reporting(places, participant, "analyze_participant", log) as outcome:
+        begin_log(places, participant, log)
         job = Job(
             participant=participant,
             run=current_run(),
@@ -259,6 +260,7 @@ def get_participant_images(results: Path, participant: str, marker: Path, log: P
     settings = load_settings(results)
     places = Places.from_settings(settings)
     with reporting(places, participant, "get_images", log) as outcome:
+        begin_log(places, participant, log)
         images = images_of(places, participant)
         paths = [image.path for image in images]
         dataset = ensure_clone(settings, places, lambda line: note(log, line))
@@ -266,7 +268,8 @@ def get_participant_images(results: Path, participant: str, marker: Path, log: P
             site = images[0].site
             paths += [str(Path(site, name)) for name in root_files(dataset.path / site)]
         fetched = get_images(dataset.path, paths, settings.dataset, lambda line: note(log, line))
-        write_json(marker, times_so_far() | {"end_s": time.time(), "files": len(paths), "fetched_files": fetched})
+        facts = {"end_s": time.time(), "files": len(paths), "fetched_files": fetched}
+        write_json(marker, times_so_far() | facts, durable=False)
     return outcome.exit_code
 
 
@@ -286,6 +289,12 @@ def drop_participant_images(results: Path, participant: str, marker: Path, log: 
     return 0
 
 
+def begin_log(places: Places, participant: str, log: Path) -> None:
+    """A participant is tried: the reason why it failed before goes, and its log begins anew."""
+    places.failure(participant).unlink(missing_ok=True)
+    write_text(log, slurm.job_line(), durable=False)
+
+
 class Outcome:
     """How a job ended."""
 
@@ -298,8 +307,6 @@ def reporting(places: Places, participant: str, stage: str, log: Path) -> Iterat
     outcome = Outcome()
     reason = ""
     try:
-        places.failure(participant).unlink(missing_ok=True)
-        write_text(log, slurm.job_line())
         yield outcome
     except NeurotierError as error:
         outcome.exit_code, reason = error.exit_code, str(error)
@@ -311,8 +318,9 @@ def reporting(places: Places, participant: str, stage: str, log: Path) -> Iterat
         outcome.exit_code, reason = 70, one_line(f"fault in neurotier: {type(error).__name__}: {error}")
         note(log, traceback.format_exc())
     if outcome.exit_code:
-        print(f"neurotier: {participant}: {reason}", file=sys.stderr, flush=True)
-        with suppress(OSError):  # the results tier itself may be full
+        with suppress(OSError):  # the results tier itself may be full, and with it what takes this process's output
+            print(f"neurotier: {participant}: {reason}", file=sys.stderr, flush=True)
+        with suppress(OSError):
             note(log, reason)
             keep_failure(places, participant, stage, reason, outcome.exit_code, log)
 

@@ -109,6 +109,10 @@ class Plan:
         markers = {path for name in everyone for path in self.markers(name)}
         return [self.places.index / "tool.json", *sorted(markers), *self.validations(table)]
 
+    def dropped(self, table: Path | str) -> list[Path]:
+        """Markers of the images that are to be dropped again, if they are."""
+        return [self.places.dropped(name) for name in self.participants(table)] if self.settings.dataset.drop else []
+
     @property
     def is_campaign(self) -> bool:
         """Whether the configuration describes a campaign: it is run instead of a single run."""

@@ -73,6 +73,18 @@ def refuse_unless_ours(folder: Path, facts: os.stat_result, where: str = "") -> 
         raise TierError(f"{folder} is writable by other users (mode {mode:o})", where, fix)
 
 
+def refuse_planted(folder: Path, where: str = "") -> None:
+    """Raise :class:`TierError` if another user has put a folder or link where everybody may, as on ``/dev/shm``.
+
+    Folders that a group shares on purpose lie where others cannot make any, and pass.
+    """
+    with suppress(FileNotFoundError):
+        facts = folder.lstat()
+        if facts.st_uid != os.getuid() and folder.parent.stat().st_mode & stat.S_IWOTH:
+            what = f"is {kind_of(facts.st_mode)} that user {name_of(facts.st_uid)} made where everybody may write"
+            raise TierError(f"{folder} {what}", where, "choose another folder with --config results=NAME")
+
+
 def open_private(path: Path, make: bool = False) -> int:
     """Open ``neurotier-<user>`` on a tier, or a folder below it.
 

@@ -19,12 +19,18 @@ from neurotier.meter.tree import LIBC, PR_SET_PDEATHSIG
 RUN = "NEUROTIER_RUN"
 """Environment variable by which jobs know the run they belong to."""
 
+CAMPAIGN = "NEUROTIER_CAMPAIGN"
+"""Environment variable by which all that a run of a campaign starts is known to belong to that run.
+
+What a campaign runs has results, and so runs, of its own; :data:`RUN` names those.
+"""
+
 PATIENCE_S = 10.0
 
 
 def processes_of(runs: Collection[str]) -> list[psutil.Process]:
-    """Processes of this user that were started for some runs; neither this process nor those above it."""
-    return marked(RUN, runs)
+    """Processes of this user that were started for some runs, or for the campaigns that these are."""
+    return list({*marked(RUN, runs), *marked(CAMPAIGN, runs)})
 
 
 def marked(variable: str, values: Collection[str]) -> list[psutil.Process]:

@@ -7,10 +7,12 @@ core; the account of the wall time, beside it, tells the two apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import socket
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from neurotier.files import read_json, write_json
+from neurotier.files import flush_file_system, read_json, write_json
 from neurotier.meter.usage import ACCOUNT
 from neurotier.parallelism import job_spans, limited_by, mean, peak
 from neurotier.places import Places
@@ -20,6 +22,9 @@ from neurotier.settings import Settings
 from neurotier.tables import Row
 
 Record = dict[str, Any]
+
+NOTHING_TO_FLUSH_S = 0.01
+"""A flush that takes less than this has found nothing to write."""
 
 UNKNOWN_SHARE = 0.01
 """Share of a run's wall time up to which phases without an account do not void the sums."""
@@ -66,7 +71,11 @@ def run_rows(places: Places, rows: Sequence[Row], failures: Sequence[Record], ev
     made = []
     for file in sorted(places.runs.glob("*.json")):
         facts = read_json(file)
-        row = facts.get("row") or run_row(facts, rows, failures, everyone, needs_in(places, facts, rows))
+        row = (
+            {"flushed_s": None, **facts["row"]}
+            if facts.get("row")
+            else run_row(facts, rows, failures, everyone, needs_in(places, facts, rows))
+        )
         if row is not None:
             made.append(row)
     return made
@@ -145,6 +154,7 @@ def run_row(
         "start_s": start_s,
         "end_s": end_s,
         "makespan_s": makespan_s,
+        "flushed_s": flushed_s(facts.get("flush"), start_s, end_s),
         "wall_sum_s": sum(row["wall_s"] for row in rows),
         "cpu_sum_s": sum(row["cpu_s"] for row in rows),
         "io_sum_s": sum(row["io_s"] for row in rows),
@@ -153,6 +163,41 @@ def run_row(
         "peak_parallelism": peak(spans),
         "limited_by": limited_by(facts["parallelism"], spans, facts["limits"], needs),
     }
+
+
+def note_flush(places: Places, records: Callable[[], list[Record]]) -> None:
+    """Have everything that this run wrote on its device, and note in the run's facts when that was so.
+
+    The first flush after the run's last job counts; one on another host than the jobs' says nothing of what they wrote.
+
+    Parameters
+    ----------
+    places
+        Of the results.
+    records
+        Reads the records of participants; called after the flush.
+    """
+    begin_s = time.time()
+    flush_file_system(places.results)
+    flush = {"begin_s": begin_s, "end_s": time.time()}
+    file = places.runs / f"{current_run()}.json"
+    own = [record for record in records() if record["run"] == current_run()]
+    if not file.exists() or not own or {record["host"] for record in own} != {socket.gethostname()}:
+        return
+    facts, last_s = read_json(file), max(record["phases"][-1]["end_s"] for record in own)
+    if facts.get("flush", {"begin_s": 0.0})["begin_s"] < last_s:
+        write_json(file, facts | {"flush": flush})
+
+
+def flushed_s(flush: Record | None, start_s: float | None, end_s: float | None) -> float | None:
+    """From the first job's start until everything that a run wrote was on its device.
+
+    >>> flushed_s({"begin_s": 7.0, "end_s": 9.0}, 1.0, 5.0), flushed_s({"begin_s": 7.0, "end_s": 7.001}, 1.0, 5.0)
+    (8.0, 4.0)
+    """
+    if flush is None or start_s is None or end_s is None or flush["begin_s"] < end_s:
+        return None
+    return float((flush["end_s"] if flush["end_s"] - flush["begin_s"] >= NOTHING_TO_FLUSH_S else end_s) - start_s)
 
 
 def sum_known(rows: Sequence[Row], column: str) -> float | None:
@@ -171,6 +216,8 @@ def validity(facts: Record, failed: int, not_run: int, running: bool) -> str:
     reasons = []
     if not running and "ended_s" not in facts:
         reasons.append("the run was killed")
+    if facts.get("stopped_by"):
+        reasons.append(f"the run was stopped by {facts['stopped_by']}")
     if failed:
         reasons.append(f"{failed} participant{'s' if failed > 1 else ''} failed")
     if not_run > 0:

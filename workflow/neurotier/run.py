@@ -27,8 +27,9 @@ from neurotier import __version__
 from neurotier.analysis.app import app_name
 from neurotier.analysis.work import sweep
 from neurotier.errors import BusyError, SettingsError, TierError
-from neurotier.files import read_json, remove_partials, remove_tree, write_json, write_text
+from neurotier.files import read_json, remove_partials, remove_whatever, write_json, write_text
 from neurotier.places import Places
+from neurotier.private import refuse_planted
 from neurotier.processes import RUN, end, processes_of
 from neurotier.settings import Settings
 from neurotier.tiers import Tier, facts_json, tiers_of
@@ -76,6 +77,7 @@ def start_run(settings: Settings, slots: Slots, command_line: list[str]) -> str:
     places, tiers = Places.from_settings(settings), tiers_of(settings)
     for tier in {tier.name: tier for tier in tiers.values()}.values():
         tier.claim()
+    refuse_planted(places.results, "results folder")
     try:
         return lock_and_note(settings, places, tiers, slots, command_line)
     except OSError as error:
@@ -144,14 +146,14 @@ def check_kind(settings: Settings, places: Places) -> None:
     write_text(places.kind, kind + "\n")
 
 
-def end_run(settings: Settings, run: str) -> None:
-    """End a run: leave nothing on the work tier, and note swapping and time."""
+def end_run(settings: Settings, run: str, stopped_by: str | None = None) -> None:
+    """End a run: leave nothing running or on the work tier, and note swapping, time, and the signal that stopped it."""
     places = Places.from_settings(settings)
     end(processes_of([run]))
     sweep(places.work, places.identity)
     note_swapping(places, run)
     facts = read_json(places.runs / f"{run}.json")
-    write_json(places.runs / f"{run}.json", facts | {"ended_s": time.time()})
+    write_json(places.runs / f"{run}.json", facts | {"ended_s": time.time(), "stopped_by": stopped_by})
 
 
 def note_swapping(places: Places, run: str) -> None:
@@ -206,7 +208,7 @@ def remove_unfinished(places: Places) -> None:
     for folder in others:
         remove_partials(folder)
     for file in places.results.glob(".*.partial"):
-        remove_tree(file) if file.is_dir() and not file.is_symlink() else file.unlink()
+        remove_whatever(file)
 
 
 def machine(cpus: int) -> dict[str, Any]:

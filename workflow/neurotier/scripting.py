@@ -12,8 +12,11 @@ from typing import Any, NoReturn
 
 from neurotier.errors import NeurotierError
 from neurotier.jobs import load_settings
+from neurotier.meter.measure import Interrupted
 from neurotier.places import Places
+from neurotier.run import current_run
 from neurotier.settings import Settings
+from neurotier.stops import ending_with, runner, unwinding
 
 
 @dataclass(frozen=True)
@@ -31,18 +34,25 @@ class Context:
 
 
 def run_script(snakemake: Any, work: Callable[[Context], None]) -> None:
-    """Do a script's work with everything it prints in the rule's log; an error is one line on the terminal."""
+    """Do a script's work with everything it prints in the rule's log; an error is one line on the terminal.
+
+    It ends, with all that it has started, when it is told to, and when the Snakemake that wants it is gone.
+    """
     log = Path(snakemake.log[0])
     try:
-        with log.open("w") as file, contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
+        with unwinding(), log.open("w") as file, contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
             try:
                 settings = load_settings(Path(snakemake.params.results))
-                work(Context(snakemake, settings, Places.from_settings(settings)))
+                places = Places.from_settings(settings)
+                with ending_with(runner(places.runs / f"{current_run()}.json")):
+                    work(Context(snakemake, settings, places))
             except Exception:
                 traceback.print_exc()
                 raise
     except NeurotierError as error:
         stop(str(error), error.exit_code)
+    except Interrupted as interrupted:
+        stop(f"rule {snakemake.rule}: {interrupted}", 128 + interrupted.signal_number)
     except OSError as error:
         stop(f"rule {snakemake.rule}: {error.filename or log}: {error.strerror}", 74)
     except Exception:

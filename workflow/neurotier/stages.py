@@ -12,7 +12,7 @@ from neurotier.files import write_json
 from neurotier.group import group_rows, summary
 from neurotier.jobs import participants, read_failures
 from neurotier.places import Places
-from neurotier.profile import profile_rows, read_records, run_rows, traffic_rows
+from neurotier.profile import note_flush, profile_rows, read_records, run_rows, traffic_rows
 from neurotier.run import current_run, note_swapping
 from neurotier.settings import Settings
 from neurotier.steps import step_rows
@@ -21,6 +21,7 @@ from neurotier.tables import read_table, write_table
 
 def tabulate_profile(places: Places) -> None:
     """Write the tables of folder ``profile``: ``profile.tsv``, ``traffic.tsv``, ``runs.tsv`` and ``steps.tsv``."""
+    note_flush(places, lambda: read_records(places, participants(places)))
     note_swapping(places, current_run())
     everyone = participants(places)
     records = read_records(places, everyone)

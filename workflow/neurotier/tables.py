@@ -75,7 +75,7 @@ def write_table(path: Path, table: str, rows: Iterable[Mapping[str, Any]]) -> No
 
 
 def read_table(path: Path, table: str) -> list[Row]:
-    """Read a table back, with the types of its schema.
+    """Read a table back, with the types of its schema; columns that came later have a default in it.
 
     Raises
     ------
@@ -85,9 +85,14 @@ def read_table(path: Path, table: str) -> list[Row]:
     described = columns(table)
     with path.open(newline="") as file:
         try:
+            reader = csv.DictReader(file, delimiter="\t")
+            later = {name for name, column in described.items() if "default" in column} - set(reader.fieldnames or ())
             return [
-                {name: from_text(row[name], described[name]) for name in described}
-                for row in csv.DictReader(file, delimiter="\t")
+                {
+                    name: described[name]["default"] if name in later else from_text(row[name], described[name])
+                    for name in described
+                }
+                for row in reader
             ]
         except (KeyError, TypeError, ValueError, csv.Error):
             raise StateError(path) from None

@@ -105,6 +105,7 @@ rule write_advice:
 # What a run will take on which tier. It has no output: whoever asks is told, whether the advice is new or not.
 rule advise:
     input:
+        rules.tabulate_advice.output,
         page=RESULTS / "advice.html",
     log:
         LOGS / "advise/advise.log",

@@ -90,8 +90,7 @@ def compared_tables(wildcards):
 
 
 def dropped_markers(wildcards):
-    names = participants_of_index() if settings.dataset.drop else []
-    return [places.dropped(name) for name in names]
+    return plan.dropped(checkpoints.index_dataset.get().output.images)
 
 
 def begin_run(workflow):

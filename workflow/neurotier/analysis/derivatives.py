@@ -32,13 +32,13 @@ def write_sidecars(in_site: PurePosixPath, folder: Path) -> None:
     in_site
         Path of the source image, relative to its site.
     folder
-        Folder of the derivative dataset (or the one that will become it).
+        Folder on the work tier; what is in it is flushed when it is published.
     """
     source = f"bids:{SOURCE_LINK}:{in_site}"
     mask = {"Type": "Brain", "Sources": [source]}
     brain = {"SkullStripped": True, "Sources": [source]}
-    write_json(folder / derivative_name(in_site, "mask", ".json"), mask)
-    write_json(folder / derivative_name(in_site, "T1w", ".json"), brain)
+    write_json(folder / derivative_name(in_site, "mask", ".json"), mask, durable=False)
+    write_json(folder / derivative_name(in_site, "T1w", ".json"), brain, durable=False)
 
 
 def write_description(folder: Path, site: str, source: dict[str, Any], tool: str, version: str) -> None:

@@ -6,8 +6,9 @@ accepts 4D ones in silence; so inputs are checked before and outputs after, by t
 
 from __future__ import annotations
 
-import gzip
-import zlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,13 @@ import nibabel as nib
 import numpy as np
 import numpy.typing as npt
 
-from neurotier.errors import InputError, ToolError
+from neurotier.analysis.inflating import DamagedError
+from neurotier.analysis.memory import memory_for_images
+from neurotier.analysis.nifti import Stored, Volume, read_header, shape_text
+from neurotier.errors import InputError, NeurotierError, TierError, ToolError
+from neurotier.foreign import open_file
 
 Mask = npt.NDArray[np.bool_]
-Volume = npt.NDArray[Any]
-
-BROKEN = (EOFError, OSError, ValueError, zlib.error, gzip.BadGzipFile, nib.filebasedimages.ImageFileError)
 
 
 @dataclass(frozen=True)
@@ -36,74 +38,143 @@ class BrainSize:
         return self.voxels * self.voxel_volume_mm3
 
 
-def load_head(path: Path, name: str) -> nib.Nifti1Image:
+def load_head(path: Path, name: str, memory_bytes: int | None = None) -> nib.Nifti1Image:
     """Load a T1w image and make sure that a brain can be looked for in it.
+
+    Its values are looked at a part at a time, so that what is no head costs no more memory than one.
 
     Parameters
     ----------
     path
-        NIfTI file. Trailing axes of length 1 are dropped.
+        NIfTI file; a link is not followed. Trailing axes of length 1 are dropped.
     name
         What to call the image in an error.
+    memory_bytes
+        Memory that the job has; by default what :func:`memory_for_images` finds.
 
     Raises
     ------
     InputError
-        If the file is empty, truncated or no NIfTI, or the image is not 3D, all zero, constant, or not finite.
+        If the file is empty, truncated, no NIfTI or none that fits into memory, or the image is not 3D, all zero,
+        constant, or not finite.
     """
-    if path.stat().st_size == 0:
-        raise InputError("the image file is empty (0 bytes)", where=name, fix="fetch it again or report it upstream")
-    try:
-        image = nib.load(path)
-        data = np.asanyarray(image.dataobj)
-    except BROKEN as error:
-        raise InputError(
-            f"the image file is truncated or no NIfTI ({type(error).__name__})",
-            where=name,
-            fix="fetch it again or report it upstream",
-        ) from None
-    while data.ndim > 3 and data.shape[-1] == 1:
-        data = data[..., 0]
-    if data.ndim != 3 or min(data.shape) < 2:
-        shape = " x ".join(map(str, data.shape))
-        raise InputError(f"a T1w image has three dimensions, this one is {shape}", where=name)
-    if not np.issubdtype(data.dtype, np.number) or np.iscomplexobj(data):
-        raise InputError(f"voxels are {data.dtype}, not real numbers", where=name)
-    broken = int(data.size - np.isfinite(data).sum())
+    with opened(path.parent, path.name, name, InputError, "the image file") as stored:
+        shape = list(stored.shape)
+        while len(shape) > 3 and shape[-1] == 1:
+            shape.pop()
+        if len(shape) != 3 or min(shape) < 2:
+            raise InputError(f"a T1w image has three dimensions, this one is {shape_text(shape)}", where=name)
+        stored.check_memory(memory_for_images() if memory_bytes is None else memory_bytes)
+        check_values(stored, name)
+        image = stored.image(str(path))
+    if image.ndim == 3:
+        return image
+    return image.__class__(np.asanyarray(image.dataobj).reshape(shape, order="F"), image.affine, image.header)
+
+
+def check_values(stored: Stored, name: str) -> None:
+    """Raise :class:`InputError` if values are not finite, or all the same."""
+    broken, low, high = 0, np.inf, -np.inf
+    for slab in stored.slabs():
+        finite = len(slab) if slab.dtype.kind in "iu" else int(np.isfinite(slab).sum())
+        broken += len(slab) - finite
+        if not broken:
+            low, high = min(low, slab.min()), max(high, slab.max())
     if broken:
-        raise InputError(f"{broken} of {data.size} voxels are NaN or infinite", where=name)
-    if data.min() == data.max():
-        raise InputError(f"every voxel is {data.flat[0]:g}: there is no head in it", where=name)
-    return image if image.ndim == 3 else image.__class__(data, image.affine, image.header)
+        raise InputError(f"{broken} of {stored.voxels} voxels are NaN or infinite", where=name)
+    if low == high:
+        raise InputError(f"every voxel is {low:g}: there is no head in it", where=name)
 
 
-def check_mask(path: Path, head: nib.Nifti1Image, tool: str, name: str) -> Mask:
+@contextmanager
+def opened(folder: Path, below: str, name: str, blame: type[NeurotierError], subject: str) -> Iterator[Stored]:
+    """Open a NIfTI file below a trusted folder, and say of whatever is wrong with it what and where.
+
+    Parameters
+    ----------
+    folder, below
+        The folder, and the file's path below it.
+    name
+        What to call the file in an error.
+    blame
+        Class of the error.
+    subject
+        What a sentence on it begins with.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is nothing of this name.
+    NeurotierError
+        Of the class ``blame``, if it is damaged or no file; :class:`TierError` if the tier does not give it.
+    """
+    try:
+        with open_file(folder, below, name, blame) as file:
+            if os.fstat(file.fileno()).st_size == 0:
+                raise DamagedError("is empty (0 bytes)")
+            yield read_header(file, below)
+    except DamagedError as error:
+        raise blame(f"{subject} {error.what}", where=name, fix=error.fix if blame is InputError else "") from None
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise TierError(f"cannot be read: {error.strerror}", where=name) from None
+
+
+def check_mask(folder: Path, below: str, head: nib.Nifti1Image, tool: str, name: str) -> Mask:
     """The mask that a tool wrote, as booleans, once it has proved to be one.
+
+    Parameters
+    ----------
+    folder
+        A folder of ours, below which the tool wrote.
+    below
+        The mask's path below it, no part of which may be a link.
+    head
+        The image that the tool was given.
+    tool, name
+        What to call the tool and the image in an error.
 
     Raises
     ------
     ToolError
-        If the file is missing or broken, on another grid than the head, not binary, empty or full.
+        If the file is missing, no file or broken, on another grid than the head, not binary, empty or full.
     """
-    if not path.exists() or path.stat().st_size == 0:
-        raise ToolError(f"{tool} wrote no mask (its exit code is not believed)", where=name)
     try:
-        image = nib.load(path)
-        data = np.asanyarray(image.dataobj)
-    except BROKEN as error:
-        raise ToolError(f"{tool} wrote a broken mask ({type(error).__name__})", where=name) from None
-    return check_grid(data, image.affine, head, tool, name)
+        with opened(folder, below, f"{name}, mask of {tool}", ToolError, "the file") as stored:
+            check_same_grid(stored.shape, stored.affine, head, tool, name)
+            mask = np.empty(stored.voxels, np.bool_)
+            filled = 0
+            for slab in stored.slabs():
+                mask[filled : filled + len(slab)] = binary(slab, tool, name)
+                filled += len(slab)
+    except FileNotFoundError:
+        raise ToolError(f"{tool} wrote no mask (its exit code is not believed)", where=name) from None
+    return check_brain(mask.reshape(stored.shape, order="F"), tool, name)
 
 
 def check_grid(data: Volume, affine: Volume, head: nib.Nifti1Image, tool: str, name: str) -> Mask:
     """A mask's voxels as booleans, if they are a mask of this head; otherwise :class:`ToolError`."""
-    if data.shape != head.shape or not np.allclose(affine, head.affine, atol=1e-4):
-        raise ToolError(
-            f"the mask of {tool} is on another grid than the image ({data.shape} and {head.shape})", where=name
-        )
+    check_same_grid(data.shape, affine, head, tool, name)
+    return check_brain(binary(data, tool, name), tool, name)
+
+
+def check_same_grid(shape: tuple[int, ...], affine: Volume, head: nib.Nifti1Image, tool: str, name: str) -> None:
+    """Raise :class:`ToolError` unless a mask's grid is that of its head."""
+    if shape != head.shape or not np.allclose(affine, head.affine, atol=1e-4):
+        raise ToolError(f"the mask of {tool} is on another grid than the image ({shape} and {head.shape})", where=name)
+
+
+def binary(data: Volume, tool: str, name: str) -> Mask:
+    """Zeros and ones as booleans; :class:`ToolError` if there is anything else."""
     if not np.isin(data, (0, 1)).all():
         raise ToolError(f"the mask of {tool} is not binary", where=name)
     mask: Mask = data.astype(bool)
+    return mask
+
+
+def check_brain(mask: Mask, tool: str, name: str) -> Mask:
+    """The mask, if some of the head is brain and some is not; otherwise :class:`ToolError`."""
     if not mask.any() or mask.all():
         raise ToolError(f"{tool} found {'no brain' if not mask.any() else 'nothing but brain'}", where=name)
     return mask

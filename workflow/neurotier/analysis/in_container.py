@@ -78,7 +78,8 @@ def extract_all(
         ended = int(said) if said else (whole or 1)
         if ended != 0:
             raise failed(tool.name, ended, printed if printed.exists() else log, image)
-        masks.append((head, check_mask(folder / MASK, head, tool.name, image) if tool.makes_masks else None))
+        mask = f"{folder.name}/{MASK}"
+        masks.append((head, check_mask(container.scratch, mask, head, tool.name, image) if tool.makes_masks else None))
     return masks, start
 
 

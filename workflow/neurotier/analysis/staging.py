@@ -13,7 +13,7 @@ from pathlib import Path
 import humanfriendly
 
 from neurotier.errors import InputError, NeurotierError, SourceError, TierError, ToolError
-from neurotier.files import flush_tree, partial_of, remove_tree, rename_durably
+from neurotier.files import flush_tree, partial_of, remove_whatever, rename_durably
 from neurotier.foreign import copy_file, entries_below, open_file, open_in_dataset
 from neurotier.tiers import Tier
 
@@ -80,14 +80,13 @@ def publish(made: Path, final: Path) -> tuple[int, int, Made]:
         If something in the folder is neither a file nor a link that stays in it.
     """
     hidden = partial_of(final)
-    remove_tree(hidden)
+    remove_whatever(hidden)
     hidden.mkdir(parents=True)
     try:
         copied, files = copy_files(made, hidden)
         kept = what_is_in(hidden)
         flush_tree(hidden)
-        if final.exists():  # of an earlier run whose derivatives are to be replaced
-            remove_tree(final)
+        remove_whatever(final)  # of an earlier run whose derivatives are to be replaced
         rename_durably(hidden, final)
     except BaseException:
         shutil.rmtree(hidden, ignore_errors=True)

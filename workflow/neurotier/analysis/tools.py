@@ -19,13 +19,18 @@ from typing import Any, ClassVar, Protocol
 import nibabel as nib
 
 from neurotier.analysis.images import Mask, check_grid, check_mask
-from neurotier.errors import KilledError, ToolError
+from neurotier.errors import KilledError, ToolError, one_line
+from neurotier.foreign import read_end, read_text
 from neurotier.meter.function import run_in_phase
 from neurotier.meter.tree import describe_exit
 from neurotier.settings import ToolSettings
 
 MASK = "brain_mask.nii.gz"
 """The mask that a tool's command writes into its folder."""
+
+VERSION_BYTES = 200
+LOG_END_BYTES = 64 << 10
+"""How much of the end of a log is searched for its last line."""
 
 
 class Tool(Protocol):
@@ -104,8 +109,13 @@ class Bet:
                 fix="load FSL (its licence forbids that neurotier brings it), or set tool.name to brainextractor",
             )
         directory = os.environ.get("FSLDIR")
-        version_file = Path(directory, "etc", "fslversion") if directory else None
-        return version_file.read_text().strip() if version_file and version_file.is_file() else "unknown"
+        if not directory:
+            return "unknown"
+        file = Path(os.path.realpath(Path(directory, "etc", "fslversion")))  # installations are trusted to link
+        try:
+            return one_line(read_text(file.parent, file.name, str(file), ToolError, VERSION_BYTES)) or "unknown"
+        except FileNotFoundError:
+            return "unknown"
 
     def warm_up(self) -> None:
         pass
@@ -116,7 +126,7 @@ class Bet:
             code = run_in_phase(self.command(str(image), str(folder)), log=file, cwd=str(folder))
         if code != 0:
             raise failed(self.name, code, log, name)
-        return check_mask(folder / MASK, head, self.name, name)
+        return check_mask(folder, MASK, head, self.name, name)
 
 
 @dataclass(frozen=True)
@@ -211,13 +221,28 @@ def smallest_head() -> nib.Nifti1Image:
     return nib.Nifti1Image(data, np.diag([4.0, 4.0, 4.0, 1.0]))
 
 
-def failed(tool: str, code: int, log: Path, name: str) -> ToolError:
-    """The error for a tool that ended with another exit code than 0."""
+def failed(tool: str, code: int, log: Path, name: str, trusted: Path | None = None) -> ToolError:
+    """The error for a tool that ended with another exit code than 0; ``log`` and ``trusted`` as :func:`last_line`."""
     error = KilledError if code == KilledError.exit_code else ToolError
-    return error(f"{tool} failed ({describe_exit(code)}): {last_line(log)}", where=name)
+    return error(f"{tool} failed ({describe_exit(code)}): {last_line(log, trusted)}", where=name)
 
 
-def last_line(log: Path) -> str:
-    """The last thing a tool printed, without terminal control."""
-    lines = [line for line in re.split(r"[\r\n]+", log.read_text(errors="replace")) if line.strip()]
+def last_line(log: Path, trusted: Path | None = None) -> str:
+    """The last thing a tool printed, without terminal control.
+
+    Parameters
+    ----------
+    log
+        The file that took what it printed, which it may have put something else in place of.
+    trusted
+        A folder of ours above it, below which no link is followed; by default the one that the log lies in.
+    """
+    folder = trusted or log.parent
+    try:
+        printed = read_end(folder, log.relative_to(folder), log.name, ToolError, LOG_END_BYTES)
+    except FileNotFoundError:
+        printed = b""
+    except ToolError as error:
+        return f"its log {error.what}"
+    lines = [line for line in re.split(r"[\r\n]+", printed.decode(errors="replace")) if line.strip()]
     return lines[-1].strip()[:200] if lines else "it printed nothing"

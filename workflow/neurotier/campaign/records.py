@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from neurotier.campaign.matrix import PlannedRun
 from neurotier.campaign.outputs import difference
 from neurotier.campaign.snakemake_run import Outcome, hidden
-from neurotier.files import read_json, write_json
+from neurotier.errors import StateError
+from neurotier.files import flush_folder, flush_tree, read_json, rename_durably, write_json
 from neurotier.places import Places
 from neurotier.profile import Record
 from neurotier.settings import Settings
@@ -48,9 +50,12 @@ def folder_of(places: Places, planned: PlannedRun) -> Path:
 
 
 def read_condition(folder: Path) -> Record | None:
-    """What was run, and what speaks against it; ``None`` if the run is not there."""
+    """What was run, and what speaks against it; ``None`` if the run is not there, or that cannot be read any more."""
     file = folder / "condition.json"
-    found: Record | None = read_json(file) if file.exists() else None
+    try:
+        found: Record | None = read_json(file) if file.exists() else None
+    except StateError:
+        return None
     return found
 
 
@@ -59,10 +64,16 @@ def is_valid(condition: Record | None) -> bool:
     return condition is not None and condition["valid"] == "valid"
 
 
+def was_stopped(condition: Record | None) -> bool:
+    """Whether a run is there, but it or one of its jobs was told to stop, or killed, from outside."""
+    return condition is not None and bool(condition.get("stopped"))
+
+
 def keep_run(places: Places, planned: PlannedRun, outcome: Outcome, compare_outputs: bool) -> Record:
     """Judge a run, note what it was, and let its folder appear; what was noted.
 
-    The first run with all its participants gives the checksums that the others are compared with.
+    The first run with all its participants gives the checksums that the others are compared with; if these cannot be
+    read any more, the next run does.
     """
     folder = folder_of(places, planned)
     problems = list(outcome.problems)
@@ -78,9 +89,12 @@ def keep_run(places: Places, planned: PlannedRun, outcome: Outcome, compare_outp
         "participants": outcome.row["participants"],
         "makespan_s": outcome.row["makespan_s"],
         "taken_s": outcome.taken_s,
+        "stopped": outcome.stopped,
     }
     write_json(hidden(folder) / "condition.json", condition)
-    hidden(folder).rename(folder)
+    flush_tree(hidden(folder))
+    rename_durably(hidden(folder), folder)
+    flush_folder(folder.parent.parent)
     folder.with_name(f".{folder.name}.yaml").unlink(missing_ok=True)
     return condition
 
@@ -88,9 +102,13 @@ def keep_run(places: Places, planned: PlannedRun, outcome: Outcome, compare_outp
 def compared(places: Places, planned: PlannedRun, outcome: Outcome) -> list[str]:
     """What differs from the outputs of the first run of the same tool, if anything; the first one is noted."""
     file = places.campaign / "outputs" / f"{planned.analysis}.json"
-    if not file.exists():
-        write_json(file, {"of": str(planned.condition), "checksums": outcome.outputs})
-        return []
-    first = read_json(file)
+    with suppress(FileNotFoundError, StateError):
+        return differing(read_json(file), outcome)
+    write_json(file, {"of": str(planned.condition), "checksums": outcome.outputs})
+    return []
+
+
+def differing(first: Record, outcome: Outcome) -> list[str]:
+    """What differs from the outputs of the first run, if anything."""
     found = difference(outcome.outputs, first["checksums"], first["of"])
     return [found] if found else []

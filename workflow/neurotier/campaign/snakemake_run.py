@@ -17,18 +17,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
 import yaml
 
 from neurotier.campaign.matrix import PlannedRun
 from neurotier.campaign.outputs import checksums
 from neurotier.campaign.page_cache import CacheState, prepare_cache
-from neurotier.errors import AbandonedError, RunError
+from neurotier.errors import RunError
 from neurotier.files import read_json, remove_tree, write_text
-from neurotier.jobs import image_store, load_dataset
+from neurotier.jobs import image_store, load_dataset, read_failures
 from neurotier.places import Places, short_hash
 from neurotier.private import user_name
-from neurotier.processes import RUN, end_tree, end_with_parent
+from neurotier.processes import CAMPAIGN, RUN, end, end_with_parent, marked
 from neurotier.profile import Record
 from neurotier.run import current_run
 from neurotier.settings import Settings
@@ -41,8 +40,6 @@ OWN_VARIABLES = (RUN, "SNAKEMAKE_PROFILE")
 
 OUTPUTS = ("derivatives", "app")
 KEPT = ("profile", "state", "index", "logs")
-LOOK_S = 1.0
-"""How often it is looked whether the campaign's own Snakemake still lives."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +58,8 @@ class Outcome:
         Checksums of what it made, by path.
     taken_s
         How long all of it took, s.
+    stopped
+        Whether the run, or a job of it, was told to stop, or killed, from outside.
     """
 
     cache: CacheState
@@ -68,6 +67,7 @@ class Outcome:
     problems: list[str]
     outputs: dict[str, str]
     taken_s: float
+    stopped: bool
 
 
 def run_planned(planned: PlannedRun, settings: Settings, limits: Mapping[str, int], folder: Path, log: Path) -> Outcome:
@@ -90,8 +90,6 @@ def run_planned(planned: PlannedRun, settings: Settings, limits: Mapping[str, in
     ------
     RunError
         If the run could not be begun, or left no trace.
-    AbandonedError
-        If the campaign's own Snakemake was killed.
     """
     started_s = time.monotonic()
     inner, file = inner_settings(planned, settings, folder)
@@ -99,20 +97,20 @@ def run_planned(planned: PlannedRun, settings: Settings, limits: Mapping[str, in
     remove_tree(places.results)
     write_text(log, "")
     arguments = inner_arguments(planned, inner, file, limits)
-    outer_pid = read_json(Places.from_settings(settings).runs / f"{current_run()}.json")["pid"]
-    if snakemake(["ready", *arguments], log, outer_pid) != 0:
+    if snakemake(["ready", *arguments], log) != 0:
         raise RunError("could not be made ready", where=str(planned.condition), fix=f"see {log}")
     cache = make_cache_ready(planned.condition.cache, inner, places, log)
     target = places.shortened(Path.cwd()).profile / "profile.tsv"
-    snakemake([str(target), *arguments], log, outer_pid)
-    row = last_row(places)
-    if row is None:
+    snakemake([str(target), *arguments], log)
+    facts = last_run(places)
+    if facts is None:
         raise RunError("ended without analysing anyone", where=str(planned.condition), fix=f"see {log}")
+    row, stopped = facts["row"], was_stopped(facts, places)
     outputs: dict[str, str] = {}
     for name in OUTPUTS:
         outputs |= {f"{name}/{path}": sum_ for path, sum_ in checksums(places.results / name).items()}
     keep_records(places, hidden(folder), settings.campaign.keep_outputs)
-    return Outcome(cache, row, problems_of(planned, cache, row), outputs, time.monotonic() - started_s)
+    return Outcome(cache, row, problems_of(planned, cache, row), outputs, time.monotonic() - started_s, stopped)
 
 
 def inner_settings(planned: PlannedRun, settings: Settings, folder: Path) -> tuple[Settings, Path]:
@@ -149,15 +147,13 @@ def inner_arguments(planned: PlannedRun, inner: Settings, file: Path, limits: Ma
     return [*words, "--configfile", str(file)]
 
 
-def snakemake(arguments: list[str], log: Path, outer_pid: int) -> int:
-    """Run Snakemake with all that it prints in a log; its exit code. It ends when this process or the outer one does.
+def snakemake(arguments: list[str], log: Path) -> int:
+    """Run Snakemake with all that it prints in a log; its exit code. Nothing of it runs on when this returns or raises.
 
-    Raises
-    ------
-    AbandonedError
-        If the Snakemake that runs the campaign was killed: nobody would wait for what is run here.
+    A signal that ends this process ends it too: the way of jobs that were asked to, and not that of a run that fails.
     """
     environment = {key: value for key, value in os.environ.items() if key not in OWN_VARIABLES}
+    environment[CAMPAIGN] = current_run()
     with log.open("a") as file:
         file.write(f"$ snakemake {' '.join(arguments)}\n")
         file.flush()
@@ -169,12 +165,10 @@ def snakemake(arguments: list[str], log: Path, outer_pid: int) -> int:
             env=environment,
             preexec_fn=end_with_parent,
         )
-        while True:
-            with suppress(subprocess.TimeoutExpired):
-                return inner.wait(timeout=LOOK_S)
-            if not psutil.pid_exists(outer_pid):
-                end_tree(psutil.Process(inner.pid))
-                raise AbandonedError("the Snakemake that runs the campaign was killed")
+        try:
+            return inner.wait()
+        finally:
+            end(marked(CAMPAIGN, [current_run()]))  # also jobs whose Snakemake was killed
 
 
 def make_cache_ready(asked: str, inner: Settings, places: Places, log: Path) -> CacheState:
@@ -189,10 +183,15 @@ def make_cache_ready(asked: str, inner: Settings, places: Places, log: Path) -> 
     return prepare_cache(asked, inputs, others, in_memory=tiers["dataset"].kind in ("tmpfs", "fsdax"))
 
 
-def last_row(places: Places) -> Record | None:
-    """Row of the run that analysed or failed someone; the one that made ready has none."""
-    rows = [read_json(file).get("row") for file in sorted(places.runs.glob("*.json"))]
-    return next((row for row in reversed(rows) if row is not None), None)
+def last_run(places: Places) -> Record | None:
+    """Facts of the run that analysed or failed someone; the one that made ready has no row."""
+    runs = [read_json(file) for file in sorted(places.runs.glob("*.json"))]
+    return next((facts for facts in reversed(runs) if facts.get("row") is not None), None)
+
+
+def was_stopped(facts: Record, places: Places) -> bool:
+    """Whether a run, or a job of it, was told to stop, or killed, from outside."""
+    return bool(facts.get("stopped_by")) or any(failure["exit_code"] > 128 for failure in read_failures(places))
 
 
 def problems_of(planned: PlannedRun, cache: CacheState, row: Record) -> list[str]:

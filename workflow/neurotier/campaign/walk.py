@@ -6,23 +6,14 @@ priorities hold for all their jobs, and runs must never overlap.
 
 from __future__ import annotations
 
-import os
 import shutil
-import socket
 import statistics
 from collections.abc import Sequence
-from contextlib import suppress
 
-import psutil
-
-from neurotier.analysis.work import owner_lives
 from neurotier.campaign.matrix import PlannedRun
-from neurotier.campaign.records import Campaign, folder_of, is_valid, keep_run
+from neurotier.campaign.records import Campaign, folder_of, is_valid, keep_run, was_stopped
 from neurotier.campaign.snakemake_run import remove_inner_results, run_planned
 from neurotier.errors import NeurotierError, RunError
-from neurotier.files import read_json, write_json
-from neurotier.places import Places
-from neurotier.processes import end_tree, started_s
 from neurotier.profile import Record
 from neurotier.report.quantities import counted, seconds
 
@@ -33,29 +24,35 @@ def walk(campaign: Campaign) -> None:
     Raises
     ------
     RunError
-        At the end, if runs could not be done; those that are invalid are there, and said.
+        At the end, if runs could not be done, or were stopped; those that are invalid are there, and said.
     """
     planned, say = campaign.planned, campaign.say
-    take_over(campaign.places)
     remove_inner_results(planned, campaign.settings, campaign.places)
     left = [run for run in planned if is_wanted(campaign, run)]
     say(f"{len(planned) - len(left)} of {counted(len(planned), 'run')} are there, {len(left)} to do")
     failed: list[str] = []
-    for count, run in enumerate(left, start=1):
-        rest = remaining(campaign, left[count - 1 :])
-        say(f"run {count} of {len(left)}: {run.condition}, repetition {run.repetition}{rest}")
-        try:
-            condition = do_run(campaign, run)
-        except (NeurotierError, OSError) as error:
-            failed.append(str(error))
-            say(f"  {error}")
-            continue
-        before = condition["cache_state"]["action"]
-        say(f"  {condition['valid']}, makespan {seconds(condition['makespan_s'])} (before it: {before})")
-    remove_inner_results(planned, campaign.settings, campaign.places)
+    try:
+        for count, run in enumerate(left, start=1):
+            rest = remaining(campaign, left[count - 1 :])
+            say(f"run {count} of {len(left)}: {run.condition}, repetition {run.repetition}{rest}")
+            try:
+                condition = do_run(campaign, run)
+            except (NeurotierError, OSError) as error:
+                failed.append(str(error))
+                say(f"  {error}")
+                continue
+            before = condition["cache_state"]["action"]
+            say(f"  {condition['valid']}, makespan {seconds(condition['makespan_s'])} (before it: {before})")
+    finally:
+        remove_inner_results(planned, campaign.settings, campaign.places)
     if failed:
         raise RunError(f"{counted(len(failed), 'run')} could not be done: {failed[0]}", where="campaign")
-    invalid = sum(not is_valid(campaign.condition_of(run)) for run in planned)
+    conditions = [campaign.condition_of(run) for run in planned]
+    stopped = sum(was_stopped(condition) for condition in conditions)
+    if stopped:
+        what = f"{counted(stopped, 'run')} stopped, in whole or in part"
+        raise RunError(what, where="campaign", fix="start the same command again: no other run is done again")
+    invalid = sum(not is_valid(condition) for condition in conditions)
     if invalid and campaign.settings.campaign.repeat_invalid:
         raise RunError(f"{counted(invalid, 'run')} invalid again", where="campaign", fix=f"see {campaign.places.logs}")
     if invalid:
@@ -63,9 +60,13 @@ def walk(campaign: Campaign) -> None:
 
 
 def is_wanted(campaign: Campaign, run: PlannedRun) -> bool:
-    """Whether a run is to be done."""
+    """Whether a run is to be done: one that was stopped tells nothing of its condition."""
     condition = campaign.condition_of(run)
-    return condition is None or (campaign.settings.campaign.repeat_invalid and not is_valid(condition))
+    return (
+        condition is None
+        or was_stopped(condition)
+        or (campaign.settings.campaign.repeat_invalid and not is_valid(condition))
+    )
 
 
 def do_run(campaign: Campaign, run: PlannedRun) -> Record:
@@ -90,13 +91,3 @@ def remaining(campaign: Campaign, left: Sequence[PlannedRun]) -> str:
     usual_s = statistics.median(value for values in taken.values() for value in values)
     rest_s = sum(statistics.median(taken.get(run.name, [usual_s])) for run in left)
     return f"; about {seconds(rest_s)} left"
-
-
-def take_over(places: Places) -> None:
-    """End what a killed campaign has left running, and note that this process walks now."""
-    file = places.campaign / "owner.json"
-    with suppress(OSError, NeurotierError):
-        owner = read_json(file)
-        if owner_lives(owner):
-            end_tree(psutil.Process(owner["pid"]))
-    write_json(file, {"host": socket.gethostname(), "pid": os.getpid(), "started_s": started_s(os.getpid())})

@@ -103,7 +103,12 @@ class PanelView:
 
 
 def write_comparison(
-    runs: Sequence[Row], participants: Sequence[Row], traffic: Sequence[Row], figures: Path, path: Path
+    runs: Sequence[Row],
+    participants: Sequence[Row],
+    traffic: Sequence[Row],
+    figures: Path,
+    path: Path,
+    lacking: str = "",
 ) -> None:
     """Write the page; equal rows and figures give equal bytes.
 
@@ -116,6 +121,8 @@ def write_comparison(
         or beside the page.
     path
         HTML file to write; its links are relative to its folder.
+    lacking
+        What is still to be done of a campaign, if anything: the page is a partial one.
     """
     folder = path.parent
     found = findings(runs, participants, traffic)
@@ -123,6 +130,7 @@ def write_comparison(
     context = {
         "verdict": judge(runs, participants),
         "runs": runs,
+        "lacking": lacking,
         "compared": len(runs) - len(excluded),
         "origins": sorted({run["origin"] for run in runs}),
         "left_out": excluded,

@@ -9,6 +9,7 @@ from neurotier.comparison.collect import Compared, read_comparison_tables, runs_
 from neurotier.comparison.summary import write_summary_tables
 from neurotier.places import Places
 from neurotier.published.bids_app import published_runs
+from neurotier.report.quantities import counted
 from neurotier.settings import Settings
 from neurotier.tables import read_table
 
@@ -67,4 +68,14 @@ def write_comparison(places: Places) -> None:
 
     compared = read_comparison_tables(places.comparison)
     folder, page = places.comparison_figures, places.results / "comparison.html"
-    write(compared.runs, compared.participants, compared.traffic, folder, page)
+    write(compared.runs, compared.participants, compared.traffic, folder, page, lacking(places))
+
+
+def lacking(places: Places) -> str:
+    """What a campaign has not done yet, for people; empty if there is none, or it is done."""
+    plan = places.campaign / "plan.tsv"
+    rows = read_table(plan, "plan") if plan.exists() else []
+    there = sum(read_condition(places.campaign / "runs" / row["folder"]) is not None for row in rows)
+    if there == len(rows):
+        return ""
+    return f"{there} of {counted(len(rows), 'run')} of the campaign are there; the same command goes on with the others"

@@ -35,6 +35,7 @@ def makespan_rows(runs: Sequence[Row]) -> list[Row]:
         members = groups.get(condition, [])
         makespan = spread(members, "makespan_s")
         medians = {
+            "flushed_median_s": "flushed_s",
             "logged_makespan_median_s": "logged_makespan_s",
             "cpu_sum_median_s": "cpu_sum_s",
             "io_sum_median_s": "io_sum_s",

@@ -20,7 +20,7 @@ from neurotier.dataset.datalad_environment import prepare_environment
 from neurotier.demo.phantom import simulated_head, varied_head
 from neurotier.demo.texts import bold_facts, site_texts, superdataset_readme, t1w_facts
 from neurotier.errors import InputError, SourceError, TierError
-from neurotier.files import remove_tree, write_json, write_text
+from neurotier.files import flush_file_system, remove_tree, rename_durably, write_json, write_text
 from neurotier.settings import DemoSettings
 
 DEBIAN_HEAD = Path("/usr/share/mricron/templates/ch2.nii.gz")
@@ -101,7 +101,8 @@ def make_demo_dataset(folder: Path, settings: DemoSettings, report: Callable[[st
             report("Saving it with DataLad.")
             prepare_environment()
             save_datasets(unfinished)
-            unfinished.rename(folder)
+            flush_file_system(unfinished)
+            rename_durably(unfinished, folder)
         except BaseException:
             remove_tree(unfinished)
             raise

@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import ctypes
 import os
+import stat
 
 from neurotier.meter.tree import LIBC
+
+FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+"""As :mod:`neurotier.foreign`, whose import would cost more: a FIFO in place of a file shall not block."""
 
 PROT_READ, MAP_SHARED = 1, 1
 MAP_FAILED = ctypes.c_void_p(-1).value
@@ -43,13 +47,15 @@ def resident_share(paths: Iterable[str | os.PathLike[str]]) -> float | None:
 
 
 def resident_bytes(path: str | os.PathLike[str]) -> int | None:
-    """Bytes of one file in the page cache, in whole pages; ``None`` if the kernel would not tell."""
+    """Bytes of one file in the page cache, in whole pages; ``None`` if the kernel would not tell, or it is no file."""
     try:
-        file = os.open(path, os.O_RDONLY)
+        file = os.open(path, FILE)
     except OSError:
         return None
     try:
         status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
+            return None
         if not (os.geteuid() in (0, status.st_uid) or os.access(path, os.W_OK)):
             return None
         found = 0

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import signal
-import socket
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
-import psutil
-
 from neurotier.analysis.work import owner_lives, read_owner, sweep_folder, work_folder
-from neurotier.errors import AbandonedError, ToolError
-from neurotier.files import read_json
+from neurotier.errors import ToolError
 from neurotier.places import Places, short_hash
 from neurotier.private import names_in, remove_empty
 from neurotier.probe.effort import effort_for
@@ -22,7 +15,6 @@ from neurotier.probe.fio import INSTALL
 from neurotier.probe.table import probe_rows
 from neurotier.probe.walk import Walk
 from neurotier.report.quantities import counted, seconds, size
-from neurotier.run import current_run
 from neurotier.scripting import Context
 from neurotier.tables import Row, read_table, write_table
 from neurotier.tiers import Tier
@@ -35,30 +27,21 @@ def probe_tier(context: Context) -> None:
         raise ToolError("fio is not on PATH", where="tier probe", fix=INSTALL)
     tier = Tier.from_settings(context.settings.tiers[snakemake.wildcards.tier]).here()
     tier.claim()
-    facts = read_json(places.runs / f"{current_run()}.json")
-    outer_pid = facts["pid"] if facts["host"] == socket.gethostname() else None
     folder = tier.folder("probe") / short_hash(str(places.results))
-    with ending_cleanly():
-        sweep_forsaken(folder.parent)
-        try:
-            with work_folder(folder, places.identity):
-                effort = effort_for(tier, context.settings.probe, snakemake.params.asked["streams"])
-                what = f"up to {counted(effort.streams, 'stream')}, at most {size(effort.room_bytes)}"
-                context.say(f"Probing tier {tier.name} ({tier.path}): {what}, within {seconds(effort.time_s)}")
-                samples = Walk(tier, effort, folder, lambda: check_wanted(outer_pid)).run()
-        finally:
-            remove_empty(folder.parent)
+    sweep_forsaken(folder.parent)
+    try:
+        with work_folder(folder, places.identity):
+            effort = effort_for(tier, context.settings.probe, snakemake.params.asked["streams"])
+            what = f"up to {counted(effort.streams, 'stream')}, at most {size(effort.room_bytes)}"
+            context.say(f"Probing tier {tier.name} ({tier.path}): {what}, within {seconds(effort.time_s)}")
+            samples = Walk(tier, effort, folder).run()
+    finally:
+        remove_empty(folder.parent)
     rows = probe_rows(tier, samples)
     least, asked = min(row["repetitions"] for row in rows), effort.repetitions
     if least < asked:
         context.say(f"  {least} of {counted(asked, 'repetition')} in that time; raise probe.time_s for more")
     write_table(Path(snakemake.output.table), "probe", rows)
-
-
-def check_wanted(outer_pid: int | None) -> None:
-    """Raise :class:`AbandonedError` if the Snakemake that wants this was killed; jobs of a cluster are ended by it."""
-    if outer_pid is not None and not psutil.pid_exists(outer_pid):
-        raise AbandonedError("the Snakemake that runs the probe was killed")
 
 
 def sweep_forsaken(probes: Path) -> None:
@@ -67,18 +50,6 @@ def sweep_forsaken(probes: Path) -> None:
         owner = read_owner(probes / name)
         if owner and not owner_lives(owner):
             sweep_folder(probes / name, identity="")  # those of other hosts stay
-
-
-@contextmanager
-def ending_cleanly() -> Iterator[None]:
-    """Have SIGTERM and SIGHUP unwind this process, so that its files and children go with it."""
-    numbers = [signal.SIGTERM, signal.SIGHUP]
-    before = {number: signal.signal(number, lambda heard, _: sys.exit(128 + heard)) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, action in before.items():
-            signal.signal(number, action)
 
 
 def tabulate_probe(tables: Sequence[str], path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from neurotier.analysis.work import OWNER
@@ -31,12 +30,10 @@ class Walk:
         What to probe, and what that may take.
     folder
         The caller's own, on the tier.
-    before_each
-        Called before every job; it raises if nobody wants the result any more.
     """
 
-    def __init__(self, tier: Tier, effort: Effort, folder: Path, before_each: Callable[[], None]) -> None:
-        self.tier, self.effort, self.folder, self.before_each = tier, effort, folder, before_each
+    def __init__(self, tier: Tier, effort: Effort, folder: Path) -> None:
+        self.tier, self.effort, self.folder = tier, effort, folder
         self.samples: Samples = {}
         self.began_s = time.monotonic()
 
@@ -82,7 +79,6 @@ class Walk:
         """Measure a group on files that they share and nobody else."""
         try:
             for each in group:
-                self.before_each()
                 self.samples.setdefault(each, []).append(self.measure_one(each))
         finally:
             for file in self.folder.iterdir():

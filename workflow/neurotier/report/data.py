@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from neurotier.errors import one_line
+from neurotier.errors import StateError, one_line
 from neurotier.files import read_json
 from neurotier.places import Places
 from neurotier.settings import Settings
@@ -106,7 +106,7 @@ def collect(places: Places, settings: Settings) -> ReportData:
             return reader(path)
         except FileNotFoundError:
             missing.append(f"{path.relative_to(places.results)} is missing")
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, StateError, ValueError, KeyError, TypeError) as error:
             missing.append(f"{path.relative_to(places.results)} cannot be read: {one_line(str(error))}")
         return empty
 

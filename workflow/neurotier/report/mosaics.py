@@ -7,6 +7,7 @@ and some tens of kB each.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -16,12 +17,13 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import matplotlib
-import nibabel
 import numpy as np
 import numpy.typing as npt
 from nibabel import orientations
 from PIL import Image, ImageColor, ImageDraw, ImageFont, PngImagePlugin
 
+from neurotier.analysis.images import opened
+from neurotier.analysis.memory import memory_for_images
 from neurotier.dataset.bids import strip_extension
 from neurotier.errors import InputError, one_line
 from neurotier.files import read_json, write_bytes
@@ -185,15 +187,17 @@ def draw_mosaic(t1w: Path, mask: Path, out: Path, title: str) -> None:
 
 def read_canonical(path: Path) -> tuple[Volume, list[float]]:
     """A volume turned to the closest right-anterior-superior axes, and its voxel edges in mm."""
-    image: Any = nibabel.load(path)
-    values: Volume = np.asanyarray(image.dataobj)
+    real = Path(os.path.realpath(path))  # an annex has links to its contents
+    with opened(real.parent, real.name, path.name, InputError, "the image file") as stored:
+        stored.check_memory(memory_for_images())
+        values = stored.array()
     if values.ndim > 3:
         values = values.reshape(*values.shape[:3], -1)[..., 0]
     if values.ndim != 3:
         raise InputError(f"has {values.ndim} dimensions, not 3", where=path.name)
-    orientation = orientations.io_orientation(image.affine)
+    orientation = orientations.io_orientation(stored.affine)
     zooms = [0.0, 0.0, 0.0]
-    for zoom, (axis, _) in zip(image.header.get_zooms()[:3], orientation, strict=True):
+    for zoom, (axis, _) in zip(stored.header.get_zooms()[:3], orientation, strict=True):
         zooms[int(axis)] = float(zoom) or 1.0
     return orientations.apply_orientation(values, orientation), zooms
 

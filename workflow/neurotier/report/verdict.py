@@ -105,6 +105,8 @@ def tiles(data: ReportData, times: list[ParticipantTime]) -> list[Tile]:
     else:
         span = clock(run["makespan_s"]) or f"started {utc(run['start_s'])}"
         cores = f"of {counted(run['cores'], 'core')}, " if run["cores"] else ""
+        if run["flushed_s"] is not None and run["flushed_s"] > run["makespan_s"]:
+            span += f", on its device after {seconds(run['flushed_s'])}"
         found.append(Tile("Makespan, last run", seconds(run["makespan_s"]), span))
         peak = f"{cores}peak {run['peak_parallelism']:,}"
         found.append(Tile("Mean parallelism", mean_count(run["mean_parallelism"]), peak))

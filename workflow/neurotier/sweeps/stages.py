@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
-from neurotier.files import read_json
 from neurotier.places import Places
-from neurotier.probe.stages import check_wanted
-from neurotier.run import current_run
 from neurotier.scripting import Context
 from neurotier.sweeps.headlines import headline_rows
 from neurotier.sweeps.walk import sweep
@@ -18,9 +14,7 @@ from neurotier.tables import read_table, write_table
 def run_sweep(context: Context) -> None:
     """Measure what is not there yet on this machine, and write ``sweep.tsv`` and ``headlines.tsv``."""
     places = context.places
-    facts = read_json(places.runs / f"{current_run()}.json")
-    outer_pid = facts["pid"] if facts["host"] == socket.gethostname() else None
-    rows = sweep(context.settings, places, context.say, lambda: check_wanted(outer_pid))
+    rows = sweep(context.settings, places, context.say)
     write_table(places.sweep / "sweep.tsv", "sweep", rows)
     write_table(places.sweep / "headlines.tsv", "headlines", headline_rows(rows))
 

@@ -17,7 +17,6 @@ from neurotier.places import Places, short_hash
 from neurotier.private import remove_empty
 from neurotier.probe.access import Access, find_access
 from neurotier.probe.fio import INSTALL, run_fio
-from neurotier.probe.stages import ending_cleanly
 from neurotier.report.quantities import clock, counted, percent, seconds, size
 from neurotier.settings import Settings
 from neurotier.sweeps.grid import Point, planned_sets, room_bytes
@@ -49,8 +48,6 @@ class Progress:
         Points that were not there when it began, and the time that they are measured for, s.
     say
         Tells the user.
-    before_each
-        Called before every point; it raises if nobody wants the result any more.
     done, asked_s
         Points that are behind, and the time that they were to be measured for, s.
     begun_s, told_s
@@ -60,7 +57,6 @@ class Progress:
     left: int
     left_s: float
     say: Callable[[str], None]
-    before_each: Callable[[], None]
     done: int = 0
     begun_s: float = field(default_factory=time.monotonic)
     told_s: float = 0.0
@@ -78,9 +74,7 @@ class Progress:
             self.say(f"point {self.done} of {self.left}{about}")
 
 
-def sweep(
-    settings: Settings, places: Places, say: Callable[[str], None], before_each: Callable[[], None] = lambda: None
-) -> list[Row]:
+def sweep(settings: Settings, places: Places, say: Callable[[str], None]) -> list[Row]:
     """Measure what is not there yet; the rows of all points, in the order in which they are planned.
 
     Parameters
@@ -89,8 +83,6 @@ def sweep(
         What to sweep, and where its points are kept.
     say
         Tells the user.
-    before_each
-        Called before every point; it raises if nobody wants the result any more.
 
     Raises
     ------
@@ -117,7 +109,7 @@ def sweep(
     left_s = sum(point.seconds for point in missing)
     there = f"{total - len(missing)} of {counted(total, 'point')} are there"
     say(f"{there}, {len(missing)} to do, {duration(left_s)} at least")
-    progress = Progress(len(missing), left_s, say, before_each)
+    progress = Progress(len(missing), left_s, say)
     rows: list[Row] = []
     for one in kept:
         for points in sets.values():
@@ -144,7 +136,7 @@ def sweep_set(kept: Kept, points: list[Point], folder: Path, identity: str, prog
     missing = [point for point in points if not kept.file(point).exists()]
     reasons: dict[Point, str] = {}
     if missing:
-        with ending_cleanly(), work_folder(folder, identity) as own:
+        with work_folder(folder, identity) as own:
             reasons = measure_all(kept, missing, own, progress)
     return [
         kept.row(point, position, reasons[point], {})
@@ -169,7 +161,6 @@ def measure_all(kept: Kept, points: list[Point], folder: Path, progress: Progres
     in_a_row = 0
     for point in points:
         if point in possible:
-            progress.before_each()
             try:
                 write_json(kept.file(point), measure(point, ways[point], folder))
                 in_a_row = 0

@@ -8,10 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
+
 from neurotier.bigbrain.engines.numa import node_of, prefix
 from neurotier.bigbrain.tasks import Task
 from neurotier.errors import RunError, ToolError
 from neurotier.files import write_text
+from neurotier.processes import end_tree, end_with_parent
 
 ENGINE = "engine gnu-parallel"
 FIX = "have GNU parallel on PATH (Debian: apt-get install parallel), or leave gnu-parallel out of bigbrain.engines"
@@ -72,17 +75,24 @@ def start(words: list[str], joblog: Path) -> subprocess.CompletedProcess[str]:
         If it is not there, is another program of that name (moreutils has one), or could not start its jobs.
     """
     try:
-        done = subprocess.run(
+        process = subprocess.Popen(
             ["parallel", *words],
             env={**os.environ, "PARALLEL_SHELL": "/bin/sh"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            check=False,
+            preexec_fn=end_with_parent,
         )
     except FileNotFoundError:
         raise ToolError("parallel is not on PATH", ENGINE, FIX) from None
+    with process:
+        try:
+            output, _ = process.communicate()
+        except BaseException:
+            end_tree(psutil.Process(process.pid))  # told to end alone, it waits for its jobs
+            raise
+    done = subprocess.CompletedProcess(process.args, process.returncode, output)
     if done.returncode and not joblog.exists():
         last = (done.stdout.strip().splitlines() or ["no reason given"])[-1]
         raise ToolError(f"parallel ended with {done.returncode} before its first job: {last}", ENGINE, FIX)

@@ -1,0 +1,130 @@
+"""Healing finds whatever is not as it was written, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from neurotier.analysis.staging import publish
+from neurotier.files import write_json, write_text
+from neurotier.healing import find_damage, forget_outputs, lines, note_index, note_outputs, remove
+from neurotier.places import Places
+
+MASK = "anat/sub-01_desc-brain_mask.nii.gz"
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    """A results folder of one participant with two files, one table and a page, as a run leaves it."""
+    found = Places(*(tmp_path / name for name in ("results", "datasets", "work", "images", "image-store")))
+    made = tmp_path / "made"
+    (made / "anat").mkdir(parents=True)
+    (made / MASK).write_bytes(b"mask" * 100)
+    (made / "anat" / "link").symlink_to("sub-01_desc-brain_mask.nii.gz")
+    _, _, kept = publish(made, found.analysed("sub-01", False))
+    write_json(found.record("sub-01"), {"participant": "sub-01", "derivatives": kept})
+    write_json(found.runs / "a.json", {"run": "a"})
+    write_json(found.index / "dataset.json", {"source": "x"})
+    write_text(found.index / "images.tsv", "participant\nsub-01\n")
+    write_text(found.index / "skipped.tsv", "item\treason\n")
+    write_text(found.group / "group.tsv", "participant\nsub-01\n")
+    write_json(found.group / "group.json", {"participant": {"Description": "x"}})
+    write_text(found.results / "report.html", "<p>")
+    write_text(found.kind, "tool\n")
+    note_index(found)
+    note_outputs(found)
+    return found
+
+
+def cut(*names: str) -> Callable[[Places], None]:
+    """Cut files of the results folder short."""
+
+    def damage(places: Places) -> None:
+        for name in names:
+            content = (places.results / name).read_bytes()
+            (places.results / name).write_bytes(content[: len(content) // 2])
+
+    return damage
+
+
+def without(*names: str) -> Callable[[Places], None]:
+    """Remove files of the results folder."""
+
+    def damage(places: Places) -> None:
+        for name in names:
+            (places.results / name).unlink()
+
+    return damage
+
+
+def emptied(name: str) -> Callable[[Places], None]:
+    """Empty a file of the results folder."""
+
+    def damage(places: Places) -> None:
+        (places.results / name).write_bytes(b"")
+
+    return damage
+
+
+RECORD = "profile/records/sub-01.json"
+DERIVATIVE = f"derivatives/sub-01/{MASK}"
+
+CASES = [
+    (cut(DERIVATIVE), [RECORD]),
+    (without(DERIVATIVE), [RECORD]),
+    (without("derivatives/sub-01/anat/link"), [RECORD]),
+    (cut(RECORD), [RECORD]),
+    (cut("state/runs/a.json"), ["state/runs/a.json"]),
+    (emptied("state/kind"), ["state/kind"]),
+    (cut("index/images.tsv"), ["index/images.tsv", "report.html"]),
+    (cut("index/dataset.json"), ["index/dataset.json", "index/images.tsv", "report.html"]),
+    (without("index/dataset.json"), ["index/images.tsv", "report.html"]),
+    (cut("group/group.tsv"), ["group/group.tsv", "report.html"]),
+    (without("group/group.tsv"), ["report.html"]),
+    (without("group/group.json"), ["group/group.tsv", "report.html"]),
+    (without("index/skipped.tsv"), ["index/images.tsv", "report.html"]),
+    (cut("report.html"), ["report.html"]),
+    (cut("state/outputs.json"), []),
+    (emptied("state/index.json"), []),
+]
+
+
+def files(places: Places) -> set[str]:
+    """Everything in the results folder but derivatives."""
+    found = (path.relative_to(places.results).as_posix() for path in places.results.rglob("*") if path.is_file())
+    return {name for name in found if not name.startswith("derivatives")}
+
+
+def test_nothing_is_found_where_all_is_well(places: Places) -> None:
+    assert find_damage(places, by_app=False) == []
+
+
+@pytest.mark.parametrize(("damage", "removed"), CASES)
+def test_damage_is_found_and_what_depends_on_it_goes(
+    places: Places, damage: Callable[[Places], None], removed: list[str]
+) -> None:
+    damage(places)
+    before = files(places)
+    found = find_damage(places, by_app=False)
+    assert bool(found) == bool(removed)
+    assert all("\n" not in line for line in lines(found, removed=True))
+    remove(found)
+    assert sorted(before - files(places)) == removed
+    assert find_damage(places, by_app=False) == [] or removed, "nothing is left to heal but what Snakemake makes now"
+
+
+def test_a_run_that_is_on_says_nothing_of_its_outputs(places: Places) -> None:
+    """It may be killed when it has written some of them anew."""
+    forget_outputs(places)
+    cut("group/group.tsv")(places)
+    assert find_damage(places, by_app=False) == []
+
+
+def test_many_damages_are_told_in_a_few_lines(places: Places) -> None:
+    for number in range(20):
+        write_json(places.record(f"sub-{number:02d}"), {"derivatives": {"x": [1, ""]}})
+    told = lines(find_damage(places, by_app=False), removed=False)
+    assert len(told) == 4
+    assert told[0].endswith("would be made again")
+    assert "the same of 17 more" in told[-1]

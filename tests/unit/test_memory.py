@@ -1,0 +1,52 @@
+"""Memory for images: the least of what machine, cgroups and Slurm give."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psutil
+import pytest
+from neurotier.analysis.memory import LEAST_BYTES, cgroup_limits, memory_for_images, slurm_limits
+
+
+def grouped(folder: Path, membership: str, limits: dict[str, str]) -> list[int]:
+    """Limits of a process with such a membership, where cgroups hold such files."""
+    for name, text in limits.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f"{text}\n")
+    (folder / "membership").write_text(membership)
+    return list(cgroup_limits(folder / "membership", folder))
+
+
+def test_limits_of_all_groups_around_a_job_count(tmp_path: Path) -> None:
+    limits = {"jobs/memory.max": "9000", "jobs/one/memory.max": "max", "other/memory.max": "1"}
+    assert grouped(tmp_path, "0::/jobs/one\n", limits) == [9000]
+
+
+def test_group_that_a_container_has_as_its_root_counts(tmp_path: Path) -> None:
+    assert grouped(tmp_path, "0::/docker/4f2a\n", {"memory.max": "5000"}) == [5000]
+
+
+def test_groups_of_the_first_version_count(tmp_path: Path) -> None:
+    membership = "7:cpu,cpuacct:/job\n4:memory:/job\n1:name=systemd:/job\n"
+    limits = {"memory/job/memory.limit_in_bytes": "7000", "memory/memory.limit_in_bytes": str(2**63 - 4096)}
+    assert grouped(tmp_path, membership, limits) == [7000, 2**63 - 4096]
+
+
+def test_no_cgroups_no_limits(tmp_path: Path) -> None:
+    assert list(cgroup_limits(tmp_path / "nowhere", tmp_path)) == []
+
+
+def test_slurm_job_has_what_it_was_granted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_MEM_PER_NODE", "100")
+    assert list(slurm_limits()) == [100 << 20]
+    assert memory_for_images() == LEAST_BYTES
+
+
+@pytest.mark.parametrize("granted", ["0", "", "many", None])
+def test_what_is_no_grant_of_slurm_is_no_limit(monkeypatch: pytest.MonkeyPatch, granted: str | None) -> None:
+    monkeypatch.delenv("SLURM_MEM_PER_NODE", raising=False)
+    if granted is not None:
+        monkeypatch.setenv("SLURM_MEM_PER_NODE", granted)
+    assert list(slurm_limits()) == []
+    assert LEAST_BYTES <= memory_for_images() <= max(LEAST_BYTES, psutil.virtual_memory().total)

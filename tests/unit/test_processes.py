@@ -1,0 +1,55 @@
+"""Processes are told by what their run put into their environment, and ended whether or not anybody reaps them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+import psutil
+from neurotier.processes import RUN, end, lives, processes_of
+
+
+def start(run: str, *command: str) -> subprocess.Popen[bytes]:
+    """A process of a run."""
+    return subprocess.Popen(command or ("sleep", "100"), env={**os.environ, RUN: run})
+
+
+def test_those_of_the_runs_are_found_and_no_others() -> None:
+    ours, theirs = start("test-processes-1"), start("test-processes-2")
+    try:
+        assert [process.pid for process in processes_of({"test-processes-1", "test-processes-0"})] == [ours.pid]
+    finally:
+        for process in (ours, theirs):
+            process.kill()
+            process.wait()
+
+
+def test_neither_this_process_nor_those_above_it_are_found() -> None:
+    script = "from neurotier.processes import processes_of; print(len(processes_of({'test-processes-3'})))"
+    shell = f'"{sys.executable}" -c "{script}"; true'
+    done = subprocess.run(["sh", "-c", shell], env={**os.environ, RUN: "test-processes-3"}, capture_output=True)
+    assert done.stdout.strip() == b"0", done.stderr
+
+
+def test_one_that_ignores_sigterm_is_killed() -> None:
+    stubborn = start("test-processes-4", "sh", "-c", "trap '' TERM; while :; do sleep 0.1; done")
+    time.sleep(0.3)
+    end([psutil.Process(stubborn.pid)])
+    assert not psutil.pid_exists(stubborn.pid)
+    stubborn.wait()
+
+
+def test_a_zombie_has_ended() -> None:
+    """In a container without an init nobody reaps: waiting for a zombie would take all patience."""
+    zombie = start("test-processes-5")
+    process = psutil.Process(zombie.pid)
+    zombie.kill()
+    os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
+    assert not lives(process)
+    assert processes_of({"test-processes-5"}) == []
+    begun_s = time.monotonic()
+    end([process])
+    assert time.monotonic() - begun_s < 5
+    zombie.wait()

@@ -1,0 +1,217 @@
+"""Stops: whatever is stopped by whichever signal goes on with the same command, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from neurotier.places import short_hash
+from support import PATIENCE_S, Project
+
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]
+BLOCKS = {"count": 4, "scale": 0.03, "iterations": 2, "parallelism": [2], "predict": False, "delay_s": 1.0}
+GRID = {"block_sizes": ["4 KiB"], "processes": [1, 2], "patterns": ["read"], "file_size": "1 MiB", "seconds": 2.0}
+HEADS = {"participants": ["0099001", "0099102"]}
+
+AT_ONCE_S = 60.0
+"""How long a stop may take on a busy machine; a campaign, or what Snakemake waits for, would take longer."""
+
+
+def campaign(project: Project, demo_source: Path, runs: int) -> list[str]:
+    """Runs of two participants with a tool that takes a moment."""
+    asked = {"placements": {"memory": {"work": "tmpfs"}}, "parallelism": [2], "repetitions": runs}
+    tool = {"brainextractor": {"iterations": 60}}
+    return project.configure(dataset={"source": str(demo_source), "sites": ["SiteB"]}, tool=tool, campaign=asked)
+
+
+def conditions(project: Project) -> dict[Path, dict[str, Any]]:
+    """What is there of a campaign, by file."""
+    files = sorted((project.results / "campaign" / "runs").glob("*/*/condition.json"))
+    return {file: json.loads(file.read_text()) for file in files}
+
+
+def has_begun(project: Project, count: int) -> bool:
+    """Whether so many runs of a campaign have begun; those that were begun twice count once."""
+    return len(list(project.results.glob("logs/run_campaign/*/*.log"))) == count
+
+
+def processes_of(project: Project) -> list[psutil.Process]:
+    """Everything that runs for a project, whoever started it: by working folder, or by a path that it was given."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            inside = Path(process.cwd()).is_relative_to(project.folder)
+            if (inside or str(project.folder) in " ".join(process.cmdline())) and process.pid != os.getpid():
+                found.append(process)
+        except (psutil.Error, OSError):
+            continue
+    return [process for process in found if process.status() != psutil.STATUS_ZOMBIE]
+
+
+def running(project: Project, part: str) -> psutil.Process | None:
+    """The first process of a project whose command line has a part."""
+    for process in processes_of(project):
+        try:
+            if part in " ".join(process.cmdline()):
+                return process
+        except psutil.Error:
+            continue
+    return None
+
+
+def wait_for(found: Callable[[], Any], still: Callable[[], bool]) -> Any:
+    """What is found at last, while something still runs."""
+    deadline = time.monotonic() + 2 * PATIENCE_S
+    while time.monotonic() < deadline and still():
+        what = found()
+        if what:
+            return what
+        time.sleep(0.05)
+    raise AssertionError("it ended, or took too long, before what was waited for")
+
+
+def files_on_tiers(project: Project) -> list[Path]:
+    """What lies on the tiers for a while only."""
+    folders = [*project.folder.glob("neurotier-*"), *Path("/dev/shm").glob("neurotier-*")]
+    made = [folder / name for folder in folders for name in ("work", "campaign", "probe", "sweep")]
+    return [path for folder in made for path in folder.rglob("*") if mine(path, project)]
+
+
+def mine(path: Path, project: Project) -> bool:
+    """Whether a file on a tier is of a project; others work on ``/dev/shm`` at the same time."""
+    return path.is_relative_to(project.folder) or short_hash(str(project.results)) in path.parts
+
+
+def stop(project: Project, arguments: list[str], reached: Callable[[], Any], number: int, part: str = "") -> None:
+    """Start Snakemake, and send a signal to it, or to the process of its run with a part in its command line, once
+    something is so; to the whole tree for the part ``everything``. It ends at once, and with it all but at SIGKILL.
+    """
+    snakemake = project.start(*arguments)
+    wait_for(reached, lambda: snakemake.poll() is None)
+    main = psutil.Process(snakemake.pid)
+    told = [main]
+    if part == "everything":
+        told += main.children(recursive=True)
+    elif part:
+        told = [wait_for(lambda: running(project, part), lambda: snakemake.poll() is None)]
+    for process in told:
+        if process.is_running():
+            process.send_signal(number)
+    began_s = time.monotonic()
+    assert snakemake.wait(timeout=PATIENCE_S) != 0
+    assert time.monotonic() - began_s < AT_ONCE_S
+    if number != signal.SIGKILL:
+        assert processes_of(project) == []
+        assert files_on_tiers(project) == []
+
+
+def go_on(project: Project, arguments: list[str], target: str = "") -> str:
+    """Start the same command again; what it said."""
+    ended = project.snakemake(*arguments, targets=[target] if target else [])
+    assert ended.code == 0, ended.output
+    assert processes_of(project) == []
+    assert files_on_tiers(project) == []
+    return ended.output
+
+
+STOPS = [
+    (signal.SIGINT, ""),
+    (signal.SIGTERM, ""),
+    (signal.SIGKILL, "run_campaign.py"),
+    (signal.SIGKILL, "everything"),
+]
+INNER = "--replace-workflow-config"
+
+
+def test_a_stopped_campaign_goes_on(project: Project, demo_source: Path) -> None:
+    """Six runs: stopped in the second to the fifth, in whole; in the last two a part of the run is told alone."""
+    arguments = campaign(project, demo_source, runs=6)
+    there: dict[Path, int] = {}
+
+    def next_computes() -> bool:
+        return len(conditions(project)) > len(there) and running(project, "analyze-participant") is not None
+
+    def nothing_is_done_again() -> None:
+        found = {file: file.stat().st_mtime_ns for file in conditions(project)}
+        assert there.items() <= found.items()
+        there.update(found)
+
+    for number, part in STOPS:
+        stop(project, arguments, next_computes, number, part)
+        nothing_is_done_again()
+        if part != "everything":  # then somebody is left to write it
+            page = (project.results / "comparison.html").read_text()
+            assert f"Partial: {len(there)} of 6 runs of the campaign are there" in page
+
+    snakemake = project.start(*arguments)
+    for run, part, number in ((5, INNER, signal.SIGKILL), (6, "analyze-participant", signal.SIGTERM)):
+        wait_for(partial(has_begun, project, run), lambda: snakemake.poll() is None)
+        wait_for(lambda: running(project, "analyze-participant"), lambda: snakemake.poll() is None)
+        told = running(project, part)
+        assert told is not None
+        told.send_signal(number)
+    assert snakemake.wait(timeout=PATIENCE_S) != 0
+    assert processes_of(project) == []
+
+    said = go_on(project, arguments)
+    assert "4 of 6 runs are there, 2 to do" in said
+    nothing_is_done_again()
+    assert [run["valid"] for run in conditions(project).values()] == ["valid"] * 6
+    page = (project.results / "comparison.html").read_text()
+    assert "6 runs compared, 0 left out" in page
+    assert "Partial" not in page
+    for row in project.table("comparison/compared_runs.tsv"):
+        assert float(row["flushed_s"]) >= float(row["makespan_s"])
+    assert "Nothing to be done" in go_on(project, arguments)
+
+
+def target_of(name: str, demo_source: Path) -> tuple[str, dict[str, Any], str]:
+    """Target, configuration and what its command line has, of something that takes a moment."""
+    dataset = {"source": str(demo_source), **HEADS}
+    slow = {"name": "brainextractor", "brainextractor": {"iterations": 120}}
+    known: dict[str, tuple[str, dict[str, Any], str]] = {
+        "participants": ("participants", {"dataset": dataset, "tool": slow}, "analyze-participant"),
+        "advise": (
+            "advise",
+            {"dataset": dataset, "tool": slow, "probe": {"time_s": 1, "share": 0.01, "streams": 1}},
+            "analyze-participant",
+        ),
+        "probe": ("probe", {"probe": {"tiers": ["local"], "time_s": 4, "share": 0.01, "streams": 2}}, "fio --output"),
+        "sweep": ("sweep", {"sweep": {"tiers": ["local"], "sets": {"a": GRID}}}, "fio --output"),
+        "snakemake": ("bigbrain", {"bigbrain": {**BLOCKS, "engines": ["snakemake"]}}, "bigbrain.engines.worker"),
+        "gnu-parallel": ("bigbrain", {"bigbrain": {**BLOCKS, "engines": ["gnu-parallel"]}}, "bigbrain.engines.worker"),
+        "spark": ("bigbrain", {"bigbrain": {**BLOCKS, "engines": ["spark"]}}, "pyspark.daemon"),
+    }
+    return known[name]
+
+
+TARGETS = [
+    *((name, number) for name in ("probe", "gnu-parallel", "spark") for number in SIGNALS),
+    ("sweep", signal.SIGINT),  # the way of the probe
+    ("snakemake", signal.SIGTERM),
+    ("participants", signal.SIGTERM),  # Ctrl-C and kills of these: test_interrupted.py
+    ("advise", signal.SIGTERM),
+]
+
+
+@pytest.mark.usefixtures("gnu_parallel", "spark")
+@pytest.mark.parametrize(("name", "number"), TARGETS)
+def test_what_was_stopped_goes_on(project: Project, demo_source: Path, name: str, number: int) -> None:
+    """Snakemake alone is told, as a scheduler does, while the tool runs."""
+    target, configuration, part = target_of(name, demo_source)
+    arguments = project.configure(**configuration)
+    stop(project, [target, *arguments], lambda: running(project, part), number)
+    if number == signal.SIGKILL:  # its scripts look after it, and end what they run
+        alive = {"probe", "sweep", "gnu-parallel", "spark"}
+        wait_for(lambda: name not in alive or not running(project, part), lambda: True)
+    go_on(project, arguments, target)
+    if target != "participants":
+        assert (project.results / f"{'advice' if target == 'advise' else target}.html").exists()

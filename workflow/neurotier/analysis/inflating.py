@@ -1,0 +1,101 @@
+"""Gzip that others wrote, inflated part by part, never further than asked: 1 MB of it can hold a GB of zeros."""
+
+from __future__ import annotations
+
+import zlib
+from typing import BinaryIO
+
+EXPANSION = 1032
+"""Most bytes that deflate can make of one: 258 of two bits (RFC 1951)."""
+
+CHUNK_BYTES = 64 << 10
+MAGIC = b"\x1f\x8b"
+GZIP = 16 + zlib.MAX_WBITS
+FREE_MEMBERS, MEMBER_BYTES = 1000, 4096
+"""Members of a gzip file may be as many as that, and one more for so many inflated bytes: bgzip's hold 64 kB."""
+
+
+class DamagedError(Exception):
+    """Why a file cannot be used as an image.
+
+    Parameters
+    ----------
+    what
+        What is wrong, to go on a sentence that begins with the file.
+    fix
+        What to do about it.
+    """
+
+    def __init__(self, what: str, fix: str = "fetch it again or report it upstream") -> None:
+        self.what, self.fix = what, fix
+        super().__init__(what, fix)
+
+
+def truncated(reason: str) -> DamagedError:
+    """The error for a file that is not whole, or never was an image."""
+    return DamagedError(f"is truncated or no NIfTI ({reason})")
+
+
+class Inflated:
+    """The content of a gzip file of one or many members, read forwards.
+
+    What follows the last member is ignored, as gzip does. A member's checksum is verified where it ends.
+
+    Parameters
+    ----------
+    file
+        The open file, at its beginning.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file = file
+        self.member = zlib.decompressobj(GZIP)
+        self.members = 1
+        self.inflated_bytes = 0
+        self.pending = b""
+
+    def read(self, count: int, /) -> bytes:
+        """The next bytes; fewer only at the end.
+
+        Raises
+        ------
+        DamagedError
+            If the file ends within a member, or is no gzip.
+        """
+        parts = []
+        while count > 0 and (part := self.some(count)):
+            parts.append(part)
+            count -= len(part)
+        return b"".join(parts)
+
+    def some(self, most: int) -> bytes:
+        """Some of the next bytes; none at the end."""
+        while True:
+            if self.member.eof and not self.begin_member():
+                return b""
+            chunk = self.pending or self.file.read(CHUNK_BYTES)
+            try:
+                part = self.member.decompress(chunk, most)
+            except zlib.error as error:
+                raise truncated(f"gzip: {error}") from None
+            self.pending = self.member.unused_data if self.member.eof else self.member.unconsumed_tail
+            self.inflated_bytes += len(part)
+            if part:
+                return part
+            if not (chunk or self.member.eof):
+                raise truncated("its compressed data end early")
+
+    def begin_member(self) -> bool:
+        """Go on with the next member, after zeros that pad the last; whether there is one."""
+        if len(self.pending.lstrip(b"\0")) < len(MAGIC):
+            self.pending += self.file.read(CHUNK_BYTES)
+        self.pending = self.pending.lstrip(b"\0")
+        if not self.pending.startswith(MAGIC):
+            self.pending = b""
+            self.file.seek(0, 2)
+            return False
+        self.members += 1
+        if self.members > FREE_MEMBERS + self.inflated_bytes // MEMBER_BYTES:
+            raise DamagedError(f"is cut into more than {self.members - 1} pieces, most of them empty")
+        self.member = zlib.decompressobj(GZIP)
+        return True

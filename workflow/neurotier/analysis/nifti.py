@@ -1,0 +1,228 @@
+"""NIfTI files that others made: the header is read before the data, and of the data no more than it says.
+
+What a header declares costs nothing to write: 10^12 voxels, an extension of 2 GB, data that begin at byte 1e38. So it
+is held against the file and against memory before anything is read by it, and data are read in slabs.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import math
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Protocol
+
+import nibabel as nib
+import numpy as np
+import numpy.typing as npt
+from nibabel.volumeutils import apply_read_scaling
+
+from neurotier.analysis.inflating import EXPANSION, DamagedError, Inflated, truncated
+from neurotier.analysis.staging import size
+
+Volume = npt.NDArray[Any]
+
+SLAB_BYTES = 256 << 10
+"""How much of the stored data is in memory at once; for much more, the C library asks the kernel each time."""
+
+HEADER_BYTES = 2 << 20
+"""Most that may stand before the data: scanner notes have some kB, and nibabel takes 0.5 s for a hostile MiB."""
+
+SURPLUS_BYTES = 1 << 20
+"""Most that a compressed file may hold after its last voxel: some writers pad."""
+
+ROUNDING = 1e-6
+"""Relative error of an affine of float32: what is flatter than this has no thickness."""
+
+KINDS = (nib.Nifti1Image, nib.Nifti2Image)
+"""In the order of their headers' lengths."""
+
+FLOAT64_COPIES = 2
+"""What tools hold of an image beside its stored voxels, at least: a copy to work on, and one of what comes of it.
+brainextractor takes thrice that for a moment; but this is to tell heads from bombs, not to plan memory."""
+
+MEMORY_SHARE = 0.8
+"""Of the job's memory, what an image may take: Python, the tool and its libraries take some hundred MB. A head of
+512 x 512 x 512 float32 voxels takes 2.7 GB, and so passes on 4 GB."""
+
+
+class Source(Protocol):
+    """What data can be read from, one part after the other."""
+
+    def read(self, count: int, /) -> bytes:
+        """The next bytes; fewer only at the end."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """An open NIfTI file whose header has been read and checked; its data are yet to be read, once.
+
+    Attributes
+    ----------
+    kind
+        Class of the image.
+    header
+        Its header, mended by nibabel where it knows how to.
+    affine
+        From voxels to mm; finite and invertible.
+    shape
+        Voxels along each axis, as declared.
+    source
+        Where the data come from; it stands at the first voxel.
+    file_bytes
+        Size of the file.
+    """
+
+    kind: type[nib.Nifti1Image]
+    header: nib.Nifti1Header
+    affine: npt.NDArray[np.float64]
+    shape: tuple[int, ...]
+    source: Source
+    file_bytes: int
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of a stored voxel."""
+        dtype: np.dtype[Any] = self.header.get_data_dtype()
+        return dtype
+
+    @property
+    def voxels(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def is_compressed(self) -> bool:
+        return isinstance(self.source, Inflated)
+
+    def check_memory(self, memory_bytes: int) -> None:
+        """Raise :class:`DamagedError` if what the header declares cannot be analysed in so much memory."""
+        needed_bytes = self.voxels * (self.dtype.itemsize + FLOAT64_COPIES * np.dtype(np.float64).itemsize)
+        if needed_bytes > MEMORY_SHARE * memory_bytes:
+            raise DamagedError(
+                f"declares {shape_text(self.shape)} voxels of {self.dtype.name}, which take {size(needed_bytes)} of "
+                f"memory to analyse, and this job has {size(memory_bytes)}",
+                fix="report it upstream or, if the image really is as large, give the job more memory",
+            )
+
+    def check_file(self) -> None:
+        """Raise :class:`DamagedError` if the file cannot hold what its header declares."""
+        declared_bytes = self.header.get_data_offset() + self.voxels * self.dtype.itemsize
+        if declared_bytes > self.file_bytes * (EXPANSION if self.is_compressed else 1):
+            raise truncated(f"its header declares {shape_text(self.shape)} voxels of {self.dtype.name}")
+
+    def slabs(self) -> Iterator[Volume]:
+        """The voxels' values in the order of the file, some at a time; slope and intercept are applied.
+
+        Raises
+        ------
+        DamagedError
+            If there are fewer than declared, many more, or a checksum is wrong.
+        """
+        self.check_file()
+        slope, inter = self.header.get_slope_inter()
+        slab_voxels = SLAB_BYTES // self.dtype.itemsize
+        for begin in range(0, self.voxels, slab_voxels):
+            wanted_bytes = min(slab_voxels, self.voxels - begin) * self.dtype.itemsize
+            content = self.source.read(wanted_bytes)
+            if len(content) < wanted_bytes:
+                raise truncated("its data end early")
+            with np.errstate(all="ignore"):  # what is not finite is looked for by the caller
+                yield apply_read_scaling(
+                    np.frombuffer(content, self.dtype),
+                    np.float64(1 if slope is None else slope),
+                    np.float64(0 if inter is None else inter),
+                )
+        if self.is_compressed and len(self.source.read(SURPLUS_BYTES + 1)) > SURPLUS_BYTES:
+            raise DamagedError("goes on long after the last voxel that its header declares")
+
+    def array(self) -> Volume:
+        """All values, in the declared shape; errors as :meth:`slabs`."""
+        slabs = self.slabs()
+        first = next(slabs)  # a header declares a voxel at least
+        values = np.empty(self.voxels, first.dtype)
+        filled = 0
+        for slab in itertools.chain([first], slabs):
+            values[filled : filled + len(slab)] = slab
+            filled += len(slab)
+        return values.reshape(self.shape, order="F")
+
+    def image(self, path: str) -> nib.Nifti1Image:
+        """The image as nibabel loads it from the file at a path, without its extensions being read again."""
+        proxy = self.kind.ImageArrayProxy(path, self.header.copy())
+        return self.kind(proxy, self.affine, self.header)
+
+
+def read_header(file: BinaryIO, name: str) -> Stored:
+    """Read and check the header of a NIfTI file; what it declares is not yet held against memory.
+
+    Parameters
+    ----------
+    file
+        The open file, at its beginning.
+    name
+        The file's name: to nibabel and the tools, it tells whether the content is compressed.
+
+    Raises
+    ------
+    DamagedError
+        If there is no header, or one that no image can have.
+    """
+    source: Source = Inflated(file) if name.lower().endswith(".gz") else file
+    start = b""
+    for kind in KINDS:
+        start += source.read(kind.header_class.template_dtype.itemsize - len(start))
+        if kind.header_class.may_contain_header(start):
+            break
+    else:
+        raise truncated("it has no header")
+    try:
+        return checked_header(kind, start, source, os.fstat(file.fileno()).st_size)
+    except (DamagedError, OSError):
+        raise
+    except Exception as error:  # nibabel has no class for what hostile headers bring about
+        raise truncated(f"its header is wrong: {error or type(error).__name__}") from None
+
+
+def checked_header(kind: type[nib.Nifti1Image], start: bytes, source: Source, file_bytes: int) -> Stored:
+    """The rest of :func:`read_header`; ``start`` is as long as a header of this kind."""
+    maker = kind.header_class
+    raw = maker(start, check=False)
+    if not 1 <= int(raw["dim"][0]) <= 7:
+        raise DamagedError(f"declares {int(raw['dim'][0])} dimensions")
+    shape = tuple(int(count) for count in raw.get_data_shape())
+    if min(shape) < 1:
+        raise DamagedError(f"declares {shape_text(shape)} voxels")
+    try:
+        dtype = raw.get_data_dtype()
+    except KeyError:
+        raise DamagedError(f"declares voxels of an unknown type ({int(raw['datatype'])})") from None
+    if dtype.kind not in "iuf":
+        raise DamagedError(f"declares voxels of {dtype.name}, which are no real numbers")
+    offset = float(raw["vox_offset"])
+    if not maker.single_vox_offset <= offset <= HEADER_BYTES:  # nor NaN
+        raise DamagedError(f"declares that its data begin at byte {offset:g}")
+    before_data = start + source.read(int(offset) - len(start))
+    if len(before_data) < int(offset):
+        raise truncated("it ends in its header")
+    with warnings.catch_warnings(action="ignore"):  # one for each extension of an odd size
+        header = maker.from_fileobj(io.BytesIO(before_data))  # which extensions cannot lead beyond
+    header.get_slope_inter()
+    affine = np.asarray(header.get_best_affine(), np.float64)
+    edges = np.linalg.svd(affine[:3, :3], compute_uv=False) if np.isfinite(affine).all() else np.zeros(3)
+    if not edges[-1] > ROUNDING * edges[0]:
+        raise DamagedError("has an affine that is not finite, or is singular")
+    if not np.isfinite(header["pixdim"][1:4]).all():
+        raise DamagedError("declares voxels of no finite size")
+    return Stored(kind, header, affine, shape, source, file_bytes)
+
+
+def shape_text(shape: Sequence[int]) -> str:
+    """Voxels along each axis, for people.
+
+    >>> shape_text((20, 20, 2))
+    '20 x 20 x 2'
+    """
+    return " x ".join(map(str, shape))
