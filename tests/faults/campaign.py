@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import random
@@ -22,10 +21,9 @@ from faults.job_trials import JOB_KINDS
 from faults.processes import end_all
 from faults.rooms import Room, copy_folder, enter, may_have_disks, may_have_rooms
 from faults.templates import Called, Kind, Prepared, Reference, call_in_child, prepare, wait_for
-from faults.trial import Trial
+from faults.trial import Trial, end_with
 from faults.workflow_trials import RUN_KINDS, stage_of
 
-PR_SET_PDEATHSIG = 1
 LAST_LINES = 8
 
 
@@ -136,7 +134,7 @@ def start(number: int, seed: int, name: str, prepared: Prepared) -> int:
     if child:
         return child
     try:
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        end_with(signal.SIGTERM)
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the campaign tells
         outcome = hold(number, seed, name, prepared)
