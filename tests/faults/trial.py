@@ -124,9 +124,7 @@ class Trial:
         if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
             self.violate(["a run could not be ended"])
 
-    def job(
-        self, participant: str, run_id: str, during: During | None = None, before: Iterable[str] = (), what: str = ""
-    ) -> Said:
+    def job(self, participant: str, run_id: str, during: During | None = None, before: Iterable[str] = ()) -> Said:
         """Run a participant job as the rule does."""
         words = [*before, *job_words(participant)]
         return self.command(words, during, JOB_PATIENCE_S, {RUN: run_id})
