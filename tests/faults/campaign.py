@@ -106,7 +106,7 @@ def hold(trial_number: int, seed: int, name: str, prepared: Prepared) -> Outcome
     job_level = name in JOB_KINDS
     function, kinds, _ = JOB_KINDS[name] if job_level else RUN_KINDS[name]
     kind = chance.choice(kinds)
-    stage = "ready" if job_level else stage_of(name, chance)
+    stage = kind.before_analysis if job_level else stage_of(name, kind, chance)
     trial = Trial(f"{seed}-{trial_number}", chance, prepared, kind, stage)
     folder = prepared.room.base / "trials" / str(trial_number)
     begin = time.monotonic()

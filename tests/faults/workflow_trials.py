@@ -13,12 +13,12 @@ from faults.disks import fill, free_again, lose_disk, remount_disk, unmount
 from faults.job_trials import later, signal_later, spoil_file
 from faults.processes import Running, Said, end_all, environment_of, run
 from faults.rooms import command, mount_disk
-from faults.templates import ANNEX, ANNEX_DISK, DISK, PARTICIPANTS, PLAIN, snakemake
+from faults.templates import ANNEX, ANNEX_DISK, DISK, PARTICIPANTS, PLAIN, Kind, snakemake
 from faults.trial import RUN_PATIENCE_S, Trial
 
 PROCESSES = ("snakemake", "snakemake", "job", "phase", "tool", "get", "git", "script", "all")
 NUMBERS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
-RUN_S = {"fresh": 14.0, "ready": 7.0, "participants": 3.0, "all": 3.0}
+RUN_S = {"fresh": 14.0, "indexed": 10.0, "ready": 7.0, "participants": 3.0, "all": 3.0}
 """How long a run takes from each stage on a quiet machine, about, s."""
 
 REFUSED = "another run is using this results folder"
@@ -27,9 +27,9 @@ NOT_OURS = ("state/lock", "logs/")
 """What nobody needs: damage to it changes nothing."""
 
 
-def stage_of(name: str, chance: random.Random) -> str:
+def stage_of(name: str, kind: Kind, chance: random.Random) -> str:
     """How far the project of a trial has come before it."""
-    return chance.choice(RUN_STAGES.get(name, ("ready", "ready", "fresh")))
+    return chance.choice(RUN_STAGES.get(name, (kind.before_analysis, kind.before_analysis, "fresh")))
 
 
 def target_of(trial: Trial) -> str:
