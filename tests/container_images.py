@@ -5,26 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-COMMANDS = (
-    "sh",
-    "cat",
-    "cp",
-    "env",
-    "false",
-    "grep",
-    "id",
-    "ls",
-    "mkdir",
-    "sed",
-    "sleep",
-    "stat",
-    "touch",
-    "true",
-    "wc",
-)
+COMMANDS = [
+    *("sh", "cat", "chmod", "cp", "env", "false", "grep", "id", "kill", "ln", "ls", "mkdir"),
+    *("mkfifo", "mv", "nc", "rm", "sed", "seq", "setsid", "sleep", "stat", "touch", "true", "truncate", "wc"),
+]
 
 
 @dataclass(frozen=True)
@@ -41,20 +29,23 @@ class Engine:
         return target
 
 
-def make_tiny(engine: Engine, folder: Path, run_script: str = "exec sh") -> Path:
-    """An image with busybox and nothing else; ``run_script`` is what it runs when it is run as an app.
+def make_tiny(
+    engine: Engine, folder: Path, run_script: str = "exec sh", programs: Mapping[str, str] | None = None
+) -> Path:
+    """An image with busybox and nothing else but ``programs``; ``run_script`` is what it runs when run as an app.
 
     The image is readable for everyone, as one that several users share.
     """
     definition = folder / "tiny.def"
-    definition.write_text(f"Bootstrap: localimage\nFrom: {tiny_root(folder)}\n\n%runscript\n{run_script}\n")
+    root = tiny_root(folder, programs)
+    definition.write_text(f"Bootstrap: localimage\nFrom: {root}\n\n%runscript\n{run_script}\n")
     image = engine.build(folder / "tiny.sif", definition)
     image.chmod(0o755)
     return image
 
 
-def tiny_root(folder: Path) -> Path:
-    """The root file system of the tiny image, as a folder."""
+def tiny_root(folder: Path, programs: Mapping[str, str] | None = None) -> Path:
+    """The root file system of the tiny image, as a folder, with shell scripts by name as further programs."""
     root = folder / "root"
     for name in ("bin", "dev", "etc", "home", "opt", "proc", "root", "sys", "tmp", "usr", "var/tmp"):
         (root / name).mkdir(parents=True, exist_ok=True)
@@ -64,6 +55,10 @@ def tiny_root(folder: Path) -> Path:
     for command in COMMANDS:
         if not os.path.lexists(root / "bin" / command):
             (root / "bin" / command).symlink_to("busybox")
+    for name, script in (programs or {}).items():
+        (root / "bin" / name).unlink(missing_ok=True)
+        (root / "bin" / name).write_text(f"#!/bin/busybox sh\n{script}\n")
+        (root / "bin" / name).chmod(0o755)
     return root
 
 

@@ -23,6 +23,7 @@ from bench import print_table, spread
 from neurotier.containers.engine import find_engine
 from neurotier.containers.run import Container
 from neurotier.containers.store import ContainerImage, Store
+from neurotier.containers.verify import placed_sha256
 from neurotier.errors import NeurotierError
 from neurotier.meter.residency import resident_share
 from neurotier.settings import ContainerSettings
@@ -95,6 +96,7 @@ def tiers() -> Iterator[dict[str, Path]]:
 def main() -> None:
     engine, cold = find_engine(), os.geteuid() == 0
     rows: list[list[object]] = []
+    verified: list[list[object]] = []
     with tempfile.TemporaryDirectory(prefix="neurotier-store-", dir="/var/tmp") as name, tiers() as folders:
         kept = Path(name)
         given = Store(kept, kept / "images", engine, SETTINGS, kept / "log", print)
@@ -107,6 +109,7 @@ def main() -> None:
                 begin = time.monotonic()
                 placed = store.place(ContainerImage(image.reference, image.name, image.sha256, image.size_bytes, form))
                 print(f"placed {form} on {tier} in {time.monotonic() - begin:.1f} s: {occupied(placed)}")
+                verified.append(verification(tier, form, placed))
                 try:
                     rows += rows_of(engine, tier, form, placed, cold and tier != "tmpfs")
                 except NeurotierError as error:
@@ -114,6 +117,20 @@ def main() -> None:
                     print(error, file=sys.stderr)
     header = ["tier", "form", "state", "start, s", "tool, s", "image file into the page cache, MiB"]
     print_table(f"Container start-up, median and range of {REPETITIONS}; cold tool includes its start", header, rows)
+    header = ["tier", "form", "MB", "s", "MB/s"]
+    print_table(f"Verifying an image once per run, warm, median and range of {REPETITIONS}", header, verified)
+
+
+def verification(tier: str, form: str, placed: Path) -> list[object]:
+    """What it takes to read all of a placed image for its digest."""
+    files = [placed] if placed.is_file() else [path for path in placed.rglob("*") if path.is_file()]
+    size_mb = sum(path.lstat().st_size for path in files if not path.is_symlink()) / 1e6
+    took_s = []
+    for _ in range(REPETITIONS):
+        begin = time.monotonic()
+        placed_sha256(placed)
+        took_s.append(time.monotonic() - begin)
+    return [tier, form, f"{size_mb:.0f}", spread(took_s), spread([size_mb / one_s for one_s in took_s], 0)]
 
 
 def occupied(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""Hostile images in a dataset fail their own participants, one line and exit code 65 each; the good one is done."""
+"""Hostile images in a dataset fail their own participants, with a line and exit code 65 each; the good one is done."""
 
 from __future__ import annotations
 

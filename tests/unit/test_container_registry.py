@@ -21,7 +21,8 @@ import pytest
 from conftest import missing
 from container_images import Engine
 from neurotier.containers.run import Container
-from neurotier.containers.store import Store, sha256
+from neurotier.containers.store import Store
+from neurotier.containers.verify import sha256
 from neurotier.errors import SourceError
 from neurotier.settings import ContainerSettings
 from support import PATIENCE_S

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -12,11 +14,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from container_images import Engine, tiny_root
+from container_images import Engine, make_tiny, tiny_root
 from neurotier.containers.build import build_arguments, ingredients, machine_argument
 from neurotier.containers.reference import read_reference
 from neurotier.containers.run import Container
-from neurotier.containers.store import Store, content_of, sha256
+from neurotier.containers.store import Store, content_of
+from neurotier.containers.verify import placed_sha256, sha256
 from neurotier.errors import ContainerError, SettingsError, TierError
 from neurotier.settings import ContainerSettings
 from support import PATIENCE_S, ROOT
@@ -241,4 +244,102 @@ def test_a_tier_without_room_is_named_and_left_as_it_was(
     with pytest.raises((TierError, OSError)) as raised:
         made.obtain(str(tiny_image), "tool.bet.image")
     assert str(made.images) in str(raised.value)
+    assert names(made.images) == []
+
+
+ALTERATIONS = {
+    "content": "echo evil >opt/tool",
+    "permissions": "chmod 4755 opt/tool",
+    "another file": "touch opt/more",
+    "a file less": "rm opt/tool",
+    "a link elsewhere": "ln -sfn /evil opt/link",
+    "a FIFO": "rm opt/tool; mkfifo opt/tool",
+    "a link for all": 'root=$PWD; mv "$root" ../evil; ln -s evil "$root"',
+    "nothing else": "touch opt/tool",
+}
+"""What is done to an unpacked image, in its folder."""
+
+
+@pytest.fixture
+def own_image(engine: Engine, tmp_path: Path) -> Path:
+    """An image with a file and a link that can be altered when it is unpacked."""
+    folder = tmp_path / "own"
+    folder.mkdir()
+    root = tiny_root(folder)
+    (root / "opt" / "tool").write_text("mine")
+    (root / "opt" / "link").symlink_to("tool")
+    return make_tiny(engine, folder)
+
+
+@pytest.mark.parametrize("alteration", ALTERATIONS)
+def test_an_unpacked_image_that_was_altered_is_placed_again_by_the_next_run(
+    store: Callable[..., Store], own_image: Path, tmp_path: Path, alteration: str
+) -> None:
+    said: list[str] = []
+    first = replace(store("sandbox"), verified=tmp_path / "verified", run="first", say=said.append)
+    image = first.obtain(str(own_image), "tool.bet.image")
+    placed = image.file(first.images)
+    genuine = placed_sha256(placed)
+    subprocess.run(["sh", "-c", ALTERATIONS[alteration]], cwd=placed, check=True)
+    said.clear()
+    assert replace(first, run="second").place(image) == placed
+    assert placed_sha256(placed) == genuine
+    again = [line for line in said if line.endswith("(its digest has changed): placed again")]
+    assert len(again) == (alteration != "nothing else"), said
+    assert (placed / "opt" / "link").read_text() == "mine"
+
+
+def test_a_run_verifies_an_image_once_for_all_its_jobs(
+    store: Callable[..., Store], own_image: Path, tmp_path: Path
+) -> None:
+    """Jobs that come later read nothing of it: told by the access times of a file in it."""
+    first = replace(store("sandbox"), verified=tmp_path / "verified", run="first")
+    image = first.obtain(str(own_image), "tool.bet.image")
+    (marker,) = (tmp_path / "verified").iterdir()
+    placed = image.file(first.images)
+    assert json.loads(marker.read_text()) == {"run": "first", "host": socket.gethostname(), "path": str(placed)}
+    file = placed / "opt" / "tool"
+    for job, reads in ((first, False), (replace(first, run="second"), True), (replace(first, run="second"), False)):
+        os.utime(file, (0, file.stat().st_mtime))
+        job.place(image)
+        assert (file.stat().st_atime > 0) == reads
+    marker.write_text('{"run"')
+    os.utime(file, (0, file.stat().st_mtime))
+    replace(first, run="second").place(image)
+    assert file.stat().st_atime > 0, "a damaged marker says nothing"
+
+
+def test_an_image_file_that_was_altered_is_placed_again_or_refused(
+    store: Callable[..., Store], definition: Path, tiny_image: Path, tmp_path: Path
+) -> None:
+    made = store(BASE=str(tiny_root(tmp_path)), PAUSE="0")
+    own = made.obtain(str(tiny_image), "tool.bet.image")
+    damage(own.file(made.images))
+    made.place(own)
+    assert sha256(own.file(made.images)) == own.sha256
+    built = made.obtain(str(definition), "tool.bet.image")
+    damage(built.file(made.images))  # the store's own, which has two names
+    with pytest.raises(ContainerError) as raised:
+        made.place(built)
+    assert f"(sha256 {built.sha256[:12]}... then, " in str(raised.value)
+    assert str(raised.value).endswith("start with --forcerun obtain_image")
+    again = made.obtain(str(definition), "tool.bet.image")
+    assert sha256(again.file(made.images)) == again.sha256
+
+
+def damage(image: Path) -> None:
+    """Change a few bytes in the middle of a file, and not its size."""
+    with image.open("r+b") as file:
+        file.seek(image.stat().st_size // 2)
+        file.write(b"damaged")
+
+
+def test_an_unpacked_image_is_not_made_of_a_damaged_one(store: Callable[..., Store], own_image: Path) -> None:
+    made = store("sandbox")
+    image = made.obtain(str(own_image), "tool.bet.image")
+    damage(own_image)
+    made.place(image)  # what was unpacked before is what it was
+    subprocess.run(["rm", "-r", str(image.file(made.images))], check=True)
+    with pytest.raises(ContainerError, match="has changed since it was obtained"):
+        made.place(image)
     assert names(made.images) == []

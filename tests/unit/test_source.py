@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from neurotier.dataset.contents import content_size_bytes, drop_images, get_images, is_present
+from neurotier.dataset.contents import content_of, drop_images, get_images, is_present
 from neurotier.dataset.datalad_environment import prepare_environment
 from neurotier.dataset.source import obtain
 from neurotier.errors import SourceError
@@ -73,7 +73,7 @@ def test_contents_travel_over_http_and_outages_are_outlived(web: Server, tmp_pat
     assert list(dataset.sites) == ["SiteA"]
     assert dataset.sites["SiteA"]["url"] == f"{address(web)}/SiteA"
     image = dataset.path / IMAGE
-    size_bytes = content_size_bytes(image)
+    size_bytes = content_of(dataset.path, IMAGE).size_bytes
     assert not image.exists()
     web.down = 2
     attempts: list[str] = []
@@ -189,10 +189,10 @@ def test_unlocked_image_is_fetched(demo_copy: Path, tmp_path: Path) -> None:
     dataset = obtain(SETTINGS, str(demo_copy), tmp_path / "clones", quiet)
     image = dataset.path / IMAGE
     size_bytes = (demo_copy / IMAGE).stat().st_size
-    assert not is_present(image)
-    assert content_size_bytes(image) == size_bytes
+    assert not is_present(dataset.path, IMAGE)
+    assert content_of(dataset.path, IMAGE).size_bytes == size_bytes
     assert get_images(dataset.path, [IMAGE], SETTINGS, quiet) == 1
-    assert is_present(image)
+    assert is_present(dataset.path, IMAGE)
     assert image.stat().st_size == size_bytes
 
 

@@ -23,6 +23,9 @@ from neurotier.errors import InputError, NeurotierError
 TEXT_BYTES = 1 << 20
 """Most that is read of a file which ought to hold a few words or lines."""
 
+DEEPEST = 100
+"""Most folders below each other: more exhaust the descriptors or the stack of whoever walks them."""
+
 CHUNK_BYTES = 1 << 20
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -186,11 +189,22 @@ def entries_below(folder: Path) -> Iterator[Entry]:
     """Files, links and whatever else lies below a trusted folder, in order of name; links are not followed.
 
     There is nothing below a folder that is not there.
+
+    Raises
+    ------
+    OSError
+        If a folder cannot be looked into, or lies below more than :data:`DEEPEST` others (``ENAMETOOLONG``).
     """
     if not folder.is_dir():
         return
-    for root, names, files, descriptor in os.fwalk(folder, follow_symlinks=False):
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    for root, names, files, descriptor in os.fwalk(folder, follow_symlinks=False, onerror=refuse):
         here = PurePath(root).relative_to(folder)
+        if len(here.parts) > DEEPEST:
+            raise OSError(errno.ENAMETOOLONG, f"folders are nested more than {DEEPEST} deep", PurePath(*here.parts[:3]))
         links = [name for name in names if stat.S_ISLNK(os.lstat(name, dir_fd=descriptor).st_mode)]
         names.sort()
         for name in sorted([*files, *links]):
@@ -307,6 +321,8 @@ def file_in_dataset(dataset: Path, path: str, links_to: Sequence[str] = ()) -> t
         real = Path(os.path.realpath(dataset / path, strict=False))
     except (OSError, RuntimeError):
         raise InputError("is a link that leads in a circle", where=path) from None
+    if real.is_symlink():  # what resolving leaves of a circle
+        raise InputError("is a link that leads in a circle", where=path)
     for root in (str(dataset), *links_to):
         trusted = Path(os.path.realpath(root))
         if not real.is_relative_to(trusted):

@@ -9,6 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from neurotier.dataset.health import remove_broken_clone
+from neurotier.dataset.unreachable import forget_unreachable, unreachable_sites
 from neurotier.errors import NeurotierError
 from neurotier.healing import find_damage, forget_outputs, lines, note_outputs, remove
 from neurotier.jobs import note_killed, participants, read_failures
@@ -61,6 +63,8 @@ def heal(plan: Plan, arguments: Sequence[str]) -> None:
         damages = find_damage(places, plan.is_app)
         if changes:
             remove(damages)
+            remove_broken_clone(places, say)
+            forget_unreachable(places)
     except OSError:  # not writable: the start of the run says so
         return
     for line in lines(damages, removed=changes):
@@ -99,6 +103,8 @@ def finish(plan: Plan, succeeded: bool) -> None:
         if not succeeded and stopped_by is None:  # then nobody has tabulated it
             note_flush(places, lambda: read_records(places, everyone))
         close_run(places, run, everyone, failures)
+        for path, reason in unreachable_sites(places).items():
+            say(f"failed  {path}: cannot be reached: {reason}")
         for failure in failures:
             say(f"failed  {failure['participant']}: {failure['reason']}")
         if stopped_by is not None and CAMPAIGN in os.environ:

@@ -19,18 +19,20 @@ from typing import Any
 from neurotier import slurm
 from neurotier.analysis.app import app_name, root_files
 from neurotier.analysis.work import SCRATCH, work_folder
-from neurotier.containers.engine import find_engine, labelled_version
+from neurotier.containers.engine import find_engine
 from neurotier.containers.run import Container
 from neurotier.containers.store import ContainerImage, Placed, Store, can_unpack
 from neurotier.dataset.bids import Image
 from neurotier.dataset.contents import drop_images, get_images
 from neurotier.dataset.index import image_of
+from neurotier.dataset.sites import is_installed
 from neurotier.dataset.source import Dataset, obtain
 from neurotier.errors import KilledError, NeurotierError, SettingsError, SourceError, TierError, may_pass, one_line
 from neurotier.files import read_json, write_json, write_text
 from neurotier.meter.measure import Interrupted
 from neurotier.meter.own import times_so_far
 from neurotier.places import Places
+from neurotier.private import make_private, remove_empty
 from neurotier.processes import RUN
 from neurotier.profile import Record
 from neurotier.run import current_run
@@ -55,7 +57,7 @@ def load_settings(results: Path) -> Settings:
 def load_dataset(places: Places) -> Dataset:
     """The dataset that the run cloned."""
     data = read_json(places.index / "dataset.json")
-    return Dataset(data["source"], Path(data["path"]), data["kind"], data["sites"])
+    return Dataset(data["source"], Path(data["path"]), data["kind"], data["sites"], data.get("unreachable", {}))
 
 
 def source_of(settings: Settings, places: Places) -> str:
@@ -64,25 +66,26 @@ def source_of(settings: Settings, places: Places) -> str:
     return str(places.demo(settings.demo)) if source == "demo" else source
 
 
-def ensure_clone(settings: Settings, places: Places, say: Callable[[str], None]) -> Dataset:
-    """The dataset, cloned again where its tier has lost it (a tmpfs after a reboot).
+def ensure_clone(settings: Settings, places: Places, site: str, say: Callable[[str], None]) -> Dataset:
+    """The dataset with one site in it, cloned again where its tier has lost it (a tmpfs after a reboot).
 
     Raises
     ------
     SourceError
-        If the source is not what was indexed any more.
+        If the site cannot be reached, or is not what was indexed any more; others do not matter.
     """
     dataset = load_dataset(places)
-    if dataset.path.exists():
+    if dataset.kind == "folder" or is_installed(dataset.path, site):
         return dataset
-    again = obtain(settings.dataset, source_of(settings, places), places.datasets, say)
-    if again.sites != dataset.sites:
+    wanted = replace(settings.dataset, sites=[site] if site else [])
+    again = obtain(wanted, source_of(settings, places), places.datasets, say)
+    if again.sites.get(site) != dataset.sites[site]:
         raise SourceError(
             "was lost from its tier, and the source has changed since it was indexed",
             where=f"dataset.source {dataset.source!r}",
             fix="start with --forcerun clone_dataset",
         )
-    return again
+    return dataset
 
 
 def dataset_json(dataset: Dataset) -> dict[str, Any]:
@@ -203,9 +206,13 @@ def image_store(settings: Settings, places: Places, log: Path, say: Callable[[st
     form = settings.containers.form
     if form == "auto":  # measured: tests/benchmarks/containers.py
         form = "sif" if tiers_of(settings)["images"].kind == "network" or not can_unpack() else "sandbox"
+    for folder in (places.image_store.absolute(), places.images.absolute()):
+        make_private(folder)
     return Store(
         kept=places.image_store.absolute(),
         images=places.images.absolute(),
+        verified=places.verified.absolute(),
+        run=current_run(),
         engine=find_engine(),
         settings=replace(settings.containers, form=form),
         log=log.absolute(),
@@ -243,16 +250,18 @@ def prepare_tool(settings: Settings, places: Places, log: Path) -> dict[str, Any
         version = tool.version()
         tool.warm_up()
         return {"name": tool.name, "version": version}
-    if settings.app.image:
-        version = labelled_version(placed.engine, placed.path)
-        return {"name": app_name(settings), "version": version, "image": placed.sha256}
-    from neurotier.analysis.in_container import prepare_in_container
+    from neurotier.analysis.in_container import prepare_in_container, read_labels
 
-    tool = make_tool(settings.tool)
-    with work_folder(places.state / "prepare_tool", places.identity) as folder:  # the work tier may be the nodes' own
-        container = Container(placed.engine, placed.path, settings.containers, folder / SCRATCH)
-        version = prepare_in_container(tool, container, placed.cache, log)
-    return {"name": tool.name, "version": version, "image": placed.sha256}
+    try:
+        with work_folder(places.preparing, places.identity) as folder:
+            container = Container(placed.engine, placed.path, settings.containers, folder / SCRATCH)
+            if settings.app.image:
+                return {"name": app_name(settings), "version": read_labels(container, log), "image": placed.sha256}
+            tool = make_tool(settings.tool)
+            version = prepare_in_container(tool, container, placed.cache, log)
+            return {"name": tool.name, "version": version, "image": placed.sha256}
+    finally:
+        remove_empty(places.preparing)
 
 
 def get_participant_images(results: Path, participant: str, marker: Path, log: Path) -> int:
@@ -263,9 +272,9 @@ def get_participant_images(results: Path, participant: str, marker: Path, log: P
         begin_log(places, participant, log)
         images = images_of(places, participant)
         paths = [image.path for image in images]
-        dataset = ensure_clone(settings, places, lambda line: note(log, line))
+        site = images[0].site
+        dataset = ensure_clone(settings, places, site, lambda line: note(log, line))
         if settings.app.image:
-            site = images[0].site
             paths += [str(Path(site, name)) for name in root_files(dataset.path / site)]
         fetched = get_images(dataset.path, paths, settings.dataset, lambda line: note(log, line))
         facts = {"end_s": time.time(), "files": len(paths), "fetched_files": fetched}

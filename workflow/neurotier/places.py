@@ -4,7 +4,7 @@ Rules, scripts and library ask here for paths; nobody glues one by hand. Below t
 
     derivatives/[SITE/]sub-*/...        brain masks and images, one BIDS derivative dataset per site
     app/[SITE/]sub-*/...                what a BIDS App wrote for each participant, before its group level
-    index/                              what the dataset holds: images.tsv, skipped.tsv, dataset.json; tool and image
+    index/                              what the dataset holds: images.tsv, skipped.tsv, dataset.json, sites.json, ...
     profile/                            records/[SITE/]sub-*.json, steps/*.json; profile, traffic, runs, steps.tsv
     group/                              group.tsv, summary.json
     figures/                            every figure as SVG and PNG with its TSV; mosaics/
@@ -180,6 +180,17 @@ class Places:
     def index_checksum(self) -> Path:
         """Checksum of the index of images as it was written."""
         return self.state / "index.json"
+
+    @property
+    def verified(self) -> Path:
+        """Markers: what was placed on a tier has its digest, as a run has found. One per image and place."""
+        return self.state / "verified"
+
+    @property
+    def preparing(self) -> Path:
+        """Folder in which the tool's image is tried: private, and on the results tier, as the work tier may be the
+        nodes' own."""
+        return self.image_store.with_name("preparing") / short_hash(str(self.results))
 
     @property
     def lock(self) -> Path:

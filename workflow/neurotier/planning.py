@@ -222,7 +222,7 @@ class Plan:
     def filters(self) -> dict[str, Any]:
         """The selection: when it changes, the dataset is indexed again."""
         dataset = self.settings.dataset
-        chosen = {key: getattr(dataset, key) for key in ("sites", "participants", "sessions", "runs")}
+        chosen = {key: getattr(dataset, key) for key in ("sites", "participants", "sessions", "runs", "links_to")}
         return chosen | ({"suffixes": self.settings.app.suffixes} if self.is_app else {})
 
     def work_mb(self, participant: str) -> int:

@@ -12,6 +12,7 @@ import os
 import pwd
 import shutil
 import stat
+import subprocess
 from contextlib import suppress
 from pathlib import Path
 
@@ -180,10 +181,13 @@ def remove_private(path: Path) -> None:
             if not stat.S_ISDIR(os.lstat(path.name, dir_fd=descriptor).st_mode):
                 os.unlink(path.name, dir_fd=descriptor)
                 return
-            shutil.rmtree(path.name, dir_fd=descriptor, ignore_errors=True)
-            if path.name in os.listdir(descriptor):
-                open_to_owner(path.name, descriptor)
+            try:
                 shutil.rmtree(path.name, dir_fd=descriptor, ignore_errors=True)
+                if path.name in os.listdir(descriptor):
+                    open_to_owner(path.name, descriptor)
+                    shutil.rmtree(path.name, dir_fd=descriptor, ignore_errors=True)
+            except RecursionError:  # thousands of folders below each other, which a container can make
+                subprocess.run(["rm", "-rf", "--", path.name], cwd=f"/proc/self/fd/{descriptor}", check=False)
     finally:
         os.close(descriptor)
 

@@ -8,6 +8,7 @@ localrules:
 
 rule plan_campaign:
     input:
+        sites=places.index / "sites.json",
         images=places.index / "images.tsv",
     output:
         plan=places.campaign / "plan.tsv",

@@ -38,6 +38,24 @@ rule clone_dataset:
         "../scripts/clone_dataset.py"
 
 
+# A site that cannot be reached fails this rule, and thereby the run; what does not need it is done all the same.
+rule require_sites:
+    input:
+        dataset=places.index / "dataset.json",
+    output:
+        sites=places.index / "sites.json",
+    log:
+        LOGS / "require_sites/require_sites.log",
+    conda:
+        "../envs/neurotier.yaml"
+    params:
+        results=RESULTS,
+    message:
+        "Looking whether all sites could be reached"
+    script:
+        "../scripts/require_sites.py"
+
+
 checkpoint index_dataset:
     input:
         dataset=places.index / "dataset.json",

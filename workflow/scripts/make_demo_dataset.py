@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from neurotier.dataset.source import make_folder
 from neurotier.demo.dataset import make_demo_dataset
 from neurotier.files import exclusive, write_json
 from neurotier.scripting import Context, run_script
@@ -10,6 +11,7 @@ from neurotier.scripting import Context, run_script
 def main(context: Context) -> None:
     settings = context.settings.demo
     folder = context.places.demo(settings)
+    make_folder(folder.parent)
     with exclusive(folder):
         if not folder.exists():  # it appears whole, and its name stands for these settings
             make_demo_dataset(folder, settings, context.say)

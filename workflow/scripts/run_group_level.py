@@ -13,7 +13,7 @@ def main(context: Context) -> None:
     assert placed is not None  # noqa: S101  # for the type checker: apps run in containers
     site = context.snakemake.wildcards.site_folder.rstrip("/")
     people = context.snakemake.params.participants
-    dataset = ensure_clone(context.settings, context.places, context.say)
+    dataset = ensure_clone(context.settings, context.places, site, context.say)
     for name in run_group_level(dataset, site, people, context.settings, context.places, log, placed):
         context.say(f"{site}: participants wrote {name} with different contents; the first was taken")
 

@@ -11,7 +11,7 @@ from neurotier.steps import measured, write_step
 
 def main(context: Context) -> None:
     site = context.snakemake.wildcards.site_folder.rstrip("/")
-    folder = ensure_clone(context.settings, context.places, context.say).path / site
+    folder = ensure_clone(context.settings, context.places, site, context.say).path / site
     found, usage = measured(lambda: validate(folder, site or "dataset"))
     write_json(Path(context.snakemake.output.issues), found)
     write_step(context.places, "validate_dataset", site, site or "dataset", [("validate", usage)])

@@ -58,17 +58,17 @@ def choose_calibration(people: People, settings: Settings, places: Places) -> li
     done = {name: size for name, size in sizes.items() if places.record(name).exists()}
     if len(done) >= min(count, len(sizes)):
         return choose(done, count)
-    dataset = load_dataset(places)
+    dataset, links_to = load_dataset(places), settings.dataset.links_to
     here = {
         name: size
         for name, size in sizes.items()
-        if all(is_present(dataset.path / image.path) for image in people[name])
+        if all(is_present(dataset.path, image.path, links_to) for image in people[name])
     }
     if len(here) >= min(count, len(sizes)):
         return choose(here, count)
     chosen = choose(sizes, count)
     for image in (image for name in chosen for image in people[name]):
-        if is_present(dataset.path / image.path):
+        if is_present(dataset.path, image.path, links_to):
             continue
         try:
             check_known_somewhere(dataset.path, image.path)

@@ -111,9 +111,9 @@ class Situation:
 
     def to_fetch(self, tier: str) -> dict[str, int]:
         """Bytes that everyone who is left still needs on the dataset tier."""
-        clone = self.clone_on(tier)
+        clone, links_to = self.clone_on(tier), self.settings.dataset.links_to
         return {
-            name: size_of([image for image in self.people[name] if not is_present(clone / image.path)])
+            name: size_of([image for image in self.people[name] if not is_present(clone, image.path, links_to)])
             for name in self.left
         }
 
@@ -121,9 +121,9 @@ class Situation:
         """Share of the images that is in the page cache when the jobs read them; what is fetched has just come in."""
         if cache in ("cold", "warm"):
             return 0.0 if cache == "cold" else 1.0
-        clone = self.clone_on(tier)
-        files = [clone / image.path for name in self.left for image in self.people[name]]
-        here = [file for file in files if is_present(file)]
+        clone, links_to = self.clone_on(tier), self.settings.dataset.links_to
+        paths = [image.path for name in self.left for image in self.people[name]]
+        here = [clone / path for path in paths if is_present(clone, path, links_to)]
         share = resident_share(here)
         whole = sum(size_of(self.people[name]) for name in self.left)
         there = sum(file.stat().st_size for file in here)

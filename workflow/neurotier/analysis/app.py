@@ -10,20 +10,20 @@ Source: Gorgolewski et al. (2017), BIDS apps, PLOS Computational Biology 13(3), 
 
 from __future__ import annotations
 
-import filecmp
-import os
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from neurotier.analysis.staging import files_below
+from neurotier.analysis.staging import TIME_STAMP
 from neurotier.analysis.work import OUT, SCRATCH
 from neurotier.containers.run import WORK, Bind, Container
 from neurotier.containers.store import Placed
 from neurotier.dataset.bids import without_prefix
 from neurotier.errors import KilledError, ToolError
+from neurotier.foreign import Entry
+from neurotier.foreign_trees import checked_entries, copy_tree, same_content
 from neurotier.meter.tree import describe_exit
 from neurotier.meter.usage import Usage
+from neurotier.private import remove_private
 from neurotier.settings import AppSettings, Settings
 
 RUN_SCRIPT = "/.singularity.d/runscript"
@@ -78,7 +78,8 @@ def run_level(
     Raises
     ------
     ContainerError, ToolError
-        If the container does not start, or the app fails or writes nothing.
+        If the container does not start, or the app fails or writes nothing, or something that is neither a file
+        nor a link that stays in its output.
     """
     out, scratch = folder / OUT, folder / SCRATCH
     out.mkdir(exist_ok=True)
@@ -88,13 +89,13 @@ def run_level(
     code, start = container.run([RUN_SCRIPT, *arguments], log, program=RUN_SCRIPT)
     name = app_name(settings)
     if code != 0:
-        from neurotier.analysis.tools import last_line
+        from neurotier.analysis.tools import end_of, last_line
 
         error = KilledError if code == KilledError.exit_code else ToolError
-        raise error(f"the app ended with {describe_exit(code)}: {last_line(log)}", where=name, fix=f"see {log}")
-    if not files_below(out):
+        raise error(f"the app ended with {describe_exit(code)}: {last_line(end_of(log))}", where=name, fix=f"see {log}")
+    if not sum(1 for _ in checked_entries(out, where=f"{name}: {OUT_DIR}")):
         raise ToolError("the app wrote nothing (its exit code is not believed)", where=name)
-    shutil.rmtree(scratch)
+    remove_private(scratch)
     return start
 
 
@@ -121,13 +122,6 @@ def root_files(site: Path) -> list[str]:
     return sorted(path.name for path in files if not path.name.startswith(".") or path.name == ".bidsignore")
 
 
-def same_content(one: Path, other: Path) -> bool:
-    """Whether two files, or two links, are the same."""
-    if one.is_symlink() or other.is_symlink():
-        return one.is_symlink() and other.is_symlink() and os.readlink(one) == os.readlink(other)
-    return filecmp.cmp(one, other, shallow=False)
-
-
 def lay_over(folders: Sequence[Path], target: Path) -> list[str]:
     """Copy what the participants' apps wrote into one folder, as if all had written there.
 
@@ -135,16 +129,18 @@ def lay_over(folders: Sequence[Path], target: Path) -> list[str]:
     -------
     list of str
         Files that two participants wrote with different content, of which the first was taken.
+
+    Raises
+    ------
+    ToolError
+        If one has a file where another has a folder, or something is neither a file nor a link that stays inside.
     """
-    differing = []
+    differing: list[str] = []
     for folder in folders:
-        for file in files_below(folder):
-            name = file.relative_to(folder)
-            copy = target / name
-            if os.path.lexists(copy):
-                if not same_content(file, copy) and str(name) not in differing:
-                    differing.append(str(name))
-                continue
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, copy, follow_symlinks=False)
+
+        def compare(entry: Entry, folder: Path = folder) -> None:
+            if str(entry.path) not in differing and not same_content(folder, target, entry.path):
+                differing.append(str(entry.path))
+
+        copy_tree(folder, target, existing=compare, skipped=[TIME_STAMP], where=folder.name)
     return differing

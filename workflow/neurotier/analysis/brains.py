@@ -14,6 +14,7 @@ from neurotier.containers.run import Bind, Container
 from neurotier.containers.store import Placed
 from neurotier.dataset.bids import Image, derivative_name
 from neurotier.meter.usage import Usage
+from neurotier.private import remove_private
 from neurotier.settings import Settings
 
 if TYPE_CHECKING:  # nibabel is slow to load: only the phase that computes pays for it
@@ -93,7 +94,7 @@ def in_container(
     container = Container(placed.engine, placed.path, settings.containers, scratch, [Bind(folder / IN, INPUT)])
     paths = [image.path for image in images]
     found = extract_all(tool, container, paths, log, lambda: [load_head(folder / IN / path, path) for path in paths])
-    shutil.rmtree(scratch)
+    remove_private(scratch)
     return found
 
 

@@ -6,11 +6,12 @@ from pathlib import Path
 
 from neurotier.analysis.app import app_name, group_arguments, lay_over, run_level
 from neurotier.analysis.derivatives import describe_app
-from neurotier.analysis.staging import MARGIN_BYTES, check_room, files_below, naming_full_tier, publish
+from neurotier.analysis.staging import MARGIN_BYTES, check_room, naming_full_tier, publish
 from neurotier.analysis.work import OUT, work_folder
 from neurotier.containers.store import Placed
 from neurotier.dataset.source import Dataset
 from neurotier.files import read_json
+from neurotier.foreign import entries_below
 from neurotier.meter.lap import take_out
 from neurotier.meter.usage import Usage
 from neurotier.places import Places
@@ -51,7 +52,7 @@ def run_group_level(
     work = Places.from_settings(settings, tiers)
     phases: list[tuple[str, Usage]] = []
     folders = [places.analysed(participant, by_app=True) for participant in participants]
-    needed_bytes = MARGIN_BYTES + sum(file.lstat().st_size for folder in folders for file in files_below(folder))
+    needed_bytes = MARGIN_BYTES + sum(entry.size_bytes for folder in folders for entry in entries_below(folder))
     check_room(tiers["work"], needed_bytes)
     name = f"group-{site}" if site else "group"
     with (

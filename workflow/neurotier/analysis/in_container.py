@@ -2,28 +2,41 @@
 
 The host checks the heads while the container waits, and the masks when it has ended: what goes in and what comes out
 is judged by the same code as without containers, so that the derivatives are the same bytes.
+
+Everything below the work folder is foreign once a container has run there: it may hold links and FIFOs in place of what
+is expected, and nothing at all.
 """
 
 from __future__ import annotations
 
+import os
 import shlex
-import shutil
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import nibabel as nib
 
 from neurotier.analysis.images import Mask, check_mask
-from neurotier.analysis.tools import MASK, Tool, failed, smallest_head
-from neurotier.containers.run import WORK, Container
+from neurotier.analysis.tools import MASK, Tool, end_of, failed, smallest_head
+from neurotier.containers.engine import LABELS, labelled_version
+from neurotier.containers.run import SCRIPT, WORK, Container
 from neurotier.containers.store import remove
-from neurotier.files import exclusive
+from neurotier.errors import ContainerError, ToolError, one_line
+from neurotier.files import exclusive, flush_tree, partial_of, rename_durably
+from neurotier.foreign import read_end, read_text
+from neurotier.foreign_trees import copy_tree
 from neurotier.meter.usage import Usage
 
 INPUT = "/input"
 """Where the container sees the participant's images, read-only."""
 
 CACHE = "cache"
+CACHE_BYTES, CACHE_FILES = 1_000_000_000, 10_000
+"""Most that a tool may leave of what it compiled; every participant gets a copy."""
+
+WORD_BYTES = 200
+"""Most that is read of an exit code or a version."""
 
 
 def extract_all(
@@ -65,22 +78,41 @@ def extract_all(
     commands = [
         tool.command(f"{INPUT}/{image}", f"{WORK}/{folder.name}") for image, folder in zip(images, folders, strict=True)
     ]
-    (container.scratch / "commands").write_text(script(tool, commands))
     whole, start = container.run(
-        ["/bin/sh", f"{WORK}/commands"], log, held=lambda: heads.extend(load_heads()), program=tool.name
+        ["/bin/sh", SCRIPT],
+        log,
+        held=lambda: heads.extend(load_heads()),
+        program=tool.name,
+        script=script(tool, commands),
     )
     masks = []
     for head, image, folder in zip(heads, images, folders, strict=True):
-        printed, code = folder / "log", folder / "exit"
+        printed = printed_in(container.scratch, folder.name, image)
         with log.open("ab") as file:
-            file.write(printed.read_bytes() if printed.exists() else b"")
-        said = code.read_text().strip() if code.exists() else ""  # nothing, if the tier was full or all was killed
-        ended = int(said) if said else (whole or 1)
+            file.write(printed or b"")
+        code = exit_code_in(container.scratch, folder.name, image)
+        ended = (whole or 1) if code is None else code
         if ended != 0:
-            raise failed(tool.name, ended, printed if printed.exists() else log, image)
+            raise failed(tool.name, ended, end_of(log) if printed is None else printed, image)
         mask = f"{folder.name}/{MASK}"
         masks.append((head, check_mask(container.scratch, mask, head, tool.name, image) if tool.makes_masks else None))
     return masks, start
+
+
+def printed_in(scratch: Path, number: str, image: str) -> bytes | None:
+    """The end of what a tool printed on an image; ``None`` if it took its log away."""
+    with suppress(FileNotFoundError):
+        return read_end(scratch, f"{number}/log", f"{image}: the tool's log", ToolError)
+    return None
+
+
+def exit_code_in(scratch: Path, number: str, image: str) -> int | None:
+    """A tool's exit code; ``None`` if there is none, since the tier was full or all was killed."""
+    with suppress(FileNotFoundError):
+        said = read_text(scratch, f"{number}/exit", f"{image}: the tool's exit code", ToolError, WORD_BYTES).strip()
+        if said.isdecimal() and len(said) <= 3:
+            return int(said)
+    return None
 
 
 def script(tool: Tool, commands: Sequence[list[str]]) -> str:
@@ -124,28 +156,53 @@ def prepare_in_container(tool: Tool, container: Container, cache: Path, log: Pat
         nib.save(smallest_head(), head)
         (container.scratch / "0").mkdir()
         lines.append(script(tool, [tool.command(f"{WORK}/{head.name}", f"{WORK}/0")]))
-    (container.scratch / "commands").write_text("set -e\n" + "\n".join(lines) + "\n")
-    code, _ = container.run(["/bin/sh", f"{WORK}/commands"], log, program=tool.name)
+    commands = "set -e\n" + "\n".join(lines) + "\n"
+    code, _ = container.run(["/bin/sh", SCRIPT], log, program=tool.name, script=commands)
+    image = container.image.name
     if code != 0:
-        printed = container.scratch / "0" / "log"
-        raise failed(tool.name, code, printed if printed.exists() else log, str(container.image.name))
+        printed = printed_in(container.scratch, "0", image)
+        raise failed(tool.name, code, end_of(log) if printed is None else printed, image)
     if tool.cache_variable:
         keep_cache(container.scratch / CACHE, cache)
-    return (container.scratch / "version").read_text().strip() or "unknown"
+    with suppress(FileNotFoundError):
+        said = read_text(container.scratch, "version", f"{image}: the tool's version", ToolError, WORD_BYTES)
+        return one_line(said) or "unknown"
+    return "unknown"
+
+
+def read_labels(container: Container, log: Path) -> str:
+    """The version that an image's labels give, read inside: a label may be a link to a file of the host."""
+    container.scratch.mkdir(parents=True, exist_ok=True)
+    lines = f'while read -r line || [ -n "$line" ]; do printf \'%s\\n\' "$line"; done <{LABELS} >{WORK}/labels'
+    container.run(["/bin/sh", SCRIPT], log, script=f"[ ! -r {LABELS} ] || {lines}\n")
+    with suppress(FileNotFoundError):
+        return labelled_version(read_text(container.scratch, "labels", f"{container.image.name}: labels", ToolError))
+    return "unknown"
 
 
 def keep_cache(made: Path, cache: Path) -> None:
-    """Put a cache into the store, whole."""
+    """Put a cache into the store, whole.
+
+    Raises
+    ------
+    ToolError
+        If it holds more than files and links that stay in it, or too much.
+    """
     with exclusive(cache):
-        if cache.exists() or not made.exists():
+        if cache.exists() or not os.path.lexists(made):
             return
-        partial = cache.with_name(f".{cache.name}.partial")
+        partial = partial_of(cache)
         remove(partial)
-        shutil.copytree(made, partial)
-        partial.rename(cache)
+        try:
+            copy_tree(made, partial, where=CACHE, limit_bytes=CACHE_BYTES, limit_files=CACHE_FILES)
+            flush_tree(partial)
+            rename_durably(partial, cache)
+        except BaseException:
+            remove(partial)
+            raise
 
 
 def take_cache(tool: Tool, cache: Path, scratch: Path) -> None:
     """Give a participant a copy of the cache (some 100 kB): one that all wrote to would not be its own."""
     if tool.cache_variable and cache.exists():
-        shutil.copytree(cache, scratch / CACHE)
+        copy_tree(cache, scratch / CACHE, ContainerError, where=str(cache))

@@ -15,6 +15,7 @@ import humanfriendly
 from neurotier.errors import InputError, NeurotierError, SourceError, TierError, ToolError
 from neurotier.files import flush_tree, partial_of, remove_whatever, rename_durably
 from neurotier.foreign import copy_file, entries_below, open_file, open_in_dataset
+from neurotier.foreign_trees import copy_tree
 from neurotier.tiers import Tier
 
 MARGIN_BYTES = 1_000_000
@@ -83,7 +84,7 @@ def publish(made: Path, final: Path) -> tuple[int, int, Made]:
     remove_whatever(hidden)
     hidden.mkdir(parents=True)
     try:
-        copied, files = copy_files(made, hidden)
+        copied, files = copy_tree(made, hidden, skipped=[TIME_STAMP]) if made.exists() else (0, 0)  # noop makes none
         kept = what_is_in(hidden)
         flush_tree(hidden)
         remove_whatever(final)  # of an earlier run whose derivatives are to be replaced
@@ -92,24 +93,6 @@ def publish(made: Path, final: Path) -> tuple[int, int, Made]:
         shutil.rmtree(hidden, ignore_errors=True)
         raise
     return copied, files, kept
-
-
-def copy_files(source: Path, target: Path) -> tuple[int, int]:
-    """Copy all files below a folder, links as links; bytes and files copied."""
-    copied = files = 0
-    for entry in entries_below(source):
-        if entry.path.name == TIME_STAMP:
-            continue
-        copy = target / entry.path
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        if entry.is_link:
-            os.symlink(os.readlink(source / entry.path), copy)
-        else:
-            with open_file(source, entry.path, str(entry.path), ToolError) as file:
-                copy_file(file, copy, str(entry.path), entry.size_bytes, ToolError)
-        copied += entry.size_bytes
-        files += 1
-    return copied, files
 
 
 TIME_STAMP = ".snakemake_timestamp"
@@ -144,12 +127,6 @@ def lacking(made: Made, folder: Path) -> str:
         if not str(content).startswith("-> ") and found.st_size != size_bytes:
             return name
     return ""
-
-
-def files_below(folder: Path) -> list[Path]:
-    """All files and links below a folder, in order of name, but for Snakemake's own."""
-    files = (path for path in folder.rglob("*") if path.is_symlink() or path.is_file())
-    return sorted(path for path in files if path.name != ".snakemake_timestamp")
 
 
 def check_room(tier: Tier, needed_bytes: int) -> None:

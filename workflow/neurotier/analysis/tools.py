@@ -125,7 +125,7 @@ class Bet:
         with log.open("ab") as file:
             code = run_in_phase(self.command(str(image), str(folder)), log=file, cwd=str(folder))
         if code != 0:
-            raise failed(self.name, code, log, name)
+            raise failed(self.name, code, end_of(log), name)
         return check_mask(folder, MASK, head, self.name, name)
 
 
@@ -221,28 +221,23 @@ def smallest_head() -> nib.Nifti1Image:
     return nib.Nifti1Image(data, np.diag([4.0, 4.0, 4.0, 1.0]))
 
 
-def failed(tool: str, code: int, log: Path, name: str, trusted: Path | None = None) -> ToolError:
-    """The error for a tool that ended with another exit code than 0; ``log`` and ``trusted`` as :func:`last_line`."""
+def failed(tool: str, code: int, said: bytes, name: str) -> ToolError:
+    """The error for a tool that ended with another exit code than 0, with the last thing it said."""
     error = KilledError if code == KilledError.exit_code else ToolError
-    return error(f"{tool} failed ({describe_exit(code)}): {last_line(log, trusted)}", where=name)
+    return error(f"{tool} failed ({describe_exit(code)}): {last_line(said)}", where=name)
 
 
-def last_line(log: Path, trusted: Path | None = None) -> str:
-    """The last thing a tool printed, without terminal control.
-
-    Parameters
-    ----------
-    log
-        The file that took what it printed, which it may have put something else in place of.
-    trusted
-        A folder of ours above it, below which no link is followed; by default the one that the log lies in.
-    """
-    folder = trusted or log.parent
+def end_of(log: Path) -> bytes:
+    """The end of a job's log; why it cannot be read, if the tool has put something else in its place."""
     try:
-        printed = read_end(folder, log.relative_to(folder), log.name, ToolError, LOG_END_BYTES)
+        return read_end(log.parent, log.name, str(log), ToolError, LOG_END_BYTES)
     except FileNotFoundError:
-        printed = b""
+        return b""
     except ToolError as error:
-        return f"its log {error.what}"
-    lines = [line for line in re.split(r"[\r\n]+", printed.decode(errors="replace")) if line.strip()]
+        return f"its log {error.what}".encode()
+
+
+def last_line(said: bytes) -> str:
+    """The last thing a tool printed, without terminal control."""
+    lines = [line for line in re.split(r"[\r\n]+", said.decode(errors="replace")) if line.strip()]
     return lines[-1].strip()[:200] if lines else "it printed nothing"

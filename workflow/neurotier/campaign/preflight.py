@@ -149,7 +149,8 @@ def there_bytes(campaign: Campaign, tier: str, images: Sequence[Image]) -> int:
     clone = Path(dataset["path"])
     if dataset["kind"] != "folder":
         clone = Tier.from_settings(campaign.settings.tiers[tier]).folder("datasets") / clone.name
-    return sum(image.size_bytes or 0 for image in images if is_present(clone / image.path))
+    links_to = campaign.settings.dataset.links_to
+    return sum(image.size_bytes or 0 for image in images if is_present(clone, image.path, links_to))
 
 
 def check_room(tier: Tier, roles: Mapping[str, int], say: Callable[[str], None]) -> None:

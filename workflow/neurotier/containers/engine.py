@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from neurotier.errors import ContainerError, NeurotierError, ToolError
+from neurotier.errors import ContainerError, NeurotierError, ToolError, one_line
 
 NAMES = ("apptainer", "singularity")
 OWN_VARIABLES = re.compile(r"(APPTAINER|SINGULARITY)")
@@ -74,16 +74,25 @@ def engine_version(engine: str) -> str:
     return " ".join(said.replace("version", "").split()) or Path(engine).name
 
 
-def labelled_version(engine: str, image: Path) -> str:
-    """The version that an image's labels give; ``unknown`` if they give none."""
-    command = [engine, "inspect", "--json", "--labels", str(image)]
-    done = subprocess.run(command, env=clean_environment(os.environ), capture_output=True, text=True, check=False)
+LABELS = "/.singularity.d/labels.json"
+"""Where an image says of itself what it is."""
+
+LABEL_NAMES = ("org.opencontainers.image.version", "org.label-schema.version", "Version", "version")
+
+
+def labelled_version(text: str) -> str:
+    """The version in the labels of an image; ``unknown`` if they give none, or are no labels at all.
+
+    >>> labelled_version('{"Version": "1.2"}'), labelled_version("[]")
+    ('1.2', 'unknown')
+    """
     try:
-        labels = json.loads(done.stdout)["data"]["attributes"]["labels"] or {}
-    except (KeyError, TypeError, ValueError):
+        labels = json.loads(text)
+    except (ValueError, RecursionError):
         return "unknown"
-    names = ("org.opencontainers.image.version", "org.label-schema.version", "Version", "version")
-    return next((str(labels[name]) for name in names if labels.get(name)), "unknown")
+    if not isinstance(labels, dict):
+        return "unknown"
+    return next((one_line(str(labels[name]))[:200] for name in LABEL_NAMES if labels.get(name)), "unknown")
 
 
 def clean_environment(given: Mapping[str, str], scratch: Path | None = None) -> dict[str, str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
 import re
 import shutil
@@ -21,8 +20,17 @@ from pathlib import Path
 from neurotier.containers.build import BASE, REFUSALS, build, build_arguments, ingredients, run_engine
 from neurotier.containers.engine import clean_environment
 from neurotier.containers.reference import ROOT, Reference, read_reference
+from neurotier.containers.verify import Marker, placed_sha256, sha256
 from neurotier.errors import ContainerError, SourceError, TierError
-from neurotier.files import exclusive, read_json, remove_tree, write_json
+from neurotier.files import (
+    exclusive,
+    flush_file_system,
+    partial_of,
+    read_json,
+    remove_tree,
+    rename_durably,
+    write_json,
+)
 from neurotier.meter.tree import die_with_parent
 from neurotier.places import short_hash
 from neurotier.settings import ContainerSettings
@@ -101,6 +109,10 @@ class Store:
         File that takes what the engine prints.
     say
         Takes one line per step, for the user.
+    verified
+        Folder of markers for what was verified, with the results; without one, it is verified each time.
+    run
+        The run that verifies.
     """
 
     kept: Path
@@ -109,6 +121,8 @@ class Store:
     settings: ContainerSettings
     log: Path
     say: Callable[[str], None]
+    verified: Path | None = None
+    run: str = ""
 
     def obtain(self, text: str, where: str) -> ContainerImage:
         """Have an image in the store and on its tier.
@@ -127,6 +141,17 @@ class Store:
         """
         reference = read_reference(text, where)
         kept = self.keep(reference, where)
+        try:
+            return self.place_kept(text, reference, kept)
+        except AlteredError as error:
+            self.say(f"{error}: obtaining it again")
+        with exclusive(kept):
+            remove(kept)
+            remove(kept.with_suffix(".json"))
+        return self.place_kept(text, reference, self.keep(reference, where))
+
+    def place_kept(self, text: str, reference: Reference, kept: Path) -> ContainerImage:
+        """Place what the store has of a reference."""
         facts = read_json(kept.with_suffix(".json"))
         image = ContainerImage(text, reference.name, facts["sha256"], facts["size_bytes"], self.settings.form)
         self.place(image, kept)
@@ -140,7 +165,7 @@ class Store:
         with exclusive(kept):
             if facts.exists() and (kept.exists() or reference.kind == "file"):
                 return kept
-            scratch = kept.with_name(f".{kept.name}.partial")  # what a kill left there goes now
+            scratch = partial_of(kept)  # what a kill left there goes now
             remove(scratch)
             scratch.mkdir(parents=True)
             try:
@@ -148,11 +173,11 @@ class Store:
                 source = reference.path if reference.kind == "file" else partial
                 self.make(reference, arguments, partial)
                 assert source is not None  # noqa: S101  # for the type checker: a file has a path
-                write_json(
-                    facts, {"sha256": sha256(source), "size_bytes": source.stat().st_size, "source": str(source)}
-                )
+                made = {"sha256": sha256(source), "size_bytes": source.stat().st_size, "source": str(source)}
                 if source is partial:
-                    partial.rename(kept)
+                    flush_file_system(partial)
+                    rename_durably(partial, kept)
+                write_json(facts, made)
             finally:
                 remove(scratch)
         return kept
@@ -190,41 +215,67 @@ class Store:
         return {**arguments, BASE: str(folder)}
 
     def place(self, image: ContainerImage, kept: Path | None = None) -> Path:
-        """The image on its tier, copied there unless it is there already.
+        """The image on its tier, genuine: copied there unless it is there already, and verified once per run.
 
         Raises
         ------
-        ContainerError
-            If neither the tier nor the store has it.
+        AlteredError
+            If neither the tier nor the store has it as it was obtained.
+        ContainerError, TierError
+            If neither has it at all, or the tier has no room.
         """
         target = image.file(self.images)
-        if target.exists():
+        marker = Marker(self.verified, self.run, target)
+        if marker.is_set():
             return target
         with exclusive(target):
-            if target.exists():
+            if marker.is_set():
                 return target
-            source = kept or self.find_kept(image)
-            source = Path(read_json(source.with_suffix(".json"))["source"]) if not source.exists() else source
-            partial = target.with_name(f".{target.name}.partial")
-            remove(partial)
-            try:
-                if image.form == "sandbox":
-                    self.say(f"unpacking {image.name} on the images tier")
-                    self.unpack(source, partial)
-                else:
-                    copy(source, partial, link=source.is_relative_to(self.kept))
-                    if sha256(partial) != image.sha256:
-                        raise ContainerError("has changed since it was obtained", where=str(source), fix=AGAIN)
-                partial.rename(target)
-            except OSError as error:
-                remove(partial)
-                if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                    raise
-                raise TierError(f"has no room for the image {image.name}", where=str(self.images)) from None
-            except BaseException:
-                remove(partial)
-                raise
+            if os.path.lexists(target):
+                if placed_sha256(target) == self.expected(image, kept):
+                    marker.set()
+                    return target
+                self.say(f"{target} is not what was placed there (its digest has changed): placed again")
+                remove(target)
+            self.put(image, kept or self.find_kept(image), target)
+            marker.set()
         return target
+
+    def expected(self, image: ContainerImage, kept: Path | None) -> str | None:
+        """The digest that what is placed must have; ``None`` for an unpacked image of which none was kept."""
+        if image.form == "sif":
+            return image.sha256
+        trees: dict[str, str] = read_json((kept or self.find_kept(image)).with_suffix(".json")).get("trees", {})
+        return trees.get(str(image.file(self.images)))
+
+    def put(self, image: ContainerImage, kept: Path, target: Path) -> None:
+        """Copy or unpack the image to its tier, once the store's has proved to be what was obtained."""
+        facts = kept.with_suffix(".json")
+        source = kept if kept.exists() else Path(read_json(facts)["source"])
+        partial = partial_of(target)
+        remove(partial)
+        try:
+            if image.form == "sandbox":
+                check_digest(source, source, image)
+                self.say(f"unpacking {image.name} on the images tier")
+                self.unpack(source, partial)
+                made = placed_sha256(partial)
+                with exclusive(kept):  # by place: another file system may not keep every attribute
+                    known = read_json(facts)
+                    write_json(facts, known | {"trees": known.get("trees", {}) | {str(target): made}})
+            else:
+                copy(source, partial, link=source.is_relative_to(self.kept))
+                check_digest(partial, source, image)
+            flush_file_system(partial)
+            rename_durably(partial, target)
+        except OSError as error:
+            remove(partial)
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise TierError(f"has no room for the image {image.name}", where=str(self.images)) from None
+        except BaseException:
+            remove(partial)
+            raise
 
     def find_kept(self, image: ContainerImage) -> Path:
         """The file in the store that has an image's digest."""
@@ -259,6 +310,18 @@ class Store:
             raise TierError(f"has no room for the unpacked image {source.stem}", where=str(self.images))
         if code not in (0, ATTRIBUTES_LACKING):
             raise ContainerError(f"cannot be unpacked (unsquashfs: exit code {code})", where=str(source), fix=AGAIN)
+
+
+class AlteredError(ContainerError):
+    """An image is not, or no longer, what was obtained."""
+
+
+def check_digest(file: Path, source: Path, image: ContainerImage) -> None:
+    """Raise :class:`AlteredError` unless a file, which is or comes from ``source``, has the image's digest."""
+    found = sha256(file)
+    if found != image.sha256:
+        what = f"has changed since it was obtained (sha256 {image.sha256[:12]}... then, {found[:12]}... now)"
+        raise AlteredError(what, where=str(source), fix=AGAIN)
 
 
 AGAIN = "start with --forcerun obtain_image"
@@ -299,12 +362,6 @@ def identity(reference: Reference, arguments: dict[str, str]) -> str:
         return ingredients(reference.path, arguments)
     facts = reference.path.stat()
     return f"{reference.path} {facts.st_size} {facts.st_mtime_ns}"
-
-
-def sha256(file: Path) -> str:
-    """Digest of a file's content."""
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def copy(source: Path, target: Path, link: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from neurotier.errors import SourceError, one_line
@@ -39,10 +39,15 @@ def retry(action: Callable[[], None], settings: DatasetSettings, report: Callabl
 
 def first_message(error: Any) -> str:
     """The reason that DataLad gives for a failure, without its markup and advice; git's own word if there is one."""
+    return message_of(error.failed or [], str(error))
+
+
+def message_of(results: Sequence[Any], otherwise: str) -> str:
+    """The reason that DataLad's results give for a failure; another text if they give none."""
     texts = []
-    for result in error.failed or []:
+    for result in results:
         message = result.get("message") or result.get("error_message") or ""
         texts.append(str(message[0] % message[1:] if isinstance(message, tuple) else message))
-    text = "\n".join(dict.fromkeys(filter(None, texts))) or str(error)
+    text = "\n".join(dict.fromkeys(filter(None, texts))) or otherwise
     fatal = re.findall(r"(?:fatal|error): ([^\n]+?)['\"\]]*(?:\n|\\n|$)", text)
     return one_line(fatal[-1] if fatal else text)[:300]

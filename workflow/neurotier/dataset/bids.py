@@ -1,8 +1,8 @@
 """BIDS names: what a file name says, and what a derivative of it is called.
 
-Entities are read strictly: every part of a name must be ``key-label`` with an alphanumeric label, and the name
-must agree with the folders it lies in. What does not pass is reported and never processed, so no later step has
-to wonder what a name may contain.
+Entities are read strictly: every part of a name must be ``key-label`` with a label of letters, digits and ``+`` (since
+BIDS 1.11), and the name must agree with the folders it lies in. What does not pass is reported and never processed, so
+no later step has to wonder what a name may contain.
 """
 
 from __future__ import annotations
@@ -14,14 +14,17 @@ from pathlib import PurePosixPath
 from neurotier.errors import InputError
 
 EXTENSIONS = (".nii.gz", ".nii")
-PARTICIPANT = r"(?:[A-Za-z0-9_][A-Za-z0-9_.+-]*/)*sub-[A-Za-z0-9]+"
+LABEL = "[A-Za-z0-9+]+"
+"""Regular expression of a label."""
+
+PARTICIPANT = rf"(?:[A-Za-z0-9_][A-Za-z0-9_.+-]*/)*sub-{LABEL}"
 """Regular expression of a participant's folder in the dataset: ``[SITE/]sub-LABEL``."""
 
 SITE_FOLDER = r"(?:(?!sub-)[^/]+/)*"
 """Regular expression of a site's folder in a path: ``SITE/``, or empty."""
 
 SITE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(?:/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*")
-PAIR = re.compile(r"([a-z]+)-([A-Za-z0-9]+)")
+PAIR = re.compile(rf"([a-z]+)-({LABEL})")
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ def entities(file_name: str) -> dict[str, str]:
     Raises
     ------
     InputError
-        If a part of the name is not ``key-label`` with an alphanumeric label.
+        If a part of the name is not ``key-label`` with a label of letters, digits and ``+``.
 
     Examples
     --------
@@ -83,7 +86,7 @@ def entities(file_name: str) -> dict[str, str]:
     for part in stem.split("_")[:-1]:
         pair = PAIR.fullmatch(part)
         if pair is None or pair[1] in found:
-            raise InputError(f"{part!r} is not a BIDS entity (key-label, letters and digits)", where=repr(file_name))
+            raise InputError(f"{part!r} is not a BIDS entity (key-label, letters, digits and +)", where=repr(file_name))
         found[pair[1]] = pair[2]
     return found
 

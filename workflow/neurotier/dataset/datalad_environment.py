@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from neurotier.dataset.addresses import TRANSPORTS
 from neurotier.errors import SourceError
 
 
@@ -27,7 +28,8 @@ def prepare_environment() -> None:
     folders = [str(Path(sys.executable).parent), *os.environ.get("PATH", os.defpath).split(os.pathsep)]
     os.environ["PATH"] = os.pathsep.join(dict.fromkeys(folders))
     quiet = {"GIT_TERMINAL_PROMPT": "0", "DATALAD_LOG_LEVEL": "critical", "DATALAD_UI_PROGRESSBAR": "none"}
-    for variable, value in quiet.items():
+    fetching = {"GIT_ALLOW_PROTOCOL": ":".join(TRANSPORTS)}  # whatever a dataset's own configuration makes up
+    for variable, value in (quiet | fetching).items():
         os.environ.setdefault(variable, value)
     for key, value in {"name": "neurotier", "email": "neurotier@localhost"}.items():
         known = subprocess.run(["git", "config", f"user.{key}"], capture_output=True, check=False)

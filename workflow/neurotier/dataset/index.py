@@ -1,24 +1,29 @@
 """The index: which T1w images the dataset holds, whose they are, and what is left out and why.
 
-pybids reads each site's tree once, without opening a sidecar and without entering the folders of other data
-types; names are then read strictly (:mod:`neurotier.dataset.bids`). Contents need not be present.
+Each site's tree is listed once, without opening a file and without entering the folders of other data types. pybids
+is asked what names mean, and never walks itself: it follows links wherever they lead. Names are then read strictly
+(:mod:`neurotier.dataset.bids`). Contents need not be present.
 """
 
 from __future__ import annotations
 
 import csv
+import io
 import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from neurotier.configuration import suggestion
-from neurotier.dataset.bids import EXTENSIONS, SITE, Image, derivative_name, read_image, without_prefix
-from neurotier.dataset.contents import content_size_bytes, content_version
-from neurotier.dataset.source import Dataset, is_bids
-from neurotier.errors import InputError
+from neurotier.dataset.bids import EXTENSIONS, LABEL, SITE, Image, derivative_name, read_image, without_prefix
+from neurotier.dataset.contents import content_if_readable
+from neurotier.dataset.source import Dataset
+from neurotier.dataset.tree import is_bids, list_tree
+from neurotier.errors import InputError, one_line
+from neurotier.foreign import open_in_dataset
 from neurotier.settings import DatasetSettings
 
 IGNORE = [
@@ -26,10 +31,14 @@ IGNORE = [
     re.compile(r"/(func|dwi|fmap|perf|eeg|meg|ieeg|beh|pet|micr|nirs|motion|mrs)(/|$)"),
     re.compile(r"/\."),
 ]
-"""Folders that cannot hold T1w images; pybids walks them for nothing."""
+"""Folders that cannot hold T1w images."""
 
+PARTICIPANTS_BYTES = 8 << 20
+"""Most that participants.tsv may hold."""
 
-PARTICIPANT_FOLDER = re.compile(r"sub-[A-Za-z0-9]+")
+PARTICIPANT_FOLDER = re.compile(rf"sub-{LABEL}")
+T1W_ENDS = tuple(f"T1w{extension}" for extension in EXTENSIONS)
+LABEL_SHOWN = 100
 SAFE_PATH = re.compile(r"[A-Za-z0-9_.+/-]+")
 
 
@@ -97,6 +106,7 @@ def index_dataset(dataset: Dataset, settings: DatasetSettings, suffixes: Sequenc
     images: list[Image] = []
     skipped: list[Skipped] = []
     everyone: set[str] = set()
+    skipped += [Skipped(repr(path), f"cannot be reached: {reason}") for path, reason in dataset.unreachable.items()]
     for site in dataset.sites:
         root = dataset.path / site
         if not is_bids(root):
@@ -113,11 +123,15 @@ def index_dataset(dataset: Dataset, settings: DatasetSettings, suffixes: Sequenc
         if site and not SITE.fullmatch(site):
             skipped.append(Skipped(repr(site), "the sub-dataset's name has characters that BIDS paths do not have"))
             continue
-        found, refused = index_site(dataset.path, site) if suffixes is None else app_files(dataset.path, site, suffixes)
-        members = participants_of(root, site)
+        links_to = settings.links_to
+        if suffixes is None:
+            found, refused = index_site(dataset.path, site, links_to)
+        else:
+            found, refused = app_files(dataset.path, site, suffixes, links_to)
+        members, unread = participants_of(dataset.path, site, links_to)
         everyone |= set(members) | {image.participant for image in found}
         images += found
-        skipped += refused
+        skipped += refused + unread
         skipped += [
             Skipped(member, reason)
             for member, reason in without_images(members, found, suffixes).items()
@@ -133,24 +147,27 @@ def index_dataset(dataset: Dataset, settings: DatasetSettings, suffixes: Sequenc
     if not images:
         said = f"; skipped {skipped[0].item}: {skipped[0].reason}" if skipped else ""
         raise InputError(f"holds no {what(suffixes)}{said}", where=f"dataset.source {dataset.source!r}")
-    selected = select(images, settings, everyone, dataset.source)
+    selected = select(images, settings, everyone, dataset)
     return Index(sorted(selected, key=lambda image: image.path), sorted(skipped, key=lambda entry: entry.item))
 
 
-def index_site(dataset: Path, site: str) -> tuple[list[Image], list[Skipped]]:
+def index_site(dataset: Path, site: str, links_to: Sequence[str] = ()) -> tuple[list[Image], list[Skipped]]:
     """T1w images of one site, and files that look like one but have no BIDS name."""
-    from bids.layout import BIDSLayout, BIDSLayoutIndexer
-
-    indexer = BIDSLayoutIndexer(validate=False, index_metadata=False, ignore=IGNORE)
-    layout = BIDSLayout(dataset / site, validate=False, indexer=indexer)
+    tree = list_tree(dataset, site, lambda path: not any(each.search(f"/{path}") for each in IGNORE), links_to)
     images: list[Image] = []
-    skipped: list[Skipped] = []
+    skipped = [Skipped(repr(str(PurePosixPath(site, path))), reason) for path, reason in tree.refused.items()]
     taken: set[PurePosixPath] = set()
-    files = sorted(layout.get(suffix="T1w", extension=list(EXTENSIONS), return_type="filename"))
-    for file in files:
-        path = Path(file).relative_to(dataset).as_posix()
+    for below in tree.files:
+        if not below.endswith(T1W_ENDS):
+            continue
+        path = str(PurePosixPath(site, below))
         try:
-            image = read_image(path, site, content_size_bytes(Path(file)), content_version(Path(file)))
+            if not is_t1w(below):
+                if not below.endswith(tuple(f"_{end}" for end in T1W_ENDS)):
+                    continue
+                raise InputError("pybids does not recognise the name")
+            content = content_if_readable(dataset, path, links_to)
+            image = read_image(path, site, content.size_bytes, content.version)
             mask = derivative_name(path, "mask", ".nii.gz")
             if mask in taken:
                 raise InputError("the same image is there with another extension")
@@ -158,39 +175,50 @@ def index_site(dataset: Path, site: str) -> tuple[list[Image], list[Skipped]]:
             images.append(image)
         except InputError as error:
             skipped.append(Skipped(repr(path), error.what))
-    unseen = sorted(t1w_files(dataset / site) - {Path(file) for file in files})
-    reason = "pybids does not recognise the name"
-    skipped += [Skipped(repr(file.relative_to(dataset).as_posix()), reason) for file in unseen]
     return images, skipped
 
 
-def app_files(dataset: Path, site: str, suffixes: Sequence[str]) -> tuple[list[Image], list[Skipped]]:
+def is_t1w(path: str) -> bool:
+    """Whether pybids takes a path for a T1w image's."""
+    from bids.layout import parse_file_entities
+
+    found = parse_file_entities(f"/{path}", entities=bids_entities())
+    return found.get("suffix") == "T1w" and found.get("extension") in EXTENSIONS
+
+
+@cache
+def bids_entities() -> list[Any]:
+    """The entities that pybids knows."""
+    from bids.layout.models import Config
+
+    return list(Config.load("bids").entities.values())
+
+
+def app_files(
+    dataset: Path, site: str, suffixes: Sequence[str], links_to: Sequence[str] = ()
+) -> tuple[list[Image], list[Skipped]]:
     """Everything that a BIDS App is given of each participant, sidecars included, and what has no safe name."""
+    tree = list_tree(dataset, site, lambda path: bool(PARTICIPANT_FOLDER.fullmatch(path.split("/")[0])), links_to)
     images: list[Image] = []
-    skipped: list[Skipped] = []
-    for folder, names, files in os.walk(dataset / site):
-        here = Path(folder)
-        if here == dataset / site:
-            names[:], files = sorted(name for name in names if PARTICIPANT_FOLDER.fullmatch(name)), []
-        names[:] = sorted(name for name in names if not name.startswith("."))
-        for name in sorted(files):
-            path = (here / name).relative_to(dataset).as_posix()
-            suffix = name.split(".")[0].rsplit("_", 1)[-1]
-            if name.startswith(".") or (suffixes and suffix not in suffixes):
-                continue
-            if not SAFE_PATH.fullmatch(path):
-                skipped.append(Skipped(repr(path), "the name has characters that BIDS paths do not have"))
-                continue
-            images.append(file_of_participant(dataset, site, path))
+    skipped = [Skipped(repr(str(PurePosixPath(site, path))), reason) for path, reason in tree.refused.items()]
+    for below in tree.files:
+        suffix = below.rsplit("/", 1)[-1].split(".")[0].rsplit("_", 1)[-1]
+        if "/" not in below or (suffixes and suffix not in suffixes):
+            continue
+        path = str(PurePosixPath(site, below))
+        if SAFE_PATH.fullmatch(path):
+            images.append(file_of_participant(dataset, site, path, links_to))
+        else:
+            skipped.append(Skipped(repr(path), "the name has characters that BIDS paths do not have"))
     return images, skipped
 
 
-def file_of_participant(dataset: Path, site: str, path: str) -> Image:
+def file_of_participant(dataset: Path, site: str, path: str, links_to: Sequence[str] = ()) -> Image:
     """A file's row: whose it is by its folders, its session and run by its name as far as that says so."""
     subject, *rest = PurePosixPath(path).relative_to(site).parts if site else PurePosixPath(path).parts
     session = rest[0].removeprefix("ses-") if rest[0].startswith("ses-") and len(rest) > 1 else ""
-    run = re.search(r"_run-([A-Za-z0-9]+)", rest[-1])
-    file = dataset / path
+    run = re.search(rf"_run-({LABEL})", rest[-1])
+    content = content_if_readable(dataset, path, links_to)
     return Image(
         participant=str(PurePosixPath(site, subject)),
         site=site,
@@ -198,8 +226,8 @@ def file_of_participant(dataset: Path, site: str, path: str) -> Image:
         session=session,
         run=run[1] if run else "",
         path=path,
-        size_bytes=content_size_bytes(file),
-        content=content_version(file),
+        size_bytes=content.size_bytes,
+        content=content.version,
     )
 
 
@@ -214,27 +242,55 @@ def what(suffixes: Sequence[str] | None) -> str:
     return f"{' or '.join(suffixes)} file" if suffixes else "file"
 
 
-def t1w_files(root: Path) -> set[Path]:
-    """Everything in an ``anat`` folder that ends like a T1w image, whatever its name: nothing is lost unsaid."""
-    patterns = [f"{folders}/anat/*_T1w{extension}" for folders in ("sub-*", "sub-*/*") for extension in EXTENSIONS]
-    return {file for pattern in patterns for file in root.glob(pattern)}
+def participants_of(dataset: Path, site: str, links_to: Sequence[str] = ()) -> tuple[dict[str, str], list[Skipped]]:
+    """Everyone a site speaks of, and its participants.tsv if that cannot be read.
 
-
-def participants_of(root: Path, site: str) -> dict[str, str]:
-    """Everyone a site speaks of: participant's folder to where it is mentioned (``folder`` or ``table``)."""
+    Returns
+    -------
+    dict
+        Participant's folder to where it is mentioned (``folder`` or ``table``).
+    list
+        What was left out.
+    """
     prefix = f"{site}/" if site else ""
-    members = {}
-    table = root / "participants.tsv"
-    if table.is_file():
-        with table.open(newline="", errors="replace") as file:
-            for row in csv.DictReader(file, delimiter="\t"):
-                label = (row.get("participant_id") or "").strip()
-                if label:
-                    members[f"{prefix}sub-{without_prefix(label, 'sub')}"] = "table"
-    for folder in root.glob("sub-*"):
-        if folder.is_dir():
-            members[f"{prefix}{folder.name}"] = "folder"
-    return members
+    members, skipped = {}, []
+    table = f"{prefix}participants.tsv"
+    try:
+        for label in labels_in(dataset, table, links_to):
+            members[f"{prefix}sub-{without_prefix(label, 'sub')}"] = "table"
+    except InputError as error:
+        skipped.append(Skipped(repr(table), error.what))
+    with os.scandir(dataset / site) as entries:
+        for entry in entries:
+            is_folder = entry.is_dir(follow_symlinks=False) or (entry.is_symlink() and "." not in entry.name)
+            if entry.name.startswith("sub-") and is_folder:
+                members[f"{prefix}{one_line(entry.name)}"] = "folder"
+    return members, skipped
+
+
+def labels_in(dataset: Path, table: str, links_to: Sequence[str]) -> list[str]:
+    """Labels in a participants.tsv, none if there is none.
+
+    Raises
+    ------
+    InputError
+        If it is a link out of the dataset, no file, too large, or no table.
+    """
+    try:
+        with open_in_dataset(dataset, table, links_to) as file:
+            content = file.read(PARTICIPANTS_BYTES + 1)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", where=table) from None
+    if len(content) > PARTICIPANTS_BYTES:
+        raise InputError(f"holds more than {PARTICIPANTS_BYTES:,} bytes", where=table)
+    try:
+        rows = csv.DictReader(io.StringIO(content.decode(errors="replace"), newline=""), delimiter="\t")
+        labels = [one_line(row.get("participant_id") or "")[:LABEL_SHOWN] for row in rows]
+    except csv.Error as error:
+        raise InputError(f"is no table: {error}", where=table) from None
+    return list(filter(None, labels))
 
 
 def without_images(members: dict[str, str], images: Sequence[Image], suffixes: Sequence[str] | None) -> dict[str, str]:
@@ -244,8 +300,10 @@ def without_images(members: dict[str, str], images: Sequence[Image], suffixes: S
     return {member: reasons[where] for member, where in members.items() if member not in with_images}
 
 
-def select(images: Sequence[Image], settings: DatasetSettings, everyone: set[str], source: str) -> list[Image]:
+def select(images: Sequence[Image], settings: DatasetSettings, everyone: set[str], dataset: Dataset) -> list[Image]:
     """The images that the configuration selects.
+
+    While a site cannot be reached, a label that is not known may be one of its own.
 
     Raises
     ------
@@ -253,9 +311,10 @@ def select(images: Sequence[Image], settings: DatasetSettings, everyone: set[str
         If a label asked for does not exist, or nothing is left.
     """
     labels = sorted({member.rsplit("/", 1)[-1].removeprefix("sub-") for member in everyone})
-    check_known("participants", "sub", settings.participants, labels)
-    check_known("sessions", "ses", settings.sessions, sorted({image.session for image in images} - {""}))
-    check_known("runs", "run", settings.runs, sorted({image.run for image in images} - {""}))
+    if not dataset.unreachable:
+        check_known("participants", "sub", settings.participants, labels)
+        check_known("sessions", "ses", settings.sessions, sorted({image.session for image in images} - {""}))
+        check_known("runs", "run", settings.runs, sorted({image.run for image in images} - {""}))
     left = [
         image
         for image in images
@@ -265,7 +324,9 @@ def select(images: Sequence[Image], settings: DatasetSettings, everyone: set[str
     ]
     if not left:
         raise InputError(
-            "nothing is left to analyse", where=f"dataset.source {source!r}", fix="see the filters under dataset"
+            "nothing is left to analyse",
+            where=f"dataset.source {dataset.source!r}",
+            fix="see the filters under dataset",
         )
     return left
 

@@ -7,20 +7,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from neurotier.configuration import suggestion
+from neurotier.dataset.addresses import refusal
 from neurotier.dataset.attempts import first_message, retry
 from neurotier.dataset.datalad_environment import prepare_environment
+from neurotier.dataset.health import ask_git, is_broken
+from neurotier.dataset.sites import choose_sites, install_sites
+from neurotier.dataset.tree import is_bids
 from neurotier.errors import InputError, SourceError
-from neurotier.files import exclusive, remove_tree
+from neurotier.files import exclusive, flush_file_system, remove_tree, rename_durably
+from neurotier.foreign import file_in_dataset
 from neurotier.places import dataset_name
+from neurotier.private import make_private, private_folder
 from neurotier.settings import DatasetSettings
 from neurotier.tiers import Tier, find_mount
-
-NO_SITES = re.compile(r"(.*/)?(derivatives|sourcedata|code|stimuli|phenotype)(/.*)?")
-"""Sub-datasets that hold no raw data of their own; they are sites only when named."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +41,15 @@ class Dataset:
     sites
         Path of each installed sub-dataset below ``path`` to its facts (``url``, ``version``); the single key
         ``""`` if the dataset itself holds the participants.
+    unreachable
+        Sub-datasets that were asked for and could not be had, and why.
     """
 
     source: str
     path: Path
     kind: str
     sites: dict[str, dict[str, str]]
+    unreachable: dict[str, str] = field(default_factory=dict)
 
 
 def obtain(settings: DatasetSettings, source: str, datasets: Path, report: Callable[[str], None]) -> Dataset:
@@ -67,19 +73,40 @@ def obtain(settings: DatasetSettings, source: str, datasets: Path, report: Calla
     InputError
         If it is no dataset, or a site does not exist.
     """
-    if not is_address(source):
+    if is_address(source):
+        check_address(source)
+    else:
         source = str(local_folder(source))
         if is_plain_folder(Path(source)):
-            sites = choose_sites(settings.sites, plain_sites(Path(source)), source)
+            sites = choose_sites(settings.sites, plain_sites(Path(source), settings.links_to), source)
             facts = {site: {"url": Path(source, site).as_uri(), "version": ""} for site in sites}
             return Dataset(source, Path(source), "folder", facts)
     prepare_environment()
     folder = datasets / dataset_name(source, settings.version)
+    make_folder(datasets)
     with exclusive(folder):
+        if folder.exists() and is_broken(folder):
+            report(f"{folder} is damaged (after a power cut?), and is cloned anew")
+            remove_tree(folder)
         if not folder.exists():
             report(f"cloning {source}")
             retry(lambda: clone(source, folder, settings.version), settings, report)
-        return Dataset(source, folder, "datalad", install_sites(settings, source, folder, report))
+        return Dataset(source, folder, "datalad", *install_sites(settings, source, folder, report))
+
+
+def make_folder(datasets: Path) -> None:
+    """Make the folder of clones, for this user alone where it lies on a tier that others can write to."""
+    if private_folder(datasets).name in datasets.absolute().parts:
+        make_private(datasets.absolute())
+    else:
+        datasets.mkdir(parents=True, exist_ok=True)
+
+
+def check_address(source: str) -> None:
+    """Raise :class:`InputError` for an address that git or ssh would take for something else."""
+    reason = refusal(source)
+    if reason:
+        raise InputError(reason, where="dataset.source", fix="correct it")
 
 
 def is_address(source: str) -> bool:
@@ -117,143 +144,50 @@ def is_plain_folder(path: Path) -> bool:
 def clone(source: str, folder: Path, version: str | None) -> None:
     """Clone by DataLad and check the version out; the clone has its name only when it is whole."""
     from datalad.api import clone as datalad_clone
-    from datalad.runner import CommandError
     from datalad.support.exceptions import IncompleteResultsError
-    from datalad.support.gitrepo import GitRepo
 
+    where = f"dataset.source {source!r}"
     partial = folder.with_name(f".{folder.name}.partial")
     remove_tree(partial)
-    folder.parent.mkdir(parents=True, exist_ok=True)
     try:
         datalad_clone(source=source, path=str(partial), result_renderer="disabled")
         if version is not None:
-            GitRepo(str(partial)).call_git(["checkout", "--quiet", version, "--"])
+            check_out(partial, version, where)
     except IncompleteResultsError as error:
-        raise SourceError(
-            f"cannot be cloned: {first_message(error)}",
-            where=f"dataset.source {source!r}",
-            fix="check the address and the network",
-        ) from None
-    except CommandError:
+        fix = "check the address and the network"
+        raise SourceError(f"cannot be cloned: {first_message(error)}", where=where, fix=fix) from None
+    except SourceError:
         remove_tree(partial)
-        raise SourceError(
-            f"has no branch, tag or commit {version!r}", where=f"dataset.source {source!r}", fix="see dataset.version"
-        ) from None
-    partial.rename(folder)
+        raise
+    flush_file_system(partial)
+    rename_durably(partial, folder)
 
 
-def install_sites(
-    settings: DatasetSettings, source: str, folder: Path, report: Callable[[str], None]
-) -> dict[str, dict[str, str]]:
-    """Install the sub-datasets asked for, at the commits that the dataset records, and no other."""
-    recorded = subdatasets_of(folder)
-    sites = choose_sites(settings.sites, sites_among(list(recorded), is_bids(folder)), source)
-    # Where each participant is a sub-dataset, all of them belong to the one site that is the dataset itself.
-    wanted = [site for site in sites if site] + [path for path in recorded if path.startswith("sub-") and "" in sites]
-    missing = [path for path in wanted if commit(folder / path) != recorded[path]]
-    if missing:
-        report(f"installing {len(missing)} of {len(recorded)} sub-datasets: {', '.join(missing)}")
-        retry(lambda: install(folder, missing), settings, report)
-    return {site: site_facts(folder / site, source, site) for site in sites}
+def check_out(repository: Path, version: str, where: str) -> None:
+    """Check a branch, tag or commit out.
 
-
-def subdatasets_of(folder: Path) -> dict[str, str]:
-    """Sub-datasets that a dataset records: path to commit."""
-    from datalad.api import subdatasets
-
-    found = subdatasets(dataset=str(folder), result_renderer="disabled", return_type="list")
-    return {Path(one["path"]).relative_to(folder).as_posix(): one["gitshasum"] for one in found}
-
-
-def sites_among(subdatasets: Sequence[str], root_is_bids: bool) -> list[str]:
-    """Which sub-datasets are sites; the dataset itself is one (``""``) if it holds participants, or nothing else does.
-
-    >>> sites_among(["NYU", "code/tools"], root_is_bids=False)
-    ['NYU', 'code/tools']
-    >>> sites_among(["derivatives/fmriprep", "sub-01"], root_is_bids=True)
-    ['', 'derivatives/fmriprep']
+    git is given the commit's number, so that a version is never taken for an option.
     """
-    others = sorted(path for path in subdatasets if not path.startswith("sub-"))
-    return ([""] if root_is_bids or not others else []) + others
+    # A branch that only the source has is named by its remote.
+    names = [] if version.startswith("-") else [version, f"refs/remotes/origin/{version}"]
+    for name in names:
+        found = ask_git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+        if found and ask_git(repository, "checkout", "--quiet", "--detach", found.strip()) is not None:
+            return
+    raise SourceError(f"has no branch, tag or commit {version!r}", where=where, fix="see dataset.version")
 
 
-def commit(folder: Path) -> str | None:
-    """The commit that a repository is at; ``None`` if it is not there, or only begun."""
-    from datalad.support.gitrepo import GitRepo
-
-    if not (folder / ".git").exists() or not GitRepo.is_valid_repo(str(folder)):
-        return None
-    found: str | None = GitRepo(str(folder), create=False).get_hexsha()
-    return found
-
-
-def install(folder: Path, paths: Sequence[str]) -> None:
-    """Install sub-datasets without contents; what an interrupted start left of them is removed first."""
-    from datalad.api import get
-    from datalad.support.exceptions import IncompleteResultsError
-
-    for path in paths:
-        if (folder / path / ".git").exists():
-            remove_tree(folder / path)
-            (folder / path).mkdir()
-    try:
-        get(
-            path=[str(folder / path) for path in paths], dataset=str(folder), get_data=False, result_renderer="disabled"
-        )
-    except IncompleteResultsError as error:
-        raise SourceError(f"cannot be installed: {first_message(error)}", where=", ".join(paths)) from None
-
-
-def plain_sites(folder: Path) -> list[str]:
+def plain_sites(folder: Path, links_to: Sequence[str] = ()) -> list[str]:
     """Sites of a plain folder: itself (``""``) if it holds participants, else its sub-folders that do."""
     if is_bids(folder):
         return [""]
-    return sorted(path.name for path in folder.iterdir() if path.is_dir() and is_bids(path)) or [""]
-
-
-def is_bids(folder: Path) -> bool:
-    """Whether a folder looks like a BIDS dataset: it describes itself as one, or holds participants."""
-    return (folder / "dataset_description.json").exists() or any(folder.glob("sub-*/"))
-
-
-def choose_sites(wanted: Sequence[str], known: Sequence[str], source: str) -> list[str]:
-    """The sites asked for, by path or last folder name; all, if none is asked for.
-
-    >>> choose_sites(["NYU"], ["sites/NYU", "sites/UPSM"], "corr")
-    ['sites/NYU']
-    """
-    if not wanted:
-        return [site for site in known if not NO_SITES.fullmatch(site)]
-    if list(known) == [""]:
-        raise InputError("has no sub-datasets to choose sites from", where=f"dataset.source {source!r}")
-    chosen = []
-    for name in wanted:
-        found = [site for site in known if name.strip("/") in (site, site.rsplit("/", 1)[-1])]
-        if not found:
-            raise InputError(
-                f"the dataset has no site {name!r}{suggestion(name, list(known))}",
-                where="dataset.sites",
-                fix=f"it has: {', '.join(known)}",
-            )
-        chosen += found
-    return list(dict.fromkeys(chosen))
-
-
-def site_facts(folder: Path, source: str, site: str) -> dict[str, str]:
-    """A URI that names a site wherever its clone lies, and its commit.
-
-    A public address is extended by the site's path; anything else is named by its DataLad identifier.
-    """
-    from datalad.distribution.dataset import Dataset as DataladDataset
-
-    dataset = DataladDataset(str(folder))
-    if source.startswith("///"):
-        url = f"https://datasets.datalad.org/{source[3:]}/{site}".rstrip("/")
-    elif source.startswith(("http://", "https://")):
-        url = f"{source.rstrip('/')}/{site}".rstrip("/")
-    else:
-        url = f"urn:uuid:{dataset.id}" if dataset.id else "urn:neurotier:unidentified"
-    return {"url": url, "version": dataset.repo.get_hexsha() or ""}
+    found = []
+    for path in folder.iterdir():
+        with suppress(InputError):
+            trusted, below = file_in_dataset(folder, path.name, links_to)
+            if is_bids(trusted / below):
+                found.append(path.name)
+    return sorted(found) or [""]
 
 
 def check_tier(dataset: Dataset, tier: Tier) -> None:

@@ -44,21 +44,22 @@ def flow(
 def content(folder: str | os.PathLike[str]) -> tuple[int, int]:
     """Bytes and number of the files below a folder; links are not followed."""
     total = files = 0
-    try:
-        entries = os.scandir(folder)
-    except OSError:  # removed meanwhile, or not ours to read
-        return 0, 0
-    with entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                below, count = content(entry.path)
-                total, files = total + below, files + count
-            elif entry.is_file(follow_symlinks=False):
-                try:
-                    total += entry.stat(follow_symlinks=False).st_size
-                except OSError:
-                    continue
-                files += 1
+    folders = [os.fspath(folder)]  # no recursion: a tool may nest folders deeper than Python's stack
+    while folders:
+        try:
+            entries = os.scandir(folders.pop())
+        except OSError:  # removed meanwhile, not ours to read, or a path too long for the kernel
+            continue
+        with entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                elif entry.is_file(follow_symlinks=False):
+                    try:
+                        total += entry.stat(follow_symlinks=False).st_size
+                    except OSError:
+                        continue
+                    files += 1
     return total, files
 
 

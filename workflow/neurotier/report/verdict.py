@@ -27,7 +27,7 @@ class Verdict:
     Attributes
     ----------
     good
-        True if every participant is done and the last run is valid.
+        True if every site was reached, every participant is done and the last run is valid.
     headline
         The result in one sentence; it begins with ``Invalid`` if the last run is.
     lines
@@ -51,7 +51,7 @@ def judge(data: ReportData) -> Verdict:
     if run is not None and run["valid"] != "valid":
         headline = run["valid"][:1].upper() + run["valid"][1:]
         return Verdict(False, headline, [f"{counts}.", "Its times do not belong in comparisons.", *remarks(data)])
-    good = bool(total) and len(data.done) == total and run is not None
+    good = bool(total) and len(data.done) == total and run is not None and not data.dataset.get("unreachable")
     if run is not None:
         counts += "; the last run is valid"
     return Verdict(good, counts, remarks(data))
@@ -59,7 +59,8 @@ def judge(data: ReportData) -> Verdict:
 
 def remarks(data: ReportData) -> list[str]:
     """What must be known about the last run besides its validity."""
-    lines = []
+    unreachable = data.dataset.get("unreachable") or {}
+    lines = [f"{path} could not be reached, and is not part of this: {why}." for path, why in unreachable.items()]
     run = data.last_run
     started = data.facts.get("run")
     if run is None:

@@ -24,7 +24,7 @@ from neurotier.bigbrain.blocks.volumes import (
     pieces_of_part,
     shape_of,
 )
-from neurotier.dataset.contents import annex_key, is_present
+from neurotier.dataset.contents import ANYWHERE, content_of, is_present
 from neurotier.errors import InputError, SourceError
 
 PLAIN, PACKED, MINC = ".nii", ".nii.gz", ".mnc"
@@ -108,11 +108,11 @@ def where_of(file: Path) -> str:
 
 def check_present(files: list[Path]) -> None:
     """Raise :class:`SourceError` unless all have their content: git-annex has links to what was not fetched."""
-    missing = [file for file in files if not is_present(file)]
+    missing = [file for file in files if not is_present(file.parent, file.name, ANYWHERE)]
     if not missing:
         return
     first = missing[0]
-    if annex_key(first) is None:
+    if not content_of(first.parent, first.name, ANYWHERE).key:
         raise SourceError(f"is a link to nothing: {first.readlink()}", where_of(first), "mend it, or take it away")
     more = f", nor that of {len(missing) - 1} more" if len(missing) > 1 else ""
     wanted = first.parent if more else first

@@ -36,7 +36,7 @@ from neurotier.bigbrain.blocks.volumes import (
     planes_of,
     shape_of,
 )
-from neurotier.dataset.contents import content_version
+from neurotier.dataset.contents import ANYWHERE, Content, content_if_readable
 from neurotier.errors import InputError
 from neurotier.published.bigbrain import BLOCKS, GRIDS
 from neurotier.settings import BigBrainSettings
@@ -76,7 +76,8 @@ def versions_of(settings: BigBrainSettings) -> list[str]:
     """The files of a source, and what tells their contents from others, whether they are here or not."""
     path = Path(settings.source).expanduser()
     files = [file for files in block_files(path).values() for file in files] if path.is_dir() else [path]
-    return [f"{file.name} {content_version(file)}" for file in files if file.exists() or file.is_symlink()]
+    contents = {file.name: content_if_readable(file.parent, file.name, ANYWHERE) for file in files}
+    return [f"{name} {content.version}" for name, content in contents.items() if content != Content()]
 
 
 @dataclass(frozen=True)

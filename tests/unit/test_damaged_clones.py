@@ -1,0 +1,73 @@
+"""Clones and contents that a power cut left half on the device: found, and had again."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from neurotier.dataset.contents import content_of, get_images
+from neurotier.dataset.health import is_broken
+from neurotier.dataset.source import Dataset, obtain
+from neurotier.settings import DatasetSettings
+from support import git
+
+IMAGE = "SiteA/sub-0099001/ses-1/anat/sub-0099001_ses-1_run-1_T1w.nii.gz"
+SETTINGS = DatasetSettings("", None, ["SiteA"], [], [], [], 4, 1, 0.0, False, "none", [])
+
+
+def clone(source: Path, tmp_path: Path, said: list[str] | None = None) -> Dataset:
+    return obtain(SETTINGS, str(source), tmp_path / "clones", (said if said is not None else []).append)
+
+
+@pytest.mark.parametrize("left_bytes", [0, 1000])
+def test_content_of_another_size_than_its_key_is_fetched_again(
+    demo_source: Path, tmp_path: Path, left_bytes: int
+) -> None:
+    dataset = clone(demo_source, tmp_path)
+    assert get_images(dataset.path, [IMAGE], SETTINGS, lambda _: None) == 1
+    whole, content = content_of(dataset.path, IMAGE), (dataset.path / IMAGE).resolve()
+    assert whole.is_here
+    content.chmod(0o644)
+    os.truncate(content, left_bytes)
+    assert content_of(dataset.path, IMAGE).is_damaged
+    said: list[str] = []
+    assert get_images(dataset.path, [IMAGE], SETTINGS, said.append) == 1
+    assert f"{left_bytes} of {whole.size_bytes} bytes are here: fetched again" in said[0]
+    assert (dataset.path / IMAGE).read_bytes() == (demo_source / IMAGE).read_bytes()
+
+
+@pytest.mark.parametrize("name", ["HEAD", "index", "an object", "annex/index", "annex/journal/x", "no object"])
+@pytest.mark.parametrize("site", ["", "SiteA"])
+def test_clone_that_git_cannot_use_is_cloned_anew(demo_source: Path, tmp_path: Path, name: str, site: str) -> None:
+    dataset = clone(demo_source, tmp_path)
+    repository = dataset.path / site
+    assert not is_broken(repository)
+    tree = git(repository, "rev-parse", "HEAD^{tree}")
+    for pack in (repository / ".git" / "objects" / "pack").glob("*.pack"):  # so that its objects are files
+        pack.rename(tmp_path / pack.name)
+        with (tmp_path / pack.name).open("rb") as packed:
+            subprocess.run(["git", "-C", str(repository), "unpack-objects", "-q"], stdin=packed, check=True)
+    file = repository / ".git" / name
+    if "object" in name:
+        file = repository / ".git" / "objects" / tree[:2] / tree[2:]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.unlink(missing_ok=True)
+    if name != "no object":
+        file.touch()
+    assert is_broken(repository)
+    said: list[str] = []
+    again = clone(demo_source, tmp_path, said)
+    assert again == dataset
+    assert not is_broken(repository)
+    assert any("cloned anew" in line or "installing 1" in line for line in said), said
+    assert get_images(again.path, [IMAGE], SETTINGS, lambda _: None) == 1
+
+
+def test_source_of_the_user_is_never_removed(demo_copy: Path, tmp_path: Path) -> None:
+    """The source is broken, and not the clone."""
+    clone(demo_copy, tmp_path)
+    (demo_copy / "SiteA" / ".git" / "HEAD").write_text("")
+    clone(demo_copy, tmp_path)
+    assert (demo_copy / IMAGE).exists()

@@ -1,0 +1,134 @@
+"""Digests of placed images: of a file, or of a whole unpacked tree, and markers of what a run has found to be genuine.
+
+An image that was altered on its tier, by a fault or by somebody, would run under the genuine one's digest. So each run
+reads, once per host and place, what it is about to run; the markers that say so lie with the results, not beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+import stat
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from neurotier.errors import StateError
+from neurotier.files import read_json, write_json
+from neurotier.foreign import FILE
+from neurotier.places import short_hash
+
+THREADS = min(4, len(os.sched_getaffinity(0)))
+"""Measured on two cores: 1.7 GB in 36,000 files take 1.7 s with one thread, 1.0 s with two."""
+
+PART_BYTES = 1 << 18
+Entry = tuple[str, int, int]
+"""Path below a folder, mode, and device number."""
+
+
+def sha256(file: Path) -> str:
+    """Digest of a file's content."""
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def tree_sha256(folder: Path) -> str:
+    """Digest of everything below a folder: path, type, permissions, link text and content, in order of path."""
+    whole = hashlib.sha256()
+    with ThreadPoolExecutor(THREADS) as pool:
+        for lines in pool.map(lambda entries: [line_of(folder, entry) for entry in entries], entries_in(folder)):
+            for line in lines:
+                whole.update(line)
+    return whole.hexdigest()
+
+
+def entries_in(folder: Path) -> Iterator[list[Entry]]:
+    """Whatever is below a folder, one folder after the other; links are not followed."""
+    for root, names, files, descriptor in os.fwalk(folder, follow_symlinks=False):
+        names.sort()
+        here = os.path.relpath(root, folder)
+        entries = []
+        for name in sorted([*names, *files]):
+            facts = os.lstat(name, dir_fd=descriptor)
+            entries.append((f"{here}/{name}", facts.st_mode, facts.st_rdev))
+        yield entries
+
+
+def line_of(folder: Path, entry: Entry) -> bytes:
+    """What a digest takes of one entry."""
+    path, mode, device = entry
+    content = str(device)
+    if stat.S_ISLNK(mode):
+        content = os.readlink(f"{folder}/{path}")
+    elif stat.S_ISREG(mode):
+        content = content_sha256(f"{folder}/{path}")
+    return f"{path}\0{mode:o}\0{content}\0".encode(errors="surrogateescape")
+
+
+def content_sha256(path: str) -> str:
+    """Digest of a file; a word for one that nobody may read: then no container of this user may, either."""
+    digest = hashlib.sha256()
+    try:
+        descriptor = os.open(path, FILE)
+    except PermissionError:
+        return "closed"
+    try:
+        while part := os.read(descriptor, PART_BYTES):
+            digest.update(part)
+    finally:
+        os.close(descriptor)
+    return digest.hexdigest()
+
+
+def placed_sha256(placed: Path) -> str:
+    """Digest of a placed image, in whichever form; of something else than a file or a folder none has it."""
+    mode = placed.lstat().st_mode
+    if stat.S_ISDIR(mode):
+        return tree_sha256(placed)
+    return sha256(placed) if stat.S_ISREG(mode) else "neither a file nor a folder"
+
+
+@dataclass(frozen=True)
+class Marker:
+    """That a run has verified what is placed somewhere.
+
+    Attributes
+    ----------
+    folder
+        Folder of the markers, with the results; ``None`` keeps none.
+    run
+        The run.
+    placed
+        The image on its tier.
+    """
+
+    folder: Path | None
+    run: str
+    placed: Path
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What it says."""
+        return {"run": self.run, "host": socket.gethostname(), "path": str(self.placed)}
+
+    @property
+    def file(self) -> Path:
+        """Where it is; hosts and places have one each."""
+        assert self.folder is not None  # noqa: S101  # for the type checker: callers have looked
+        return self.folder / f"{self.placed.name}-{short_hash(socket.gethostname() + str(self.placed))}.json"
+
+    def is_set(self) -> bool:
+        """Whether this very run has verified it, and it is still there."""
+        if self.folder is None or not self.placed.exists():
+            return False
+        try:
+            return bool(read_json(self.file) == self.facts)
+        except (FileNotFoundError, StateError):
+            return False
+
+    def set(self) -> None:
+        """Keep that it is verified."""
+        if self.folder is not None:
+            write_json(self.file, self.facts)

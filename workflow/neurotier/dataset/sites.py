@@ -1,0 +1,212 @@
+"""Sites: the sub-datasets that hold participants; which there are, which are wanted, and installing them.
+
+A site that cannot be had is named with the reason and does not keep the others from being analysed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from neurotier.configuration import suggestion
+from neurotier.dataset.addresses import check_own_files, refused_subdatasets
+from neurotier.dataset.attempts import NETWORK_DOWN, message_of, retry
+from neurotier.dataset.health import ask_git, is_broken
+from neurotier.dataset.tree import is_bids
+from neurotier.errors import InputError, SourceError
+from neurotier.files import flush_file_system, remove_tree
+from neurotier.settings import DatasetSettings
+
+NO_SITES = re.compile(r"(.*/)?(derivatives|sourcedata|code|stimuli|phenotype)(/.*)?")
+"""Sub-datasets that hold no raw data of their own; they are sites only when named."""
+
+Facts = dict[str, dict[str, str]]
+"""Site to its facts, ``url`` and ``version``."""
+
+
+def install_sites(
+    settings: DatasetSettings, source: str, folder: Path, report: Callable[[str], None]
+) -> tuple[Facts, dict[str, str]]:
+    """Install the sub-datasets asked for, at the commits that the dataset records, and no other.
+
+    Returns
+    -------
+    dict, dict
+        The sites that are there, and the sub-datasets that could not be had, with the reason.
+
+    Raises
+    ------
+    SourceError
+        If there is not one site.
+    InputError
+        If a site asked for does not exist.
+    """
+    check_own_files(folder)
+    recorded = subdatasets_of(folder)
+    sites = choose_sites(settings.sites, sites_among(list(recorded), is_bids(folder)), source)
+    # Where each participant is a sub-dataset, all of them belong to the one site that is the dataset itself.
+    wanted = [site for site in sites if site] + [path for path in recorded if path.startswith("sub-") and "" in sites]
+    missing = [path for path in wanted if commit(folder / path) != recorded[path] or is_broken(folder / path)]
+    for path in set(wanted) - set(missing):
+        mark(folder, path)
+    unreachable = refused_subdatasets(folder, missing)
+    missing = [path for path in missing if path not in unreachable]
+    if missing:
+        report(f"installing {len(missing)} of {len(recorded)} sub-datasets: {', '.join(missing)}")
+        unreachable |= install_all(folder, {path: recorded[path] for path in missing}, settings, report)
+        flush_file_system(folder)
+    for path, reason in unreachable.items():
+        report(f"{path!r} cannot be installed: {reason}")
+    there = [site for site in sites if site not in unreachable]
+    if not there:
+        raise SourceError(f"cannot be installed: {next(iter(unreachable.values()))}", where=", ".join(unreachable))
+    return {site: site_facts(folder / site, source, site) for site in there}, unreachable
+
+
+def install_all(
+    folder: Path, recorded: dict[str, str], settings: DatasetSettings, report: Callable[[str], None]
+) -> dict[str, str]:
+    """Install sub-datasets, those that fail again and again while that may help; why the others are not there.
+
+    All are tried before any is tried again, so that sites that are away cost the pauses once and not each.
+    """
+    failed = dict.fromkeys(recorded, "")
+
+    def attempt() -> None:
+        reasons = install(folder, list(failed))
+        for path in list(failed):
+            if commit(folder / path) == recorded[path]:
+                mark(folder, path)
+                del failed[path]
+            else:
+                failed[path] = reasons.get(path) or "its recorded commit is not there"
+        if failed:
+            first = next(filter(NETWORK_DOWN.search, failed.values()), next(iter(failed.values())))
+            raise SourceError(f"cannot be installed: {first}", where=", ".join(failed))
+
+    try:
+        retry(attempt, settings, report)
+    except SourceError:
+        if not failed:
+            raise
+    for path in failed:
+        clear(folder, path)
+    return failed
+
+
+def install(folder: Path, paths: Sequence[str]) -> dict[str, str]:
+    """Install sub-datasets without contents; why each that failed did.
+
+    What an interrupted start left of them is removed first.
+    """
+    from datalad.api import get
+
+    for path in paths:
+        clear(folder, path)
+    results = get(
+        path=[str(folder / path) for path in paths],
+        dataset=str(folder),
+        get_data=False,
+        on_failure="ignore",
+        return_type="list",
+        result_renderer="disabled",
+    )
+    bad = [result for result in results if result["status"] in ("error", "impossible")]
+    reasons = {}
+    for path in paths:
+        own = [result for result in bad if Path(result["path"]) == folder / path]
+        if own:
+            reasons[path] = message_of(own, "DataLad gave no reason")
+    return reasons
+
+
+def clear(folder: Path, path: str) -> None:
+    """Empty the folder of a sub-dataset that is not whole."""
+    mark_of(folder, path).unlink(missing_ok=True)
+    if (folder / path / ".git").exists():
+        remove_tree(folder / path)
+        (folder / path).mkdir()
+
+
+def is_installed(folder: Path, site: str) -> bool:
+    """Whether a site is there, and not half so: another process may be installing it just now."""
+    return (folder / site / ".git").exists() and (not site or mark_of(folder, site).exists())
+
+
+def mark(folder: Path, path: str) -> None:
+    """Note in the dataset's git folder, where no dataset can bring anything, that a sub-dataset is whole."""
+    mark_of(folder, path).parent.mkdir(exist_ok=True)
+    mark_of(folder, path).touch()
+
+
+def mark_of(folder: Path, path: str) -> Path:
+    return folder / ".git" / "neurotier" / path.replace("%", "%25").replace("/", "%2F")
+
+
+def subdatasets_of(folder: Path) -> dict[str, str]:
+    """Sub-datasets that a dataset records: path to commit."""
+    from datalad.api import subdatasets
+
+    found = subdatasets(dataset=str(folder), result_renderer="disabled", return_type="list")
+    return {Path(one["path"]).relative_to(folder).as_posix(): one["gitshasum"] for one in found}
+
+
+def sites_among(subdatasets: Sequence[str], root_is_bids: bool) -> list[str]:
+    """Which sub-datasets are sites; the dataset itself is one (``""``) if it holds participants, or nothing else does.
+
+    >>> sites_among(["NYU", "code/tools"], root_is_bids=False)
+    ['NYU', 'code/tools']
+    >>> sites_among(["derivatives/fmriprep", "sub-01"], root_is_bids=True)
+    ['', 'derivatives/fmriprep']
+    """
+    others = sorted(path for path in subdatasets if not path.startswith("sub-"))
+    return ([""] if root_is_bids or not others else []) + others
+
+
+def commit(folder: Path) -> str | None:
+    """The commit that a repository is at; ``None`` if it is not there, or only begun."""
+    if not (folder / ".git").exists():
+        return None
+    found = ask_git(folder, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+    return found.strip() if found else None
+
+
+def choose_sites(wanted: Sequence[str], known: Sequence[str], source: str) -> list[str]:
+    """The sites asked for, by path or last folder name; all, if none is asked for.
+
+    >>> choose_sites(["NYU"], ["sites/NYU", "sites/UPSM"], "corr")
+    ['sites/NYU']
+    """
+    if not wanted:
+        return [site for site in known if not NO_SITES.fullmatch(site)]
+    if list(known) == [""]:
+        raise InputError("has no sub-datasets to choose sites from", where=f"dataset.source {source!r}")
+    chosen = []
+    for name in wanted:
+        found = [site for site in known if name.strip("/") in (site, site.rsplit("/", 1)[-1])]
+        if not found:
+            raise InputError(
+                f"the dataset has no site {name!r}{suggestion(name, list(known))}",
+                where="dataset.sites",
+                fix=f"it has: {', '.join(known)}",
+            )
+        chosen += found
+    return list(dict.fromkeys(chosen))
+
+
+def site_facts(folder: Path, source: str, site: str) -> dict[str, str]:
+    """A URI that names a site wherever its clone lies, and its commit.
+
+    A public address is extended by the site's path; anything else is named by its DataLad identifier.
+    """
+    from datalad.distribution.dataset import Dataset as DataladDataset
+
+    dataset = DataladDataset(str(folder))
+    if source.startswith("///"):
+        url = f"https://datasets.datalad.org/{source[3:]}/{site}".rstrip("/")
+    elif source.startswith(("http://", "https://")):
+        url = f"{source.rstrip('/')}/{site}".rstrip("/")
+    else:
+        url = f"urn:uuid:{dataset.id}" if dataset.id else "urn:neurotier:unidentified"
+    return {"url": url, "version": dataset.repo.get_hexsha() or ""}

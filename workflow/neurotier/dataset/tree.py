@@ -1,0 +1,119 @@
+"""The tree of a dataset: its files by name, with links followed only where they may lead.
+
+Nothing is opened here. A link to a folder outside the dataset is named and not entered; every folder is entered once,
+so that links to folders above them end.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from neurotier.dataset.bids import EXTENSIONS
+from neurotier.errors import InputError
+from neurotier.foreign import file_in_dataset
+
+
+@dataclass(frozen=True)
+class Tree:
+    """What lies below a folder of a dataset.
+
+    Attributes
+    ----------
+    files
+        Paths below that folder, of files and whatever else is no folder; a link that leads out is among them if its
+        name is a file's, so that whoever needs that file hears of it.
+    refused
+        Folders that were not entered, and why.
+    """
+
+    files: list[str] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+
+
+def list_tree(dataset: Path, top: str, may_enter: Callable[[str], bool], links_to: Sequence[str] = ()) -> Tree:
+    """List the files below a folder of a dataset; names that begin with a dot are passed over.
+
+    Parameters
+    ----------
+    dataset
+        The dataset's folder.
+    top
+        The folder below it to list; empty for the dataset itself.
+    may_enter
+        Tells of a folder's path below ``top`` whether it matters.
+    links_to
+        Folders outside the dataset that links may lead into.
+    """
+    tree = Tree()
+    folders, links, seen = [""], [""][:0], set()
+    while folders or links:
+        here = folders.pop() if folders else links.pop(0)
+        try:
+            facts = os.stat(dataset / top / here)
+            with os.scandir(dataset / top / here) as entries:
+                found = sorted(entries, key=lambda entry: entry.name)
+        except OSError as error:
+            tree.refused[here] = f"cannot be read: {error.strerror}"
+            continue
+        if (facts.st_dev, facts.st_ino) in seen:
+            tree.refused[here] = "is a link to a folder that is listed already"
+            continue
+        seen.add((facts.st_dev, facts.st_ino))
+        for entry in found:
+            path = f"{here}/{entry.name}" if here else entry.name
+            if entry.name.startswith("."):
+                continue
+            if entry.is_symlink():
+                take_link(tree, links, path, dataset, top, may_enter, links_to)
+            elif not entry.is_dir(follow_symlinks=False):
+                tree.files.append(path)
+            elif entry.name.endswith(EXTENSIONS):
+                tree.refused[path] = "is a folder"
+            elif may_enter(path):
+                folders.append(path)
+    tree.files.sort()
+    return tree
+
+
+def take_link(
+    tree: Tree,
+    links: list[str],
+    path: str,
+    dataset: Path,
+    top: str,
+    may_enter: Callable[[str], bool],
+    links_to: Sequence[str],
+) -> None:
+    """Sort a link in: a file, a folder to enter later, or one to name and not to enter."""
+    try:
+        trusted, below = file_in_dataset(dataset, str(Path(top, path)), links_to)
+    except InputError as error:
+        # Where it leads is not looked at; folders of BIDS datasets have no dot in their names, files have.
+        if "." in Path(path).name:
+            tree.files.append(path)
+        elif may_enter(path):
+            tree.refused[path] = error.what
+        return
+    if not (trusted / below).is_dir():
+        tree.files.append(path)
+    elif may_enter(path):
+        links.append(path)
+
+
+def is_bids(folder: Path) -> bool:
+    """Whether a folder looks like a BIDS dataset: it describes itself as one, or holds participants.
+
+    Names alone are looked at: the description may be a link whose content is not here.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            return any(
+                entry.name == "dataset_description.json"
+                or (entry.name.startswith("sub-") and (entry.is_dir(follow_symlinks=False) or entry.is_symlink()))
+                for entry in entries
+            )
+    except OSError:
+        return False
