@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import random
@@ -22,10 +21,9 @@ from faults.job_trials import JOB_KINDS
 from faults.processes import end_all
 from faults.rooms import Room, copy_folder, enter, may_have_disks, may_have_rooms
 from faults.templates import Called, Kind, Prepared, Reference, call_in_child, prepare, wait_for
-from faults.trial import Trial
+from faults.trial import Trial, end_with
 from faults.workflow_trials import RUN_KINDS, stage_of
 
-PR_SET_PDEATHSIG = 1
 LAST_LINES = 8
 
 
@@ -108,7 +106,7 @@ def hold(trial_number: int, seed: int, name: str, prepared: Prepared) -> Outcome
     job_level = name in JOB_KINDS
     function, kinds, _ = JOB_KINDS[name] if job_level else RUN_KINDS[name]
     kind = chance.choice(kinds)
-    stage = "ready" if job_level else stage_of(name, chance)
+    stage = kind.before_analysis if job_level else stage_of(name, kind, chance)
     trial = Trial(f"{seed}-{trial_number}", chance, prepared, kind, stage)
     folder = prepared.room.base / "trials" / str(trial_number)
     begin = time.monotonic()
@@ -136,7 +134,7 @@ def start(number: int, seed: int, name: str, prepared: Prepared) -> int:
     if child:
         return child
     try:
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        end_with(signal.SIGTERM)
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the campaign tells
         outcome = hold(number, seed, name, prepared)

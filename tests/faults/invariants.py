@@ -115,6 +115,8 @@ def leftovers(room: Room) -> Iterator[str]:
     for path in sorted(room.results.rglob(".*.partial")):
         yield f"leftover: {path.relative_to(room.at)}"
     for path in sorted(room.temporary.iterdir()):
+        if re.fullmatch("snakemake[a-z0-9_]{8}", path.name):  # Snakemake's own copy of the sources, if it was killed
+            continue
         yield f"leftover: {path.relative_to(room.at)} (in TMPDIR)"
 
 

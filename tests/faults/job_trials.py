@@ -6,7 +6,6 @@ import contextlib
 import os
 import random
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -308,7 +307,6 @@ def lost_source(trial: Trial) -> None:
         content.unlink(missing_ok=True)
         content.write_bytes(kept.read_bytes())
         content.chmod(0o444)
-    time.sleep(0)
     get_again(trial, participant)
 
 

@@ -25,8 +25,15 @@ T = TypeVar("T")
 
 LABELS = ("a", "b", "c")
 PARTICIPANTS = tuple(f"sub-{label}" for label in LABELS)
-STAGES = ("fresh", "ready", "participants", "all")
-"""How far a prepared project has come: nothing done, dataset and tool there, everyone analysed, report written."""
+STAGES = {
+    "fresh": (),
+    "indexed": ("results/index/images.tsv", "results/index/tool.json"),
+    "ready": ("ready",),
+    "participants": ("participants",),
+    "all": ("all",),
+}
+"""How far a prepared project has come, and what was asked for last: nothing done; dataset and tool known; images there,
+too; everyone analysed; report written."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +57,16 @@ class Kind:
     disk: bool = False
     scratch: bool = False
     recorded: bool = False
+
+    @property
+    def stages(self) -> list[str]:
+        """How far such projects come; whoever has a plain folder has its images, too."""
+        return [stage for stage in STAGES if self.annex or stage != "indexed"]
+
+    @property
+    def before_analysis(self) -> str:
+        """The stage at which the next thing to do concerns a participant."""
+        return "indexed" if self.annex else "ready"
 
     def configuration(self, room: Room) -> dict[str, object]:
         """What the project's configuration says."""
@@ -108,7 +125,7 @@ def prepare(room: Room, kind: Kind, last: str) -> dict[str, Reference]:
     fresh = prepared.folder(kind, "fresh")
     make_fresh(room, kind, fresh)
     references = {}
-    for before, stage in itertools.pairwise(STAGES[: STAGES.index(last) + 1]):
+    for before, stage in itertools.pairwise(kind.stages[: kind.stages.index(last) + 1]):
         copy_folder(prepared.folder(kind, before), prepared.folder(kind, stage))
         references[stage] = in_room(room, prepared.folder(kind, stage), partial(undisturbed, room, kind, stage))
     if kind.recorded:
@@ -150,7 +167,11 @@ def fill_fresh(room: Room, kind: Kind) -> None:
 def undisturbed(room: Room, kind: Kind, stage: str) -> Reference:
     """Run up to a stage; what it leaves."""
     ended = run(
-        snakemake(stage), room.project, environment_of("prepare", room.temporary), room.at / "said", patience_s=300
+        snakemake(*STAGES[stage]),
+        room.project,
+        environment_of("prepare", room.temporary),
+        room.at / "said",
+        patience_s=300,
     )
     if ended.code:
         raise RuntimeError(f"an undisturbed run failed:\n{ended.output}")
@@ -200,9 +221,9 @@ def get_words(participant: str) -> list[str]:
     return [*words, "--marker", f"results/state/got/{participant}", "--log", log]
 
 
-def snakemake(target: str) -> list[str]:
+def snakemake(*targets: str) -> list[str]:
     """The command of a whole-workflow trial."""
-    return [sys.executable, "-m", "snakemake", target, "--cores", "2", "--configfile", "own.yaml"]
+    return [sys.executable, "-m", "snakemake", *targets, "--cores", "2", "--configfile", "own.yaml"]
 
 
 def in_room(room: Room, folder: Path, function: Callable[[], T]) -> T:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import random
+import select
 import signal
 import sys
 from collections.abc import Iterable
@@ -23,6 +25,7 @@ from faults.processes import During, Said, end_all, environment_of, run
 from faults.rooms import Room
 from faults.templates import PARTICIPANTS, Kind, Prepared, Reference, job_words, names_in
 
+PR_SET_PDEATHSIG = 1
 JOB_PATIENCE_S = 40.0
 RUN_PATIENCE_S = 240.0
 
@@ -81,6 +84,7 @@ class Trial:
         reader, writer = os.pipe()
         child = os.fork()
         if child == 0:
+            end_with(signal.SIGKILL)
             os.chdir(self.room.project)
             try:
                 said = json.dumps(begin_here())
@@ -92,9 +96,12 @@ class Trial:
             os._exit(0)
         os.close(writer)
         with os.fdopen(reader) as file:
+            ready, _, _ = select.select([file], [], [], JOB_PATIENCE_S)
+            if not ready:
+                os.kill(child, signal.SIGKILL)
             text = file.read()
         os.waitpid(child, 0)
-        answer: dict[str, str] = json.loads(text or '{"error": "the start of a run ended without a word"}')
+        answer: dict[str, str] = json.loads(text or '{"error": "the start of a run hung, or ended without a word"}')
         if "error" in answer:
             self.said.append(Said("begin a run", 1, answer["error"]))
             self.violate([f"a run could not begin: {answer['error']}"])
@@ -104,6 +111,7 @@ class Trial:
         """End a run as Snakemake's process does."""
         child = os.fork()
         if child == 0:
+            end_with(signal.SIGKILL)
             code = 0
             os.chdir(self.room.project)
             try:
@@ -116,9 +124,7 @@ class Trial:
         if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
             self.violate(["a run could not be ended"])
 
-    def job(
-        self, participant: str, run_id: str, during: During | None = None, before: Iterable[str] = (), what: str = ""
-    ) -> Said:
+    def job(self, participant: str, run_id: str, during: During | None = None, before: Iterable[str] = ()) -> Said:
         """Run a participant job as the rule does."""
         words = [*before, *job_words(participant)]
         return self.command(words, during, JOB_PATIENCE_S, {RUN: run_id})
@@ -162,6 +168,11 @@ class Trial:
         if said.code == 0:
             found = invariants.incomplete(self.room, self.reference("participants"), participants)
             self.violate(found, "exit 0 with less: ")
+
+
+def end_with(number: signal.Signals) -> None:
+    """Have the kernel send this process a signal when the one that started it is gone."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
 
 
 def read_settings() -> Settings:

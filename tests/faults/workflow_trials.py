@@ -6,29 +6,30 @@ import contextlib
 import random
 import shutil
 import signal
-import subprocess
 from pathlib import Path
 
 from faults import invariants
 from faults.disks import fill, free_again, lose_disk, remount_disk, unmount
 from faults.job_trials import later, signal_later, spoil_file
-from faults.processes import Running, end_all, environment_of, heed_interrupts
+from faults.processes import Running, Said, end_all, environment_of, run
 from faults.rooms import command, mount_disk
-from faults.templates import ANNEX, ANNEX_DISK, DISK, PARTICIPANTS, PLAIN, snakemake
+from faults.templates import ANNEX, ANNEX_DISK, DISK, PARTICIPANTS, PLAIN, Kind, snakemake
 from faults.trial import RUN_PATIENCE_S, Trial
 
 PROCESSES = ("snakemake", "snakemake", "job", "phase", "tool", "get", "git", "script", "all")
 NUMBERS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
-RUN_S = {"fresh": 14.0, "ready": 7.0, "participants": 3.0, "all": 3.0}
+RUN_S = {"fresh": 14.0, "indexed": 10.0, "ready": 7.0, "participants": 3.0, "all": 3.0}
 """How long a run takes from each stage on a quiet machine, about, s."""
+
+REFUSED = "another run is using this results folder"
 
 NOT_OURS = ("state/lock", "logs/")
 """What nobody needs: damage to it changes nothing."""
 
 
-def stage_of(name: str, chance: random.Random) -> str:
+def stage_of(name: str, kind: Kind, chance: random.Random) -> str:
     """How far the project of a trial has come before it."""
-    return chance.choice(RUN_STAGES.get(name, ("ready", "ready", "fresh")))
+    return chance.choice(RUN_STAGES.get(name, (kind.before_analysis, kind.before_analysis, "fresh")))
 
 
 def target_of(trial: Trial) -> str:
@@ -156,31 +157,28 @@ def two_runs(trial: Trial) -> None:
     target = target_of(trial)
     moment_s = trial.chance.choice((0.0, trial.chance.uniform(0, 3.0)))
     trial.fault = f"a second run {moment_s:.2f} s after the first, from {trial.stage}"
-    other = trial.room.at / "said-other"
+    others: list[Said] = []
 
     def start_other(running: Running) -> None:
-        if not running.wait(moment_s):
-            return
-        trial.hit = True
-        words, environment = snakemake(target), environment_of(trial.name, trial.room.temporary)
-        with other.open("wb") as file:
-            subprocess.run(
-                words,
-                cwd=trial.room.project,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=file,
-                preexec_fn=heed_interrupts,
-                timeout=RUN_PATIENCE_S,
+        if running.wait(moment_s):
+            trial.hit = True
+            environment = environment_of(trial.name, trial.room.temporary)
+            said = run(
+                snakemake(target), trial.room.project, environment, trial.room.at / "said-other", None, RUN_PATIENCE_S
             )
+            others.append(said)
 
-    said = trial.command(snakemake(target), start_other)
-    if trial.hit:
-        refused = [text for text in (said.output, other.read_text()) if "another run is using" in text]
-        nothing = "Nothing to be done" in other.read_text()
-        if len(refused) != 1 and not nothing and said.code:
-            trial.violate([f"{len(refused)} of two runs were refused"])
+    first = trial.command(snakemake(target), start_other)
+    for other in others:
+        trial.said.append(other)
+        refused = [REFUSED in said.output for said in (first, other)]
+        if all(refused):
+            trial.violate(["both of two runs were refused"])
+        for said, was_refused in zip((first, other), refused, strict=True):
+            if (said.code == 0) == was_refused:
+                trial.violate([f"a run of two {'was refused and' if was_refused else ''} ended with exit {said.code}"])
+            if was_refused and len([line for line in said.output.splitlines() if REFUSED in line]) != 1:
+                trial.violate(["a run was refused in more than a line"])
     again(trial, target)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -128,3 +129,15 @@ def test_many_damages_are_told_in_a_few_lines(places: Places) -> None:
     assert len(told) == 4
     assert told[0].endswith("would be made again")
     assert "the same of 17 more" in told[-1]
+
+
+@pytest.mark.parametrize(
+    "name", ["profile/records/sub-01.json", "state/runs/a.json", "state/kind", "index/images.tsv", "index/dataset.json"]
+)
+def test_a_fifo_in_place_of_a_file_is_damage_and_blocks_nobody(places: Places, name: str) -> None:
+    (places.results / name).unlink()
+    os.mkfifo(places.results / name)
+    damages = find_damage(places, by_app=False)
+    assert any(name in damage.reason for damage in damages)
+    remove(damages)
+    assert not (places.results / name).exists()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,7 +86,7 @@ def damaged_json(places: Places) -> Iterator[Damage]:
         if read(file) is None:
             yield Damage((file,), f"{file} is damaged: what it said of that run is lost", again=False)
     for file in (places.state / "identity", places.kind):
-        if file.exists() and not file.read_bytes().strip().isalnum():
+        if os.path.lexists(file) and not content(file).strip().isalnum():
             yield Damage((file,), f"{file} is damaged")
 
 
@@ -216,16 +217,20 @@ def note_index(places: Places) -> None:
     write_json(places.index_checksum, {"sha256": checksum(places.index / "images.tsv")})
 
 
+def content(file: Path) -> bytes:
+    """What a file holds; nothing if something else is there, such as a FIFO, which would block its reader for ever."""
+    return file.read_bytes() if stat.S_ISREG(file.lstat().st_mode) else b""
+
+
 def checksum(file: Path) -> str:
-    """SHA-256 of a file."""
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
+    """SHA-256 of a small file."""
+    return hashlib.sha256(content(file)).hexdigest()
 
 
 def read(file: Path) -> dict[str, Any] | None:
     """A JSON object; ``None`` if there is none, or it is damaged."""
     try:
-        found = json.loads(file.read_bytes())
+        found = json.loads(content(file))
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None
