@@ -219,6 +219,7 @@ def copy_file(
     limit_bytes: int,
     blame: type[NeurotierError] = InputError,
     mode: int = 0o666,
+    write_back: bool = False,
 ) -> int:
     """Copy an open file to a new one of ours; bytes copied.
 
@@ -236,6 +237,8 @@ def copy_file(
         Class of the error.
     mode
         Permissions of the copy, less the umask.
+    write_back
+        Have the kernel begin to write the copy to its device: for one that will be flushed.
 
     Raises
     ------
@@ -248,7 +251,8 @@ def copy_file(
     try:
         copied = 0
         while sent := send(descriptor, source.fileno(), copied):
-            begin_write_back(descriptor, copied, sent)
+            if write_back:
+                begin_write_back(descriptor, copied, sent)
             copied += sent
             if copied > limit_bytes:
                 raise blame(f"holds more than the {limit_bytes} bytes that it should", where=where)

@@ -77,6 +77,7 @@ def copy_tree(
     where: str = "",
     limit_bytes: float = float("inf"),
     limit_files: float = float("inf"),
+    write_back: bool = False,
 ) -> tuple[int, int]:
     """Copy the files and links below a folder into another; bytes and files copied. Empty folders are left out.
 
@@ -96,6 +97,8 @@ def copy_tree(
         What to call the source in an error; empty names what is below it alone.
     limit_bytes, limit_files
         Most that is copied.
+    write_back
+        As for :func:`neurotier.foreign.copy_file`.
 
     Raises
     ------
@@ -121,7 +124,8 @@ def copy_tree(
                 os.symlink(os.readlink(source / entry.path), entry.path.name, dir_fd=folder)
             else:
                 with open_file(source, entry.path, name, blame) as file:
-                    copy_file(file, Path(f"/proc/self/fd/{folder}", entry.path.name), name, entry.size_bytes, blame)
+                    copy = Path(f"/proc/self/fd/{folder}", entry.path.name)
+                    copy_file(file, copy, name, entry.size_bytes, blame, write_back=write_back)
         finally:
             os.close(folder)
         copied += entry.size_bytes

@@ -84,7 +84,7 @@ def publish(made: Path, final: Path) -> tuple[int, int, Made]:
     remove_whatever(hidden)
     hidden.mkdir(parents=True)
     try:
-        copied, files = copy_tree(made, hidden, skipped=[TIME_STAMP]) if made.exists() else (0, 0)  # noop makes none
+        copied, files = copy_tree(made, hidden, skipped=[TIME_STAMP], write_back=True) if made.exists() else (0, 0)
         kept = what_is_in(hidden)
         flush_tree(hidden)
         remove_whatever(final)  # of an earlier run whose derivatives are to be replaced
