@@ -7,6 +7,7 @@ A rename can reach the device before the bytes of the file that it names: after 
 from __future__ import annotations
 
 import ctypes
+import itertools
 import json
 import os
 import re
@@ -38,7 +39,7 @@ def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:
 
     What is not ``durable`` is whole for whoever looks, but not after a power cut: logs, markers, intermediates.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folders(path.parent, durable)
     temporary = partial_of(path, secrets.token_hex(4))
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
@@ -53,6 +54,14 @@ def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:
             os.unlink(temporary)
         raise
     if durable:
+        flush_folder(path.parent)
+
+
+def make_folders(folder: Path, durable: bool = True) -> None:
+    """Make a folder and what is missing above it; ``durable``, so that each is there after a power cut, too."""
+    missing = list(itertools.takewhile(lambda path: not path.is_dir(), (folder, *folder.parents)))
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in missing if durable else ():
         flush_folder(path.parent)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import humanfriendly
 
 from neurotier.errors import InputError, NeurotierError, SourceError, TierError, ToolError
-from neurotier.files import flush_tree, partial_of, remove_whatever, rename_durably
+from neurotier.files import flush_tree, make_folders, partial_of, remove_whatever, rename_durably
 from neurotier.foreign import copy_file, entries_below, open_file, open_in_dataset
 from neurotier.foreign_trees import copy_tree
 from neurotier.tiers import Tier
@@ -82,7 +82,7 @@ def publish(made: Path, final: Path) -> tuple[int, int, Made]:
     """
     hidden = partial_of(final)
     remove_whatever(hidden)
-    hidden.mkdir(parents=True)
+    make_folders(hidden)
     try:
         copied, files = copy_tree(made, hidden, skipped=[TIME_STAMP], write_back=True) if made.exists() else (0, 0)
         kept = what_is_in(hidden)
