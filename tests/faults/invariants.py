@@ -18,6 +18,9 @@ TRACE = "Traceback (most recent call last)"
 OUR_FRAMES = re.compile(r'File "[^"]*(/workflow/(neurotier|scripts)/|\.snakemake/scripts/)')
 """Frames of our own: Snakemake and Python show traces, too, when they are stopped while they start."""
 
+IMPORTING = "in get_data\n"
+"""Python cannot read a module: no program can tell that in its own words."""
+
 STARTING = re.compile(r"snakemake/(__main__|cli|api)\.py.*\nKeyboardInterrupt$", re.DOTALL | re.MULTILINE)
 """Ctrl-C while Snakemake itself still reads the Snakefile, with our frames below its own: it shows a trace."""
 
@@ -144,5 +147,10 @@ def traces(said: Said) -> Iterator[str]:
         yield f"hung: {said.command}"
     if "fault in neurotier" in said.output:
         yield "trace: a fault in neurotier"
-    elif any(OUR_FRAMES.search(part) and not STARTING.search(part) for part in said.output.split(TRACE)[1:]):
+    elif any(is_ours(part) for part in said.output.split(TRACE)[1:]):
         yield "trace: a Python trace was shown"
+
+
+def is_ours(trace: str) -> bool:
+    """Whether a Python trace is one that neurotier should have caught."""
+    return bool(OUR_FRAMES.search(trace)) and not STARTING.search(trace) and IMPORTING not in trace

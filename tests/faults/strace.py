@@ -34,6 +34,7 @@ ERRORS = {
 }
 """Errors that real file systems give, by system call."""
 
+WORKING_FOLDER = re.compile("AT_FDCWD<[^>]*>")
 CALL = re.compile(r"^(\d+) +(\w+)\((.*)")
 
 
@@ -70,6 +71,7 @@ def calls_of(log: Path, folder: Path) -> list[Call]:
         if found is None:
             continue
         process, name, rest = found.groups()
+        rest = WORKING_FOLDER.sub("AT_FDCWD", rest)
         counts[process, name] = nth = counts.get((process, name), 0) + 1
         if f"{folder}/" in rest and " ENOENT " not in rest:
             calls.append(Call(name, nth, "O_CREAT" in rest, rest[:150].replace(str(folder), "")))

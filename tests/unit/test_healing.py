@@ -29,6 +29,8 @@ def places(tmp_path: Path) -> Places:
     write_json(found.index / "dataset.json", {"source": "x"})
     write_text(found.index / "images.tsv", "participant\nsub-01\n")
     write_text(found.index / "skipped.tsv", "item\treason\n")
+    for name in ("images.json", "skipped.json"):
+        write_json(found.index / name, {"x": {"Description": "x"}})
     write_text(found.group / "group.tsv", "participant\nsub-01\n")
     write_json(found.group / "group.json", {"participant": {"Description": "x"}})
     write_text(found.results / "report.html", "<p>")
@@ -85,6 +87,10 @@ CASES = [
     (without("group/group.tsv"), ["report.html"]),
     (without("group/group.json"), ["group/group.tsv", "report.html"]),
     (without("index/skipped.tsv"), ["index/images.tsv", "report.html"]),
+    (cut("state/kind"), ["state/kind"]),
+    (cut("index/skipped.tsv"), ["index/images.tsv", "index/skipped.tsv", "report.html"]),
+    (cut("index/skipped.json"), ["index/images.tsv", "index/skipped.json", "report.html"]),
+    (cut("index/images.json"), ["index/images.json", "index/images.tsv", "report.html"]),
     (cut("report.html"), ["report.html"]),
     (cut("state/outputs.json"), []),
     (emptied("state/index.json"), []),
@@ -113,6 +119,14 @@ def test_damage_is_found_and_what_depends_on_it_goes(
     remove(found)
     assert sorted(before - files(places)) == removed
     assert find_damage(places, by_app=False) == [] or removed, "nothing is left to heal but what Snakemake makes now"
+
+
+def test_half_an_index_is_made_again_whatever_is_known_of_the_last_run(places: Places) -> None:
+    """Snakemake asks for one of two outputs, misses the other, and ends with exit 0 without anybody's analysis."""
+    forget_outputs(places)
+    without("index/skipped.tsv")(places)
+    (damage,) = find_damage(places, by_app=False)
+    assert damage.files == (places.index / "images.tsv",)
 
 
 def test_a_run_that_is_on_says_nothing_of_its_outputs(places: Places) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,6 +31,9 @@ PAGES = {name: name for name in ("comparison", "published", "probe", "sweep", "a
 
 RECORDS = {"records", "steps"}
 """Folders whose files are looked at one by one, and not by size."""
+
+IDENTITY, KIND = re.compile(rb"[0-9a-f]{16}\n"), re.compile(rb"(tool|app)\n")
+"""What files of the state that are not JSON hold."""
 
 SHOWN = 3
 
@@ -85,8 +89,8 @@ def damaged_json(places: Places) -> Iterator[Damage]:
     for file in sorted(places.runs.glob("*.json")):
         if read(file) is None:
             yield Damage((file,), f"{file} is damaged: what it said of that run is lost", again=False)
-    for file in (places.state / "identity", places.kind):
-        if os.path.lexists(file) and not content(file).strip().isalnum():
+    for file, whole in ((places.state / "identity", IDENTITY), (places.kind, KIND)):
+        if os.path.lexists(file) and not whole.fullmatch(content_if_any(file)):
             yield Damage((file,), f"{file} is damaged")
 
 
@@ -121,6 +125,10 @@ def damaged_index(places: Places) -> Iterator[Damage]:
     table, noted = places.index / "images.tsv", read(places.index_checksum)
     if not table.exists():
         return
+    for file in (places.index / "skipped.tsv", *(places.index / f"{stem}.json" for stem in ("images", "skipped"))):
+        if not content_if_any(file):  # of the same rule: Snakemake would end with exit 0 without the analyses
+            yield Damage((table,), f"{file} is not as it was written")
+            return
     if noted is not None and noted.get("sha256") != checksum(table):
         yield Damage((table,), f"{table} is not as it was written")
     elif read(places.index / "dataset.json") is None:
@@ -164,11 +172,11 @@ def outputs_with(file: Path, places: Places) -> list[Path]:
     """What Snakemake must miss, so that a file is made again: outputs of the rule that writes it."""
     if file.parent == places.mosaics:
         return [places.mosaics]
+    if file.parent == places.index and file.stem in ("skipped", "images"):
+        return [file, places.index / "images.tsv"]
     table = file.with_suffix(".tsv")
     if file.suffix == ".json" and table.exists():  # a table's sidecar is written with it
         return [file, table]
-    if file.parent == places.index and file.stem == "skipped":
-        return [file, places.index / "images.tsv"]
     return [file]
 
 
@@ -220,6 +228,14 @@ def note_index(places: Places) -> None:
 def content(file: Path) -> bytes:
     """What a file holds; nothing if something else is there, such as a FIFO, which would block its reader for ever."""
     return file.read_bytes() if stat.S_ISREG(file.lstat().st_mode) else b""
+
+
+def content_if_any(file: Path) -> bytes:
+    """What a file holds; nothing if it is not there, or something else is."""
+    try:
+        return content(file)
+    except OSError:
+        return b""
 
 
 def checksum(file: Path) -> str:

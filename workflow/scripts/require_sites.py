@@ -11,7 +11,7 @@ from neurotier.scripting import Context, run_script
 def main(context: Context) -> None:
     dataset = load_dataset(context.places)
     require_sites(dataset)
-    write_json(Path(context.snakemake.output.sites), list(dataset.sites))
+    write_json(Path(context.snakemake.output.sites), {"sites": list(dataset.sites)})
 
 
 if __name__ == "__main__":
