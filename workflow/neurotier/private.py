@@ -210,19 +210,18 @@ def open_to_owner(name: str, descriptor: int) -> None:
 
 
 def remove_empty(path: Path) -> None:
-    """Remove a private folder and its empty parents, but for ``neurotier-<user>`` itself."""
+    """Remove a private folder and its empty parents, ``neurotier-<user>`` included, so that nothing stays on a tier."""
     tier, names = divide(path)
-    for count in range(len(names), 1, -1):
+    for count in range(len(names), 0, -1):
+        above = Path(tier, *names[: count - 1])
         try:
-            descriptor = open_private(Path(tier, *names[: count - 1]))
+            descriptor = open_private(above) if count > 1 else os.open(tier, FOLDER & ~os.O_NOFOLLOW)
         except FileNotFoundError:
             continue
         try:
             os.rmdir(names[count - 1], dir_fd=descriptor)
         except OSError as error:
-            if error.errno not in (errno.ENOENT, errno.ENOTEMPTY):
-                raise
-            if error.errno == errno.ENOTEMPTY:
+            if error.errno != errno.ENOENT:  # it is not empty, or must stay
                 return
         finally:
             os.close(descriptor)

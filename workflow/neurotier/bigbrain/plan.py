@@ -183,7 +183,7 @@ class BigBrainPlan:
         if tier.node:
             what = f"tier {name!r} is each node's own (node: true), and all jobs must see the same blocks"
             raise SettingsError(what, "config key bigbrain.tiers", "name a tier that all nodes share")
-        tier.claim()
+        tier.check()
         return tier
 
     def folder(self, tier: Tier) -> Path:

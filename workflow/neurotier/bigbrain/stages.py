@@ -41,6 +41,7 @@ RULES = ("make_blocks", "begin_increment", "increment_block", "run_gnu_parallel"
 def make(settings: Settings, places: Places, tier: str, say: Callable[[str], None]) -> None:
     """Make the blocks on a tier, and their manifest."""
     plan = BigBrainPlan(settings, places)
+    plan.tier(tier).claim()
     source, folder = source_of(settings.bigbrain), plan.folder(plan.tier(tier)) / "blocks"
     shutil.rmtree(folder, ignore_errors=True)
     needed, free = plan.needed_bytes(source), plan.tier(tier).free_bytes()
@@ -57,6 +58,7 @@ def begin(settings: Settings, places: Places, run: str) -> None:
     for left in (FINISHED, CHECKED):  # of another plan
         (places.bigbrain_run(run) / left).unlink(missing_ok=True)
     task = replace(plan.task(run), attempt=current_run())
+    plan.tier(task.tier).claim()
     forget(task, places)
     shutil.rmtree(task.folder, ignore_errors=True)
     make_room(plan)
