@@ -173,3 +173,14 @@ def test_what_a_function_prints_is_printed_once() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     assert done.stdout == b"before\ninside\nafter\n"
+
+
+def test_alarms_that_come_as_a_wait_ends_are_no_stop() -> None:
+    """Python's sigtimedwait then gives a signal of number 0."""
+    before = signal.signal(signal.SIGALRM, lambda *_: None)
+    signal.setitimer(signal.ITIMER_REAL, 0.0007, 0.0007)
+    try:
+        assert measure_function(lambda: time.sleep(3)).error is None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -41,7 +41,8 @@ def run_script(snakemake: Any, work: Callable[[Context], None]) -> None:
     """
     log = Path(snakemake.log[0])
     try:
-        with unwinding(), log.open("w") as file, contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
+        log.write_text("")  # then everybody appends, tools too
+        with unwinding(), log.open("a") as file, contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
             try:
                 settings = load_settings(Path(snakemake.params.results))
                 places = Places.from_settings(settings)

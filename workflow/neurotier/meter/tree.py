@@ -113,10 +113,13 @@ class Tree:
         return cls(pid, mask.blocked, before_reaping)
 
     def wait(self, timeout_s: float) -> signal.struct_siginfo | None:
-        """Wait for a signal, reap if children ended; a signal other than SIGCHLD is returned."""
+        """Wait for a signal, reap if children ended; a signal other than SIGCHLD is returned.
+
+        Where a handler of another signal runs as the time is up, Python gives an empty answer instead of none.
+        """
         heard = signal.sigtimedwait(self.signals, max(0.0, timeout_s))
         self.reap()
-        return None if heard is None or heard.si_signo == signal.SIGCHLD else heard
+        return heard if heard is not None and heard.si_signo in self.signals - {signal.SIGCHLD} else None
 
     def reap(self) -> None:
         """Book every child that has ended."""
