@@ -223,6 +223,12 @@ def forget_outputs(places: Places) -> None:
     places.outputs.unlink(missing_ok=True)
 
 
+def forget_markers(places: Places) -> None:
+    """Short-lived markers of a run that was killed: what they say of images and batches need not hold any more."""
+    for folder in (places.state / "got", places.state / "batches"):
+        remove_whatever(folder)
+
+
 def note_index(places: Places) -> None:
     """Note the checksum of the index of images, for :func:`damaged_index`."""
     write_json(places.index_checksum, {"sha256": checksum(places.index / "images.tsv")})

@@ -12,7 +12,7 @@ from typing import Any
 from neurotier.dataset.health import remove_broken_clone
 from neurotier.dataset.unreachable import forget_unreachable, unreachable_sites
 from neurotier.errors import NeurotierError
-from neurotier.healing import find_damage, forget_outputs, lines, note_outputs, remove
+from neurotier.healing import find_damage, forget_markers, forget_outputs, lines, note_outputs, remove
 from neurotier.jobs import note_killed, participants, read_failures
 from neurotier.parallelism import RESOURCES
 from neurotier.places import Places
@@ -63,6 +63,7 @@ def heal(plan: Plan, arguments: Sequence[str]) -> None:
         damages = find_damage(places, plan.is_app)
         if changes:
             remove(damages)
+            forget_markers(places)
             remove_broken_clone(places, say)
             forget_unreachable(places)
     except OSError:  # not writable: the start of the run says so

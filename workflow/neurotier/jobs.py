@@ -22,12 +22,22 @@ from neurotier.analysis.work import SCRATCH, work_folder
 from neurotier.containers.engine import find_engine
 from neurotier.containers.run import Container
 from neurotier.containers.store import ContainerImage, Placed, Store, can_unpack
+from neurotier.dataset.attempts import naming_commands
 from neurotier.dataset.bids import Image
 from neurotier.dataset.contents import drop_images, get_images
 from neurotier.dataset.index import image_of
 from neurotier.dataset.sites import is_installed
 from neurotier.dataset.source import Dataset, obtain
-from neurotier.errors import KilledError, NeurotierError, SettingsError, SourceError, TierError, may_pass, one_line
+from neurotier.errors import (
+    KilledError,
+    NeurotierError,
+    SettingsError,
+    SourceError,
+    StateError,
+    TierError,
+    may_pass,
+    one_line,
+)
 from neurotier.files import read_json, write_json, write_text
 from neurotier.meter.measure import Interrupted
 from neurotier.meter.own import times_so_far
@@ -189,7 +199,9 @@ def what_came_before(places: Places, participant: str) -> Record:
     Snakemake gives files new times once their jobs are done: those that come later tell no more than that they do.
     """
     marker = places.got(participant)
-    got = read_json(marker) if marker.exists() else None
+    got = None
+    with suppress(FileNotFoundError, StateError):  # it only tells times
+        got = read_json(marker)
     others = [file for file in (places.index / "tool.json", places.index / "image.json") if file.exists()]
     waited = got is None or any(file.stat().st_mtime > got["end_s"] for file in others)
     return {"ready_s": None if got is None or waited else got["end_s"], "got": got}
@@ -273,12 +285,13 @@ def get_participant_images(results: Path, participant: str, marker: Path, log: P
         images = images_of(places, participant)
         paths = [image.path for image in images]
         site = images[0].site
-        dataset = ensure_clone(settings, places, site, lambda line: note(log, line))
-        if settings.app.image:
-            paths += [str(Path(site, name)) for name in root_files(dataset.path / site)]
-        fetched = get_images(dataset.path, paths, settings.dataset, lambda line: note(log, line))
+        with naming_commands():
+            dataset = ensure_clone(settings, places, site, lambda line: note(log, line))
+            if settings.app.image:
+                paths += [str(Path(site, name)) for name in root_files(dataset.path / site)]
+            fetched = get_images(dataset.path, paths, settings.dataset, lambda line: note(log, line))
         facts = {"end_s": time.time(), "files": len(paths), "fetched_files": fetched}
-        write_json(marker, times_so_far() | facts, durable=False)
+        write_json(marker, times_so_far() | facts)
     return outcome.exit_code
 
 

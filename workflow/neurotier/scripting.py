@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from neurotier.dataset.attempts import naming_commands
 from neurotier.errors import NeurotierError
 from neurotier.jobs import load_settings
 from neurotier.meter.measure import Interrupted
@@ -44,7 +45,7 @@ def run_script(snakemake: Any, work: Callable[[Context], None]) -> None:
             try:
                 settings = load_settings(Path(snakemake.params.results))
                 places = Places.from_settings(settings)
-                with ending_with(runner(places.runs / f"{current_run()}.json")):
+                with naming_commands(), ending_with(runner(places.runs / f"{current_run()}.json")):
                     work(Context(snakemake, settings, places))
             except Exception:
                 traceback.print_exc()

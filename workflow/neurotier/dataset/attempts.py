@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from neurotier.errors import SourceError, one_line
+from neurotier.errors import KilledError, SourceError, one_line
 from neurotier.settings import DatasetSettings
 
 NETWORK_DOWN = re.compile(
@@ -35,6 +36,30 @@ def retry(action: Callable[[], None], settings: DatasetSettings, report: Callabl
             pause_s = settings.get_backoff_s * 2 ** (attempt - 1)
             report(f"attempt {attempt} of {settings.get_attempts} failed ({error}); next in {pause_s:g} s")
             time.sleep(pause_s)
+
+
+@contextmanager
+def naming_commands() -> Iterator[None]:
+    """Turn what DataLad raises, even on import, when git or git-annex fails or is killed into an error in a line.
+
+    Raises
+    ------
+    KilledError
+        If the command was killed.
+    SourceError
+        If it failed.
+    """
+    try:
+        yield
+    except Exception as error:
+        code = getattr(error, "code", None)
+        if not type(error).__module__.startswith("datalad.") or not isinstance(code, int):
+            raise
+        said = one_line(str(getattr(error, "stderr", "") or "")).strip()[:200]
+        command = " ".join(map(str, getattr(error, "cmd", [])[:2]))
+        if code < 0 or code > 128:
+            raise KilledError(f"{command} was killed", where="git or git-annex") from None
+        raise SourceError(f"{command} failed with exit code {code}: {said}", where="git or git-annex") from None
 
 
 def first_message(error: Any) -> str:
