@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import psutil
 import pytest
 from conftest import missing
 
 from faults import invariants
 from faults.campaign import MissingError, base_folder, check_able
-from faults.disks import unmount
-from faults.processes import Running, Said, environment_of, run
-from faults.rooms import Room, command, mount_disk
+from faults.disks import snapshot, unmount
+from faults.processes import Running, Said, environment_of, living, run
+from faults.rooms import Room, mount_disk
 from faults.templates import ANNEX_DISK, PARTICIPANTS, Reference, in_room, make_fresh, reference_of, snakemake
 
+NAME = "power-cut"
 AFTER_S = (0, 1, 4, 8)
 DURING_S = 9.0
 """When the run is cut that has not ended, s after its start: about when its first participants are analysed."""
@@ -53,7 +57,7 @@ def go(room: Room, during: float | None = None) -> Said:
     return run(
         snakemake("participants"),
         room.project,
-        environment_of("power-cut", room.temporary),
+        environment_of(NAME, room.temporary),
         room.at / "said",
         copy,
         patience_s=300,
@@ -61,8 +65,14 @@ def go(room: Room, during: float | None = None) -> Said:
 
 
 def cut(room: Room, moment: str) -> None:
-    """Copy the mounted device, without sync: what it holds now is what a power cut would leave."""
-    command("cp", "--sparse=always", str(room.disk), str(room.at / f"{moment}.img"))
+    """Copy the mounted device, with nobody writing meanwhile."""
+    processes = living(NAME)
+    for number in (signal.SIGSTOP, signal.SIGCONT):
+        for process in processes:
+            with contextlib.suppress(psutil.Error):
+                process.send_signal(number)
+        if number == signal.SIGSTOP:
+            snapshot(room.disk, room.at / f"{moment}.img")
 
 
 def cut_and_go_on(room: Room) -> tuple[Reference, list[Cut]]:

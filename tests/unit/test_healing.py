@@ -35,6 +35,7 @@ def places(tmp_path: Path) -> Places:
     write_json(found.group / "group.json", {"participant": {"Description": "x"}})
     write_text(found.results / "report.html", "<p>")
     write_text(found.kind, "tool\n")
+    write_json(found.got("sub-01"), {"end_s": 1.0})
     note_index(found)
     note_outputs(found)
     return found
@@ -88,6 +89,7 @@ CASES = [
     (without("group/group.json"), ["group/group.tsv", "report.html"]),
     (without("index/skipped.tsv"), ["index/images.tsv", "report.html"]),
     (cut("state/kind"), ["state/kind"]),
+    (cut("state/got/sub-01"), ["state/got/sub-01"]),
     (cut("index/skipped.tsv"), ["index/images.tsv", "index/skipped.tsv", "report.html"]),
     (cut("index/skipped.json"), ["index/images.tsv", "index/skipped.json", "report.html"]),
     (cut("index/images.json"), ["index/images.json", "index/images.tsv", "report.html"]),

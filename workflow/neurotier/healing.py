@@ -86,6 +86,9 @@ def damaged_json(places: Places) -> Iterator[Damage]:
         for file in sorted(folder.rglob("*.json")):
             if read(file) is None:
                 yield Damage((file,), f"{file} is damaged")
+    for file in sorted((places.state / "got").rglob("*")):
+        if not file.is_dir() and read(file) is None:
+            yield Damage((file,), f"{file} is damaged")
     for file in sorted(places.runs.glob("*.json")):
         if read(file) is None:
             yield Damage((file,), f"{file} is damaged: what it said of that run is lost", again=False)
