@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import re
+import secrets
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from typing import Any
 
 from neurotier.analysis.staging import lacking
 from neurotier.errors import StateError
-from neurotier.files import remove_whatever, write_json
+from neurotier.files import remove_whatever, write_json, write_text
 from neurotier.places import Places
 from neurotier.tables import read_table
 
@@ -227,6 +228,14 @@ def forget_markers(places: Places) -> None:
     """Short-lived markers of a run that was killed: what they say of images and batches need not hold any more."""
     for folder in (places.state / "got", places.state / "batches"):
         remove_whatever(folder)
+
+
+def restore_state(places: Places) -> None:
+    """What a run writes once at its start, and has to be there though nothing is left to run."""
+    if not places.kind.exists() and (places.profile / "records").is_dir():  # else nobody has made anything yet
+        write_text(places.kind, "app\n" if (places.results / "app").is_dir() else "tool\n")
+    if not places.identity:
+        write_text(places.state / "identity", secrets.token_hex(8) + "\n")
 
 
 def note_index(places: Places) -> None:

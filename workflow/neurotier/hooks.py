@@ -12,7 +12,15 @@ from typing import Any
 from neurotier.dataset.health import remove_broken_clone
 from neurotier.dataset.unreachable import forget_unreachable, unreachable_sites
 from neurotier.errors import NeurotierError
-from neurotier.healing import find_damage, forget_markers, forget_outputs, lines, note_outputs, remove
+from neurotier.healing import (
+    find_damage,
+    forget_markers,
+    forget_outputs,
+    lines,
+    note_outputs,
+    remove,
+    restore_state,
+)
 from neurotier.jobs import note_killed, participants, read_failures
 from neurotier.parallelism import RESOURCES
 from neurotier.places import Places
@@ -64,6 +72,7 @@ def heal(plan: Plan, arguments: Sequence[str]) -> None:
         if changes:
             remove(damages)
             forget_markers(places)
+            restore_state(places)
             remove_broken_clone(places, say)
             forget_unreachable(places)
     except OSError:  # not writable: the start of the run says so
