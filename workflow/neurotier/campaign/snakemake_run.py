@@ -59,7 +59,9 @@ class Outcome:
     taken_s
         How long all of it took, s.
     stopped
-        Whether the run, or a job of it, was told to stop, or killed, from outside.
+        Whether the run was told to stop from outside.
+    killed
+        Whether a job of it was killed: by somebody, or by the kernel for want of memory.
     """
 
     cache: CacheState
@@ -67,7 +69,8 @@ class Outcome:
     problems: list[str]
     outputs: dict[str, str]
     taken_s: float
-    stopped: bool
+    stopped: bool = False
+    killed: bool = False
 
 
 def run_planned(planned: PlannedRun, settings: Settings, limits: Mapping[str, int], folder: Path, log: Path) -> Outcome:
@@ -105,12 +108,13 @@ def run_planned(planned: PlannedRun, settings: Settings, limits: Mapping[str, in
     facts = last_run(places)
     if facts is None:
         raise RunError("ended without analysing anyone", where=str(planned.condition), fix=f"see {log}")
-    row, stopped = facts["row"], was_stopped(facts, places)
+    row, stopped = facts["row"], bool(facts.get("stopped_by"))
+    killed = any(failure["exit_code"] > 128 for failure in read_failures(places))
     outputs: dict[str, str] = {}
     for name in OUTPUTS:
         outputs |= {f"{name}/{path}": sum_ for path, sum_ in checksums(places.results / name).items()}
     keep_records(places, hidden(folder), settings.campaign.keep_outputs)
-    return Outcome(cache, row, problems_of(planned, cache, row), outputs, time.monotonic() - started_s, stopped)
+    return Outcome(cache, row, problems_of(planned, cache, row), outputs, time.monotonic() - started_s, stopped, killed)
 
 
 def inner_settings(planned: PlannedRun, settings: Settings, folder: Path) -> tuple[Settings, Path]:
@@ -187,11 +191,6 @@ def last_run(places: Places) -> Record | None:
     """Facts of the run that analysed or failed someone; the one that made ready has no row."""
     runs = [read_json(file) for file in sorted(places.runs.glob("*.json"))]
     return next((facts for facts in reversed(runs) if facts.get("row") is not None), None)
-
-
-def was_stopped(facts: Record, places: Places) -> bool:
-    """Whether a run, or a job of it, was told to stop, or killed, from outside."""
-    return bool(facts.get("stopped_by")) or any(failure["exit_code"] > 128 for failure in read_failures(places))
 
 
 def problems_of(planned: PlannedRun, cache: CacheState, row: Record) -> list[str]:

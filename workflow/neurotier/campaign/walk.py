@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import statistics
 from collections.abc import Sequence
+from dataclasses import replace
 
 from neurotier.campaign.matrix import PlannedRun
 from neurotier.campaign.records import Campaign, folder_of, is_valid, keep_run, was_stopped
@@ -74,8 +75,11 @@ def do_run(campaign: Campaign, run: PlannedRun) -> Record:
     settings, places = campaign.settings, campaign.places
     folder = folder_of(places, run)
     log = places.logs / "run_campaign" / run.name / f"{run.repetition}.log"
+    before = campaign.condition_of(run)
     outcome = run_planned(run, settings, campaign.limits, folder, log)
     shutil.rmtree(folder, ignore_errors=True)  # an invalid one that is done again
+    if outcome.killed and not was_stopped(before):  # twice is no accident: too little memory, for example
+        outcome = replace(outcome, stopped=True)
     return keep_run(places, run, outcome, settings.campaign.compare_outputs)
 
 
