@@ -35,6 +35,7 @@ def main() -> int:
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(10**6)
     numbers = [options.trial] if options.trial is not None else range(options.count)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has its background children ignore it
     begin = time.monotonic()
     outcomes: list[Outcome] = []
     try:

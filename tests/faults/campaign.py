@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -18,10 +19,10 @@ from functools import partial
 from pathlib import Path
 
 from faults.job_trials import JOB_KINDS
-from faults.processes import end_all
+from faults.processes import end_all, end_with
 from faults.rooms import Room, copy_folder, enter, may_have_disks, may_have_rooms
-from faults.templates import Called, Kind, Prepared, Reference, call_in_child, prepare, wait_for
-from faults.trial import Trial, end_with
+from faults.templates import Called, Kind, Prepared, Reference, call_in_child, prepare, preparing, wait_for
+from faults.trial import Trial
 from faults.workflow_trials import RUN_KINDS, stage_of
 
 LAST_LINES = 8
@@ -88,15 +89,23 @@ def prepare_all(room: Room, names: Sequence[str], jobs: int) -> Prepared:
             needed[kind] = "all" if name in RUN_KINDS or needed.get(kind) == "all" else "participants"
     waiting = sorted(needed.items(), key=lambda item: item[1])
     running: list[tuple[Kind, Called[dict[str, Reference]]]] = []
-    while waiting or running:
-        while waiting and len(running) < jobs:
-            kind, last = waiting.pop(0)
-            answer = room.base / "prepared" / f"{kind.name}.answer"
-            running.append((kind, call_in_child(partial(prepare, room, kind, last), answer)))
-        kind, called = running.pop(0)
-        for stage, reference in wait_for(called).items():
-            prepared.references[kind.name, stage] = reference
-        print(f"prepared: {kind.name}", flush=True)
+    try:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                kind, last = waiting.pop(0)
+                answer = room.base / "prepared" / f"{kind.name}.answer"
+                running.append((kind, call_in_child(partial(prepare, room, kind, last), answer)))
+            kind, called = running[0]
+            for stage, reference in wait_for(called).items():
+                prepared.references[kind.name, stage] = reference
+            running.pop(0)
+            print(f"prepared: {kind.name}", flush=True)
+    finally:  # stopped, or one of them failed
+        for _, called in running:
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                os.kill(called.child, signal.SIGKILL)
+                os.waitpid(called.child, 0)
+        end_all(preparing(room))
     return prepared
 
 

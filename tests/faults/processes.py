@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import psutil
 from support import ROOT, STAND_INS
 
 MARKER = "FAULT_TRIAL"
+PR_SET_PDEATHSIG = 1
 
 During = Callable[["Running"], None]
 """What happens while a command runs."""
@@ -149,6 +151,11 @@ def end_all(name: str) -> None:
         if not left:
             return
         time.sleep(0.05)
+
+
+def end_with(number: signal.Signals) -> None:
+    """Have the kernel send this process a signal when the one that started it is gone."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
 
 
 def words_of(process: psutil.Process) -> list[str]:

@@ -6,6 +6,7 @@ import itertools
 import os
 import pickle
 import shutil
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -18,7 +19,7 @@ import yaml
 from support import Project, checksums, git, plain_dataset, small_head, t1w
 
 from faults import strace
-from faults.processes import environment_of, run
+from faults.processes import end_with, environment_of, run
 from faults.rooms import ANNEX_DISK_BYTES, DISK_BYTES, Room, copy_folder, enter, make_disk
 
 T = TypeVar("T")
@@ -169,7 +170,7 @@ def undisturbed(room: Room, kind: Kind, stage: str) -> Reference:
     ended = run(
         snakemake(*STAGES[stage]),
         room.project,
-        environment_of("prepare", room.temporary),
+        environment_of(preparing(room), room.temporary),
         room.at / "said",
         patience_s=300,
     )
@@ -183,8 +184,18 @@ def record_calls(room: Room, kind: Kind) -> None:
     """Record what a job calls, for faults at system calls; the room is at its stage."""
     words = job_words(PARTICIPANTS[0])
     log = room.at / "recorded"
-    run([*strace.recording(log), *words], room.project, environment_of("prepare", room.temporary), room.at / "said")
+    run(
+        [*strace.recording(log), *words],
+        room.project,
+        environment_of(preparing(room), room.temporary),
+        room.at / "said",
+    )
     strace.save_calls(strace.calls_of(log, room.project), room.base / "prepared" / f"{kind.name}.calls")
+
+
+def preparing(room: Room) -> str:
+    """What marks the processes that prepare for a campaign."""
+    return f"prepare-{room.base.name}"
 
 
 def reference_of(room: Room) -> Reference:
@@ -248,6 +259,7 @@ def call_in_child(function: Callable[[], T], answer: Path) -> Called[T]:
     """Call a function in a child process."""
     child = os.fork()
     if child == 0:
+        end_with(signal.SIGKILL)
         code = 1
         try:
             answer.write_bytes(pickle.dumps(function()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import random
@@ -21,11 +20,10 @@ from neurotier.run import Slots, acquire, end_run, start_run
 from neurotier.settings import Settings
 
 from faults import invariants
-from faults.processes import During, Said, end_all, environment_of, run
+from faults.processes import During, Said, end_all, end_with, environment_of, run
 from faults.rooms import Room
 from faults.templates import PARTICIPANTS, Kind, Prepared, Reference, job_words, names_in
 
-PR_SET_PDEATHSIG = 1
 JOB_PATIENCE_S = 40.0
 RUN_PATIENCE_S = 240.0
 
@@ -169,11 +167,6 @@ class Trial:
         if said.code == 0:
             found = invariants.incomplete(self.room, self.reference("participants"), participants)
             self.violate(found, "exit 0 with less: ")
-
-
-def end_with(number: signal.Signals) -> None:
-    """Have the kernel send this process a signal when the one that started it is gone."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
 
 
 def read_settings() -> Settings:
