@@ -29,7 +29,7 @@ if [ -n "$packages" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; th
         printf '#!/bin/sh\nexit 101\n' >$policy
         chmod 755 $policy
     fi
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages >/dev/null
+    DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends $packages >/dev/null
 fi
 environment=$(dirname "$0")/../.venv
 if ! command -v apptainer >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then

@@ -68,7 +68,7 @@ def test_results_have_these_names(finished: Project) -> None:
         for e in ("tsv", "json")
     }
     records = {f"profile/records/{p}.json" for p in {"/".join(image.split("/")[:2]) for image in IMAGES}}
-    others = {"index/dataset.json", "index/tool.json", "group/summary.json", "report.html"}
+    others = {"index/dataset.json", "index/sites.json", "index/tool.json", "group/summary.json", "report.html"}
     assert kept == figures | tables | records | others
     assert len(list((finished.results / "figures" / "mosaics").rglob("*.png"))) == len(IMAGES)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -37,7 +39,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory, brain_image: Path) -> Proje
     project = Project.at(tmp_path_factory.mktemp("reader") / "project")
     store = project.folder / brain_image.parents[1].name
     store.mkdir()
-    (store / brain_image.parent.name).symlink_to(brain_image.parent)
+    shutil.copytree(brain_image.parent, store / brain_image.parent.name, copy_function=os.link)
     return project
 
 

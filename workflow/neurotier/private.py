@@ -42,13 +42,13 @@ def private_folder(tier: Path) -> Path:
 
 
 def divide(path: Path) -> tuple[Path, tuple[str, ...]]:
-    """The tier and the names from ``neurotier-<user>`` on in a path below it.
+    """The tier and the names from ``neurotier-<user>`` on in a path below it; a tier may itself lie in such a folder.
 
     >>> divide(Path("/tier") / f"{PREFIX}{user_name()}" / "work")[1][1:]
     ('work',)
     """
     name = f"{PREFIX}{user_name()}"
-    at = path.parts.index(name)
+    at = len(path.parts) - 1 - path.parts[::-1].index(name)
     return Path(*path.parts[:at]), path.parts[at:]
 
 
