@@ -148,6 +148,8 @@ def start(number: int, seed: int, name: str, prepared: Prepared) -> int:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the campaign tells
         outcome = hold(number, seed, name, prepared)
         answer_file(prepared, number).write_text(json.dumps(asdict(outcome)))
+    except SystemExit:  # the campaign was stopped
+        pass
     except BaseException:
         traceback.print_exc()
     finally:
