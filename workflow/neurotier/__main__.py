@@ -23,9 +23,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from neurotier.meter import command
 
         return command.main(words[1:])
-    options = parser().parse_args(words)
     try:
-        return run_job(options)
+        return run_job(parser().parse_args(words))
     except KeyboardInterrupt:  # while modules are imported
         return 130
 
