@@ -185,7 +185,7 @@ def test_a_single_run_of_the_bids_app(tmp_path: Path) -> None:
 def test_the_published_subset() -> None:
     replayed = read_published(REFERENCE)
     assert replayed.bigbrain.skipped == []
-    assert sum(run.resolution_um == 40 for run in replayed.bigbrain.runs) == 43  # all; those of 20 um are a part
+    assert sum(run.resolution_um == 40 for run in replayed.bigbrain.runs) == 42  # all; those of 20 um are a part
     assert absent(replayed.conditions).keys() == {5, 6, 7, 8}
     small = next(figure for figure in figures(replayed, []) if figure.name == "makespan_40um")
     assert small.finding.endswith("Eq. (1) is off by a factor of 2.33 on average")
