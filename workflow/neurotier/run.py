@@ -14,6 +14,7 @@ import platform
 import re
 import secrets
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -26,7 +27,7 @@ import psutil
 from neurotier import __version__
 from neurotier.analysis.app import app_name
 from neurotier.analysis.work import sweep
-from neurotier.errors import BusyError, SettingsError, TierError
+from neurotier.errors import BusyError, SettingsError, StateError, TierError
 from neurotier.files import read_json, remove_partials, remove_whatever, write_json, write_text
 from neurotier.places import Places
 from neurotier.private import refuse_planted
@@ -179,6 +180,9 @@ def acquire(places: Places) -> None:
     if lock in held:
         return
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # a FIFO cannot be written anew
+        os.close(descriptor)
+        raise StateError(lock)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
