@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 from neurotier.analysis.staging import publish
+from neurotier.errors import StateError
 from neurotier.files import write_json, write_text
 from neurotier.healing import find_damage, forget_outputs, lines, note_index, note_outputs, remove
 from neurotier.places import Places
+from neurotier.run import acquire
 
 MASK = "anat/sub-01_desc-brain_mask.nii.gz"
 
@@ -157,3 +159,9 @@ def test_a_fifo_in_place_of_a_file_is_damage_and_blocks_nobody(places: Places, n
     assert any(name in damage.reason for damage in damages)
     remove(damages)
     assert not (places.results / name).exists()
+
+
+def test_a_fifo_in_place_of_the_lock_is_refused_and_blocks_nobody(places: Places) -> None:
+    os.mkfifo(places.state / "lock")
+    with pytest.raises(StateError, match="lock"):
+        acquire(places)

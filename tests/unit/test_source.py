@@ -5,9 +5,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 import http.server
+import multiprocessing
 import os
 import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -27,9 +30,13 @@ def quiet(line: str) -> None:
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Serves a folder on loopback; ``down`` makes it answer 503 that many times for annexed contents."""
+    """Serves a folder on loopback; ``down`` makes it answer 503 that many times for annexed contents.
+
+    ``pause_s`` makes it wait before it sends one.
+    """
 
     down = 0
+    pause_s = 0.0
     served = 0
 
 
@@ -43,6 +50,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
                 self.send_error(503)
                 return
             self.server.served += 1
+            time.sleep(self.server.pause_s)
         super().do_GET()
 
     def log_message(self, *args: object) -> None:
@@ -93,6 +101,17 @@ def test_outage_that_lasts_is_an_error_after_all_attempts(web: Server, tmp_path:
         get_images(dataset.path, [IMAGE], dataclasses.replace(SETTINGS, get_attempts=3), attempts.append)
     assert len(attempts) == 2
     assert not (dataset.path / IMAGE).exists()
+
+
+def test_what_another_run_is_fetching_into_the_shared_clone_is_waited_for(web: Server, tmp_path: Path) -> None:
+    dataset = obtain(SETTINGS, address(web), tmp_path / "clones", quiet)
+    web.pause_s = 4
+    once = dataclasses.replace(SETTINGS, get_attempts=1)
+    with ProcessPoolExecutor(3, mp_context=multiprocessing.get_context("spawn")) as pool:
+        fetched = [pool.submit(get_images, dataset.path, [IMAGE], once, print) for _ in range(3)]
+        assert sum(one.result() for one in fetched) >= 1
+    assert is_present(dataset.path, IMAGE)
+    assert web.served == 1
 
 
 def test_clone_that_is_there_is_taken_and_a_site_added(demo_source: Path, tmp_path: Path) -> None:

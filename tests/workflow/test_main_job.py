@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -230,12 +231,23 @@ def test_first_runs_side_by_side_share_one_demonstration(project: Project) -> No
             project.command(*arguments, "--config", f"results={name}", targets=["participants"]),
             cwd=project.folder,
             env=ENVIRONMENT,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stdout=(project.folder / f"{name}.log").open("w"),
+            stderr=subprocess.STDOUT,
         )
         for name in ("one", "two")
     ]
-    assert [run.wait(timeout=2 * PATIENCE_S) for run in runs] == [0, 0]
+    ended = [run.wait(timeout=2 * PATIENCE_S) for run in runs]
+    printed = "\n".join((project.folder / f"{name}.log").read_text() for name in ("one", "two"))
+    assert ended == [0, 0], printed
+
+
+def test_a_fifo_in_place_of_the_lock_is_said_in_a_line(project: Project) -> None:
+    (project.results / "state").mkdir(parents=True)
+    os.mkfifo(project.results / "state" / "lock")
+    ended = project.snakemake(*project.configure(tool={"name": "noop"}))
+    assert ended.code == 1, ended.output
+    assert "results/state/lock: is damaged; remove it and start the same command again" in ended.output
+    assert "Traceback" not in ended.output
 
 
 def test_jobs_wait_for_room_on_the_work_tier(project: Project) -> None:

@@ -17,25 +17,44 @@ NETWORK_DOWN = re.compile(
     re.IGNORECASE,
 )
 
+FETCHED_BY_ANOTHER = re.compile(r"transfer already in progress|unable to take transfer lock")
+"""What git-annex says of a content that another process is just fetching: it does not wait for it."""
+
+LOOK_AGAIN_S, LOOK_AT_MOST_S = 2.0, 3600.0
+"""How often to ask again for what another process is fetching, and for how long at most."""
+
 
 class GoneError(SourceError):
     """A content of which no copy is known; trying again is pointless."""
 
 
 def retry(action: Callable[[], None], settings: DatasetSettings, report: Callable[[str], None]) -> None:
-    """Try an action that depends on a network, pausing twice as long after each failure."""
-    for attempt in range(1, settings.get_attempts + 1):
+    """Try an action that depends on a network, pausing twice as long after each failure.
+
+    What another process is just fetching into the same clone is waited for, which is no failure.
+    """
+    attempt = 1
+    since: float | None = None
+    while True:
         try:
             action()
             return
         except GoneError:
             raise
         except SourceError as error:
+            if FETCHED_BY_ANOTHER.search(error.what):
+                if since is None:
+                    since = time.monotonic()
+                    report(f"{error.where}: another process is fetching it; waiting")
+                if time.monotonic() < since + LOOK_AT_MOST_S:
+                    time.sleep(LOOK_AGAIN_S)
+                    continue
             if attempt == settings.get_attempts or not NETWORK_DOWN.search(error.what):
                 raise
             pause_s = settings.get_backoff_s * 2 ** (attempt - 1)
             report(f"attempt {attempt} of {settings.get_attempts} failed ({error}); next in {pause_s:g} s")
             time.sleep(pause_s)
+            attempt += 1
 
 
 @contextmanager

@@ -24,7 +24,18 @@ NEVER_EMPTY_BELOW = ("refs", "objects", "annex/journal")
 
 
 def is_broken(repository: Path) -> bool:
-    """Whether a repository of ours cannot be used any more: files of git are empty, or what HEAD needs is missing."""
+    """Whether a repository of ours cannot be used any more: files of git are empty, or what HEAD needs is missing.
+
+    It is looked at twice: other results may share the clone, and fetch into it meanwhile.
+    """
+    if not looks_broken(repository):
+        return False
+    time.sleep(LOOK_AGAIN_S)
+    return looks_broken(repository)
+
+
+def looks_broken(repository: Path) -> bool:
+    """Whether a repository cannot be used at this moment."""
     git_folder = ask_git(repository, "rev-parse", "--absolute-git-dir")
     if git_folder is None or any(empty_files(Path(git_folder.strip()))):
         return True
@@ -32,12 +43,6 @@ def is_broken(repository: Path) -> bool:
     if "HEAD" not in branches or ask_git(repository, "ls-files") is None:
         return True
     return any(ask_git(repository, "ls-tree", "-r", name) is None for name in branches)
-
-
-def is_still_broken(repository: Path) -> bool:
-    """Whether a repository stays broken: other results may share the clone, and fetch into it meanwhile."""
-    time.sleep(LOOK_AGAIN_S)
-    return is_broken(repository)
 
 
 def empty_files(git_folder: Path) -> Iterator[Path]:
@@ -86,7 +91,7 @@ def remove_broken_clone(places: Places, say: Callable[[str], None]) -> None:
     prepare_environment()
     with exclusive(clone):
         for folder in (clone, *(clone / site for site in data["sites"] if site)):
-            if (folder / ".git").exists() and is_broken(folder) and is_still_broken(folder):
+            if (folder / ".git").exists() and is_broken(folder):
                 say(f"{folder} is damaged (after a power cut?), and is cloned anew")
                 remove_tree(folder)
                 if folder != clone:
