@@ -168,6 +168,13 @@ def words_of(process: psutil.Process) -> list[str]:
 
 def role(process: psutil.Process) -> str:
     """What a process of a trial is for, by its command line."""
+    try:
+        return role_of_living(process)
+    except psutil.NoSuchProcess:
+        return "gone"
+
+
+def role_of_living(process: psutil.Process) -> str:
     words = words_of(process)
     line = " ".join(words)
     if any(word.endswith("/bet") for word in words):

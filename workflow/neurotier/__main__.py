@@ -5,6 +5,12 @@ Little is imported before it is known what is wanted: the meter must not cost wh
 
 from __future__ import annotations
 
+import signal
+
+if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    # Until the job has its own handler, Ctrl-C ends this process without a trace of half-read modules.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
 import argparse
 import sys
 
@@ -23,10 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from neurotier.meter import command
 
         return command.main(words[1:])
-    try:
-        return run_job(parser().parse_args(words))
-    except KeyboardInterrupt:  # while modules are imported
-        return 130
+    return run_job(parser().parse_args(words))
 
 
 def run_job(options: argparse.Namespace) -> int:

@@ -71,8 +71,14 @@ def naming_commands() -> Iterator[None]:
     try:
         yield
     except Exception as error:
+        if not type(error).__module__.startswith("datalad."):
+            raise
+        if any(base.__name__ == "MissingExternalDependency" for base in type(error).__mro__):
+            # DataLad asks git for its version, and takes one that was killed for one that is not there.
+            fix = "start the same command again; if that does not help, reinstall the environment"
+            raise SourceError(f"does not answer: {one_line(str(error))}", where="git or git-annex", fix=fix) from None
         code = getattr(error, "code", None)
-        if not type(error).__module__.startswith("datalad.") or not isinstance(code, int):
+        if not isinstance(code, int):
             raise
         said = one_line(str(getattr(error, "stderr", "") or "")).strip()[:200]
         command = " ".join(map(str, getattr(error, "cmd", [])[:2]))
