@@ -12,7 +12,7 @@ import numpy as np
 from neurotier.bigbrain.blocks.making import make_blocks
 from neurotier.bigbrain.blocks.sources import source_of
 from neurotier.bigbrain.tasks import NONE, STREAMING, Block, Task
-from neurotier.settings import BigBrainSettings, Settings
+from neurotier.core.settings import BigBrainSettings, Settings
 
 TIERS = {"disk": {"path": ".", "kind": "block"}}
 PLACEMENT = dict.fromkeys(("dataset", "work", "images", "results"), "disk")

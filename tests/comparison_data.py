@@ -6,7 +6,7 @@ import heapq
 from typing import Any
 
 import numpy as np
-from neurotier.tables import Row, columns
+from neurotier.core.tables import Row, columns
 
 START_S = 1795236000.0
 CAUSES = {"user": 0.80, "system": 0.05, "run_queue": 0.03, "block_io": 0.08, "memory_stall": 0.0, "other": 0.03}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from neurotier.core.tables import columns
 from neurotier.meter.usage import ACCOUNT
-from neurotier.tables import columns
 
 Rows = list[dict[str, Any]]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 from container_images import Engine, tiny_root
-from neurotier.private import PREFIX, user_name
+from neurotier.core.private import PREFIX, user_name
 from support import ROOT, small_head
 
 CANARY = b"c4n4ry-0f-th3-h0st"
@@ -34,9 +34,9 @@ from neurotier.analysis.tools import make_tool
 from neurotier.containers.run import Container
 from neurotier.containers.store import Placed
 from neurotier.dataset.bids import Image
-from neurotier.errors import NeurotierError
-from neurotier.private import make_private
-from neurotier.settings import ContainerSettings
+from neurotier.core.errors import NeurotierError
+from neurotier.core.private import make_private
+from neurotier.core.settings import ContainerSettings
 
 engine, root, folder, results, kind = sys.argv[1:]
 folder, results = Path(folder), Path(results)

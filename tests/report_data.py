@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from neurotier.files import write_json
+from neurotier.core.files import write_json
+from neurotier.core.places import Places
+from neurotier.core.settings import Settings
+from neurotier.core.tables import columns, write_table
 from neurotier.meter.traffic import flow
 from neurotier.meter.usage import ACCOUNT
-from neurotier.places import Places
-from neurotier.settings import Settings
-from neurotier.tables import columns, write_table
 
 RUN = "20261121T044000Z-3f9a"
 EARLIER = "20261120T210000Z-77c1"

@@ -17,8 +17,8 @@ import fasteners
 import nibabel as nib
 import numpy as np
 import yaml
+from neurotier.core.settings import DemoSettings
 from neurotier.demo.dataset import make_demo_dataset
-from neurotier.settings import DemoSettings
 
 ROOT = Path(__file__).resolve().parent.parent
 DEBIAN_HEAD = Path("/usr/share/mricron/templates/ch2.nii.gz")

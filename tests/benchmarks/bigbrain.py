@@ -33,9 +33,9 @@ from neurotier.bigbrain.engines.gnu_parallel import run_gnu_parallel
 from neurotier.bigbrain.engines.increment import PIECE_BYTES
 from neurotier.bigbrain.tabulation import records_of, run_row
 from neurotier.bigbrain.tasks import PUBLISHED, STREAMING, Task
-from neurotier.campaign.page_cache import prepare_cache
-from neurotier.settings import Settings
-from neurotier.tiers import find_mount
+from neurotier.core.settings import Settings
+from neurotier.core.tiers import find_mount
+from neurotier.storage.page_cache import prepare_cache
 from support import ENVIRONMENT
 
 REPETITIONS, PROCESSES = 3, 2

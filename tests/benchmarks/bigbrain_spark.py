@@ -30,7 +30,7 @@ from neurotier.bigbrain.engines.gnu_parallel import run_gnu_parallel
 from neurotier.bigbrain.engines.spark_events import DRIVER, DRIVER_PARTS, TASK_PARTS, TASKS, drivers_of, spark_rows
 from neurotier.bigbrain.tabulation import records_of, run_row
 from neurotier.bigbrain.tasks import NONE, PUBLISHED, STREAMING, Block, Task
-from neurotier.settings import Settings
+from neurotier.core.settings import Settings
 from spark_cluster import OPTIONS, spark_cluster
 from support import ENVIRONMENT
 

@@ -24,9 +24,9 @@ from neurotier.containers.engine import find_engine
 from neurotier.containers.run import Container
 from neurotier.containers.store import ContainerImage, Store
 from neurotier.containers.verify import placed_sha256
-from neurotier.errors import NeurotierError
+from neurotier.core.errors import NeurotierError
+from neurotier.core.settings import ContainerSettings
 from neurotier.meter.residency import resident_share
-from neurotier.settings import ContainerSettings
 from slow_network import available, slow_network_folder
 
 REPETITIONS = 3

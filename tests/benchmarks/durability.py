@@ -18,9 +18,9 @@ from pathlib import Path
 
 import numpy as np
 from bench import Timed, print_table, scratch_project, spread, timed
-from neurotier.healing import find_damage
-from neurotier.places import Places
-from neurotier.settings import Settings
+from neurotier.core.places import Places
+from neurotier.core.settings import Settings
+from neurotier.run.healing import find_damage
 from support import DEBIAN_HEAD, STAND_INS, Project, plain_dataset, t1w
 
 REPETITIONS = 15

@@ -55,9 +55,9 @@ def bare_fork(command: list[str] | None) -> None:
 
 def call_costs(imports: str, ordinary: bool) -> dict[str, list[float]]:
     """Milliseconds of each way to run a phase, in turn; in this process, which is made like another."""
-    from neurotier import jobs  # noqa: F401  # what a participant job has loaded when its first phase begins
     from neurotier.meter.function import measure_function
     from neurotier.meter.measure import measure_command
+    from neurotier.run import jobs  # noqa: F401  # what a participant job has loaded when its first phase begins
 
     if imports == "nibabel":
         import nibabel  # noqa: F401

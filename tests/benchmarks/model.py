@@ -9,7 +9,7 @@ from neurotier.model.fluid import simulate
 from neurotier.model.machine import MEMORY, Machine, PageCache, Processors, TierSpeed
 from neurotier.model.workload import Step, Workload
 from neurotier.published.fits import fit_all
-from neurotier.published.forecasts import predictions
+from neurotier.published.predictions import predictions
 from neurotier.published.replay import read_published
 from published_logs import REFERENCE
 

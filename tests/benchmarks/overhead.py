@@ -12,8 +12,8 @@ import statistics
 import sys
 
 from bench import Timed, print_table, scratch_project, spread, timed
-from neurotier.parallelism import job_spans
-from neurotier.profile import profile_rows
+from neurotier.core.parallelism import job_spans
+from neurotier.run.profile import profile_rows
 from support import Project, plain_dataset, small_head, t1w
 
 JOBS = 200

@@ -147,7 +147,7 @@ def test_a_stray_process_is_found_by_its_marker() -> None:
 
 STARTING = """Traceback (most recent call last):
   File "/a/snakemake/cli.py", line 1
-  File "/a/workflow/neurotier/jobs.py", line 1
+  File "/a/workflow/neurotier/run/jobs.py", line 1
 KeyboardInterrupt
 """
 
@@ -158,7 +158,7 @@ KeyboardInterrupt
         ("neurotier: sub-a: disk full\n", False, 0),
         ("neurotier: sub-a: disk full\n", True, 1),
         ("neurotier: sub-a: fault in neurotier: KeyError: 'x'\n", False, 1),
-        ('Traceback (most recent call last):\n  File "/a/workflow/neurotier/jobs.py", line 1\nOSError\n', False, 1),
+        ('Traceback (most recent call last):\n  File "/a/workflow/neurotier/run/jobs.py", line 1\nOSError\n', False, 1),
         ('Traceback (most recent call last):\n  File "/a/snakemake/main.py", line 1\nOSError\n', False, 0),
         (STARTING, False, 0),
     ],

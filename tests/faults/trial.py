@@ -12,12 +12,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from neurotier.errors import NeurotierError
-from neurotier.healing import find_damage, remove
-from neurotier.places import Places
-from neurotier.processes import RUN
-from neurotier.run import Slots, acquire, end_run, start_run
-from neurotier.settings import Settings
+from neurotier.core.errors import NeurotierError
+from neurotier.core.places import Places
+from neurotier.core.processes import RUN
+from neurotier.core.settings import Settings
+from neurotier.run.healing import find_damage, remove
+from neurotier.run.start import Slots, acquire, end_run, start_run
 
 from faults import invariants
 from faults.processes import During, Said, end_all, end_with, environment_of, run

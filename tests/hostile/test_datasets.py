@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from neurotier.core.errors import NeurotierError
+from neurotier.core.settings import DatasetSettings
 from neurotier.dataset.datalad_environment import prepare_environment
 from neurotier.dataset.index import Index, index_dataset
 from neurotier.dataset.source import Dataset, obtain, plain_sites
-from neurotier.errors import NeurotierError
-from neurotier.settings import DatasetSettings
 from support import STAND_INS, Ended, Project, git, plain_dataset, small_head, t1w
 
 WORD = "canary-5d1e"

@@ -14,9 +14,9 @@ from hostile_host import CANARY, Host, holding_canary
 from neurotier.analysis.app import lay_over
 from neurotier.analysis.in_container import read_labels
 from neurotier.containers.run import Container
-from neurotier.errors import ContainerError, ToolError
-from neurotier.private import remove_private
-from neurotier.settings import ContainerSettings
+from neurotier.core.errors import ContainerError, ToolError
+from neurotier.core.private import remove_private
+from neurotier.core.settings import ContainerSettings
 from support import Project, plain_dataset, small_head, t1w
 
 SETTINGS = ContainerSettings("sandbox", network=False, environment={}, binds=[], build_arguments={})

@@ -17,7 +17,7 @@ from neurotier.analysis.images import load_head
 from neurotier.analysis.inflating import DamagedError
 from neurotier.analysis.memory import LEAST_BYTES
 from neurotier.analysis.nifti import read_header
-from neurotier.errors import InputError
+from neurotier.core.errors import InputError
 from support import ENVIRONMENT, PATIENCE_S, save_image, small_head
 
 MORE_BYTES = 200 * 10**6
@@ -27,7 +27,7 @@ PROGRAM = """
 import json, sys, time
 from pathlib import Path
 from neurotier.analysis.images import load_head
-from neurotier.errors import NeurotierError
+from neurotier.core.errors import NeurotierError
 
 for name, path, memory_bytes in json.load(sys.stdin):
     began_s, said, code = time.monotonic(), "", 0

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from hostile_images import HOSTILE
-from neurotier.errors import InputError
+from neurotier.core.errors import InputError
 from support import STAND_INS, Project, checksums, plain_dataset, small_head, t1w
 
 CANARY = "canary-of-the-host"

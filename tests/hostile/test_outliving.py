@@ -14,7 +14,7 @@ import psutil
 import pytest
 from container_images import Engine
 from hostile_host import JOB_ENVIRONMENT, Host
-from neurotier.processes import end, lives, processes_of
+from neurotier.core.processes import end, lives, processes_of
 from support import PATIENCE_S
 
 SOON_S = 10.0

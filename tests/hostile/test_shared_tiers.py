@@ -14,8 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 from conftest import missing
-from neurotier.places import short_hash
-from neurotier.private import private_folder
+from neurotier.core.places import short_hash
+from neurotier.core.private import private_folder
 from support import STAND_INS, Ended, Project, plain_dataset, small_head, t1w
 
 OTHER_USER = 65534

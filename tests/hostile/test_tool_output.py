@@ -14,7 +14,7 @@ import pytest
 from hostile_images import GB, VOXELS, affine, bomb, dims, header, write
 from neurotier.analysis.images import check_mask, load_head
 from neurotier.analysis.tools import end_of, failed, last_line
-from neurotier.errors import KilledError, ToolError
+from neurotier.core.errors import KilledError, ToolError
 from neurotier.meter.residency import resident_share
 from support import save_image, small_head
 

@@ -15,19 +15,19 @@ from neurotier.advice.room import room_for
 from neurotier.advice.scaling import costs_of
 from neurotier.advice.words import recommendation
 from neurotier.advice.workload import Launch, Participant, Placed, workload_of
-from neurotier.campaign.matrix import planned_runs
-from neurotier.campaign.preflight import how_long
-from neurotier.campaign.records import Campaign
-from neurotier.errors import InputError, SettingsError
-from neurotier.files import write_json
+from neurotier.core.errors import InputError, SettingsError
+from neurotier.core.files import write_json
+from neurotier.core.places import Places
+from neurotier.core.settings import Settings
+from neurotier.core.tables import columns, read_table, write_table
 from neurotier.model.machine import MEMORY, PageCache, Processors
-from neurotier.places import Places
-from neurotier.probe.machine import Probed, between, machine_of, page_cache_of
-from neurotier.probe.tier_figures import TierFigures
-from neurotier.report.findings import participant_times
-from neurotier.report.prediction import prediction_view
-from neurotier.settings import Settings
-from neurotier.tables import columns, read_table, write_table
+from neurotier.model.this_machine import Probed, between, machine_of, page_cache_of
+from neurotier.pages.report.findings import participant_times
+from neurotier.pages.report.prediction import prediction_view
+from neurotier.run.campaign.matrix import planned_runs
+from neurotier.run.campaign.preflight import how_long
+from neurotier.run.campaign.records import Campaign
+from neurotier.storage.probe.tier_figures import TierFigures
 from report_data import make_results
 
 MB = 1e6

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from neurotier.core.tables import Row
 from neurotier.meter.traffic import flow
 from neurotier.meter.usage import ACCOUNT, LABELS
-from neurotier.report.answers import COMPUTE_BOUND_SHARE, Answer, run_answers, saved_at_most_s, slowest_answers
-from neurotier.report.causes import sum_causes
-from neurotier.report.findings import account_finding, participant_times
-from neurotier.report.style import CAUSE_COLOURS
-from neurotier.tables import Row
+from neurotier.pages.kit.style import CAUSE_COLOURS
+from neurotier.pages.report.answers import COMPUTE_BOUND_SHARE, Answer, run_answers, saved_at_most_s, slowest_answers
+from neurotier.pages.report.causes import sum_causes
+from neurotier.pages.report.findings import account_finding, participant_times
 from report_data import RUN, phase_row, sampled, without_account
 
 SWITCH = "as root: sysctl kernel.task_delayacct=1"

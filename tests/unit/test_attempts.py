@@ -13,7 +13,7 @@ from support import ENVIRONMENT
 
 GET = """
 from neurotier.dataset.attempts import naming_commands
-from neurotier.errors import NeurotierError
+from neurotier.core.errors import NeurotierError
 try:
     with naming_commands():
         from datalad.api import get

@@ -22,7 +22,7 @@ from neurotier.bigbrain.engines.gnu_parallel import run_gnu_parallel
 from neurotier.bigbrain.engines.increment import increment
 from neurotier.bigbrain.engines.worker import main, work
 from neurotier.bigbrain.tasks import ALL, NONE, PUBLISHED, STREAMING
-from neurotier.errors import InputError, TierError, ToolError
+from neurotier.core.errors import InputError, TierError, ToolError
 from neurotier.published.bigbrain import BLOCK_BYTES, BLOCKS, GRIDS
 from support import ENVIRONMENT, PATIENCE_S
 

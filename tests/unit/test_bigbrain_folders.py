@@ -18,10 +18,10 @@ from neurotier.bigbrain.blocks.sources import source_of
 from neurotier.bigbrain.checking import check_task
 from neurotier.bigbrain.engines.worker import work
 from neurotier.bigbrain.plan import BigBrainPlan
+from neurotier.core.errors import InputError, SourceError
+from neurotier.core.places import Places
+from neurotier.core.settings import Settings
 from neurotier.dataset.datalad_environment import prepare_environment
-from neurotier.errors import InputError, SourceError
-from neurotier.places import Places
-from neurotier.settings import Settings
 from support import git
 
 

@@ -17,9 +17,9 @@ from neurotier.bigbrain.engines.numa import ONE_NODE, PIN, node_of, pinning, pre
 from neurotier.bigbrain.engines.worker import work
 from neurotier.bigbrain.plan import BigBrainPlan
 from neurotier.bigbrain.tasks import NONE, STREAMING, Task
-from neurotier.errors import SettingsError, ToolError
-from neurotier.places import Places
-from neurotier.settings import Settings
+from neurotier.core.errors import SettingsError, ToolError
+from neurotier.core.places import Places
+from neurotier.core.settings import Settings
 from support import ENVIRONMENT, PATIENCE_S
 
 ALL_CPUS = set(range(256))

@@ -9,12 +9,12 @@ import pytest
 from neurotier.bigbrain.calibration import Calibration, learn
 from neurotier.bigbrain.predictions import FLUID, PAPER, Known, is_cached, rows_of, workload_of
 from neurotier.bigbrain.tasks import PUBLISHED, STREAMING, Block, Task
-from neurotier.errors import InputError
+from neurotier.core.errors import InputError
+from neurotier.core.settings import Settings
+from neurotier.core.tables import Row
 from neurotier.model.machine import PageCache, Processors
-from neurotier.probe.machine import Probed
-from neurotier.probe.tier_figures import TierFigures
-from neurotier.settings import Settings
-from neurotier.tables import Row
+from neurotier.model.this_machine import Probed
+from neurotier.storage.probe.tier_figures import TierFigures
 
 MB, GB = 10**6, 10**9
 TIERS = {"disk": {"path": ".", "kind": "block"}, "memory": {"path": "/dev/shm", "kind": "tmpfs"}}

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.bigbrain.report.collect import Collected, read_collected, write_conditions
-from neurotier.bigbrain.report.figures import draw_all, figures
-from neurotier.bigbrain.report.page import write_page
-from neurotier.bigbrain.report.verdict import judge
 from neurotier.bigbrain.tabulation import busy
-from neurotier.parallelism import peak
-from neurotier.places import Places
+from neurotier.core.parallelism import peak
+from neurotier.core.places import Places
+from neurotier.core.tables import Row, columns, read_table, write_table
+from neurotier.pages.bigbrain.collect import Collected, read_collected, write_conditions
+from neurotier.pages.bigbrain.figures import draw_all, figures
+from neurotier.pages.bigbrain.page import write_page
+from neurotier.pages.bigbrain.verdict import judge
 from neurotier.published.replay import read_published, write_tables
-from neurotier.tables import Row, columns, read_table, write_table
 from page_reader import Reader
 from published_logs import spark_log, write_checkout, write_log
 

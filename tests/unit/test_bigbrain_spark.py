@@ -27,9 +27,9 @@ from neurotier.bigbrain.engines.spark_events import (
 )
 from neurotier.bigbrain.tabulation import records_of
 from neurotier.bigbrain.tasks import NONE, PUBLISHED, STREAMING, Task
-from neurotier.errors import RunError
-from neurotier.settings import Settings
-from neurotier.tables import read_table, write_table
+from neurotier.core.errors import RunError
+from neurotier.core.settings import Settings
+from neurotier.core.tables import read_table, write_table
 from support import ENVIRONMENT, PATIENCE_S
 
 pytestmark = pytest.mark.usefixtures("spark")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from neurotier.bigbrain.engines.spark_events import DRIVER, DRIVER_PARTS, TASK_PARTS, TASKS
-from neurotier.bigbrain.report.spark_figure import KINDS, draw_spark, panels_of, ratios, spark_finding
-from neurotier.tables import Row
+from neurotier.core.tables import Row
+from neurotier.pages.bigbrain.spark_figure import KINDS, draw_spark, panels_of, ratios, spark_finding
 
 
 def run(engine: str, tier: str, makespan_s: float, **cells: Any) -> Row:

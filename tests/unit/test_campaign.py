@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.campaign.matrix import PlannedRun, planned_runs
-from neurotier.campaign.outputs import checksums, difference
-from neurotier.campaign.page_cache import prepare_cache
-from neurotier.campaign.preflight import check_campaign, plan_rows
-from neurotier.campaign.records import Campaign, keep_run, read_condition
-from neurotier.campaign.snakemake_run import Outcome, hidden, problems_of
-from neurotier.errors import NeurotierError, SettingsError, TierError
-from neurotier.files import write_json
-from neurotier.places import Places
-from neurotier.settings import Settings
-from neurotier.tables import read_table, write_table
-from neurotier.tiers import find_mount
+from neurotier.core.errors import NeurotierError, SettingsError, TierError
+from neurotier.core.files import write_json
+from neurotier.core.places import Places
+from neurotier.core.settings import Settings
+from neurotier.core.tables import read_table, write_table
+from neurotier.core.tiers import find_mount
+from neurotier.run.campaign.matrix import PlannedRun, planned_runs
+from neurotier.run.campaign.outputs import checksums, difference
+from neurotier.run.campaign.preflight import check_campaign, plan_rows
+from neurotier.run.campaign.records import Campaign, keep_run, read_condition
+from neurotier.run.campaign.snakemake_run import Outcome, hidden, problems_of
+from neurotier.storage.page_cache import prepare_cache
 
 CAMPAIGN = {"placements": {"disk": {}, "memory": {"work": "tmpfs"}}, "parallelism": [1, 2], "repetitions": 3}
 
@@ -92,7 +92,7 @@ def test_cold_inputs_are_out_of_the_page_cache_and_warm_ones_in_it(inputs: list[
 
 @pytest.mark.alone
 def test_who_may_not_drop_the_page_cache_evicts_the_inputs(inputs: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neurotier.campaign.page_cache.DROP", inputs[0].parent / "no" / "drop_caches")
+    monkeypatch.setattr("neurotier.storage.page_cache.DROP", inputs[0].parent / "no" / "drop_caches")
     prepare_cache("warm", inputs, [], in_memory=False)
     state = prepare_cache("cold", inputs, [], in_memory=False)
     assert (state.action, state.resident, state.problem) == ("synced, evicted 3 files", 0.0, "")

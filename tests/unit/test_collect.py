@@ -8,7 +8,13 @@ from typing import Any
 
 import pytest
 from comparison_rows import job_rows, run_row
-from neurotier.comparison.collect import (
+from neurotier.core.errors import InputError
+from neurotier.core.files import read_json, write_json
+from neurotier.core.tables import read_table
+from neurotier.meter.traffic import flow
+from neurotier.pages.comparison.statistics import by_condition
+from neurotier.pages.comparison.summary import write_summary_tables
+from neurotier.run.compared import (
     Compared,
     placement_label,
     read_comparison_tables,
@@ -17,12 +23,6 @@ from neurotier.comparison.collect import (
     tier_bytes,
     write_comparison_tables,
 )
-from neurotier.comparison.statistics import by_condition
-from neurotier.comparison.summary import write_summary_tables
-from neurotier.errors import InputError
-from neurotier.files import read_json, write_json
-from neurotier.meter.traffic import flow
-from neurotier.tables import read_table
 from report_data import EARLIER, IMAGE_BYTES, RUN, make_results
 
 

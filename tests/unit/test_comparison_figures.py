@@ -11,20 +11,20 @@ from typing import Any
 import pytest
 from comparison_data import Tables, campaign, published, run_row, together
 from matplotlib.figure import Figure
-from neurotier.comparison.accounts import accounts_finding
-from neurotier.comparison.cpu_io_sums import cpu_io_sums_finding
-from neurotier.comparison.differences import MOST_PAIRS, differences_finding, draw_differences, pairs
-from neurotier.comparison.differences import chosen as chosen_pairs
-from neurotier.comparison.figures import FIGURES, draw_all, findings
-from neurotier.comparison.findings import Names
-from neurotier.comparison.gantts import MOST_PANELS, MOST_RUNS, chosen, draw_gantts, gantts_finding, jobs_of
-from neurotier.comparison.image_start import image_start_finding
-from neurotier.comparison.makespan import draw_makespan, makespan_finding
-from neurotier.comparison.panels import Lane, Panel, group_panels
-from neurotier.comparison.phases import draw_phases, phases_finding
-from neurotier.comparison.statistics import Condition, by_condition
-from neurotier.comparison.tier_bytes import draw_tier_bytes, tier_bytes_finding
-from neurotier.tables import Row
+from neurotier.core.tables import Row
+from neurotier.pages.comparison.accounts import accounts_finding
+from neurotier.pages.comparison.cpu_io_sums import cpu_io_sums_finding
+from neurotier.pages.comparison.differences import MOST_PAIRS, differences_finding, draw_differences, pairs
+from neurotier.pages.comparison.differences import chosen as chosen_pairs
+from neurotier.pages.comparison.figures import FIGURES, draw_all, findings
+from neurotier.pages.comparison.gantts import MOST_PANELS, MOST_RUNS, chosen, draw_gantts, gantts_finding, jobs_of
+from neurotier.pages.comparison.image_start import image_start_finding
+from neurotier.pages.comparison.makespan import draw_makespan, makespan_finding
+from neurotier.pages.comparison.phases import draw_phases, phases_finding
+from neurotier.pages.comparison.statistics import Condition, by_condition
+from neurotier.pages.comparison.tier_bytes import draw_tier_bytes, tier_bytes_finding
+from neurotier.pages.kit.findings import Names
+from neurotier.pages.kit.lanes import Lane, Panel, group_panels
 
 TIERS = {"tmpfs": 1.0, "slow": 4.0}
 ODD = "a$b_1$ <b>&amp; \\frac{1}{2} µ\"'" + "x" * 80

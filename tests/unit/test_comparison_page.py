@@ -8,11 +8,11 @@ from urllib.parse import unquote
 
 import pytest
 from comparison_data import Tables, campaign, published, together
-from neurotier.comparison.figures import FIGURES, findings
-from neurotier.comparison.page import write_comparison
-from neurotier.comparison.verdict import judge
-from neurotier.files import write_text
-from neurotier.report.quantities import seconds
+from neurotier.core.files import write_text
+from neurotier.core.quantities import seconds
+from neurotier.pages.comparison.figures import FIGURES, findings
+from neurotier.pages.comparison.page import write_comparison
+from neurotier.pages.comparison.verdict import judge
 from page_reader import Reader
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>"

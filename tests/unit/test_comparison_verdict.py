@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from comparison_rows import job_rows, run_row
-from neurotier.comparison.verdict import ComparisonVerdict, FamilyVerdict, judge
+from neurotier.pages.comparison.verdict import ComparisonVerdict, FamilyVerdict, judge
 
 SPREAD = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
 

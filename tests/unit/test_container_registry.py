@@ -23,8 +23,8 @@ from container_images import Engine
 from neurotier.containers.run import Container
 from neurotier.containers.store import Store
 from neurotier.containers.verify import sha256
-from neurotier.errors import SourceError
-from neurotier.settings import ContainerSettings
+from neurotier.core.errors import SourceError
+from neurotier.core.settings import ContainerSettings
 from support import PATIENCE_S
 
 SETTINGS = ContainerSettings("sif", False, {}, [], {})
@@ -38,7 +38,7 @@ OBTAIN = """
 import sys
 from pathlib import Path
 from neurotier.containers.store import Store
-from neurotier.settings import ContainerSettings
+from neurotier.core.settings import ContainerSettings
 
 folder, engine, reference = sys.argv[1:]
 kept, images, log = (Path(folder, name) for name in ("kept", "images", "engine.log"))

@@ -20,8 +20,8 @@ from neurotier.containers.reference import read_reference
 from neurotier.containers.run import Container
 from neurotier.containers.store import Store, content_of
 from neurotier.containers.verify import placed_sha256, sha256
-from neurotier.errors import ContainerError, SettingsError, TierError
-from neurotier.settings import ContainerSettings
+from neurotier.core.errors import ContainerError, SettingsError, TierError
+from neurotier.core.settings import ContainerSettings
 from support import PATIENCE_S, ROOT
 
 OBTAIN = """
@@ -29,7 +29,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from neurotier.containers.store import Store
-from neurotier.settings import ContainerSettings
+from neurotier.core.settings import ContainerSettings
 engine, folder, text = sys.argv[1:]
 settings = ContainerSettings("sif", False, {}, [], {})
 folder = Path(folder)

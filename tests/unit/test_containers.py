@@ -19,11 +19,11 @@ from conftest import missing
 from container_images import Engine, of_another_architecture
 from neurotier.containers.engine import find_engine
 from neurotier.containers.run import Bind, Container
-from neurotier.errors import ContainerError, NeurotierError, ToolError
+from neurotier.core.errors import ContainerError, NeurotierError, ToolError
+from neurotier.core.settings import ContainerSettings
 from neurotier.meter.function import measure_function
 from neurotier.meter.lap import take_out
 from neurotier.meter.usage import ACCOUNT, Usage
-from neurotier.settings import ContainerSettings
 from support import PATIENCE_S, ROOT
 from truth import as_nobody, python_for_all
 

@@ -7,10 +7,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from neurotier.core.settings import DatasetSettings
 from neurotier.dataset.contents import content_of, get_images
 from neurotier.dataset.health import is_broken
 from neurotier.dataset.source import Dataset, obtain
-from neurotier.settings import DatasetSettings
 from support import git
 
 IMAGE = "SiteA/sub-0099001/ses-1/anat/sub-0099001_ses-1_run-1_T1w.nii.gz"

@@ -11,11 +11,11 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 import pytest
+from neurotier.core.errors import InputError, TierError
+from neurotier.core.files import remove_tree
+from neurotier.core.settings import DemoSettings
 from neurotier.demo.dataset import SITES, find_head, load_head, make_demo_dataset, noise_bold
 from neurotier.demo.phantom import simulated_head, varied_head
-from neurotier.errors import InputError, TierError
-from neurotier.files import remove_tree
-from neurotier.settings import DemoSettings
 
 BIN = Path(sys.executable).parent
 SIMULATED = DemoSettings(head="simulated", voxel_size_mm=4.0, seed=7)

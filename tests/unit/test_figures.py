@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 from matplotlib.figure import Figure
+from neurotier.core.tables import Row, read_table
 from neurotier.meter.usage import LABELS
-from neurotier.report.account import draw_account
-from neurotier.report.brain_volume import numbered_outliers
-from neurotier.report.figures import FIGURES, draw_all
-from neurotier.report.findings import (
+from neurotier.pages.report.account import draw_account
+from neurotier.pages.report.brain_volume import numbered_outliers
+from neurotier.pages.report.figures import FIGURES, draw_all
+from neurotier.pages.report.findings import (
     account_finding,
     brain_volume_finding,
     cpu_io_finding,
@@ -23,7 +24,6 @@ from neurotier.report.findings import (
     slots,
     summarise,
 )
-from neurotier.tables import Row, read_table
 from report_data import EARLIER, RUN, make_results, phase_row, sampled, without_account
 
 
@@ -127,7 +127,7 @@ def test_the_account_adds_up_to_wall_time(tmp_path: Path) -> None:
 
 def account_note(rows: list[Row], folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The note below the figure ``account``; empty if it shows nothing."""
-    from neurotier.report import account
+    from neurotier.pages.report import account
 
     notes: list[str] = []
     monkeypatch.setattr(account, "state", lambda _figure, _title, note: notes.append(note))
@@ -153,7 +153,7 @@ def test_the_account_says_how_it_was_made(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_without_any_account_the_figure_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from neurotier.report import account
+    from neurotier.pages.report import account
 
     said: list[str] = []
 
@@ -196,7 +196,7 @@ def test_accounts_of_every_kind_are_drawn(tmp_path: Path, count: int) -> None:
 
 
 def test_io_time_below_zero_is_drawn_as_zero_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from neurotier.report import cpu_io
+    from neurotier.pages.report import cpu_io
 
     notes: list[str] = []
 

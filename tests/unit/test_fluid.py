@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 from neurotier.model.fluid import simulate
-from neurotier.model.forecast import forecast
 from neurotier.model.machine import MEMORY, Machine, PageCache, Processors, TierSpeed
+from neurotier.model.prediction import forecast
 from neurotier.model.workload import Step, Workload
 
 GB = 1e9

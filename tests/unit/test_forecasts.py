@@ -7,11 +7,11 @@ import statistics
 from pathlib import Path
 
 import pytest
+from neurotier.core.tables import Row
 from neurotier.published.fits import fit_all
-from neurotier.published.forecasts import APRIORI, FITTED, PAPER, predictions
+from neurotier.published.predictions import APRIORI, FITTED, PAPER, predictions
 from neurotier.published.replay import read_published
 from neurotier.published.server import page_cache
-from neurotier.tables import Row
 from published_logs import DISK_BENCH, REFERENCE, whole_log, write_log
 
 needs_reference = pytest.mark.skipif(not REFERENCE.is_dir(), reason="the published logs are not here")

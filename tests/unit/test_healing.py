@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from neurotier.analysis.staging import publish
-from neurotier.errors import StateError
-from neurotier.files import write_json, write_text
-from neurotier.healing import find_damage, forget_outputs, lines, note_index, note_outputs, remove
-from neurotier.places import Places
-from neurotier.run import acquire
+from neurotier.core.errors import StateError
+from neurotier.core.files import write_json, write_text
+from neurotier.core.places import Places
+from neurotier.run.healing import find_damage, forget_outputs, lines, note_index, note_outputs, remove
+from neurotier.run.start import acquire
 
 MASK = "anat/sub-01_desc-brain_mask.nii.gz"
 

@@ -9,7 +9,7 @@ import nibabel as nib
 import numpy as np
 import pytest
 from neurotier.analysis.images import check_grid, check_mask, load_head, write_brain, write_mask
-from neurotier.errors import InputError, ToolError
+from neurotier.core.errors import InputError, ToolError
 from support import save_image, small_head
 
 

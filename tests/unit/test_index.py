@@ -6,10 +6,10 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+from neurotier.core.errors import InputError
+from neurotier.core.settings import DatasetSettings, Settings
 from neurotier.dataset.index import Index, index_dataset
 from neurotier.dataset.source import Dataset, is_address, plain_sites
-from neurotier.errors import InputError
-from neurotier.settings import DatasetSettings, Settings
 from support import plain_dataset, small_head, t1w
 
 SETTINGS = Settings.from_config(

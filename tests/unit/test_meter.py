@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from neurotier.errors import InputError
+from neurotier.core.errors import InputError
 from neurotier.meter.function import measure_function, run_in_phase
 from neurotier.meter.measure import Interrupted, measure_command
 from support import PATIENCE_S

@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 import pytest
 from conftest import missing
-from neurotier.tables import columns, validator
+from neurotier.core.tables import columns, validator
 from support import PATIENCE_S
 
 METER = [str(Path(sys.executable).with_name("neurotier")), "meter"]

@@ -9,8 +9,10 @@ from pathlib import Path
 import nibabel
 import numpy as np
 import pytest
-from neurotier.errors import InputError
-from neurotier.report.mosaics import (
+from neurotier.core.errors import InputError
+from neurotier.core.tables import read_table
+from neurotier.pages.kit.style import OUTLINE_COLOUR
+from neurotier.pages.report.mosaics import (
     SLICES,
     TILE_PX,
     TITLE_PX,
@@ -20,8 +22,6 @@ from neurotier.report.mosaics import (
     draw_mosaics,
     placeholder_reason,
 )
-from neurotier.report.style import OUTLINE_COLOUR
-from neurotier.tables import read_table
 from PIL import Image, ImageColor
 from report_data import make_results
 

@@ -9,14 +9,14 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
-from neurotier.files import read_json, write_json
-from neurotier.places import Places
-from neurotier.report.figures import draw_all
-from neurotier.report.findings import participant_times
-from neurotier.report.mosaics import draw_placeholder, mosaic_name
-from neurotier.report.page import collect, write_page
-from neurotier.settings import Settings
-from neurotier.tables import read_table, write_table
+from neurotier.core.files import read_json, write_json
+from neurotier.core.places import Places
+from neurotier.core.settings import Settings
+from neurotier.core.tables import read_table, write_table
+from neurotier.pages.report.figures import draw_all
+from neurotier.pages.report.findings import participant_times
+from neurotier.pages.report.mosaics import draw_placeholder, mosaic_name
+from neurotier.pages.report.page import collect, write_page
 from page_reader import Reader
 from report_data import EARLIER, RUN, make_results, sampled, without_account
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from neurotier.places import Places, dataset_name
-from neurotier.settings import DemoSettings
+from neurotier.core.places import Places, dataset_name
+from neurotier.core.settings import DemoSettings
 
 PLACES = Places(Path("/r"), Path("/d"), Path("/w"), Path("/i"), Path("/s"))
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from neurotier.places import Places
-from neurotier.planning import Plan
-from neurotier.settings import Settings
-from neurotier.tables import write_table
+from neurotier.core.places import Places
+from neurotier.core.settings import Settings
+from neurotier.core.tables import write_table
+from neurotier.run.plan import Plan
 
 
 def plan(folder: Path, capacity: str, size_bytes: int | None, tool: str = "brainextractor") -> Plan:

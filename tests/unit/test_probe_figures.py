@@ -6,11 +6,11 @@ import csv
 from pathlib import Path
 
 import pytest
-from neurotier.probe.concurrency import by_tier, concurrency_finding, full_at
-from neurotier.probe.figures import draw_all, findings
-from neurotier.probe.one_stream import one_stream_finding
-from neurotier.probe.page import write_probe
-from neurotier.tables import Row, write_table
+from neurotier.core.tables import Row, write_table
+from neurotier.pages.probe.concurrency import by_tier, concurrency_finding, full_at
+from neurotier.pages.probe.figures import draw_all, findings
+from neurotier.pages.probe.one_stream import one_stream_finding
+from neurotier.pages.probe.page import write_probe
 from page_reader import Reader
 
 MB = 1e6

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import psutil
 import pytest
-from neurotier.errors import ToolError
-from neurotier.probe.fio import FioJob, find_json, run_fio
+from neurotier.core.errors import ToolError
+from neurotier.storage.fio import FioJob, find_json, run_fio
 
 MIB = 1 << 20
 ALONE = """
 import sys
 from pathlib import Path
-from neurotier.probe.fio import FioJob, run_fio
+from neurotier.storage.fio import FioJob, run_fio
 run_fio(FioJob("long", "write", 4096, 1 << 20, streams=2, runtime_s=60, repeat=True), Path(sys.argv[1]), 90)
 """
 

@@ -13,22 +13,22 @@ from pathlib import Path
 
 import pytest
 from conftest import missing
-from neurotier.errors import InputError, TierError
-from neurotier.places import Places
-from neurotier.planning import Plan
-from neurotier.private import private_folder
-from neurotier.probe.access import MIB, Access, find_access
-from neurotier.probe.effort import Effort, effort_for
-from neurotier.probe.fio import FioJob
-from neurotier.probe.measurements import Measurement, concurrency, one_stream
-from neurotier.probe.plan import ProbePlan
-from neurotier.probe.stages import sweep_forsaken
-from neurotier.probe.table import probe_rows
-from neurotier.probe.tier_figures import read_probe
-from neurotier.probe.walk import Walk
-from neurotier.settings import ProbeSettings, Settings
-from neurotier.tables import Row, read_table, write_table
-from neurotier.tiers import Tier
+from neurotier.core.errors import InputError, TierError
+from neurotier.core.places import Places
+from neurotier.core.private import private_folder
+from neurotier.core.settings import ProbeSettings, Settings
+from neurotier.core.tables import Row, read_table, write_table
+from neurotier.core.tiers import Tier
+from neurotier.run.plan import Plan
+from neurotier.storage.access import MIB, Access, find_access
+from neurotier.storage.fio import FioJob
+from neurotier.storage.probe.effort import Effort, effort_for
+from neurotier.storage.probe.measurements import Measurement, concurrency, one_stream
+from neurotier.storage.probe.plan import ProbePlan
+from neurotier.storage.probe.stages import sweep_forsaken
+from neurotier.storage.probe.table import probe_rows
+from neurotier.storage.probe.tier_figures import read_probe
+from neurotier.storage.probe.walk import Walk
 from truth import loop_device
 
 THROTTLE_BYTES_PER_S = 20_000_000
@@ -36,9 +36,9 @@ GIB = 1 << 30
 OWN = """
 import sys
 from pathlib import Path
-from neurotier.analysis.work import work_folder
-from neurotier.probe.fio import FioJob, run_fio
-from neurotier.stops import unwinding
+from neurotier.core.work_folders import work_folder
+from neurotier.storage.fio import FioJob, run_fio
+from neurotier.run.stops import unwinding
 with unwinding(), work_folder(Path(sys.argv[1]), "these results") as folder:
     run_fio(FioJob("long", "write", 4096, 1 << 20, streams=2, runtime_s=60, repeat=True), folder, 90)
 """

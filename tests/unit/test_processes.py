@@ -8,7 +8,7 @@ import sys
 import time
 
 import psutil
-from neurotier.processes import RUN, end, lives, processes_of
+from neurotier.core.processes import RUN, end, lives, processes_of
 
 
 def start(run: str, *command: str) -> subprocess.Popen[bytes]:
@@ -27,7 +27,7 @@ def test_those_of_the_runs_are_found_and_no_others() -> None:
 
 
 def test_neither_this_process_nor_those_above_it_are_found() -> None:
-    script = "from neurotier.processes import processes_of; print(len(processes_of({'test-processes-3'})))"
+    script = "from neurotier.core.processes import processes_of; print(len(processes_of({'test-processes-3'})))"
     shell = f'"{sys.executable}" -c "{script}"; true'
     done = subprocess.run(["sh", "-c", shell], env={**os.environ, RUN: "test-processes-3"}, capture_output=True)
     assert done.stdout.strip() == b"0", done.stderr

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.files import write_json
-from neurotier.group import group_rows, summary
+from neurotier.core.files import write_json
+from neurotier.core.places import Places
+from neurotier.core.settings import ROLES, Settings
+from neurotier.core.tables import read_table, write_table
 from neurotier.meter.traffic import flow
 from neurotier.meter.usage import Usage
-from neurotier.places import Places
-from neurotier.profile import close_run, profile_rows, run_rows, traffic_rows
-from neurotier.settings import ROLES, Settings
-from neurotier.tables import read_table, write_table
+from neurotier.run.group import group_rows, summary
+from neurotier.run.profile import close_run, profile_rows, run_rows, traffic_rows
 
 
 def record(participant: str, start_s: float, run: str = "r1", voxels: int = 1000) -> dict[str, Any]:

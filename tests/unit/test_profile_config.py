@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from neurotier.errors import SettingsError
-from neurotier.profile_config import effective_config, profile_config
+from neurotier.core.errors import SettingsError
+from neurotier.run.profile_config import effective_config, profile_config
 from support import ROOT
 
 SNAKEFILE = ROOT / "workflow" / "Snakefile"

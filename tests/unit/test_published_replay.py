@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.errors import InputError
+from neurotier.core.errors import InputError
+from neurotier.core.tables import Row, read_table
+from neurotier.pages.published.figures import draw_all, figures
+from neurotier.pages.published.page import write_page
+from neurotier.pages.published.predictions import error_factors
+from neurotier.pages.published.slips import slips_of
 from neurotier.published.conditions import Condition, absent
-from neurotier.published.figures import draw_all, figures
-from neurotier.published.page import write_page
-from neurotier.published.predictions import error_factors
 from neurotier.published.replay import Replay, fingerprint, read_published, write_tables
-from neurotier.published.slips import slips_of
-from neurotier.tables import Row, read_table
 from page_reader import Reader
 from published_logs import REFERENCE, spark_log, whole_log, write_checkout, write_log
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
-from neurotier import settings as settings_module
 from neurotier.analysis.tools import TOOLS
-from neurotier.configuration import SCHEMAS, config_schema
-from neurotier.errors import SettingsError
-from neurotier.profile_config import merge
-from neurotier.settings import Settings
+from neurotier.core import settings as settings_module
+from neurotier.core.configuration import SCHEMAS, config_schema
+from neurotier.core.errors import SettingsError
+from neurotier.core.settings import Settings
+from neurotier.run.profile_config import merge
 from support import ROOT
 
 TIERS = {"disk": {"path": ".", "kind": "block"}}

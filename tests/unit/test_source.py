@@ -14,11 +14,11 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
+from neurotier.core.errors import SourceError
+from neurotier.core.settings import DatasetSettings
 from neurotier.dataset.contents import content_of, drop_images, get_images, is_present
 from neurotier.dataset.datalad_environment import prepare_environment
 from neurotier.dataset.source import obtain
-from neurotier.errors import SourceError
-from neurotier.settings import DatasetSettings
 from support import git
 
 IMAGE = "SiteA/sub-0099001/ses-1/anat/sub-0099001_ses-1_run-1_T1w.nii.gz"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from comparison_rows import job_rows, run_row
-from neurotier.comparison.statistics import (
+from neurotier.pages.comparison.statistics import (
     Condition,
     Family,
     Spread,

@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 import yaml
-from neurotier.configuration import config_schema
-from neurotier.errors import NeurotierError, SettingsError, TierError, ToolError
-from neurotier.places import Places
-from neurotier.probe.access import BUFFERED, Access
-from neurotier.settings import Settings, SweepSetSettings
-from neurotier.sweeps.figures import draw_all, figure_names, findings
-from neurotier.sweeps.grid import Point, planned_sets, room_bytes
-from neurotier.sweeps.headlines import headline_rows
-from neurotier.sweeps.page import write_sweep
-from neurotier.sweeps.walk import sweep
-from neurotier.sweeps.ways import left_out, takes_direct, way_of
-from neurotier.tables import Row, read_table, write_table
+from neurotier.core.configuration import config_schema
+from neurotier.core.errors import NeurotierError, SettingsError, TierError, ToolError
+from neurotier.core.places import Places
+from neurotier.core.settings import Settings, SweepSetSettings
+from neurotier.core.tables import Row, read_table, write_table
+from neurotier.pages.sweep.figures import draw_all, figure_names, findings
+from neurotier.pages.sweep.headlines import headline_rows
+from neurotier.pages.sweep.page import write_sweep
+from neurotier.storage.access import BUFFERED, Access
+from neurotier.storage.sweep.grid import Point, planned_sets, room_bytes
+from neurotier.storage.sweep.walk import sweep
+from neurotier.storage.sweep.ways import left_out, takes_direct, way_of
 from page_reader import Reader
 from support import ROOT
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from neurotier.errors import SettingsError, TierError
-from neurotier.settings import Settings, TierSettings
-from neurotier.tiers import Mount, Tier, find_mount, tiers_of
+from neurotier.core.errors import SettingsError, TierError
+from neurotier.core.settings import Settings, TierSettings
+from neurotier.core.tiers import Mount, Tier, find_mount, tiers_of
 
 
 def tier(path: Path | str, kind: str, capacity: str | int | None = None) -> Tier:

@@ -10,10 +10,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from neurotier.analysis.work import owner_lives, read_owner, sweep, work_folder
-from neurotier.errors import BusyError, TierError
-from neurotier.private import private_folder
-from neurotier.processes import started_s
+from neurotier.core.errors import BusyError, TierError
+from neurotier.core.private import private_folder
+from neurotier.core.processes import started_s
+from neurotier.core.work_folders import owner_lives, read_owner, sweep, work_folder
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ import pytest
 from neurotier.bigbrain.blocks.making import make_blocks
 from neurotier.bigbrain.blocks.sources import source_of
 from neurotier.bigbrain.engines.numa import NOTICE, ONE_NODE, PIN, pinning
-from neurotier.settings import Settings
+from neurotier.core.settings import Settings
 from published_logs import write_checkout
 from spark_cluster import OPTIONS, spark_cluster
 from support import PATIENCE_S, Project

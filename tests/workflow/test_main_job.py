@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from neurotier.files import remove_tree
-from neurotier.places import short_hash
+from neurotier.core.files import remove_tree
+from neurotier.core.places import short_hash
 from support import ENVIRONMENT, PATIENCE_S, ROOT, Project, checksums, plain_dataset, save_image, small_head, t1w
 
 BRAIN_FILES = ("desc-brain_T1w.json", "desc-brain_T1w.nii.gz", "desc-brain_mask.json", "desc-brain_mask.nii.gz")

@@ -13,8 +13,8 @@ from typing import Any
 
 import psutil
 import pytest
-from neurotier.places import short_hash
-from neurotier.processes import lives
+from neurotier.core.places import short_hash
+from neurotier.core.processes import lives
 from support import PATIENCE_S, Project
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]

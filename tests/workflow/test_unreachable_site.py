@@ -63,7 +63,8 @@ def test_clone_that_was_lost_fails_only_those_whose_site_is_away(project: Projec
     assert project.snakemake(*arguments, targets=["results/index/images.tsv"], path=STAND_INS).code == 0
     (clone,) = (path for path in (project.folder / f"neurotier-{owner()}" / "datasets").iterdir() if path.is_dir())
     project.run(
-        "-c", f"from pathlib import Path; from neurotier.files import remove_tree; remove_tree(Path({str(clone)!r}))"
+        "-c",
+        f"from pathlib import Path; from neurotier.core.files import remove_tree; remove_tree(Path({str(clone)!r}))",
     )
     (demo_copy / "SiteB" / ".git").rename(demo_copy / "SiteB" / ".away")
     ended = project.snakemake(*arguments, path=STAND_INS)
@@ -79,6 +80,6 @@ def test_clone_that_was_lost_fails_only_those_whose_site_is_away(project: Projec
 
 
 def owner() -> str:
-    from neurotier.private import user_name
+    from neurotier.core.private import user_name
 
     return user_name()

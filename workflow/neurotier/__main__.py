@@ -34,10 +34,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run_job(options: argparse.Namespace) -> int:
     """Run a job of the workflow; the exit code of the process."""
-    from neurotier import jobs
-    from neurotier.errors import NeurotierError, TierError
+    from neurotier.core.errors import NeurotierError, TierError
     from neurotier.meter.measure import Interrupted
-    from neurotier.stops import unwinding
+    from neurotier.run import jobs
+    from neurotier.run.stops import unwinding
 
     try:
         with unwinding():

@@ -5,12 +5,13 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
-from neurotier import hooks, jobs, planning, slurm
+from neurotier.run import hooks, jobs, slurm
 from neurotier.dataset.bids import PARTICIPANT, SITE_FOLDER
-from neurotier.errors import NeurotierError
-from neurotier.places import Places
-from neurotier.profile_config import effective_config
-from neurotier.settings import Settings
+from neurotier.core.errors import NeurotierError
+from neurotier.core.places import Places
+from neurotier.run.plan import Plan
+from neurotier.run.profile_config import effective_config
+from neurotier.core.settings import Settings
 
 try:
     configuration = effective_config(
@@ -21,7 +22,7 @@ try:
     )
     settings = Settings.from_config(configuration, hooks.uses_containers(workflow))
     places = Places.from_settings(settings).shortened(Path.cwd())
-    plan = planning.Plan(settings, places)
+    plan = Plan(settings, places)
     if workflow.is_main_process:
         hooks.heal(plan, sys.argv[1:])
 except NeurotierError as error:

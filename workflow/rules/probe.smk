@@ -1,6 +1,6 @@
 # The probe: what each tier can do, measured with fio.
 
-from neurotier.probe.plan import ProbePlan
+from neurotier.storage.probe.plan import ProbePlan
 
 probing = ProbePlan(plan, workflow.cores)
 

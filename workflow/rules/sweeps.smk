@@ -1,6 +1,6 @@
 # Storage sweeps: grids of block size, processes, pattern and queue depth, measured with fio on any tier.
 
-from neurotier.sweeps.figures import figure_names
+from neurotier.pages.sweep.figures import figure_names
 
 sweep_figures = figure_names(settings.sweep)
 

@@ -1,7 +1,7 @@
 """Check every voxel of what a run of the incrementation wrote."""
 
 from neurotier.bigbrain import stages
-from neurotier.scripting import Context, run_script
+from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:

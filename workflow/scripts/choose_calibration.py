@@ -1,7 +1,7 @@
 """Choose whom to analyse first."""
 
 from neurotier.advice import stages
-from neurotier.scripting import run_script
+from neurotier.run.scripting import run_script
 
 if __name__ == "__main__":
     run_script(snakemake, stages.choose)

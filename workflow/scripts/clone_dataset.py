@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
+from neurotier.core.files import write_json
+from neurotier.core.tiers import tiers_of
 from neurotier.dataset.source import check_tier, obtain
-from neurotier.files import write_json
-from neurotier.jobs import dataset_json, source_of
-from neurotier.scripting import Context, run_script
-from neurotier.tiers import tiers_of
+from neurotier.run.jobs import dataset_json, source_of
+from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from neurotier.analysis.derivatives import write_description
-from neurotier.files import read_json
-from neurotier.jobs import load_dataset
-from neurotier.scripting import Context, run_script
+from neurotier.core.files import read_json
+from neurotier.run.jobs import load_dataset
+from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:

@@ -1,7 +1,7 @@
 """Draw the figure of the advice."""
 
 from neurotier.advice import stages
-from neurotier.scripting import Context, run_script
+from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:

@@ -1,7 +1,7 @@
 """Draw the figures of the profile and of the brain volumes, each as SVG and PNG with its TSV."""
 
-from neurotier import stages
-from neurotier.scripting import Context, run_script
+from neurotier.pages.report import stages
+from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:

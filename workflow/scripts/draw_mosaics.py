@@ -1,7 +1,7 @@
 """Draw every brain mask as an outline on its T1w image, for quality control."""
 
-from neurotier import stages
-from neurotier.scripting import Context, run_script
+from neurotier.pages.report import stages
+from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:

@@ -1,7 +1,7 @@
 """Draw the figures of the probe."""
 
-from neurotier.probe import stages
-from neurotier.scripting import Context, run_script
+from neurotier.run.scripting import Context, run_script
+from neurotier.storage.probe import stages
 
 
 def main(context: Context) -> None:

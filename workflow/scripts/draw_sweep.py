@@ -1,7 +1,7 @@
 """Draw the figures of the sweep."""
 
-from neurotier.scripting import Context, run_script
-from neurotier.sweeps import stages
+from neurotier.run.scripting import Context, run_script
+from neurotier.storage.sweep import stages
 
 
 def main(context: Context) -> None:

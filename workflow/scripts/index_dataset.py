@@ -3,11 +3,11 @@
 from dataclasses import asdict
 from pathlib import Path
 
+from neurotier.core.tables import write_table
 from neurotier.dataset.index import index_dataset, what
-from neurotier.healing import note_index
-from neurotier.jobs import load_dataset
-from neurotier.scripting import Context, run_script
-from neurotier.tables import write_table
+from neurotier.run.healing import note_index
+from neurotier.run.jobs import load_dataset
+from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:

@@ -1,7 +1,7 @@
 """Make the blocks of the incrementation on one tier."""
 
 from neurotier.bigbrain import stages
-from neurotier.scripting import Context, run_script
+from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from neurotier.core.files import exclusive, write_json
 from neurotier.dataset.source import make_folder
 from neurotier.demo.dataset import make_demo_dataset
-from neurotier.files import exclusive, write_json
-from neurotier.scripting import Context, run_script
+from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:

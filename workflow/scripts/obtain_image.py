@@ -3,10 +3,10 @@
 from dataclasses import asdict
 from pathlib import Path
 
-from neurotier.files import write_json
-from neurotier.jobs import image_store
-from neurotier.scripting import Context, run_script
-from neurotier.steps import measured, write_step
+from neurotier.analysis.steps import measured, write_step
+from neurotier.core.files import write_json
+from neurotier.run.jobs import image_store
+from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:

@@ -1,7 +1,7 @@
 """Predict the published makespans with each member of the model."""
 
 from neurotier.published import stages
-from neurotier.scripting import Context, run_script
+from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from neurotier.files import write_json
-from neurotier.jobs import prepare_tool
-from neurotier.scripting import Context, run_script
+from neurotier.core.files import write_json
+from neurotier.run.jobs import prepare_tool
+from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:

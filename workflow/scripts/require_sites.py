@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from neurotier.core.files import write_json
 from neurotier.dataset.unreachable import require_sites
-from neurotier.files import write_json
-from neurotier.jobs import load_dataset
-from neurotier.scripting import Context, run_script
+from neurotier.run.jobs import load_dataset
+from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:

@@ -1,7 +1,7 @@
 """Run every run of the campaign that is not there yet, in the order drawn."""
 
-from neurotier.campaign import stages
-from neurotier.scripting import run_script
+from neurotier.run.campaign import stages
+from neurotier.run.scripting import run_script
 
 if __name__ == "__main__":
     run_script(snakemake, stages.run_campaign)

@@ -1,7 +1,7 @@
 """Increment all blocks with GNU parallel."""
 
 from neurotier.bigbrain import stages
-from neurotier.scripting import Context, run_script
+from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:

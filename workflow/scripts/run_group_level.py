@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from neurotier.analysis.group_level import run_group_level
-from neurotier.jobs import ensure_clone, placed_image
-from neurotier.scripting import Context, run_script
+from neurotier.run.jobs import ensure_clone, placed_image
+from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:

@@ -1,7 +1,7 @@
 """Tabulate brain volumes, and summarise them over the dataset."""
 
-from neurotier import stages
-from neurotier.scripting import Context, run_script
+from neurotier.pages.report import stages
+from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:

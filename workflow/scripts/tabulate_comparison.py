@@ -1,7 +1,7 @@
 """Tabulate the runs that are compared, and their medians, differences and speed-ups."""
 
-from neurotier.comparison import stages
-from neurotier.scripting import Context, run_script
+from neurotier.pages.comparison import stages
+from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from neurotier.probe import stages
-from neurotier.scripting import Context, run_script
+from neurotier.run.scripting import Context, run_script
+from neurotier.storage.probe import stages
 
 
 def main(context: Context) -> None:

@@ -1,7 +1,7 @@
 """Tabulate CPU and I/O time per participant and phase, and makespan and parallelism per run."""
 
-from neurotier import stages
-from neurotier.scripting import Context, run_script
+from neurotier.pages.report import stages
+from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
+from neurotier.analysis.steps import measured, write_step
+from neurotier.core.files import write_json
 from neurotier.dataset.validation import check, say_issues, validate
-from neurotier.files import write_json
-from neurotier.jobs import ensure_clone
-from neurotier.scripting import Context, run_script
-from neurotier.steps import measured, write_step
+from neurotier.run.jobs import ensure_clone
+from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:

@@ -1,7 +1,7 @@
 """Write the page of the advice: ``advice.html``."""
 
 from neurotier.advice import stages
-from neurotier.scripting import Context, run_script
+from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:

@@ -1,7 +1,7 @@
 """Write the page about the published experiment."""
 
 from neurotier.published import stages
-from neurotier.scripting import Context, run_script
+from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:

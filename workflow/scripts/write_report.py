@@ -1,7 +1,7 @@
 """Write the self-contained run report, verdict first."""
 
-from neurotier import stages
-from neurotier.scripting import Context, run_script
+from neurotier.pages.report import stages
+from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:

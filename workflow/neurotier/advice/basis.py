@@ -9,7 +9,7 @@ from neurotier.advice.calibration import size_of
 from neurotier.advice.predict import Known
 from neurotier.advice.scaling import FEW, costs_of, scatter
 from neurotier.advice.situation import Situation
-from neurotier.report.quantities import counted, percent, seconds, size
+from neurotier.core.quantities import counted, percent, seconds, size
 
 SHOWN = 3
 MUCH = 0.2

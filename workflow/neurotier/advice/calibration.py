@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.advice.observed import Seen, seen_in
+from neurotier.core.errors import InputError, NeurotierError, SettingsError, SourceError
+from neurotier.core.files import read_json
+from neurotier.core.places import Places
+from neurotier.core.settings import Settings
+from neurotier.core.tables import read_table
 from neurotier.dataset.bids import Image
 from neurotier.dataset.contents import check_known_somewhere, is_present
 from neurotier.dataset.index import image_of
-from neurotier.errors import InputError, NeurotierError, SettingsError, SourceError
-from neurotier.files import read_json
-from neurotier.jobs import load_dataset
-from neurotier.places import Places
-from neurotier.profile import Record
-from neurotier.settings import Settings
-from neurotier.tables import read_table
+from neurotier.run.jobs import load_dataset
+from neurotier.run.profile import Record
 
 People = Mapping[str, Sequence[Image]]
 

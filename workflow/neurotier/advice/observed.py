@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from neurotier.profile import Record
+from neurotier.run.profile import Record
 
 PHASES = ("start_up", "stage_in", "container_start", "compute", "stage_out")
 QUANTITIES = ("cpu_s", "wait_s", "read_bytes", "written_bytes", "written_files")

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from neurotier.errors import NeurotierError
-from neurotier.files import read_json
-from neurotier.places import Places
-from neurotier.planning import Plan
-from neurotier.settings import Settings
-from neurotier.tiers import Tier
+from neurotier.core.errors import NeurotierError
+from neurotier.core.files import read_json
+from neurotier.core.places import Places
+from neurotier.core.settings import Settings
+from neurotier.core.tiers import Tier
+from neurotier.run.plan import Plan
 
 GIB = 1 << 30
 

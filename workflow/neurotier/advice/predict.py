@@ -23,11 +23,11 @@ from neurotier.advice.observed import Seen
 from neurotier.advice.scaling import Costs, costs_of, scatter, ways_of
 from neurotier.advice.workload import READS, WRITES, Launch, Participant, Placed, workload_of
 from neurotier.model.fluid import Predicted
-from neurotier.model.forecast import REPEATABILITY, Situation, forecast_among
 from neurotier.model.machine import Machine, PageCache, Processors
 from neurotier.model.paper import least_makespan_s
-from neurotier.probe.machine import Probed, between, machine_of
-from neurotier.probe.tier_figures import TierFigures
+from neurotier.model.prediction import REPEATABILITY, Situation, forecast_among
+from neurotier.model.this_machine import Probed, between, machine_of
+from neurotier.storage.probe.tier_figures import TierFigures
 
 DRAWS = 21
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import psutil
 
-from neurotier.report.quantities import size
-from neurotier.tiers import Tier
+from neurotier.core.quantities import size
+from neurotier.core.tiers import Tier
 
 NEEDING = ("dataset", "work", "results")
 """Roles that take room; images of containers are small beside them."""

@@ -15,16 +15,16 @@ from neurotier.advice.predict import Known
 from neurotier.advice.scaling import fit
 from neurotier.advice.workload import Launch, Participant, Placed
 from neurotier.analysis.app import app_name
+from neurotier.core.errors import InputError
+from neurotier.core.files import read_json
+from neurotier.core.places import Places
+from neurotier.core.settings import Settings
+from neurotier.core.tiers import Tier
 from neurotier.dataset.bids import Image
 from neurotier.dataset.contents import is_present
-from neurotier.errors import InputError
-from neurotier.files import read_json
 from neurotier.meter.residency import resident_share
-from neurotier.places import Places
-from neurotier.planning import Plan
-from neurotier.probe.machine import page_cache_here, processors_here, read_probed
-from neurotier.settings import Settings
-from neurotier.tiers import Tier
+from neurotier.model.this_machine import page_cache_here, processors_here, read_probed
+from neurotier.run.plan import Plan
 
 
 @dataclass(frozen=True)

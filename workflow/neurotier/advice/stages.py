@@ -9,13 +9,13 @@ from neurotier.advice.calibration import choose_calibration, size_of
 from neurotier.advice.situation import Situation
 from neurotier.advice.table import advice_rows
 from neurotier.advice.words import advices, text_table
-from neurotier.errors import SettingsError
-from neurotier.files import read_json, write_json
-from neurotier.places import Places
-from neurotier.report.quantities import size
-from neurotier.run import current_run
-from neurotier.scripting import Context
-from neurotier.tables import Row, read_table, write_table
+from neurotier.core.errors import SettingsError
+from neurotier.core.files import read_json, write_json
+from neurotier.core.places import Places
+from neurotier.core.quantities import size
+from neurotier.core.tables import Row, read_table, write_table
+from neurotier.run.scripting import Context
+from neurotier.run.start import current_run
 
 
 def choose(context: Context) -> None:
@@ -54,14 +54,14 @@ def read_advice(places: Places) -> list[Row]:
 
 def draw_advice(places: Places) -> None:
     """Write the figure as SVG, PNG and TSV."""
-    from neurotier.advice.figure import draw_makespans
+    from neurotier.pages.advice.figure import draw_makespans
 
     draw_makespans(read_advice(places), places.advice_figures / "advised")
 
 
 def write_advice(places: Places) -> None:
     """Write the page."""
-    from neurotier.advice.page import write_page
+    from neurotier.pages.advice.page import write_page
 
     write_page(read_advice(places), read_json(places.advice / "basis.json"), places)
 

@@ -14,10 +14,10 @@ from neurotier.advice.scaling import costs_of
 from neurotier.advice.situation import Situation
 from neurotier.advice.words import limit_text
 from neurotier.analysis.participant import work_bytes
-from neurotier.parallelism import fits
-from neurotier.probe.machine import page_cache_here
-from neurotier.tables import Row
-from neurotier.tiers import Tier
+from neurotier.core.parallelism import fits
+from neurotier.core.tables import Row
+from neurotier.core.tiers import Tier
+from neurotier.model.this_machine import page_cache_here
 
 
 def advice_rows(situation: Situation, known: Known, parallelism: Sequence[int], limits: Mapping[str, int]) -> list[Row]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from neurotier.report.quantities import number, percent, seconds
-from neurotier.tables import Row
+from neurotier.core.quantities import number, percent, seconds
+from neurotier.core.tables import Row
 
 COMPUTING = "computing"
 MINUTES_FROM_S = 180.0

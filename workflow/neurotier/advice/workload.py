@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from neurotier.advice.scaling import Costs
 from neurotier.model.machine import MEMORY
 from neurotier.model.workload import LAUNCH, Step, Workload
-from neurotier.probe.access import IN_MEMORY
+from neurotier.storage.access import IN_MEMORY
 
 READS = {"stage_in": "dataset", "container_start": "images", "compute": "work", "stage_out": "work"}
 WRITES = {"stage_in": "work", "compute": "work", "stage_out": "results"}

@@ -14,17 +14,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neurotier.analysis.staging import TIME_STAMP
-from neurotier.analysis.work import OUT, SCRATCH
 from neurotier.containers.run import WORK, Bind, Container
 from neurotier.containers.store import Placed
+from neurotier.core.errors import KilledError, ToolError
+from neurotier.core.foreign import Entry
+from neurotier.core.foreign_trees import checked_entries, copy_tree, same_content
+from neurotier.core.private import remove_private
+from neurotier.core.settings import AppSettings, Settings
+from neurotier.core.work_folders import OUT, SCRATCH
 from neurotier.dataset.bids import without_prefix
-from neurotier.errors import KilledError, ToolError
-from neurotier.foreign import Entry
-from neurotier.foreign_trees import checked_entries, copy_tree, same_content
 from neurotier.meter.tree import describe_exit
 from neurotier.meter.usage import Usage
-from neurotier.private import remove_private
-from neurotier.settings import AppSettings, Settings
 
 RUN_SCRIPT = "/.singularity.d/runscript"
 """What ``run`` runs in an image, whatever it was made from."""

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from neurotier.analysis.work import IN, OUT, SCRATCH
 from neurotier.containers.run import Bind, Container
 from neurotier.containers.store import Placed
+from neurotier.core.private import remove_private
+from neurotier.core.settings import Settings
+from neurotier.core.work_folders import IN, OUT, SCRATCH
 from neurotier.dataset.bids import Image, derivative_name
 from neurotier.meter.usage import Usage
-from neurotier.private import remove_private
-from neurotier.settings import Settings
 
 if TYPE_CHECKING:  # nibabel is slow to load: only the phase that computes pays for it
     import nibabel as nib

@@ -10,8 +10,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from neurotier import __version__
+from neurotier.core.files import write_json, write_text
 from neurotier.dataset.bids import derivative_name
-from neurotier.files import write_json, write_text
 
 BIDS_VERSION = "1.10.0"
 SOURCE_LINK = "raw"

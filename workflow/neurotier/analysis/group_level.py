@@ -7,17 +7,17 @@ from pathlib import Path
 from neurotier.analysis.app import app_name, group_arguments, lay_over, run_level
 from neurotier.analysis.derivatives import describe_app
 from neurotier.analysis.staging import MARGIN_BYTES, check_room, naming_full_tier, publish
-from neurotier.analysis.work import OUT, work_folder
+from neurotier.analysis.steps import measured, write_step
 from neurotier.containers.store import Placed
+from neurotier.core.files import read_json
+from neurotier.core.foreign import entries_below
+from neurotier.core.places import Places
+from neurotier.core.settings import Settings
+from neurotier.core.tiers import tiers_of
+from neurotier.core.work_folders import OUT, work_folder
 from neurotier.dataset.source import Dataset
-from neurotier.files import read_json
-from neurotier.foreign import entries_below
 from neurotier.meter.lap import take_out
 from neurotier.meter.usage import Usage
-from neurotier.places import Places
-from neurotier.settings import Settings
-from neurotier.steps import measured, write_step
-from neurotier.tiers import tiers_of
 
 
 def run_group_level(

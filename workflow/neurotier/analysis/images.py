@@ -20,8 +20,8 @@ import numpy.typing as npt
 from neurotier.analysis.inflating import DamagedError
 from neurotier.analysis.memory import memory_for_images
 from neurotier.analysis.nifti import Stored, Volume, read_header, shape_text
-from neurotier.errors import InputError, NeurotierError, TierError, ToolError
-from neurotier.foreign import open_file
+from neurotier.core.errors import InputError, NeurotierError, TierError, ToolError
+from neurotier.core.foreign import open_file
 
 Mask = npt.NDArray[np.bool_]
 

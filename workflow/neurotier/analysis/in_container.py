@@ -22,10 +22,10 @@ from neurotier.analysis.tools import MASK, Tool, end_of, failed, smallest_head
 from neurotier.containers.engine import LABELS, labelled_version
 from neurotier.containers.run import SCRIPT, WORK, Container
 from neurotier.containers.store import remove
-from neurotier.errors import ContainerError, ToolError, one_line
-from neurotier.files import exclusive, flush_tree, partial_of, rename_durably
-from neurotier.foreign import read_end, read_text
-from neurotier.foreign_trees import copy_tree
+from neurotier.core.errors import ContainerError, ToolError, one_line
+from neurotier.core.files import exclusive, flush_tree, partial_of, rename_durably
+from neurotier.core.foreign import read_end, read_text
+from neurotier.core.foreign_trees import copy_tree
 from neurotier.meter.usage import Usage
 
 INPUT = "/input"

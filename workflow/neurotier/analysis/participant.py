@@ -17,22 +17,22 @@ from typing import Any, TypeVar
 from neurotier.analysis.app import app_name, participant_arguments, root_files, run_level
 from neurotier.analysis.brains import Analysed, analyze_images
 from neurotier.analysis.staging import MARGIN_BYTES, check_room, naming_full_tier, publish, stage_in
-from neurotier.analysis.work import IN, OUT, work_folder
 from neurotier.containers.store import Placed
+from neurotier.core.errors import KilledError
+from neurotier.core.files import write_json
+from neurotier.core.foreign import entries_below
+from neurotier.core.places import Places
+from neurotier.core.private import remove_empty
+from neurotier.core.settings import Settings
+from neurotier.core.tiers import Tier, tiers_of
+from neurotier.core.work_folders import IN, OUT, work_folder
 from neurotier.dataset.bids import Image
-from neurotier.errors import KilledError
-from neurotier.files import write_json
-from neurotier.foreign import entries_below
 from neurotier.meter.function import Measured, measure_function
 from neurotier.meter.lap import take_out
 from neurotier.meter.own import usage_since_birth
 from neurotier.meter.residency import resident_share
 from neurotier.meter.traffic import Flow, content, flow, growth
 from neurotier.meter.usage import Usage
-from neurotier.places import Places
-from neurotier.private import remove_empty
-from neurotier.settings import Settings
-from neurotier.tiers import Tier, tiers_of
 
 T = TypeVar("T")
 

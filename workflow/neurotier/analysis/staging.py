@@ -12,11 +12,11 @@ from pathlib import Path
 
 import humanfriendly
 
-from neurotier.errors import InputError, NeurotierError, SourceError, TierError, ToolError
-from neurotier.files import flush_tree, make_folders, partial_of, remove_whatever, rename_durably
-from neurotier.foreign import copy_file, entries_below, open_file, open_in_dataset
-from neurotier.foreign_trees import copy_tree
-from neurotier.tiers import Tier
+from neurotier.core.errors import InputError, NeurotierError, SourceError, TierError, ToolError
+from neurotier.core.files import flush_tree, make_folders, partial_of, remove_whatever, rename_durably
+from neurotier.core.foreign import copy_file, entries_below, open_file, open_in_dataset
+from neurotier.core.foreign_trees import copy_tree
+from neurotier.core.tiers import Tier
 
 MARGIN_BYTES = 1_000_000
 """Free space below which a tier counts as full."""
@@ -46,7 +46,7 @@ def stage_in(
     Raises
     ------
     SourceError, InputError
-        If a file's content is not there, or cannot be read, or is none (:mod:`neurotier.foreign`).
+        If a file's content is not there, or cannot be read, or is none (:mod:`neurotier.core.foreign`).
     """
     copied = files = 0
     for path in paths:

@@ -19,11 +19,11 @@ from typing import Any, ClassVar, Protocol
 import nibabel as nib
 
 from neurotier.analysis.images import Mask, check_grid, check_mask
-from neurotier.errors import KilledError, ToolError, one_line
-from neurotier.foreign import read_end, read_text
+from neurotier.core.errors import KilledError, ToolError, one_line
+from neurotier.core.foreign import read_end, read_text
+from neurotier.core.settings import ToolSettings
 from neurotier.meter.function import run_in_phase
 from neurotier.meter.tree import describe_exit
-from neurotier.settings import ToolSettings
 
 MASK = "brain_mask.nii.gz"
 """The mask that a tool's command writes into its folder."""

@@ -10,9 +10,9 @@ from typing import Any
 
 from neurotier.bigbrain.tabulation import busy, span
 from neurotier.bigbrain.tasks import INCREMENT, START_UP, Task
-from neurotier.errors import InputError
+from neurotier.core.errors import InputError
+from neurotier.core.parallelism import peak
 from neurotier.model.machine import Processors
-from neurotier.parallelism import peak
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 from neurotier.bigbrain.blocks.nifti import bytes_of
 from neurotier.bigbrain.engines.increment import open_block, read_into
 from neurotier.bigbrain.tasks import Block, Task
-from neurotier.errors import InputError
+from neurotier.core.errors import InputError
 
 PIECE_BYTES = 4 << 20
 

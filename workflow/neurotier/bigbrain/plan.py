@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from neurotier.bigbrain.engines.numa import node_of, pinning, prefix
 from neurotier.bigbrain.tasks import ALL, GNU_PARALLEL, NONE, SNAKEMAKE, SPARK, Block, Task
-from neurotier.errors import SettingsError
-from neurotier.places import Places, short_hash
-from neurotier.settings import Settings
-from neurotier.tables import read_table
-from neurotier.tiers import Tier
+from neurotier.core.errors import SettingsError
+from neurotier.core.places import Places, short_hash
+from neurotier.core.settings import Settings
+from neurotier.core.tables import read_table
+from neurotier.core.tiers import Tier
 
 if TYPE_CHECKING:
     from neurotier.bigbrain.blocks.sources import Source

@@ -21,15 +21,15 @@ import numpy as np
 
 from neurotier.bigbrain.calibration import Calibration, usual
 from neurotier.bigbrain.tasks import DELAY, INCREMENT, PUBLISHED, READ, SNAKEMAKE, SPARK, START_UP, WRITE, Block
-from neurotier.model.forecast import REPEATABILITY, Forecast, Situation, forecast_among
+from neurotier.core.settings import BigBrainSettings
+from neurotier.core.tables import Row
 from neurotier.model.machine import Machine, PageCache, Processors
 from neurotier.model.paper import least_makespan_s
+from neurotier.model.prediction import REPEATABILITY, Forecast, Situation, forecast_among
+from neurotier.model.this_machine import Probed, between, machine_of
 from neurotier.model.workload import LAUNCH, Step, Workload
-from neurotier.probe.access import IN_MEMORY
-from neurotier.probe.machine import Probed, between, machine_of
-from neurotier.probe.tier_figures import TierFigures
-from neurotier.settings import BigBrainSettings
-from neurotier.tables import Row
+from neurotier.storage.access import IN_MEMORY
+from neurotier.storage.probe.tier_figures import TierFigures
 
 PAPER, FLUID = "paper", "fluid"
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from neurotier.bigbrain.blocks.making import make_blocks
 from neurotier.bigbrain.plan import BigBrainPlan, calibration_folder
 from neurotier.bigbrain.tasks import ALL, NONE, Task, size_of
-from neurotier.errors import SourceError, TierError
-from neurotier.private import remove_empty
-from neurotier.report.quantities import size
+from neurotier.core.errors import SourceError, TierError
+from neurotier.core.private import remove_empty
+from neurotier.core.quantities import size
 
 
 def ensure_blocks(plan: BigBrainPlan, task: Task) -> None:

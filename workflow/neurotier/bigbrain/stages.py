@@ -22,15 +22,15 @@ from neurotier.bigbrain.predictions import Known, rows_of
 from neurotier.bigbrain.room import check_calibration_fits, ensure_blocks, make_room, remove_blocks
 from neurotier.bigbrain.tabulation import outputs_text, phase_rows, records_of, run_row
 from neurotier.bigbrain.tasks import Task
-from neurotier.campaign.page_cache import prepare_cache
-from neurotier.files import read_json, write_json
-from neurotier.places import Places
-from neurotier.probe.access import IN_MEMORY
-from neurotier.probe.machine import page_cache_here, processors_here, read_probed
-from neurotier.report.quantities import seconds, size
-from neurotier.run import current_run
-from neurotier.settings import Settings
-from neurotier.tables import write_table
+from neurotier.core.files import read_json, write_json
+from neurotier.core.places import Places
+from neurotier.core.quantities import seconds, size
+from neurotier.core.settings import Settings
+from neurotier.core.tables import write_table
+from neurotier.model.this_machine import page_cache_here, processors_here, read_probed
+from neurotier.run.start import current_run
+from neurotier.storage.access import IN_MEMORY
+from neurotier.storage.page_cache import prepare_cache
 
 PHASES, RUNS, SPARK, PREDICTIONS = "bigbrain_phases", "bigbrain_runs", "bigbrain_spark", "bigbrain_predictions"
 FINISHED, CHECKED = "finished.json", "checked.json"
@@ -136,23 +136,23 @@ def predict(settings: Settings, places: Places) -> None:
 
 def compare(settings: Settings, places: Places) -> None:
     """Write the table of conditions."""
-    from neurotier.bigbrain.report.collect import write_conditions
+    from neurotier.pages.bigbrain.collect import write_conditions
 
     write_conditions(places, socket.gethostname(), with_published=settings.published is not None)
 
 
 def draw(places: Places) -> None:
     """Draw the figures of all runs."""
-    from neurotier.bigbrain.report.collect import read_collected
-    from neurotier.bigbrain.report.figures import draw_all
+    from neurotier.pages.bigbrain.collect import read_collected
+    from neurotier.pages.bigbrain.figures import draw_all
 
     draw_all(read_collected(places), places.bigbrain / "figures")
 
 
 def write_page(places: Places) -> list[str]:
     """Write the page; what it says, and where it is."""
-    from neurotier.bigbrain.report import page, verdict
-    from neurotier.bigbrain.report.collect import read_collected
+    from neurotier.pages.bigbrain import page, verdict
+    from neurotier.pages.bigbrain.collect import read_collected
 
     collected, file = read_collected(places), places.results / "bigbrain.html"
     page.write_page(collected, places.bigbrain, file)

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from neurotier.bigbrain.tasks import HEADER, INCREMENT, READ, START_UP, WORK_PHASES, WRITE, Task
-from neurotier.files import read_json
-from neurotier.parallelism import Span, peak
-from neurotier.tables import Row
+from neurotier.core.files import read_json
+from neurotier.core.parallelism import Span, peak
+from neurotier.core.tables import Row
 
 Checked = Mapping[str, Any]
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from neurotier.containers.engine import clean_environment
-from neurotier.errors import ContainerError, SettingsError
+from neurotier.core.errors import ContainerError, SettingsError
 from neurotier.meter.tree import die_with_parent
 
 PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")

@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from neurotier.errors import ContainerError, NeurotierError, ToolError, one_line
+from neurotier.core.errors import ContainerError, NeurotierError, ToolError, one_line
 
 NAMES = ("apptainer", "singularity")
 OWN_VARIABLES = re.compile(r"(APPTAINER|SINGULARITY)")

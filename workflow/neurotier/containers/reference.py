@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from neurotier.errors import SettingsError
+from neurotier.core.errors import SettingsError
 
 REGISTRY = re.compile(r"(docker|oras|library):")
 DIGEST = re.compile(r"(@sha256:|:sha256\.)([0-9a-f]{64})$")
@@ -55,7 +55,7 @@ def read_reference(text: str, where: str) -> Reference:
     >>> read_reference("docker://bids/example:latest", "app.image")
     Traceback (most recent call last):
     ...
-    neurotier.errors.SettingsError: ...
+    neurotier.core.errors.SettingsError: ...
     """
     where = f"config key {where}: {text}"
     if REGISTRY.match(text):

@@ -29,15 +29,15 @@ from typing import TYPE_CHECKING
 
 from neurotier.containers.engine import clean_environment, explain, explain_exit
 from neurotier.containers.guard import MARK, guarded
-from neurotier.errors import ContainerError
-from neurotier.foreign import TEXT_BYTES, kind_of
+from neurotier.core.errors import ContainerError
+from neurotier.core.foreign import TEXT_BYTES, kind_of
 from neurotier.meter.lap import lap_of
 from neurotier.meter.residency import resident_share
 from neurotier.meter.tree import die_with_parent, shell_code
 from neurotier.meter.usage import Usage
 
 if TYPE_CHECKING:
-    from neurotier.settings import ContainerSettings
+    from neurotier.core.settings import ContainerSettings
 
 WORK = "/work"
 """Where a tool finds its work folder, whatever the tier; temporary files and its home lie below it."""
@@ -46,7 +46,7 @@ STATE = "/.neurotier"
 """Where a container finds pipes, environment and script, read-only."""
 
 RUN = "NEUROTIER_RUN"
-"""As in :mod:`neurotier.processes`, which is not loaded for it."""
+"""As in :mod:`neurotier.core.processes`, which is not loaded for it."""
 
 SCRIPT = f"{STATE}/script"
 """Where it finds the script that it was given."""

@@ -21,8 +21,8 @@ from neurotier.containers.build import BASE, REFUSALS, build, build_arguments, i
 from neurotier.containers.engine import clean_environment
 from neurotier.containers.reference import ROOT, Reference, read_reference
 from neurotier.containers.verify import Marker, placed_sha256, sha256
-from neurotier.errors import ContainerError, SourceError, TierError
-from neurotier.files import (
+from neurotier.core.errors import ContainerError, SourceError, TierError
+from neurotier.core.files import (
     exclusive,
     flush_file_system,
     partial_of,
@@ -31,9 +31,9 @@ from neurotier.files import (
     rename_durably,
     write_json,
 )
+from neurotier.core.places import short_hash
+from neurotier.core.settings import ContainerSettings
 from neurotier.meter.tree import die_with_parent
-from neurotier.places import short_hash
-from neurotier.settings import ContainerSettings
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
-from neurotier.errors import InputError, one_line
+from neurotier.core.errors import InputError, one_line
 
 TRANSPORTS = ("https", "http", "ssh", "git", "file")
 """Schemes of addresses that only fetch."""

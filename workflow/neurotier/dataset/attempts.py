@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from neurotier.errors import KilledError, SourceError, one_line
-from neurotier.settings import DatasetSettings
+from neurotier.core.errors import KilledError, SourceError, one_line
+from neurotier.core.settings import DatasetSettings
 
 NETWORK_DOWN = re.compile(
     r"could not resolve|connection (refused|reset|timed out)|timed? ?out|unreachable|temporar|network"

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from neurotier.errors import InputError
+from neurotier.core.errors import InputError
 
 EXTENSIONS = (".nii.gz", ".nii")
 LABEL = "[A-Za-z0-9+]+"
@@ -79,7 +79,7 @@ def entities(file_name: str) -> dict[str, str]:
     >>> entities("sub-01_ses-$(id)_T1w.nii.gz")
     Traceback (most recent call last):
     ...
-    neurotier.errors.InputError: ...
+    neurotier.core.errors.InputError: ...
     """
     stem = strip_extension(file_name)
     found: dict[str, str] = {}

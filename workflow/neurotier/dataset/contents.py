@@ -15,12 +15,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
+from neurotier.core.errors import InputError, SourceError
+from neurotier.core.files import flush_folder
+from neurotier.core.foreign import file_in_dataset, kind_of, open_file
+from neurotier.core.settings import DatasetSettings
 from neurotier.dataset.attempts import GoneError, first_message, retry
 from neurotier.dataset.datalad_environment import prepare_environment
-from neurotier.errors import InputError, SourceError
-from neurotier.files import flush_folder
-from neurotier.foreign import file_in_dataset, kind_of, open_file
-from neurotier.settings import DatasetSettings
 
 KEY_SIZE = re.compile(r"-s(\d{1,18})-")
 """Size of the content in a git-annex key, such as ``MD5E-s1234--d41d8.nii.gz``."""

@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from neurotier.core.errors import SourceError
 from neurotier.dataset.addresses import TRANSPORTS
-from neurotier.errors import SourceError
 
 
 def prepare_environment() -> None:

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from neurotier.core.errors import StateError
+from neurotier.core.files import exclusive, read_json, remove_tree
+from neurotier.core.places import Places
 from neurotier.dataset.datalad_environment import prepare_environment
-from neurotier.errors import StateError
-from neurotier.files import exclusive, read_json, remove_tree
-from neurotier.places import Places
 
 LOOK_AGAIN_S = 1.0
 

@@ -17,14 +17,14 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from neurotier.configuration import suggestion
+from neurotier.core.configuration import suggestion
+from neurotier.core.errors import InputError, one_line
+from neurotier.core.foreign import open_in_dataset
+from neurotier.core.settings import DatasetSettings
 from neurotier.dataset.bids import EXTENSIONS, LABEL, SITE, Image, derivative_name, read_image, without_prefix
 from neurotier.dataset.contents import content_if_readable
 from neurotier.dataset.source import Dataset
 from neurotier.dataset.tree import is_bids, list_tree
-from neurotier.errors import InputError, one_line
-from neurotier.foreign import open_in_dataset
-from neurotier.settings import DatasetSettings
 
 IGNORE = [
     re.compile(r"^/(code|derivatives|sourcedata|stimuli|phenotype)(/|$)"),

@@ -9,14 +9,14 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from neurotier.configuration import suggestion
+from neurotier.core.configuration import suggestion
+from neurotier.core.errors import InputError, SourceError
+from neurotier.core.files import flush_file_system, remove_tree
+from neurotier.core.settings import DatasetSettings
 from neurotier.dataset.addresses import check_own_files, refused_subdatasets
 from neurotier.dataset.attempts import NETWORK_DOWN, message_of, retry
 from neurotier.dataset.health import ask_git, is_broken
 from neurotier.dataset.tree import is_bids
-from neurotier.errors import InputError, SourceError
-from neurotier.files import flush_file_system, remove_tree
-from neurotier.settings import DatasetSettings
 
 NO_SITES = re.compile(r"(.*/)?(derivatives|sourcedata|code|stimuli|phenotype)(/.*)?")
 """Sub-datasets that hold no raw data of their own; they are sites only when named."""

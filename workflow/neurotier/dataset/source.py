@@ -11,19 +11,19 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from neurotier.core.errors import InputError, SourceError
+from neurotier.core.files import exclusive, flush_file_system, remove_tree, rename_durably
+from neurotier.core.foreign import file_in_dataset
+from neurotier.core.places import dataset_name
+from neurotier.core.private import make_private, private_folder
+from neurotier.core.settings import DatasetSettings
+from neurotier.core.tiers import Tier, find_mount
 from neurotier.dataset.addresses import refusal
 from neurotier.dataset.attempts import first_message, retry
 from neurotier.dataset.datalad_environment import prepare_environment
 from neurotier.dataset.health import ask_git, is_broken
 from neurotier.dataset.sites import choose_sites, install_sites
 from neurotier.dataset.tree import is_bids
-from neurotier.errors import InputError, SourceError
-from neurotier.files import exclusive, flush_file_system, remove_tree, rename_durably
-from neurotier.foreign import file_in_dataset
-from neurotier.places import dataset_name
-from neurotier.private import make_private, private_folder
-from neurotier.settings import DatasetSettings
-from neurotier.tiers import Tier, find_mount
 
 
 @dataclass(frozen=True)

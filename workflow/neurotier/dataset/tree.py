@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from neurotier.core.errors import InputError
+from neurotier.core.foreign import file_in_dataset
 from neurotier.dataset.bids import EXTENSIONS
-from neurotier.errors import InputError
-from neurotier.foreign import file_in_dataset
 
 
 @dataclass(frozen=True)

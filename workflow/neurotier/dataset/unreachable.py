@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from neurotier.core.errors import SourceError, StateError
+from neurotier.core.files import read_json
+from neurotier.core.places import Places
 from neurotier.dataset.source import Dataset
-from neurotier.errors import SourceError, StateError
-from neurotier.files import read_json
-from neurotier.places import Places
 
 
 def require_sites(dataset: Dataset) -> None:

@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from neurotier.errors import InputError, ToolError
+from neurotier.core.errors import InputError, ToolError
 
 PROGRAM = Path(sys.executable).with_name("bids-validator-deno")
 SHOWN = 5

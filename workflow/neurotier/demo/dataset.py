@@ -16,12 +16,12 @@ import nibabel as nib
 import numpy as np
 from nibabel.filebasedimages import ImageFileError
 
+from neurotier.core.errors import InputError, SourceError, TierError
+from neurotier.core.files import flush_file_system, remove_tree, rename_durably, write_json, write_text
+from neurotier.core.settings import DemoSettings
 from neurotier.dataset.datalad_environment import prepare_environment
 from neurotier.demo.phantom import simulated_head, varied_head
 from neurotier.demo.texts import bold_facts, site_texts, superdataset_readme, t1w_facts
-from neurotier.errors import InputError, SourceError, TierError
-from neurotier.files import flush_file_system, remove_tree, rename_durably, write_json, write_text
-from neurotier.settings import DemoSettings
 
 DEBIAN_HEAD = Path("/usr/share/mricron/templates/ch2.nii.gz")
 """A real whole head (Colin27, 1 mm), where Debian's package mricron-data is installed."""

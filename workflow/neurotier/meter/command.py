@@ -12,7 +12,7 @@ import os
 import sys
 from functools import partial
 
-from neurotier.errors import InputError, NeurotierError, SettingsError, TierError
+from neurotier.core.errors import InputError, NeurotierError, SettingsError, TierError
 from neurotier.meter.measure import measure_command
 from neurotier.meter.tree import shell_code
 
@@ -151,7 +151,7 @@ def configured(name: str) -> str:
     """The path of a tier of ``config/config.yaml`` in the working folder."""
     import yaml  # a name alone is the exception
 
-    from neurotier.configuration import expand
+    from neurotier.core.configuration import expand
 
     try:
         with open("config/config.yaml") as file:

@@ -14,7 +14,7 @@ import stat
 from neurotier.meter.tree import LIBC
 
 FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-"""As :mod:`neurotier.foreign`, whose import would cost more: a FIFO in place of a file shall not block."""
+"""As :mod:`neurotier.core.foreign`, whose import would cost more: a FIFO in place of a file shall not block."""
 
 PROT_READ, MAP_SHARED = 1, 1
 MAP_FAILED = ctypes.c_void_p(-1).value

@@ -26,11 +26,11 @@ from email.utils import mktime_tz, parsedate_tz
 from pathlib import Path
 from typing import Any
 
-from neurotier.comparison.collect import Compared
-from neurotier.comparison.statistics import MEMORY
-from neurotier.errors import InputError
-from neurotier.parallelism import peak
-from neurotier.tables import Row, columns
+from neurotier.core.errors import InputError
+from neurotier.core.parallelism import peak
+from neurotier.core.tables import Row, columns
+from neurotier.pages.comparison.statistics import MEMORY
+from neurotier.run.compared import Compared
 
 ORIGIN = "published"
 TOOL = "bids-app-example"

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from neurotier.errors import InputError
+from neurotier.core.errors import InputError
 
 GNU_PARALLEL, SPARK = "gnu-parallel", "spark"
 MEMORY_MODE, APP_DIRECT = "Memory mode", "App Direct"

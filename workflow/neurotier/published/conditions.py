@@ -7,9 +7,9 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from neurotier.core.quantities import number
+from neurotier.core.tables import Row
 from neurotier.published.bigbrain import APP_DIRECT, BLOCKS, GNU_PARALLEL, MEMORY_MODE, SPARK, BlockRun
-from neurotier.report.quantities import number
-from neurotier.tables import Row
 
 ENGINES = {GNU_PARALLEL: "GNU Parallel", SPARK: "Spark"}
 """What people call the engines."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from dataclasses import astuple, dataclass, field
 
+from neurotier.core.tables import Row
 from neurotier.model.fit import fit_tier
 from neurotier.model.machine import TierSpeed
 from neurotier.model.observed import Observed, Stream
@@ -13,7 +14,6 @@ from neurotier.published.conditions import Condition
 from neurotier.published.replay import Replay
 from neurotier.published.server import KINDS, MEMORY_DEVICES, known_beforehand, page_cache
 from neurotier.published.table_one import device_bandwidths
-from neurotier.tables import Row
 
 FIT = (40, GNU_PARALLEL, 25)
 """Resolution (um), engine and processes of the runs that speeds are fitted to."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from neurotier.core.tables import Row
+from neurotier.pages.kit.style import BLUE, GREEN, PURPLE, VERMILION
 from neurotier.published.conditions import Condition
-from neurotier.report.style import BLUE, GREEN, PURPLE, VERMILION
-from neurotier.tables import Row
 
 
 @dataclass(frozen=True)

@@ -1,105 +1,81 @@
-"""The figure ``predicted``: what each member of the model predicts against what was measured."""
+"""What each member of the model predicts for the published conditions of the BigBrain incrementation.
+
+``paper``
+    Eq. (1) with Table I.
+``fluid a priori``
+    The fluid model with Table I, the number of memory modules and the kernel's settings; nothing is fitted.
+``fluid fitted``
+    The fluid model with speeds fitted to the runs with 25 processes on the 40 um image, for each device and, where
+    the mode makes another device of it, mode. Everything else is predicted: 96 processes, and the 20 um image.
+
+What the model cannot know: how often memory that is Optane misses its DRAM cache; that loading programs from Isilon
+waits behind the blocks; and the cost of the JVM, its serialisation and garbage collection, so that for Spark it knows
+the bytes alone.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
+import statistics
 from collections.abc import Sequence
-from pathlib import Path
 
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
-from matplotlib.ticker import NullFormatter, StrMethodFormatter
+from neurotier.core.tables import Row
+from neurotier.model.prediction import Forecast, forecast
+from neurotier.model.workload import Step, Workload
+from neurotier.published.bigbrain import BLOCKS, INCREMENT, WRITE, BlockRun
+from neurotier.published.conditions import Condition, cells, is_stalled
+from neurotier.published.fits import FIT, Fits, Launch, Speeds, device_of, is_known, known
+from neurotier.published.replay import Replay
+from neurotier.published.server import page_cache, server
 
-from neurotier.published.conditions import off_factor, ratio_text
-from neurotier.published.members import mark_of, members_of
-from neurotier.report.quantities import counted
-from neurotier.report.style import BLACK, GREY, LIGHT_GREY, WIDTH_IN, house_style, save_figure, state
-from neurotier.tables import Row
-
-BAND = 0.15
-"""Share of the measured makespan that a good prediction is within."""
-
-NOTE = (
-    "Line: predicted as measured; band: within 15 %. A marker per condition and member; vertical line: interval of the"
-    " prediction; hollow: speeds were fitted to runs of this very condition. Factor: geometric mean of how far a member"
-    " is off, either way, hollow ones and stalled repetitions left out."
-)
+PAPER, APRIORI, FITTED = "paper", "fluid a priori", "fluid fitted"
+TIER = "device"
+"""The model's name of the one tier that there is."""
 
 
-def held_against(predictions: Sequence[Row]) -> list[Row]:
-    """The predictions of conditions that were measured."""
-    return [row for row in predictions if row["measured_s"] and row["predicted_s"] > 0]
+def predictions(replay: Replay, fits: Fits) -> list[Row]:
+    """Rows of ``published_predictions.tsv``: each member for each of the paper's conditions on a known device."""
+    rows = []
+    for condition, runs in replay.conditions.items():
+        if not is_known(condition):
+            continue
+        equation_s = replay.equation_one_s(condition)
+        if equation_s is not None:
+            rows.append(row_of(condition, runs, PAPER, equation_s))
+        apriori = forecast_of(replay, condition, runs, known(replay, condition), Launch())
+        rows.append(row_of(condition, runs, APRIORI, apriori.makespan_s, apriori))
+        speeds = fits.speeds.get(device_of(condition))
+        if speeds:
+            fitted = forecast_of(replay, condition, runs, speeds, fits.launch)
+            rows.append(row_of(condition, runs, FITTED, fitted.makespan_s, fitted))
+    return rows
 
 
-def error_factors(predictions: Sequence[Row]) -> dict[str, float]:
-    """Geometric mean of the factors by which each member is off where it was not fitted.
-
-    >>> rows = [{"member": "paper", "predicted_s": 2.0 * off, "measured_s": 2.0} for off in (2.0, 0.5)]
-    >>> error_factors([row | {"fitted_on": False} for row in rows])
-    {'paper': 2.0}
-    """
-    ratios: dict[str, list[float]] = {}
-    rows = [row for row in held_against(predictions) if not row["fitted_on"]]
-    for row in rows:
-        ratios.setdefault(row["member"], []).append(row["predicted_s"] / row["measured_s"])
-    return {member: factor for member in members_of(rows) if (factor := off_factor(ratios[member]))}
-
-
-def predictions_finding(predictions: Sequence[Row]) -> str:
-    """By which factor each member is off, where it was not fitted."""
-    counts = Counter(row["member"] for row in held_against(predictions) if not row["fitted_on"])
-    told = [
-        f"{member} {ratio_text(factor)} ({counted(counts[member], 'condition')})"
-        for member, factor in error_factors(predictions).items()
-    ]
-    return f"Predictions are off by these factors where nothing was fitted: {', '.join(told)}"
+def row_of(
+    condition: Condition, runs: Sequence[BlockRun], member: str, predicted_s: float, told: Forecast | None = None
+) -> Row:
+    """The row of a prediction, held against the mean of the runs that were not stalled."""
+    going = [run for run in runs if not is_stalled(run, runs)]
+    measured_s = statistics.fmean(run.makespan_s for run in going) if going else None
+    return {
+        **{name: value for name, value in cells(condition).items() if name != "variant"},
+        "member": member,
+        "fitted_on": member == FITTED and condition.panel == FIT,
+        "predicted_s": predicted_s,
+        "low_s": told.low_s if told else None,
+        "high_s": told.high_s if told else None,
+        "measured_s": measured_s,
+        "stalled": len(runs) - len(going),
+        "ratio": predicted_s / measured_s if measured_s else None,
+        "limit": told.predicted.limit if told else None,
+    }
 
 
-def draw_predictions(predictions: Sequence[Row], stem: Path) -> None:
-    """Draw predictions of which at least one was measured; write SVG, PNG and TSV."""
-    rows = held_against(predictions)
-    with house_style():
-        figure = draw(rows)
-        state(figure, predictions_finding(rows), NOTE)
-        save_figure(figure, stem, rows)
-
-
-def draw(rows: Sequence[Row]) -> Figure:
-    """The figure, both axes logarithmic and of one scale."""
-    figure = Figure(figsize=(WIDTH_IN, 6.6))
-    axes = figure.subplots()
-    times = [row[name] for row in rows for name in ("predicted_s", "measured_s")]
-    ends = [min(times) / 1.5, max(times) * 1.5]
-    axes.fill_between(
-        ends, [(1 - BAND) * end for end in ends], [(1 + BAND) * end for end in ends], color=LIGHT_GREY, linewidth=0
-    )
-    axes.plot(ends, ends, color=BLACK, linewidth=1)
-    factors, handles = error_factors(rows), list[Line2D | Patch]()
-    for member, factor in factors.items():
-        mark = mark_of(member)
-        mine = [row for row in rows if row["member"] == member]
-        for row in mine:
-            if row["low_s"] is not None and row["high_s"] is not None:
-                axes.plot([row["measured_s"]] * 2, [row["low_s"], row["high_s"]], color=mark.colour, linewidth=0.8)
-        measured, said = ([row[name] for row in mine] for name in ("measured_s", "predicted_s"))
-        fill = [mark.colour if not row["fitted_on"] else "white" for row in mine]
-        axes.scatter(measured, said, s=36, marker=mark.marker, c=fill, edgecolors=mark.colour, alpha=0.85, zorder=3)
-        handle = mark.handle()
-        handle.set_label(f"{mark.label}: off by {ratio_text(factor)}")
-        handles.append(handle)
-    axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
-    for one in (axes.xaxis, axes.yaxis):
-        one.set_major_formatter(StrMethodFormatter("{x:,g}"))
-        one.set_minor_formatter(NullFormatter())
-    axes.set_aspect("equal")
-    axes.set_xlabel("Measured makespan (s)")
-    axes.set_ylabel("Predicted makespan (s)")
-    axes.legend(
-        handles=[*handles, Patch(color=LIGHT_GREY, label="within 15 %")],
-        loc="upper left",
-        bbox_to_anchor=(1.02, 1),
-        fontsize=8,
-    )
-    axes.spines[["top", "right"]].set(visible=True, color=GREY)
-    return figure
+def forecast_of(
+    replay: Replay, condition: Condition, runs: Sequence[BlockRun], speeds: Speeds, launch: Launch
+) -> Forecast:
+    """What the fluid model predicts for a condition."""
+    size = float(runs[0].block_bytes)
+    task = (Step(INCREMENT, "read", size, TIER), Step(WRITE, "write", size, TIER))
+    workload = Workload([task] * BLOCKS[condition.resolution_um], launch.spawn_s, launch.launch_s, launch_counts=False)
+    machine = server(TIER, speeds.tier, speeds.memory, page_cache(replay.root, condition.mode))
+    return forecast(workload, machine, condition.processes, {TIER: speeds.spread})

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from neurotier.comparison.collect import Compared
-from neurotier.errors import InputError
-from neurotier.places import short_hash
+from neurotier.core.errors import InputError
+from neurotier.core.places import short_hash
+from neurotier.core.tables import Row, write_table
 from neurotier.published.bids_app import find_logs, published_runs
 from neurotier.published.bigbrain import DRIVER, HEADER, INCREMENT, TASK, WRITE, BlockRun, Found, find_runs
 from neurotier.published.bigbrain import find_logs as find_bigbrain_logs
 from neurotier.published.conditions import Condition, by_condition
 from neurotier.published.table_one import PATTERN, Bandwidth, device_bandwidths, equation_one_s, read_bandwidths
-from neurotier.tables import Row, write_table
+from neurotier.run.compared import Compared
 
 
 @dataclass(frozen=True)

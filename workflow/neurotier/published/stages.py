@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from neurotier.places import Places
+from neurotier.core.places import Places
+from neurotier.core.settings import Settings
+from neurotier.core.tables import Row, read_table, write_table
 from neurotier.published.replay import Replay, read_published, write_tables
-from neurotier.settings import Settings
-from neurotier.tables import Row, read_table, write_table
 
 PREDICTIONS, SPEEDS = "published_predictions.tsv", "published_speeds.tsv"
 
@@ -35,7 +35,7 @@ def tabulate_published(settings: Settings, places: Places) -> None:
 def predict_published(settings: Settings, places: Places) -> None:
     """Write what the model predicts for the published conditions, and what it was given of the devices."""
     from neurotier.published.fits import fit_all, speed_rows
-    from neurotier.published.forecasts import predictions
+    from neurotier.published.predictions import predictions
 
     replay = replay_of(settings)
     fits = fit_all(replay)
@@ -45,14 +45,14 @@ def predict_published(settings: Settings, places: Places) -> None:
 
 def draw_published(settings: Settings, places: Places) -> None:
     """Draw the figures of the replay, each as SVG, PNG and TSV."""
-    from neurotier.published.figures import draw_all
+    from neurotier.pages.published.figures import draw_all
 
     draw_all(replay_of(settings), predictions_of(places), places.published_figures)
 
 
 def write_published(settings: Settings, places: Places) -> str:
     """Write the page; what was found, and where the page is."""
-    from neurotier.published.page import headline, write_page
+    from neurotier.pages.published.page import headline, write_page
 
     replay, page = replay_of(settings), places.results / "published.html"
     write_page(replay, predictions_of(places), speeds_of(places), places.published, page)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from neurotier.errors import InputError
+from neurotier.core.errors import InputError
 from neurotier.model.paper import least_makespan_s
 from neurotier.published.bigbrain import APP_DIRECT, DEVICES, FIX, MEMORY_MODE
 

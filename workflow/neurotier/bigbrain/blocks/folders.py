@@ -24,8 +24,8 @@ from neurotier.bigbrain.blocks.volumes import (
     pieces_of_part,
     shape_of,
 )
+from neurotier.core.errors import InputError, SourceError
 from neurotier.dataset.contents import ANYWHERE, content_of, is_present
-from neurotier.errors import InputError, SourceError
 
 PLAIN, PACKED, MINC = ".nii", ".nii.gz", ".mnc"
 KINDS = (PLAIN, PACKED, MINC)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from neurotier.bigbrain.blocks.nifti import HEADER_BYTES, Layout
-from neurotier.errors import InputError
+from neurotier.core.errors import InputError
 
 PIECE_BYTES = 16 << 20
 """How much of a block is in memory at once, bytes."""

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from types import TracebackType
 
-from neurotier.errors import TierError
+from neurotier.core.errors import TierError
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 

@@ -12,9 +12,9 @@ import psutil
 
 from neurotier.bigbrain.engines.numa import node_of, prefix
 from neurotier.bigbrain.tasks import Task
-from neurotier.errors import RunError, ToolError
-from neurotier.files import write_text
-from neurotier.processes import end_tree, end_with_parent
+from neurotier.core.errors import RunError, ToolError
+from neurotier.core.files import write_text
+from neurotier.core.processes import end_tree, end_with_parent
 
 ENGINE = "engine gnu-parallel"
 FIX = "have GNU parallel on PATH (Debian: apt-get install parallel), or leave gnu-parallel out of bigbrain.engines"

@@ -22,7 +22,7 @@ import numpy as np
 from neurotier.bigbrain.blocks.nifti import HEADER_BYTES, Layout, bytes_of, read_layout
 from neurotier.bigbrain.blocks.writing import NewBlock
 from neurotier.bigbrain.tasks import DELAY, HEADER, INCREMENT, PUBLISHED, READ, START_UP, WRITE, Block, Task
-from neurotier.errors import InputError
+from neurotier.core.errors import InputError
 
 PIECE_BYTES = 2 << 20
 """What is read, incremented and written at once, bytes; larger pieces leave the processor's cache."""

@@ -15,7 +15,7 @@ import shutil
 from pathlib import Path
 
 from neurotier.bigbrain.tasks import NONE, Task
-from neurotier.errors import ToolError
+from neurotier.core.errors import ToolError
 
 PIN = "pin"
 ONE_NODE = "none: one node"

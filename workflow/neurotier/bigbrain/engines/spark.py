@@ -21,8 +21,8 @@ from neurotier.bigbrain.engines.gnu_parallel import incomplete_text
 from neurotier.bigbrain.engines.spark_events import DRIVERS, Driver
 from neurotier.bigbrain.engines.worker import find_block, work
 from neurotier.bigbrain.tasks import PUBLISHED, Task
-from neurotier.errors import NeurotierError, RunError, ToolError
-from neurotier.files import write_json
+from neurotier.core.errors import NeurotierError, RunError, ToolError
+from neurotier.core.files import write_json
 
 ENGINE = "engine spark"
 LOCAL = "local"

@@ -15,9 +15,9 @@ from typing import Any
 
 from neurotier.bigbrain.tabulation import condition, span
 from neurotier.bigbrain.tasks import DELAY, WORK_PHASES, Task
-from neurotier.files import read_json
-from neurotier.parallelism import Span
-from neurotier.tables import Row
+from neurotier.core.files import read_json
+from neurotier.core.parallelism import Span
+from neurotier.core.tables import Row
 
 DRIVER, TASKS = "driver", "tasks"
 DRIVER_PARTS = ("jvm_start", "context", "planning", "tasks", "ending")

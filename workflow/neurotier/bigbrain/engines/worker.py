@@ -19,7 +19,7 @@ for _pool in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # NumPy would start t
 
 from neurotier.bigbrain.engines.increment import increment  # noqa: E402
 from neurotier.bigbrain.tasks import ALL, Block, Task  # noqa: E402
-from neurotier.errors import InputError, NeurotierError, TierError  # noqa: E402
+from neurotier.core.errors import InputError, NeurotierError, TierError  # noqa: E402
 
 EVERY = "all"
 """Instead of an iteration: all that are left."""

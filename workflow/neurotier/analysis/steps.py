@@ -1,0 +1,69 @@
+"""Steps that are done once, for a run or a site, and not by every participant: measured, and told apart.
+
+In the published runs every task validated and hashed its whole site; what is done once has to be seen once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from neurotier.core.files import read_json, write_json
+from neurotier.core.places import Places
+from neurotier.core.tables import Row
+from neurotier.meter.function import measure_function
+from neurotier.meter.usage import Usage
+from neurotier.run.start import current_run
+
+T = TypeVar("T")
+
+
+def measured(function: Callable[[], T]) -> tuple[T, Usage]:
+    """Run a function in a child process; its value and its cost."""
+    done = measure_function(function)
+    if done.error is not None:
+        raise done.error
+    return done.value, done.usage  # type: ignore[return-value]  # no error: it is a T
+
+
+def write_step(
+    places: Places,
+    step: str,
+    site: str,
+    item: str,
+    phases: Iterable[tuple[str, Usage]],
+    derivatives: Mapping[str, Any] | None = None,
+) -> None:
+    """Write a step's record.
+
+    Parameters
+    ----------
+    places
+        Where it belongs.
+    step
+        Name of the rule.
+    site
+        The site it was done for; empty for the whole run.
+    item
+        What was done, for people.
+    phases
+        Name and cost of each of its phases.
+    derivatives
+        What it left, as :func:`neurotier.analysis.staging.what_is_in` gives it.
+    """
+    rows = [{"phase": name, **usage.record()} for name, usage in phases]
+    write_json(
+        places.step(step, site),
+        {"run": current_run(), "step": step, "item": item, "phases": rows, "derivatives": derivatives or {}},
+    )
+
+
+def step_rows(places: Places) -> list[Row]:
+    """Rows of ``steps.tsv``: one per phase of every step, in order of time."""
+    records = [read_json(file) for file in sorted((places.profile / "steps").rglob("*.json"))]
+    rows: list[dict[str, Any]] = [
+        {"run": record["run"], "step": record["step"], "item": record["item"], **phase}
+        for record in records
+        for phase in record["phases"]
+    ]
+    return sorted(rows, key=lambda row: row["start_s"])

@@ -1,0 +1,194 @@
+"""Files and folders: written whole or not at all, on their device before they have their name, kept for one process.
+
+A rename can reach the device before the bytes of the file that it names: after a power cut the file is there and empty
+(seen on ext4). So what gets a name is flushed first, then named, and then its folder is flushed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import json
+import os
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from neurotier.core.errors import StateError
+
+PARTIAL = re.compile(r"\..+\.partial")
+"""Names of files and folders that are not finished."""
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+LIBC.sync_file_range.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
+SYNC_FILE_RANGE_WRITE = 2
+
+
+def write_text(path: Path, text: str, durable: bool = True) -> None:
+    """Write text, whole or not at all; as :func:`write_bytes`."""
+    write_bytes(path, text.encode(), durable)
+
+
+def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:
+    """Write a file by renaming a finished one to its name; its folder is made.
+
+    What is not ``durable`` is whole for whoever looks, but not after a power cut: logs, markers, intermediates.
+    """
+    make_folders(path.parent, durable)
+    temporary = partial_of(path, secrets.token_hex(4))
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+    if durable:
+        flush_folder(path.parent)
+
+
+def make_folders(folder: Path, durable: bool = True) -> None:
+    """Make a folder and what is missing above it; ``durable``, so that each is there after a power cut, too."""
+    missing = list(itertools.takewhile(lambda path: not path.is_dir(), (folder, *folder.parents)))
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in missing if durable else ():
+        flush_folder(path.parent)
+
+
+def partial_of(path: Path, writer: str = "") -> Path:
+    """The hidden name of something that is not finished, beside the name that it will have.
+
+    >>> partial_of(Path("a/b.tsv")).name, partial_of(Path("a/b.tsv"), "1f").name
+    ('.b.tsv.partial', '.b.tsv.1f.partial')
+    """
+    return path.with_name(f".{path.name}.{writer}.partial" if writer else f".{path.name}.partial")
+
+
+def write_json(path: Path, data: Any, durable: bool = True) -> None:
+    """Write JSON, whole or not at all; as :func:`write_bytes`."""
+    write_text(path, json.dumps(data, indent=2) + "\n", durable)
+
+
+def read_json(path: Path) -> Any:
+    """Read JSON that neurotier wrote.
+
+    Raises
+    ------
+    StateError
+        If the file is damaged.
+    """
+    try:
+        return json.loads(path.read_text())
+    except ValueError:  # not JSON, or not even text
+        raise StateError(path) from None
+
+
+def flush_folder(folder: Path) -> None:
+    """Have a folder's names on its device."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with suppress_unsupported():
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def flush_tree(folder: Path) -> None:
+    """Have all regular files below a folder, and the folders' names, on their device; the folder itself last."""
+    for _, _, files, descriptor in os.fwalk(folder, topdown=False, follow_symlinks=False):
+        for name in files:
+            if stat.S_ISREG(os.lstat(name, dir_fd=descriptor).st_mode):
+                file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=descriptor)
+                try:
+                    os.fsync(file)
+                finally:
+                    os.close(file)
+        with suppress_unsupported():
+            os.fsync(descriptor)
+
+
+def flush_file_system(path: Path) -> None:
+    """Have everything on its device that was written to the file system that holds a path, by whomever."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        if LIBC.syncfs(descriptor) != 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(path))
+    finally:
+        os.close(descriptor)
+
+
+def begin_write_back(descriptor: int, offset: int, count: int) -> None:
+    """Have the kernel begin to write a part of a file to its device, and do not wait: the flush at the end is short."""
+    LIBC.sync_file_range(descriptor, offset, count, SYNC_FILE_RANGE_WRITE)  # a hint: what it returns changes nothing
+
+
+@contextmanager
+def suppress_unsupported() -> Iterator[None]:
+    """Pass over file systems that cannot flush a folder (some FUSE and network ones): they have no such need."""
+    import errno
+
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS):
+            raise
+
+
+def rename_durably(partial: Path, final: Path) -> None:
+    """Give a finished folder or file, which has been flushed, its name, for good."""
+    partial.rename(final)
+    flush_folder(final.parent)
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder if it exists, with the write-protected folders of git-annex in it. Links are not followed."""
+    if folder.is_symlink() or not folder.exists():
+        return
+    for _, _, _, descriptor in os.fwalk(folder, follow_symlinks=False, onerror=None):
+        # git-annex takes away the owner's right to write; nobody but root could remove these as they are.
+        os.fchmod(descriptor, stat.S_IRWXU)
+    shutil.rmtree(folder)
+
+
+def remove_whatever(path: Path) -> None:
+    """Remove what lies at a name: a folder with all in it, a file, a link, a FIFO, or nothing."""
+    if path.is_dir() and not path.is_symlink():
+        remove_tree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def remove_partials(folder: Path, into: re.Pattern[str] | None = None) -> None:
+    """Remove what killed writers left unfinished below a folder.
+
+    Parameters
+    ----------
+    folder
+        Nobody may be writing there now.
+    into
+        Folders of other names than this are not entered; ``None`` enters all.
+    """
+    for root, names, files in os.walk(folder):
+        for name in [name for name in (*names, *files) if PARTIAL.fullmatch(name)]:
+            remove_whatever(Path(root, name))
+        names[:] = [name for name in names if not name.startswith(".") and (into is None or into.fullmatch(name))]
+
+
+@contextmanager
+def exclusive(folder: Path) -> Iterator[None]:
+    """Keep other processes out while a folder is made; they wait, and then find it there."""
+    import fasteners
+
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with fasteners.InterProcessLock(str(folder.with_name(f".{folder.name}.lock"))):
+        yield

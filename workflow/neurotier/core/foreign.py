@@ -1,0 +1,355 @@
+"""Foreign files: the one module that opens what datasets, containers and other users made.
+
+Whoever made a file also chose what stands at its name: a link to a file of the host, a FIFO that blocks its reader for
+ever, a device, or far more bytes than anyone expects. So names are walked one folder at a time without following links,
+nothing is opened in a way that can block, only regular files are read, and never more of them than the caller allows.
+
+Errors name the file as the caller calls it, and are of the class that the caller blames: :class:`InputError` for a
+dataset, :class:`ToolError` for a tool's or an app's output.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from io import BufferedReader
+from pathlib import Path, PurePath
+
+from neurotier.core.errors import InputError, NeurotierError
+
+TEXT_BYTES = 1 << 20
+"""Most that is read of a file which ought to hold a few words or lines."""
+
+DEEPEST = 100
+"""Most folders below each other: more exhaust the descriptors or the stack of whoever walks them."""
+
+CHUNK_BYTES = 1 << 20
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+KINDS = {
+    stat.S_IFLNK: "a link",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFDIR: "a folder",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file or a link below a folder; folders are walked and not listed.
+
+    Attributes
+    ----------
+    path
+        Path below the folder.
+    mode
+        Type and permissions, as ``lstat`` gives them.
+    size_bytes
+        Size of a regular file, or length of a link's text.
+    """
+
+    path: PurePath
+    mode: int
+    size_bytes: int
+
+    @property
+    def is_file(self) -> bool:
+        return stat.S_ISREG(self.mode)
+
+    @property
+    def is_link(self) -> bool:
+        return stat.S_ISLNK(self.mode)
+
+    @property
+    def kind(self) -> str:
+        """What it is, in words."""
+        return kind_of(self.mode)
+
+
+def kind_of(mode: int) -> str:
+    """What a mode of ``lstat`` is, in words.
+
+    >>> kind_of(0o010644), kind_of(0o100644)
+    ('a FIFO', 'a file')
+    """
+    return KINDS.get(stat.S_IFMT(mode), "a file")
+
+
+def open_folder(folder: Path, below: str | PurePath = ".") -> int:
+    """Open a folder below a trusted one, no component of whose path may be a link.
+
+    Parameters
+    ----------
+    folder
+        The trusted folder; links on the way to it are the caller's own affair.
+    below
+        Path below it.
+
+    Returns
+    -------
+    int
+        A descriptor, which the caller closes.
+
+    Raises
+    ------
+    OSError
+        ``ELOOP`` or ``ENOTDIR`` if a component is a link or no folder, ``EINVAL`` if the path leads upwards.
+    """
+    parts = PurePath(below).parts
+    if ".." in parts or PurePath(below).is_absolute():
+        raise OSError(errno.EINVAL, "leads out of its folder", str(below))
+    descriptor = os.open(folder, FOLDER & ~os.O_NOFOLLOW)
+    for part in parts:
+        try:
+            inner = os.open(part, FOLDER, dir_fd=descriptor)
+        finally:
+            os.close(descriptor)
+        descriptor = inner
+    return descriptor
+
+
+def open_file(
+    folder: Path, below: str | PurePath, where: str, blame: type[NeurotierError] = InputError
+) -> BufferedReader:
+    """Open a regular file below a trusted folder for reading, without following links and without blocking.
+
+    Parameters
+    ----------
+    folder
+        The trusted folder.
+    below
+        The file's path below it.
+    where
+        What to call the file in an error.
+    blame
+        Class of the error.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is nothing of this name.
+    NeurotierError
+        Of the class ``blame``, if it is a link, a FIFO or anything else but a file, or below a link.
+    """
+    pure = PurePath(below)
+    try:
+        descriptor = open_folder(folder, pure.parent)
+        try:
+            file = os.open(pure.name, FILE, dir_fd=descriptor)
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.EACCES, errno.EPERM):
+                raise
+            mode = os.lstat(pure.name, dir_fd=descriptor).st_mode
+            raise blame(f"is {kind_of(mode)}, and only files are read", where=where) from None
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EINVAL):
+            raise blame("lies behind a link, which is not followed", where=where) from None
+        raise
+    mode = os.fstat(file).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(file)
+        raise blame(f"is {kind_of(mode)}, and only files are read", where=where)
+    return os.fdopen(file, "rb")
+
+
+def read_text(
+    folder: Path,
+    below: str | PurePath,
+    where: str,
+    blame: type[NeurotierError] = InputError,
+    limit_bytes: int = TEXT_BYTES,
+) -> str:
+    """The first bytes of a small text file, at most ``limit_bytes``; errors as :func:`open_file`."""
+    with open_file(folder, below, where, blame) as file:
+        return file.read(limit_bytes).decode(errors="replace")
+
+
+def read_end(
+    folder: Path,
+    below: str | PurePath,
+    where: str,
+    blame: type[NeurotierError] = InputError,
+    limit_bytes: int = TEXT_BYTES,
+) -> bytes:
+    """The last bytes of a file such as a log, at most ``limit_bytes``; errors as :func:`open_file`."""
+    with open_file(folder, below, where, blame) as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - limit_bytes))
+        return file.read(limit_bytes)
+
+
+def entries_below(folder: Path) -> Iterator[Entry]:
+    """Files, links and whatever else lies below a trusted folder, in order of name; links are not followed.
+
+    There is nothing below a folder that is not there.
+
+    Raises
+    ------
+    OSError
+        If a folder cannot be looked into, or lies below more than :data:`DEEPEST` others (``ENAMETOOLONG``).
+    """
+    if not folder.is_dir():
+        return
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    for root, names, files, descriptor in os.fwalk(folder, follow_symlinks=False, onerror=refuse):
+        here = PurePath(root).relative_to(folder)
+        if len(here.parts) > DEEPEST:
+            raise OSError(errno.ENAMETOOLONG, f"folders are nested more than {DEEPEST} deep", PurePath(*here.parts[:3]))
+        links = [name for name in names if stat.S_ISLNK(os.lstat(name, dir_fd=descriptor).st_mode)]
+        names.sort()
+        for name in sorted([*files, *links]):
+            facts = os.lstat(name, dir_fd=descriptor)
+            yield Entry(here / name, facts.st_mode, facts.st_size)
+
+
+def copy_file(
+    source: BufferedReader,
+    target: Path,
+    where: str,
+    limit_bytes: int,
+    blame: type[NeurotierError] = InputError,
+    mode: int = 0o666,
+    write_back: bool = False,
+) -> int:
+    """Copy an open file to a new one of ours; bytes copied.
+
+    Parameters
+    ----------
+    source
+        What :func:`open_file` gave.
+    target
+        A name at which nothing may lie yet.
+    where
+        What to call the source in an error.
+    limit_bytes
+        Most that is copied.
+    blame
+        Class of the error.
+    mode
+        Permissions of the copy, less the umask.
+    write_back
+        Have the kernel begin to write the copy to its device: for one that will be flushed.
+
+    Raises
+    ------
+    NeurotierError
+        Of the class ``blame``, if the source holds more than ``limit_bytes``; the copy is removed.
+    """
+    from neurotier.core.files import begin_write_back
+
+    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    try:
+        copied = 0
+        while sent := send(descriptor, source.fileno(), copied):
+            if write_back:
+                begin_write_back(descriptor, copied, sent)
+            copied += sent
+            if copied > limit_bytes:
+                raise blame(f"holds more than the {limit_bytes} bytes that it should", where=where)
+    except BaseException:
+        os.unlink(target)
+        raise
+    finally:
+        os.close(descriptor)
+    return copied
+
+
+def send(target: int, source: int, offset: int) -> int:
+    """Copy the next part of a file; bytes copied, 0 at its end."""
+    try:
+        return os.sendfile(target, source, offset, 16 * CHUNK_BYTES)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOSYS):  # some FUSE file systems cannot
+            raise
+    content = os.pread(source, CHUNK_BYTES, offset)
+    return os.write(target, content) if content else 0
+
+
+def check_link(link: PurePath, leads_to: str, where: str, blame: type[NeurotierError]) -> None:
+    """Raise unless a link below a folder leads to something below that folder.
+
+    Parameters
+    ----------
+    link
+        Path of the link below the folder; its own folders are real ones.
+    leads_to
+        The link's text.
+    where, blame
+        What to call the link in an error, and the error's class.
+
+    Examples
+    --------
+    >>> check_link(PurePath("a/b"), "../c", "a/b", InputError)
+    >>> check_link(PurePath("a/b"), "../../c", "a/b", InputError)
+    Traceback (most recent call last):
+    ...
+    neurotier.core.errors.InputError: a/b: is a link that leads out of its folder, to '../../c'
+    """
+    parts = PurePath(leads_to).parts
+    upwards = next((count for count, part in enumerate(parts) if part != ".."), len(parts))
+    # a '..' after a name could lead up from wherever that name, if it is a link itself, leads to
+    if PurePath(leads_to).is_absolute() or upwards > len(link.parent.parts) or ".." in parts[upwards:]:
+        raise blame(f"is a link that leads out of its folder, to {leads_to!r}", where=where)
+
+
+def file_in_dataset(dataset: Path, path: str, links_to: Sequence[str] = ()) -> tuple[Path, PurePath]:
+    """Where a file of a dataset really lies: a trusted folder, and the path below it, for :func:`open_file`.
+
+    Links may lead anywhere in the dataset but into its git folders, except for the annexes there, which hold contents.
+
+    Parameters
+    ----------
+    dataset
+        The dataset's folder.
+    path
+        Path of the file below it.
+    links_to
+        Further folders that links may lead into.
+
+    Raises
+    ------
+    InputError
+        If the file is a link that leads elsewhere, or in a circle.
+    """
+    try:
+        real = Path(os.path.realpath(dataset / path, strict=False))
+    except (OSError, RuntimeError):
+        raise InputError("is a link that leads in a circle", where=path) from None
+    if real.is_symlink():  # what resolving leaves of a circle
+        raise InputError("is a link that leads in a circle", where=path)
+    for root in (str(dataset), *links_to):
+        trusted = Path(os.path.realpath(root))
+        if not real.is_relative_to(trusted):
+            continue
+        below = real.relative_to(trusted)
+        if ".git" not in below.parts or "annex/objects/" in below.as_posix().split(".git/", 1)[-1]:
+            return trusted, below
+    raise InputError(
+        f"is a link that leads out of the dataset, to {str(real)!r}",
+        where=path,
+        fix="if that place is trusted, name its folder in dataset.links_to",
+    )
+
+
+def open_in_dataset(dataset: Path, path: str, links_to: Sequence[str] = ()) -> BufferedReader:
+    """Open a file of a dataset, which may be a link into the dataset or its annex.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file, or its content is not here.
+    InputError
+        If the file is a link that leads out of the dataset, a FIFO, or anything else but a file.
+    """
+    folder, below = file_in_dataset(dataset, path, links_to)
+    return open_file(folder, below, path)

@@ -1,0 +1,187 @@
+"""Foreign trees: whole folders that containers filled, checked and copied.
+
+Kept are regular files, and links that stay inside; everything else is refused by name, since it would take a file of
+the host along, lead out of the copy, or block whoever reads it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
+from pathlib import Path, PurePath
+
+from neurotier.core.errors import NeurotierError, ToolError
+from neurotier.core.foreign import (
+    CHUNK_BYTES,
+    Entry,
+    check_link,
+    copy_file,
+    entries_below,
+    kind_of,
+    open_file,
+    open_folder,
+)
+
+
+def checked_entries(
+    folder: Path, blame: type[NeurotierError] = ToolError, skipped: Collection[str] = (), where: str = ""
+) -> Iterator[Entry]:
+    """What lies below a folder, once it has proved to be a regular file or a link that stays in the folder.
+
+    Parameters
+    ----------
+    folder
+        The folder; all above it is trusted, itself it may be anything.
+    blame
+        Class of the errors.
+    skipped
+        Names that are passed over.
+    where
+        What to call the folder in an error; empty names what is below it alone.
+
+    Raises
+    ------
+    NeurotierError
+        Of the class ``blame``, if something is neither, or folders are nested too deeply or closed to their owner.
+    """
+    mode = folder.lstat().st_mode
+    if not stat.S_ISDIR(mode):
+        raise blame(f"is {kind_of(mode)}, and no folder", where=where or folder.name)
+    try:
+        for entry in entries_below(folder):
+            if entry.path.name in skipped:
+                continue
+            name = called(where, entry.path)
+            if entry.is_link:
+                check_link(entry.path, os.readlink(folder / entry.path), name, blame)
+            elif not entry.is_file:
+                raise blame(f"is {entry.kind}, and only files and links are kept", where=name)
+            yield entry
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.ENAMETOOLONG):
+            raise
+        said = str(error.strerror) if error.errno == errno.ENAMETOOLONG else "is closed to its owner"
+        raise blame(said, where=where or str(error.filename)) from None
+
+
+def called(where: str, path: PurePath) -> str:
+    """What to call a path below a folder.
+
+    >>> called("", PurePath("a/b")), called("cache", PurePath("a/b"))
+    ('a/b', 'cache/a/b')
+    """
+    return f"{where}/{path}" if where else str(path)
+
+
+def copy_tree(
+    source: Path,
+    target: Path,
+    blame: type[NeurotierError] = ToolError,
+    existing: Callable[[Entry], None] | None = None,
+    *,
+    skipped: Collection[str] = (),
+    where: str = "",
+    limit_bytes: float = float("inf"),
+    limit_files: float = float("inf"),
+    write_back: bool = False,
+) -> tuple[int, int]:
+    """Copy the files and links below a folder into another; bytes and files copied. Empty folders are left out.
+
+    Parameters
+    ----------
+    source
+        The folder; all above it is trusted, itself it may be anything.
+    target
+        Folder of ours, made if it is not there. Nothing is written through a link in it.
+    blame
+        Class of the errors.
+    existing
+        Called with what has its name in the target already, and is not copied then; without it, that is an error.
+    skipped
+        Names that are passed over.
+    where
+        What to call the source in an error; empty names what is below it alone.
+    limit_bytes, limit_files
+        Most that is copied.
+    write_back
+        As for :func:`neurotier.core.foreign.copy_file`.
+
+    Raises
+    ------
+    NeurotierError
+        Of the class ``blame``, if something is neither a file nor a link that stays in the folder, its name is taken
+        in the target, or it is too much.
+    """
+    target.mkdir(parents=True, exist_ok=True)
+    copied = files = 0
+    for entry in checked_entries(source, blame, skipped, where):
+        name = called(where, entry.path)
+        files += 1
+        if copied + entry.size_bytes > limit_bytes or files > limit_files:
+            raise blame(f"is more than {limit_bytes:.0f} bytes or {limit_files:.0f} files", where=where or source.name)
+        folder = make_folder(target, entry.path.parent, name, blame)
+        try:
+            if lies_in(folder, entry.path.name):
+                if existing is None:
+                    raise blame("is there already", where=name)
+                existing(entry)
+                continue
+            if entry.is_link:
+                os.symlink(os.readlink(source / entry.path), entry.path.name, dir_fd=folder)
+            else:
+                with open_file(source, entry.path, name, blame) as file:
+                    copy = Path(f"/proc/self/fd/{folder}", entry.path.name)
+                    copy_file(file, copy, name, entry.size_bytes, blame, write_back=write_back)
+        finally:
+            os.close(folder)
+        copied += entry.size_bytes
+    return copied, files
+
+
+def make_folder(folder: Path, below: PurePath, name: str, blame: type[NeurotierError]) -> int:
+    """A descriptor of a folder below one of ours, made where it is not there; links in its path are refused."""
+    with suppress(FileNotFoundError):
+        return open_or_blame(folder, below, name, blame)
+    os.close(make_folder(folder, below.parent, name, blame))
+    above = open_folder(folder, below.parent)
+    try:
+        os.mkdir(below.name, dir_fd=above)
+    finally:
+        os.close(above)
+    return open_or_blame(folder, below, name, blame)
+
+
+def open_or_blame(folder: Path, below: PurePath, name: str, blame: type[NeurotierError]) -> int:
+    """As :func:`open_folder`, with an error that names the file that was to be put there."""
+    try:
+        return open_folder(folder, below)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        raise blame(f"lies below {str(below)!r}, which others have as a link or a file", where=name) from None
+
+
+def lies_in(folder: int, name: str) -> bool:
+    """Whether anything has a name in an open folder."""
+    try:
+        os.lstat(name, dir_fd=folder)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def same_content(one: Path, other: Path, path: PurePath) -> bool:
+    """Whether two folders have the same at a path: equal files, or links with the same text; nothing is followed."""
+    modes = [(folder / path).lstat().st_mode for folder in (one, other)]
+    if any(stat.S_ISLNK(mode) for mode in modes):
+        return all(stat.S_ISLNK(mode) for mode in modes) and os.readlink(one / path) == os.readlink(other / path)
+    if not all(stat.S_ISREG(mode) for mode in modes):
+        return False
+    with open_file(one, path, str(path), ToolError) as first, open_file(other, path, str(path), ToolError) as second:
+        while (part := first.read(CHUNK_BYTES)) == second.read(CHUNK_BYTES):
+            if not part:
+                return True
+    return False

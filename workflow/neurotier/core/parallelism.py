@@ -1,0 +1,114 @@
+"""Parallelism: how many participant jobs ran at once, how many were asked for, and why there were fewer.
+
+``--cores`` is a ceiling. What keeps a run below it (memory, room on the work tier, too few participants, jobs that
+are over before the next ones have begun) is a finding of its own: a figure 'at 96' that ran 40 jobs is none at 96.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+
+from neurotier.core.tables import Row
+
+FULL_SHARE = 0.8
+"""Share of the parallelism asked for that a run's mean may have without being explained."""
+
+RESOURCES = {"mem_mb": "memory", "work_mb": "room on the work tier"}
+"""Snakemake resources that keep jobs waiting, by what they are."""
+
+Span = tuple[float, float]
+
+
+def job_spans(rows: Sequence[Row]) -> list[Span]:
+    """Start of the first and end of the last phase of each participant job, s since 1970."""
+    spans: dict[str, Span] = {}
+    for row in rows:
+        start_s, end_s = spans.get(row["participant"], (row["start_s"], row["end_s"]))
+        spans[row["participant"]] = (min(start_s, row["start_s"]), max(end_s, row["end_s"]))
+    return list(spans.values())
+
+
+def peak(spans: Sequence[Span]) -> int:
+    """Most spans at the same moment.
+
+    >>> peak([(0, 2), (1, 3), (3, 4)])
+    2
+    """
+    running = most = 0
+    for _, step in sorted([(start, 1) for start, _ in spans] + [(end, -1) for _, end in spans]):
+        running += step
+        most = max(most, running)
+    return most
+
+
+def mean(spans: Sequence[Span]) -> float | None:
+    """Sum of the spans over the time from the first start to the last end; ``None`` where that is no time.
+
+    >>> mean([(0, 2), (1, 3)])
+    1.3333333333333333
+    """
+    makespan_s = max(end for _, end in spans) - min(start for start, _ in spans) if spans else 0
+    return sum(end - start for start, end in spans) / makespan_s if makespan_s else None
+
+
+def fits(limits: Mapping[str, int], needs: Mapping[str, Sequence[int]]) -> dict[str, int]:
+    """How many jobs each resource has room for at once, counted from the smallest.
+
+    Parameters
+    ----------
+    limits
+        Resource to how much of it there is, MB.
+    needs
+        Resource to what each job takes of it, MB.
+
+    Examples
+    --------
+    >>> fits({"mem_mb": 1000}, {"mem_mb": [300, 500, 400], "work_mb": [10, 10, 10]})
+    {'mem_mb': 2}
+    """
+    room = {}
+    for resource, each in needs.items():
+        if resource in limits:
+            used = count = 0
+            for need in sorted(each):
+                used += need
+                count += used <= limits[resource]
+            room[resource] = count
+    return room
+
+
+def limited_by(
+    asked: int | None, spans: Sequence[Span], limits: Mapping[str, int], needs: Mapping[str, Sequence[int]]
+) -> str | None:
+    """Why a run stayed below the parallelism asked for, for people; ``None`` if it did not, or if none was asked for.
+
+    Examples
+    --------
+    >>> limited_by(4, [(0, 1), (0, 1)], {}, {})
+    'there were only 2 participants'
+    >>> limited_by(4, [(0, 1), (0, 1), (1, 2), (1, 2)], {"mem_mb": 1000}, {"mem_mb": [400] * 4})
+    'memory has room for 2 at once (400 MB each, 1,000 MB)'
+    >>> limited_by(3, [(0, 1), (0.9, 2), (1.8, 3)], {}, {})
+    'jobs of 1.1 s were over before more than 2 could be started, one every 0.90 s'
+    >>> limited_by(2, [(0, 2), (0, 1), (1, 2)], {}, {}) is None
+    True
+    """
+    if asked is None or not spans:
+        return None
+    if len(spans) < asked:
+        return f"there were only {len(spans)} participants"
+    most = peak(spans)
+    if most < asked:
+        room = fits(limits, needs)
+        tight = min(room, key=room.__getitem__, default=None)
+        if tight is not None and room[tight] < asked:
+            each = statistics.median(needs[tight])
+            return f"{RESOURCES[tight]} has room for {room[tight]} at once ({each:,.0f} MB each, {limits[tight]:,} MB)"
+        lasted_s = statistics.median(end - start for start, end in spans)
+        every_s = (max(start for start, _ in spans) - min(start for start, _ in spans)) / max(1, len(spans) - 1)
+        return f"jobs of {lasted_s:.2g} s were over before more than {most} could be started, one every {every_s:.2f} s"
+    reached = mean(spans)
+    if reached is not None and reached < FULL_SHARE * asked:
+        return f"all {asked} ran at once, but {reached:.1f} on average: the first start and the last end one by one"
+    return None

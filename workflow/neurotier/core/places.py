@@ -1,0 +1,264 @@
+"""Places: the one room that says where every file of a run lies.
+
+Rules, scripts and library ask here for paths; nobody glues one by hand. Below the results folder::
+
+    derivatives/[SITE/]sub-*/...        brain masks and images, one BIDS derivative dataset per site
+    app/[SITE/]sub-*/...                what a BIDS App wrote for each participant, before its group level
+    index/                              what the dataset holds: images.tsv, skipped.tsv, dataset.json, sites.json, ...
+    profile/                            records/[SITE/]sub-*.json, steps/*.json; profile, traffic, runs, steps.tsv
+    group/                              group.tsv, summary.json
+    figures/                            every figure as SVG and PNG with its TSV; mosaics/
+    report.html                         the run report
+    probe/, probe.html                  what the tiers can do: HOST/TIER.tsv, probe.tsv, figures, and the page on it
+    advice/, advice.html                what a run will take on which tier: advice.tsv, figures, and the page on it
+    campaign/                           plan.tsv; runs/CONDITION/REPETITION/: records and logs of each run
+    comparison/, comparison.html        tables and figures of what was compared, and the comparison report
+    published/, published.html          tables and figures of the published experiment, and the page about them
+    sweep/, sweep.html                  points/: each point of a sweep; its tables and figures, and the sweep's report
+    bigbrain/, bigbrain.html            blocks/TIER.tsv, runs/RUN/: plan and records; tables and figures, and the page
+    logs/RULE/                          one log per job
+    state/                              settings of the last run, run facts, failures, the lock
+"""
+
+from __future__ import annotations
+
+import hashlib
+import socket
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from neurotier.core.settings import DemoSettings, Settings
+from neurotier.core.tiers import Tier, tiers_of
+
+
+@dataclass(frozen=True)
+class Places:
+    """Folders of one results folder and of the tiers it uses."""
+
+    results: Path
+    datasets: Path
+    work: Path
+    images: Path
+    image_store: Path
+
+    @classmethod
+    def from_settings(cls, settings: Settings, tiers: dict[str, Tier] | None = None) -> Places:
+        """Where a configuration puts things; a job that works on its node gives the tiers that it found there."""
+        tiers = tiers or tiers_of(settings)
+        results = tiers["results"].path / settings.results
+        return cls(
+            results=results,
+            datasets=tiers["dataset"].folder("datasets"),
+            work=tiers["work"].folder("work") / short_hash(str(results)),
+            images=tiers["images"].folder("images"),
+            image_store=tiers["results"].folder("image-store"),
+        )
+
+    def shortened(self, working_folder: Path) -> Places:
+        """The same places, relative where they lie below the working folder: Snakemake shows them to the user."""
+        paths = {
+            field.name: path.relative_to(working_folder) if path.is_relative_to(working_folder) else path
+            for field in fields(self)
+            for path in [getattr(self, field.name)]
+        }
+        return Places(**paths)
+
+    @property
+    def derivatives(self) -> Path:
+        return self.results / "derivatives"
+
+    @property
+    def index(self) -> Path:
+        return self.results / "index"
+
+    @property
+    def profile(self) -> Path:
+        return self.results / "profile"
+
+    @property
+    def group(self) -> Path:
+        return self.results / "group"
+
+    @property
+    def figures(self) -> Path:
+        return self.results / "figures"
+
+    @property
+    def mosaics(self) -> Path:
+        return self.figures / "mosaics"
+
+    @property
+    def campaign(self) -> Path:
+        return self.results / "campaign"
+
+    @property
+    def comparison(self) -> Path:
+        return self.results / "comparison"
+
+    @property
+    def comparison_figures(self) -> Path:
+        return self.comparison / "figures"
+
+    @property
+    def published(self) -> Path:
+        return self.results / "published"
+
+    @property
+    def published_figures(self) -> Path:
+        return self.published / "figures"
+
+    @property
+    def probe(self) -> Path:
+        return self.results / "probe"
+
+    @property
+    def probe_figures(self) -> Path:
+        return self.probe / "figures"
+
+    def probed(self, tier: str) -> Path:
+        """What was measured of a tier from this host: another host has other memory, and another way to the disk."""
+        return self.probe / socket.gethostname() / f"{tier}.tsv"
+
+    @property
+    def sweep(self) -> Path:
+        return self.results / "sweep"
+
+    @property
+    def advice(self) -> Path:
+        return self.results / "advice"
+
+    @property
+    def advice_figures(self) -> Path:
+        return self.advice / "figures"
+
+    @property
+    def bigbrain(self) -> Path:
+        return self.results / "bigbrain"
+
+    def bigbrain_blocks(self, tier: str) -> Path:
+        """The manifest of the blocks on a tier."""
+        return self.bigbrain / "blocks" / f"{tier}.tsv"
+
+    def bigbrain_run(self, run: str) -> Path:
+        """Plan and records of a run of the incrementation, ``ENGINE/TIER/PARALLELISM/REPETITION``."""
+        return self.bigbrain / "runs" / run
+
+    @property
+    def logs(self) -> Path:
+        return self.results / "logs"
+
+    @property
+    def state(self) -> Path:
+        return self.results / "state"
+
+    @property
+    def settings_file(self) -> Path:
+        """Settings of the run that holds the lock; jobs read them, no rule depends on them."""
+        return self.state / "settings.json"
+
+    @property
+    def runs(self) -> Path:
+        """Facts of every run: ``<run>.json``."""
+        return self.state / "runs"
+
+    @property
+    def failures(self) -> Path:
+        """Why participants failed: ``[SITE/]sub-*.json``, gone as soon as one is tried again."""
+        return self.state / "failures"
+
+    @property
+    def kind(self) -> Path:
+        """Whether a tool or an app made these results."""
+        return self.state / "kind"
+
+    @property
+    def outputs(self) -> Path:
+        """Sizes of the tables, figures and pages that the last run left; none while a run is on."""
+        return self.state / "outputs.json"
+
+    @property
+    def index_checksum(self) -> Path:
+        """Checksum of the index of images as it was written."""
+        return self.state / "index.json"
+
+    @property
+    def verified(self) -> Path:
+        """Markers: what was placed on a tier has its digest, as a run has found. One per image and place."""
+        return self.state / "verified"
+
+    @property
+    def preparing(self) -> Path:
+        """Folder in which the tool's image is tried: private, and on the results tier, as the work tier may be the
+        nodes' own."""
+        return self.image_store.with_name("preparing") / short_hash(str(self.results))
+
+    @property
+    def lock(self) -> Path:
+        return self.state / "lock"
+
+    @property
+    def identity(self) -> str:
+        """What tells these results from others of the same path on another host; made by the first run."""
+        file = self.state / "identity"
+        return file.read_text().strip() if file.exists() else ""
+
+    def analysed(self, participant: str, by_app: bool) -> Path:
+        """What the analysis of one participant leaves."""
+        return (self.results / "app" if by_app else self.derivatives) / participant
+
+    def validation(self, site: str) -> Path:
+        """What the BIDS validator found in a site."""
+        return self.index / site / "validation.json"
+
+    def step(self, name: str, site: str = "") -> Path:
+        """The record of a step that is done once per run or site."""
+        return self.profile / "steps" / site / f"{name}.json"
+
+    def record(self, participant: str) -> Path:
+        """The record of a participant job."""
+        return self.profile / "records" / f"{participant}.json"
+
+    def failure(self, participant: str) -> Path:
+        """The record of a participant's failure."""
+        return self.failures / f"{participant}.json"
+
+    def got(self, participant: str) -> Path:
+        """Marker: a participant's images are on the dataset tier. Short-lived."""
+        return self.state / "got" / participant
+
+    def batch(self, number: str) -> Path:
+        """Marker: a batch of participants has begun. Short-lived."""
+        return self.state / "batches" / number
+
+    def dropped(self, participant: str) -> Path:
+        """Marker: a participant's images have been dropped again."""
+        return self.state / "dropped" / participant
+
+    def demo(self, settings: DemoSettings) -> Path:
+        """The demonstration dataset of these settings."""
+        return self.datasets / f"demo-{short_hash(str(settings))}"
+
+    def demo_facts(self, settings: DemoSettings) -> Path:
+        """Marker: the demonstration dataset is there."""
+        folder = self.demo(settings)
+        return folder.with_name(f"{folder.name}.json")
+
+    def work_of(self, participant: str) -> Path:
+        """A participant job's private folder on the work tier."""
+        return self.work / participant.replace("/", "%")  # no BIDS path has a per cent sign
+
+
+def dataset_name(source: str, version: str | None) -> str:
+    """A folder name for the clone of a source at a version: its last part, and a hash of all of it.
+
+    >>> dataset_name("///corr/RawDataBIDS", None)
+    'RawDataBIDS-ecd15112'
+    """
+    last = source.rstrip("/").split("#")[0].split("?")[0].rsplit("/", 1)[-1].removesuffix(".git")
+    safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in last).strip("._-")
+    return f"{safe or 'dataset'}-{short_hash(source if version is None else f'{source}@{version}')}"
+
+
+def short_hash(text: str) -> str:
+    """Eight hexadecimal digits that tell texts apart."""
+    return hashlib.sha256(text.encode()).hexdigest()[:8]

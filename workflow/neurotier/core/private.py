@@ -1,0 +1,227 @@
+"""Private folders: ``neurotier-<user>`` on tiers that others can write to, and what lies below it.
+
+On a tier such as ``/dev/shm`` anybody can make a folder of any name, also one that we are about to use. So
+``neurotier-<user>`` is used only if it is a real folder, ours, and closed to others; below it nobody else can make
+anything, and it is walked one folder at a time without following links, since a container may have left some.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import pwd
+import shutil
+import stat
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+from neurotier.core.errors import TierError
+from neurotier.core.foreign import FOLDER, kind_of
+
+PREFIX = "neurotier-"
+PRIVATE = 0o700
+
+
+def user_name() -> str:
+    """Who owns this process, whatever the environment says; the number for a user without a name (containers)."""
+    return name_of(os.getuid())
+
+
+def name_of(user: int) -> str:
+    """A user's name, or the number of one who has none here."""
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return str(user)
+
+
+def private_folder(tier: Path) -> Path:
+    """Where this user's folder lies on a tier."""
+    return tier / f"{PREFIX}{user_name()}"
+
+
+def divide(path: Path) -> tuple[Path, tuple[str, ...]]:
+    """The tier and the names from ``neurotier-<user>`` on in a path below it; a tier may itself lie in such a folder.
+
+    >>> divide(Path("/tier") / f"{PREFIX}{user_name()}" / "work")[1][1:]
+    ('work',)
+    """
+    name = f"{PREFIX}{user_name()}"
+    at = len(path.parts) - 1 - path.parts[::-1].index(name)
+    return Path(*path.parts[:at]), path.parts[at:]
+
+
+def check_private(tier: Path, where: str = "") -> None:
+    """Raise :class:`TierError` if what lies at ``neurotier-<user>`` on a tier must not be used; change nothing."""
+    folder = private_folder(tier)
+    with suppress(FileNotFoundError):
+        refuse_unless_ours(folder, folder.lstat(), where)
+
+
+def refuse_unless_ours(folder: Path, facts: os.stat_result, where: str = "") -> None:
+    """Raise :class:`TierError` unless a folder is real, this user's, and not writable by others."""
+    remove = "remove it, or have it removed, or place the role on another tier"
+    if not stat.S_ISDIR(facts.st_mode):
+        owner = name_of(facts.st_uid)
+        raise TierError(f"{folder} is {kind_of(facts.st_mode)} made by user {owner}, and no folder", where, remove)
+    if facts.st_uid != os.getuid():
+        owner = name_of(facts.st_uid)
+        raise TierError(f"{folder} belongs to user {owner} and not to {user_name()}", where, remove)
+    if facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        mode = stat.S_IMODE(facts.st_mode)
+        fix = f"look who has written there, then chmod 700 {folder}"
+        raise TierError(f"{folder} is writable by other users (mode {mode:o})", where, fix)
+
+
+def refuse_planted(folder: Path, where: str = "") -> None:
+    """Raise :class:`TierError` if another user has put a folder or link where everybody may, as on ``/dev/shm``.
+
+    Folders that a group shares on purpose lie where others cannot make any, and pass.
+    """
+    with suppress(FileNotFoundError):
+        facts = folder.lstat()
+        if facts.st_uid != os.getuid() and folder.parent.stat().st_mode & stat.S_IWOTH:
+            what = f"is {kind_of(facts.st_mode)} that user {name_of(facts.st_uid)} made where everybody may write"
+            raise TierError(f"{folder} {what}", where, "choose another folder with --config results=NAME")
+
+
+def open_private(path: Path, make: bool = False) -> int:
+    """Open ``neurotier-<user>`` on a tier, or a folder below it.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    make
+        Make what is missing of it, for this user alone.
+
+    Returns
+    -------
+    int
+        A descriptor, which the caller closes.
+
+    Raises
+    ------
+    FileNotFoundError
+        If it is not there, and shall not be made.
+    TierError
+        If ``neurotier-<user>`` must not be used, or a component below it is a link or no folder.
+    """
+    tier, names = divide(path)
+    descriptor = os.open(tier, FOLDER & ~os.O_NOFOLLOW)
+    try:
+        for count, name in enumerate(names):
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(name, PRIVATE, dir_fd=descriptor)
+            inner = open_inner(descriptor, name, Path(tier, *names[: count + 1]))
+            os.close(descriptor)
+            descriptor = inner
+            if count == 0:
+                facts = os.fstat(descriptor)
+                refuse_unless_ours(Path(tier, name), facts)
+                if stat.S_IMODE(facts.st_mode) != PRIVATE:
+                    os.fchmod(descriptor, PRIVATE)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def open_inner(descriptor: int, name: str, path: Path) -> int:
+    """Open a folder in an open one, unless it is a link or no folder; ``path`` is for the error."""
+    try:
+        return os.open(name, FOLDER, dir_fd=descriptor)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+            raise
+    facts = os.lstat(name, dir_fd=descriptor)
+    raise TierError(
+        f"{path} is {kind_of(facts.st_mode)} made by user {name_of(facts.st_uid)}, and no folder",
+        fix="remove it, or have it removed, or place the role on another tier",
+    )
+
+
+def make_private(path: Path) -> None:
+    """Make a folder at or below ``neurotier-<user>`` and what is missing above it; as :func:`open_private`.
+
+    A job that has just ended may remove an empty parent again meanwhile.
+    """
+    for _ in range(10):
+        with suppress(FileNotFoundError):
+            os.close(open_private(path, make=True))
+            return
+    os.close(open_private(path, make=True))
+
+
+def names_in(path: Path) -> list[str]:
+    """Names in a private folder, sorted; none if it is not there."""
+    try:
+        descriptor = open_private(path)
+    except FileNotFoundError:
+        return []
+    try:
+        return sorted(os.listdir(descriptor))
+    finally:
+        os.close(descriptor)
+
+
+def remove_private(path: Path) -> None:
+    """Remove a file or a whole folder below ``neurotier-<user>``, whatever stands at its name; links are not followed.
+
+    What a tool has closed to its owner, too, is opened first.
+    """
+    try:
+        descriptor = open_private(path.parent)
+    except FileNotFoundError:
+        return
+    try:
+        with suppress(FileNotFoundError):
+            if not stat.S_ISDIR(os.lstat(path.name, dir_fd=descriptor).st_mode):
+                os.unlink(path.name, dir_fd=descriptor)
+                return
+            try:
+                shutil.rmtree(path.name, dir_fd=descriptor, ignore_errors=True)
+                if path.name in os.listdir(descriptor):
+                    open_to_owner(path.name, descriptor)
+                    shutil.rmtree(path.name, dir_fd=descriptor, ignore_errors=True)
+            except RecursionError:  # thousands of folders below each other, which a container can make
+                subprocess.run(["rm", "-rf", "--", path.name], cwd=f"/proc/self/fd/{descriptor}", check=False)
+    finally:
+        os.close(descriptor)
+
+
+def open_to_owner(name: str, descriptor: int) -> None:
+    """Let the owner into all folders below one; links are not followed."""
+    try:
+        inner = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY, dir_fd=descriptor)
+    except OSError:
+        return
+    try:
+        os.chmod(f"/proc/self/fd/{inner}", PRIVATE)
+        for below in os.listdir(f"/proc/self/fd/{inner}"):
+            if stat.S_ISDIR(os.lstat(below, dir_fd=inner).st_mode):
+                open_to_owner(below, inner)
+    except OSError:  # another user's: it stays
+        return
+    finally:
+        os.close(inner)
+
+
+def remove_empty(path: Path) -> None:
+    """Remove a private folder and its empty parents, ``neurotier-<user>`` included, so that nothing stays on a tier."""
+    tier, names = divide(path)
+    for count in range(len(names), 0, -1):
+        above = Path(tier, *names[: count - 1])
+        try:
+            descriptor = open_private(above) if count > 1 else os.open(tier, FOLDER & ~os.O_NOFOLLOW)
+        except FileNotFoundError:
+            continue
+        try:
+            os.rmdir(names[count - 1], dir_fd=descriptor)
+        except OSError as error:
+            if error.errno != errno.ENOENT:  # it is not empty, or must stay
+                return
+        finally:
+            os.close(descriptor)

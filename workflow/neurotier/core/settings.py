@@ -1,0 +1,302 @@
+"""Settings: the configuration, checked and complete, with types.
+
+The dataclasses mirror the sections of ``workflow/schemas/config.schema.yaml`` (a test holds them together), so that the
+rest of the library has names instead of dictionaries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from neurotier.core.configuration import check, config_schema, read_scalars, with_defaults
+from neurotier.core.errors import SettingsError
+
+ROLES = ("dataset", "work", "images", "results")
+
+
+@dataclass(frozen=True)
+class DatasetSettings:
+    """Section ``dataset``: what to analyse."""
+
+    source: str
+    version: str | None
+    sites: list[str]
+    participants: list[str]
+    sessions: list[str]
+    runs: list[str | int]
+    concurrent_gets: int
+    get_attempts: int
+    get_backoff_s: float
+    drop: bool
+    validation: str
+    links_to: list[str]
+
+
+@dataclass(frozen=True)
+class DemoSettings:
+    """Section ``demo``: the demonstration dataset."""
+
+    head: str | None
+    voxel_size_mm: float
+    seed: int
+
+
+@dataclass(frozen=True)
+class ToolSettings:
+    """Section ``tool``: the tool's name, its container image, and the options of that tool alone."""
+
+    name: str
+    image: str | None
+    options: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class AppSettings:
+    """Section ``app``: a BIDS App to run instead of a tool."""
+
+    image: str | None
+    name: str | None
+    suffixes: list[str]
+    arguments: list[str]
+    label_option: str
+    work_option: str | None
+    group: bool
+    group_arguments: list[str]
+    threads: int
+    memory_mb: int
+    work_factor: float
+
+
+@dataclass(frozen=True)
+class ContainerSettings:
+    """Section ``containers``: how containers are run."""
+
+    form: str
+    network: bool
+    environment: dict[str, str]
+    binds: list[str]
+    build_arguments: dict[str, str]
+
+
+@dataclass(frozen=True)
+class TierSettings:
+    """One entry of section ``tiers``."""
+
+    name: str
+    path: str
+    kind: str
+    capacity: str | int | None
+    node: bool = False
+
+
+@dataclass(frozen=True)
+class ReportSettings:
+    """Section ``report``: how much the run report shows."""
+
+    mosaics: int
+
+
+@dataclass(frozen=True)
+class CampaignSettings:
+    """Section ``campaign``: conditions to run; a placement maps roles to tiers, or to ``None`` for the usual one."""
+
+    placements: dict[str, dict[str, str | None]]
+    parallelism: list[int]
+    cache: list[str]
+    tools: list[str]
+    repetitions: int
+    seed: int
+    compare_outputs: bool
+    repeat_invalid: bool
+    keep_outputs: bool
+
+
+@dataclass(frozen=True)
+class ComparisonSettings:
+    """Section ``comparison``: what else is compared."""
+
+    results: list[str]
+
+
+@dataclass(frozen=True)
+class ProbeSettings:
+    """Section ``probe``: how tiers are measured."""
+
+    tiers: list[str]
+    streams: int | None
+    file_mib: int
+    share: float
+    time_s: float
+    repetitions: int
+
+
+@dataclass(frozen=True)
+class SweepSetSettings:
+    """One entry of ``sweep.sets``: a grid of points."""
+
+    block_sizes: list[str | int]
+    processes: list[int]
+    patterns: list[str]
+    queue_depths: list[int]
+    file_size: str | int
+    seconds: float
+    repetitions: int
+    direct: bool
+    engine: str
+
+
+@dataclass(frozen=True)
+class SweepSettings:
+    """Section ``sweep``: storage sweeps with fio."""
+
+    tiers: list[str]
+    sets: dict[str, SweepSetSettings]
+    share: float
+    seed: int
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> SweepSettings:
+        """Give the section its types."""
+        sets = {name: SweepSetSettings(**each) for name, each in data["sets"].items()}
+        return cls(**{**data, "sets": sets})
+
+
+@dataclass(frozen=True)
+class AdviceSettings:
+    """Section ``advice``: how a run is predicted."""
+
+    participants: int
+    calibration: str | None
+
+
+@dataclass(frozen=True)
+class BigBrainSettings:
+    """Section ``bigbrain``: the BigBrain incrementation."""
+
+    source: str
+    resolution_um: int
+    count: int | None
+    scale: float
+    seed: int
+    split: list[int]
+    engines: list[str]
+    spark_master: str
+    spark_options: dict[str, str]
+    tiers: list[str]
+    parallelism: list[int]
+    repetitions: int
+    iterations: int
+    delay_s: float
+    pairing: str
+    fsync: bool
+    cache: str
+    numa: str
+    keep: str
+    predict: bool
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The whole configuration, valid and complete; and whether Snakemake was told to use containers."""
+
+    dataset: DatasetSettings
+    demo: DemoSettings
+    tool: ToolSettings
+    app: AppSettings
+    containers: ContainerSettings
+    tiers: dict[str, TierSettings]
+    placement: dict[str, str]
+    results: str
+    participants_per_job: int
+    report: ReportSettings
+    campaign: CampaignSettings
+    comparison: ComparisonSettings
+    bigbrain: BigBrainSettings
+    published: str | None
+    probe: ProbeSettings
+    sweep: SweepSettings
+    advice: AdviceSettings
+    in_containers: bool = False
+
+    @property
+    def image(self) -> str | None:
+        """The container image in use; ``None`` on the host."""
+        return (self.app.image or self.tool.image) if self.in_containers else None
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any], in_containers: bool = False) -> Settings:
+        """Check a configuration and give it types.
+
+        Raises
+        ------
+        SettingsError
+            With the path of the key and the reason, if the configuration is not valid.
+
+        Examples
+        --------
+        >>> tiers = {"disk": {"path": ".", "kind": "block"}}
+        >>> placement = {"dataset": "disk", "work": "disk", "images": "disk", "results": "disk"}
+        >>> Settings.from_config({"tiers": tiers, "placement": placement}).tool.name
+        'brainextractor'
+        >>> Settings.from_config({"tiers": tiers, "placement": {**placement, "work": "dsik"}})
+        Traceback (most recent call last):
+        ...
+        neurotier.core.errors.SettingsError: ...
+        """
+        complete = with_defaults(read_scalars(config, config_schema()), config_schema())
+        check(complete)
+        if complete["app"]["image"] and not in_containers:
+            raise SettingsError(
+                "a BIDS App runs in a container", where="config key app.image", fix="add --sdm apptainer"
+            )
+        name, options = complete["tool"]["name"], dict(complete["tool"][complete["tool"]["name"]])
+        return cls(
+            dataset=DatasetSettings(**complete["dataset"]),
+            demo=DemoSettings(**complete["demo"]),
+            tool=ToolSettings(name, options.pop("image"), options),
+            app=AppSettings(**complete["app"]),
+            containers=ContainerSettings(**complete["containers"]),
+            tiers={name: TierSettings(name, **tier) for name, tier in complete["tiers"].items()},
+            placement=dict(complete["placement"]),
+            results=complete["results"],
+            participants_per_job=complete["participants_per_job"],
+            report=ReportSettings(**complete["report"]),
+            campaign=CampaignSettings(**complete["campaign"]),
+            comparison=ComparisonSettings(**complete["comparison"]),
+            bigbrain=BigBrainSettings(**complete["bigbrain"]),
+            published=complete["published"],
+            probe=ProbeSettings(**complete["probe"]),
+            sweep=SweepSettings.from_json(complete["sweep"]),
+            advice=AdviceSettings(**complete["advice"]),
+            in_containers=in_containers,
+        )
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Settings:
+        """Rebuild settings from what :meth:`to_json` gave."""
+        return cls(
+            dataset=DatasetSettings(**data["dataset"]),
+            demo=DemoSettings(**data["demo"]),
+            tool=ToolSettings(**data["tool"]),
+            app=AppSettings(**data["app"]),
+            containers=ContainerSettings(**data["containers"]),
+            tiers={name: TierSettings(**tier) for name, tier in data["tiers"].items()},
+            placement=data["placement"],
+            results=data["results"],
+            participants_per_job=data["participants_per_job"],
+            report=ReportSettings(**data["report"]),
+            campaign=CampaignSettings(**data["campaign"]),
+            comparison=ComparisonSettings(**data["comparison"]),
+            bigbrain=BigBrainSettings(**data["bigbrain"]),
+            published=data["published"],
+            probe=ProbeSettings(**data["probe"]),
+            sweep=SweepSettings.from_json(data["sweep"]),
+            advice=AdviceSettings(**data["advice"]),
+            in_containers=data["in_containers"],
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The settings as plain values."""
+        return asdict(self)

@@ -1,0 +1,271 @@
+"""Tiers: where storage places are, what they really are, and how much room they have.
+
+A tier is declared with a kind; what the path is really on is read from the kernel and compared, because a run
+"on tmpfs" whose folder sits on a disk would be believed. Roles get folders of their own below a tier's path:
+``<path>/neurotier-<user>/<role>``, so that several users can share one mount (:mod:`neurotier.core.private`).
+
+A tier that each node of a cluster has for itself (``node: true``) is a text until a participant job finds it on its
+node: variables such as ``$SLURM_TMPDIR`` are not defined where the workflow is started.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import humanfriendly
+import psutil
+
+from neurotier.core.configuration import expand
+from neurotier.core.errors import SettingsError, TierError
+from neurotier.core.private import check_private, make_private, private_folder, user_name
+from neurotier.core.settings import Settings, TierSettings
+
+MEMORY_TYPES = {"tmpfs", "ramfs"}
+NETWORK_TYPES = {
+    *("nfs", "nfs4", "cifs", "smb3", "smb2", "9p", "afs", "ceph", "fuse.ceph", "glusterfs", "fuse.glusterfs"),
+    *("lustre", "gpfs", "beegfs", "fhgfs", "orangefs", "pvfs2", "panfs", "fuse.sshfs", "fuse.juicefs", "wekafs"),
+}
+
+
+@dataclass(frozen=True)
+class Mount:
+    """The mounted file system a path is on."""
+
+    mount_point: str
+    fs_type: str
+    options: str
+    source: str
+
+    @property
+    def kind(self) -> str:
+        """The tier kind that this file system is."""
+        if self.fs_type in MEMORY_TYPES:
+            return "tmpfs"
+        if self.fs_type in NETWORK_TYPES:
+            return "network"
+        options = self.options.split(",")
+        return "fsdax" if {"dax", "dax=always"} & set(options) else "block"
+
+
+@dataclass(frozen=True)
+class TierFacts:
+    """What a run records about a tier: declared and real."""
+
+    name: str
+    path: str
+    kind: str
+    fs_type: str
+    mount_point: str
+    mount_options: str
+    capacity_bytes: int | None
+    free_bytes: int | None
+
+
+@dataclass(frozen=True)
+class Tier:
+    """A declared storage place on this node, or (``node``) one to be found on the node of each job."""
+
+    name: str
+    path: Path
+    kind: str
+    capacity_bytes: int | None
+    node: bool = False
+
+    @classmethod
+    def from_settings(cls, settings: TierSettings) -> Tier:
+        """Expand and check one entry of ``tiers``; nothing is touched on disk. A node's tier is left as it is written.
+
+        Raises
+        ------
+        SettingsError
+            If a variable is undefined, the capacity is no size, or the path has characters Snakemake would read.
+        """
+        where = f"config key tiers.{settings.name}"
+        text = settings.path if settings.node else expand(settings.path, f"{where}.path")
+        if any(c in text for c in "{}\n\r"):
+            raise SettingsError("braces and line breaks cannot stand in a path here", where=f"{where}.path")
+        path = Path(text) if settings.node else Path(text).absolute()
+        return cls(settings.name, path, settings.kind, parse_capacity(settings.capacity, where), settings.node)
+
+    def here(self) -> Tier:
+        """This tier on the node that asks, its folder made there if need be.
+
+        Made is what follows the path's first variable, since that names a folder of the batch job's own
+        (``/local/$USER/$SLURM_JOB_ID``). What stands before it must be there (or the variable's own folder, if it
+        comes first): on a node without the mount the files would else lie on another disk.
+
+        Raises
+        ------
+        SettingsError
+            If a variable is not defined on this node.
+        TierError
+            If the folder is not there and cannot be made.
+        """
+        if not self.node:
+            return self
+        where = f"tier {self.name!r} on {socket.gethostname()}"
+        parts = self.path.parts
+        fixed = next((count for count, part in enumerate(parts) if "$" in part), len(parts))
+        base = Path(expand(str(Path(*parts[: fixed or 1])), where))
+        path = Path(expand(str(self.path), where)).absolute()
+        if not base.is_dir():
+            raise TierError(f"{base} is not an existing folder", where=where, fix=f"correct tiers.{self.name}.path")
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise TierError(f"{path} cannot be made: {error.strerror}", where=where) from None
+        return replace(self, path=path, node=False)
+
+    def folder(self, role: str) -> Path:
+        """The folder of a role below this tier's path."""
+        return private_folder(self.path) / role
+
+    def mount(self) -> Mount:
+        """The file system this tier's path is on."""
+        return find_mount(self.path)
+
+    def free_bytes(self) -> int:
+        """Bytes that neurotier may still use: what is free, at most the declared capacity."""
+        free = shutil.disk_usage(self.path).free
+        return free if self.capacity_bytes is None else min(free, self.capacity_bytes)
+
+    def facts(self) -> TierFacts:
+        """Declared and real properties, for the run's records; of a node's tier, those that are declared."""
+        if self.node:
+            return TierFacts(self.name, str(self.path), self.kind, "", "", "", self.capacity_bytes, None)
+        mount = self.mount()
+        return TierFacts(
+            name=self.name,
+            path=str(self.path),
+            kind=self.kind,
+            fs_type=mount.fs_type,
+            mount_point=mount.mount_point,
+            mount_options=mount.options,
+            capacity_bytes=self.capacity_bytes,
+            free_bytes=self.free_bytes(),
+        )
+
+    def claim(self) -> None:
+        """Check the tier (:meth:`check`), and have ``neurotier-<user>`` there, closed to others."""
+        self.check()
+        if not self.node:
+            make_private(private_folder(self.path))
+
+    def check(self) -> None:
+        """Raise :class:`TierError` unless the path is there, writable, and on the declared kind of storage.
+
+        What lies at ``neurotier-<user>`` must be ours (:mod:`neurotier.core.private`); nothing is changed.
+        A node's tier is not here; its jobs check it.
+        """
+        if self.node:
+            return
+        where = f"tier {self.name!r}"
+        if not self.path.is_dir():
+            raise TierError(
+                f"its path {self.path} is not an existing folder",
+                where=where,
+                fix=f"mount it, or correct tiers.{self.name}.path",
+            )
+        mount = self.mount()
+        if mount.kind != self.kind:
+            raise TierError(
+                f"declared as {self.kind!r}, but {self.path} is on {mount.fs_type} ({mount.kind!r}), "
+                f"mounted at {mount.mount_point}",
+                where=where,
+                fix=f"correct tiers.{self.name}.kind or .path",
+            )
+        check_private(self.path, where)
+        folder = next(p for p in (private_folder(self.path), self.path) if p.is_dir())
+        if os.statvfs(folder).f_flag & os.ST_RDONLY:
+            raise TierError(f"{folder} is mounted read-only", where=where)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise TierError(f"{folder} is not writable for user {user_name()}", where=where)
+
+
+def parse_capacity(capacity: str | int | None, where: str) -> int | None:
+    """A size such as ``64 GiB`` in bytes.
+
+    >>> parse_capacity("64 MiB", "tiers.a"), parse_capacity(1000, "tiers.a"), parse_capacity(None, "tiers.a")
+    (67108864, 1000, None)
+    """
+    return None if capacity is None else parse_size(capacity, f"{where}.capacity")
+
+
+def parse_size(size: str | int, where: str) -> int:
+    """A size such as ``64 GiB``, or in bytes, in bytes.
+
+    Raises
+    ------
+    SettingsError
+        If it is none; ``where`` says which key it stands at.
+    """
+    if isinstance(size, int):
+        return size
+    if not re.fullmatch(r"[0-9.]+ *([KMGTP]i?)?B?", size, re.IGNORECASE):  # humanfriendly reads '5 potatoes' as PB
+        raise SettingsError(f"{size!r} is not a size", where=where, fix="write for example 64 GiB")
+    return int(humanfriendly.parse_size(size))
+
+
+def find_mount(path: Path) -> Mount:
+    """The mounted file system a path is on: the longest mount point above it, the latest mounted if equal.
+
+    In a change-root environment the root is no mount point of its own; there ``stat`` gives the type at least.
+    """
+    real = Path(os.path.realpath(path))
+    above = [p for p in psutil.disk_partitions(all=True) if real.is_relative_to(p.mountpoint)]
+    if above:
+        deepest = max(len(p.mountpoint) for p in above)
+        best = [p for p in above if len(p.mountpoint) == deepest][-1]
+        return Mount(best.mountpoint, best.fstype, best.opts, best.device)
+    command = ["stat", "--file-system", "--format=%T", "--", str(real)]
+    fs_type = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    return Mount("/", fs_type, "", "")
+
+
+def tiers_of(settings: Settings, in_job: bool = False) -> dict[str, Tier]:
+    """The tier that holds each role.
+
+    Parameters
+    ----------
+    settings
+        The configuration.
+    in_job
+        Find a node's tier on this node, and check the work tier: what was checked where the workflow was started
+        need not hold here.
+
+    Returns
+    -------
+    dict
+        Role (``dataset``, ``work``, ``images``, ``results``) to tier.
+
+    Raises
+    ------
+    SettingsError
+        If a role that all jobs share is placed on a tier that each node has for itself.
+    TierError
+        If the work tier of this node is not as it was declared.
+    """
+    tiers = {role: Tier.from_settings(settings.tiers[name]) for role, name in settings.placement.items()}
+    for role, tier in tiers.items():
+        if tier.node and role != "work":
+            raise SettingsError(
+                f"tier {tier.name!r} is each node's own (node: true), and all jobs must see the same {role}",
+                where=f"config key placement.{role}",
+                fix="place it on a tier that all nodes share",
+            )
+    if in_job:
+        tiers["work"] = tiers["work"].here()
+        tiers["work"].claim()
+    return tiers
+
+
+def facts_json(tiers: dict[str, Tier]) -> dict[str, dict[str, Any]]:
+    """Facts of the tier of each role, as plain values."""
+    return {role: asdict(tier.facts()) for role, tier in tiers.items()}

@@ -1,0 +1,160 @@
+"""The model's machine: this node's processors and page cache as the kernel tells them, and its tiers as probed."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import psutil
+
+from neurotier.core.errors import InputError
+from neurotier.core.tables import read_table
+from neurotier.model.machine import MEMORY, Machine, PageCache, Processors, TierSpeed
+from neurotier.storage.access import IN_MEMORY
+from neurotier.storage.probe.tier_figures import Curve, TierFigures, figures_of
+
+SYSCTL = Path("/proc/sys/vm")
+LEAST_PAGE_CACHE = 0.1
+"""Part of the available memory that the page cache keeps, however much the jobs take."""
+
+MIXED_RANGE = 0.1, 2.0
+"""What ``mixed`` can be: a link that goes both ways at once has 2."""
+
+
+@dataclass(frozen=True)
+class Probed:
+    """A tier's probe: medians, and the least and the greatest of the repetitions."""
+
+    usual: TierFigures
+    low: TierFigures
+    high: TierFigures
+
+
+def read_probed(table: Path) -> Probed:
+    """Figures of one tier.
+
+    Raises
+    ------
+    InputError
+        If a measurement that a probe makes is not in the table.
+    """
+    rows = read_table(table, "probe")
+    try:
+        found = [
+            figures_of([row | {"bandwidth_bytes_per_s": row[f"bandwidth_{end}bytes_per_s"]} for row in rows])
+            for end in ("", "low_", "high_")
+        ]
+    except (KeyError, IndexError) as error:
+        fix = "probe again: --forcerun probe_tier"
+        raise InputError(f"has no {error}", where=str(table), fix=fix) from None
+    return Probed(*found)
+
+
+def at(curve: Curve, streams: int) -> float:
+    """A curve at a number of streams: straight between its points over the logarithm of streams, flat beyond them.
+
+    >>> at({1: 100.0, 4: 300.0}, 2), at({1: 100.0, 4: 300.0}, 96)
+    (200.0, 300.0)
+    """
+    points = sorted(curve)
+    return float(np.interp(math.log(streams), np.log(points), [curve[point] for point in points]))
+
+
+def tier_speed(figures: TierFigures, streams: int) -> TierSpeed:
+    """A tier's speeds with so many streams. Network file systems flush when a file is closed: no write-back."""
+    read, write = at(figures.read_bytes_per_s, streams), at(figures.write_bytes_per_s, streams)
+    taking_turns = 2 / (1 / read + 1 / write)
+    mixed = at(figures.mixed_bytes_per_s, streams) / taking_turns
+    return TierSpeed(
+        read_bytes_per_s=read,
+        write_bytes_per_s=write,
+        read_stream_bytes_per_s=at(figures.read_bytes_per_s, 1),
+        write_stream_bytes_per_s=at(figures.write_bytes_per_s, 1),
+        mixed=min(max(mixed, MIXED_RANGE[0]), MIXED_RANGE[1]),
+        write_back=figures.kind == "block",
+    )
+
+
+def memory_speed(figures: Mapping[str, TierFigures], streams: int) -> TierSpeed:
+    """The page cache, as seen through the tier that got most out of it."""
+    seen = [tier for tier in figures.values() if tier.kind not in IN_MEMORY] or list(figures.values())
+    best = max(seen, key=lambda tier: at(tier.buffered_write_bytes_per_s, streams))
+    return TierSpeed(
+        read_bytes_per_s=at(best.cached_read_bytes_per_s, streams),
+        write_bytes_per_s=at(best.buffered_write_bytes_per_s, streams),
+        read_stream_bytes_per_s=at(best.cached_read_bytes_per_s, 1),
+        write_stream_bytes_per_s=at(best.buffered_write_bytes_per_s, 1),
+    )
+
+
+def machine_of(
+    figures: Mapping[str, TierFigures], streams: int, processors: Processors, page_cache: PageCache
+) -> Machine:
+    """The machine, with so many streams on its tiers."""
+    speeds = {name: tier_speed(tier, streams) for name, tier in figures.items()}
+    return Machine(processors, page_cache, {**speeds, MEMORY: memory_speed(figures, streams)})
+
+
+def between(usual: Machine, low: Machine, high: Machine, where: Mapping[str, float]) -> Machine:
+    """A machine between what a probe measured at its least and at its most.
+
+    Parameters
+    ----------
+    where
+        For each tier, from -1 (the least) by 0 (the median) to 1 (the most).
+    """
+    tiers = {}
+    for name, tier in usual.tiers.items():
+        end = (high if where[name] > 0 else low).tiers[name]
+        speeds = {}
+        for field in ("read_bytes_per_s", "write_bytes_per_s", "read_stream_bytes_per_s", "write_stream_bytes_per_s"):
+            median: float = getattr(tier, field)
+            speeds[field] = median * (getattr(end, field) / median) ** abs(where[name])
+        tiers[name] = replace(tier, **speeds)
+    return replace(usual, tiers=tiers)
+
+
+def processors_here(threads_per_job: int, others: float) -> Processors:
+    """This node's processors, as many as Snakemake may use; counted in jobs, if a job has several threads.
+
+    Parameters
+    ----------
+    others
+        Busy processes of others.
+    """
+    threads = len(os.sched_getaffinity(0))
+    cores = min(psutil.cpu_count(logical=False) or threads, threads)
+    return Processors(
+        max(1, cores // threads_per_job), max(1, threads // threads_per_job), others=others / threads_per_job
+    )
+
+
+def page_cache_here(taken_bytes: float) -> PageCache:
+    """What this node's kernel lets be dirty, with so much memory taken by the jobs."""
+    names = ("dirty_background_bytes", "dirty_bytes", "dirty_background_ratio", "dirty_ratio", "dirty_expire_centisecs")
+    return page_cache_of(
+        {name: int((SYSCTL / name).read_text()) for name in names}, psutil.virtual_memory().available, taken_bytes
+    )
+
+
+def page_cache_of(sysctl: Mapping[str, int], available_bytes: float, taken_bytes: float = 0.0) -> PageCache:
+    """The page cache by the kernel's settings; those in bytes rule where they are not 0.
+
+    Examples
+    --------
+    >>> vm = dict(dirty_background_bytes=0, dirty_bytes=4000, dirty_background_ratio=10, dirty_ratio=20)
+    >>> page_cache_of(vm | {"dirty_expire_centisecs": 3000}, 10_000)
+    PageCache(available_bytes=10000.0, background_ratio=0.1, ratio=0.4, expiry_s=30.0)
+    """
+    left = max(available_bytes - taken_bytes, LEAST_PAGE_CACHE * available_bytes)
+    background, most = (
+        min(sysctl[f"{name}_bytes"] / left, 1.0) if sysctl[f"{name}_bytes"] else sysctl[f"{name}_ratio"] / 100
+        for name in ("dirty_background", "dirty")
+    )
+    # the kernel takes half of the limit where the background's is not below it
+    background = background if background < most else most / 2
+    return PageCache(left, background, most, sysctl["dirty_expire_centisecs"] / 100)

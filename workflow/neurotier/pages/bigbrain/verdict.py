@@ -1,0 +1,167 @@
+"""What the incrementation says in a few sentences: which condition was fastest, and what that was due to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from neurotier.bigbrain.tabulation import outputs_text
+from neurotier.core.quantities import counted, percent, seconds
+from neurotier.core.tables import Row
+from neurotier.pages.bigbrain.lanes import NO_RUN, name_of, own, published
+from neurotier.pages.bigbrain.makespans import factors_text
+from neurotier.pages.comparison.statistics import is_compared
+from neurotier.pages.kit.findings import at_once, times_text
+
+FIELDS = ("tier", "engine", "parallelism")
+"""What conditions differ in, by :func:`effects`."""
+
+MUCH = 0.5
+"""Share of the time of processes that their start may take without a word."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What one field alone makes of the makespan: the fastest condition, and the slowest of the same other fields."""
+
+    field: str
+    fastest: Row
+    slowest: Row
+
+    @property
+    def ratio(self) -> float:
+        """How many times as long the slowest takes."""
+        return float(self.slowest["makespan_s"]) / float(self.fastest["makespan_s"])
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether each has two repetitions at least, and none of one is within those of the other."""
+        repeated = min(self.fastest["runs"], self.slowest["runs"]) > 1
+        return bool(repeated and self.fastest["makespan_high_s"] < self.slowest["makespan_low_s"])
+
+    @property
+    def text(self) -> str:
+        """It in a sentence, without a full stop."""
+        fast, slow = self.fastest, self.slowest
+        ways = {
+            "tier": f"{slow['tier']} took {times_text(self.ratio)} times as long as {fast['tier']} with"
+            f" {fast['engine']}, {at_once(fast['parallelism'])}",
+            "engine": f"{slow['engine']} took {times_text(self.ratio)} times as long as {fast['engine']} on"
+            f" {fast['tier']}, {at_once(fast['parallelism'])}",
+            "parallelism": f"{at_once(slow['parallelism'])} took {times_text(self.ratio)} times as long as"
+            f" {at_once(fast['parallelism'])} with {fast['engine']} on {fast['tier']}",
+        }
+        doubt = "one run alone" if min(fast["runs"], slow["runs"]) < 2 else "repetitions overlap"
+        return ways[self.field] + ("" if self.is_sure else f" (not sure: {doubt})")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The verdict on the incrementation.
+
+    Attributes
+    ----------
+    headline
+        Which condition was fastest; without a full stop, as all lines.
+    lines
+        What tier, engine and parallelism are worth; how far predictions are off.
+    outputs
+        Whether all runs wrote the same; empty of fewer than two.
+    invalid
+        Each run of one's own that is not compared, and why.
+    is_good
+        Whether all runs are valid and wrote the same.
+    """
+
+    headline: str
+    lines: list[str]
+    outputs: str
+    invalid: list[str]
+    is_good: bool
+
+    def told(self) -> list[str]:
+        """It for the terminal; each run and the outputs have been told when they were tabulated."""
+        count = len(self.invalid)
+        lines = [self.headline, *self.lines, f"{counted(count, 'run')} not compared, being invalid" if count else ""]
+        return [f"BigBrain: {line}" for line in lines if line]
+
+
+def judge(rows: Sequence[Row], runs: Sequence[Row]) -> Verdict:
+    """Sum up rows of ``bigbrain_conditions.tsv`` and ``bigbrain_runs.tsv``."""
+    known = own(rows)
+    lines = [effects_text(effects(known)), starts_text(fastest_of(known))] if known else []
+    lines += [text for where, some in (("", known), ("Published runs: ", published(rows))) for text in off(where, some)]
+    invalid = [invalid_text(run) for run in runs if not is_compared(run)]
+    same = len({run["sha256"] for run in runs if run["sha256"]}) < 2
+    outputs = outputs_text(runs).replace("outputs", "Outputs", 1)
+    good = bool(known) and not invalid and same
+    return Verdict(headline(known), list(filter(None, lines)), outputs, invalid, good)
+
+
+def headline(known: Sequence[Row]) -> str:
+    """Which of the conditions was fastest."""
+    if not known:
+        return NO_RUN
+    best = fastest_of(known)
+    middle = f" (median of {counted(best['runs'], 'run')})" if best["runs"] > 1 else " (one run)"
+    text = f"{name_of(best)}: {seconds(best['makespan_s'])}{middle}"
+    blocks = counted(best["blocks"], "block")
+    if len(known) == 1:
+        return f"{text} for {blocks}; nothing to compare it with"
+    return f"Fastest for {blocks}: {text}, of {counted(len(known), 'condition')}"
+
+
+def fastest_of(rows: Sequence[Row]) -> Row:
+    """The condition of the shortest median makespan."""
+    return min(rows, key=lambda row: float(row["makespan_s"]))
+
+
+def effects(known: Sequence[Row]) -> list[Effect]:
+    """What each field makes of the fastest condition's makespan, the greatest first."""
+
+    def alike(field: str) -> list[Row]:
+        same = [name for name in (*FIELDS, "blocks", "iterations", "pairing") if name != field]
+        return [row for row in known if all(row[name] == best[name] for name in same)]
+
+    best = fastest_of(known)
+    found = [Effect(field, best, max(alike(field), key=lambda row: float(row["makespan_s"]))) for field in FIELDS]
+    return sorted((one for one in found if one.slowest is not best), key=lambda one: -one.ratio)
+
+
+def effects_text(found: Sequence[Effect]) -> str:
+    """What mattered most first; empty if there is nothing to compare."""
+    if not found:
+        return ""
+    first, *others = found
+    names = {"tier": "the tier", "engine": "the engine", "parallelism": "the parallelism"}
+    if not others:
+        return capital(first.text)
+    return f"{capital(names[first.field])} mattered most: {first.text}; {'; '.join(one.text for one in others)}"
+
+
+def starts_text(row: Row) -> str:
+    """Why tiers cannot differ much, where processes spend most of their time on their own start; else empty."""
+    work_s = sum(row[name] or 0.0 for name in ("load_header_s", "read_s", "increment_s", "write_s"))
+    share = row["start_up_s"] / (row["start_up_s"] + work_s) if row["start_up_s"] else 0.0
+    if share < MUCH:
+        return ""
+    what = f"{percent(share)} of the processes' time was their own start"
+    return f"With {name_of(row)}, {what}: with larger blocks, tiers would differ more"
+
+
+def off(where: str, rows: Sequence[Row]) -> Iterator[str]:
+    """How far predictions are off, geometric means."""
+    text = factors_text(rows)
+    if text:
+        yield where + text if where else capital(text)
+
+
+def capital(text: str) -> str:
+    """A text whose first word begins a sentence; names of engines and tiers stay as they are."""
+    return f"The{text[3:]}" if text.startswith("the ") else text
+
+
+def invalid_text(run: Row) -> str:
+    """A run that is not compared, and why."""
+    reason = run["valid"].removeprefix("invalid: ") if run["valid"] != "valid" else "it has no makespan"
+    return f"{name_of(run)}, repetition {run['repetition']}: {reason}"

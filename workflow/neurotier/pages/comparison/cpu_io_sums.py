@@ -1,0 +1,88 @@
+"""The figure ``cpu_io_sums``: summed CPU and I/O time by placement and parallelism (the published Figure 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from neurotier.core.quantities import percent, seconds
+from neurotier.core.tables import Row
+from neurotier.pages.comparison.statistics import Condition, Spread, by_condition
+from neurotier.pages.kit.findings import NO_RUN, Finding, Names, condition_cells, spread_cells
+from neurotier.pages.kit.lanes import Bar, Kind, Lane, draw_stacked, group_panels
+from neurotier.pages.kit.style import CPU_COLOUR, IO_COLOUR, empty_figure, house_style, save_figure, state
+
+KINDS = (Kind("CPU time", CPU_COLOUR), Kind("I/O time", IO_COLOUR))
+COLUMNS = {"cpu": "cpu_sum_s", "io": "io_sum_s"}
+NOTE = (
+    "Medians over repetitions of the sums over participant jobs; line: least to greatest. I/O time = wall - CPU, as"
+    " published; it contains waiting for a core. Beside the bars: CPU + I/O. Valid runs only."
+)
+
+
+def sums(runs: Sequence[Row]) -> dict[Condition, dict[str, Spread]]:
+    """Summed CPU and I/O time of every condition, s."""
+    return {
+        condition: {name: Spread(tuple(run[column] for run in members)) for name, column in COLUMNS.items()}
+        for condition, members in by_condition(runs).items()
+    }
+
+
+def io_share(times: dict[str, Spread]) -> float:
+    """Share of I/O time of the sum of both; 0 of no time."""
+    whole_s = times["cpu"].median + times["io"].median
+    return times["io"].median / whole_s if whole_s > 0 else 0.0
+
+
+def cpu_io_sums_finding(runs: Sequence[Row]) -> Finding:
+    """Between which shares of the summed time is I/O, and where."""
+    found = sums(runs)
+    if not found:
+        return Finding(NO_RUN, shown=False)
+    names = Names(found)
+    ordered = sorted(found, key=lambda condition: io_share(found[condition]))
+    low, high = (percent(io_share(found[condition])) for condition in (ordered[0], ordered[-1]))
+    if low == high:
+        return Finding(f"I/O takes {low} of the summed time" + (" in every condition" if len(found) > 1 else ""))
+    return Finding(
+        f"I/O takes from {low} of the summed time ({names.of(ordered[0])}) to {high} ({names.of(ordered[-1])})"
+    )
+
+
+def draw_cpu_io_sums(runs: Sequence[Row], stem: Path) -> None:
+    """Draw the summed CPU and I/O time of all valid runs; write SVG, PNG and TSV."""
+    found, finding = sums(runs), cpu_io_sums_finding(runs)
+    with house_style():
+        if finding.shown:
+            panels = group_panels(found, lambda condition: [Lane(condition.placement, bar(found[condition]))])
+            figure = draw_stacked(panels, KINDS, "Sum over participant jobs (s)", ranges=True)
+            state(figure, finding.sentence, NOTE + below_zero(found))
+        else:
+            figure = empty_figure(finding.sentence)
+        save_figure(figure, stem, table(found))
+
+
+def bar(times: dict[str, Spread]) -> Bar:
+    """The bar of one condition."""
+    cpu, io = (seconds(times[name].median).removesuffix(" s") for name in COLUMNS)
+    return Bar(tuple(times.values()), f"{cpu} + {io} s; {percent(io_share(times))} I/O")
+
+
+def below_zero(found: dict[Condition, dict[str, Spread]]) -> str:
+    """What was clipped, if anything."""
+    if all(times["io"].median >= 0 for times in found.values()):
+        return ""
+    return " Where CPU exceeds wall time (several cores at once), I/O time below 0 is drawn as 0."
+
+
+def table(found: dict[Condition, dict[str, Spread]]) -> list[Row]:
+    """The numbers behind the figure: one row per condition, unclipped."""
+    return [
+        {
+            **condition_cells(condition),
+            "repetitions": len(times["cpu"].values),
+            **spread_cells("cpu_sum", "s", times["cpu"]),
+            **spread_cells("io_sum", "s", times["io"]),
+        }
+        for condition, times in found.items()
+    ]

@@ -1,0 +1,188 @@
+"""The figure ``differences``: how much longer each participant took with one placement than with another."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import StrMethodFormatter
+
+from neurotier.core.quantities import counted, percent, seconds, share_of, shorten
+from neurotier.core.tables import Row
+from neurotier.pages.comparison.statistics import (
+    CONFIDENCE,
+    Condition,
+    Difference,
+    by_condition,
+    families,
+    mean_walls,
+    paired_differences,
+)
+from neurotier.pages.kit.findings import LONGEST_NAME, NO_RUN, Finding, Names
+from neurotier.pages.kit.lanes import Lane, Panel, beside, draw_distribution, headed, label_lanes, panel_axes
+from neurotier.pages.kit.style import BLACK, BLUE, GREY, VERMILION, empty_figure, house_style, save_figure, state
+
+MOST_PAIRS = 60
+"""With more pairs of placements, those with the fastest are drawn."""
+
+READABLE_DOTS = 100
+"""Most participants that get a dot each."""
+
+NOTE = (
+    "Wall time of each participant's job, mean over repetitions, the second placement's taken from the first's. Box:"
+    " quartiles; line: 5th to 95th per cent; dots: participants, if few; diamond and thick line: median and its"
+    " interval. It says how far participants agree, not what moved a whole run: see the dots of the makespan."
+)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A difference, its values by participant, s, and its share of the median time with the faster placement."""
+
+    difference: Difference
+    by_participant: dict[str, float]
+    share: float
+
+
+def pairs(runs: Sequence[Row], participants: Sequence[Row]) -> list[Pair]:
+    """All differences of placements with the values behind them."""
+    means = mean_walls(runs, participants)
+    found = []
+    for difference in paired_differences(runs, participants):
+        slower, faster = means[difference.slower], means[difference.faster]
+        common = sorted(slower.keys() & faster.keys())
+        typical_s = statistics.median(faster[name] for name in common)
+        values = {name: slower[name] - faster[name] for name in common}
+        found.append(Pair(difference, values, share_of(difference.median_s, typical_s) or 0.0))
+    return found
+
+
+def chosen(found: Sequence[Pair]) -> tuple[list[Pair], str]:
+    """What is drawn, and a sentence about what is not; empty if all is."""
+    if len(found) <= MOST_PAIRS:
+        return list(found), ""
+    beaten: dict[Condition, int] = {}
+    for pair in found:
+        beaten.setdefault(pair.difference.faster, 0)
+        beaten[pair.difference.slower] = beaten.get(pair.difference.slower, 0) + 1
+    fastest = {
+        min(members, key=lambda condition: (beaten[condition], condition)) for members in families(beaten).values()
+    }
+    shown = [pair for pair in found if {pair.difference.slower, pair.difference.faster} & fastest]
+    text = f" Of {len(found):,} pairs of placements, those with the fastest are drawn"
+    if len(shown) > MOST_PAIRS:
+        text += f", the first {MOST_PAIRS} of {len(shown):,}"
+    return shown[:MOST_PAIRS], f"{text}."
+
+
+def differences_finding(runs: Sequence[Row], participants: Sequence[Row]) -> Finding:
+    """The difference that is largest beside the time itself, and whether its interval of 95 % leaves out 0."""
+    return finding_of(runs, pairs(runs, participants))
+
+
+def finding_of(runs: Sequence[Row], found: Sequence[Pair]) -> Finding:
+    """The finding of differences that are known already."""
+    if not by_condition(runs):
+        return Finding(NO_RUN, shown=False)
+    if not found:
+        return Finding("No two placements ran the same participants under the same conditions", shown=False)
+    names = Names(by_condition(runs))
+    largest = max(found, key=lambda pair: pair.share)
+    difference = largest.difference
+    slower, faster = (
+        shorten(condition.placement, LONGEST_NAME) for condition in (difference.slower, difference.faster)
+    )
+    where = f", {about}" if (about := names.about(difference.slower)) else ""
+    interval = f"{percent(difference.confidence)} interval {seconds(difference.low_s)} to {seconds(difference.high_s)}"
+    if difference.low_s <= 0 or difference.confidence < CONFIDENCE:
+        return Finding(f"The largest difference, between {slower} and {faster}, is not sure ({interval}){where}")
+    much = f"{seconds(difference.median_s)} or {percent(largest.share)}"
+    return Finding(f"A participant takes {much} longer on {slower} than on {faster} ({interval}){where}")
+
+
+def draw_differences(runs: Sequence[Row], participants: Sequence[Row], stem: Path) -> None:
+    """Draw the differences between placements; write SVG, PNG and TSV."""
+    found = pairs(runs, participants)
+    finding, (shown, left) = finding_of(runs, found), chosen(found)
+    with house_style():
+        if finding.shown:
+            figure = draw(shown)
+            state(figure, finding.sentence, NOTE + left)
+        else:
+            figure = empty_figure(finding.sentence)
+        save_figure(figure, stem, table(shown))
+
+
+def draw(found: Sequence[Pair]) -> Figure:
+    """The figure of at least one pair."""
+    panels = group(found)
+    figure, all_axes = panel_axes(panels)
+    for axes, panel in zip(all_axes, panels, strict=True):
+        axes.axvline(0, color=GREY, linewidth=1)
+        for lane, pair in panel.filled():
+            values, difference = list(pair.by_participant.values()), pair.difference
+            draw_distribution(axes, lane, values)
+            if len(values) <= READABLE_DOTS:
+                steps = lane + 0.2 * np.sin(2.4 * np.arange(len(values)))  # apart, and the same every time
+                axes.plot(values, steps, linestyle="", marker=".", markersize=3.5, color=BLUE, alpha=0.6)
+            axes.plot([difference.low_s, difference.high_s], [lane, lane], color=VERMILION, linewidth=3)
+            axes.plot([difference.median_s], [lane], marker="D", markersize=5, color=VERMILION, markeredgecolor=BLACK)
+            beside(axes, lane, told(difference))
+        label_lanes(axes, panel)
+        axes.set_xlabel("Difference of wall time per participant (s)")
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+    return figure
+
+
+def told(difference: Difference) -> str:
+    """What stands beside a lane."""
+    low, high = (seconds(value).removesuffix(" s") for value in (difference.low_s, difference.high_s))
+    sure = "" if difference.confidence == CONFIDENCE else f", {percent(difference.confidence)} sure"
+    count = counted(difference.participants, "participant")
+    return f"{seconds(difference.median_s)} ({low} to {high}{sure}), {count}"
+
+
+def group(found: Sequence[Pair]) -> list[Panel[Pair]]:
+    """Panels as in the other figures; one lane per pair."""
+    conditions = {condition for pair in found for condition in (pair.difference.slower, pair.difference.faster)}
+    return headed(
+        (
+            family,
+            [
+                Lane(pair_name(pair.difference), pair)
+                for pair in found
+                if pair.difference.slower in members and pair.difference.faster in members
+            ],
+        )
+        for family, members in families(conditions).items()
+    )
+
+
+def pair_name(difference: Difference) -> str:
+    """What is taken from what."""
+    return f"{shorten(difference.slower.placement, 18)} - {shorten(difference.faster.placement, 18)}"
+
+
+def table(found: Sequence[Pair]) -> list[Row]:
+    """The numbers behind the figure: one row per pair and participant, with the pair's median and interval."""
+    return [
+        {
+            **{name: getattr(pair.difference.slower, name) for name in ("origin", "tool", "parallelism")},
+            "slower": pair.difference.slower.placement,
+            "slower_cache": pair.difference.slower.cache,
+            "faster": pair.difference.faster.placement,
+            "faster_cache": pair.difference.faster.cache,
+            "median_s": pair.difference.median_s,
+            "low_s": pair.difference.low_s,
+            "high_s": pair.difference.high_s,
+            "confidence": pair.difference.confidence,
+            "participant": participant,
+            "difference_s": value,
+        }
+        for pair in found
+        for participant, value in pair.by_participant.items()
+    ]

@@ -1,0 +1,119 @@
+"""The figure ``image_start``: how long containers took to start, by the tier of their image."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import StrMethodFormatter
+
+from neurotier.core.quantities import counted, seconds, share_of, shorten
+from neurotier.core.tables import Row
+from neurotier.pages.comparison.statistics import Condition, Family, by_condition, families
+from neurotier.pages.kit.findings import LONGEST_NAME, NO_RUN, Finding, Names
+from neurotier.pages.kit.lanes import Lane, beside, draw_distribution, headed, label_lanes, panel_axes
+from neurotier.pages.kit.style import BLACK, BLUE, PURPLE, empty_figure, house_style, save_figure, state
+from neurotier.pages.report.stacks import quartiles
+
+READABLE_DOTS = 100
+NOTE = (
+    "Wall time until the container was up, of every participant job of all repetitions. Box: quartiles; line: 5th to"
+    " 95th per cent; diamond: median; dots: jobs, if few. Valid runs only."
+)
+
+
+@dataclass(frozen=True, order=True)
+class Place:
+    """Where and among what containers were started."""
+
+    family: Family
+    tier: str
+
+
+def starts(runs: Sequence[Row], participants: Sequence[Row]) -> dict[Place, list[float]]:
+    """Start-up times, s, by place, shortest first."""
+    times: dict[tuple[str, str], list[float]] = {}
+    for row in participants:
+        if row["phase"] == "container_start":
+            times.setdefault((row["origin"], row["run"]), []).append(row["wall_s"])
+    groups, found = by_condition(runs), dict[Place, list[float]]()
+    for family, members in families(groups).items():
+        for run in (run for condition in members for run in groups[condition]):
+            if own := times.get((run["origin"], run["run"])):
+                found.setdefault(Place(family, run["images_tier"] or "tier not known"), []).extend(own)
+    return {place: sorted(found[place]) for place in sorted(found)}
+
+
+def image_start_finding(runs: Sequence[Row], participants: Sequence[Row]) -> Finding:
+    """Where containers started fastest and slowest."""
+    if not by_condition(runs):
+        return Finding(NO_RUN, shown=False)
+    found = starts(runs, participants)
+    if not found:
+        return Finding("No run that is compared started a container as a phase of its own", shown=False)
+    medians = {place: statistics.median(times) for place, times in found.items()}
+    names = Names(by_condition(runs))
+    gaps = []
+    for family, places in groupby(found, lambda place: place.family):
+        ordered = sorted(places, key=lambda place: medians[place])
+        ratio = share_of(medians[ordered[-1]], medians[ordered[0]]) or 0.0
+        gaps.append((len(ordered) > 1, ratio, family, ordered[0], ordered[-1]))
+    several, _, family, fast, slow = max(gaps)
+    faster, slower = (f"{shorten(place.tier, LONGEST_NAME)} ({seconds(medians[place])})" for place in (fast, slow))
+    like = Condition(family.origin, family.tool, family.cache, family.parallelism, "")
+    where = f", {about}" if (about := names.about(like)) else ""
+    if not several:
+        return Finding(f"Containers start from {faster}, median of {counted(len(found[fast]), 'job')}{where}")
+    return Finding(f"Containers start fastest from {faster} and slowest from {slower}{where}, medians")
+
+
+def draw_image_start(runs: Sequence[Row], participants: Sequence[Row], stem: Path) -> None:
+    """Draw the start-up times of all valid runs; write SVG, PNG and TSV."""
+    found, finding = starts(runs, participants), image_start_finding(runs, participants)
+    with house_style():
+        if finding.shown:
+            figure = draw(found)
+            state(figure, finding.sentence, NOTE)
+        else:
+            figure = empty_figure(finding.sentence)
+        save_figure(figure, stem, table(found))
+
+
+def draw(found: dict[Place, list[float]]) -> Figure:
+    """The figure of at least one place."""
+    panels = headed(
+        (family, [Lane(f"image on {place.tier}", place) for place in places])
+        for family, places in groupby(found, lambda place: place.family)
+    )
+    figure, all_axes = panel_axes(panels)
+    for axes, panel in zip(all_axes, panels, strict=True):
+        for lane, place in panel.filled():
+            values = found[place]
+            draw_distribution(axes, lane, values)
+            if len(values) <= READABLE_DOTS:
+                steps = lane + 0.2 * np.sin(2.4 * np.arange(len(values)))
+                axes.plot(values, steps, linestyle="", marker=".", markersize=3.5, color=BLUE, alpha=0.6)
+            median = statistics.median(values)
+            axes.plot([median], [lane], marker="D", markersize=5, color=PURPLE, markeredgecolor=BLACK)
+            beside(axes, lane, f"{seconds(median)}, {counted(len(values), 'job')}")
+        label_lanes(axes, panel)
+        axes.set_xlim(0, None)
+        axes.set_xlabel("Container start-up (s)")
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+    return figure
+
+
+def table(found: dict[Place, list[float]]) -> list[Row]:
+    """The numbers behind the figure: one row per place."""
+    rows = []
+    for place, values in found.items():
+        lower, median, upper = quartiles(values) if len(values) > 1 else [values[0]] * 3
+        row = {**asdict(place.family), "images_tier": place.tier}
+        times = {"lower_quartile_s": lower, "median_s": median, "upper_quartile_s": upper}
+        rows.append(row | {"jobs": len(values), "least_s": values[0], **times, "greatest_s": values[-1]})
+    return rows

@@ -1,0 +1,117 @@
+"""The figure ``makespan``: makespan by placement and parallelism, every repetition a dot (the published Figure 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import StrMethodFormatter
+
+from neurotier.core.quantities import seconds, shorten
+from neurotier.core.tables import Row
+from neurotier.pages.comparison.statistics import Condition, SpeedUp, Spread, by_condition, families, speed_ups, spread
+from neurotier.pages.kit.findings import (
+    LONGEST_NAME,
+    NO_RUN,
+    Finding,
+    Names,
+    at_once,
+    condition_cells,
+    spread_cells,
+    spread_text,
+    times_text,
+)
+from neurotier.pages.kit.lanes import Lane, beside, group_panels, label_lanes, panel_axes
+from neurotier.pages.kit.style import BLACK, SKY, empty_figure, house_style, save_figure, state
+
+NOTE = (
+    "Bar: median over repetitions; dot: a repetition; in brackets least, greatest and number. Speed-up: makespan at the"
+    " lowest parallelism over that at this one. Valid runs only."
+)
+
+
+def makespans(runs: Sequence[Row]) -> dict[Condition, Spread]:
+    """Makespan of every condition, s."""
+    found = {condition: spread(members, "makespan_s") for condition, members in by_condition(runs).items()}
+    return {condition: value for condition, value in found.items() if value is not None}
+
+
+def makespan_finding(runs: Sequence[Row]) -> Finding:
+    """The widest gap between two placements at the same parallelism, and whether repetitions overlap."""
+    times = makespans(runs)
+    if not times:
+        return Finding(NO_RUN, shown=False)
+    names = Names(times)
+    gaps = []
+    for members in families(times).values():
+        ordered = sorted(members, key=lambda condition: times[condition].median)
+        if len(ordered) > 1 and times[ordered[0]].median > 0:
+            gaps.append((times[ordered[-1]].median / times[ordered[0]].median, ordered[0], ordered[-1]))
+    if not gaps:
+        fastest = min(times, key=lambda condition: times[condition].median)
+        shortest = "is shortest with" if len(times) > 1 else "with"
+        return Finding(f"Makespan {shortest} {names.of(fastest)}: {spread_text(times[fastest])}")
+    ratio, fast, slow = max(gaps)
+    where = f", {about}" if (about := names.about(slow)) else ""
+    slower, faster = (
+        f"{shorten(condition.placement, LONGEST_NAME)} ({seconds(times[condition].median)})"
+        for condition in (slow, fast)
+    )
+    text = f"{slower} takes {times_text(ratio)} times as long as {faster}{where}"
+    if times[slow].low <= times[fast].high and len(times[slow].values) + len(times[fast].values) > 2:
+        text += "; their repetitions overlap"
+    return Finding(text)
+
+
+def draw_makespan(runs: Sequence[Row], stem: Path) -> None:
+    """Draw the makespans of all valid runs; write SVG, PNG and TSV."""
+    times = makespans(runs)
+    ups = {up.higher: up for up in speed_ups(runs)}
+    finding = makespan_finding(runs)
+    with house_style():
+        figure = draw(times, ups) if finding.shown else empty_figure(finding.sentence)
+        if finding.shown:
+            state(figure, finding.sentence, NOTE)
+        save_figure(figure, stem, table(times, ups))
+
+
+def draw(times: dict[Condition, Spread], ups: dict[Condition, SpeedUp]) -> Figure:
+    """The figure of at least one condition."""
+    panels = group_panels(times, lambda condition: [Lane(condition.placement, condition)])
+    figure, all_axes = panel_axes(panels)
+    for axes, panel in zip(all_axes, panels, strict=True):
+        longest = 0.0
+        for lane, condition in panel.filled():
+            values = times[condition].values
+            longest = max(longest, *values)
+            axes.barh(lane, times[condition].median, height=0.66, color=SKY, linewidth=0)
+            # side by side, so that equal values are seen
+            steps = [
+                lane + 0.44 * (place - (len(values) - 1) / 2) / max(4, len(values)) for place in range(len(values))
+            ]
+            axes.plot(values, steps, linestyle="", marker="o", markersize=4, markerfacecolor="white", color=BLACK)
+            up = ups.get(condition)
+            speed_up = f"; {times_text(up.ratio.median)} x as fast" if up is not None else ""
+            beside(axes, lane, spread_text(times[condition]) + speed_up)
+            if up is not None and panel.lanes[lane - 1].value is None:
+                beside(axes, lane - 1, f"speed-up from {at_once(up.lower.parallelism)}; ideal {times_text(up.ideal)} x")
+        label_lanes(axes, panel)
+        axes.set_xlim(0, 1.03 * longest or 1)
+        axes.set_xlabel("Makespan (s)")
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+    return figure
+
+
+def table(times: dict[Condition, Spread], ups: dict[Condition, SpeedUp]) -> list[Row]:
+    """The numbers behind the figure: one row per condition."""
+    return [
+        {
+            **condition_cells(condition),
+            "repetitions": len(time.values),
+            **spread_cells("makespan", "s", time),
+            "speed_up_from": ups[condition].lower.parallelism if condition in ups else None,
+            **spread_cells("speed_up", "ratio", ups[condition].ratio if condition in ups else None),
+        }
+        for condition, time in times.items()
+    ]

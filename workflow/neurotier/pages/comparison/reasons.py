@@ -1,0 +1,206 @@
+"""Reasons: why one placement took longer than another, as far as the sums of the runs tell; plain sentences.
+
+A condition has an account of its wall time if all its runs have one; without it only CPU and I/O time are known, and
+waiting for a core is part of I/O time.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+
+from neurotier.core.quantities import mean_count, percent, seconds
+from neurotier.core.tables import Row
+from neurotier.meter.usage import LABELS
+from neurotier.pages.comparison.statistics import MEMORY, Condition
+from neurotier.pages.report.answers import COLD_SHARE, COMPUTE_BOUND_SHARE, NOTABLE_SHARE, SYSTEM_SHARE, WARM_SHARE
+from neurotier.pages.report.causes import BLOCK_IO, CPU, MEMORY_STALL, OTHER, RUN_QUEUE, UNEXPLAINED
+
+Groups = Mapping[Condition, Sequence[Row]]
+
+CORE_BOUND_SHARE = 0.25
+"""From this share of wall time on, spent waiting for a core, runs are called core-bound."""
+
+IDLE_SHARE = 0.2
+"""From this share of the slots on, standing empty on average, it is worth a sentence."""
+
+TOLD_SHARE = 0.1
+"""From this share of a difference on, a cause of it is named."""
+
+USER, SYSTEM = CPU
+WAITS = (RUN_QUEUE, BLOCK_IO, OTHER, MEMORY_STALL, UNEXPLAINED)
+
+
+def reason_lines(groups: Groups) -> list[str]:
+    """What bounds conditions that differ in their placement alone, and what may mislead about them."""
+    return [
+        *bound_lines(groups),
+        *oversubscription_lines(groups),
+        *cache_lines(groups),
+        *idle_lines(groups),
+        *[
+            f"{condition.placement}: run {run['run']} stayed below {condition.parallelism} jobs at once:"
+            f" {run['limited_by']}"
+            for condition, runs in groups.items()
+            for run in runs
+            if run["limited_by"]
+        ],
+    ]
+
+
+def bound_lines(groups: Groups) -> list[str]:
+    """Shares of wall time on a CPU and in each notable wait, by placement.
+
+    Compute-bound is said on account of user time alone: copying on tmpfs and persistent memory is system time.
+    """
+    shares = {condition: parts for condition, runs in groups.items() if (parts := cause_shares(runs))}
+    if not shares:
+        return []
+    users = share_by_condition(shares, USER)
+    bound = len(users) == len(groups) and min(users.values()) >= COMPUTE_BOUND_SHARE
+    on_cpu = share_by_condition(shares, "cpu")
+    lines = [f"{'Compute-bound: ' if bound else ''}{by_placement(on_cpu)} of wall time on a CPU"]
+    systems = share_by_condition(shares, SYSTEM)
+    if max(systems.values(), default=0.0) >= SYSTEM_SHARE:
+        lines.append(
+            f"{by_placement(systems)} of wall time is system time: copying from and to page cache, tmpfs and persistent"
+            " memory is part of it"
+        )
+    for wait in WAITS:
+        waited = share_by_condition(shares, wait)
+        if max(map(abs, waited.values()), default=0.0) >= NOTABLE_SHARE:
+            core_bound = wait == RUN_QUEUE and max(waited.values()) >= CORE_BOUND_SHARE
+            lines.append(f"{'Core-bound: ' if core_bound else ''}{by_placement(waited)} of wall time {LABELS[wait]}")
+    unknown = [condition.placement for condition, parts in shares.items() if RUN_QUEUE not in parts]
+    if unknown:
+        lines.append(
+            f"Without an account of the wall time ({', '.join(unknown)}), I/O time contains waiting for a core, and"
+            " CPU time contains copying in memory"
+        )
+    return lines
+
+
+def share_by_condition(shares: Mapping[Condition, Mapping[str, float]], cause: str) -> dict[Condition, float]:
+    """Shares of one cause, where it is known."""
+    return {condition: parts[cause] for condition, parts in shares.items() if cause in parts}
+
+
+def by_placement(shares: Mapping[Condition, float]) -> str:
+    """Shares with the placements that they are of."""
+    return ", ".join(f"{percent(share)} ({condition.placement})" for condition, share in shares.items())
+
+
+def cause_shares(runs: Sequence[Row]) -> dict[str, float]:
+    """Shares of wall time of some runs: ``cpu``, and by cause if all have an account; empty of no time."""
+    wall_s = sum(run["wall_sum_s"] for run in runs)
+    if wall_s <= 0:
+        return {}
+    sums = {"cpu": sum(run["cpu_sum_s"] for run in runs)}
+    if accounted(runs):
+        sums = {cause: sum(run[sum_of(cause)] or 0.0 for run in runs) for cause in (*CPU, *WAITS)}
+        sums["cpu"] = sums[USER] + sums[SYSTEM]
+    return {cause: value_s / wall_s for cause, value_s in sums.items()}
+
+
+def accounted(runs: Sequence[Row]) -> bool:
+    """Whether all runs have an account of their wall time."""
+    return all(run[sum_of(cause)] is not None for run in runs for cause in (*CPU, RUN_QUEUE, BLOCK_IO, OTHER))
+
+
+def sum_of(cause: str) -> str:
+    """Column of a run that sums a cause.
+
+    >>> sum_of("account_user_s")
+    'account_user_sum_s'
+    """
+    return f"{cause.removesuffix('_s')}_sum_s"
+
+
+def run_parts(run: Row, with_account: bool) -> dict[str, float]:
+    """Wall time of a run by cause, s: ``cpu`` and the waits, or ``cpu`` and ``io``."""
+    if not with_account:
+        return {"cpu": run["cpu_sum_s"], "io": run["io_sum_s"]}
+    # Stalls for memory and what is unexplained may not be known; the first are then among those asleep.
+    waits = {wait: run[sum_of(wait)] or 0.0 for wait in WAITS}
+    return {"cpu": sum(run[sum_of(cause)] for cause in CPU), **waits}
+
+
+def difference_line(fast: Condition, slow: Condition, groups: Groups) -> str:
+    """By what a participant job takes longer in one condition than in another, on average, with signs."""
+    with_account = accounted(groups[fast]) and accounted(groups[slow])
+    of_fast, of_slow = (mean_parts(groups[condition], with_account) for condition in (fast, slow))
+    more = {cause: of_slow[cause] - of_fast[cause] for cause in of_slow}
+    total_s = sum(more.values())
+    if total_s <= 0:
+        return (
+            f"Participant jobs take no longer on {slow.placement} than on {fast.placement} on average:"
+            " what the makespans differ by is how the jobs filled them"
+        )
+    names = LABELS | {"cpu": "on a CPU", "io": "I/O time (wall - CPU)"}
+    told = [cause for cause in sorted(more, key=lambda cause: -abs(more[cause])) if abs(more[cause]) >= told_s(total_s)]
+    parts = ", ".join(f"{'+' if more[cause] > 0 else ''}{seconds(more[cause])} {names[cause]}" for cause in told)
+    return (
+        f"A participant job takes {seconds(total_s)} longer on {slow.placement} than on {fast.placement}"
+        f" on average: {parts}"
+    )
+
+
+def told_s(total_s: float) -> float:
+    """The least part of a difference that is worth naming, s."""
+    return TOLD_SHARE * total_s
+
+
+def mean_parts(runs: Sequence[Row], with_account: bool) -> dict[str, float]:
+    """Wall time of a participant job by cause, s: mean over participants, then over runs."""
+    each = [
+        {cause: value_s / run["participants"] for cause, value_s in run_parts(run, with_account).items()}
+        for run in runs
+        if run["participants"]
+    ]
+    return {cause: statistics.fmean(parts[cause] for parts in each) for cause in each[0]} if each else {}
+
+
+def oversubscription_lines(groups: Groups) -> list[str]:
+    """Which placements ran more jobs at once than the machine has CPUs."""
+    names = [condition.placement for condition, runs in groups.items() if any(run["oversubscribed"] for run in runs)]
+    if not names:
+        return []
+    return [f"Oversubscribed ({', '.join(names)}): more jobs at once than CPUs; I/O time contains waiting for a core"]
+
+
+def cache_lines(groups: Groups) -> list[str]:
+    """What the page cache had of the inputs, for tiers that it stands before."""
+    lines = []
+    for condition, runs in groups.items():
+        if condition.cache == MEMORY:
+            continue
+        known = [run["input_resident_before"] for run in runs if run["input_resident_before"] is not None]
+        if not known:
+            lines.append(f"Whether the inputs were in the page cache is not known of {condition.placement}")
+            continue
+        low, high = min(known), max(known)
+        share = percent(low) if percent(low) == percent(high) else f"{percent(low)} to {percent(high)}"
+        if low >= WARM_SHARE:
+            lines.append(
+                f"Page cache: it held the inputs of {condition.placement} ({share}); reading them from their tier"
+                " is not part of these times"
+            )
+        elif high > COLD_SHARE:
+            lines.append(f"Page cache: it held {share} of the inputs of {condition.placement} before the runs")
+    return lines
+
+
+def idle_lines(groups: Groups) -> list[str]:
+    """How many participant jobs ran on average, where that is much less than was asked for."""
+    means = {
+        condition: statistics.median(run["mean_parallelism"] for run in runs)
+        for condition, runs in groups.items()
+        if all(run["mean_parallelism"] is not None for run in runs)
+    }
+    low = [condition for condition, mean in means.items() if mean <= (1 - IDLE_SHARE) * condition.parallelism]
+    if not low:
+        return []
+    told = ", ".join(
+        f"{mean_count(means[condition])} of {condition.parallelism:,} ({condition.placement})" for condition in low
+    )
+    return [f"Slots stood empty: mean parallelism {told}; launching, or the last jobs alone, is part of the makespan"]

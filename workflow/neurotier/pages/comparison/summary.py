@@ -1,0 +1,93 @@
+"""Summary tables of a comparison: makespans by condition, paired differences, speed-ups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from neurotier.core.tables import Row, write_table
+from neurotier.pages.comparison.statistics import (
+    Difference,
+    SpeedUp,
+    by_condition,
+    condition_of,
+    left_out,
+    paired_differences,
+    speed_ups,
+    spread,
+)
+from neurotier.run.compared import Compared
+
+
+def write_summary_tables(compared: Compared, folder: Path) -> None:
+    """Write ``makespans.tsv``, ``differences.tsv`` and ``speed_ups.tsv``."""
+    differences = paired_differences(compared.runs, compared.participants)
+    write_table(folder / "makespans.tsv", "makespans", makespan_rows(compared.runs))
+    write_table(folder / "differences.tsv", "differences", map(difference_row, differences))
+    write_table(folder / "speed_ups.tsv", "speed_ups", map(speed_up_row, speed_ups(compared.runs)))
+
+
+def makespan_rows(runs: Sequence[Row]) -> list[Row]:
+    """One row per condition, also where no run of it is valid."""
+    groups, excluded = by_condition(runs), [condition_of(run) for run in left_out(runs)]
+    rows = []
+    for condition in sorted(groups.keys() | set(excluded)):
+        members = groups.get(condition, [])
+        makespan = spread(members, "makespan_s")
+        medians = {
+            "flushed_median_s": "flushed_s",
+            "logged_makespan_median_s": "logged_makespan_s",
+            "cpu_sum_median_s": "cpu_sum_s",
+            "io_sum_median_s": "io_sum_s",
+            "mean_parallelism_median": "mean_parallelism",
+        }
+        rows.append(
+            {
+                "origin": condition.origin,
+                "tool": condition.tool,
+                "cache": condition.cache,
+                "parallelism": condition.parallelism,
+                "placement": condition.placement,
+                "runs_compared": len(members),
+                "runs_left_out": excluded.count(condition),
+                "makespan_median_s": makespan and makespan.median,
+                "makespan_min_s": makespan and makespan.low,
+                "makespan_max_s": makespan and makespan.high,
+                **{name: (found := spread(members, column)) and found.median for name, column in medians.items()},
+            }
+        )
+    return rows
+
+
+def difference_row(found: Difference) -> Row:
+    """One row of ``differences.tsv``."""
+    return {
+        "origin": found.slower.origin,
+        "tool": found.slower.tool,
+        "parallelism": found.slower.parallelism,
+        "slower": found.slower.placement,
+        "slower_cache": found.slower.cache,
+        "faster": found.faster.placement,
+        "faster_cache": found.faster.cache,
+        "participants": found.participants,
+        "median_s": found.median_s,
+        "low_s": found.low_s,
+        "high_s": found.high_s,
+        "confidence": found.confidence,
+    }
+
+
+def speed_up_row(found: SpeedUp) -> Row:
+    """One row of ``speed_ups.tsv``."""
+    return {
+        "origin": found.lower.origin,
+        "tool": found.lower.tool,
+        "cache": found.lower.cache,
+        "placement": found.lower.placement,
+        "lower_parallelism": found.lower.parallelism,
+        "higher_parallelism": found.higher.parallelism,
+        "ratio_median": found.ratio.median,
+        "ratio_min": found.ratio.low,
+        "ratio_max": found.ratio.high,
+        "ideal": found.ideal,
+    }

@@ -1,0 +1,107 @@
+"""The figure ``tier_bytes``: bytes read from and written to each tier (D of the model), by condition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from neurotier.core.quantities import MISSING, shorten, size
+from neurotier.core.tables import Row
+from neurotier.pages.comparison.statistics import Condition, Spread, by_condition, spread
+from neurotier.pages.kit.findings import NO_RUN, Finding, Names, condition_cells, spread_cells
+from neurotier.pages.kit.lanes import Bar, Kind, Lane, draw_stacked, group_panels
+from neurotier.pages.kit.style import SKY, VERMILION, empty_figure, house_style, save_figure, state
+
+KINDS = (Kind("read", SKY), Kind("written", VERMILION))
+COLUMNS = {"read": "read_bytes", "written": "written_bytes"}
+UNITS = {"GiB": 1024.0**3, "MiB": 1024.0**2, "KiB": 1024.0}
+NOTE = (
+    "Lanes: placement: tier. Medians over repetitions of the sums over participant jobs, as far as the meter knows;"
+    " n/a: not known."
+    " Valid runs only."
+)
+Traffic = dict[str, Spread | None]
+
+
+def traffic(runs: Sequence[Row], rows: Sequence[Row]) -> dict[Condition, dict[str, Traffic]]:
+    """Bytes by condition and tier, of the tiers of which anything is known."""
+    moved: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        moved.setdefault((row["origin"], row["run"]), []).append(row)
+    found = {}
+    for condition, members in by_condition(runs).items():
+        own = [row for run in members for row in moved.get((run["origin"], run["run"]), [])]
+        tiers = {}
+        for tier in sorted({row["tier"] for row in own}):
+            of_tier = [row for row in own if row["tier"] == tier]
+            spreads = {name: spread(of_tier, column) for name, column in COLUMNS.items()}
+            if any(value is not None for value in spreads.values()):
+                tiers[tier] = spreads
+        if tiers:
+            found[condition] = tiers
+    return found
+
+
+def total_bytes(flow: Traffic) -> float:
+    """Bytes read and written, as far as they are known."""
+    return sum(value.median for value in flow.values() if value is not None)
+
+
+def texts(flow: Traffic) -> tuple[str, str]:
+    """Bytes read and written in words."""
+    read, written = (size(value.median) if value is not None else MISSING for value in flow.values())
+    return read, written
+
+
+def tier_bytes_finding(runs: Sequence[Row], rows: Sequence[Row]) -> Finding:
+    """Over which tier most bytes went, and with which condition."""
+    if not by_condition(runs):
+        return Finding(NO_RUN, shown=False)
+    found = traffic(runs, rows)
+    if not found:
+        return Finding("Of no run that is compared is it known how many bytes it moved", shown=False)
+    most, condition, tier = max(
+        (total_bytes(flow), condition, tier) for condition, tiers in found.items() for tier, flow in tiers.items()
+    )
+    read, written = texts(found[condition][tier])
+    where = f" ({Names(found).of(condition)})" if len(found) > 1 else ""
+    if most <= 0:
+        return Finding("No bytes were moved")
+    return Finding(f"Most bytes cross the tier {shorten(tier, 30)}: {read} read and {written} written{where}")
+
+
+def draw_tier_bytes(runs: Sequence[Row], rows: Sequence[Row], stem: Path) -> None:
+    """Draw the bytes of all valid runs; write SVG, PNG and TSV."""
+    found, finding = traffic(runs, rows), tier_bytes_finding(runs, rows)
+    with house_style():
+        if finding.shown:
+            most = max(total_bytes(flow) for tiers in found.values() for flow in tiers.values())
+            unit = next((name for name, length in UNITS.items() if most >= 2 * length), "KiB")
+            panels = group_panels(found, lambda condition: lanes(condition, found[condition]))
+            figure = draw_stacked(panels, KINDS, f"Sum over participant jobs ({unit})", UNITS[unit])
+            state(figure, finding.sentence, NOTE)
+        else:
+            figure = empty_figure(finding.sentence)
+        save_figure(figure, stem, table(found))
+
+
+def lanes(condition: Condition, tiers: dict[str, Traffic]) -> list[Lane[Bar]]:
+    """A lane per tier of a condition."""
+    found = []
+    for tier, flow in tiers.items():
+        read, written = texts(flow)
+        name = f"{shorten(condition.placement, 22)}: {shorten(tier, 18)}"
+        found.append(Lane(name, Bar(tuple(flow.values()), f"{read} read, {written} written")))
+    return found
+
+
+def table(found: dict[Condition, dict[str, Traffic]]) -> list[Row]:
+    """The numbers behind the figure: one row per condition and tier."""
+    rows = []
+    for condition, tiers in found.items():
+        for tier, flow in tiers.items():
+            row = condition_cells(condition) | {"tier": tier}
+            for name, value in flow.items():
+                row |= spread_cells(name, "bytes", value)
+            rows.append(row)
+    return rows

@@ -1,0 +1,1 @@
+"""The kit of all pages: style, text, charts and the HTML around them."""

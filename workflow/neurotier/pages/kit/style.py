@@ -1,0 +1,114 @@
+"""One look for all figures: colours that colour-blind people can tell apart, one font, files that repeat byte for byte.
+
+The palette is that of Okabe and Ito (2008, "Color Universal Design"). Figures are made without ``pyplot``: no
+global state, no display, and ``savefig`` picks the Agg and SVG canvases by itself.
+"""
+
+from __future__ import annotations
+
+import io
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from neurotier.core.files import write_bytes, write_text
+from neurotier.core.tables import write_plain
+
+BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
+YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
+GREY, LIGHT_GREY = "#595959", "#D9D9D9"
+
+CPU_COLOUR, IO_COLOUR = BLUE, ORANGE
+PHASE_COLOURS = {
+    "start_up": GREY,
+    "stage_in": SKY,
+    "container_start": PURPLE,
+    "compute": GREEN,
+    "stage_out": VERMILION,
+    "whole": BLUE,
+}
+CAUSE_COLOURS = {
+    "account_user_s": BLUE,
+    "account_system_s": SKY,
+    "account_run_queue_s": YELLOW,
+    "account_block_io_s": ORANGE,
+    "account_memory_stall_s": VERMILION,
+    "account_other_s": PURPLE,
+    "residual_s": LIGHT_GREY,
+}
+OUTLIER_COLOUR = VERMILION
+OUTLINE_COLOUR = ORANGE
+
+WIDTH_IN = 9.6
+DPI = 150
+READABLE_LANES = 40
+"""Most participants whose names fit beside their bars."""
+
+STYLE: Any = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "figure.titlesize": 11,
+    "axes.labelsize": 9,
+    "axes.titlesize": 9,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": GREY,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "grid.color": LIGHT_GREY,
+    "grid.linewidth": 0.6,
+    "xtick.color": GREY,
+    "ytick.color": GREY,
+    "xtick.labelcolor": BLACK,
+    "ytick.labelcolor": BLACK,
+    "legend.frameon": False,
+    "figure.constrained_layout.use": True,
+    "figure.constrained_layout.h_pad": 0.08,
+    "figure.constrained_layout.w_pad": 0.08,
+    "svg.hashsalt": "neurotier",  # ids in the SVG are random without it
+    "svg.fonttype": "path",
+    "text.parse_math": False,  # names are text, whatever dollar signs they hold
+}
+
+
+@contextmanager
+def house_style() -> Iterator[None]:
+    """Use the house's matplotlib settings within a ``with`` block, and matplotlib's own around it."""
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()  # a user's matplotlibrc must not change our figures
+        matplotlib.rcParams.update(STYLE)
+        yield
+
+
+def state(figure: Figure, title: str, note: str = "") -> None:
+    """Put the finding above a figure and, in small letters, a note below it."""
+    figure.suptitle(textwrap.fill(title, 92), x=0.012, ha="left", weight="bold")
+    if note:
+        figure.supxlabel(textwrap.fill(note, 130), x=0.012, ha="left", fontsize=8, color=GREY)
+
+
+def empty_figure(message: str) -> Figure:
+    """A figure that says why there is nothing to show."""
+    figure = Figure(figsize=(WIDTH_IN, 1.6))
+    figure.text(0.5, 0.5, message, ha="center", va="center", fontsize=12, color=GREY)
+    return figure
+
+
+def save_figure(figure: Figure, stem: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write a figure as ``stem.svg`` and ``stem.png`` (150 dpi), and the numbers it shows as ``stem.tsv``.
+
+    Equal figures give equal bytes: no date, no version of matplotlib, no random ids. Call it within
+    :func:`house_style`. The resolution of the SVG is that of what is drawn as pixels in it.
+    """
+    svg, png = io.StringIO(), io.BytesIO()
+    figure.savefig(svg, format="svg", dpi=2 * DPI, metadata={"Date": None, "Creator": None})
+    figure.savefig(png, format="png", dpi=DPI, metadata={"Software": None})
+    write_text(stem.with_name(f"{stem.name}.svg"), svg.getvalue())
+    write_bytes(stem.with_name(f"{stem.name}.png"), png.getvalue())
+    write_plain(stem.with_name(f"{stem.name}.tsv"), rows)

@@ -1,0 +1,156 @@
+"""The figure ``one_stream``: each tier as one stream of ``dd`` sees it, beside the published devices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from neurotier.core.quantities import rate
+from neurotier.core.tables import Row
+from neurotier.pages.kit.style import (
+    BLUE,
+    GREY,
+    LIGHT_GREY,
+    SKY,
+    WIDTH_IN,
+    empty_figure,
+    house_style,
+    save_figure,
+    state,
+)
+from neurotier.pages.probe.concurrency import short_rate
+from neurotier.storage.access import IN_MEMORY
+from neurotier.storage.table_one import TABLE_ONE, nearest
+
+LANE_IN = 0.28
+NOTE = (
+    "One buffered stream, 1 MiB a request, as by dd: writes include the flush to the device; reads begin with an empty"
+    " page cache unless said. Medians; whiskers: range of the repetitions. Grey: Table I of Hayot-Sasson, Brown and"
+    " Glatard (2020), one stream of dd."
+)
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One bar: whose, bandwidth with its range in bytes/s, and colour."""
+
+    label: str
+    bytes_per_s: float
+    low: float
+    high: float
+    colour: str
+
+
+def single(rows: Sequence[Row]) -> dict[str, dict[str, Row]]:
+    """Rows of one stream, by tier and pattern."""
+    found: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        if row["part"] == "one_stream":
+            found.setdefault(row["tier"], {})[row["pattern"]] = row
+    return found
+
+
+def one_stream_finding(rows: Sequence[Row]) -> str:
+    """Which published device each tier is like."""
+    like: dict[str, list[str]] = {}
+    for tier, patterns in single(rows).items():
+        read, write = (patterns[name]["bandwidth_bytes_per_s"] for name in ("read", "write"))
+        like.setdefault(nearest(read, write).name, []).append(f"{tier} ({rate(read)} read, {rate(write)} written)")
+    if not like:
+        return "No tier has been measured"
+    return "With one stream, " + "; ".join(
+        f"{' and '.join(tiers)} {'is' if len(tiers) == 1 else 'are'} nearest to the published {name}"
+        for name, tiers in like.items()
+    )
+
+
+def draw_one_stream(rows: Sequence[Row], stem: Path) -> None:
+    """Draw reads and writes of one stream; write SVG, PNG and TSV."""
+    tiers, finding = single(rows), one_stream_finding(rows)
+    bars = {"Read": read_bars(tiers), "Write": write_bars(tiers)}
+    with house_style():
+        if tiers:
+            figure = draw(bars)
+            state(figure, finding, NOTE)
+        else:
+            figure = empty_figure(finding)
+        save_figure(figure, stem, table(bars) if tiers else [])
+
+
+def read_bars(tiers: dict[str, dict[str, Row]]) -> list[Bar]:
+    """Reads of each tier, cold and from the page cache, and the published ones."""
+    bars = []
+    for tier, patterns in tiers.items():
+        memory = patterns["read"]["kind"] in IN_MEMORY
+        bars.append(bar_of(patterns["read"], tier, SKY if memory else BLUE))
+        if "cached_read" in patterns:
+            bars.append(bar_of(patterns["cached_read"], f"{tier}, from the page cache", SKY))
+    return bars + [published_bar(device.name, device.read_bytes_per_s) for device in TABLE_ONE]
+
+
+def write_bars(tiers: dict[str, dict[str, Row]]) -> list[Bar]:
+    """Writes of each tier, and the published ones."""
+    bars = [
+        bar_of(patterns["write"], tier, SKY if patterns["write"]["kind"] in IN_MEMORY else BLUE)
+        for tier, patterns in tiers.items()
+    ]
+    return bars + [published_bar(device.name, device.write_bytes_per_s) for device in TABLE_ONE]
+
+
+def bar_of(row: Row, label: str, colour: str) -> Bar:
+    """The bar of a measurement."""
+    low, high = row["bandwidth_low_bytes_per_s"], row["bandwidth_high_bytes_per_s"]
+    return Bar(label, row["bandwidth_bytes_per_s"], low, high, colour)
+
+
+def published_bar(name: str, bytes_per_s: float) -> Bar:
+    """The bar of a published device, which has no range."""
+    return Bar(f"published {name}", bytes_per_s, bytes_per_s, bytes_per_s, LIGHT_GREY)
+
+
+def draw(bars: dict[str, list[Bar]]) -> Figure:
+    """The figure: a panel for reads and one for writes, on the same scale."""
+    lanes = [len(found) for found in bars.values()]
+    figure = Figure(figsize=(WIDTH_IN, 1.9 + LANE_IN * sum(lanes)))
+    panels = figure.subplots(len(bars), 1, sharex=True, squeeze=False, height_ratios=lanes)[:, 0]
+    for axes, (way, found) in zip(panels, bars.items(), strict=True):
+        axes.set_title(way)
+        draw_bars(axes, found)
+    greatest = max(bar.high for found in bars.values() for bar in found)
+    panels[-1].set_xlim(0, 1.15 * greatest)
+    panels[-1].set_xlabel("Bandwidth of one stream")
+    panels[-1].xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
+    panels[-1].xaxis.set_major_formatter(FuncFormatter(lambda value, _: short_rate(value)))
+    return figure
+
+
+def draw_bars(axes: Axes, bars: Sequence[Bar]) -> None:
+    """Bars from top to bottom, each with its value."""
+    for lane, bar in enumerate(bars):
+        spread = [[bar.bytes_per_s - bar.low], [bar.high - bar.bytes_per_s]] if bar.high > bar.low else None
+        axes.barh(lane, bar.bytes_per_s, height=0.7, color=bar.colour)
+        axes.errorbar([bar.bytes_per_s], [lane], xerr=spread, ecolor=GREY, elinewidth=0.9, capsize=2, linestyle="")
+        axes.annotate(rate(bar.bytes_per_s), (bar.high, lane), (5, 0), textcoords="offset points", va="center")
+    axes.set_yticks(range(len(bars)), [bar.label for bar in bars])
+    axes.set_ylim(len(bars) - 0.5, -0.5)
+    axes.grid(visible=False, axis="y")
+
+
+def table(bars: dict[str, list[Bar]]) -> list[Row]:
+    """The numbers behind the figure."""
+    return [
+        {
+            "way": way.lower(),
+            "of": bar.label,
+            "bandwidth_bytes_per_s": bar.bytes_per_s,
+            "bandwidth_low_bytes_per_s": bar.low,
+            "bandwidth_high_bytes_per_s": bar.high,
+        }
+        for way, found in bars.items()
+        for bar in found
+    ]

@@ -1,0 +1,86 @@
+"""The figure ``table_one``: the storage benchmark, every measurement and what Table I of the paper prints."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from neurotier.core.quantities import number
+from neurotier.core.tables import Row
+from neurotier.pages.kit.lanes import Lane, Panel, beside, draw_legend, label_lanes, panel_axes
+from neurotier.pages.kit.style import BLACK, SKY, VERMILION, house_style, save_figure, state
+from neurotier.pages.published.makespans import logarithmic
+from neurotier.published.bigbrain import APP_DIRECT
+from neurotier.published.conditions import ratio_text
+from neurotier.published.table_one import Bandwidth
+
+WAYS = (("Read", SKY, "o"), ("Write", VERMILION, "D"))
+NOTE = (
+    "One stream of dd; small: a measurement, bar: mean, cross: as printed in Table I, which is App Direct mode. 1 GB is"
+    " counted as 1,024 MB, as printed; dd means 1,000. Right: mean and median; the axis is logarithmic."
+)
+
+
+def table_one_finding(bandwidths: Sequence[Bandwidth]) -> str:
+    """How far apart the devices are, and whether the means are those that are printed."""
+    in_table = [one for one in bandwidths if one.mode == APP_DIRECT] or bandwidths
+    reads = {one: one.of(statistics.fmean) for one in in_table}
+    fast, slow = (chosen(reads, key=lambda one: reads[one][0]) for chosen in (max, min))
+    printed = [one for one in in_table if one.published]
+    as_printed = [one for one in printed if tuple(round(value, 1) for value in reads[one]) == one.published]
+    told = ""
+    if printed:
+        told = "; the means are Table I" if len(as_printed) == len(printed) else "; the means are not those of Table I"
+    if fast == slow:
+        return f"{fast.device} reads {number(reads[fast][0])} MB/s and writes {number(reads[fast][1])} MB/s{told}"
+    by_read, by_write = (ratio_text(reads[fast][way] / reads[slow][way]) for way in (0, 1))
+    return f"{fast.device} reads {by_read} times and writes {by_write} times as fast as {slow.device}{told}"
+
+
+def draw_table_one(bandwidths: Sequence[Bandwidth], stem: Path) -> None:
+    """Draw at least one device; write SVG, PNG and TSV."""
+    with house_style():
+        figure = draw(bandwidths)
+        state(figure, table_one_finding(bandwidths), NOTE)
+        save_figure(figure, stem, table(bandwidths))
+
+
+def draw(bandwidths: Sequence[Bandwidth]) -> Figure:
+    """The figure: a panel for reading and one for writing."""
+    lanes = tuple(Lane(f"{one.device}, {one.mode}", one) for one in bandwidths)
+    shown = [Panel(way, lanes) for way, *_ in WAYS]
+    figure, (legend, *all_axes) = panel_axes(shown, legend=True)
+    every = [value for one in bandwidths for values in (one.read_mb_s, one.write_mb_s) for value in values]
+    for way, (axes, panel, (_, colour, marker)) in enumerate(zip(all_axes, shown, WAYS, strict=True)):
+        for lane, one in panel.filled():
+            values = (one.read_mb_s, one.write_mb_s)[way]
+            steps = [lane + 0.5 * (place - (len(values) - 1) / 2) / max(4, len(values)) for place in range(len(values))]
+            axes.plot(values, steps, linestyle="", marker=marker, markersize=3.5, color=colour, alpha=0.8)
+            average = statistics.fmean(values)
+            axes.plot([average] * 2, [lane - 0.38, lane + 0.38], color=BLACK, linewidth=1.8)
+            if one.published:
+                axes.plot([one.published[way]], [lane], linestyle="", marker="x", markersize=8, color=BLACK)
+            beside(axes, lane, f"{number(average, 1)}; {number(statistics.median(values), 1)} MB/s")
+        label_lanes(axes, panel)
+        logarithmic(axes, min(every), max(every))
+    all_axes[-1].set_xlabel("Bandwidth (MB/s)")
+    handles = [
+        *(Line2D([], [], linestyle="", marker=marker, color=colour, label=way.lower()) for way, colour, marker in WAYS),
+        Line2D([], [], linestyle="", marker="|", markersize=10, markeredgewidth=1.8, color=BLACK, label="mean"),
+        Line2D([], [], linestyle="", marker="x", markersize=7, color=BLACK, label="Table I as printed"),
+    ]
+    draw_legend(legend, handles)
+    return figure
+
+
+def table(bandwidths: Sequence[Bandwidth]) -> list[Row]:
+    """The numbers behind the figure: one row per measurement."""
+    return [
+        {"device": one.device, "mode": one.mode, "number": place, "read_mb_s": read, "write_mb_s": write}
+        for one in bandwidths
+        for place, (read, write) in enumerate(zip(one.read_mb_s, one.write_mb_s, strict=True), start=1)
+    ]

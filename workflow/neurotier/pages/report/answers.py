@@ -1,0 +1,310 @@
+"""Answers: where the time of a run, or of one participant, went, in short sentences that claim no more than the data.
+
+What a faster tier saves at most
+--------------------------------
+Of the phases that move data between tiers (``stage_in``, ``container_start``, ``stage_out``) a faster tier saves at
+most the wall time less user CPU time and less waiting for a core. Their system time can be saved: on tmpfs and DAX
+the kernel does the copying.
+
+Of the others (``start_up``, ``compute``) it saves at most the time waiting for storage and what the account does not
+explain; besides, where the work tier is a network file system, the time asleep, for there some waits for the server
+are booked as sleep. System time is not counted: most of it is not copying, and what is (from and to page cache,
+tmpfs, DAX) cannot be told apart; where it is large, a sentence says so. Being short of memory is not counted either.
+
+A phase without an account counts with its wall time less user time (moving) or less CPU time (computing). The shares
+are of the summed wall times of participant jobs, not of the makespan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from neurotier.core.quantities import counted, percent, seconds, share_of, size
+from neurotier.core.tables import Row
+from neurotier.pages.report.causes import (
+    BLOCK_IO,
+    MEMORY_STALL,
+    OTHER,
+    RUN_QUEUE,
+    UNEXPLAINED,
+    Causes,
+    sum_causes,
+    why_no_account,
+)
+from neurotier.pages.report.findings import ParticipantTime, participant_times, present_phases
+
+MOVING_PHASES = ("stage_in", "container_start", "stage_out")
+
+COMPUTE_BOUND_SHARE = 0.75
+"""From this share of wall time on, spent on a CPU but not on moving data, a run is called compute-bound."""
+
+NOTABLE_SHARE = 0.05
+"""From this share of wall time on, a cause of waiting is worth a sentence."""
+
+SYSTEM_SHARE = 0.10
+"""From this share of wall time on, system time of computing is worth a sentence."""
+
+MOST_SHARE = 0.5
+"""A phase with more than this share of a cause has most of it."""
+
+NOTABLE_BYTES = 100 * 2**20
+"""From so many bytes per participant on, reading is worth a sentence."""
+
+WARM_SHARE, COLD_SHARE = 0.99, 0.01
+"""Inputs are called cached from the one share of their bytes on, and not cached up to the other."""
+
+SLOWEST = 5
+"""How many participants get answers of their own."""
+
+Kinds = Mapping[str, str]
+"""Kind (``tmpfs``, ``fsdax``, ``block``, ``network``) of each tier by its name."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One sentence.
+
+    Attributes
+    ----------
+    text
+        The sentence, without a full stop.
+    share
+        Share of the wall time that it is about; ``None`` of facts that are not about a time.
+    """
+
+    text: str
+    share: float | None = None
+
+
+def run_answers(rows: Sequence[Row], traffic: Iterable[Row], kinds: Kinds) -> list[Answer]:
+    """What there is to say of some participant jobs taken together: largest share first, then facts without one.
+
+    Parameters
+    ----------
+    rows
+        Rows of ``profile.tsv``.
+    traffic
+        Rows of ``traffic.tsv``; those of other participant jobs are left out.
+    kinds
+        Kinds of the tiers; of a tier that is not among them, nothing is said that depends on its kind.
+    """
+    jobs = {(row["run"], row["participant"]) for row in rows}
+    flows = [flow for flow in traffic if (flow["run"], flow["participant"]) in jobs]
+    timed = sorted(time_answers(rows, flows, kinds), key=lambda answer: -(answer.share or 0.0))
+    facts = byte_answers(rows, flows, len(jobs)) + cache_answers(rows, flows, kinds)
+    return timed + facts + container_answers(rows, len(jobs)) + left_answers(rows)
+
+
+def slowest_answers(
+    times: Sequence[ParticipantTime], traffic: Sequence[Row], kinds: Kinds, count: int = SLOWEST
+) -> list[tuple[ParticipantTime, list[Answer]]]:
+    """The slowest participant jobs, each with what took most of its time, largest share first; ``times`` likewise.
+
+    What is said of the run as a whole (how the figures were had, bytes, page cache) is not repeated.
+    """
+    found = []
+    for time in times[:count]:
+        rows = list(time.phases.values())
+        flows = [flow for flow in traffic if (flow["run"], flow["participant"]) == (time.run, time.participant)]
+        answers = [answer for answer in time_answers(rows, flows, kinds) if answer.share is not None]
+        found.append((time, sorted(answers, key=lambda answer: -(answer.share or 0.0))))
+    return found
+
+
+def time_answers(rows: Sequence[Row], flows: Sequence[Row], kinds: Kinds) -> list[Answer]:
+    """What is said of shares of wall time; parameters as :func:`run_answers`."""
+    if sum(row["wall_s"] for row in rows) <= 0:
+        return [Answer("No time was measured")]
+    times = participant_times(rows)
+    known = [row for time in times if sum_causes(time.phases.values()).made for row in time.phases.values()]
+    causes = sum_causes(known)
+    if not causes.made or causes.wall_s <= 0:
+        return published_split(rows)
+    return [
+        *bound_answers(known, causes, flows, kinds),
+        *wait_answers(known, causes, flows, kinds),
+        *doubts(times, known, causes),
+    ]
+
+
+def published_split(rows: Sequence[Row]) -> list[Answer]:
+    """CPU and I/O time of rows without an account, and why there is no more."""
+    wall_s, cpu_s = sum(row["wall_s"] for row in rows), sum(row["cpu_s"] for row in rows)
+    text = f"CPU time is {percent(cpu_s / wall_s)} of wall time, I/O time (wall - CPU) {percent(1 - cpu_s / wall_s)}"
+    lacking = "Waiting for a core cannot be told from I/O"
+    if all(row["run_queue_s"] is not None for row in rows):
+        waited_s = sum(row["run_queue_s"] for row in rows)
+        text += f"; threads waited {seconds(waited_s)} for a core, added up"
+        lacking = "How much of it was waiting for storage is not known"
+    return [Answer(text, 1.0), Answer(f"{lacking}: {why_no_account(rows)}")]
+
+
+def saved_at_most_s(row: Row, kinds: Kinds) -> float:
+    """Upper bound of what a faster tier saves of one phase, s; its definition heads this module.
+
+    >>> from collections import defaultdict
+    >>> row = defaultdict(float, phase="compute", account="exact", work_tier="nfs", account_block_io_s=2.0)
+    >>> row["account_other_s"] = 3.0
+    >>> saved_at_most_s(row, {"nfs": "network"}), saved_at_most_s(row, {"nfs": "block"})
+    (5.0, 2.0)
+    """
+    moving, accounted = row["phase"] in MOVING_PHASES, row["account"] is not None
+    if moving:
+        user_s, queue_s = (row["account_user_s"], row[RUN_QUEUE]) if accounted else (row["user_s"], 0.0)
+        return max(0.0, float(row["wall_s"] - user_s - queue_s))
+    if not accounted:
+        return max(0.0, float(row["wall_s"] - row["cpu_s"]))
+    asleep_s = row[OTHER] if kinds.get(row["work_tier"]) == "network" else 0.0
+    return float(row[BLOCK_IO] + asleep_s + max(0.0, row[UNEXPLAINED]))
+
+
+def bound_answers(rows: Sequence[Row], causes: Causes, flows: Sequence[Row], kinds: Kinds) -> list[Answer]:
+    """What a faster tier saves at most, said with what the time is bound by."""
+    saved = {phase: sum(saved_at_most_s(row, kinds) for row in of_phase(rows, phase)) for phase in phases_of(rows)}
+    bound = min(1.0, sum(saved.values()) / causes.wall_s)
+    saves = f"a faster tier saves at most {causes.about}{percent(bound)}"
+    moving = sum_causes(row for row in rows if row["phase"] in MOVING_PHASES)
+    computing_s = causes.cpu_s - moving.cpu_s
+    storage = causes.share_of(BLOCK_IO)
+    answers = []
+    if computing_s / causes.wall_s >= COMPUTE_BOUND_SHARE:
+        answers.append(Answer(f"Compute-bound: {saves}", computing_s / causes.wall_s))
+    if storage >= NOTABLE_SHARE:
+        text = (
+            f"Waiting for storage: {causes.about}{percent(storage)} of wall time{where(rows, BLOCK_IO, flows, kinds)}"
+        )
+        answers.append(Answer(text if answers else f"{text}; {saves}", storage))
+    if not answers:
+        answers.append(Answer(f"{saves[:1].upper()}{saves[1:]}", bound))
+    system = (causes.parts["account_system_s"] - moving.parts["account_system_s"]) / causes.wall_s
+    if system >= SYSTEM_SHARE:
+        text = (
+            f"System time of computing: {causes.about}{percent(system)} of wall time, not counted as what a faster tier"
+            " saves; copying from and to page cache, tmpfs and persistent memory is part of it"
+        )
+        answers.append(Answer(text, system))
+    return answers
+
+
+def wait_answers(rows: Sequence[Row], causes: Causes, flows: Sequence[Row], kinds: Kinds) -> list[Answer]:
+    """Waiting for a core, for memory, and asleep, where notable."""
+    said = {
+        RUN_QUEUE: ("Waiting for a core", "run fewer processes at once"),
+        MEMORY_STALL: ("Short of memory", "start fewer participants at once"),
+        OTHER: ("Asleep", "network, locks or timers"),
+    }
+    answers = []
+    for cause, (name, advice) in said.items():
+        share = causes.share_of(cause)
+        if share >= NOTABLE_SHARE:
+            place = where(rows, cause, flows, kinds) if cause == OTHER else ""
+            answers.append(Answer(f"{name}: {causes.about}{percent(share)} of wall time{place}; {advice}", share))
+    return answers
+
+
+def doubts(times: Sequence[ParticipantTime], known: Sequence[Row], causes: Causes) -> list[Answer]:
+    """What the accounts leave open."""
+    answers = []
+    unexplained = causes.share_of(UNEXPLAINED)
+    if unexplained >= NOTABLE_SHARE:
+        answers.append(Answer(f"Not explained: {percent(unexplained)} of wall time", unexplained))
+    elif unexplained <= -NOTABLE_SHARE:
+        answers.append(Answer(f"The causes exceed wall time by {percent(-unexplained)}: take their shares as rough"))
+    if causes.seen_share is not None:
+        seen = percent(causes.seen_share)
+        answers.append(Answer(f"Waits were sampled; threads with {seen} of the CPU time were seen"))
+    missing = len(times) - len(participant_times(known))
+    if missing:
+        state = "has no account and is left out" if missing == 1 else "have no account and are left out"
+        answers.append(Answer(f"{counted(missing, 'participant')} of {len(times):,} {state}"))
+    return answers
+
+
+def byte_answers(rows: Sequence[Row], flows: Sequence[Row], jobs: int) -> list[Answer]:
+    """How much each participant read, by tier as far as staging counted it, and from devices."""
+    if not jobs:
+        return []
+    answers = []
+    for tier in dict.fromkeys(flow["tier"] for flow in flows):
+        staged = [flow for flow in flows if flow["tier"] == tier and flow["traffic_source"] == "staging"]
+        each = sum(flow["read_bytes"] or 0 for flow in staged) / jobs
+        if each >= NOTABLE_BYTES:
+            answers.append(Answer(f"Reading {size(each)} per participant from tier {tier}"))
+    fetched = sum(row["device_read_bytes"] or 0 for row in rows) / jobs
+    if fetched >= NOTABLE_BYTES:
+        answers.append(Answer(f"Fetching {size(fetched)} per participant from devices and network file systems"))
+    return answers
+
+
+def cache_answers(rows: Sequence[Row], flows: Sequence[Row], kinds: Kinds) -> list[Answer]:
+    """Whether the inputs were in the page cache before they were staged in, for tiers that it stands before."""
+    staged = [row for row in of_phase(rows, "stage_in") if row["input_resident_before"] is not None]
+    total = sum(row["input_bytes"] or 0 for row in staged)
+    tiers = {flow["tier"] for flow in flows if flow["phase"] == "stage_in" and flow["read_bytes"] is not None}
+    if not total or len(tiers) != 1:
+        return []
+    (tier,) = tiers
+    if kinds.get(tier) not in ("block", "network"):
+        return []
+    cached = sum(row["input_bytes"] * row["input_resident_before"] for row in staged) / total
+    if cached >= WARM_SHARE:
+        text = f"Inputs were in the page cache ({percent(cached)}): a cold start would read them from tier {tier}"
+    elif cached <= COLD_SHARE:
+        text = f"Inputs were not in the page cache ({percent(cached)}): they were read from tier {tier}"
+    else:
+        text = f"Inputs were in the page cache in part ({percent(cached)}): neither a cold nor a warm start"
+    return [Answer(text)]
+
+
+def container_answers(rows: Sequence[Row], jobs: int) -> list[Answer]:
+    """What starting the containers took, and whether their image was in the page cache."""
+    starts = of_phase(rows, "container_start")
+    wall_s = sum(row["wall_s"] for row in rows)
+    if not starts or wall_s <= 0:
+        return []
+    started_s = sum(row["wall_s"] for row in starts)
+    text = f"Starting the container took {seconds(started_s / jobs)} per participant ({percent(started_s / wall_s)})"
+    known = [row for row in starts if row["input_bytes"] and row["input_resident_before"] is not None]
+    if known:
+        cached = sum(row["input_resident_before"] for row in known) / len(known)
+        text += f"; of its image, {size(known[0]['input_bytes'])}, {percent(cached)} was in the page cache before"
+    return [Answer(text)]
+
+
+def left_answers(rows: Iterable[Row]) -> list[Answer]:
+    """Processes that went on after their phase."""
+    left = sum(row["left_behind"] for row in rows)
+    return [Answer(f"{left:,} {'process' if left == 1 else 'processes'} outlived the tool")] if left else []
+
+
+def where(rows: Sequence[Row], cause: str, flows: Sequence[Row], kinds: Kinds) -> str:
+    """The phase that has most of a cause, and its tiers as far as they are known; nothing if no phase has most.
+
+    Waiting for storage is not laid to a tier in memory while another took part, and sleep to none but network tiers.
+    """
+    phases = phases_of(rows)
+    spent = {phase: sum_causes(of_phase(rows, phase)).parts[cause] for phase in phases}
+    total = sum(spent.values())
+    phase = max(spent, key=lambda name: spent[name])
+    if len(phases) < 2 or (share_of(spent[phase], total) or 0.0) <= MOST_SHARE:
+        return ""
+    tiers = {row["work_tier"] for row in of_phase(rows, phase)} if phase not in MOVING_PHASES else set()
+    tiers |= {flow["tier"] for flow in flows if flow["phase"] == phase}
+    if cause == BLOCK_IO:
+        tiers = {tier for tier in tiers if kinds.get(tier) != "tmpfs"} or tiers
+    else:
+        tiers = {tier for tier in tiers if kinds.get(tier) == "network"}
+    names = sorted(tiers)
+    place = f" on tier {names[0]}" if len(names) == 1 else f" between tiers {' and '.join(names)}" if names else ""
+    return f", most of it in {phase}{place}"
+
+
+def phases_of(rows: Sequence[Row]) -> list[str]:
+    """The phases that some rows are of, in their order."""
+    return present_phases(participant_times(rows))
+
+
+def of_phase(rows: Iterable[Row], phase: str) -> list[Row]:
+    """The rows of one phase."""
+    return [row for row in rows if row["phase"] == phase]

@@ -1,0 +1,121 @@
+"""The figure ``brain_volume``: one dot per image, by site, with median and quartiles; outliers ringed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import StrMethodFormatter
+
+from neurotier.core.quantities import CM3_PER_MM3, cm3, counted, shorten
+from neurotier.core.tables import Row
+from neurotier.pages.kit.style import (
+    BLACK,
+    BLUE,
+    OUTLIER_COLOUR,
+    READABLE_LANES,
+    WIDTH_IN,
+    empty_figure,
+    house_style,
+    save_figure,
+    state,
+)
+from neurotier.pages.report.findings import NO_MASK, brain_volume_finding
+
+LANE_IN = 0.34
+NAMED_OUTLIERS = 20
+GOLDEN = 0.6180339887
+"""Multiples of it, modulo 1, spread evenly however many there are: a jitter that repeats."""
+
+
+def draw_brain_volume(group: Sequence[Row], stem: Path) -> None:
+    """Draw the brain volume of every image in ``group.tsv``; write SVG, PNG and TSV."""
+    with house_style():
+        save_figure(draw(group) if group else empty_figure(NO_MASK), stem, table(group))
+
+
+def draw(group: Sequence[Row]) -> Figure:
+    """The figure of at least one image."""
+    sites = by_site(group)
+    lane_in = max(LANE_IN, 1.2 / len(sites))
+    outliers = numbered_outliers(group)
+    key = outlier_key(group, outliers)
+    height = lane_in * len(sites) + 1.5 + 0.16 * len(key)
+    figure = Figure(figsize=(WIDTH_IN, height))
+    axes = figure.subplots()
+    for lane, rows in enumerate(sites.values()):
+        draw_site(axes, lane, rows, outliers)
+    axes.set_yticks(range(len(sites)), [f"{shorten(site, 36)} ({len(rows):,})" for site, rows in sites.items()])
+    axes.set_ylim(len(sites) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=False, axis="y")
+    axes.margins(x=0.04)
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+    axes.set_xlabel("Brain volume (cm³)" + ("; line: median, box: middle half" if len(group) >= 5 else ""))
+    state(figure, brain_volume_finding(group))
+    if key:
+        figure.supxlabel("\n".join(key), x=0.012, ha="left", fontsize=8, linespacing=1.35)
+    return figure
+
+
+def by_site(group: Sequence[Row]) -> dict[str, list[Row]]:
+    """The images of each site in the order of names; all in one lane if there are more sites than fit."""
+    names = sorted({row["site"] or "" for row in group})
+    if len(names) > READABLE_LANES:
+        return {f"all {len(names)} sites": list(group)}
+    return {name or "all images": [row for row in group if (row["site"] or "") == name] for name in names}
+
+
+def draw_site(axes: Axes, lane: int, rows: Sequence[Row], outliers: dict[str, int]) -> None:
+    """One lane: quartile box, dots, and numbered rings."""
+    volumes = np.array([row["brain_volume_mm3"] for row in rows]) * CM3_PER_MM3
+    spread = 0.56 * ((np.arange(len(rows)) * GOLDEN + 0.5) % 1 - 0.5) if len(rows) > 1 else np.zeros(1)
+    if len(rows) >= 5:
+        lower, median, upper = np.percentile(volumes, [25, 50, 75])
+        axes.barh(lane, upper - lower, left=lower, height=0.78, color=BLUE, alpha=0.16, linewidth=0)
+        axes.vlines(median, lane - 0.39, lane + 0.39, color=BLACK, linewidth=1.4)
+    axes.scatter(volumes, lane + spread, s=9 if len(rows) > 20 else 18, color=BLUE, alpha=0.7, linewidths=0)
+    for row, volume, offset in zip(rows, volumes, spread, strict=True):
+        if not row["outlier"]:
+            continue
+        axes.scatter(volume, lane + offset, s=70, facecolors="none", edgecolors=OUTLIER_COLOUR, linewidths=1.4)
+        if row["image"] in outliers:
+            at = (volume, lane + offset)
+            text = str(outliers[row["image"]])
+            axes.annotate(text, at, (6, 0), textcoords="offset points", va="center", fontsize=8, color=OUTLIER_COLOUR)
+
+
+def numbered_outliers(group: Sequence[Row]) -> dict[str, int]:
+    """Image to number, from 1, of the outliers that are named; the farthest from the median first."""
+    outliers = sorted((row for row in group if row["outlier"]), key=lambda row: -abs(row["robust_z"] or 0.0))
+    return {row["image"]: place for place, row in enumerate(outliers[:NAMED_OUTLIERS], 1)}
+
+
+def outlier_key(group: Sequence[Row], outliers: dict[str, int]) -> list[str]:
+    """Lines that say which image each ring's number is."""
+    rows = {row["image"]: row for row in group}
+    lines = []
+    for image, place in outliers.items():
+        row = rows[image]
+        name = PurePosixPath(image).name.removesuffix(".gz").removesuffix(".nii").removesuffix("_T1w")
+        where = f"{row['site']}/{name}" if row["site"] else name
+        lines.append(f"{place}  {shorten(where, 70)}: {cm3(row['brain_volume_mm3'])}, robust z {row['robust_z']:+.1f}")
+    more = sum(bool(row["outlier"]) for row in group) - len(outliers)
+    return [*lines, f"and {counted(more, 'more outlier')}, see the TSV"] if more else lines
+
+
+def table(group: Sequence[Row]) -> list[Row]:
+    """The numbers behind the figure: one row per image."""
+    return [
+        {
+            "site": row["site"],
+            "image": row["image"],
+            "brain_volume_cm3": row["brain_volume_mm3"] * CM3_PER_MM3,
+            "robust_z": row["robust_z"],
+            "outlier": row["outlier"],
+        }
+        for row in group
+    ]

@@ -1,0 +1,84 @@
+"""The section 'Predicted and measured' of the run report: what the advice said of the last run, beside what it took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from neurotier.advice.words import interval
+from neurotier.core.quantities import number, percent, seconds
+from neurotier.core.tables import Row
+from neurotier.meter.usage import LABELS
+from neurotier.pages.report.causes import CPU, sum_causes
+from neurotier.pages.report.findings import ParticipantTime, accounted
+
+PHASES = ("start_up", "stage_in", "container_start", "compute", "stage_out")
+TIERS = ("dataset_tier", "work_tier", "images_tier", "results_tier")
+KNOWN_BY = (*TIERS, "tool", "parallelism", "participants")
+"""What an advice and a run must share: what was promised for more participants says nothing about fewer."""
+
+
+@dataclass(frozen=True)
+class PredictionView:
+    """What was predicted beside what was measured.
+
+    Attributes
+    ----------
+    finding
+        Both in a sentence, without a full stop.
+    lines
+        What, predicted, measured, and the ratio.
+    """
+
+    finding: str
+    lines: list[tuple[str, str, str, str]]
+
+
+def advised(advice: Iterable[Row], run: Row) -> Row | None:
+    """What was advised for a run's placement, parallelism and participants; as the page cache would be found, first."""
+    found = [row for row in advice if all(row[name] == run[name] for name in KNOWN_BY)]
+    return next((row for row in found if row["cache"] == "as found"), found[0] if found else None)
+
+
+def prediction_view(advice: Sequence[Row], run: Row | None, times: Sequence[ParticipantTime]) -> PredictionView | None:
+    """What the advice said of a run; ``None`` if it said nothing of such a run.
+
+    Parameters
+    ----------
+    advice
+        Rows of ``advice.tsv``.
+    run
+        Row of ``runs.tsv``.
+    times
+        Participant jobs; those of the run count.
+    """
+    row = advised(advice, run) if run is not None and run["makespan_s"] is not None else None
+    if row is None or run is None:
+        return None
+    mine = [time for time in times if time.run == run["run"]]
+    held = row["low_s"] <= run["makespan_s"] <= row["high_s"]
+    finding = f"Predicted {interval(row)}, measured {seconds(run['makespan_s'])}" + ("" if held else ": not within it")
+    lines = [line("Makespan", row["predicted_s"], run["makespan_s"])]
+    for phase in PHASES:
+        measured_s = sum(time.phase(phase, "wall_s") for time in mine)
+        if measured_s or row[f"{phase}_sum_s"]:
+            lines.append(line(f"Sum of {phase}", row[f"{phase}_sum_s"], measured_s))
+    limit = f"{row['limit']}, {percent(row['limit_share'])} of the jobs' time"
+    return PredictionView(finding, [*lines, ("Limit", limit, measured_limit(mine), "")])
+
+
+def line(name: str, predicted_s: float, measured_s: float) -> tuple[str, str, str, str]:
+    """A time predicted and measured, and the ratio of the two."""
+    ratio = number(predicted_s / measured_s, 2) if measured_s else ""
+    return name, seconds(predicted_s), seconds(measured_s), ratio
+
+
+def measured_limit(times: Sequence[ParticipantTime]) -> str:
+    """What took most of the jobs' time, as far as there is an account."""
+    causes = sum_causes(row for time in accounted(times) for row in time.phases.values())
+    if not causes.made or causes.wall_s <= 0:
+        return "not known"
+    shares = {LABELS[cause]: causes.share_of(cause) or 0.0 for cause in LABELS if cause not in CPU}
+    shares["on a CPU"] = causes.cpu_s / causes.wall_s
+    most = max(shares, key=lambda name: shares[name])
+    return f"{most}, {percent(shares[most])} of the jobs' time"

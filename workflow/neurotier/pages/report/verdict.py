@@ -1,0 +1,120 @@
+"""The verdict: how a run went, in a headline, a few lines and a row of numbers, before any figure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from neurotier.core.quantities import MISSING, clock, counted, mean_count, percent, seconds, share_of, utc
+from neurotier.core.tables import Row
+from neurotier.pages.report.causes import sum_causes
+from neurotier.pages.report.data import ReportData
+from neurotier.pages.report.findings import ParticipantTime
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One number with its name and a line of context."""
+
+    name: str
+    value: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a run went.
+
+    Attributes
+    ----------
+    good
+        True if every site was reached, every participant is done and the last run is valid.
+    headline
+        The result in one sentence; it begins with ``Invalid`` if the last run is.
+    lines
+        What else must be known before the numbers are used.
+    """
+
+    good: bool
+    headline: str
+    lines: list[str]
+
+
+def judge(data: ReportData) -> Verdict:
+    """Sum up a results folder."""
+    total = len(data.selected)
+    parts = [f"{len(data.done):,} of {counted(total, 'participant')} done"]
+    parts += [f"{len(data.failed):,} failed"] if data.failed else []
+    parts += [f"{len(data.not_run):,} not run"] if data.not_run else []
+    parts += [f"{counted(len(data.skipped), 'item')} of the dataset skipped"] if data.skipped else []
+    counts = ", ".join(parts) if total else "No participant is known: the dataset has not been indexed"
+    run = data.last_run
+    if run is not None and run["valid"] != "valid":
+        headline = run["valid"][:1].upper() + run["valid"][1:]
+        return Verdict(False, headline, [f"{counts}.", "Its times do not belong in comparisons.", *remarks(data)])
+    good = bool(total) and len(data.done) == total and run is not None and not data.dataset.get("unreachable")
+    if run is not None:
+        counts += "; the last run is valid"
+    return Verdict(good, counts, remarks(data))
+
+
+def remarks(data: ReportData) -> list[str]:
+    """What must be known about the last run besides its validity."""
+    unreachable = data.dataset.get("unreachable") or {}
+    lines = [f"{path} could not be reached, and is not part of this: {why}." for path, why in unreachable.items()]
+    run = data.last_run
+    started = data.facts.get("run")
+    if run is None:
+        lines.append("No run has finished a participant job.")
+    elif started and started != run["run"]:
+        lines.append(
+            f"The run started last, {started}, finished no participant job; the times are those of {run['run']}."
+        )
+    if (run is not None and run["oversubscribed"]) or (run is None and data.facts.get("oversubscribed")):
+        cores = run["cores"] if run is not None else data.facts.get("cores")
+        cpus = data.facts.get("cpus")
+        machine = f"the machine has {counted(cpus, 'CPU')}" if cpus else "the machine has fewer CPUs"
+        lines.append(f"Oversubscribed: {cores} cores were asked for, {machine}; {core_wait(data, run)}.")
+    if run is not None and run["limited_by"]:
+        lines.append(f"Fewer than the {run['parallelism']} jobs that the cores had room for: {run['limited_by']}.")
+    if run is not None and len({row["run"] for row in data.profile}) > 1:
+        earlier = len({row["participant"] for row in data.profile if row["run"] != run["run"]})
+        lines.append(
+            f"Resumed: {counted(earlier, 'participant')} of earlier runs {'is' if earlier == 1 else 'are'} part of"
+            " these results; makespan and parallelism are those of the last run alone."
+        )
+    return lines
+
+
+def core_wait(data: ReportData, run: Row | None) -> str:
+    """What waiting for a core took of a run, as far as it is known."""
+    contained = "I/O time contains waiting for a core"
+    if run is None or run["account_run_queue_sum_s"] is None or not run["wall_sum_s"]:
+        return contained
+    causes = sum_causes(row for row in data.profile if row["run"] == run["run"])
+    share = percent(run["account_run_queue_sum_s"] / run["wall_sum_s"])
+    return f"{contained}, {causes.about}{share} of wall time"
+
+
+def tiles(data: ReportData, times: list[ParticipantTime]) -> list[Tile]:
+    """The numbers a reader looks for first; ``times`` slowest first."""
+    run = data.last_run
+    wall, cpu, io = (sum(getattr(time, key) for time in times) for key in ("wall_s", "cpu_s", "io_s"))
+    images = f"{counted(len(data.group), 'brain mask')}" if data.group else "no brain mask"
+    found = [Tile("Participants done", f"{len(data.done):,} of {len(data.selected):,}", images)]
+    if run is None or run["makespan_s"] is None:
+        found += [Tile("Makespan", MISSING), Tile("Mean parallelism", MISSING)]
+    else:
+        span = clock(run["makespan_s"]) or f"started {utc(run['start_s'])}"
+        cores = f"of {counted(run['cores'], 'core')}, " if run["cores"] else ""
+        if run["flushed_s"] is not None and run["flushed_s"] > run["makespan_s"]:
+            span += f", on its device after {seconds(run['flushed_s'])}"
+        found.append(Tile("Makespan, last run", seconds(run["makespan_s"]), span))
+        peak = f"{cores}peak {run['peak_parallelism']:,}"
+        found.append(Tile("Mean parallelism", mean_count(run["mean_parallelism"]), peak))
+    found.append(
+        Tile("CPU time", percent(share_of(cpu, wall)), f"{seconds(cpu)} of {seconds(wall)} wall" if times else "")
+    )
+    found.append(Tile("I/O time", percent(share_of(io, wall)), f"{seconds(io)}, wall - CPU" if times else ""))
+    slowest = times[0] if times else None
+    found.append(Tile("Slowest", seconds(slowest.wall_s if slowest else None), slowest.participant if slowest else ""))
+    return found

@@ -1,0 +1,183 @@
+"""The figure ``heat_map``: bandwidth by block size and processes, a panel per pattern and queue depth.
+
+As Figures 2 to 5 of the Optane report, with the values written into the cells where there is room.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from neurotier.core.quantities import rate
+from neurotier.core.tables import Row
+from neurotier.pages.kit.findings import Finding
+from neurotier.pages.kit.style import (
+    BLACK,
+    LIGHT_GREY,
+    VERMILION,
+    WIDTH_IN,
+    empty_figure,
+    house_style,
+    save_figure,
+    state,
+)
+from neurotier.storage.sweep.medians import (
+    GB,
+    MB,
+    PATTERNS,
+    READING,
+    WRITING,
+    Measured,
+    Spot,
+    best,
+    block_text,
+    digits,
+    medians,
+    panel_title,
+    panels,
+    setting_text,
+)
+
+NOTHING = "Nothing of this set was measured"
+NOTE = (
+    "Median over repetitions, all processes together; one colour scale for all panels, each step a factor. Outlined:"
+    " the highest of a panel. Hatched: not measured (the page says why)."
+)
+CELL_IN, PANEL_IN = 0.27, 0.85
+SMALLEST_PT, LARGEST_PT = 4.5, 8.0
+DIGIT_WIDTH = 0.66
+"""Width of a digit, in its size."""
+
+MAP = colormaps["cividis"]
+LIGHT = 0.55
+"""Colours above this part of the map want dark letters."""
+
+
+def heat_map_finding(rows: Sequence[Row]) -> Finding:
+    """Where a set's bandwidths are highest.
+
+    Parameters
+    ----------
+    rows
+        Rows of one tier and set.
+    """
+    found = medians(rows)
+    if not found:
+        return Finding(NOTHING, shown=False)
+    parts = []
+    for patterns, verb in ((READING, "reading"), (WRITING, "writing"), (("mixed",), "reading and writing")):
+        spot = best(found, patterns, lambda one: one.bandwidth)
+        if spot is not None:
+            reached = rate(found[spot].bandwidth.median)
+            parts.append(f"{verb} is fastest at {reached} ({setting_text(spot)})")
+    return Finding(f"{rows[0]['tier']}: {'; '.join(parts)}")
+
+
+def draw_heat_map(rows: Sequence[Row], stem: Path) -> None:
+    """Draw the bandwidths of one tier and set; write SVG, PNG and TSV."""
+    finding = heat_map_finding(rows)
+    found = medians(rows)
+    with house_style():
+        figure = draw(rows, found) if finding.shown else empty_figure(finding.sentence)
+        if finding.shown:
+            state(figure, finding.sentence, NOTE)
+        save_figure(figure, stem, table(rows, found))
+
+
+def draw(rows: Sequence[Row], found: dict[Spot, Measured]) -> Figure:
+    """The figure of at least one measured spot."""
+    shown = panels(found)
+    blocks = sorted({row["block_bytes"] for row in rows})
+    processes = sorted({row["processes"] for row in rows})
+    columns = min(2, len(shown))
+    lines = math.ceil(len(shown) / columns)
+    figure = Figure(figsize=(WIDTH_IN, lines * (CELL_IN * len(processes) + PANEL_IN) + 1.1))
+    axes_of = figure.subplots(lines, columns, squeeze=False)
+    values = [one.bandwidth.median for one in found.values()]
+    unit, unit_name = (GB, "GB/s") if max(values) >= 10 * GB else (MB, "MB/s")
+    low, high = min(values) / unit, max(values) / unit
+    scale = LogNorm(low, high if high > low else 1.01 * low)
+    for axes, (queue_depth, pattern) in zip(axes_of.flat, shown, strict=False):
+        own = {
+            (spot.block_bytes, spot.processes): one
+            for spot, one in found.items()
+            if (spot.queue_depth, spot.pattern) == (queue_depth, pattern)
+        }
+        cells = np.array(
+            [
+                [own[place].bandwidth.median / unit if (place := (block, count)) in own else np.nan for block in blocks]
+                for count in processes
+            ]
+        )
+        draw_panel(axes, cells, scale, WIDTH_IN * 0.84 / columns / len(blocks))
+        axes.set_title(panel_title(queue_depth, pattern, own.values()), fontsize=9, weight="bold")
+        axes.set_xticks(range(len(blocks)), [block_text(block) for block in blocks])
+        axes.tick_params(axis="x", rotation=90 if len(blocks) > 8 else 0)
+        axes.set_yticks(range(len(processes)), [str(count) for count in processes])
+    for axes in axes_of.flat[len(shown) :]:
+        axes.set_axis_off()
+    for axes in axes_of[:, 0]:
+        axes.set_ylabel("Processes")
+    for axes in axes_of[-1]:
+        axes.set_xlabel("Block size")
+    bar = figure.colorbar(axes_of.flat[0].images[0], ax=axes_of, label=f"Bandwidth ({unit_name})", aspect=30)
+    bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.9g}"))
+    bar.ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+    bar.ax.yaxis.set_minor_formatter(NullFormatter())
+    return figure
+
+
+def draw_panel(axes: Axes, cells: np.ndarray, scale: LogNorm, cell_in: float) -> None:
+    """A heat map; ``cells`` has a row for each number of processes, ``cell_in`` is the width of a cell, inches."""
+    axes.imshow(np.ma.masked_invalid(cells), cmap=MAP, norm=scale, origin="lower", aspect="auto")
+    axes.grid(visible=False)
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
+    known = [value for value in cells.flat if not np.isnan(value)]
+    longest = max(len(digits(value)) for value in known)
+    size_pt = min(LARGEST_PT, 72 * cell_in / (DIGIT_WIDTH * (longest + 1)))
+    for (line, column), value in np.ndenumerate(cells):
+        if np.isnan(value):
+            style: Any = {"facecolor": "white", "edgecolor": LIGHT_GREY, "hatch": "////", "linewidth": 0}
+            axes.add_patch(Rectangle((column - 0.5, line - 0.5), 1, 1, **style))
+        elif size_pt >= SMALLEST_PT:
+            colour = BLACK if scale(value) > LIGHT else "white"
+            axes.text(column, line, digits(value), ha="center", va="center", fontsize=size_pt, color=colour)
+    line, column = np.unravel_index(np.nanargmax(cells), cells.shape)
+    axes.add_patch(Rectangle((column - 0.5, line - 0.5), 1, 1, fill=False, edgecolor=VERMILION, linewidth=1.6))
+
+
+def table(rows: Sequence[Row], found: dict[Spot, Measured]) -> list[Row]:
+    """The numbers behind the figure: one row per cell."""
+    tier, set_name = (rows[0]["tier"], rows[0]["set"]) if rows else ("", "")
+    return [
+        {
+            "tier": tier,
+            "set": set_name,
+            "pattern": spot.pattern,
+            "access": PATTERNS[spot.pattern],
+            "queue_depth": spot.queue_depth,
+            "block_bytes": spot.block_bytes,
+            "processes": spot.processes,
+            "repetitions": len(one.bandwidth.values),
+            "bandwidth_median_bytes_per_s": one.bandwidth.median,
+            "bandwidth_min_bytes_per_s": one.bandwidth.low,
+            "bandwidth_max_bytes_per_s": one.bandwidth.high,
+            "requests_median_per_s": one.requests.median,
+            "requests_min_per_s": one.requests.low,
+            "requests_max_per_s": one.requests.high,
+            "engine": one.engine,
+            "direct": one.direct,
+        }
+        for spot, one in found.items()
+    ]

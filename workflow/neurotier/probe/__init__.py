@@ -1,1 +1,0 @@
-"""The probe: what each tier can do, measured with fio: one stream, many streams, small requests, metadata."""

@@ -1,0 +1,151 @@
+"""The matrix: which conditions a campaign has, and in what order their repetitions are run.
+
+The order is drawn anew within each repetition (a randomised block design), so that what drifts meanwhile, a warmer
+machine or a fuller disk, does not fall on one tier. A run is known by what it measures, not by its place in the
+order: tiers, parallelism or repetitions can be added later, and what is there is not run again.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from neurotier.analysis.app import app_name
+from neurotier.core.errors import SettingsError
+from neurotier.core.places import Places, short_hash
+from neurotier.core.settings import Settings
+from neurotier.run.plan import Plan
+
+APART = ("results", "report", "campaign", "comparison", "published", "probe", "advice", "participants_per_job")
+"""Sections that do not change what a run measures."""
+
+FETCHING = ("concurrent_gets", "get_attempts", "get_backoff_s", "drop", "validation")
+"""Keys of section ``dataset`` that do not either: all of that is over when the participant jobs begin."""
+
+PLACED = ("tiers", "placement", "in_containers")
+"""Sections that do not change what a run makes."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What is compared."""
+
+    placement: str
+    parallelism: int
+    cache: str
+    tool: str
+
+    def __str__(self) -> str:
+        return f"{self.placement}, {self.parallelism} at once, cache {self.cache}, {self.tool}"
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One repetition of a condition.
+
+    Attributes
+    ----------
+    position
+        Place in the order, from 1.
+    repetition
+        Which repetition, from 1.
+    condition
+        What is run.
+    configuration
+        Configuration of the run, but for its results folder.
+    identity
+        What tells runs apart that measure different things under the same condition's name.
+    analysis
+        What tells apart runs whose outputs are not the same.
+    """
+
+    position: int
+    repetition: int
+    condition: Condition
+    configuration: dict[str, Any]
+    identity: str
+    analysis: str
+
+    @property
+    def name(self) -> str:
+        """A folder's name."""
+        condition = self.condition
+        cache = condition.cache.replace(" ", "-")
+        return f"{condition.placement}_{condition.parallelism}_{cache}_{condition.tool}_{self.identity}"
+
+
+def conditions(settings: Settings) -> list[Condition]:
+    """The conditions of a campaign, in the order of the configuration.
+
+    Raises
+    ------
+    SettingsError
+        If there are none.
+    """
+    campaign = settings.campaign
+    if not campaign.placements:
+        raise SettingsError("a campaign needs a placement", where="config key campaign.placements", fix="name one")
+    tools = [app_name(settings)] if settings.app.image else campaign.tools or [settings.tool.name]
+    matrix = itertools.product(campaign.placements, campaign.parallelism, campaign.cache, tools)
+    return [Condition(*found) for found in matrix]
+
+
+def configuration_of(base: Mapping[str, Any], settings: Settings, condition: Condition) -> dict[str, Any]:
+    """The configuration of a run of a condition, but for its results folder."""
+    own = {key: value for key, value in copy.deepcopy(dict(base)).items() if key not in APART}
+    placed = settings.campaign.placements[condition.placement]
+    own["placement"] = settings.placement | {role: tier for role, tier in placed.items() if tier is not None}
+    used = set(own["placement"].values())
+    own["tiers"] = {name: tier for name, tier in own["tiers"].items() if name in used}
+    if not settings.app.image:
+        own["tool"] = {**(own.get("tool") or {}), "name": condition.tool}
+    return own
+
+
+def planned_runs(base: Mapping[str, Any], settings: Settings) -> list[PlannedRun]:
+    """Every run of a campaign, in the order in which they are to be run.
+
+    Parameters
+    ----------
+    base
+        The configuration as it was given.
+    settings
+        The same, checked.
+    """
+    made = {}
+    for condition in conditions(settings):
+        configuration = configuration_of(base, settings, condition)
+        own = Settings.from_config(configuration, settings.in_containers)
+        checked = own.to_json()
+        measured = what_is_measured(checked) | {"content": Plan(own, Places.from_settings(own)).image()["content"]}
+        analysed = {key: value for key, value in measured.items() if key not in PLACED}
+        made[condition] = configuration, digest(measured), digest(analysed)
+    order: list[tuple[int, Condition]] = []
+    for repetition in range(1, settings.campaign.repetitions + 1):
+        lot = np.random.default_rng([settings.campaign.seed, repetition])
+        block = list(made)
+        order += [(repetition, block[drawn]) for drawn in lot.permutation(len(block))]
+    return [
+        PlannedRun(position, repetition, condition, *made[condition])
+        for position, (repetition, condition) in enumerate(order, start=1)
+    ]
+
+
+def what_is_measured(checked: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of a run's settings that changes what it measures."""
+    measured = {key: value for key, value in checked.items() if key not in APART}
+    measured["dataset"] = {key: value for key, value in checked["dataset"].items() if key not in FETCHING}
+    if checked["dataset"]["source"] != "demo":
+        del measured["demo"]
+    return measured
+
+
+def digest(content: Mapping[str, Any]) -> str:
+    """Eight hexadecimal digits that tell settings apart."""
+    return short_hash(json.dumps(content, sort_keys=True))

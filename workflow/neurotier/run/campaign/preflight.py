@@ -1,0 +1,188 @@
+"""Preflight: what a campaign will do, how many bytes on which tier, and that all of it can be done.
+
+A campaign runs for hours; what cannot fit is refused before its first run and not found out by its twentieth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import humanfriendly
+
+from neurotier.advice.words import about
+from neurotier.analysis.participant import work_bytes
+from neurotier.core.errors import SettingsError, TierError
+from neurotier.core.files import read_json
+from neurotier.core.parallelism import fits
+from neurotier.core.quantities import counted
+from neurotier.core.settings import Settings
+from neurotier.core.tables import Row, read_table
+from neurotier.core.tiers import Tier
+from neurotier.dataset.bids import Image
+from neurotier.dataset.contents import is_present
+from neurotier.run.campaign.records import Campaign
+from neurotier.run.plan import Plan
+
+RESULTS_FACTOR = 2
+"""Bytes of results per byte of compressed input: the brain, at most as large, and what is kept beside it."""
+
+ADVISED_BY = ("dataset_tier", "work_tier", "results_tier", "tool", "cache", "parallelism")
+"""Columns by which the advice for a run is found."""
+
+Needs = dict[str, dict[str, int]]
+"""Tier to role to bytes."""
+
+
+def plan_rows(campaign: Campaign) -> list[Row]:
+    """Rows of ``plan.tsv``."""
+    return [
+        {
+            "position": run.position,
+            "repetition": run.repetition,
+            "placement": run.condition.placement,
+            "parallelism": run.condition.parallelism,
+            "cache": run.condition.cache,
+            "tool": run.condition.tool,
+            **{f"{role}_tier": tier for role, tier in run.configuration["placement"].items()},
+            "folder": f"{run.name}/{run.repetition}",
+            "there": campaign.condition_of(run) is not None,
+        }
+        for run in campaign.planned
+    ]
+
+
+def check_campaign(campaign: Campaign) -> None:
+    """Say what will be done, and refuse what cannot be.
+
+    Raises
+    ------
+    TierError
+        If a tier is not there, not what it is declared to be, or has no room.
+    SettingsError
+        If the parallelism asked for cannot be reached, or a placement cannot be had.
+    """
+    settings, planned, say = campaign.settings, campaign.planned, campaign.say
+    plan = Plan(settings, campaign.places)
+    people = plan.read(campaign.places.index / "images.tsv")
+    kinds = counted(len({run.condition for run in planned}), "condition")
+    what = f"{counted(len(planned), 'run')} of {counted(len(people), 'participant')}"
+    say(f"Campaign: {what} ({kinds}, {settings.campaign.repetitions} times, seed {settings.campaign.seed})")
+    expected = how_long(campaign, len(people))
+    if expected:
+        say(expected)
+    check_placements(campaign)
+    for name, roles in needs(campaign, people).items():
+        tier = Tier.from_settings(settings.tiers[name])
+        tier.check()
+        check_room(tier, roles, say)
+    for run in {run.condition: run for run in planned}.values():
+        own = Plan(Settings.from_config(run.configuration, settings.in_containers), campaign.places)
+        check_parallelism(run.condition.parallelism, [own.mem_mb(name) for name in people], campaign.limits)
+
+
+def how_long(campaign: Campaign, people: int) -> str:
+    """How long the runs that are to be done take by the advice, if it was asked for; empty if it was not."""
+    table = campaign.places.advice / "advice.tsv"
+    to_do = [run for run in campaign.planned if campaign.condition_of(run) is None]
+    if not table.exists() or not to_do:
+        return ""
+    rows = {
+        tuple(row[name] for name in ADVISED_BY): row["predicted_s"]
+        for row in read_table(table, "advice")
+        if row["participants"] == people
+    }
+    expected = []
+    for run in to_do:
+        tiers, condition = run.configuration["placement"], run.condition
+        placed = (tiers["dataset"], tiers["work"], tiers["results"])
+        expected.append(rows.get((*placed, condition.tool, condition.cache, condition.parallelism)))
+    known = [time_s for time_s in expected if time_s is not None]
+    if not known:
+        return ""
+    of = "" if len(known) == len(to_do) else f" for {len(known)} of {counted(len(to_do), 'run')}"
+    return f"  how long: about {about(sum(known))}{of}, by the advice, and what making each ready takes"
+
+
+def check_placements(campaign: Campaign) -> None:
+    """Refuse placements that a campaign cannot have."""
+    tiers = {run.configuration["placement"]["dataset"] for run in campaign.planned}
+    if read_json(campaign.places.index / "dataset.json")["kind"] == "folder" and len(tiers) > 1:
+        raise SettingsError(
+            f"the dataset is a plain folder, which is read where it lies, and cannot be on {len(tiers)} tiers",
+            where="config key campaign.placements",
+            fix="place the role dataset on one tier, or make the folder a DataLad dataset",
+        )
+    for name in {run.configuration["placement"]["work"] for run in campaign.planned}:
+        if campaign.settings.tiers[name].node:
+            raise SettingsError(
+                "is each node's own (node: true), and a campaign runs on one machine",
+                where=f"tier {name!r}",
+                fix="declare this machine's path without node",
+            )
+
+
+def needs(campaign: Campaign, people: Mapping[str, list[Image]]) -> Needs:
+    """Bytes that each role still needs on each tier at the same time, at most; images are not counted."""
+    settings, images = campaign.settings, [image for found in people.values() for image in found]
+    dataset = sum(image.size_bytes or 0 for image in images)
+    each = sorted((work_bytes(found, settings) for found in people.values()), reverse=True)
+    found: Needs = {}
+
+    def need(tier: str, role: str, count: int) -> None:
+        roles = found.setdefault(tier, {})
+        roles[role] = max(count, roles.get(role, 0))
+
+    for run in campaign.planned:
+        placed = run.configuration["placement"]
+        need(placed["dataset"], "dataset", dataset - there_bytes(campaign, placed["dataset"], images))
+        need(placed["work"], "work", sum(each[: run.condition.parallelism]))
+        need(placed["results"], "results", RESULTS_FACTOR * dataset)
+    if settings.campaign.keep_outputs:
+        need(settings.placement["results"], "kept outputs", len(campaign.planned) * RESULTS_FACTOR * dataset)
+    return found
+
+
+def there_bytes(campaign: Campaign, tier: str, images: Sequence[Image]) -> int:
+    """Bytes of the dataset that a tier holds already; all of them if it is a folder that is read where it lies."""
+    dataset = read_json(campaign.places.index / "dataset.json")
+    clone = Path(dataset["path"])
+    if dataset["kind"] != "folder":
+        clone = Tier.from_settings(campaign.settings.tiers[tier]).folder("datasets") / clone.name
+    links_to = campaign.settings.dataset.links_to
+    return sum(image.size_bytes or 0 for image in images if is_present(clone, image.path, links_to))
+
+
+def check_room(tier: Tier, roles: Mapping[str, int], say: Callable[[str], None]) -> None:
+    """Say what a tier will hold, and refuse if it cannot."""
+    needed, free = sum(roles.values()), tier.free_bytes()
+    parts = ", ".join(f"{role} {size(count)}" for role, count in roles.items())
+    say(f"  tier {tier.name}: {parts} at most; {size(free)} free")
+    if needed > free:
+        raise TierError(
+            f"the campaign needs {size(needed)} there ({parts}), and {size(free)} are free",
+            where=f"tier {tier.name!r}",
+            fix="make room, lower campaign.parallelism, or leave its placements out",
+        )
+
+
+def check_parallelism(parallelism: int, each_mb: Sequence[int], limits: Mapping[str, int]) -> None:
+    """Refuse a parallelism that cannot be reached: a figure 'at 96' that ran 60 jobs is none at 96."""
+    if parallelism > len(each_mb):
+        raise SettingsError(
+            f"there are only {len(each_mb)} participants to run {parallelism} at once",
+            where="config key campaign.parallelism",
+            fix=f"lower it to at most {len(each_mb)}, or select more participants",
+        )
+    room = fits(limits, {"mem_mb": each_mb}).get("mem_mb")
+    if room is not None and room < parallelism:
+        raise SettingsError(
+            f"{parallelism} at once need more memory than there is: {room} fit into {limits['mem_mb']:,} MB",
+            where="config key campaign.parallelism",
+            fix="lower it, or say --resources mem_mb=N if the jobs need less than estimated",
+        )
+
+
+def size(count: int) -> str:
+    """Bytes for people, in binary units."""
+    return str(humanfriendly.format_size(count, binary=True))

@@ -1,0 +1,235 @@
+"""Collecting: the runs of a results folder as rows of the comparison's three tables."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from neurotier.core.errors import InputError, StateError
+from neurotier.core.files import read_json
+from neurotier.core.quantities import counted
+from neurotier.core.tables import Row, columns, read_table, write_table
+from neurotier.pages.comparison.statistics import MEMORY
+
+Content = TypeVar("Content")
+
+OWN_SOURCES = ("staging", "growth", "page_cache")
+"""Ways of knowing traffic that see different bytes, and may be added up."""
+
+OTHER_VIEW = "cgroup"
+"""Sees the same bytes once more where they reach a device; it counts where nothing else is known."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Rows of ``compared_runs.tsv``, ``compared_participants.tsv`` and ``compared_bytes.tsv``."""
+
+    runs: list[Row] = field(default_factory=list)
+    participants: list[Row] = field(default_factory=list)
+    traffic: list[Row] = field(default_factory=list)
+
+    def __add__(self, other: Compared) -> Compared:
+        return Compared(self.runs + other.runs, self.participants + other.participants, self.traffic + other.traffic)
+
+
+def write_comparison_tables(compared: Compared, folder: Path) -> None:
+    """Write the three tables.
+
+    Raises
+    ------
+    InputError
+        If two runs have the same name: their participants could not be told apart.
+    """
+    seen: set[tuple[str, str]] = set()
+    for run in compared.runs:
+        name = (run["origin"], run["run"])
+        if name in seen:
+            raise InputError("is compared with itself", f"run {name[1]} of {name[0]}", "name each folder once")
+        seen.add(name)
+    write_table(folder / "compared_runs.tsv", "compared_runs", compared.runs)
+    write_table(folder / "compared_participants.tsv", "compared_participants", compared.participants)
+    write_table(folder / "compared_bytes.tsv", "compared_bytes", compared.traffic)
+
+
+def read_comparison_tables(folder: Path) -> Compared:
+    """Read the three tables back."""
+    names = ("compared_runs", "compared_participants", "compared_bytes")
+    return Compared(*(read_table(folder / f"{name}.tsv", name) for name in names))
+
+
+def runs_of_results(
+    folder: Path,
+    origin: str,
+    placement: str | None = None,
+    repetition: int | None = None,
+    cache: str = "as found",
+) -> Compared:
+    """All runs of a results folder.
+
+    Parameters
+    ----------
+    folder
+        Results folder.
+    origin
+        What the comparison calls it; runs are compared within one origin.
+    placement
+        Name of the placement; by default made of its tiers (:func:`placement_label`).
+    repetition
+        Repetition of the condition, if that is known.
+    cache
+        State of the page cache before the runs; a dataset on a tier that is memory has none, whatever is said here.
+
+    Raises
+    ------
+    InputError
+        If the folder holds no tables of a run, or others than this version writes.
+    """
+    runs, profile, traffic = (read(folder, name) for name in ("runs", "profile", "traffic"))
+    everyone = len({row["participant"] for row in profile})
+    compared = Compared()
+    for run in runs:
+        phases = [row for row in profile if row["run"] == run["run"]]
+        flows = [row for row in traffic if row["run"] == run["run"]]
+        in_memory = dataset_kind(folder, run["run"]) == "tmpfs"
+        given = {
+            "origin": origin,
+            "placement": placement or placement_label(run),
+            "repetition": repetition,
+            "cache": MEMORY if in_memory else cache,
+        }
+        kept = len({row["participant"] for row in phases})
+        whole = kept == run["participants"]
+        compared += Compared(
+            [given | run_row(run, phases if whole else []) | {"valid": validity(run, everyone, kept)}],
+            [participant_row(origin, row) for row in phases],
+            [{"origin": origin, "run": run["run"], **row} for row in tier_bytes(flows)] if whole else [],
+        )
+    return compared
+
+
+def read(folder: Path, name: str) -> list[Row]:
+    """One table of folder ``profile``."""
+    path = folder / "profile" / f"{name}.tsv"
+    return readable(path, lambda: read_table(path, name))
+
+
+def dataset_kind(folder: Path, run: str) -> str | None:
+    """Kind of the tier that the dataset was on; ``None`` if the run's facts are not there."""
+    path = folder / "state" / "runs" / f"{run}.json"
+    if not path.exists():
+        return None
+    return readable(path, lambda: str(read_json(path)["tiers"]["dataset"]["kind"]))
+
+
+def readable(path: Path, reader: Callable[[], Content]) -> Content:
+    """What a reader returns of a file that is there and as this version writes it."""
+    try:
+        return reader()
+    except FileNotFoundError:
+        raise InputError("is not there", str(path), "give a results folder with a finished run") from None
+    except (KeyError, StateError, TypeError, ValueError) as error:
+        fix = "let this version of neurotier write the folder's tables again"
+        raise InputError(f"is not what this version writes ({error})", str(path), fix) from None
+
+
+def placement_label(run: Row) -> str:
+    """Name of a placement by the tiers of dataset, work and results; as short as it stays distinct.
+
+    The images tier is named where a container was used: runs on the host are others.
+
+    >>> tiers = {"dataset_tier": "nfs", "work_tier": "tmpfs", "images_tier": None, "results_tier": "nfs"}
+    >>> placement_label(tiers), placement_label(tiers | {"work_tier": "nfs"})
+    ('nfs→tmpfs', 'nfs')
+    >>> placement_label(tiers | {"results_tier": "disk", "images_tier": "disk"})
+    'nfs→tmpfs→disk, image on disk'
+    """
+    dataset, work, results, images = (run[f"{role}_tier"] for role in ("dataset", "work", "results", "images"))
+    way = [dataset] if dataset == work == results else [dataset, work] if dataset == results else None
+    label = "→".join(way or [dataset, work, results])
+    return label if images is None else f"{label}, image on {images}"
+
+
+def run_row(run: Row, phases: Sequence[Row]) -> Row:
+    """A row of ``runs.tsv`` as one of ``compared_runs.tsv``, but for what the caller knows.
+
+    Parameters
+    ----------
+    run
+        Row of ``runs.tsv``.
+    phases
+        Rows of ``profile.tsv`` of this run; none if some of its records are gone.
+    """
+    starts = [row["wall_s"] for row in phases if row["phase"] == "container_start"]
+    kept = columns("compared_runs").keys() & run.keys()
+    return {
+        **{name: run[name] for name in kept},
+        "logged_makespan_s": None,
+        "container_start_median_s": statistics.median(starts) if starts else None,
+        "input_resident_before": resident_before(phases),
+    }
+
+
+def validity(run: Row, everyone: int, kept: int) -> str:
+    """Validity of a run, whether it did all participants, and whether their records are still its own.
+
+    A run that did some of them only (the rest of a run that was killed) has a makespan that means something else; one
+    whose records were replaced was of other settings, maybe.
+
+    >>> validity({"valid": "valid", "participants": 3, "failed": 0}, everyone=60, kept=3)
+    'invalid: 3 of 60 participants only, the others are of other runs'
+    >>> validity({"valid": "valid", "participants": 60, "failed": 0}, everyone=60, kept=59)
+    'invalid: later runs have replaced the records of 1 participant'
+    """
+    reasons = [] if run["valid"] == "valid" else [str(run["valid"]).removeprefix("invalid: ")]
+    if run["participants"] + run["failed"] < everyone:
+        reasons.append(f"{run['participants']} of {everyone} participants only, the others are of other runs")
+    if kept < run["participants"]:
+        reasons.append(f"later runs have replaced the records of {counted(run['participants'] - kept, 'participant')}")
+    return f"invalid: {'; '.join(reasons)}" if reasons else "valid"
+
+
+def resident_before(phases: Iterable[Row]) -> float | None:
+    """Share of the bytes of the inputs that was in the page cache before they were staged in."""
+    known = [row for row in phases if row["phase"] == "stage_in" and row["input_resident_before"] is not None]
+    total = sum(row["input_bytes"] or 0 for row in known)
+    return sum(row["input_resident_before"] * (row["input_bytes"] or 0) for row in known) / total if total else None
+
+
+def participant_row(origin: str, row: Row) -> Row:
+    """A row of ``profile.tsv`` as one of ``compared_participants.tsv``."""
+    return {"origin": origin} | {name: row[name] for name in columns("compared_participants") if name != "origin"}
+
+
+def tier_bytes(flows: Iterable[Row]) -> list[Row]:
+    """Bytes per tier, each counted once.
+
+    What was counted while copying, what a work folder grew by, and what came into the page cache of a container image
+    are different bytes, and are added. The control group's device bytes are the same ones seen again: they count
+    where nothing else is known of a phase. Device bytes of all processes never count: jobs run side by side.
+
+    Returns
+    -------
+    list
+        ``tier``, ``read_bytes`` and ``written_bytes``, ``None`` where nothing is known; by tier.
+    """
+    known: dict[tuple[str, str], dict[tuple[str, str], dict[str, int]]] = {}
+    tiers: set[str] = set()
+    for row in flows:
+        tiers.add(row["tier"])
+        kind = "own" if row["traffic_source"] in OWN_SOURCES else row["traffic_source"]
+        for way in ("read_bytes", "written_bytes"):
+            if row[way] is not None:
+                sums = known.setdefault((row["tier"], way), {}).setdefault((row["participant"], row["phase"]), {})
+                sums[kind] = sums.get(kind, 0) + row[way]
+
+    def total(tier: str, way: str) -> int | None:
+        phases = known.get((tier, way), {}).values()
+        values = [sums.get("own", sums.get(OTHER_VIEW)) for sums in phases]
+        found = [value for value in values if value is not None]
+        return sum(found) if found else None
+
+    ways = ("read_bytes", "written_bytes")
+    return [{"tier": tier, **{way: total(tier, way) for way in ways}} for tier in sorted(tiers)]

@@ -1,0 +1,69 @@
+"""The group stage: brain volumes of all images, their mean and spread, and the ones to look at.
+
+The published group step is the average brain mask size in voxels; voxels differ between scanners, so volumes in
+mm3 stand beside them.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from neurotier.core.tables import Row
+from neurotier.run.profile import Record, site_of
+
+ROBUST_Z_LIMIT = 3.5
+"""Beyond it an image is flagged (Iglewicz and Hoaglin 1993)."""
+
+FEWEST_IMAGES = 5
+"""Below this number no median absolute deviation is worth a flag."""
+
+
+def group_rows(records: Iterable[Record]) -> list[Row]:
+    """Rows of ``group.tsv``: one per image, with outliers flagged."""
+    rows: list[Row] = []
+    for record in records:
+        for image in record["images"]:
+            volume_mm3 = image["brain_voxels"] * image["voxel_volume_mm3"]
+            rows.append(
+                {
+                    "participant": record["participant"],
+                    "site": site_of(record["participant"]),
+                    **{key: image[key] for key in ("session", "run", "image", "mask", "brain_voxels")},
+                    "voxel_volume_mm3": image["voxel_volume_mm3"],
+                    "brain_volume_mm3": volume_mm3,
+                }
+            )
+    scores = robust_z([row["brain_volume_mm3"] for row in rows])
+    for row, score in zip(rows, scores, strict=True):
+        row |= {"robust_z": score, "outlier": score is not None and abs(score) > ROBUST_Z_LIMIT}
+    return rows
+
+
+def robust_z(values: Sequence[float]) -> list[float | None]:
+    """0.6745 (x - median) / MAD of each value; ``None`` for too few values or no spread.
+
+    >>> [round(score, 2) for score in robust_z([1, 2, 3, 4, 100])]
+    [-1.35, -0.67, 0.0, 0.67, 65.43]
+    """
+    if len(values) < FEWEST_IMAGES:
+        return [None] * len(values)
+    median = statistics.median(values)
+    deviation = statistics.median(abs(value - median) for value in values)
+    return [0.6745 * (value - median) / deviation if deviation > 0 else None for value in values]
+
+
+def summary(rows: Sequence[Row]) -> dict[str, Any]:
+    """The dataset's mean and standard deviation of brain size, and its outliers."""
+    volumes = [row["brain_volume_mm3"] for row in rows]
+    voxels = [row["brain_voxels"] for row in rows]
+    return {
+        "images": len(rows),
+        "participants": len({row["participant"] for row in rows}),
+        "mean_brain_volume_mm3": statistics.fmean(volumes) if volumes else None,
+        "sd_brain_volume_mm3": statistics.stdev(volumes) if len(volumes) > 1 else None,
+        "mean_brain_voxels": statistics.fmean(voxels) if voxels else None,
+        "sd_brain_voxels": statistics.stdev(voxels) if len(voxels) > 1 else None,
+        "outliers": [row["image"] for row in rows if row["outlier"]],
+    }

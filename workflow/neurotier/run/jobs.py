@@ -1,0 +1,353 @@
+"""Jobs: what the shell rules run, with their inputs read from the results folder and their failures kept.
+
+A failing job leaves one line on the terminal and a failure record for the report; ``NeurotierError`` gives the
+reason, anything else is a fault of neurotier and comes with its trace in the job's log.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from neurotier.analysis.app import app_name, root_files
+from neurotier.containers.engine import find_engine
+from neurotier.containers.run import Container
+from neurotier.containers.store import ContainerImage, Placed, Store, can_unpack
+from neurotier.core.errors import (
+    KilledError,
+    NeurotierError,
+    SettingsError,
+    SourceError,
+    StateError,
+    TierError,
+    may_pass,
+    one_line,
+)
+from neurotier.core.files import read_json, write_json, write_text
+from neurotier.core.places import Places
+from neurotier.core.private import make_private, remove_empty
+from neurotier.core.processes import RUN
+from neurotier.core.settings import Settings
+from neurotier.core.tables import read_table
+from neurotier.core.tiers import tiers_of
+from neurotier.core.work_folders import SCRATCH, work_folder
+from neurotier.dataset.attempts import naming_commands
+from neurotier.dataset.bids import Image
+from neurotier.dataset.contents import drop_images, get_images
+from neurotier.dataset.index import image_of
+from neurotier.dataset.sites import is_installed
+from neurotier.dataset.source import Dataset, obtain
+from neurotier.meter.measure import Interrupted
+from neurotier.meter.own import times_so_far
+from neurotier.run import slurm
+from neurotier.run.profile import Record
+from neurotier.run.start import current_run
+
+
+def load_settings(results: Path) -> Settings:
+    """Settings of the run that works on a results folder.
+
+    Raises
+    ------
+    SettingsError
+        If no run has begun here: Snakemake was told to leave out its hooks.
+    """
+    if not (results / "state" / "settings.json").exists():
+        raise SettingsError("no run has begun here", where=str(results), fix="start snakemake without --no-hooks")
+    return Settings.from_json(read_json(results / "state" / "settings.json"))
+
+
+def load_dataset(places: Places) -> Dataset:
+    """The dataset that the run cloned."""
+    data = read_json(places.index / "dataset.json")
+    return Dataset(data["source"], Path(data["path"]), data["kind"], data["sites"], data.get("unreachable", {}))
+
+
+def source_of(settings: Settings, places: Places) -> str:
+    """The dataset's source; the demonstration's is where it was made."""
+    source = settings.dataset.source
+    return str(places.demo(settings.demo)) if source == "demo" else source
+
+
+def ensure_clone(settings: Settings, places: Places, site: str, say: Callable[[str], None]) -> Dataset:
+    """The dataset with one site in it, cloned again where its tier has lost it (a tmpfs after a reboot).
+
+    Raises
+    ------
+    SourceError
+        If the site cannot be reached, or is not what was indexed any more; others do not matter.
+    """
+    dataset = load_dataset(places)
+    if dataset.kind == "folder" or is_installed(dataset.path, site):
+        return dataset
+    wanted = replace(settings.dataset, sites=[site] if site else [])
+    again = obtain(wanted, source_of(settings, places), places.datasets, say)
+    if again.sites.get(site) != dataset.sites[site]:
+        raise SourceError(
+            "was lost from its tier, and the source has changed since it was indexed",
+            where=f"dataset.source {dataset.source!r}",
+            fix="start with --forcerun clone_dataset",
+        )
+    return dataset
+
+
+def dataset_json(dataset: Dataset) -> dict[str, Any]:
+    """What ``index/dataset.json`` says."""
+    return asdict(dataset) | {"path": str(dataset.path)}
+
+
+def images_of(places: Places, participant: str) -> list[Image]:
+    """The images of one participant."""
+    rows = read_table(places.index / "images.tsv", "images")
+    return [image_of(row) for row in rows if row["participant"] == participant]
+
+
+def participants(places: Places) -> list[str]:
+    """Everyone whom the index selects; nobody while there is none."""
+    table = places.index / "images.tsv"
+    return list(dict.fromkeys(row["participant"] for row in read_table(table, "images"))) if table.exists() else []
+
+
+def read_failures(places: Places) -> list[Record]:
+    """Why participants failed, of those whom the index still selects, in order of name."""
+    selected = set(participants(places))
+    failures = [read_json(file) for file in sorted(places.failures.rglob("*.json"))]
+    return [failure for failure in failures if failure["participant"] in selected]
+
+
+def note_killed(places: Places, run: str) -> None:
+    """Keep a failure for every job of this run that began a log and then left neither result nor reason.
+
+    Of jobs that were killed in Slurm, said or not, the failure tells what Slurm says, and has Slurm's log.
+    """
+    started_s = read_json(places.runs / f"{run}.json")["started_s"]
+    for name in participants(places):
+        log = places.logs / "analyze_participant" / f"{name}.log"
+        if places.record(name).exists() or not log.exists() or log.stat().st_mtime < started_s:
+            continue
+        reason, exit_code = "the job was killed before it could say why", KilledError.exit_code
+        if places.failure(name).exists():
+            failure = read_json(places.failure(name))
+            reason, exit_code = failure["reason"], failure["exit_code"]
+            if failure["run"] != run or exit_code <= 128:
+                continue
+        job = slurm.job_of(log)
+        if job is not None:
+            reason += f" (Slurm job {job}: {slurm.state_of(job) or 'state unknown'}; its own log: {log})"
+            log = slurm.keep_log(job, places.logs) or log
+        keep_failure(places, name, "analyze_participant", reason, exit_code, log)
+
+
+def keep_failure(places: Places, participant: str, stage: str, reason: str, exit_code: int, log: Path) -> None:
+    """Write a failure record, for the report."""
+    failure = {"participant": participant, "stage": stage, "reason": reason, "exit_code": exit_code}
+    write_json(places.failure(participant), failure | {"run": current_run(), "log": str(log)})
+
+
+def final_failure(places: Places, participant: str) -> Record | None:
+    """The failure of this very run that no second attempt will mend; ``None`` if there is none."""
+    if RUN not in os.environ or not places.failure(participant).exists():
+        return None
+    failure: Record = read_json(places.failure(participant))
+    return failure if failure["run"] == current_run() and not may_pass(failure["exit_code"]) else None
+
+
+def is_done(places: Places, participant: str) -> bool:
+    """Whether this very run has analysed a participant."""
+    record = places.record(participant)
+    return RUN in os.environ and record.exists() and bool(read_json(record)["run"] == current_run())
+
+
+def analyze_participant(results: Path, participant: str, log: Path) -> int:
+    """Run one participant job; the exit code of the process."""
+    from neurotier.analysis.participant import Job, run_participant
+
+    settings = load_settings(results)
+    places = Places.from_settings(settings)
+    failed = final_failure(places, participant)
+    if failed is not None:
+        print(f"neurotier: {participant}: failed in this run already, and is not tried again", file=sys.stderr)
+        write_text(log, f"{slurm.job_line()}{failed['reason']}\n", durable=False)
+        return int(failed["exit_code"])
+    with reporting(places, participant, "analyze_participant", log) as outcome:
+        begin_log(places, participant, log)
+        job = Job(
+            participant=participant,
+            run=current_run(),
+            images=images_of(places, participant),
+            dataset=load_dataset(places).path,
+            settings=settings,
+            tool_version=read_json(places.index / "tool.json")["version"],
+            log=log,
+            placed=placed_image(settings, places, log),
+            before=what_came_before(places, participant),
+        )
+        run_participant(job)
+    return outcome.exit_code
+
+
+def what_came_before(places: Places, participant: str) -> Record:
+    """What the job that saw to the images took, and when it ended, if this job waited for nothing else after that.
+
+    Snakemake gives files new times once their jobs are done: those that come later tell no more than that they do.
+    """
+    marker = places.got(participant)
+    got = None
+    with suppress(FileNotFoundError, StateError):  # it only tells times
+        got = read_json(marker)
+    others = [file for file in (places.index / "tool.json", places.index / "image.json") if file.exists()]
+    waited = got is None or any(file.stat().st_mtime > got["end_s"] for file in others)
+    return {"ready_s": None if got is None or waited else got["end_s"], "got": got}
+
+
+def image_store(settings: Settings, places: Places, log: Path, say: Callable[[str], None]) -> Store:
+    """Where container images are kept and placed.
+
+    Raises
+    ------
+    ContainerError
+        If there is no container engine.
+    """
+    form = settings.containers.form
+    if form == "auto":  # measured: tests/benchmarks/containers.py
+        form = "sif" if tiers_of(settings)["images"].kind == "network" or not can_unpack() else "sandbox"
+    for folder in (places.image_store.absolute(), places.images.absolute()):
+        make_private(folder)
+    return Store(
+        kept=places.image_store.absolute(),
+        images=places.images.absolute(),
+        verified=places.verified.absolute(),
+        run=current_run(),
+        engine=find_engine(),
+        settings=replace(settings.containers, form=form),
+        log=log.absolute(),
+        say=say,
+    )
+
+
+def placed_image(settings: Settings, places: Places, log: Path) -> Placed | None:
+    """The container image in use, placed again where its tier has lost it; ``None`` on the host."""
+    if settings.image is None:
+        return None
+    store = image_store(settings, places, log, lambda line: note(log, line))
+    image = ContainerImage(**read_json(places.index / "image.json"), form=store.settings.form)
+    return Placed(store.engine, store.place(image), image.cache(store.kept), image.sha256)
+
+
+def prepare_tool(settings: Settings, places: Places, log: Path) -> dict[str, Any]:
+    """Make sure that the tool or app is there, and have it ready for everyone.
+
+    Returns
+    -------
+    dict
+        What ``index/tool.json`` says: name, version and, in a container, the image's digest.
+
+    Raises
+    ------
+    ToolError, ContainerError
+        If it is not there, or cannot be run.
+    """
+    from neurotier.analysis.tools import make_tool
+
+    placed = placed_image(settings, places, log)
+    if placed is None:
+        tool = make_tool(settings.tool)
+        version = tool.version()
+        tool.warm_up()
+        return {"name": tool.name, "version": version}
+    from neurotier.analysis.in_container import prepare_in_container, read_labels
+
+    try:
+        with work_folder(places.preparing, places.identity) as folder:
+            container = Container(placed.engine, placed.path, settings.containers, folder / SCRATCH)
+            if settings.app.image:
+                return {"name": app_name(settings), "version": read_labels(container, log), "image": placed.sha256}
+            tool = make_tool(settings.tool)
+            version = prepare_in_container(tool, container, placed.cache, log)
+            return {"name": tool.name, "version": version, "image": placed.sha256}
+    finally:
+        remove_empty(places.preparing)
+
+
+def get_participant_images(results: Path, participant: str, marker: Path, log: Path) -> int:
+    """Have one participant's images on the dataset tier; the exit code of the process."""
+    settings = load_settings(results)
+    places = Places.from_settings(settings)
+    with reporting(places, participant, "get_images", log) as outcome:
+        begin_log(places, participant, log)
+        images = images_of(places, participant)
+        paths = [image.path for image in images]
+        site = images[0].site
+        with naming_commands():
+            dataset = ensure_clone(settings, places, site, lambda line: note(log, line))
+            if settings.app.image:
+                paths += [str(Path(site, name)) for name in root_files(dataset.path / site)]
+            fetched = get_images(dataset.path, paths, settings.dataset, lambda line: note(log, line))
+        facts = {"end_s": time.time(), "files": len(paths), "fetched_files": fetched}
+        write_json(marker, times_so_far() | facts)
+    return outcome.exit_code
+
+
+def drop_participant_images(results: Path, participant: str, marker: Path, log: Path) -> int:
+    """Drop one participant's images from the dataset tier; the exit code of the process.
+
+    What git-annex will not drop costs space and nothing else: it is said, and is no failure.
+    """
+    settings = load_settings(results)
+    places = Places.from_settings(settings)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    kept = drop_images(load_dataset(places).path, [image.path for image in images_of(places, participant)])
+    log.write_text(f"kept: {kept}\n" if kept else "dropped\n")
+    if kept:
+        print(f"neurotier: {participant}: images stay on the dataset tier: {kept}", file=sys.stderr, flush=True)
+    write_text(marker, log.read_text())
+    return 0
+
+
+def begin_log(places: Places, participant: str, log: Path) -> None:
+    """A participant is tried: the reason why it failed before goes, and its log begins anew."""
+    places.failure(participant).unlink(missing_ok=True)
+    write_text(log, slurm.job_line(), durable=False)
+
+
+class Outcome:
+    """How a job ended."""
+
+    exit_code = 0
+
+
+@contextmanager
+def reporting(places: Places, participant: str, stage: str, log: Path) -> Iterator[Outcome]:
+    """Keep a failure as an exit code, a record for the report, a line on the terminal, and the log."""
+    outcome = Outcome()
+    reason = ""
+    try:
+        yield outcome
+    except NeurotierError as error:
+        outcome.exit_code, reason = error.exit_code, str(error)
+    except Interrupted as stop:
+        outcome.exit_code, reason = 128 + stop.signal_number, str(stop)
+    except OSError as error:
+        outcome.exit_code, reason = TierError.exit_code, f"{error.filename or 'a file'}: {error.strerror}"
+    except Exception as error:
+        outcome.exit_code, reason = 70, one_line(f"fault in neurotier: {type(error).__name__}: {error}")
+        note(log, traceback.format_exc())
+    if outcome.exit_code:
+        with suppress(OSError):  # the results tier itself may be full, and with it what takes this process's output
+            print(f"neurotier: {participant}: {reason}", file=sys.stderr, flush=True)
+        with suppress(OSError):
+            note(log, reason)
+            keep_failure(places, participant, stage, reason, outcome.exit_code, log)
+
+
+def note(log: Path, line: str) -> None:
+    """Add a line to a job's log."""
+    with log.open("a") as file:
+        file.write(line.rstrip() + "\n")

@@ -1,0 +1,265 @@
+"""Planning: what the rules ask when Snakemake builds its graph of jobs.
+
+Asked thousands of times, so the index is read once per version of its file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from neurotier.analysis.app import app_name
+from neurotier.analysis.participant import work_bytes
+from neurotier.containers.store import content_of
+from neurotier.core.errors import InputError, NeurotierError, SettingsError
+from neurotier.core.files import read_json
+from neurotier.core.places import Places, short_hash
+from neurotier.core.settings import Settings
+from neurotier.core.tables import read_table
+from neurotier.core.tiers import tiers_of
+from neurotier.dataset.bids import Image
+from neurotier.dataset.index import image_of
+
+MEGABYTE = 1_000_000
+"""Snakemake's ``*_mb`` resources are decimal."""
+
+MEMORY_MB = {"brainextractor": (500, 260), "bet": (200, 40), "noop": (100, 0)}
+"""Peak memory of a participant job by tool: a base, and MB per MB of the largest compressed image (measured on
+heads of 1 mm and 0.67 mm: 0.9 to 1.2 GB and 3.9 GB with brainextractor, 0.2 GB per 1 mm head with bet)."""
+
+
+class Plan:
+    """Answers for the rules' input functions, resources and parameters."""
+
+    def __init__(self, settings: Settings, places: Places) -> None:
+        self.settings, self.places = settings, places
+        self.read_at: tuple[str, int] | None = None
+        self.by_participant: dict[str, list[Image]] = {}
+        self.positions: dict[str, int] = {}
+
+    @property
+    def is_demo(self) -> bool:
+        """Whether the dataset is the demonstration, to be made first."""
+        return self.settings.dataset.source == "demo"
+
+    def images(self, participant: str) -> list[Image]:
+        """A participant's images; none while there is no index."""
+        table = self.places.index / "images.tsv"
+        return self.read(table).get(participant, []) if table.exists() else []
+
+    def read(self, table: Path | str) -> dict[str, list[Image]]:
+        """Participant to images, as the index has them now."""
+        version = (str(table), os.stat(table).st_mtime_ns)
+        if version != self.read_at:
+            self.by_participant = {}
+            for row in read_table(Path(table), "images"):
+                self.by_participant.setdefault(row["participant"], []).append(image_of(row))
+            self.positions = {name: position for position, name in enumerate(self.by_participant)}
+            self.read_at = version
+        return self.by_participant
+
+    def participants(self, table: Path | str) -> list[str]:
+        """Everyone to analyse."""
+        return list(self.read(table))
+
+    def sites(self, table: Path | str) -> list[str]:
+        """Sites of everyone to analyse; ``""`` for a dataset without sites."""
+        return sorted({images[0].site for images in self.read(table).values()})
+
+    def batch(self, participant: str) -> int | None:
+        """Number of the cluster's job that a participant is part of; ``None`` if each is a job of its own.
+
+        It counts everyone whom the index selects, done or not, so that all processes of a run agree.
+        """
+        size = self.settings.participants_per_job
+        return self.positions[participant] // size if size > 1 and self.images(participant) else None
+
+    def group(self, participant: str) -> str | None:
+        """Snakemake's name for that job."""
+        batch = self.batch(participant)
+        return None if batch is None else f"participants_{batch}"
+
+    def contents(self, participant: str) -> list[str]:
+        """A participant's images with their contents' versions: when they change, they are analysed again."""
+        return [f"{image.path} {image.content}" for image in self.images(participant)]
+
+    def markers(self, participant: str) -> list[Path]:
+        """What an analysis waits for: the fetched images, unless the dataset is a plain folder; and its batch.
+
+        Raises
+        ------
+        InputError
+            If the index does not select this participant.
+        """
+        if not self.images(participant):
+            raise InputError("no such participant is selected", where=participant, fix="see index/images.tsv")
+        plain = read_json(self.places.index / "dataset.json")["kind"] == "folder"
+        got = [] if plain else [self.places.got(participant)]
+        batch = self.batch(participant)
+        return got if batch is None else [*got, self.places.batch(str(batch))]
+
+    def ready(self, table: Path | str) -> list[Path]:
+        """What must be there before the first participant job."""
+        everyone = self.participants(table)
+        markers = {path for name in everyone for path in self.markers(name)}
+        return [self.places.index / "tool.json", *sorted(markers), *self.validations(table)]
+
+    def dropped(self, table: Path | str) -> list[Path]:
+        """Markers of the images that are to be dropped again, if they are."""
+        return [self.places.dropped(name) for name in self.participants(table)] if self.settings.dataset.drop else []
+
+    @property
+    def is_campaign(self) -> bool:
+        """Whether the configuration describes a campaign: it is run instead of a single run."""
+        return bool(self.settings.campaign.placements)
+
+    @property
+    def is_comparing(self) -> bool:
+        """Whether there is something to compare."""
+        return self.is_campaign or bool(self.settings.comparison.results or self.settings.published)
+
+    def compared(self) -> list[Path]:
+        """What a comparison waits for.
+
+        Raises
+        ------
+        SettingsError
+            If there is nothing to compare.
+        """
+        if not self.is_comparing:
+            raise SettingsError(
+                "there is nothing to compare",
+                where="target comparison",
+                fix="name campaign.placements, comparison.results or published",
+            )
+        tables = [Path(folder, "profile", "runs.tsv") for folder in self.settings.comparison.results]
+        return [*tables, *([self.places.campaign / "done.tsv"] if self.is_campaign else [])]
+
+    def published_logs(self, _wildcards: object) -> list[str]:
+        """Where the logs of the published experiment are, and which: when they change, they are read again.
+
+        Raises
+        ------
+        SettingsError
+            If nobody said so.
+        """
+        if self.settings.published is None:
+            fix = "add --config published=PATH, a checkout of big-data-lab-team/paper-memory-storage or any part of it"
+            raise SettingsError("there is nothing to replay", where="target published", fix=fix)
+        from neurotier.published.replay import fingerprint  # no other target needs what it loads
+
+        return [self.settings.published, fingerprint(Path(self.settings.published))]
+
+    @property
+    def is_app(self) -> bool:
+        """Whether a BIDS App runs instead of a tool."""
+        return self.settings.app.image is not None
+
+    def tool(self) -> dict[str, Any]:
+        """The tool's name and options: when they change, everyone is analysed again."""
+        app = self.settings.app
+        given = {"environment": self.settings.containers.environment} if self.settings.image else {}
+        if self.is_app:
+            options = {"label_option": app.label_option, "work_option": app.work_option, "arguments": app.arguments}
+            return {"name": app_name(self.settings), **options, **given}
+        return {"name": self.settings.tool.name, **self.settings.tool.options, **given}
+
+    @property
+    def threads(self) -> int:
+        """Cores that one participant takes."""
+        return self.settings.app.threads if self.is_app else 1
+
+    def image(self) -> dict[str, Any]:
+        """The container image asked for, and what makes it: when they change, everyone is analysed again.
+
+        Where and in what form it is placed is not among them: each job sees to that, and the results are the same.
+        """
+        containers, image = self.settings.containers, self.settings.image
+        try:
+            content = short_hash(content_of(image, containers.build_arguments)) if image else ""
+        except (NeurotierError, OSError):
+            content = ""  # the rule that obtains it says why
+        return {"image": image, "arguments": containers.build_arguments, "content": content}
+
+    def image_facts(self) -> list[Path]:
+        """What an analysis in a container waits for."""
+        return [self.places.index / "image.json"] if self.settings.image else []
+
+    def validations(self, table: Path | str) -> list[Path]:
+        """What the validator found in every site, if it was asked."""
+        asked = self.settings.dataset.validation != "none"
+        return [self.places.validation(site) for site in self.sites(table)] if asked else []
+
+    def required_validation(self, participant: str) -> list[Path]:
+        """What an analysis waits for where the dataset must be valid."""
+        required = self.settings.dataset.validation == "require"
+        return [self.places.validation(image.site) for image in self.images(participant)[:1]] if required else []
+
+    def of_site(self, site_folder: str) -> list[str]:
+        """Everyone of one site (``SITE/``, or empty)."""
+        table, site = self.places.index / "images.tsv", site_folder.rstrip("/")
+        return [name for name, images in self.read(table).items() if images[0].site == site]
+
+    def outputs_of(self, site_folder: str) -> dict[str, list[Path]]:
+        """What the group level of one site waits for."""
+        people = self.of_site(site_folder)
+        return {
+            "tool": [self.places.index / "tool.json"],
+            "records": [self.places.record(name) for name in people],
+            "outputs": [self.places.analysed(name, by_app=True) for name in people],
+        }
+
+    @property
+    def app_memory_mb(self) -> int:
+        """Peak memory of the app, MB, at most what the machine has."""
+        return min(self.settings.app.memory_mb, self.memory_limit_mb)
+
+    def filters(self) -> dict[str, Any]:
+        """The selection: when it changes, the dataset is indexed again."""
+        dataset = self.settings.dataset
+        chosen = {key: getattr(dataset, key) for key in ("sites", "participants", "sessions", "runs", "links_to")}
+        return chosen | ({"suffixes": self.settings.app.suffixes} if self.is_app else {})
+
+    def work_mb(self, participant: str) -> int:
+        """Room on the work tier, MB; a job that asks for more than there is gets all of it, and says so itself."""
+        return min(-(-work_bytes(self.images(participant), self.settings) // MEGABYTE), self.work_limit_mb or 2**40)
+
+    def mem_mb(self, participant: str, attempt: int = 1) -> int:
+        """Peak memory, MB, at most what the machine has; with every further attempt as much again."""
+        if self.is_app:
+            return min(self.settings.app.memory_mb * attempt, self.memory_limit_mb)
+        base_mb, per_mb = MEMORY_MB[self.settings.tool.name]
+        largest_bytes = max((image.size_bytes or 0 for image in self.images(participant)), default=0)
+        return min((base_mb + per_mb * largest_bytes // MEGABYTE) * attempt, self.memory_limit_mb)
+
+    @cached_property
+    def work_limit_mb(self) -> int | None:
+        """Free capacity of the work tier, MB; ``None`` if the tier is not on this node."""
+        tier = tiers_of(self.settings)["work"]
+        return tier.free_bytes() // MEGABYTE if tier.path.is_dir() else None
+
+    @cached_property
+    def memory_limit_mb(self) -> int:
+        """Memory of this machine that jobs may fill, MB."""
+        return int(0.95 * psutil.virtual_memory().total / MEGABYTE)
+
+    def limits(self, given: Mapping[str, Any]) -> dict[str, int]:
+        """Limits of the resources that jobs share, but for those the user gave on the command line."""
+        limits = {"gets": self.settings.dataset.concurrent_gets, "mem_mb": self.memory_limit_mb, "probes": 1}
+        if self.work_limit_mb is not None:
+            limits["work_mb"] = self.work_limit_mb
+        return {name: limit for name, limit in limits.items() if name not in given}
+
+
+def needs_of(settings: Settings, places: Places, participants: Iterable[str]) -> dict[str, list[int]]:
+    """What each participant job takes of each resource, MB."""
+    plan, everyone = Plan(settings, places), list(participants)
+    return {
+        "mem_mb": [plan.mem_mb(name) for name in everyone],
+        "work_mb": [plan.work_mb(name) for name in everyone],
+    }

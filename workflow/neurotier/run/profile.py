@@ -1,0 +1,236 @@
+"""The profile: CPU and I/O time per participant and phase, makespan and parallelism per run.
+
+CPU time is user + system of the whole process tree, I/O time is wall - CPU, as the published plots compute them
+(Hayot-Sasson, Brown and Glatard 2020; their text words it otherwise). I/O time so defined contains waiting for a
+core; the account of the wall time, beside it, tells the two apart.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from neurotier.core.files import flush_file_system, read_json, write_json
+from neurotier.core.parallelism import job_spans, limited_by, mean, peak
+from neurotier.core.places import Places
+from neurotier.core.settings import Settings
+from neurotier.core.tables import Row
+from neurotier.meter.usage import ACCOUNT
+from neurotier.run.plan import needs_of
+from neurotier.run.start import current_run
+
+Record = dict[str, Any]
+
+NOTHING_TO_FLUSH_S = 0.01
+"""A flush that takes less than this has found nothing to write."""
+
+UNKNOWN_SHARE = 0.01
+"""Share of a run's wall time up to which phases without an account do not void the sums."""
+
+
+def read_records(places: Places, participants: Iterable[str]) -> list[Record]:
+    """Records of the participants that have one, in the given order."""
+    return [read_json(places.record(name)) for name in participants if places.record(name).exists()]
+
+
+def profile_rows(records: Iterable[Record]) -> list[Row]:
+    """Rows of ``profile.tsv``: one per phase of each participant job."""
+    return [
+        {
+            "run": record["run"],
+            "participant": record["participant"],
+            "site": site_of(record["participant"]),
+            "tool": record["tool"],
+            "work_tier": record["work_tier"],
+            "host": record["host"],
+            **{key: value for key, value in phase.items() if key != "traffic"},
+        }
+        for record in records
+        for phase in record["phases"]
+    ]
+
+
+def traffic_rows(records: Iterable[Record]) -> list[Row]:
+    """Rows of ``traffic.tsv``: one per phase, tier and way of knowing."""
+    return [
+        {"run": record["run"], "participant": record["participant"], "phase": phase["phase"], **flow}
+        for record in records
+        for phase in record["phases"]
+        for flow in phase["traffic"]
+    ]
+
+
+def run_rows(places: Places, rows: Sequence[Row], failures: Sequence[Record], everyone: int) -> list[Row]:
+    """Rows of ``runs.tsv``: one per run that analysed or failed a participant, in order of time.
+
+    A run that has ended keeps the row it had then (:func:`close_run`): what later runs mend or replace does not
+    change it. Rows of the others are made from what is there.
+    """
+    made = []
+    for file in sorted(places.runs.glob("*.json")):
+        facts = read_json(file)
+        row = (
+            {"flushed_s": None, **facts["row"]}
+            if facts.get("row")
+            else run_row(facts, rows, failures, everyone, needs_in(places, facts, rows))
+        )
+        if row is not None:
+            made.append(row)
+    return made
+
+
+def close_run(places: Places, run: str, everyone: Sequence[str], failures: Sequence[Record]) -> None:
+    """Give a run that is over its final row, for good."""
+    file = places.runs / f"{run}.json"
+    facts = read_json(file)
+    rows = profile_rows(read_records(places, everyone))
+    row = run_row(facts, rows, failures, len(everyone), needs_in(places, facts, rows))
+    write_json(file, facts | {"row": row})
+
+
+def needs_in(places: Places, facts: Record, rows: Sequence[Row]) -> dict[str, list[int]]:
+    """What the jobs of a run took of each resource that they share, MB."""
+    settings = Settings.from_json(facts["settings"])
+    return needs_of(settings, places, {row["participant"] for row in rows if row["run"] == facts["run"]})
+
+
+def unclosed_runs(places: Places) -> list[str]:
+    """Runs that were killed before they could get their row."""
+    return [file.stem for file in sorted(places.runs.glob("*.json")) if "row" not in read_json(file)]
+
+
+def run_row(
+    facts: Record,
+    rows: Sequence[Row],
+    failures: Sequence[Record],
+    everyone: int,
+    needs: Mapping[str, Sequence[int]],
+) -> Row | None:
+    """One run's makespan, sums and parallelism; ``None`` for a run that analysed nobody and failed nobody.
+
+    Parameters
+    ----------
+    facts
+        What the run noted of itself.
+    rows
+        Rows of ``profile.tsv``, of all runs.
+    failures
+        Failure records, of all runs.
+    everyone
+        Number of participants that the index selects.
+    needs
+        What the jobs took of each resource that they share, MB.
+
+    Examples
+    --------
+    Two jobs of 2 s each, the second started 1 s after the first: makespan 3 s, mean parallelism 4/3.
+    """
+    run = facts["run"]
+    done = len({row["participant"] for row in rows})
+    rows = [row for row in rows if row["run"] == run]
+    failed = sum(failure["run"] == run for failure in failures)
+    if not rows and not failed:
+        return None
+    spans = job_spans(rows)
+    start_s = min((start for start, _ in spans), default=None)
+    end_s = max((end for _, end in spans), default=None)
+    makespan_s = None if start_s is None or end_s is None else end_s - start_s
+    return {
+        "run": run,
+        "valid": validity(facts, failed, everyone - done - len(failures), running=run == current_run()),
+        "oversubscribed": facts["oversubscribed"],
+        "tool": facts["analysis"],
+        "image": facts["image"],
+        "dataset_tier": facts["tiers"]["dataset"]["name"],
+        "work_tier": facts["tiers"]["work"]["name"],
+        "images_tier": facts["tiers"]["images"]["name"] if facts["image"] else None,
+        "results_tier": facts["tiers"]["results"]["name"],
+        "cores": facts["cores"],
+        "parallelism": facts["parallelism"],
+        "participants": len(spans),
+        "failed": failed,
+        "start_s": start_s,
+        "end_s": end_s,
+        "makespan_s": makespan_s,
+        "flushed_s": flushed_s(facts.get("flush"), start_s, end_s),
+        "wall_sum_s": sum(row["wall_s"] for row in rows),
+        "cpu_sum_s": sum(row["cpu_s"] for row in rows),
+        "io_sum_s": sum(row["io_s"] for row in rows),
+        **{f"{name[:-2]}_sum_s": sum_known(rows, name) for name in (*ACCOUNT, "residual_s")},
+        "mean_parallelism": mean(spans),
+        "peak_parallelism": peak(spans),
+        "limited_by": limited_by(facts["parallelism"], spans, facts["limits"], needs),
+    }
+
+
+def note_flush(places: Places, records: Callable[[], list[Record]]) -> None:
+    """Have everything that this run wrote on its device, and note in the run's facts when that was so.
+
+    The first flush after the run's last job counts; one on another host than the jobs' says nothing of what they wrote.
+
+    Parameters
+    ----------
+    places
+        Of the results.
+    records
+        Reads the records of participants; called after the flush.
+    """
+    begin_s = time.time()
+    flush_file_system(places.results)
+    flush = {"begin_s": begin_s, "end_s": time.time()}
+    file = places.runs / f"{current_run()}.json"
+    own = [record for record in records() if record["run"] == current_run()]
+    if not file.exists() or not own or {record["host"] for record in own} != {socket.gethostname()}:
+        return
+    facts, last_s = read_json(file), max(record["phases"][-1]["end_s"] for record in own)
+    if facts.get("flush", {"begin_s": 0.0})["begin_s"] < last_s:
+        write_json(file, facts | {"flush": flush})
+
+
+def flushed_s(flush: Record | None, start_s: float | None, end_s: float | None) -> float | None:
+    """From the first job's start until everything that a run wrote was on its device.
+
+    >>> flushed_s({"begin_s": 7.0, "end_s": 9.0}, 1.0, 5.0), flushed_s({"begin_s": 7.0, "end_s": 7.001}, 1.0, 5.0)
+    (8.0, 4.0)
+    """
+    if flush is None or start_s is None or end_s is None or flush["begin_s"] < end_s:
+        return None
+    return float((flush["end_s"] if flush["end_s"] - flush["begin_s"] >= NOTHING_TO_FLUSH_S else end_s) - start_s)
+
+
+def sum_known(rows: Sequence[Row], column: str) -> float | None:
+    """Sum of a column of the account; ``None`` if it would pass for a whole of which more than 1 % is not known."""
+    known = [row for row in rows if row[column] is not None]
+    known_s, all_s = (sum(row["wall_s"] for row in some) for some in (known, rows))
+    return sum(row[column] for row in known) if known and known_s >= (1 - UNKNOWN_SHARE) * all_s else None
+
+
+def validity(facts: Record, failed: int, not_run: int, running: bool) -> str:
+    """``valid``, or ``invalid: `` and the reasons, from what the run noted of itself.
+
+    >>> validity({"ended_s": 1.0}, failed=2, not_run=0, running=False)
+    'invalid: 2 participants failed'
+    """
+    reasons = []
+    if not running and "ended_s" not in facts:
+        reasons.append("the run was killed")
+    if facts.get("stopped_by"):
+        reasons.append(f"the run was stopped by {facts['stopped_by']}")
+    if failed:
+        reasons.append(f"{failed} participant{'s' if failed > 1 else ''} failed")
+    if not_run > 0:
+        reasons.append(f"{not_run} participant{'s' if not_run > 1 else ''} not run")
+    if facts.get("swap_out_bytes", 0) > 0:
+        reasons.append("the machine swapped")
+    return f"invalid: {'; '.join(reasons)}" if reasons else "valid"
+
+
+def site_of(participant: str) -> str | None:
+    """The site of a participant's folder, if it has one.
+
+    >>> site_of("NYU/sub-01"), site_of("sub-01")
+    ('NYU', None)
+    """
+    return participant.rpartition("/")[0] or None

@@ -1,0 +1,67 @@
+"""What every script of a rule does around its own work: settings, log, and errors in one line."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from neurotier.core.errors import NeurotierError
+from neurotier.core.places import Places
+from neurotier.core.settings import Settings
+from neurotier.dataset.attempts import naming_commands
+from neurotier.meter.measure import Interrupted
+from neurotier.run.jobs import load_settings
+from neurotier.run.start import current_run
+from neurotier.run.stops import ending_with, runner, unwinding
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a script works with."""
+
+    snakemake: Any
+    settings: Settings
+    places: Places
+
+    def say(self, line: str) -> None:
+        """Tell the user on the terminal, and the log."""
+        print(line, flush=True)
+        print(line, file=sys.__stderr__, flush=True)
+
+
+def run_script(snakemake: Any, work: Callable[[Context], None]) -> None:
+    """Do a script's work with everything it prints in the rule's log; an error is one line on the terminal.
+
+    It ends, with all that it has started, when it is told to, and when the Snakemake that wants it is gone.
+    """
+    log = Path(snakemake.log[0])
+    try:
+        log.write_text("")  # then everybody appends, tools too
+        with unwinding(), log.open("a") as file, contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
+            try:
+                settings = load_settings(Path(snakemake.params.results))
+                places = Places.from_settings(settings)
+                with naming_commands(), ending_with(runner(places.runs / f"{current_run()}.json")):
+                    work(Context(snakemake, settings, places))
+            except Exception:
+                traceback.print_exc()
+                raise
+    except NeurotierError as error:
+        stop(str(error), error.exit_code)
+    except Interrupted as interrupted:
+        stop(f"rule {snakemake.rule}: {interrupted}", 128 + interrupted.signal_number)
+    except OSError as error:
+        stop(f"rule {snakemake.rule}: {error.filename or log}: {error.strerror}", 74)
+    except Exception:
+        stop(f"fault in rule {snakemake.rule}; see {log}", 70)
+
+
+def stop(line: str, exit_code: int) -> NoReturn:
+    """End the script with one line on the terminal."""
+    print(f"neurotier: {line}", file=sys.stderr, flush=True)
+    sys.exit(exit_code)

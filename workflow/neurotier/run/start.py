@@ -1,0 +1,251 @@
+"""A run: one start of the workflow on a results folder.
+
+A run holds the results folder's lock, checks its tiers before anything is done, notes what machine, tiers and
+versions it had, and sweeps what a killed run left. Snakemake's own lock outlives a ``kill -9`` and then asks for
+``--unlock``; this one is a kernel lock on an open file and dies with its process, so profiles set ``nolock``.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import importlib.metadata
+import os
+import platform
+import re
+import secrets
+import socket
+import stat
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from neurotier import __version__
+from neurotier.analysis.app import app_name
+from neurotier.core.errors import BusyError, SettingsError, StateError, TierError
+from neurotier.core.files import read_json, remove_partials, remove_whatever, write_json, write_text
+from neurotier.core.places import Places
+from neurotier.core.private import refuse_planted
+from neurotier.core.processes import RUN, end, processes_of
+from neurotier.core.settings import Settings
+from neurotier.core.tiers import Tier, facts_json, tiers_of
+from neurotier.core.work_folders import sweep
+
+VERSIONED = ("snakemake", "datalad", "git-annex", "pybids", "nibabel", "numpy", "brainextractor")
+
+held: dict[Path, int] = {}
+"""Locks that live as long as this process, and their descriptors."""
+
+
+@dataclass(frozen=True)
+class Slots:
+    """How many jobs Snakemake may run at once.
+
+    Attributes
+    ----------
+    cores
+        Cores given to it.
+    parallelism
+        Participant jobs that these have room for; ``None`` on a cluster.
+    limits
+        Resources that jobs share, MB.
+    """
+
+    cores: int | None
+    parallelism: int | None
+    limits: dict[str, int]
+
+
+def start_run(settings: Settings, slots: Slots, command_line: list[str]) -> str:
+    """Begin a run: lock, check the tiers, sweep, and note the facts.
+
+    Returns
+    -------
+    str
+        The run's identifier; it also stands in the environment for the jobs.
+
+    Raises
+    ------
+    TierError
+        If a tier is not there, not writable, or not what it was declared to be.
+    BusyError
+        If another run holds the results folder.
+    """
+    places, tiers = Places.from_settings(settings), tiers_of(settings)
+    for tier in {tier.name: tier for tier in tiers.values()}.values():
+        tier.claim()
+    refuse_planted(places.results, "results folder")
+    try:
+        return lock_and_note(settings, places, tiers, slots, command_line)
+    except OSError as error:
+        raise TierError(
+            f"results folder cannot be written: {error.strerror}",
+            where=str(places.results),
+            fix="free some space, or correct its permissions",
+        ) from None
+
+
+def lock_and_note(
+    settings: Settings, places: Places, tiers: dict[str, Tier], slots: Slots, command_line: list[str]
+) -> str:
+    """Take the results folder, sweep what an earlier run left, and note the facts of this one; its identifier."""
+    places.state.mkdir(parents=True, exist_ok=True)
+    run = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + "-" + secrets.token_hex(2)
+    acquire(places)
+    check_kind(settings, places)
+    if not places.identity:
+        write_text(places.state / "identity", secrets.token_hex(8) + "\n")
+    end(processes_of(earlier_runs(places)))
+    swept = sweep(places.work, places.identity)
+    remove_unfinished(places)
+    write_json(places.settings_file, settings.to_json())
+    cpus = len(os.sched_getaffinity(0))
+    write_json(
+        places.runs / f"{run}.json",
+        {
+            "run": run,
+            "started_s": time.time(),
+            "pid": os.getpid(),
+            "command_line": command_line,
+            "cores": slots.cores,
+            "parallelism": slots.parallelism,
+            "limits": slots.limits,
+            "analysis": app_name(settings),
+            "image": settings.image,
+            "oversubscribed": bool(slots.cores and slots.cores > cpus),
+            "swept": swept,
+            "settings": settings.to_json(),
+            "tiers": facts_json(tiers),
+            "versions": versions(),
+            **machine(cpus),
+        },
+    )
+    os.environ[RUN] = run
+    return run
+
+
+def check_kind(settings: Settings, places: Places) -> None:
+    """Keep tools and apps out of each other's results: an app's group level replaces a site's derivatives.
+
+    Raises
+    ------
+    SettingsError
+        If the results folder is the other kind's.
+    """
+    kind = "app" if settings.app.image else "tool"
+    found = places.kind.read_text().strip() if places.kind.exists() else kind
+    if found != kind:
+        raise SettingsError(
+            f"holds what {'an app' if found == 'app' else 'a tool'} made, and what this {kind} makes would mix with it",
+            where=f"results folder {places.results}",
+            fix="choose another folder with --config results=NAME",
+        )
+    write_text(places.kind, kind + "\n")
+
+
+def end_run(settings: Settings, run: str, stopped_by: str | None = None) -> None:
+    """End a run: leave nothing running or on the work tier, and note swapping, time, and the signal that stopped it."""
+    places = Places.from_settings(settings)
+    end(processes_of([run]))
+    sweep(places.work, places.identity)
+    note_swapping(places, run)
+    facts = read_json(places.runs / f"{run}.json")
+    write_json(places.runs / f"{run}.json", facts | {"ended_s": time.time(), "stopped_by": stopped_by})
+
+
+def note_swapping(places: Places, run: str) -> None:
+    """Note how many bytes the machine has swapped out since the run began: timings then mean something else."""
+    file = places.runs / f"{run}.json"
+    if not file.exists():
+        return
+    facts = read_json(file)
+    if facts["host"] == socket.gethostname():
+        facts["swap_out_bytes"] = psutil.swap_memory().sout - facts["swap_out_before_bytes"]
+        write_json(file, facts)
+
+
+def acquire(places: Places) -> None:
+    """Take the results folder for this process, until it ends in whatever way; once is enough.
+
+    Raises
+    ------
+    BusyError
+        If another run holds it.
+    """
+    lock = places.lock.absolute()
+    if lock in held:
+        return
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # a FIFO cannot be written anew
+        os.close(descriptor)
+        raise StateError(lock)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        holder = os.read(descriptor, 1000).decode(errors="replace").strip()
+        os.close(descriptor)
+        raise BusyError(
+            f"another run is using this results folder ({holder})",
+            where=str(lock.parent.parent),
+            fix="wait for it, or choose another folder with --config results=NAME",
+        ) from None
+    os.ftruncate(descriptor, 0)
+    os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
+    held[lock] = descriptor
+
+
+def earlier_runs(places: Places) -> set[str]:
+    """Every run that this results folder knows."""
+    return {file.stem for file in places.runs.glob("*.json")}
+
+
+def remove_unfinished(places: Places) -> None:
+    """Remove what killed writers of earlier runs left under hidden names; participants' own folders are not entered."""
+    participants = re.compile(r"(?!sub-).*")
+    for folder in (places.derivatives, places.results / "app"):
+        remove_partials(folder, participants)
+    others = [folder for folder in places.results.glob("*") if folder.name not in ("derivatives", "app")]
+    for folder in others:
+        remove_partials(folder)
+    for file in places.results.glob(".*.partial"):
+        remove_whatever(file)
+
+
+def machine(cpus: int) -> dict[str, Any]:
+    """The node that Snakemake itself runs on."""
+    return {
+        "host": socket.gethostname(),
+        "kernel": f"{platform.system()} {platform.release()}",
+        "cpus": cpus,
+        "memory_bytes": psutil.virtual_memory().total,
+        "swap_bytes": psutil.swap_memory().total,
+        "swap_out_before_bytes": psutil.swap_memory().sout,
+    }
+
+
+def versions() -> dict[str, str]:
+    """Versions of what a run's figures depend on."""
+    found = {"neurotier": __version__, "python": platform.python_version()}
+    for name in VERSIONED:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    commit = subprocess.run(
+        ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"], capture_output=True, text=True
+    )
+    return found | ({"commit": commit.stdout.strip()} if commit.returncode == 0 else {})
+
+
+def current_run() -> str:
+    """The run that this job belongs to."""
+    return os.environ.get(RUN, "manual")
+
+
+def command_line() -> list[str]:
+    """The command as the user gave it."""
+    return [Path(sys.argv[0]).name, *sys.argv[1:]]

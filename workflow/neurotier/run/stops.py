@@ -1,0 +1,165 @@
+"""Stops: SIGINT, SIGTERM and SIGHUP end a run and all that works for it, at once, and each process cleanly.
+
+A terminal sends Ctrl-C to Snakemake and to all of its jobs. A scheduler, ``kill`` and the script of a campaign tell one
+process alone: the Snakemake. At SIGTERM this would wait for its running jobs, of which one may be a whole campaign; at
+SIGINT, too, since it relies on the terminal. Nothing in a Snakefile can change that, so :func:`end_at_signals` puts
+handlers in the place of Snakemake's own once its scheduler has set them (9.27: ``JobScheduler.__init__``, before
+``onstart``). They end the jobs, and then raise what Ctrl-C raises, which ``JobScheduler.schedule`` takes as "cancel".
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from neurotier.core.files import read_json
+from neurotier.core.processes import end, lives
+from neurotier.meter.measure import Interrupted
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+PATIENCE_S = 25.0
+"""How long jobs that were told to end may clean up; Slurm kills 30 s after it has asked."""
+
+LOOK_S = 1.0
+"""How often a script looks whether the Snakemake that wants it still lives."""
+
+SHELLS = ("bash", "sh")
+
+
+class MainStop:
+    """What Snakemake's own process knows of a stop.
+
+    Attributes
+    ----------
+    heard
+        The first signal that came; ``None`` if none did.
+    """
+
+    def __init__(self) -> None:
+        self.heard: int | None = None
+        self.before: dict[int, Any] = {}
+        self.timer: threading.Timer | None = None
+
+    def handle(self, number: int, _frame: object) -> None:
+        """End all jobs; at the first signal, have Snakemake cancel what it has under way."""
+        end_jobs()
+        if self.heard is None:
+            self.heard = number
+            self.timer = threading.Timer(PATIENCE_S, kill_jobs)
+            self.timer.daemon = True
+            self.timer.start()
+            raise KeyboardInterrupt
+
+    @property
+    def name(self) -> str | None:
+        """Name of the signal that ended the run."""
+        return None if self.heard is None else signal.Signals(self.heard).name
+
+
+main_stop = MainStop()
+
+
+def end_at_signals() -> None:
+    """Have signals end this Snakemake and its jobs; what was ignored when it was started (``nohup``) stays ignored."""
+    heeded = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    main_stop.before = {number: signal.signal(number, main_stop.handle) for number in heeded}
+
+
+def jobs_have_ended() -> str | None:
+    """From now on a signal ends this process as any other; the name of the one that ended the run, if one did."""
+    if main_stop.timer is not None:
+        main_stop.timer.cancel()
+    for number in main_stop.before:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    return main_stop.name
+
+
+def end_jobs() -> None:
+    """Tell each job to end: the command and not the shell around it, which would leave its command behind."""
+    with suppress(psutil.Error):
+        for job in psutil.Process().children():
+            with suppress(psutil.Error):
+                commands = job.children() if job.name() in SHELLS else []
+                for process in commands or [job]:
+                    process.terminate()
+
+
+def kill_jobs() -> None:
+    """Kill all that still runs below this process."""
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            process.kill()
+
+
+@contextmanager
+def unwinding() -> Iterator[None]:
+    """Have the first signal unwind this process, so that its files and children go with it; later ones are passed over.
+
+    Raises
+    ------
+    Interrupted
+        At that signal.
+    """
+    heard: list[int] = []
+
+    def unwind(number: int, _frame: object) -> None:
+        if not heard:
+            heard.append(number)
+            raise Interrupted(number)
+
+    heeded = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, unwind) for number in heeded}
+    try:
+        yield
+    except KeyboardInterrupt:  # PySpark has a handler of its own for Ctrl-C
+        heard.append(signal.SIGINT)
+        raise Interrupted(signal.SIGINT) from None
+    finally:
+        if heard:
+            end(psutil.Process().children(recursive=True))
+        for number, action in before.items():
+            signal.signal(number, action)
+
+
+def runner(run_facts: Path) -> psutil.Process | None:
+    """The Snakemake of a run, if it runs on this host; ``None`` if it does not, or cannot be seen from here."""
+    if not run_facts.exists():
+        return None
+    facts = read_json(run_facts)
+    if facts["host"] != socket.gethostname():
+        return None
+    with suppress(psutil.Error):
+        process = psutil.Process(facts["pid"])
+        if process.create_time() <= facts["started_s"] and lives(process):
+            return process
+    return None
+
+
+@contextmanager
+def ending_with(process: psutil.Process | None) -> Iterator[None]:
+    """End this process as SIGTERM would once another one is gone: nobody would want what it makes.
+
+    A timer and not a thread: some callers fork.
+    """
+
+    def look(_number: int, _frame: object) -> None:
+        if process is not None and not lives(process):
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, LOOK_S if process is not None else 0, LOOK_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,70 @@
+"""Access: by which of fio's engines a tier is measured, found by trying."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from neurotier.core.errors import ToolError
+from neurotier.storage.fio import FioJob, run_fio
+
+MIB = 1 << 20
+TRIAL_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Access:
+    """A way to files: fio's engine, and whether it passes the page cache."""
+
+    engine: str
+    direct: bool
+
+    @property
+    def queues(self) -> bool:
+        """Whether a stream can have several requests under way at once."""
+        return self.engine in ("libaio", "io_uring")
+
+
+BUFFERED = Access("psync", direct=False)
+"""As programs read and write, and ``dd``."""
+
+WAYS = {
+    "tmpfs": (BUFFERED,),
+    "fsdax": (Access("libpmem", direct=True), Access("mmap", direct=False), BUFFERED),
+    "block": (Access("libaio", direct=True), Access("io_uring", direct=True), Access("psync", direct=True), BUFFERED),
+    "network": (Access("libaio", direct=True), Access("io_uring", direct=True), Access("psync", direct=True), BUFFERED),
+}
+"""Ways by kind of tier, best first. Memory-backed tiers have nothing behind the page cache, or no page cache."""
+
+IN_MEMORY = ("tmpfs", "fsdax")
+"""Kinds whose files are in memory by nature: none can be read cold."""
+
+
+def find_access(folder: Path, kind: str) -> Access:
+    """The best way that the file system and this fio take.
+
+    Raises
+    ------
+    ToolError
+        If not even buffered files can be written; with fio's reason.
+    """
+    *better, last = WAYS[kind]
+    for way in better:
+        try:
+            attempt(way, folder)
+        except ToolError:
+            continue
+        return way
+    attempt(last, folder)
+    return last
+
+
+def attempt(way: Access, folder: Path) -> None:
+    """Write and read a MiB."""
+    try:
+        for pattern in ("write", "read"):
+            job = FioJob("trial", pattern, MIB, MIB, engine=way.engine, direct=way.direct, files="trial")
+            run_fio(job, folder, TRIAL_TIMEOUT_S)
+    finally:
+        for file in folder.glob("trial.*"):
+            file.unlink()

@@ -1,0 +1,326 @@
+"""fio, one job a process: its command line, its JSON, and its reasons in a line.
+
+fio's jobs are processes of their own, as participant jobs are, and each leads a session of its own. All that one call
+starts has a mark in its environment (:mod:`neurotier.core.processes`), by which it is found when fio itself was killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import shutil
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from neurotier.core.errors import ToolError, one_line
+from neurotier.core.processes import PATIENCE_S, end_with_parent, marked
+
+PATTERNS = ("read", "write", "randread", "randwrite", "rw", "randrw")
+INSTALL = "install it (Debian, Ubuntu: apt install fio; conda: conda-forge's fio)"
+CALL = "NEUROTIER_FIO"
+"""Environment variable that marks the processes of one call of fio."""
+
+NS = 1e-9
+P99 = "99.000000"
+"""fio's name of the 99th percentile."""
+
+
+@dataclass(frozen=True)
+class FioJob:
+    """What one fio process does.
+
+    Attributes
+    ----------
+    name
+        Its name, for people.
+    pattern
+        ``read``, ``write``, ``randread``, ``randwrite``, ``rw`` or ``randrw`` (the last two: half and half).
+    block_bytes
+        Size of a request.
+    file_bytes
+        Size of each stream's file.
+    streams
+        Processes, each with a file of its own (``numjobs``).
+    queue_depth
+        Requests that each stream has under way at once; engines without a queue take 1.
+    engine
+        fio's I/O engine.
+    direct
+        Whether to go past the page cache (``O_DIRECT``).
+    runtime_s
+        Stop after this time, s, though files are not finished; ``None`` for never.
+    repeat
+        Go over the files again until ``runtime_s`` has passed.
+    end_fsync
+        Flush to the device at the end, within the time that is measured.
+    evict
+        Evict the files from the page cache first: a cold read.
+    preread
+        Read the files into the page cache first, outside the time that is measured.
+    fresh
+        Remove the files first: space is then allocated while it is written, as programs do.
+    files
+        First part of the files' names; jobs that share it, and the folder, share the files.
+    options
+        Further options of fio, by name.
+    """
+
+    name: str
+    pattern: str
+    block_bytes: int
+    file_bytes: int
+    streams: int = 1
+    queue_depth: int = 1
+    engine: str = "psync"
+    direct: bool = False
+    runtime_s: float | None = None
+    repeat: bool = False
+    end_fsync: bool = False
+    evict: bool = True
+    preread: bool = False
+    fresh: bool = False
+    files: str = "data"
+    options: tuple[tuple[str, str], ...] = ()
+
+    def command(self) -> list[str]:
+        """The command line, to be run in the folder of the files."""
+        options: dict[str, str | int] = {
+            "name": self.name,
+            "rw": self.pattern,
+            "bs": self.block_bytes,
+            "size": self.file_bytes,
+            "numjobs": self.streams,
+            "iodepth": self.queue_depth,
+            "ioengine": self.engine,
+            "direct": int(self.direct),
+            "end_fsync": int(self.end_fsync),
+            "invalidate": int(self.evict),
+            "pre_read": int(self.preread),
+            "filename_format": f"{self.files}.$jobnum.$filenum",
+            "lat_percentiles": 1,
+            "fallocate": "none",  # else the writes would find their space allocated
+        }
+        if self.runtime_s is not None:
+            options |= {"runtime": f"{max(1, round(1000 * self.runtime_s))}ms", "time_based": int(self.repeat)}
+        options |= dict(self.options)
+        words = ["fio", "--output-format=json", "--group_reporting=1", "--eta=never", "--disk_util=0"]
+        return [*words, "--exitall_on_error=1", *(f"--{name}={value}" for name, value in options.items())]
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What went one way, over all streams of a job.
+
+    Attributes
+    ----------
+    bytes, operations
+        How much, and in how many requests.
+    bandwidth_bytes_per_s, operations_per_s
+        Over the time of the stream that took longest.
+    latency_mean_s, latency_p99_s
+        From handing a request over until it was done; ``None`` without requests.
+    runtime_s
+        That time, s.
+    """
+
+    bytes: int = 0
+    operations: int = 0
+    bandwidth_bytes_per_s: float = 0.0
+    operations_per_s: float = 0.0
+    latency_mean_s: float | None = None
+    latency_p99_s: float | None = None
+    runtime_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class FioResult:
+    """What fio measured.
+
+    Attributes
+    ----------
+    read, write
+        Each way.
+    cpu_user_s, cpu_system_s
+        CPU time of all streams, s, without that of kernel threads that write back.
+    fio_version
+        Such as ``fio-3.33``.
+    """
+
+    read: Flow
+    write: Flow
+    cpu_user_s: float
+    cpu_system_s: float
+    fio_version: str
+
+    @property
+    def bytes(self) -> int:
+        """Bytes both ways."""
+        return self.read.bytes + self.write.bytes
+
+    @property
+    def runtime_s(self) -> float:
+        """How long it took, s."""
+        return max(self.read.runtime_s, self.write.runtime_s)
+
+    @property
+    def bandwidth_bytes_per_s(self) -> float:
+        """Both ways together."""
+        return self.read.bandwidth_bytes_per_s + self.write.bandwidth_bytes_per_s
+
+    @property
+    def operations_per_s(self) -> float:
+        """Both ways together."""
+        return self.read.operations_per_s + self.write.operations_per_s
+
+    @property
+    def latency_mean_s(self) -> float | None:
+        """Mean over the requests of both ways."""
+        done = [flow for flow in (self.read, self.write) if flow.latency_mean_s is not None and flow.operations]
+        total = sum(flow.operations for flow in done)
+        return sum((flow.latency_mean_s or 0.0) * flow.operations for flow in done) / total if total else None
+
+    @property
+    def latency_p99_s(self) -> float | None:
+        """Of the slower way."""
+        known = [flow.latency_p99_s for flow in (self.read, self.write) if flow.latency_p99_s is not None]
+        return max(known, default=None)
+
+    @property
+    def cpu_s_per_byte(self) -> float | None:
+        """CPU seconds, user and system, for each byte; ``None`` if nothing was moved."""
+        return (self.cpu_user_s + self.cpu_system_s) / self.bytes if self.bytes else None
+
+
+def run_fio(job: FioJob, folder: Path, timeout_s: float) -> FioResult:
+    """Run a job on files in ``folder``, which stay there.
+
+    Parameters
+    ----------
+    job
+        What to do.
+    folder
+        Folder of the caller's own; see :func:`neurotier.core.work_folders.work_folder`.
+    timeout_s
+        End it after this time, s; a device that hangs must not take us with it.
+
+    Raises
+    ------
+    ToolError
+        If there is no fio, or it fails, with its own reason, or it does not end.
+    """
+    if shutil.which("fio") is None:
+        raise ToolError("fio is not on PATH", where=f"job {job.name}", fix=INSTALL)
+    if job.fresh:
+        for file in folder.glob(f"{job.files}.*"):
+            file.unlink()
+    call = secrets.token_hex(8)
+    process = subprocess.Popen(
+        job.command(),
+        cwd=folder,
+        env={**os.environ, CALL: call},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        preexec_fn=end_with_parent,
+        restore_signals=False,  # SIGPIPE stays ignored: else fio, told to end, dies of its last words, its streams not
+    )
+    try:
+        output, errors = process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        raise ToolError(f"fio did not end within {timeout_s:.0f} s", where=place(job, folder)) from None
+    finally:
+        if process.returncode != 0:
+            process.kill()
+            for stream in marked(CALL, [call]):  # each leads a session of its own, so that no group holds them all
+                with suppress(psutil.NoSuchProcess):
+                    stream.kill()
+            with suppress(subprocess.TimeoutExpired):
+                process.communicate(timeout=PATIENCE_S)  # who waits for a dead device cannot even be killed
+    report = find_json(output)
+    if process.returncode != 0 or report is None or has_failed(report):
+        raise ToolError(f"fio: {reason(output, errors, process.returncode)}", where=place(job, folder))
+    return read_report(report)
+
+
+def place(job: FioJob, folder: Path) -> str:
+    """Which job failed, and where."""
+    return f"{job.name} ({job.engine}, {'direct' if job.direct else 'buffered'}) in {folder}"
+
+
+def find_json(text: str) -> dict[str, Any] | None:
+    """The report in fio's output, which may have stray text before its first brace, and after its last.
+
+    >>> find_json('note: both iodepth >= 1 and synchronous I/O engine\\n{"jobs": []}\\n'), find_json("fio: {no")
+    ({'jobs': []}, None)
+    """
+    start = text.find("{")
+    while start >= 0:
+        with suppress(ValueError):
+            found, _ = json.JSONDecoder().raw_decode(text, start)
+            if "jobs" in found:
+                return dict(found)
+        start = text.find("{", start + 1)
+    return None
+
+
+def has_failed(report: Mapping[str, Any]) -> bool:
+    """Whether any job of a report ended with an error, or there is none."""
+    return not report["jobs"] or any(job.get("error") for job in report["jobs"])
+
+
+def reason(output: str, errors: str, exit_code: int) -> str:
+    """Why fio failed, in its own words.
+
+    >>> reason("", "fio: pid=7, err=28/file:filesetup.c:240, func=write, error=No space left on device", 1)
+    'No space left on device'
+    >>> reason("", "", -9)
+    'it was killed by signal 9'
+    """
+    lines = [line.strip() for line in f"{errors}\n{output.partition('{')[0]}".splitlines() if line.strip()]
+    for line in lines:
+        if found := re.search(r"error=(.+)$", line):
+            return one_line(found[1])
+    if exit_code < 0:
+        return f"it was killed by signal {-exit_code}"
+    said = [line.removeprefix("fio: ") for line in lines if line.startswith("fio:")] or lines
+    return one_line(said[0]) if said else f"it ended with exit code {exit_code} and said nothing"
+
+
+def read_report(report: Mapping[str, Any]) -> FioResult:
+    """The figures of fio's JSON, whose jobs are one group."""
+    (job,) = report["jobs"]
+    stream_s = job["job_runtime"] / 1000  # summed over the streams; so are the times that the per cents are of
+    return FioResult(
+        read=read_flow(job["read"]),
+        write=read_flow(job["write"]),
+        cpu_user_s=job["usr_cpu"] / 100 * stream_s,
+        cpu_system_s=job["sys_cpu"] / 100 * stream_s,
+        fio_version=str(report.get("fio version", "")),
+    )
+
+
+def read_flow(data: Mapping[str, Any]) -> Flow:
+    """One way of a job."""
+    if not data["total_ios"]:
+        return Flow()
+    latencies = data["lat_ns"] if data["lat_ns"]["N"] else data["clat_ns"]  # engines for metadata have the second alone
+    percentiles = latencies.get("percentile", {})
+    return Flow(
+        bytes=data["io_bytes"],
+        operations=data["total_ios"],
+        bandwidth_bytes_per_s=float(data["bw_bytes"]),
+        operations_per_s=float(data["iops"]),
+        latency_mean_s=latencies["mean"] * NS,
+        latency_p99_s=percentiles[P99] * NS if P99 in percentiles else None,
+        runtime_s=data["runtime"] / 1000,
+    )

@@ -1,0 +1,1 @@
+"""The probe: a tier as one stream and as many see it."""

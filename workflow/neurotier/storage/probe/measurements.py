@@ -1,0 +1,132 @@
+"""Measurements: what a probe does to a tier, as jobs of fio."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal
+
+from neurotier.storage.access import IN_MEMORY, MIB, Access
+from neurotier.storage.fio import FioJob
+
+Part = Literal["one_stream", "concurrency", "small", "metadata"]
+
+BLOCK_BYTES = MIB
+"""As the published ``dd``."""
+
+SMALL_BYTES = 4096
+DEEP = 32
+"""Queue depth of small requests, besides 1."""
+
+SMALL_FILES = 500
+"""Files that are created, looked at and deleted."""
+
+PATIENCE = 3.0
+"""How many times the slice that is planned for it a job may go on."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A row of the table before it is measured: what it is part of, its pattern by our name, and the job."""
+
+    part: Part
+    pattern: str
+    job: FioJob
+
+
+def one_stream(kind: str, file_bytes: int) -> list[Measurement]:
+    """One stream as by ``dd``: a write with its flush, a read from the device, and a read from the page cache."""
+    job = partial(FioJob, block_bytes=BLOCK_BYTES, file_bytes=file_bytes, files="one")
+    found = [
+        Measurement("one_stream", "write", job("write", "write", end_fsync=True, fresh=True)),
+        Measurement("one_stream", "read", job("read", "read")),
+    ]
+    if kind in IN_MEMORY:
+        return found
+    return [*found, Measurement("one_stream", "cached_read", job("cached_read", "read", evict=False))]
+
+
+def small(access: Access, kind: str, file_bytes: int, slice_s: float) -> list[Measurement]:
+    """Small random requests, one and many at once, on the file of one stream.
+
+    Buffered writes would end in the page cache; they are flushed one by one.
+    """
+    flushed = () if access.direct or kind in IN_MEMORY else (("sync", "1"),)
+    found = []
+    for pattern, way, options in (("random_read", "randread", ()), ("random_write", "randwrite", flushed)):
+        for depth in (1, DEEP) if access.queues else (1,):
+            job = FioJob(
+                name=pattern,
+                pattern=way,
+                block_bytes=SMALL_BYTES,
+                file_bytes=file_bytes,
+                queue_depth=depth,
+                engine=access.engine,
+                direct=access.direct,
+                runtime_s=slice_s,
+                repeat=True,
+                files="one",
+                options=options,
+            )
+            found.append(Measurement("small", pattern, job))
+    return found
+
+
+def metadata(slice_s: float) -> list[Measurement]:
+    """Create, look at and delete small files, one after the other; the last two are on the device by then."""
+    found = []
+    for pattern, engine in (("create", "filecreate"), ("stat", "filestat"), ("delete", "filedelete")):
+        job = FioJob(
+            name=pattern,
+            pattern="read",  # asked for by fio, and without a meaning here
+            block_bytes=SMALL_BYTES,
+            file_bytes=SMALL_BYTES * SMALL_FILES,
+            engine=engine,
+            runtime_s=PATIENCE * slice_s,
+            fresh=pattern == "create",
+            files="many",
+            options=(("nrfiles", str(SMALL_FILES)), ("filesize", str(SMALL_BYTES)), ("openfiles", "1")),
+        )
+        found.append(Measurement("metadata", pattern, job))
+    return found
+
+
+def concurrency(access: Access, kind: str, streams: int, file_bytes: int, slice_s: float) -> list[Measurement]:
+    """Streams at once: to and from the device, half and half, and to and from the page cache if there is one.
+
+    All are to run at the same time, and some start later than others; so files that are read are gone over again
+    until the slice is over, unless that would find them in the page cache.
+    """
+    buffered = FioJob(
+        name="write",
+        pattern="write",
+        block_bytes=BLOCK_BYTES,
+        file_bytes=file_bytes,
+        streams=streams,
+        runtime_s=PATIENCE * slice_s,
+        files="curve",
+    )
+    past = replace(buffered, engine=access.engine, direct=access.direct)
+    again = replace(past, runtime_s=slice_s, repeat=True) if access.direct or kind in IN_MEMORY else past
+    found = [
+        Measurement("concurrency", "write", replace(past, end_fsync=True, fresh=True)),
+        Measurement("concurrency", "read", replace(again, name="read", pattern="read")),
+        Measurement("concurrency", "mixed", replace(again, name="mixed", pattern="rw", end_fsync=True)),
+    ]
+    if kind in IN_MEMORY:
+        return found
+    cached = replace(buffered, name="cached_read", pattern="read", preread=True, runtime_s=slice_s, repeat=True)
+    return [
+        *found,
+        Measurement("concurrency", "cached_read", cached),
+        Measurement("concurrency", "buffered_write", replace(buffered, name="buffered_write", fresh=True)),
+    ]
+
+
+def levels(streams: int) -> list[int]:
+    """Numbers of streams: the powers of two below the most, and the most.
+
+    >>> levels(1), levels(2), levels(6), levels(96)
+    ([1], [1, 2], [1, 2, 4, 6], [1, 2, 4, 8, 16, 32, 64, 96])
+    """
+    return [*(2**power for power in range((streams - 1).bit_length())), streams]

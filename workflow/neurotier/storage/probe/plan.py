@@ -1,0 +1,73 @@
+"""What the rules ask: which tiers are probed, with how many streams, and what makes an earlier probe out of date."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+from typing import Any
+
+from neurotier.core.places import Places
+from neurotier.core.settings import Settings
+from neurotier.core.tables import read_table
+from neurotier.core.tiers import Tier, find_mount
+from neurotier.run.plan import Plan
+
+MOST_STREAMS = 96
+"""As the published experiment; more have to be asked for."""
+
+
+class ProbePlan:
+    """Answers for the rules.
+
+    Parameters
+    ----------
+    plan
+        The plan of the run.
+    cores
+        Cores that Snakemake was given; ``None`` on a cluster.
+    """
+
+    def __init__(self, plan: Plan, cores: int | None) -> None:
+        self.settings: Settings = plan.settings
+        self.places: Places = plan.places
+        self.is_campaign, self.cores = plan.is_campaign, cores
+
+    @property
+    def tiers(self) -> list[str]:
+        """Tiers to probe: those that are named, else those of all placements, in the order of their declaration."""
+        used = set(self.settings.placement.values())
+        if self.is_campaign:
+            for placement in self.settings.campaign.placements.values():
+                used |= {tier for tier in placement.values() if tier is not None}
+        return self.settings.probe.tiers or [name for name in self.settings.tiers if name in used]
+
+    def tables(self) -> list[Path]:
+        """Tables of those tiers."""
+        return [self.places.probed(name) for name in self.tiers]
+
+    def streams(self, tier: str) -> int:
+        """Most streams at once.
+
+        Where only ``--cores`` says it, a curve that was measured further stays: ``--cores 1`` is no reason to probe
+        again what ``--cores 25`` has probed.
+        """
+        if self.settings.probe.streams:
+            return self.settings.probe.streams
+        if self.is_campaign:
+            return min(MOST_STREAMS, max(self.settings.campaign.parallelism))
+        known = self.places.probed(tier)
+        measured = max((row["streams"] for row in read_table(known, "probe")), default=1) if known.exists() else 1
+        return max(measured, min(MOST_STREAMS, self.cores or 1))
+
+    def asked(self, tier: str) -> dict[str, Any]:
+        """What a probe depends on; when it changes, the tier is probed again.
+
+        A tier that each node has for itself is found by the job, and is known here by its name alone.
+        """
+        probe, declared = self.settings.probe, Tier.from_settings(self.settings.tiers[tier])
+        effort = {key: getattr(probe, key) for key in ("file_mib", "share", "time_s", "repetitions")}
+        found = {"path": str(declared.path), "kind": declared.kind, "kernel": platform.release()}
+        if not declared.node:
+            mount = find_mount(declared.path)
+            found |= {"mount_point": mount.mount_point, "fs_type": mount.fs_type, "device": mount.source}
+        return {**found, **effort, "streams": self.streams(tier)}

@@ -1,0 +1,114 @@
+"""Tier figures: what a model of a tier needs of its probe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from neurotier.core.errors import InputError
+from neurotier.core.tables import Row, read_table
+from neurotier.storage.access import IN_MEMORY
+
+Curve = dict[int, float]
+"""Bandwidth of all streams together, bytes/s, by the number of streams at once."""
+
+
+@dataclass(frozen=True)
+class TierFigures:
+    """One tier as it was measured.
+
+    Attributes
+    ----------
+    tier, kind, fs_type, host
+        What was measured, and where.
+    read_bytes_per_s, write_bytes_per_s, mixed_bytes_per_s
+        From and to the device, and half and half (both ways added up).
+    cached_read_bytes_per_s, buffered_write_bytes_per_s
+        From and to the page cache; for memory-backed tiers, which have none, the same as from and to the device.
+    single_read_bytes_per_s, single_cached_read_bytes_per_s, single_write_bytes_per_s
+        One buffered stream, as ``dd`` and the published Table I have it: read with an empty and with a full page
+        cache, and written including the flush.
+    read_cpu_s_per_byte, write_cpu_s_per_byte
+        CPU time (user and system) of that stream, s/byte; the kernel's write-back is not in it.
+    random_read_s, random_write_s
+        Mean time of a random request of 4 KiB, one at a time, s.
+    create_s, stat_s, delete_s
+        Mean time of an operation on a small file, s.
+    """
+
+    tier: str
+    kind: str
+    fs_type: str
+    host: str
+    read_bytes_per_s: Curve
+    write_bytes_per_s: Curve
+    mixed_bytes_per_s: Curve
+    cached_read_bytes_per_s: Curve
+    buffered_write_bytes_per_s: Curve
+    single_read_bytes_per_s: float
+    single_cached_read_bytes_per_s: float
+    single_write_bytes_per_s: float
+    read_cpu_s_per_byte: float
+    write_cpu_s_per_byte: float
+    random_read_s: float
+    random_write_s: float
+    create_s: float
+    stat_s: float
+    delete_s: float
+
+
+def read_probe(table: Path) -> dict[str, TierFigures]:
+    """Figures of every tier of ``probe.tsv``, by its name.
+
+    Raises
+    ------
+    InputError
+        If a measurement that a probe makes is not in the table.
+    """
+    tiers: dict[str, list[Row]] = {}
+    for row in read_table(table, "probe"):
+        tiers.setdefault(row["tier"], []).append(row)
+    try:
+        return {name: figures_of(rows) for name, rows in tiers.items()}
+    except KeyError as error:
+        raise InputError(f"has no {error}", where=str(table), fix="probe again: --forcerun probe_tier") from None
+
+
+def figures_of(rows: list[Row]) -> TierFigures:
+    """Figures of one tier from its rows."""
+    first = rows[0]
+    single = {row["pattern"]: row for row in rows if row["part"] == "one_stream"}
+    requests = {row["pattern"]: row for row in rows if row["part"] in ("small", "metadata") and row["queue_depth"] == 1}
+    read, write = curve(rows, "read"), curve(rows, "write")
+    in_memory = first["kind"] in IN_MEMORY
+    return TierFigures(
+        tier=first["tier"],
+        kind=first["kind"],
+        fs_type=first["fs_type"],
+        host=first["host"],
+        read_bytes_per_s=read,
+        write_bytes_per_s=write,
+        mixed_bytes_per_s=curve(rows, "mixed"),
+        cached_read_bytes_per_s=read if in_memory else curve(rows, "cached_read"),
+        buffered_write_bytes_per_s=write if in_memory else curve(rows, "buffered_write"),
+        single_read_bytes_per_s=single["read"]["bandwidth_bytes_per_s"],
+        single_cached_read_bytes_per_s=single["read" if in_memory else "cached_read"]["bandwidth_bytes_per_s"],
+        single_write_bytes_per_s=single["write"]["bandwidth_bytes_per_s"],
+        read_cpu_s_per_byte=single["read"]["cpu_s_per_byte"],
+        write_cpu_s_per_byte=single["write"]["cpu_s_per_byte"],
+        random_read_s=requests["random_read"]["latency_mean_s"],
+        random_write_s=requests["random_write"]["latency_mean_s"],
+        **{f"{name}_s": 1 / requests[name]["operations_per_s"] for name in ("create", "stat", "delete")},
+    )
+
+
+def curve(rows: list[Row], pattern: str) -> Curve:
+    """Bandwidth by streams of one pattern."""
+    found = {
+        row["streams"]: row["bandwidth_bytes_per_s"]
+        for row in rows
+        if row["part"] == "concurrency" and row["pattern"] == pattern
+    }
+    if not found:
+        raise KeyError(pattern)
+    return dict(sorted(found.items()))

@@ -1,0 +1,1 @@
+"""Sweeps: grids of block size, processes, pattern and queue depth."""

@@ -1,0 +1,118 @@
+"""Medians over repetitions, and how sizes, rates and patterns of a sweep are said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from neurotier.core.quantities import number, size
+from neurotier.core.tables import Row
+from neurotier.pages.comparison.statistics import Spread
+from neurotier.storage.sweep.records import MEASURED
+
+PATTERNS = {
+    "read": "sequential read",
+    "randread": "random read",
+    "write": "sequential write",
+    "randwrite": "random write",
+    "mixed": "sequential read and write",
+}
+READING, WRITING = ("read", "randread"), ("write", "randwrite")
+MB, GB = 1e6, 1e9
+
+
+@dataclass(frozen=True, order=True)
+class Spot:
+    """A point without its repetitions: a cell of a heat map."""
+
+    tier: str
+    set_name: str
+    queue_depth: int
+    pattern: str
+    block_bytes: int
+    processes: int
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured at a spot: bytes/s and requests/s over the repetitions, and how."""
+
+    bandwidth: Spread
+    requests: Spread
+    engine: str
+    direct: bool
+
+
+def medians(rows: Iterable[Row]) -> dict[Spot, Measured]:
+    """What was measured at every spot that has a measured point."""
+    groups: dict[Spot, list[Row]] = {}
+    for row in rows:
+        if row["status"] == MEASURED:
+            groups.setdefault(spot_of(row), []).append(row)
+    return {
+        spot: Measured(
+            Spread(tuple(row["bandwidth_bytes_per_s"] for row in members)),
+            Spread(tuple(row["requests_per_s"] for row in members)),
+            members[0]["engine"],
+            members[0]["direct"],
+        )
+        for spot, members in sorted(groups.items())
+    }
+
+
+def spot_of(row: Row) -> Spot:
+    """The spot of a row."""
+    names = ("tier", "set", "queue_depth", "pattern", "block_bytes", "processes")
+    return Spot(*(row[name] for name in names))
+
+
+def panels(found: Iterable[Spot]) -> list[tuple[int, str]]:
+    """Queue depth and pattern of every panel that has something to show, in order."""
+    kinds = {(spot.queue_depth, spot.pattern) for spot in found}
+    return sorted(kinds, key=lambda panel: (panel[0], list(PATTERNS).index(panel[1])))
+
+
+def panel_title(queue_depth: int, pattern: str, how: Iterable[Measured]) -> str:
+    """What a panel shows, and how it was measured."""
+    ways = sorted({f"{one.engine}, {'direct' if one.direct else 'buffered'}" for one in how})
+    return f"{PATTERNS[pattern].capitalize()}, queue depth {queue_depth} ({' or '.join(ways)})"
+
+
+def best(found: dict[Spot, Measured], patterns: Sequence[str], of: Callable[[Measured], Spread]) -> Spot | None:
+    """The spot of some patterns whose median is highest; ``None`` if there is none."""
+    spots = [spot for spot in found if spot.pattern in patterns]
+    return max(spots, key=lambda spot: of(found[spot]).median, default=None)
+
+
+def setting_text(spot: Spot) -> str:
+    """Where a spot is in its grid."""
+    depth = f", queue depth {spot.queue_depth}" if spot.queue_depth > 1 else ""
+    processes = "1 process" if spot.processes == 1 else f"{spot.processes} processes"
+    return f"{PATTERNS[spot.pattern]}, {block_text(spot.block_bytes)}, {processes}{depth}"
+
+
+def block_text(block_bytes: int) -> str:
+    """Size of a block.
+
+    >>> block_text(256), block_text(65536)
+    ('256 B', '64 KiB')
+    """
+    return size(block_bytes).removesuffix("ytes").replace("b", "B") if block_bytes < 1024 else size(block_bytes)
+
+
+def requests_text(per_s: float) -> str:
+    """Requests in a second.
+
+    >>> requests_text(213456.0), requests_text(87.25)
+    ('213,000 requests/s', '87.2 requests/s')
+    """
+    return f"{number(float(f'{per_s:.3g}')) if per_s >= 999.5 else digits(per_s)} requests/s"
+
+
+def digits(value: float) -> str:
+    """A number with three significant digits, and two decimals at most.
+
+    >>> [digits(value) for value in (0.2512, 1.559, 31.25, 2171.4)]
+    ['0.25', '1.56', '31.2', '2171']
+    """
+    return f"{value:.0f}" if value >= 99.95 else f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"

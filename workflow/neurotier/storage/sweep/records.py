@@ -1,0 +1,81 @@
+"""Records: one small file per point, written as soon as it is measured, and the row that it becomes.
+
+So a sweep that is interrupted goes on where it was. A point is known by what it measures and where: on another host, on
+another path, with another file size or duration it is another one, and what is there is not measured again.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from neurotier.core.places import Places
+from neurotier.core.tables import Row
+from neurotier.core.tiers import Tier
+from neurotier.storage.fio import FioResult
+from neurotier.storage.sweep.grid import Point
+
+MEASURED = "measured"
+ASKED = ("pattern", "block_bytes", "processes", "queue_depth", "repetition", "file_bytes")
+RESULTS = (
+    *("engine", "direct", "bandwidth_bytes_per_s", "read_bytes_per_s", "write_bytes_per_s", "requests_per_s"),
+    *("latency_mean_s", "latency_p99_s", "runtime_s", "read_bytes", "write_bytes", "cpu_s", "started_s", "fio_version"),
+)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Where the points of one tier are kept, and what is known of that tier.
+
+    Attributes
+    ----------
+    folder
+        Of their files.
+    tier
+        The tier.
+    facts
+        Cells of the table that all its points share.
+    """
+
+    folder: Path
+    tier: Tier
+    facts: dict[str, str]
+
+    @classmethod
+    def of(cls, places: Places, tier: Tier) -> Kept:
+        """Find out about a tier."""
+        facts = {"host": socket.gethostname(), "kernel": os.uname().release}
+        return cls(
+            places.sweep / "points" / tier.name, tier, {**facts, "kind": tier.kind, "fs_type": tier.mount().fs_type}
+        )
+
+    def file(self, point: Point) -> Path:
+        """The file of a point: measured elsewhere or in another way, it is another one."""
+        where = f"{self.facts['host']} {self.tier.kind} {self.tier.path}"
+        return self.folder / f"{point.name(where)}.json"
+
+    def row(self, point: Point, position: int, status: str, cells: Mapping[str, object]) -> Row:
+        """The row of a point."""
+        asked = {name: getattr(point, name) for name in ASKED}
+        named = {"tier": self.tier.name, "set": point.set_name, "position": position, "status": status}
+        return {**dict.fromkeys(RESULTS), **named, **asked, **self.facts, **cells}
+
+
+def cells(result: FioResult) -> Row:
+    """What fio measured, as cells of the table."""
+    return {
+        "bandwidth_bytes_per_s": result.bandwidth_bytes_per_s,
+        "read_bytes_per_s": result.read.bandwidth_bytes_per_s,
+        "write_bytes_per_s": result.write.bandwidth_bytes_per_s,
+        "requests_per_s": result.operations_per_s,
+        "latency_mean_s": result.latency_mean_s,
+        "latency_p99_s": result.latency_p99_s,
+        "runtime_s": result.runtime_s,
+        "read_bytes": result.read.bytes,
+        "write_bytes": result.write.bytes,
+        "cpu_s": result.cpu_user_s + result.cpu_system_s,
+        "fio_version": result.fio_version,
+    }

@@ -1,1 +1,0 @@
-"""Storage sweeps with fio: grids of block size, processes, pattern and queue depth, measured on any tier."""
