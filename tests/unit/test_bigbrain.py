@@ -21,9 +21,9 @@ from neurotier.bigbrain.engines import increment as increment_module
 from neurotier.bigbrain.engines.gnu_parallel import run_gnu_parallel
 from neurotier.bigbrain.engines.increment import increment
 from neurotier.bigbrain.engines.worker import main, work
+from neurotier.bigbrain.image import BLOCK_BYTES, BLOCKS, GRIDS
 from neurotier.bigbrain.tasks import ALL, NONE, PUBLISHED, STREAMING
 from neurotier.core.errors import InputError, TierError, ToolError
-from neurotier.published.bigbrain import BLOCK_BYTES, BLOCKS, GRIDS
 from support import ENVIRONMENT, PATIENCE_S
 
 GIVEN = "given"  # what Spark does when it reads files itself

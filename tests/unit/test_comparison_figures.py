@@ -20,10 +20,10 @@ from neurotier.pages.comparison.figures import FIGURES, draw_all, findings
 from neurotier.pages.comparison.gantts import MOST_PANELS, MOST_RUNS, chosen, draw_gantts, gantts_finding, jobs_of
 from neurotier.pages.comparison.image_start import image_start_finding
 from neurotier.pages.comparison.makespan import draw_makespan, makespan_finding
+from neurotier.pages.comparison.names import Names
 from neurotier.pages.comparison.phases import draw_phases, phases_finding
 from neurotier.pages.comparison.statistics import Condition, by_condition
 from neurotier.pages.comparison.tier_bytes import draw_tier_bytes, tier_bytes_finding
-from neurotier.pages.kit.findings import Names
 from neurotier.pages.kit.lanes import Lane, Panel, group_panels
 
 TIERS = {"tmpfs": 1.0, "slow": 4.0}

@@ -6,8 +6,9 @@ import statistics
 from pathlib import Path
 
 import pytest
+from neurotier.bigbrain.image import BLOCK_BYTES
 from neurotier.core.errors import InputError
-from neurotier.published.bigbrain import BLOCK_BYTES, HEADER, TASK, BlockRun, find_runs, read_run
+from neurotier.published.bigbrain import HEADER, TASK, BlockRun, find_runs, read_run
 from neurotier.published.table_one import read_bandwidths
 from published_logs import DISK_BENCH, DRAM_25, REFERENCE, SPARK_25, spark_log, task, whole_log, write_log
 

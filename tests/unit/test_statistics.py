@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 from comparison_rows import job_rows, run_row
+from neurotier.core.spread import Spread, spread
 from neurotier.pages.comparison.statistics import (
     Condition,
     Family,
-    Spread,
     by_condition,
     condition_of,
     families,
@@ -19,7 +19,6 @@ from neurotier.pages.comparison.statistics import (
     median_interval,
     paired_differences,
     speed_ups,
-    spread,
 )
 
 SHIFT_S = 3.0

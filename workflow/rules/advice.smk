@@ -1,6 +1,8 @@
 # Advice: what a run will take on which tier, predicted from a probe of the tiers and from a calibration.
 
 from neurotier.advice.placements import AdvicePlan
+from neurotier.pages.advice import figures as advice_figures
+from neurotier.pages.kit.registry import outputs
 
 advising = AdvicePlan(plan, workflow.cores)
 
@@ -57,17 +59,9 @@ rule tabulate_advice:
 
 rule draw_advice:
     input:
-        rules.tabulate_advice.output,
+        table=places.advice / "advice.tsv",
     output:
-        advised=report(
-            places.advice_figures / "advised.svg",
-            caption="../report/advised.rst",
-            category="Advice",
-        ),
-        others=[
-            places.advice_figures / f"advised.{extension}"
-            for extension in ("png", "tsv")
-        ],
+        **outputs(advice_figures.FIGURES, places.advice_figures, report, "Advice"),
     log:
         LOGS / "draw_advice/draw_advice.log",
     conda:
@@ -82,8 +76,9 @@ rule draw_advice:
 
 rule write_advice:
     input:
-        rules.tabulate_advice.output,
-        rules.draw_advice.output,
+        table=places.advice / "advice.tsv",
+        basis=places.advice / "basis.json",
+        advised=places.advice_figures / "advised.svg",
     output:
         page=report(
             RESULTS / "advice.html",
@@ -102,10 +97,10 @@ rule write_advice:
         "../scripts/write_advice.py"
 
 
-# What a run will take on which tier. It has no output: whoever asks is told, whether the advice is new or not.
 rule advise:
     input:
-        rules.tabulate_advice.output,
+        table=places.advice / "advice.tsv",
+        basis=places.advice / "basis.json",
         page=RESULTS / "advice.html",
     log:
         LOGS / "advise/advise.log",

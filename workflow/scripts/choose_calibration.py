@@ -1,7 +1,19 @@
-"""Choose whom to analyse first."""
+"""Choose whom to analyse first: ``advice/calibration.json``."""
 
-from neurotier.advice import stages
-from neurotier.run.scripting import run_script
+from neurotier.advice.calibration import size_of
+from neurotier.advice.situation import Situation, choose_first
+from neurotier.core.files import write_json
+from neurotier.core.quantities import size
+from neurotier.run.scripting import Context, run_script
+
+
+def main(context: Context) -> None:
+    situation = Situation(context.settings, context.places)
+    chosen = choose_first(situation, context.run_facts())
+    if chosen:
+        context.say("Calibration: " + ", ".join(f"{name} ({size(size_of(situation.people[name]))})" for name in chosen))
+    write_json(context.output("calibration"), {"participants": chosen})
+
 
 if __name__ == "__main__":
-    run_script(snakemake, stages.choose)
+    run_script(snakemake, main)

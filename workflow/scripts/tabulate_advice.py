@@ -1,7 +1,21 @@
-"""Predict what each placement will take."""
+"""Predict what each placement will take: ``advice/advice.tsv``, and what that rests on."""
 
-from neurotier.advice import stages
-from neurotier.run.scripting import run_script
+from neurotier.advice.basis import basis
+from neurotier.advice.situation import Situation
+from neurotier.advice.table import advice_rows
+from neurotier.core.files import read_json, write_json
+from neurotier.core.tables import write_table
+from neurotier.run.scripting import Context, run_script
+
+
+def main(context: Context) -> None:
+    situation = Situation(context.settings, context.places)
+    known = situation.known(context.inputs("probes"))
+    asked, limits = context.snakemake.params.asked["parallelism"], context.run_facts()["limits"]
+    write_table(context.output("table"), "advice", advice_rows(situation, known, asked, limits))
+    chosen = read_json(context.input("calibration"))["participants"]
+    write_json(context.output("basis"), basis(situation, known, chosen))
+
 
 if __name__ == "__main__":
-    run_script(snakemake, stages.tabulate_advice)
+    run_script(snakemake, main)

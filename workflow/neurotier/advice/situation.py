@@ -7,15 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-from neurotier.advice.calibration import read_seen, size_of
+from neurotier.advice.calibration import choose_calibration, read_seen, size_of
 from neurotier.advice.observed import Seen, gaps_s, others_busy
 from neurotier.advice.placements import Candidate, candidates
 from neurotier.advice.predict import Known
 from neurotier.advice.scaling import fit
 from neurotier.advice.workload import Launch, Participant, Placed
 from neurotier.analysis.app import app_name
-from neurotier.core.errors import InputError
+from neurotier.core.errors import InputError, SettingsError
 from neurotier.core.files import read_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
@@ -162,3 +163,28 @@ class Situation:
     def tool(self) -> str:
         """Name of the tool or app."""
         return app_name(self.settings)
+
+
+def choose_first(situation: Situation, facts: Mapping[str, Any]) -> list[str]:
+    """Who is analysed first; nobody if the records of another results folder are given.
+
+    Parameters
+    ----------
+    situation
+        What there is.
+    facts
+        What the run noted of itself.
+
+    Raises
+    ------
+    SettingsError
+        If the jobs go to a cluster: only this machine can be predicted.
+    """
+    settings = situation.settings
+    if facts["parallelism"] is None and not settings.campaign.placements:
+        fix = "start it with --cores and without a cluster's profile, on a node like those of the jobs"
+        raise SettingsError("predicts runs on one machine, and jobs go to a cluster", where="target advise", fix=fix)
+    if settings.advice.calibration:
+        situation.seen  # noqa: B018  # what is wrong with that folder is said before tiers are probed for minutes
+        return []
+    return choose_calibration(situation.people, settings, situation.places)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from neurotier.core.quantities import number, percent, seconds
+from neurotier.core.quantities import about, percent, seconds
 from neurotier.core.tables import Row
 
 COMPUTING = "computing"
-MINUTES_FROM_S = 180.0
 NOTHING = 0.005
 """A gain of less is none."""
 
@@ -30,19 +29,6 @@ def limit_text(limit: str, parallelism: int, cores: int) -> str:
         return limit
     tier, direction = limit.rsplit(" ", 1)
     return {"read": f"reading from {tier}", "write": f"writing to {tier}"}[direction]
-
-
-def about(time_s: float) -> str:
-    """A predicted time, no more exact than it is.
-
-    >>> about(41.3), about(559.0), about(7230.0), about(0.42)
-    ('41 s', '9 min', '2.0 h', '0.42 s')
-    """
-    if time_s >= 3 * 3600 / 2:
-        return f"{time_s / 3600:.1f} h"
-    if time_s >= MINUTES_FROM_S:
-        return f"{time_s / 60:.0f} min"
-    return f"{number(time_s)} s" if time_s >= 9.95 else seconds(time_s)
 
 
 def interval(row: Row) -> str:

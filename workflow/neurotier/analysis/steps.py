@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 from neurotier.core.files import read_json, write_json
 from neurotier.core.places import Places
+from neurotier.core.processes import current_run
 from neurotier.core.tables import Row
 from neurotier.meter.function import measure_function
 from neurotier.meter.usage import Usage
-from neurotier.run.start import current_run
 
 T = TypeVar("T")
 

@@ -24,11 +24,11 @@ from neurotier.bigbrain.tabulation import outputs_text, phase_rows, records_of, 
 from neurotier.bigbrain.tasks import Task
 from neurotier.core.files import read_json, write_json
 from neurotier.core.places import Places
+from neurotier.core.processes import current_run
 from neurotier.core.quantities import seconds, size
 from neurotier.core.settings import Settings
 from neurotier.core.tables import write_table
 from neurotier.model.this_machine import page_cache_here, processors_here, read_probed
-from neurotier.run.start import current_run
 from neurotier.storage.access import IN_MEMORY
 from neurotier.storage.page_cache import prepare_cache
 

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.core.errors import StateError
+from neurotier.core.libc import LIBC
 
 PARTIAL = re.compile(r"\..+\.partial")
 """Names of files and folders that are not finished."""
 
-LIBC = ctypes.CDLL(None, use_errno=True)
 LIBC.sync_file_range.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
 SYNC_FILE_RANGE_WRITE = 2
 

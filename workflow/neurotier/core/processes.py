@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from neurotier.meter.tree import LIBC, PR_SET_PDEATHSIG
+from neurotier.core.libc import LIBC, PR_SET_PDEATHSIG
 
 RUN = "NEUROTIER_RUN"
 """Environment variable by which jobs know the run they belong to."""
@@ -27,6 +27,11 @@ What a campaign runs has results, and so runs, of its own; :data:`RUN` names tho
 """
 
 PATIENCE_S = 10.0
+
+
+def current_run() -> str:
+    """The run that this job belongs to."""
+    return os.environ.get(RUN, "manual")
 
 
 def processes_of(runs: Collection[str]) -> list[psutil.Process]:

@@ -11,7 +11,7 @@ import ctypes
 import os
 import stat
 
-from neurotier.meter.tree import LIBC
+from neurotier.core.libc import LIBC
 
 FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 """As :mod:`neurotier.core.foreign`, whose import would cost more: a FIFO in place of a file shall not block."""

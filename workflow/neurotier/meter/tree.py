@@ -11,13 +11,12 @@ import os
 import signal
 import time
 
+from neurotier.core.libc import LIBC, PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # `typing` alone would cost a tenth of the start-up
     from collections.abc import Callable
     from resource import struct_rusage
-
-PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
-LIBC = ctypes.CDLL(None, use_errno=True)
 
 STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
 """Signals that ask a command to end."""

@@ -29,8 +29,7 @@ from typing import Any
 from neurotier.core.errors import InputError
 from neurotier.core.parallelism import peak
 from neurotier.core.tables import Row, columns
-from neurotier.pages.comparison.statistics import MEMORY
-from neurotier.run.compared import Compared
+from neurotier.run.compared import MEMORY, Compared
 
 ORIGIN = "published"
 TOOL = "bids-app-example"

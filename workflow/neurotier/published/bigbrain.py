@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from neurotier.bigbrain.image import BLOCK_BYTES, BLOCKS, GRIDS
 from neurotier.core.errors import InputError
 
 GNU_PARALLEL, SPARK = "gnu-parallel", "spark"
@@ -43,15 +44,6 @@ DEVICES = {"tmpfs": "Optane", "tmpfsAD": "DRAM", "optaneAD": "Optane"} | {
     f"{label}{mode}": device for label, device in (("local", "local SSD"), ("isilon", "Isilon")) for mode in ("", "AD")
 }
 """Device by the label in a log's name; other labels are shown as they are."""
-
-GRIDS = {40: (769, 603, 694), 20: (770, 604, 695)}
-"""Voxels of a block by resolution (um); blocks are named by the multiples of them where they begin."""
-
-BLOCKS = {40: 125, 20: 1000}
-"""Blocks of the whole image by resolution (um)."""
-
-BLOCK_BYTES = {40: 643_625_668, 20: 646_461_552}
-"""Size of a block's file by resolution (um)."""
 
 MOST_MISSING = 0.1
 """Share of blocks that a log may lack; the full SSD stopped up to 8 % of the tasks, though after reading."""

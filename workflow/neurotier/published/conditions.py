@@ -7,9 +7,10 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from neurotier.bigbrain.image import BLOCKS
 from neurotier.core.quantities import number
 from neurotier.core.tables import Row
-from neurotier.published.bigbrain import APP_DIRECT, BLOCKS, GNU_PARALLEL, MEMORY_MODE, SPARK, BlockRun
+from neurotier.published.bigbrain import APP_DIRECT, GNU_PARALLEL, MEMORY_MODE, SPARK, BlockRun
 
 ENGINES = {GNU_PARALLEL: "GNU Parallel", SPARK: "Spark"}
 """What people call the engines."""

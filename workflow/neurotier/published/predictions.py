@@ -18,10 +18,11 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
+from neurotier.bigbrain.image import BLOCKS
 from neurotier.core.tables import Row
 from neurotier.model.prediction import Forecast, forecast
 from neurotier.model.workload import Step, Workload
-from neurotier.published.bigbrain import BLOCKS, INCREMENT, WRITE, BlockRun
+from neurotier.published.bigbrain import INCREMENT, WRITE, BlockRun
 from neurotier.published.conditions import Condition, cells, is_stalled
 from neurotier.published.fits import FIT, Fits, Launch, Speeds, device_of, is_known, known
 from neurotier.published.replay import Replay

@@ -22,20 +22,13 @@ from pathlib import Path
 from neurotier.core.errors import InputError
 from neurotier.model.paper import least_makespan_s
 from neurotier.published.bigbrain import APP_DIRECT, DEVICES, FIX, MEMORY_MODE
+from neurotier.storage.table_one import PUBLISHED_MB_S
 
 PATTERN = "*diskbench.out"
 HEADINGS = ("Device", "Write", "Read", "CacheRead")
 BANDWIDTH = re.compile(r"(?P<value>\d+(\.\d+)?) (?P<unit>[MG]B)/s")
 MB_PER_GB = 1024
 """As published; ``dd`` means 1,000."""
-
-PUBLISHED_MB_S = {
-    "DRAM": (5304.3, 3338.2),
-    "Optane": (3379.2, 2396.2),
-    "local SSD": (518.6, 240.4),
-    "Isilon": (117.0, 111.8),
-}
-"""Table I as printed: read and write bandwidth, MB/s."""
 
 
 @dataclass(frozen=True)

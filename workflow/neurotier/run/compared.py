@@ -12,9 +12,11 @@ from neurotier.core.errors import InputError, StateError
 from neurotier.core.files import read_json
 from neurotier.core.quantities import counted
 from neurotier.core.tables import Row, columns, read_table, write_table
-from neurotier.pages.comparison.statistics import MEMORY
 
 Content = TypeVar("Content")
+
+MEMORY = "memory"
+"""Cache state of inputs on a tier that is memory."""
 
 OWN_SOURCES = ("staging", "growth", "page_cache")
 """Ways of knowing traffic that see different bytes, and may be added up."""

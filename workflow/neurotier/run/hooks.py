@@ -12,7 +12,7 @@ from typing import Any
 from neurotier.core.errors import NeurotierError
 from neurotier.core.parallelism import RESOURCES
 from neurotier.core.places import Places
-from neurotier.core.processes import CAMPAIGN
+from neurotier.core.processes import CAMPAIGN, current_run
 from neurotier.dataset.health import remove_broken_clone
 from neurotier.dataset.unreachable import forget_unreachable, unreachable_sites
 from neurotier.run.healing import (
@@ -28,7 +28,7 @@ from neurotier.run.jobs import note_killed, participants, read_failures
 from neurotier.run.plan import Plan
 from neurotier.run.profile import Record, close_run, note_flush, read_records, unclosed_runs
 from neurotier.run.profile_config import only_looks
-from neurotier.run.start import Slots, acquire, command_line, current_run, end_run, start_run
+from neurotier.run.start import Slots, acquire, command_line, end_run, start_run
 from neurotier.run.stops import end_at_signals, jobs_have_ended
 
 

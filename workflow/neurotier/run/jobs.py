@@ -33,7 +33,7 @@ from neurotier.core.errors import (
 from neurotier.core.files import read_json, write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.private import make_private, remove_empty
-from neurotier.core.processes import RUN
+from neurotier.core.processes import RUN, current_run
 from neurotier.core.settings import Settings
 from neurotier.core.tables import read_table
 from neurotier.core.tiers import tiers_of
@@ -48,7 +48,6 @@ from neurotier.meter.measure import Interrupted
 from neurotier.meter.own import times_so_far
 from neurotier.run import slurm
 from neurotier.run.profile import Record
-from neurotier.run.start import current_run
 
 
 def load_settings(results: Path) -> Settings:

@@ -15,11 +15,11 @@ from typing import Any
 from neurotier.core.files import flush_file_system, read_json, write_json
 from neurotier.core.parallelism import job_spans, limited_by, mean, peak
 from neurotier.core.places import Places
+from neurotier.core.processes import current_run
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
 from neurotier.meter.usage import ACCOUNT
 from neurotier.run.plan import needs_of
-from neurotier.run.start import current_run
 
 Record = dict[str, Any]
 

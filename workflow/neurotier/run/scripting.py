@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from neurotier.core.errors import NeurotierError
+from neurotier.core.files import read_json
 from neurotier.core.places import Places
+from neurotier.core.processes import current_run
 from neurotier.core.settings import Settings
 from neurotier.dataset.attempts import naming_commands
 from neurotier.meter.measure import Interrupted
 from neurotier.run.jobs import load_settings
-from neurotier.run.start import current_run
 from neurotier.run.stops import ending_with, runner, unwinding
 
 
@@ -27,6 +28,22 @@ class Context:
     snakemake: Any
     settings: Settings
     places: Places
+
+    def input(self, name: str) -> Path:
+        """The input file of that name."""
+        return Path(self.snakemake.input[name])
+
+    def inputs(self, name: str) -> list[Path]:
+        """The input files of that name."""
+        return [Path(file) for file in self.snakemake.input.get(name, [])]
+
+    def output(self, name: str) -> Path:
+        """The output file of that name."""
+        return Path(self.snakemake.output[name])
+
+    def run_facts(self) -> dict[str, Any]:
+        """What this run of the workflow has noted of itself."""
+        return dict(read_json(self.places.runs / f"{current_run()}.json"))
 
     def say(self, line: str) -> None:
         """Tell the user on the terminal, and the log."""

@@ -241,11 +241,6 @@ def versions() -> dict[str, str]:
     return found | ({"commit": commit.stdout.strip()} if commit.returncode == 0 else {})
 
 
-def current_run() -> str:
-    """The run that this job belongs to."""
-    return os.environ.get(RUN, "manual")
-
-
 def command_line() -> list[str]:
     """The command as the user gave it."""
     return [Path(sys.argv[0]).name, *sys.argv[1:]]

@@ -36,10 +36,10 @@ from neurotier.bigbrain.blocks.volumes import (
     planes_of,
     shape_of,
 )
+from neurotier.bigbrain.image import BLOCKS, GRIDS
 from neurotier.core.errors import InputError
 from neurotier.core.settings import BigBrainSettings
 from neurotier.dataset.contents import ANYWHERE, Content, content_if_readable
-from neurotier.published.bigbrain import BLOCKS, GRIDS
 
 SYNTHETIC = "synthetic"
 

@@ -1,4 +1,4 @@
-"""The advice on one page: an HTML file that needs nothing else (:mod:`neurotier.pages.kit.html`), the advice first."""
+"""The advice on one page, the recommendation first."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from pathlib import Path
 
 from neurotier.advice.room import NEEDING
 from neurotier.advice.words import advices, interval
-from neurotier.core.places import Places
 from neurotier.core.tables import Row
-from neurotier.pages.advice.figure import makespans_finding
-from neurotier.pages.kit.html import figure_view, link, write_html
+from neurotier.pages.advice.figures import FIGURES
+from neurotier.pages.kit.figures import figure_views
+from neurotier.pages.kit.html import link, write_html
 
 TEMPLATE = Path(__file__).resolve().parent / "advice.html.j2"
-READING = "A bar for each placement. Where intervals overlap, the difference does not matter."
 
 
-def write_page(rows: Sequence[Row], basis: Sequence[str], places: Places) -> None:
+def write_page(rows: Sequence[Row], basis: Sequence[str], table: Path, figures: Path, page: Path) -> None:
     """Write ``advice.html``; equal advice gives equal bytes.
 
     Parameters
@@ -25,11 +24,14 @@ def write_page(rows: Sequence[Row], basis: Sequence[str], places: Places) -> Non
         Rows of ``advice.tsv``.
     basis
         What they rest on, in sentences.
+    table
+        The file ``advice.tsv``, for the link to it.
+    figures
+        Folder of the figures.
+    page
+        HTML file to write.
     """
-    path = places.results / "advice.html"
-    figure = figure_view(
-        places.advice_figures / "advised", path.parent, "Predicted makespans", READING, makespans_finding(rows)
-    )
+    (figure,) = figure_views("advice", FIGURES, rows, figures, page.parent)
     context = {
         "rows": rows,
         "advices": advices(list(rows)),
@@ -37,7 +39,7 @@ def write_page(rows: Sequence[Row], basis: Sequence[str], places: Places) -> Non
         "intervals": [interval(row) for row in rows],
         "roles": NEEDING,
         "figure": figure,
-        "probe": link(places.results / "probe.html", path.parent),
-        "table": link(places.advice / "advice.tsv", path.parent),
+        "probe": link(page.parent / "probe.html", page.parent),
+        "table": link(table, page.parent),
     }
-    write_html(TEMPLATE, context, path)
+    write_html(TEMPLATE, context, page)

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from neurotier.bigbrain.image import BLOCKS
 from neurotier.bigbrain.tasks import PUBLISHED
+from neurotier.core.spread import spread
 from neurotier.core.tables import Row
-from neurotier.pages.comparison.statistics import is_compared, spread
+from neurotier.pages.comparison.statistics import is_compared
 from neurotier.published import conditions as paper
 from neurotier.published.bids_app import ORIGIN
-from neurotier.published.bigbrain import BLOCKS, HEADER, INCREMENT, WRITE
+from neurotier.published.bigbrain import HEADER, INCREMENT, WRITE
 from neurotier.published.conditions import off_factor
 from neurotier.published.members import PAPER
 

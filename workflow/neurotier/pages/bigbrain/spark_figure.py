@@ -9,8 +9,9 @@ from pathlib import Path
 from neurotier.bigbrain.engines.spark_events import DRIVER, TASKS
 from neurotier.bigbrain.tasks import DELAY, WORK_PHASES
 from neurotier.core.quantities import counted, percent, seconds
+from neurotier.core.spread import Spread, spread
 from neurotier.core.tables import Row
-from neurotier.pages.comparison.statistics import Spread, is_compared, spread
+from neurotier.pages.comparison.statistics import is_compared
 from neurotier.pages.kit.findings import at_once, times_text
 from neurotier.pages.kit.lanes import Bar, Kind, Lane, Panel, draw_stacked
 from neurotier.pages.kit.style import (

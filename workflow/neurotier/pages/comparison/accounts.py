@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neurotier.core.quantities import percent, seconds, share_of
+from neurotier.core.spread import Spread, spread
 from neurotier.core.tables import Row
 from neurotier.meter.usage import LABELS
-from neurotier.pages.comparison.statistics import Condition, Spread, by_condition, spread
-from neurotier.pages.kit.findings import NO_RUN, Finding, Names, condition_cells, spread_cells
+from neurotier.pages.comparison.names import NO_RUN, Names, condition_cells, spread_cells
+from neurotier.pages.comparison.statistics import Condition, by_condition
+from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.lanes import Bar, Kind, Lane, draw_stacked, group_panels
 from neurotier.pages.kit.style import CAUSE_COLOURS, empty_figure, house_style, save_figure, state
 from neurotier.pages.report.causes import CPU, MEMORY_STALL, UNEXPLAINED

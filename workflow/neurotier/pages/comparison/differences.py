@@ -13,6 +13,7 @@ from matplotlib.ticker import StrMethodFormatter
 
 from neurotier.core.quantities import counted, percent, seconds, share_of, shorten
 from neurotier.core.tables import Row
+from neurotier.pages.comparison.names import LONGEST_NAME, NO_RUN, Names
 from neurotier.pages.comparison.statistics import (
     CONFIDENCE,
     Condition,
@@ -22,7 +23,7 @@ from neurotier.pages.comparison.statistics import (
     mean_walls,
     paired_differences,
 )
-from neurotier.pages.kit.findings import LONGEST_NAME, NO_RUN, Finding, Names
+from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.lanes import Lane, Panel, beside, draw_distribution, headed, label_lanes, panel_axes
 from neurotier.pages.kit.style import BLACK, BLUE, GREY, VERMILION, empty_figure, house_style, save_figure, state
 

@@ -13,8 +13,9 @@ from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from neurotier.core.quantities import counted, mean_count, percent, seconds, shorten
 from neurotier.core.tables import Row
+from neurotier.pages.comparison.names import Names, condition_cells
 from neurotier.pages.comparison.statistics import condition_of
-from neurotier.pages.kit.findings import Finding, Names, at_once, condition_cells
+from neurotier.pages.kit.findings import Finding, at_once
 from neurotier.pages.kit.lanes import LEGEND_IN, draw_legend
 from neurotier.pages.kit.style import (
     BLACK,

@@ -14,8 +14,9 @@ from matplotlib.ticker import StrMethodFormatter
 
 from neurotier.core.quantities import counted, seconds, share_of, shorten
 from neurotier.core.tables import Row
+from neurotier.pages.comparison.names import LONGEST_NAME, NO_RUN, Names
 from neurotier.pages.comparison.statistics import Condition, Family, by_condition, families
-from neurotier.pages.kit.findings import LONGEST_NAME, NO_RUN, Finding, Names
+from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.lanes import Lane, beside, draw_distribution, headed, label_lanes, panel_axes
 from neurotier.pages.kit.style import BLACK, BLUE, PURPLE, empty_figure, house_style, save_figure, state
 from neurotier.pages.report.stacks import quartiles

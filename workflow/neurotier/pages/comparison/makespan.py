@@ -9,19 +9,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import StrMethodFormatter
 
 from neurotier.core.quantities import seconds, shorten
+from neurotier.core.spread import Spread, spread
 from neurotier.core.tables import Row
-from neurotier.pages.comparison.statistics import Condition, SpeedUp, Spread, by_condition, families, speed_ups, spread
-from neurotier.pages.kit.findings import (
-    LONGEST_NAME,
-    NO_RUN,
-    Finding,
-    Names,
-    at_once,
-    condition_cells,
-    spread_cells,
-    spread_text,
-    times_text,
-)
+from neurotier.pages.comparison.names import LONGEST_NAME, NO_RUN, Names, condition_cells, spread_cells
+from neurotier.pages.comparison.statistics import Condition, SpeedUp, by_condition, families, speed_ups
+from neurotier.pages.kit.findings import Finding, at_once, spread_text, times_text
 from neurotier.pages.kit.lanes import Lane, beside, group_panels, label_lanes, panel_axes
 from neurotier.pages.kit.style import BLACK, SKY, empty_figure, house_style, save_figure, state
 

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from neurotier.core.spread import Spread, spread
 from neurotier.core.tables import Row
 from neurotier.pages.comparison.figures import FIGURES, findings
-from neurotier.pages.comparison.statistics import Condition, Family, Spread, by_condition, families, left_out, spread
+from neurotier.pages.comparison.statistics import Condition, Family, by_condition, families, left_out
 from neurotier.pages.comparison.verdict import judge
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.html import FigureView, figure_view, link, write_html

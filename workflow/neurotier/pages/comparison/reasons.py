@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from neurotier.core.quantities import mean_count, percent, seconds
 from neurotier.core.tables import Row
 from neurotier.meter.usage import LABELS
-from neurotier.pages.comparison.statistics import MEMORY, Condition
+from neurotier.pages.comparison.statistics import Condition
 from neurotier.pages.report.answers import COLD_SHARE, COMPUTE_BOUND_SHARE, NOTABLE_SHARE, SYSTEM_SHARE, WARM_SHARE
 from neurotier.pages.report.causes import BLOCK_IO, CPU, MEMORY_STALL, OTHER, RUN_QUEUE, UNEXPLAINED
+from neurotier.run.compared import MEMORY
 
 Groups = Mapping[Condition, Sequence[Row]]
 

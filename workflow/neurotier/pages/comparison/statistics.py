@@ -13,13 +13,12 @@ from itertools import combinations, product
 import numpy as np
 from scipy.stats import quantile_test
 
+from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
+from neurotier.run.compared import MEMORY
 
 CONFIDENCE = 0.95
 """Confidence of the intervals of paired differences, where there are participants enough for it (6)."""
-
-MEMORY = "memory"
-"""Cache state of inputs on a tier that is memory."""
 
 
 @dataclass(frozen=True, order=True)
@@ -37,34 +36,6 @@ class Condition:
     cache: str
     parallelism: int
     placement: str
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Median and range over repetitions."""
-
-    values: tuple[float, ...]
-
-    @property
-    def median(self) -> float:
-        """Middle value."""
-        return statistics.median(self.values)
-
-    @property
-    def low(self) -> float:
-        """Least value."""
-        return min(self.values)
-
-    @property
-    def high(self) -> float:
-        """Greatest value."""
-        return max(self.values)
-
-
-def spread(runs: Iterable[Row], column: str) -> Spread | None:
-    """Spread of a column over runs, as far as it is known; ``None`` if it is not known of any."""
-    values = tuple(float(run[column]) for run in runs if run[column] is not None)
-    return Spread(values) if values else None
 
 
 def is_compared(run: Row) -> bool:

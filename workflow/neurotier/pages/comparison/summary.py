@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from neurotier.core.spread import spread
 from neurotier.core.tables import Row, write_table
 from neurotier.pages.comparison.statistics import (
     Difference,
@@ -14,7 +15,6 @@ from neurotier.pages.comparison.statistics import (
     left_out,
     paired_differences,
     speed_ups,
-    spread,
 )
 from neurotier.run.compared import Compared
 

@@ -12,20 +12,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from neurotier.core.quantities import counted, percent, seconds
+from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
 from neurotier.pages.comparison.reasons import difference_line, reason_lines
 from neurotier.pages.comparison.statistics import (
     CONFIDENCE,
-    MEMORY,
     Condition,
     Difference,
     Family,
-    Spread,
     by_condition,
     families,
     left_out,
     paired_differences,
 )
+from neurotier.run.compared import MEMORY
 
 CACHED_APART = 0.1
 """Shares of the inputs in the page cache that differ by more make runs unlike."""

@@ -1,16 +1,11 @@
-"""What a figure of the comparison says in one sentence, and how conditions are named in it."""
+"""What a figure says in one sentence, and the words that all of them use."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from neurotier.core.quantities import number, seconds, shorten
-from neurotier.core.tables import Row
-from neurotier.pages.comparison.statistics import MEMORY, Condition, Spread
-
-NO_RUN = "No valid run finished a participant job"
-LONGEST_NAME = 30
+from neurotier.core.quantities import number, seconds
+from neurotier.core.spread import Spread
 
 
 @dataclass(frozen=True)
@@ -27,49 +22,6 @@ class Finding:
 
     sentence: str
     shown: bool = True
-
-
-class Names:
-    """Names of conditions that say no more than tells them apart.
-
-    >>> one, other = (Condition("campaign", "bet", "cold", jobs, "tmpfs") for jobs in (25, 96))
-    >>> Names([one, other]).of(one), Names([one]).of(one)
-    ('tmpfs, 25 at once', 'tmpfs')
-    """
-
-    def __init__(self, conditions: Iterable[Condition]) -> None:
-        known = set(conditions)
-        self.several = len({condition.parallelism for condition in known}) > 1
-        self.fields = ["origin"] if len({condition.origin for condition in known}) > 1 else []
-        for name in ("tool", "cache"):
-            if len(apart(known, [*self.fields, name])) > len(apart(known, self.fields)):
-                self.fields.append(name)
-
-    def of(self, condition: Condition) -> str:
-        """Name of a condition."""
-        text = shorten(condition.placement, LONGEST_NAME)
-        return f"{text}, {self.about(condition)}" if self.about(condition) else text
-
-    def about(self, condition: Condition) -> str:
-        """What a condition is besides its placement; empty if all are alike in it."""
-        told = [at_once(condition.parallelism)] if self.several else []
-        return ", ".join([*told, *self.fields_of(condition)])
-
-    def fields_of(self, condition: Condition) -> list[str]:
-        """What tells a condition apart besides placement and parallelism."""
-        return [told_of(name, str(getattr(condition, name))) for name in self.fields]
-
-
-def apart(conditions: Iterable[Condition], fields: Sequence[str]) -> set[tuple[object, ...]]:
-    """What conditions are told apart by, with some fields beside placement and parallelism."""
-    return {tuple(getattr(each, name) for name in ("placement", "parallelism", *fields)) for each in conditions}
-
-
-def told_of(field: str, value: str) -> str:
-    """A field of a condition in words."""
-    if field != "cache":
-        return shorten(value, LONGEST_NAME)
-    return "inputs in memory" if value == MEMORY else f"cache {value}"
 
 
 def at_once(parallelism: int) -> str:
@@ -99,16 +51,3 @@ def times_text(ratio: float) -> str:
     ('2.18', '14.2')
     """
     return number(ratio, 2 if ratio < 9.995 else 1)
-
-
-def condition_cells(condition: Condition) -> Row:
-    """A condition as the first cells of a row."""
-    return {name: getattr(condition, name) for name in ("origin", "tool", "cache", "parallelism", "placement")}
-
-
-def spread_cells(name: str, unit: str, spread: Spread | None) -> Row:
-    """Median and range as cells ``<name>_median_<unit>`` and so on; empty if not known."""
-    return {
-        f"{name}_{kind}_{unit}": getattr(spread, kind) if spread is not None else None
-        for kind in ("median", "low", "high")
-    }

@@ -15,10 +15,12 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from neurotier.core.quantities import shorten
-from neurotier.pages.comparison.statistics import MEMORY, Condition, Family, Spread, families
+from neurotier.core.spread import Spread
+from neurotier.pages.comparison.statistics import Condition, Family, families
 from neurotier.pages.kit.findings import at_once
 from neurotier.pages.kit.style import BLACK, LIGHT_GREY, WIDTH_IN
 from neurotier.pages.report.stacks import Part, Stack, draw_bars, filling
+from neurotier.run.compared import MEMORY
 
 LANE_IN, LEGEND_IN = 0.23, 0.2
 Value = TypeVar("Value")

@@ -11,12 +11,13 @@ import os
 from neurotier.analysis.steps import step_rows
 from neurotier.core.files import write_json
 from neurotier.core.places import Places
+from neurotier.core.processes import current_run
 from neurotier.core.settings import Settings
 from neurotier.core.tables import read_table, write_table
 from neurotier.run.group import group_rows, summary
 from neurotier.run.jobs import participants, read_failures
 from neurotier.run.profile import note_flush, profile_rows, read_records, run_rows, traffic_rows
-from neurotier.run.start import current_run, note_swapping
+from neurotier.run.start import note_swapping
 
 
 def tabulate_profile(places: Places) -> None:

@@ -17,8 +17,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
+from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
-from neurotier.pages.comparison.statistics import Spread
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.style import WIDTH_IN, empty_figure, house_style, save_figure, state
 from neurotier.pages.sweep.heat_maps import NOTHING, table

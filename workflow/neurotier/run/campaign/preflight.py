@@ -10,12 +10,11 @@ from pathlib import Path
 
 import humanfriendly
 
-from neurotier.advice.words import about
 from neurotier.analysis.participant import work_bytes
 from neurotier.core.errors import SettingsError, TierError
 from neurotier.core.files import read_json
 from neurotier.core.parallelism import fits
-from neurotier.core.quantities import counted
+from neurotier.core.quantities import about, counted
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, read_table
 from neurotier.core.tiers import Tier

@@ -23,7 +23,7 @@ from neurotier.core.errors import RunError
 from neurotier.core.files import read_json, remove_tree, write_text
 from neurotier.core.places import Places, short_hash
 from neurotier.core.private import user_name
-from neurotier.core.processes import CAMPAIGN, RUN, end, end_with_parent, marked
+from neurotier.core.processes import CAMPAIGN, RUN, current_run, end, end_with_parent, marked
 from neurotier.core.settings import Settings
 from neurotier.core.tables import read_table
 from neurotier.core.tiers import Tier, tiers_of
@@ -31,7 +31,6 @@ from neurotier.run.campaign.matrix import PlannedRun
 from neurotier.run.campaign.outputs import checksums
 from neurotier.run.jobs import image_store, load_dataset, read_failures
 from neurotier.run.profile import Record
-from neurotier.run.start import current_run
 from neurotier.storage.page_cache import CacheState, prepare_cache
 
 SNAKEFILE = Path(__file__).resolve().parents[3] / "Snakefile"

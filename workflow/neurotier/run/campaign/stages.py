@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from neurotier.core.files import read_json
+from neurotier.core.processes import current_run
 from neurotier.core.tables import write_table
 from neurotier.run.campaign.matrix import planned_runs
 from neurotier.run.campaign.preflight import check_campaign, plan_rows
 from neurotier.run.campaign.records import Campaign
 from neurotier.run.campaign.walk import walk
 from neurotier.run.scripting import Context
-from neurotier.run.start import current_run
 
 
 def campaign_of(context: Context) -> Campaign:

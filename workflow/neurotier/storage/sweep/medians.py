@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from neurotier.core.quantities import number, size
+from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
-from neurotier.pages.comparison.statistics import Spread
 from neurotier.storage.sweep.records import MEASURED
 
 PATTERNS = {

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from neurotier.advice.words import interval, recommendation
 from neurotier.core.quantities import percent
 from neurotier.core.tables import Row
+from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.style import BLACK, BLUE, LIGHT_GREY, ORANGE, WIDTH_IN, house_style, save_figure, state
 
 LANE_IN = 0.5
@@ -28,15 +29,15 @@ def panels(rows: Sequence[Row]) -> dict[Panel, list[Row]]:
     return found
 
 
-def makespans_finding(rows: Sequence[Row]) -> str:
-    """The recommendation of the greatest parallelism."""
+def finding(rows: Sequence[Row]) -> Finding:
+    """The recommendation for the greatest parallelism."""
     found = panels(rows)
     chosen = max(found, key=lambda panel: panel[0])
     about = f"{chosen[0]} at once, cache {chosen[1]}: " if len(found) > 1 else ""
-    return about + recommendation(found[chosen])
+    return Finding(about + recommendation(found[chosen]))
 
 
-def draw_makespans(rows: Sequence[Row], stem: Path) -> None:
+def draw(rows: Sequence[Row], stem: Path) -> None:
     """Draw a panel for each parallelism and state of the page cache; write SVG, PNG and TSV."""
     found = panels(rows)
     with house_style():
@@ -60,5 +61,5 @@ def draw_makespans(rows: Sequence[Row], stem: Path) -> None:
             one.grid(visible=False, axis="y")
         axes[-1].set_xlim(0, 1.9 * max(max(row["high_s"], row["paper_s"]) for row in rows))
         axes[-1].set_xlabel("Predicted makespan (s)")
-        state(figure, makespans_finding(rows), NOTE)
+        state(figure, finding(rows).sentence, NOTE)
         save_figure(figure, stem, rows)
