@@ -38,7 +38,7 @@ from neurotier.errors import (
     may_pass,
     one_line,
 )
-from neurotier.files import read_json, write_json, write_text
+from neurotier.files import clear_log, read_json, write_json, write_text
 from neurotier.meter.measure import Interrupted
 from neurotier.meter.own import times_so_far
 from neurotier.places import Places
@@ -174,6 +174,7 @@ def analyze_participant(results: Path, participant: str, log: Path) -> int:
     failed = final_failure(places, participant)
     if failed is not None:
         print(f"neurotier: {participant}: failed in this run already, and is not tried again", file=sys.stderr)
+        clear_log(log)
         write_text(log, f"{slurm.job_line()}{failed['reason']}\n", durable=False)
         return int(failed["exit_code"])
     with reporting(places, participant, "analyze_participant", log) as outcome:
@@ -314,6 +315,7 @@ def drop_participant_images(results: Path, participant: str, marker: Path, log: 
 def begin_log(places: Places, participant: str, log: Path) -> None:
     """A participant is tried: the reason why it failed before goes, and its log begins anew."""
     places.failure(participant).unlink(missing_ok=True)
+    clear_log(log)
     write_text(log, slurm.job_line(), durable=False)
 
 

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from neurotier.dataset.attempts import naming_commands
 from neurotier.errors import NeurotierError
+from neurotier.files import clear_log
 from neurotier.jobs import load_settings
 from neurotier.meter.measure import Interrupted
 from neurotier.places import Places
@@ -41,6 +42,7 @@ def run_script(snakemake: Any, work: Callable[[Context], None]) -> None:
     """
     log = Path(snakemake.log[0])
     try:
+        clear_log(log)
         log.write_text("")  # then everybody appends, tools too
         with unwinding(), log.open("a") as file, contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
             try:
