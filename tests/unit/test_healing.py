@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from neurotier.analysis.staging import publish
 from neurotier.core.errors import StateError
-from neurotier.core.files import write_json, write_text
+from neurotier.core.files import clear_log, write_json, write_text
 from neurotier.core.places import Places
 from neurotier.run.healing import find_damage, forget_outputs, lines, note_index, note_outputs, remove
 from neurotier.run.start import acquire
@@ -165,3 +165,14 @@ def test_a_fifo_in_place_of_the_lock_is_refused_and_blocks_nobody(places: Places
     os.mkfifo(places.state / "lock")
     with pytest.raises(StateError, match="lock"):
         acquire(places)
+
+
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
+def test_what_lies_in_the_place_of_a_log_goes(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    log = tmp_path / "sub-01.log"
+    make(log)
+    clear_log(log)
+    assert not log.exists()
+    log.write_text("kept\n")
+    clear_log(log)
+    assert log.read_text() == "kept\n"

@@ -5,13 +5,13 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
-from neurotier.run import hooks, jobs, slurm
-from neurotier.dataset.bids import PARTICIPANT, SITE_FOLDER
 from neurotier.core.errors import NeurotierError
 from neurotier.core.places import Places
+from neurotier.core.settings import Settings
+from neurotier.dataset.bids import PARTICIPANT, SITE_FOLDER
+from neurotier.run import hooks, jobs, slurm
 from neurotier.run.plan import Plan
 from neurotier.run.profile_config import effective_config
-from neurotier.core.settings import Settings
 
 try:
     configuration = effective_config(
@@ -84,10 +84,6 @@ def steps_of_sites(wildcards):
 def outputs_of_site(wildcards):
     checkpoints.index_dataset.get()
     return plan.outputs_of(wildcards.site_folder)
-
-
-def compared_tables(wildcards):
-    return plan.compared()
 
 
 def dropped_markers(wildcards):

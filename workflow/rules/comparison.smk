@@ -3,7 +3,7 @@
 
 rule tabulate_comparison:
     input:
-        tables=compared_tables,
+        tables=lambda wildcards: plan.compared(),
     output:
         runs=places.comparison / "compared_runs.tsv",
         participants=places.comparison / "compared_participants.tsv",

@@ -168,6 +168,12 @@ def remove_whatever(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def clear_log(log: Path) -> None:
+    """Remove what is in the place of a log and is no file: a FIFO would hang its writer."""
+    if os.path.lexists(log) and not stat.S_ISREG(log.lstat().st_mode):
+        remove_whatever(log)
+
+
 def remove_partials(folder: Path, into: re.Pattern[str] | None = None) -> None:
     """Remove what killed writers left unfinished below a folder.
 

@@ -30,7 +30,7 @@ from neurotier.core.errors import (
     may_pass,
     one_line,
 )
-from neurotier.core.files import read_json, write_json, write_text
+from neurotier.core.files import clear_log, read_json, write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.private import make_private, remove_empty
 from neurotier.core.processes import RUN, current_run
@@ -173,6 +173,7 @@ def analyze_participant(results: Path, participant: str, log: Path) -> int:
     failed = final_failure(places, participant)
     if failed is not None:
         print(f"neurotier: {participant}: failed in this run already, and is not tried again", file=sys.stderr)
+        clear_log(log)
         write_text(log, f"{slurm.job_line()}{failed['reason']}\n", durable=False)
         return int(failed["exit_code"])
     with reporting(places, participant, "analyze_participant", log) as outcome:
@@ -313,6 +314,7 @@ def drop_participant_images(results: Path, participant: str, marker: Path, log: 
 def begin_log(places: Places, participant: str, log: Path) -> None:
     """A participant is tried: the reason why it failed before goes, and its log begins anew."""
     places.failure(participant).unlink(missing_ok=True)
+    clear_log(log)
     write_text(log, slurm.job_line(), durable=False)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from neurotier.core.errors import NeurotierError
-from neurotier.core.files import read_json
+from neurotier.core.files import clear_log, read_json
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run
 from neurotier.core.settings import Settings
@@ -58,6 +58,7 @@ def run_script(snakemake: Any, work: Callable[[Context], None]) -> None:
     """
     log = Path(snakemake.log[0])
     try:
+        clear_log(log)
         log.write_text("")  # then everybody appends, tools too
         with unwinding(), log.open("a") as file, contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
             try:
