@@ -47,7 +47,7 @@ def images_of(participant: str, number: int) -> list[dict[str, Any]]:
     rows = []
     for run in range(1, 2 + (number % 4 != 0) + (number % 87 == 1)):
         path = f"{participant}/ses-1/anat/{label}_ses-1_run-{run}_T1w.nii.gz"
-        names = {"label": label.removeprefix("sub-"), "session": "1", "run": str(run)}
+        names = {"label": label.removeprefix("sub-"), "session": "1", "bids_run": str(run)}
         place: dict[str, Any] = {"participant": participant, "site": site_of(participant), "path": path}
         rows.append({**place, **names, "size_bytes": IMAGE_BYTES, "content": "key"})
     return rows
@@ -191,7 +191,7 @@ def group_rows(images: list[dict[str, Any]], seed: int = 2) -> list[dict[str, An
         voxels = round(volume / 8)
         rows.append(
             {
-                **{key: image[key] for key in ("participant", "site", "session", "run")},
+                **{key: image[key] for key in ("participant", "site", "session", "bids_run")},
                 "image": image["path"],
                 "mask": image["path"].replace("_T1w", "_desc-brain_mask"),
                 "brain_voxels": voxels,

@@ -275,7 +275,7 @@ def test_wrong_calibration_is_said(tmp_path: Path) -> None:
     places = Places.from_settings(settings_with(tmp_path))
     with pytest.raises(SettingsError, match="is not the results folder of a run"):
         read_seen(settings_with(tmp_path), places, tmp_path)
-    image = {"participant": "sub-1", "site": None, "label": "1", "session": None, "run": None, "path": "p"}
+    image = {"participant": "sub-1", "site": None, "label": "1", "session": None, "bids_run": None, "path": "p"}
     other = Places(*[tmp_path / "other"] * 5)
     write_table(other.index / "images.tsv", "images", [{**image, "size_bytes": 1, "content": "c"}])
     write_json(other.record("sub-1"), {"participant": "sub-1", "run": "r", "tool": "bet"})

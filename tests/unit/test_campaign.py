@@ -135,7 +135,7 @@ def places(tmp_path: Path) -> Places:
             "site": "",
             "label": str(number),
             "session": None,
-            "run": None,
+            "bids_run": None,
             "path": f"sub-{number}/anat/sub-{number}_T1w.nii.gz",
             "content": "MD5E-s1000000--0",
             "size_bytes": 1_000_000,

@@ -30,7 +30,7 @@ def plan(folder: Path, capacity: str, size_bytes: int | None, tool: str = "brain
         "size_bytes": size_bytes,
         "content": "key",
     }
-    rows = [{**base, "run": run, "path": f"A/sub-01/anat/sub-01_run-{run}_T1w.nii.gz"} for run in ("1", "2")]
+    rows = [{**base, "bids_run": run, "path": f"A/sub-01/anat/sub-01_run-{run}_T1w.nii.gz"} for run in ("1", "2")]
     write_table(places.index / "images.tsv", "images", rows)
     return Plan(settings, places)
 

@@ -29,7 +29,7 @@ def record(participant: str, start_s: float, run: str = "r1", voxels: int = 1000
         "image": f"{participant}_T1w.nii.gz",
         "mask": "m",
         "session": None,
-        "run": None,
+        "bids_run": None,
         "brain_voxels": voxels,
         "voxel_volume_mm3": 2.0,
     }

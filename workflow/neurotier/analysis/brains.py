@@ -113,7 +113,7 @@ def save(image: Image, head: nib.Nifti1Image, mask: Mask | None, out: Path) -> d
         "image": image.path,
         "mask": str(Path(image.site, mask_name)),
         "session": image.session or None,
-        "run": image.run or None,
+        "bids_run": image.bids_run or None,
         "brain_voxels": size.voxels,
         "voxel_volume_mm3": size.voxel_volume_mm3,
     }

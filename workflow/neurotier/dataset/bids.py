@@ -39,8 +39,8 @@ class Image:
         Path of the sub-dataset, empty if the dataset has none.
     label
         Participant label without ``sub-``.
-    session, run
-        Labels without prefix, empty if the name has none.
+    session, bids_run
+        Labels of ``ses-`` and ``run-`` without prefix, empty if the name has none.
     path
         Path of the image, relative to the dataset.
     size_bytes
@@ -53,7 +53,7 @@ class Image:
     site: str
     label: str
     session: str
-    run: str
+    bids_run: str
     path: str
     size_bytes: int | None = None
     content: str = ""
@@ -102,7 +102,7 @@ def read_image(path: str, site: str, size_bytes: int | None = None, content: str
     Examples
     --------
     >>> image = read_image("NYU/sub-01/ses-1/anat/sub-01_ses-1_run-2_T1w.nii.gz", "NYU")
-    >>> image.participant, image.session, image.run
+    >>> image.participant, image.session, image.bids_run
     ('NYU/sub-01', '1', '2')
     """
     pure = PurePosixPath(path)
@@ -120,7 +120,7 @@ def read_image(path: str, site: str, size_bytes: int | None = None, content: str
         site=site,
         label=found["sub"],
         session=found.get("ses", ""),
-        run=found.get("run", ""),
+        bids_run=found.get("run", ""),
         path=path,
         size_bytes=size_bytes,
         content=content,

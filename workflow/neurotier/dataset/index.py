@@ -65,7 +65,7 @@ class Index:
                 "site": image.site or None,
                 "label": image.label,
                 "session": image.session or None,
-                "run": image.run or None,
+                "bids_run": image.bids_run or None,
                 "path": image.path,
                 "size_bytes": image.size_bytes,
                 "content": image.content,
@@ -81,7 +81,7 @@ def image_of(row: dict[str, Any]) -> Image:
         site=row["site"] or "",
         label=row["label"],
         session=row["session"] or "",
-        run=row["run"] or "",
+        bids_run=row["bids_run"] or "",
         path=row["path"],
         size_bytes=row["size_bytes"],
         content=row["content"] or "",
@@ -217,14 +217,14 @@ def file_of_participant(dataset: Path, site: str, path: str, links_to: Sequence[
     """A file's row: whose it is by its folders, its session and run by its name as far as that says so."""
     subject, *rest = PurePosixPath(path).relative_to(site).parts if site else PurePosixPath(path).parts
     session = rest[0].removeprefix("ses-") if rest[0].startswith("ses-") and len(rest) > 1 else ""
-    run = re.search(rf"_run-({LABEL})", rest[-1])
+    bids_run = re.search(rf"_run-({LABEL})", rest[-1])
     content = content_if_readable(dataset, path, links_to)
     return Image(
         participant=str(PurePosixPath(site, subject)),
         site=site,
         label=subject.removeprefix("sub-"),
         session=session,
-        run=run[1] if run else "",
+        bids_run=bids_run[1] if bids_run else "",
         path=path,
         size_bytes=content.size_bytes,
         content=content.version,
@@ -314,13 +314,13 @@ def select(images: Sequence[Image], settings: DatasetSettings, everyone: set[str
     if not dataset.unreachable:
         check_known("participants", "sub", settings.participants, labels)
         check_known("sessions", "ses", settings.sessions, sorted({image.session for image in images} - {""}))
-        check_known("runs", "run", settings.runs, sorted({image.run for image in images} - {""}))
+        check_known("runs", "run", settings.runs, sorted({image.bids_run for image in images} - {""}))
     left = [
         image
         for image in images
         if selects(settings.participants, image.label, "sub")
         and selects(settings.sessions, image.session, "ses")
-        and selects(settings.runs, image.run, "run")
+        and selects(settings.runs, image.bids_run, "run")
     ]
     if not left:
         raise InputError(
