@@ -32,7 +32,7 @@ from neurotier.analysis.in_container import prepare_in_container
 from neurotier.analysis.staging import publish
 from neurotier.analysis.tools import make_tool
 from neurotier.containers.run import Container
-from neurotier.containers.store import Placed
+from neurotier.containers.store import PlacedImage
 from neurotier.dataset.bids import Image
 from neurotier.core.errors import NeurotierError
 from neurotier.core.private import make_private
@@ -42,7 +42,7 @@ engine, root, folder, results, kind = sys.argv[1:]
 folder, results = Path(folder), Path(results)
 log = results / "log"
 containers = ContainerSettings("sandbox", False, {}, [], {})
-placed = Placed(engine, Path(root), results / "store.cache", "0" * 64)
+placed = PlacedImage(engine, Path(root), results / "store.cache", "0" * 64)
 try:
     if kind == "app":
         settings = SimpleNamespace(containers=containers, app=SimpleNamespace(image="x", name="app"))

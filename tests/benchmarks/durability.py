@@ -29,7 +29,7 @@ PARTICIPANTS = 685
 WITHOUT_FLUSH = (
     "import os; from neurotier import files; os.fsync = lambda _: None; files.begin_write_back = lambda *_: None; "
 )
-WITHOUT_CHECKS = "from neurotier.analysis import staging; staging.what_is_in = lambda _: {}; "
+WITHOUT_CHECKS = "from neurotier.analysis import staging; staging.manifest_of = lambda _: {}; "
 VARIANTS = {
     "all": "",
     "no flush": WITHOUT_FLUSH,

@@ -13,7 +13,7 @@ import sys
 
 from bench import Timed, print_table, scratch_project, spread, timed
 from neurotier.core.parallelism import job_spans
-from neurotier.run.profile import profile_rows
+from neurotier.run.profile_tables import profile_rows
 from support import Project, plain_dataset, small_head, t1w
 
 JOBS = 200

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.advice.calibration import read_seen
-from neurotier.advice.observed import PHASES, Seen, seen_in
+from neurotier.advice.calibration import read_observed
+from neurotier.advice.observed import PHASES, ObservedJob, observe
 from neurotier.advice.placements import candidates
-from neurotier.advice.predict import Known, predict
+from neurotier.advice.predict import Inputs, predict
 from neurotier.advice.room import room_for
 from neurotier.advice.scaling import costs_of
 from neurotier.advice.words import recommendation
-from neurotier.advice.workload import Launch, Participant, Placed, workload_of
+from neurotier.advice.workload import JobStart, Participant, Storage, workload_of
 from neurotier.core.errors import InputError, SettingsError
 from neurotier.core.files import write_json
 from neurotier.core.places import Places
@@ -32,7 +32,7 @@ from report_data import make_results
 
 MB = 1e6
 FOUR_ROLES = {"dataset": "disk", "work": "disk", "images": "disk", "results": "disk"}
-PLACED = Placed(FOUR_ROLES, {"disk": "block", "tmpfs": "tmpfs"}, resident=0.0)
+STORAGE = Storage(FOUR_ROLES, {"disk": "block", "tmpfs": "tmpfs"}, resident=0.0)
 
 
 def figures(name: str = "disk", kind: str = "block", speed: float = 100 * MB) -> TierFigures:
@@ -57,7 +57,7 @@ def figures(name: str = "disk", kind: str = "block", speed: float = 100 * MB) ->
     )
 
 
-def seen(size_mb: float, cpu_s: float, **changes: Any) -> Seen:
+def job(size_mb: float, cpu_s: float, **changes: Any) -> ObservedJob:
     """A job that reads its images and writes half as much."""
     size = size_mb * MB
     phases = {
@@ -68,21 +68,21 @@ def seen(size_mb: float, cpu_s: float, **changes: Any) -> Seen:
     phases["stage_in"] |= {"read_bytes": size, "written_bytes": size}
     phases["compute"] |= {"cpu_s": cpu_s, "read_bytes": size}
     phases["stage_out"] |= {"read_bytes": size / 2, "written_bytes": size / 2}
-    job = Seen("sub-1", "r", "h", int(size), phases, 0.0, cpu_s, 0.0, 1000, None, None, None, None)
-    return replace(job, **changes)
+    observed = ObservedJob("sub-1", "r", "h", int(size), phases, 0.0, cpu_s, 0.0, 1000, None, None, None, None)
+    return replace(observed, **changes)
 
 
-def known(jobs: int = 4, **changes: Any) -> Known:
+def inputs(jobs: int = 4, **changes: Any) -> Inputs:
     """So many participants of 100 MB, each 10 s of computing on one of two cores, with a disk and a tmpfs."""
     probes = {
         "disk": Probed(figures(), figures(speed=50 * MB), figures(speed=200 * MB)),
         "tmpfs": Probed(*[figures("tmpfs", "tmpfs", 1000 * MB)] * 3),
     }
-    ready = Known(
-        seen=[seen(50, 10.0), seen(150, 10.0)],
+    ready = Inputs(
+        observed=[job(50, 10.0), job(150, 10.0)],
         gaps_s=[0.0],
         participants=[Participant(int(100 * MB))] * jobs,
-        launch=Launch(0.0),
+        job_start=JobStart(0.0),
         probes=probes,
         processors=Processors(2, 2),
         page_cache=PageCache(1e12),
@@ -104,7 +104,7 @@ def test_machine_has_the_curves_at_the_parallelism() -> None:
 
 
 def test_a_draw_lies_between_what_was_measured() -> None:
-    probe = known().probes["disk"]
+    probe = inputs().probes["disk"]
     usual, low, high = (
         machine_of({"disk": tier}, 1, Processors(2, 2), PageCache(1e9)) for tier in (probe.usual, probe.low, probe.high)
     )
@@ -123,9 +123,9 @@ def test_dirty_limits_may_be_in_bytes() -> None:
 
 def test_workload_has_what_the_records_have() -> None:
     """Of 100 MB: read from the dataset tier, written to the work tier, from there half of it to the results."""
-    costs = costs_of([seen(50, 5.0), seen(150, 15.0)])
-    launch = Launch(0.5, 1.5, 2.0, 1e-8)
-    (task,) = workload_of([Participant(int(100 * MB), to_fetch_bytes=int(100 * MB))], costs, PLACED, launch).tasks
+    costs = costs_of([job(50, 5.0), job(150, 15.0)])
+    job_start = JobStart(0.5, 1.5, 2.0, 1e-8)
+    (task,) = workload_of([Participant(int(100 * MB), to_fetch_bytes=int(100 * MB))], costs, STORAGE, job_start).tasks
     moved = [
         (step.phase, step.kind, step.cached, round(step.amount / MB)) for step in task if step.tier and step.amount
     ]
@@ -142,8 +142,8 @@ def test_workload_has_what_the_records_have() -> None:
 
 def test_what_a_short_job_writes_for_itself_stays_in_the_page_cache() -> None:
     def written_to(expiry_s: float) -> list[str]:
-        placed = replace(PLACED, expiry_s=expiry_s)
-        (task,) = workload_of([Participant(int(100 * MB))], costs_of([seen(100, 10.0)]), placed, Launch()).tasks
+        storage = replace(STORAGE, expiry_s=expiry_s)
+        (task,) = workload_of([Participant(int(100 * MB))], costs_of([job(100, 10.0)]), storage, JobStart()).tasks
         return [step.tier for step in task if step.kind == "write" and step.amount]
 
     assert written_to(expiry_s=30.0) == [MEMORY, "disk"]
@@ -157,39 +157,40 @@ def test_a_record_tells_bytes_by_phase(tmp_path: Path) -> None:
     times = {"start_s": 1.0, "end_s": 2.0, "cpu_s": 0.5, "account_other_s": 0.25, "run_queue_s": 0.0}
     phase = {"phase": "stage_in", "traffic": flows, "input_bytes": 5, "max_rss_bytes": 9, **times}
     record = {"participant": "sub-1", "run": "r", "host": "h", "ready_s": 0.5, "phases": [phase]}
-    assert seen_in(record, 5, run_started_s=0.0).phases["stage_in"] == {
+    assert observe(record, 5, run_started_s=0.0).phases["stage_in"] == {
         "cpu_s": 0.5,
         "wait_s": 0.0,
         "read_bytes": 5,
         "written_bytes": 7,
         "written_files": 1,
     }
-    assert seen_in(record, 5, run_started_s=0.0).ready_s == 0.5
-    assert seen_in(record, 5, run_started_s=0.75).ready_s is None
+    assert observe(record, 5, run_started_s=0.0).ready_s == 0.5
+    assert observe(record, 5, run_started_s=0.75).ready_s is None
 
 
 def test_prediction_and_its_interval() -> None:
     """Four jobs of 10 s and about 1.5 s on the disk, two at once; the disk may be half or twice as fast."""
     on_disk, on_tmpfs = (
-        predict(known(), replace(PLACED, tiers=tiers), 2) for tiers in (FOUR_ROLES, dict.fromkeys(FOUR_ROLES, "tmpfs"))
+        predict(inputs(), replace(STORAGE, tiers=tiers), 2)
+        for tiers in (FOUR_ROLES, dict.fromkeys(FOUR_ROLES, "tmpfs"))
     )
     assert on_disk.usual.limit == "processors"
     assert 21 < on_disk.usual.makespan_s < 24
     assert 20 < on_tmpfs.usual.makespan_s < on_disk.usual.makespan_s
     assert on_disk.low_s < on_disk.usual.makespan_s < on_disk.high_s
     assert on_disk.paper_s == pytest.approx(4 * (250 / 100 + 150 / 50))
-    assert predict(known(), PLACED, 2) == on_disk  # drawn from a seed
+    assert predict(inputs(), STORAGE, 2) == on_disk  # drawn from a seed
 
 
 def test_records_that_scatter_widen_the_interval() -> None:
-    scattered = [seen(size, cpu_s) for size, cpu_s in ((50, 5.0), (100, 20.0), (120, 6.0), (150, 9.0))]
-    even = [seen(size, 10.0) for size in (50, 100, 120, 150)]
-    wide, narrow = (predict(known(seen=some), PLACED, 2) for some in (scattered, even))
+    scattered = [job(size, cpu_s) for size, cpu_s in ((50, 5.0), (100, 20.0), (120, 6.0), (150, 9.0))]
+    even = [job(size, 10.0) for size in (50, 100, 120, 150)]
+    wide, narrow = (predict(inputs(observed=some), STORAGE, 2) for some in (scattered, even))
     assert wide.high_s - wide.low_s > 2 * (narrow.high_s - narrow.low_s)
 
 
 def test_others_on_the_processors_slow_everything_down() -> None:
-    alone, shared = (predict(known(processors=Processors(2, 2, others=others)), PLACED, 2) for others in (0.0, 2.0))
+    alone, shared = (predict(inputs(processors=Processors(2, 2, others=others)), STORAGE, 2) for others in (0.0, 2.0))
     assert shared.usual.phase_sums_s["compute"] == pytest.approx(2 * alone.usual.phase_sums_s["compute"], rel=0.05)
 
 
@@ -274,7 +275,7 @@ def test_placements_that_are_judged(tmp_path: Path) -> None:
 def test_wrong_calibration_is_said(tmp_path: Path) -> None:
     places = Places.from_settings(settings_with(tmp_path))
     with pytest.raises(SettingsError, match="is not the results folder of a run"):
-        read_seen(settings_with(tmp_path), places, tmp_path)
+        read_observed(settings_with(tmp_path), places, tmp_path)
     image = {"participant": "sub-1", "site": None, "label": "1", "session": None, "bids_run": None, "path": "p"}
     other = Places(*[tmp_path / "other"] * 5)
     write_table(other.index / "images.tsv", "images", [{**image, "size_bytes": 1, "content": "c"}])
@@ -283,7 +284,7 @@ def test_wrong_calibration_is_said(tmp_path: Path) -> None:
         other.runs / "r.json", {"started_s": 0.0, "settings": settings_with(tmp_path, tool={"name": "bet"}).to_json()}
     )
     with pytest.raises(InputError, match="has no record of noop with these options, but of bet"):
-        read_seen(settings_with(tmp_path), places, other.results)
+        read_observed(settings_with(tmp_path), places, other.results)
 
 
 def test_report_holds_the_prediction_against_the_run(tmp_path: Path) -> None:

@@ -11,7 +11,9 @@ def main(context: Context) -> None:
     situation = Situation(context.settings, context.places)
     chosen = choose_first(situation, context.run_facts())
     if chosen:
-        context.say("Calibration: " + ", ".join(f"{name} ({size(size_of(situation.people[name]))})" for name in chosen))
+        context.say(
+            "Calibration: " + ", ".join(f"{name} ({size(size_of(situation.participants[name]))})" for name in chosen)
+        )
     write_json(context.output("calibration"), {"participants": chosen})
 
 

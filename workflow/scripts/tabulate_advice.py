@@ -10,11 +10,11 @@ from neurotier.run.scripting import Context, run_script
 
 def main(context: Context) -> None:
     situation = Situation(context.settings, context.places)
-    known = situation.known(context.inputs("probes"))
+    inputs = situation.inputs(context.inputs("probes"))
     asked, limits = context.snakemake.params.asked["parallelism"], context.run_facts()["limits"]
-    write_table(context.output("table"), "advice", advice_rows(situation, known, asked, limits))
+    write_table(context.output("table"), "advice", advice_rows(situation, inputs, asked, limits))
     chosen = read_json(context.input("calibration"))["participants"]
-    write_json(context.output("basis"), basis(situation, known, chosen))
+    write_json(context.output("basis"), basis(situation, inputs, chosen))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What an advice rests on, in sentences: who was analysed first, what that showed, and what is supposed."""
+"""What advice rests on, in sentences: who was analysed first, what that showed, and what is assumed."""
 
 from __future__ import annotations
 
@@ -6,65 +6,65 @@ import statistics
 from collections.abc import Sequence
 
 from neurotier.advice.calibration import size_of
-from neurotier.advice.predict import Known
+from neurotier.advice.predict import Inputs
 from neurotier.advice.scaling import FEW, costs_of, scatter
 from neurotier.advice.situation import Situation
 from neurotier.core.quantities import counted, percent, seconds, size
 
 SHOWN = 3
-MUCH = 0.2
-"""So many busy processes of others are said."""
+BUSY_SHOWN = 0.2
+"""Processors kept busy by others from which on the page mentions them."""
 
 
-def basis(situation: Situation, known: Known, chosen: Sequence[str]) -> list[str]:
-    """Sentences without full stops."""
-    sizes = [size_of(images) for images in situation.people.values()]
-    done = len(situation.people) - len(situation.left)
+def basis(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> list[str]:
+    """The sentences, without full stops."""
+    sizes = [size_of(images) for images in situation.participants.values()]
+    done = len(situation.participants) - len(situation.remaining)
     lines = [
-        f"{counted(len(situation.left), 'participant')} to analyse"
-        + (f", {done} of {len(situation.people)} done" if done else "")
+        f"{counted(len(situation.remaining), 'participant')} to analyse"
+        + (f", {done} of {len(situation.participants)} done" if done else "")
         + f"; a participant's images have {size(statistics.median(sizes))} (median)",
-        calibrated(situation, known, chosen),
-        launching(known),
+        calibrated(situation, inputs, chosen),
+        between_jobs(inputs),
     ]
-    to_fetch = 0 if situation.settings.campaign.placements else sum(one.to_fetch_bytes for one in known.participants)
-    fetching_s = situation.launch.fetch_s_per_byte * to_fetch
+    to_fetch = 0 if situation.settings.campaign.placements else sum(one.to_fetch_bytes for one in inputs.participants)
+    fetching_s = situation.job_start.fetch_s_per_byte * to_fetch
     if to_fetch and not fetching_s:
-        lines.append(f"{size(to_fetch)} of images are to be fetched; how long that takes is not known, and left out")
+        lines.append(f"{size(to_fetch)} of images are to be fetched; how long that takes is not known and not included")
     elif to_fetch:
         lines.append(f"{size(to_fetch)} of images are to be fetched as jobs need them, {seconds(fetching_s)} in all")
-    if known.processors.others >= MUCH:
+    if inputs.processors.others >= BUSY_SHOWN:
         lines.append(
-            f"Others kept {known.processors.others:.1f} processors busy meanwhile; supposed is that they go on"
+            f"Others kept {inputs.processors.others:.1f} processors busy meanwhile; they are assumed to go on"
             " (the interval: from none to twice as much)"
         )
     return lines
 
 
-def calibrated(situation: Situation, known: Known, chosen: Sequence[str]) -> str:
-    """Which records tell, and how well."""
+def calibrated(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> str:
+    """Which records the costs come from, and how well they determine them."""
     named = situation.settings.advice.calibration
     if named:
-        where = f"{counted(len(known.seen), 'record')} of {named}"
-    elif len(known.seen) > len(chosen):
-        where = f"{counted(len(known.seen), 'participant')} already analysed"
+        where = f"{counted(len(inputs.observed), 'record')} of {named}"
+    elif len(inputs.observed) > len(chosen):
+        where = f"{counted(len(inputs.observed), 'participant')} already analysed"
     else:
-        who = [f"{name} ({size(size_of(situation.people[name]))})" for name in chosen[:SHOWN]]
+        who = [f"{name} ({size(size_of(situation.participants[name]))})" for name in chosen[:SHOWN]]
         where = " and ".join(who) + (f" and {len(chosen) - SHOWN} more" if len(chosen) > SHOWN else "")
-    costs = costs_of(known.seen)
+    costs = costs_of(inputs.observed)
     cpu = costs["compute"]["cpu_s"]
     text = f"CPU time and bytes by {where}: compute takes {seconds(cpu.base)} and {seconds(cpu.per_byte * 1e6)} per MB"
-    if len(known.seen) < FEW:
-        return f"{text}, which so few records hardly tell apart (the interval tries both alone)"
-    return f"{text}, to {percent(scatter(known.seen, costs))}"
+    if len(inputs.observed) < FEW:
+        return f"{text}, which so few records hardly separate (the interval tries each of them alone)"
+    return f"{text}, to {percent(scatter(inputs.observed, costs))}"
 
 
-def launching(known: Known) -> str:
-    """What passes between two jobs."""
-    launch = known.launch
-    if launch.gap_s is None:
-        return "What passes between two jobs is not known: no record tells, and it is left out"
-    text = f"Between two jobs of a slot {seconds(launch.gap_s)} pass (median of {len(known.gaps_s)})"
-    if launch.get_cpu_s is None:
+def between_jobs(inputs: Inputs) -> str:
+    """The time between two jobs."""
+    job_start = inputs.job_start
+    if job_start.gap_s is None:
+        return "The time between two jobs is not known, since no record has it, and is not included"
+    text = f"Between two jobs of a slot, {seconds(job_start.gap_s)} pass (median of {len(inputs.gaps_s)})"
+    if job_start.get_cpu_s is None:
         return text
-    return f"{text}; the job before it that sees to the images takes {seconds(launch.get_cpu_s)} of CPU time"
+    return f"{text}; the job that fetches the images takes {seconds(job_start.get_cpu_s)} of CPU time"

@@ -1,4 +1,4 @@
-"""Calibration: who is analysed first to learn what the analysis takes, and the records that tell it."""
+"""Calibration: who is analysed first, to learn what the analysis costs, and the records of what it cost."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from neurotier.advice.observed import Seen, seen_in
+from neurotier.advice.observed import ObservedJob, observe
 from neurotier.core.errors import InputError, NeurotierError, SettingsError, SourceError
 from neurotier.core.files import read_json
 from neurotier.core.places import Places
@@ -16,20 +16,20 @@ from neurotier.dataset.bids import Image
 from neurotier.dataset.contents import check_known_somewhere, is_present
 from neurotier.dataset.index import image_of
 from neurotier.run.jobs import load_dataset
-from neurotier.run.profile import Record
+from neurotier.run.profile_tables import Record
 
-People = Mapping[str, Sequence[Image]]
+ImagesByParticipant = Mapping[str, Sequence[Image]]
 
 
 def size_of(images: Sequence[Image]) -> int:
-    """Bytes of a participant's images, as the index has them."""
+    """Size of a participant's images by the index, bytes."""
     return sum(image.size_bytes or 0 for image in images)
 
 
 def choose(sizes: Mapping[str, int], count: int) -> list[str]:
-    """Participants about the median size, yet apart, so that they tell how time grows with size.
+    """Participants near the median size, but of different sizes, to show how time grows with size.
 
-    They divide the participants in order of size into equal parts: two are those at a third and at two thirds.
+    They divide the participants, sorted by size, into equal parts: two are those at a third and at two thirds.
 
     Examples
     --------
@@ -45,16 +45,16 @@ def choose(sizes: Mapping[str, int], count: int) -> list[str]:
     return [ranked[round(last * part / (count + 1))] for part in range(1, count + 1)]
 
 
-def choose_calibration(people: People, settings: Settings, places: Places) -> list[str]:
-    """Who is to be analysed first: of those who are done, else of those whose images are here, else of all.
+def choose_calibration(participants: ImagesByParticipant, settings: Settings, places: Places) -> list[str]:
+    """Who is analysed first: participants who are done already, else some whose images are here, else any.
 
     Raises
     ------
     SourceError
-        If nobody's images are here, and those of the chosen cannot be fetched from anywhere.
+        If the chosen participants' images are neither here nor known anywhere.
     """
     count = settings.advice.participants
-    sizes = {name: size_of(images) for name, images in people.items()}
+    sizes = {name: size_of(images) for name, images in participants.items()}
     done = {name: size for name, size in sizes.items() if places.record(name).exists()}
     if len(done) >= min(count, len(sizes)):
         return choose(done, count)
@@ -62,12 +62,12 @@ def choose_calibration(people: People, settings: Settings, places: Places) -> li
     here = {
         name: size
         for name, size in sizes.items()
-        if all(is_present(dataset.path, image.path, links_to) for image in people[name])
+        if all(is_present(dataset.path, image.path, links_to) for image in participants[name])
     }
     if len(here) >= min(count, len(sizes)):
         return choose(here, count)
     chosen = choose(sizes, count)
-    for image in (image for name in chosen for image in people[name]):
+    for image in (image for name in chosen for image in participants[name]):
         if is_present(dataset.path, image.path, links_to):
             continue
         try:
@@ -81,8 +81,8 @@ def choose_calibration(people: People, settings: Settings, places: Places) -> li
     return chosen
 
 
-def read_seen(settings: Settings, places: Places, folder: Path | None) -> list[Seen]:
-    """What the records of participant jobs tell: those of this tool and its options.
+def read_observed(settings: Settings, places: Places, folder: Path | None) -> list[ObservedJob]:
+    """Participant jobs of this tool with these options, from their records.
 
     Parameters
     ----------
@@ -116,11 +116,11 @@ def read_seen(settings: Settings, places: Places, folder: Path | None) -> list[S
             where=f"config key advice.calibration: {folder}",
             fix="name the results folder of a run with the same tool",
         )
-    return [seen_in(record, sizes[record["participant"]], started_s(facts, record)) for record in same]
+    return [observe(record, sizes[record["participant"]], started_s(facts, record)) for record in same]
 
 
 def analysis(settings: Mapping[str, Any]) -> Record:
-    """What of the settings decides what an analysis takes."""
+    """The settings that decide what an analysis costs."""
     app, tool = settings["app"], settings["tool"]
     if app["image"]:
         return {"name": app["image"], "arguments": app["arguments"]}
@@ -128,5 +128,5 @@ def analysis(settings: Mapping[str, Any]) -> Record:
 
 
 def started_s(facts: Mapping[str, Record], record: Record) -> float:
-    """When a record's run began, s since 1970."""
+    """When the run of a record began, s since 1970."""
     return float(facts[record["run"]]["started_s"])

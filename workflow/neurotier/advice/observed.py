@@ -1,4 +1,4 @@
-"""What the records of participant jobs tell: what each phase took and moved, and what passed between two jobs."""
+"""Participant jobs as their records have them: what each phase took and moved, and the time between two jobs."""
 
 from __future__ import annotations
 
@@ -7,37 +7,38 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from neurotier.run.profile import Record
+from neurotier.run.profile_tables import Record
 
 PHASES = ("start_up", "stage_in", "container_start", "compute", "stage_out")
 QUANTITIES = ("cpu_s", "wait_s", "read_bytes", "written_bytes", "written_files")
 
 
 @dataclass(frozen=True)
-class Seen:
-    """One participant job.
+class ObservedJob:
+    """A participant job that has been run.
 
     Attributes
     ----------
     participant, run, host
-        Whose it was, when and where.
+        Participant, run and node.
     size_bytes
-        Size of the participant's images, as the index has it.
+        Size of the participant's images by the index.
     phases
-        Phase to quantity: CPU time and time asleep, s; bytes read from the tier that the phase reads, bytes and files
-        written to the one that it writes to.
+        Phase to its quantities: CPU time and time asleep, s; bytes read from the tier that the phase reads; bytes and
+        files written to the tier that it writes.
     start_s, end_s
-        From the birth of its process to the end of its last phase, s since 1970.
+        Start of its process and end of its last phase, s since 1970.
     queue_s
-        Waiting for a processor, s; ``None`` if the kernel did not tell.
+        Time spent waiting for a processor, s; ``None`` where the kernel does not account it.
     max_rss_bytes
-        Its largest process.
+        Peak memory of its largest process.
     ready_s
-        Since when in its run it could be started, s since 1970.
+        When its inputs were ready in its run, s since 1970; ``None`` if not known.
     get_cpu_s, get_wait_s
-        CPU time of the job that saw to its images, and what that waited for but a processor, s; ``None`` without one.
+        CPU time of the job that fetched its images, and that job's other time but for waiting for a processor, s;
+        ``None`` if there was no such job.
     fetched_files
-        How many of them had to be fetched; ``None`` if none is fetched (a plain folder).
+        Files that had to be fetched; ``None`` for a plain folder, whose files are in place.
     """
 
     participant: str
@@ -60,12 +61,12 @@ class Seen:
         return sum(phase["cpu_s"] for phase in self.phases.values())
 
 
-def seen_in(record: Record, size_bytes: int, run_started_s: float) -> Seen:
-    """What a record tells; a job that was ready before its run began did not wait for an input."""
+def observe(record: Record, size_bytes: int, run_started_s: float) -> ObservedJob:
+    """A job from its record. ``ready_s`` from before its run began does not count: it waited for no input then."""
     rows, ready_s = record["phases"], record.get("ready_s")
     queues = [row["run_queue_s"] for row in rows]
     got = record.get("got") or {}
-    return Seen(
+    return ObservedJob(
         participant=record["participant"],
         run=record["run"],
         host=record["host"],
@@ -83,10 +84,10 @@ def seen_in(record: Record, size_bytes: int, run_started_s: float) -> Seen:
 
 
 def quantities(row: Mapping[str, Any]) -> dict[str, float]:
-    """What one phase took and moved.
+    """The quantities of one phase.
 
-    The compute phase does not count what it reads from the work tier: taken is that it reads its input once. Staging is
-    never asleep for itself, but for its tiers.
+    What the compute phase reads from the work tier is not measured; it is assumed to read its input once. Staging that
+    sleeps waits for its tiers, which the model accounts for by their speeds.
     """
     exact = [flow for flow in row["traffic"] if flow["traffic_source"] in ("staging", "growth", "page_cache")]
     read = sum(flow["read_bytes"] or 0 for flow in exact)
@@ -99,22 +100,22 @@ def quantities(row: Mapping[str, Any]) -> dict[str, float]:
     }
 
 
-def gaps_s(seen: Iterable[Seen]) -> list[float]:
-    """What passed between the moment when a job could be started in its slot and the birth of its process, s.
+def gaps_s(observed: Iterable[ObservedJob]) -> list[float]:
+    """How long after each job could have been started its process was born, s.
 
-    That is Snakemake's way from the end of one job to the start of the next. A slot is free since the latest end, not
-    taken by a later job, that came before; without one, the job waited for nothing but its inputs.
+    A job can be started once a slot is free and its inputs are ready; from then on it is Snakemake that takes the time.
+    Each job is given the slot whose job ended last among those that are free, or none if no job has ended before.
 
     Examples
     --------
     >>> def job(start_s, end_s, ready_s):
-    ...     return Seen("sub-1", "r", "h", 1, {}, start_s, end_s, 0.0, 1, ready_s, None, None, None)
+    ...     return ObservedJob("sub-1", "r", "h", 1, {}, start_s, end_s, 0.0, 1, ready_s, None, None, None)
     >>> gaps_s([job(10.0, 12.0, 9.75), job(10.0, 13.0, 9.0), job(12.5, 15.0, 9.0), job(16.0, 17.0, 15.5)])
     [0.25, 1.0, 0.5, 0.5]
     """
     gaps = []
-    by_run: dict[str, list[Seen]] = {}
-    for job in seen:
+    by_run: dict[str, list[ObservedJob]] = {}
+    for job in observed:
         by_run.setdefault(job.run, []).append(job)
     for jobs in by_run.values():
         free: list[float] = []
@@ -129,26 +130,26 @@ def gaps_s(seen: Iterable[Seen]) -> list[float]:
     return gaps
 
 
-def others_busy(seen: Sequence[Seen], cpus: int, slots: Mapping[str, int]) -> float:
-    """How many processes of others were busy: what the jobs' waiting for a processor tells beyond their own number.
+def others_busy(observed: Sequence[ObservedJob], cpus: int, slots: Mapping[str, int]) -> float:
+    """How many processors others kept busy, from how long the jobs waited for one beyond what they cause themselves.
 
     Parameters
     ----------
     slots
-        Run to how many jobs could run at once: taken is that they did, if not of these then other jobs of the run.
+        Run to how many jobs could run at once; it is assumed that as many did.
 
     Examples
     --------
-    Two jobs at once on two processors that wait for one as long as they are on one:
+    Two jobs at once on two processors, which wait for a processor as long as they compute:
 
     >>> phases = {"compute": {"cpu_s": 5.0}}
-    >>> job = Seen("sub-1", "r", "h", 1, phases, 0.0, 10.0, 5.0, 1, None, None, None, None)
+    >>> job = ObservedJob("sub-1", "r", "h", 1, phases, 0.0, 10.0, 5.0, 1, None, None, None, None)
     >>> others_busy([job, job], cpus=2, slots={"r": 2}), others_busy([job], cpus=2, slots={"r": 4})
     (2.0, 0.0)
     """
-    found = []
-    for job in seen:
+    busy_by_others = []
+    for job in observed:
         if job.queue_s is not None and job.cpu_s:
             busy = cpus * (job.cpu_s + job.queue_s) / job.cpu_s
-            found.append(max(0.0, busy - max(slots[job.run], cpus)))
-    return statistics.median(found) if found else 0.0
+            busy_by_others.append(max(0.0, busy - max(slots[job.run], cpus)))
+    return statistics.median(busy_by_others) if busy_by_others else 0.0

@@ -1,4 +1,4 @@
-"""What the rules ask: which placements and how much parallelism are judged, and what that depends on."""
+"""Answers for the rules: which placements and which parallelism are judged, and what the advice depends on."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Candidate:
     Attributes
     ----------
     name
-        What people call it.
+        Name for people.
     tiers
         Role to name of the tier.
     in_use
-        Whether the next run has it as things are.
+        Whether the next run uses it as configured.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Candidate:
 
 
 class AdvicePlan:
-    """Answers for the rules.
+    """Answers for the input functions and parameters of the rules.
 
     Parameters
     ----------
@@ -53,10 +53,14 @@ class AdvicePlan:
         self.places: Places = plan.places
 
     def probed(self, _calibration: Path | str) -> list[Path]:
-        """Tables of the tiers that a probe must have measured; none is probed before it is known whom to analyse."""
+        """Probe tables of the tiers that placements use; asked for once the calibration has been chosen."""
         unused = () if self.settings.image else ("images",)
-        placed = [candidate.tiers for candidate in candidates(self.settings)]
-        used = {tier for tiers in placed for role, tier in tiers.items() if role not in unused}
+        used = {
+            tier
+            for tiers in (one.tiers for one in candidates(self.settings))
+            for role, tier in tiers.items()
+            if role not in unused
+        }
         return [self.places.probed(name) for name in self.settings.tiers if name in used]
 
     def records(self, calibration: Path | str) -> list[Path]:
@@ -64,42 +68,43 @@ class AdvicePlan:
         return [self.places.record(name) for name in read_json(Path(calibration))["participants"]]
 
     def others(self) -> list[Path]:
-        """Tables and records of another results folder, if its runs are to tell."""
+        """Records of another results folder, if ``advice.calibration`` names one."""
         named = self.settings.advice.calibration
         return sorted(Path(named, "profile", "records").rglob("*.json")) if named else []
 
     def asked(self) -> dict[str, Any]:
-        """What the advice depends on beside its files: when it changes, it is made again.
+        """What the advice depends on besides its input files: when it changes, the advice is made again.
 
-        Free room counts in GiB, and that further participants are done.
+        That includes free room, in whole GiB, and whether more participants are done.
         """
-        known = sorted(self.places.profile.glob("records/**/*.json"))
+        records = sorted(self.places.profile.glob("records/**/*.json"))
         return {
             "candidates": [vars(one) | free_gib(self.settings, one) for one in candidates(self.settings)],
             "parallelism": self.parallelism,
             "cache": caches(self.settings),
             "tool": self.plan.tool(),
             "calibration": self.settings.advice.calibration,
-            "newest_record_s": max((file.stat().st_mtime for file in known), default=None),
+            "newest_record_s": max((file.stat().st_mtime for file in records), default=None),
         }
 
     @property
     def parallelism(self) -> list[int]:
-        """How many participant jobs at once are judged."""
+        """Numbers of participant jobs at once to judge."""
         if self.plan.is_campaign:
             return self.settings.campaign.parallelism
         return [max(1, (self.cores or 1) // self.plan.threads)]
 
 
 def candidates(settings: Settings) -> list[Candidate]:
-    """The campaign's placements; else the one in use, and one for each tier that exists, with the work there."""
+    """The campaign's placements; without a campaign, the one in use, and for every other tier that exists, one with the
+    role ``work`` moved there."""
     used = settings.placement
     if settings.campaign.placements:
-        found = []
-        for name, placed in settings.campaign.placements.items():
-            tiers = used | {role: tier for role, tier in placed.items() if tier is not None}
-            found.append(Candidate(name, tiers, tiers == used))
-        return found
+        chosen = []
+        for name, changed in settings.campaign.placements.items():
+            tiers = used | {role: tier for role, tier in changed.items() if tier is not None}
+            chosen.append(Candidate(name, tiers, tiers == used))
+        return chosen
     others = [name for name in settings.tiers if name != used["work"] and exists(settings, name)]
     return [
         Candidate(used["work"], dict(used), True),
@@ -108,7 +113,7 @@ def candidates(settings: Settings) -> list[Candidate]:
 
 
 def exists(settings: Settings, name: str) -> bool:
-    """Whether a declared tier can be had on this machine."""
+    """Whether a declared tier is usable on this machine."""
     try:
         tier = Tier.from_settings(settings.tiers[name])
         tier.check()
@@ -118,7 +123,7 @@ def exists(settings: Settings, name: str) -> bool:
 
 
 def caches(settings: Settings) -> list[str]:
-    """States of the page cache that are judged: a campaign's; else as it will be found."""
+    """States of the page cache to judge: those of the campaign, else ``as found``."""
     return settings.campaign.cache if settings.campaign.placements else ["as found"]
 
 

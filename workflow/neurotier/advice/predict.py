@@ -1,14 +1,14 @@
-"""Predictions: the makespan of a placement, with an interval over what is not known for sure.
+"""Predictions: the makespan of a placement, with an interval that covers what is not known exactly.
 
-The prediction is the model's, with the medians of the probe and the calibration as it scales best. Its interval is
-from the 5th to the 95th percentile of draws, in each of which these are drawn anew:
+The prediction is that of the fluid model, with medians of the probe and the best fit to the calibration. The interval
+is from the 5th to the 95th percentile of draws, each of which varies:
 
-- every tier between the least and the most that the probe measured of it;
-- how CPU time grows with size: with few records the fit, the same for all, or in proportion;
+- the speed of every tier, between the least and the most that the probe measured;
+- how CPU time grows with size: with few records by the fit, not at all, or in proportion;
 - CPU time of all jobs together, by the scatter of the records over the root of their number, and by ``REPEATABILITY``;
 - CPU time of each job by that scatter, and which streams are slower than others;
-- what passes between two jobs, from those that were seen;
-- how busy others keep the processors, from not at all to twice as much as during the calibration.
+- the time between two jobs, taken from those observed;
+- how many processors others keep busy, from none to twice as many as during the calibration.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from neurotier.advice.observed import Seen
+from neurotier.advice.observed import ObservedJob
 from neurotier.advice.scaling import Costs, costs_of, scatter, ways_of
-from neurotier.advice.workload import READS, WRITES, Launch, Participant, Placed, workload_of
+from neurotier.advice.workload import READS, WRITES, JobStart, Participant, Storage, workload_of
 from neurotier.model.fluid import Predicted
 from neurotier.model.machine import Machine, PageCache, Processors
 from neurotier.model.paper import least_makespan_s
@@ -33,41 +33,41 @@ DRAWS = 21
 
 
 @dataclass(frozen=True)
-class Known:
-    """What is known beforehand, for all placements.
+class Inputs:
+    """What predictions are computed from, the same for all placements.
 
     Attributes
     ----------
-    seen
+    observed
         Participant jobs that have been run.
     gaps_s
-        What passed between jobs.
+        Times between two jobs of a slot, s.
     participants
-        Who is to be analysed, in the order of the index.
-    launch
-        What comes before a job.
+        Participants to analyse, in the order of the index.
+    job_start
+        What precedes each job.
     probes
-        Tier to what was measured of it.
+        Tier to its probe.
     processors, page_cache
         Of this node.
     """
 
-    seen: Sequence[Seen]
+    observed: Sequence[ObservedJob]
     gaps_s: Sequence[float]
     participants: Sequence[Participant]
-    launch: Launch
+    job_start: JobStart
     probes: Mapping[str, Probed]
     processors: Processors
     page_cache: PageCache
 
-    def single(self, placed: Placed, role: str) -> TierFigures:
-        """What was measured of the tier of a role."""
-        return self.probes[placed.tiers[role]].usual
+    def single(self, storage: Storage, role: str) -> TierFigures:
+        """Figures of the tier that holds a role."""
+        return self.probes[storage.tiers[role]].usual
 
 
 @dataclass(frozen=True)
-class Prediction:
-    """What is predicted of one placement at one parallelism.
+class PlacementPrediction:
+    """The prediction for one placement at one parallelism.
 
     Attributes
     ----------
@@ -85,53 +85,57 @@ class Prediction:
     paper_s: float
 
 
-def predict(known: Known, placed: Placed, parallelism: int) -> Prediction:
-    """Predict one placement, with so many jobs at once; the same numbers for the same knowledge."""
-    costs = costs_of(known.seen)
+def predict(inputs: Inputs, storage: Storage, parallelism: int) -> PlacementPrediction:
+    """Predict one placement with this many jobs at once. Draws are seeded: equal inputs give equal numbers."""
+    costs = costs_of(inputs.observed)
     machines = [
         machine_of(
-            {name: getattr(probe, end) for name, probe in known.probes.items()},
+            {name: getattr(probe, end) for name, probe in inputs.probes.items()},
             parallelism,
-            known.processors,
-            known.page_cache,
+            inputs.processors,
+            inputs.page_cache,
         )
         for end in ("usual", "low", "high")
     ]
-    workload = workload_of(known.participants, costs, placed, known.launch)
-    found = forecast_among((workload, machines[0]), lambda lot: draw(known, placed, machines, lot), parallelism, DRAWS)
-    return Prediction(found.predicted, found.low_s, found.high_s, paper_s(known, costs, placed))
+    workload = workload_of(inputs.participants, costs, storage, inputs.job_start)
+    found = forecast_among(
+        (workload, machines[0]), lambda rng: draw(inputs, storage, machines, rng), parallelism, DRAWS
+    )
+    return PlacementPrediction(found.predicted, found.low_s, found.high_s, paper_s(inputs, costs, storage))
 
 
-def draw(known: Known, placed: Placed, machines: Sequence[Machine], lot: np.random.Generator) -> Situation:
-    """Jobs and a machine that are as well possible."""
+def draw(inputs: Inputs, storage: Storage, machines: Sequence[Machine], rng: np.random.Generator) -> Situation:
+    """A workload and a machine drawn from what is possible."""
     usual, low, high = machines
-    where = {name: float(lot.uniform(-1, 1)) for name in usual.tiers}
+    where = {name: float(rng.uniform(-1, 1)) for name in usual.tiers}
     machine = between(usual, low, high, where)
-    others = known.processors.others * float(lot.uniform(0, 2))
-    machine = replace(machine, processors=replace(known.processors, others=others))
-    ways = ways_of(known.seen)
-    costs = costs_of(known.seen, ways[lot.integers(len(ways))])
-    spread = scatter(known.seen, costs)
-    together = float(lot.normal(0, math.hypot(spread / math.sqrt(len(known.seen)), REPEATABILITY)))
-    slowness = np.exp(together + spread * lot.standard_normal(len(known.participants)) - spread**2 / 2)
+    others = inputs.processors.others * float(rng.uniform(0, 2))
+    machine = replace(machine, processors=replace(inputs.processors, others=others))
+    ways = ways_of(inputs.observed)
+    costs = costs_of(inputs.observed, ways[rng.integers(len(ways))])
+    spread = scatter(inputs.observed, costs)
+    together = float(rng.normal(0, math.hypot(spread / math.sqrt(len(inputs.observed)), REPEATABILITY)))
+    slowness = np.exp(together + spread * rng.standard_normal(len(inputs.participants)) - spread**2 / 2)
     participants = [
-        replace(one, slowness=float(factor)) for one, factor in zip(known.participants, slowness, strict=True)
+        replace(one, slowness=float(factor)) for one, factor in zip(inputs.participants, slowness, strict=True)
     ]
-    gap_s = float(lot.choice(known.gaps_s)) if known.gaps_s else None
-    workload = workload_of(participants, costs, placed, replace(known.launch, gap_s=gap_s))
+    gap_s = float(rng.choice(inputs.gaps_s)) if inputs.gaps_s else None
+    workload = workload_of(participants, costs, storage, replace(inputs.job_start, gap_s=gap_s))
     return workload, machine
 
 
-def paper_s(known: Known, costs: Costs, placed: Placed) -> float:
+def paper_s(inputs: Inputs, costs: Costs, storage: Storage) -> float:
     """The paper's Eq. (1): all bytes by one stream, tier after tier, from and to the device."""
     total_s = 0.0
     for phase, cost in costs.items():
         read, written = (
-            sum(cost[quantity].of(one.size_bytes) for one in known.participants)
+            sum(cost[quantity].of(one.size_bytes) for one in inputs.participants)
             for quantity in ("read_bytes", "written_bytes")
         )
         if phase in READS:
-            total_s += least_makespan_s(read, 0.0, known.single(placed, READS[phase]).single_read_bytes_per_s, 1.0)
+            total_s += least_makespan_s(read, 0.0, inputs.single(storage, READS[phase]).single_read_bytes_per_s, 1.0)
         if phase in WRITES:
-            total_s += least_makespan_s(0.0, written, 1.0, known.single(placed, WRITES[phase]).single_write_bytes_per_s)
+            total_s += least_makespan_s(
+                0.0, written, 1.0, inputs.single(storage, WRITES[phase]).single_write_bytes_per_s
+            )
     return total_s

@@ -1,4 +1,4 @@
-"""Room: what a placement needs on every tier at the same time, and whether there is as much."""
+"""Room: the bytes that a placement needs on each tier at the same time, and whether they are free."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ NEEDING = ("dataset", "work", "results")
 
 @dataclass(frozen=True)
 class Room:
-    """What one placement needs, and finds.
+    """The room that a placement needs and has.
 
     Attributes
     ----------
     needed_bytes
         Role to bytes.
     free_bytes
-        Role to free bytes of its tier; ``None`` where that is not known before a job is on its node.
+        Role to free bytes of its tier; ``None`` for a tier that each node has for itself.
     problem
         Why it does not fit, for people; empty if it does.
     """
@@ -39,7 +39,7 @@ class Room:
 
 
 def free_on(tier: Tier) -> int | None:
-    """Free bytes of a tier; of a tmpfs no more than the memory that is available, whatever its mount allows."""
+    """Free bytes of a tier; for tmpfs at most the available memory, whatever the size of its mount."""
     if tier.node or not tier.path.is_dir():
         return None
     free = tier.free_bytes()
@@ -47,7 +47,7 @@ def free_on(tier: Tier) -> int | None:
 
 
 def room_for(tiers: Mapping[str, str], needed: Mapping[str, int], free: Mapping[str, int | None]) -> Room:
-    """Hold what the roles need against what their tiers have.
+    """Compare what the roles need with what is free on their tiers.
 
     Parameters
     ----------
@@ -67,12 +67,14 @@ def room_for(tiers: Mapping[str, str], needed: Mapping[str, int], free: Mapping[
     problems = []
     for tier in dict.fromkeys(tiers[role] for role in NEEDING):
         roles = {role: needed[role] for role in NEEDING if tiers[role] == tier and needed[role]}
-        there = free[tier]
-        if there is not None and sum(roles.values()) > there:
-            problems.append(f"needs {size(sum(roles.values()))} ({' and '.join(roles)}) on {tier}, has {size(there)}")
+        free_bytes = free[tier]
+        if free_bytes is not None and sum(roles.values()) > free_bytes:
+            problems.append(
+                f"needs {size(sum(roles.values()))} ({' and '.join(roles)}) on {tier}, has {size(free_bytes)}"
+            )
     return Room(dict(needed), {role: free[tiers[role]] for role in NEEDING}, "; ".join(problems))
 
 
 def largest(each: Sequence[int], parallelism: int) -> int:
-    """What the jobs need that could run at the same time, at most."""
+    """The most that this many jobs can need at the same time."""
     return sum(sorted(each, reverse=True)[:parallelism])

@@ -1,4 +1,4 @@
-"""Scaling: how what a job takes grows with the size of its images, and how sure that is."""
+"""Scaling: how the cost of a job grows with the size of its images, and how well that is known."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import nnls
 
-from neurotier.advice.observed import PHASES, QUANTITIES, Seen
+from neurotier.advice.observed import PHASES, QUANTITIES, ObservedJob
 
 FEW = 4
-"""Below so many records, base and slope cannot be told apart from chance: predictions try the extremes as well."""
+"""With fewer records than this, base and slope are mostly chance, and predictions try the two extremes as well."""
 
 Costs = dict[str, dict[str, "Scaling"]]
-"""Phase to quantity to how it grows."""
+"""Phase to quantity to its scaling."""
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """A base, and so much per byte of a participant's images; both are not negative."""
+    """A base and an amount per byte of a participant's images, neither of them negative."""
 
     base: float
     per_byte: float
 
     def of(self, size_bytes: float) -> float:
-        """The amount for a participant of that size."""
+        """The amount for a participant with images of this size."""
         return self.base + self.per_byte * size_bytes
 
 
@@ -40,66 +40,66 @@ def fit(sizes: Sequence[float], amounts: Sequence[float]) -> Scaling:
     >>> round(growing.base, 6), round(growing.per_byte, 6), round(falling.base, 6), falling.per_byte
     (1.0, 0.01, 3.0, 0.0)
     """
-    scale = max(sizes, default=0) or 1.0  # of one size with the base, or the solver finds it singular
+    scale = max(sizes, default=0) or 1.0  # both columns of one magnitude, or the solver calls the matrix singular
     (base, slope), _ = nnls(np.array([[1.0, size / scale] for size in sizes]), np.array(amounts, dtype=float))
     return Scaling(float(base), float(slope / scale))
 
 
 def constant(_sizes: Sequence[float], amounts: Sequence[float]) -> Scaling:
-    """The same for everyone."""
+    """The mean, whatever the size."""
     return Scaling(statistics.fmean(amounts), 0.0)
 
 
 def proportional(sizes: Sequence[float], amounts: Sequence[float]) -> Scaling:
-    """By size alone."""
+    """In proportion to size, without a base."""
     return Scaling(0.0, sum(amounts) / sum(sizes)) if sum(sizes) else constant(sizes, amounts)
 
 
-def costs_of(seen: Sequence[Seen], way: str = "fit") -> Costs:
-    """How every quantity of every phase grows.
+def costs_of(observed: Sequence[ObservedJob], way: str = "fit") -> Costs:
+    """The scaling of every quantity of every phase.
 
     Parameters
     ----------
     way
-        ``fit``; ``constant`` or ``proportional`` for CPU time and time asleep, which are the extremes. Bytes are
-        known too well for that.
+        ``fit``, or one of the extremes ``constant`` and ``proportional``, which then apply to CPU time and time asleep
+        of the compute phase; bytes are always fitted.
     """
     ways = {"fit": fit, "constant": constant, "proportional": proportional}
-    sizes = [job.size_bytes for job in seen]
+    sizes = [job.size_bytes for job in observed]
     costs: Costs = {}
     for phase in PHASES:
-        if not any(phase in job.phases for job in seen):
+        if not any(phase in job.phases for job in observed):
             continue
         costs[phase] = {}
         for quantity in QUANTITIES:
-            amounts = [job.phases.get(phase, {}).get(quantity, 0.0) for job in seen]
+            amounts = [job.phases.get(phase, {}).get(quantity, 0.0) for job in observed]
             chosen = ways[way] if quantity.endswith("_s") and phase == "compute" else fit
             costs[phase][quantity] = chosen(sizes, amounts)
     return costs
 
 
-def ways_of(seen: Sequence[Seen]) -> tuple[str, ...]:
-    """Ways to scale that so many records leave open."""
-    return ("fit",) if len({job.size_bytes for job in seen}) >= FEW else ("fit", "constant", "proportional")
+def ways_of(observed: Sequence[ObservedJob]) -> tuple[str, ...]:
+    """Ways to scale that the records do not rule out."""
+    return ("fit",) if len({job.size_bytes for job in observed}) >= FEW else ("fit", "constant", "proportional")
 
 
-def scatter(seen: Sequence[Seen], costs: Mapping[str, Mapping[str, Scaling]]) -> float:
-    """Standard deviation of the logarithm of a job's CPU time about what its size says.
+def scatter(observed: Sequence[ObservedJob], costs: Mapping[str, Mapping[str, Scaling]]) -> float:
+    """Standard deviation of the logarithm of a job's CPU time around what the scaling gives for its size.
 
-    Of two or three records the fit leaves next to nothing; then it is that about the better of the two extremes.
+    A fit to two or three records leaves almost no residual; then the better of the two extremes is taken instead.
     """
-    if len(seen) < 2:
+    if len(observed) < 2:
         return 0.0
-    totals = [job.cpu_s for job in seen]
-    sizes = [job.size_bytes for job in seen]
-    if len(seen) >= FEW:
+    totals = [job.cpu_s for job in observed]
+    sizes = [job.size_bytes for job in observed]
+    if len(observed) >= FEW:
         expected = [sum(phase["cpu_s"].of(size) for phase in costs.values()) for size in sizes]
-        return deviation(totals, expected, len(seen) - 2)
+        return deviation(totals, expected, len(observed) - 2)
     extremes = [constant(sizes, totals), proportional(sizes, totals)]
-    return min(deviation(totals, [one.of(size) for size in sizes], len(seen) - 1) for one in extremes)
+    return min(deviation(totals, [one.of(size) for size in sizes], len(observed) - 1) for one in extremes)
 
 
-def deviation(found: Sequence[float], expected: Sequence[float], freedom: int) -> float:
-    """Deviation of the logarithm."""
-    misses = [math.log(one / other) for one, other in zip(found, expected, strict=True) if one > 0 and other > 0]
+def deviation(measured: Sequence[float], expected: Sequence[float], freedom: int) -> float:
+    """Root mean square of the logarithm of the ratios, with ``freedom`` degrees of freedom."""
+    misses = [math.log(one / other) for one, other in zip(measured, expected, strict=True) if one > 0 and other > 0]
     return math.sqrt(sum(miss**2 for miss in misses) / freedom)

@@ -1,4 +1,4 @@
-"""The situation before a run: who is left, what is there already, and what the machine and its tiers are."""
+"""The situation before a run: who remains to be analysed, what is there already, and the machine with its tiers."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from neurotier.advice.calibration import choose_calibration, read_seen, size_of
-from neurotier.advice.observed import Seen, gaps_s, others_busy
+from neurotier.advice.calibration import choose_calibration, read_observed, size_of
+from neurotier.advice.observed import ObservedJob, gaps_s, others_busy
 from neurotier.advice.placements import Candidate, candidates
-from neurotier.advice.predict import Known
+from neurotier.advice.predict import Inputs
 from neurotier.advice.scaling import fit
-from neurotier.advice.workload import Launch, Participant, Placed
+from neurotier.advice.workload import JobStart, Participant, Storage
 from neurotier.analysis.app import app_name
 from neurotier.core.errors import InputError, SettingsError
 from neurotier.core.files import read_json
@@ -30,7 +30,7 @@ from neurotier.run.plan import Plan
 
 @dataclass(frozen=True)
 class Situation:
-    """What a results folder and this machine tell before a run."""
+    """The state of a results folder and of this machine, read when it is asked for."""
 
     settings: Settings
     places: Places
@@ -40,24 +40,24 @@ class Situation:
         return Plan(self.settings, self.places)
 
     @cached_property
-    def people(self) -> Mapping[str, Sequence[Image]]:
-        """Everyone whom the index selects."""
+    def participants(self) -> Mapping[str, Sequence[Image]]:
+        """Every participant that the index selects, with the images."""
         return self.plan.read(self.places.index / "images.tsv")
 
     @cached_property
-    def left(self) -> list[str]:
-        """Who is to be analysed: everyone in a campaign; else those who are not done, or all again if all are."""
+    def remaining(self) -> list[str]:
+        """Who is to be analysed: those who are not done, or everyone if all are done; everyone in a campaign."""
         if self.settings.campaign.placements:
-            return list(self.people)
-        return [name for name in self.people if not self.places.record(name).exists()] or list(self.people)
+            return list(self.participants)
+        return [name for name in self.participants if not self.places.record(name).exists()] or list(self.participants)
 
     @cached_property
     def is_folder(self) -> bool:
-        """Whether the dataset is a plain folder, which is read where it lies."""
+        """Whether the dataset is a plain folder, which is read in place."""
         return bool(read_json(self.places.index / "dataset.json")["kind"] == "folder")
 
     @cached_property
-    def seen(self) -> list[Seen]:
+    def observed(self) -> list[ObservedJob]:
         """Participant jobs that have been run.
 
         Raises
@@ -66,92 +66,92 @@ class Situation:
             If there are none.
         """
         named = self.settings.advice.calibration
-        seen = read_seen(self.settings, self.places, Path(named) if named else None)
-        if not seen:
+        observed = read_observed(self.settings, self.places, Path(named) if named else None)
+        if not observed:
             raise InputError("no participant has been analysed with these settings", where=str(self.places.results))
-        return seen
+        return observed
 
     @cached_property
     def gaps_s(self) -> list[float]:
-        """What passed between two jobs of a slot, s."""
-        return gaps_s(self.seen)
+        """Times between two jobs of a slot, s."""
+        return gaps_s(self.observed)
 
     @cached_property
     def others(self) -> float:
-        """How many processes of others kept the processors busy meanwhile; not known of another run."""
+        """Processors that others kept busy during the calibration; 0 for that of another results folder."""
         if self.settings.advice.calibration:
             return 0.0
         facts = {file.stem: read_json(file) for file in self.places.runs.glob("*.json")}
-        here = [job for job in self.seen if facts[job.run]["host"] == job.host]
+        here = [job for job in self.observed if facts[job.run]["host"] == job.host]
         slots = {run: fact["parallelism"] or 1 for run, fact in facts.items()}
         return others_busy(here, facts[here[0].run]["cpus"], slots) if here else 0.0
 
     @cached_property
-    def launch(self) -> Launch:
-        """What comes before a job. The runs of a campaign fetch nothing: all is there before they begin."""
+    def job_start(self) -> JobStart:
+        """What precedes a job. Runs of a campaign fetch nothing, since all images are there before they begin."""
         gap_s = statistics.median(self.gaps_s) if self.gaps_s else None
-        got = [job for job in self.seen if job.get_cpu_s is not None]
-        if self.settings.campaign.placements or self.is_folder or not got:
-            return Launch(gap_s)
-        cpu_s = statistics.median(job.get_cpu_s or 0.0 for job in got)
+        with_fetch = [job for job in self.observed if job.get_cpu_s is not None]
+        if self.settings.campaign.placements or self.is_folder or not with_fetch:
+            return JobStart(gap_s)
+        cpu_s = statistics.median(job.get_cpu_s or 0.0 for job in with_fetch)
         if self.settings.advice.calibration:  # another dataset comes from elsewhere
-            return Launch(gap_s, cpu_s)
-        fetched = [job.size_bytes if job.fetched_files else 0 for job in got]
-        fetching = fit(fetched, [job.get_wait_s or 0.0 for job in got])
-        return Launch(gap_s, cpu_s, fetching.base, fetching.per_byte)
+            return JobStart(gap_s, cpu_s)
+        fetched = [job.size_bytes if job.fetched_files else 0 for job in with_fetch]
+        fetching = fit(fetched, [job.get_wait_s or 0.0 for job in with_fetch])
+        return JobStart(gap_s, cpu_s, fetching.base, fetching.per_byte)
 
     @cached_property
     def job_bytes(self) -> int:
-        """Memory that a job takes, at most."""
-        return max(job.max_rss_bytes for job in self.seen)
+        """Peak memory of a job, bytes."""
+        return max(job.max_rss_bytes for job in self.observed)
 
     def clone_on(self, tier: str) -> Path:
-        """Where the dataset is, or would be, with the role dataset on a tier."""
+        """Where the dataset is, or would be, if a tier held the role ``dataset``."""
         path = Path(read_json(self.places.index / "dataset.json")["path"])
         return path if self.is_folder else Tier.from_settings(self.settings.tiers[tier]).folder("datasets") / path.name
 
     def to_fetch(self, tier: str) -> dict[str, int]:
-        """Bytes that everyone who is left still needs on the dataset tier."""
+        """Participant to the bytes that are still to be fetched to the dataset tier."""
         clone, links_to = self.clone_on(tier), self.settings.dataset.links_to
         return {
-            name: size_of([image for image in self.people[name] if not is_present(clone, image.path, links_to)])
-            for name in self.left
+            name: size_of([image for image in self.participants[name] if not is_present(clone, image.path, links_to)])
+            for name in self.remaining
         }
 
     def resident(self, cache: str, tier: str) -> float:
-        """Share of the images that is in the page cache when the jobs read them; what is fetched has just come in."""
+        """Share of the images in the page cache when the jobs read them. Images yet to be fetched count as cached."""
         if cache in ("cold", "warm"):
             return 0.0 if cache == "cold" else 1.0
         clone, links_to = self.clone_on(tier), self.settings.dataset.links_to
-        paths = [image.path for name in self.left for image in self.people[name]]
+        paths = [image.path for name in self.remaining for image in self.participants[name]]
         here = [clone / path for path in paths if is_present(clone, path, links_to)]
         share = resident_share(here)
-        whole = sum(size_of(self.people[name]) for name in self.left)
-        there = sum(file.stat().st_size for file in here)
-        return 1.0 if share is None or not whole else 1 - there * (1 - share) / whole
+        whole = sum(size_of(self.participants[name]) for name in self.remaining)
+        here_bytes = sum(file.stat().st_size for file in here)
+        return 1.0 if share is None or not whole else 1 - here_bytes * (1 - share) / whole
 
-    def known(self, tables: Sequence[Path]) -> Known:
-        """What the model is given, by tables of the tiers' probes."""
+    def inputs(self, tables: Sequence[Path]) -> Inputs:
+        """What the model is given, with the probe tables of the tiers."""
         probes = {table.stem: read_probed(table) for table in tables}
         to_fetch = self.to_fetch(self.settings.placement["dataset"])
-        return Known(
-            seen=self.seen,
+        return Inputs(
+            observed=self.observed,
             gaps_s=self.gaps_s,
-            participants=[Participant(size_of(self.people[name]), to_fetch[name]) for name in self.left],
-            launch=self.launch,
+            participants=[Participant(size_of(self.participants[name]), to_fetch[name]) for name in self.remaining],
+            job_start=self.job_start,
             probes=probes,
             processors=processors_here(self.plan.threads, self.others),
             page_cache=page_cache_here(0.0),
         )
 
-    def placed(self, candidate: Candidate, cache: str, known: Known) -> Placed:
-        """A placement as a workload sees it."""
-        return Placed(
+    def storage(self, candidate: Candidate, cache: str, inputs: Inputs) -> Storage:
+        """The storage that a workload sees with a placement."""
+        return Storage(
             tiers=candidate.tiers,
             kinds={name: tier.kind for name, tier in self.settings.tiers.items()},
-            create_s={name: probe.usual.create_s for name, probe in known.probes.items()},
+            create_s={name: probe.usual.create_s for name, probe in inputs.probes.items()},
             resident=self.resident(cache, candidate.tiers["dataset"]),
-            expiry_s=known.page_cache.expiry_s,
+            expiry_s=inputs.page_cache.expiry_s,
         )
 
     @property
@@ -166,14 +166,14 @@ class Situation:
 
 
 def choose_first(situation: Situation, facts: Mapping[str, Any]) -> list[str]:
-    """Who is analysed first; nobody if the records of another results folder are given.
+    """Who is analysed first; nobody if the records of another results folder serve as calibration.
 
     Parameters
     ----------
     situation
-        What there is.
+        Before the run.
     facts
-        What the run noted of itself.
+        Facts of the run.
 
     Raises
     ------
@@ -185,6 +185,6 @@ def choose_first(situation: Situation, facts: Mapping[str, Any]) -> list[str]:
         fix = "start it with --cores and without a cluster's profile, on a node like those of the jobs"
         raise SettingsError("predicts runs on one machine, and jobs go to a cluster", where="target advise", fix=fix)
     if settings.advice.calibration:
-        situation.seen  # noqa: B018  # what is wrong with that folder is said before tiers are probed for minutes
+        situation.observed  # noqa: B018  # an error in that folder shall come before minutes of probing
         return []
-    return choose_calibration(situation.people, settings, situation.places)
+    return choose_calibration(situation.participants, settings, situation.places)

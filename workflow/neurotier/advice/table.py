@@ -8,7 +8,7 @@ from dataclasses import replace
 from neurotier.advice.calibration import size_of
 from neurotier.advice.observed import PHASES
 from neurotier.advice.placements import Candidate, caches
-from neurotier.advice.predict import Known, predict
+from neurotier.advice.predict import Inputs, predict
 from neurotier.advice.room import NEEDING, Room, free_on, largest, room_for
 from neurotier.advice.scaling import costs_of
 from neurotier.advice.situation import Situation
@@ -20,8 +20,10 @@ from neurotier.core.tiers import Tier
 from neurotier.model.this_machine import page_cache_here
 
 
-def advice_rows(situation: Situation, known: Known, parallelism: Sequence[int], limits: Mapping[str, int]) -> list[Row]:
-    """Every row.
+def advice_rows(
+    situation: Situation, inputs: Inputs, parallelism: Sequence[int], limits: Mapping[str, int]
+) -> list[Row]:
+    """All rows of the table.
 
     Parameters
     ----------
@@ -29,7 +31,7 @@ def advice_rows(situation: Situation, known: Known, parallelism: Sequence[int], 
         Snakemake resources that the jobs share, MB.
     """
     return [
-        advice_row(situation, known, candidate, cache, jobs, limits)
+        advice_row(situation, inputs, candidate, cache, jobs, limits)
         for jobs in parallelism
         for cache in caches(situation.settings)
         for candidate in situation.candidates
@@ -37,31 +39,31 @@ def advice_rows(situation: Situation, known: Known, parallelism: Sequence[int], 
 
 
 def advice_row(
-    situation: Situation, known: Known, candidate: Candidate, cache: str, jobs: int, limits: Mapping[str, int]
+    situation: Situation, inputs: Inputs, candidate: Candidate, cache: str, jobs: int, limits: Mapping[str, int]
 ) -> Row:
-    """One row; memory may have room for fewer jobs than are asked for."""
-    needs_mb = [situation.plan.mem_mb(name) for name in situation.left]
+    """One row. Where memory has room for fewer jobs than are asked for, it is predicted with fewer."""
+    needs_mb = [situation.plan.mem_mb(name) for name in situation.remaining]
     at_once = min(jobs, max(1, fits(limits, {"mem_mb": needs_mb}).get("mem_mb", jobs)))
-    known = replace(known, page_cache=page_cache_here(at_once * situation.job_bytes))
-    prediction = predict(known, situation.placed(candidate, cache, known), at_once)
+    inputs = replace(inputs, page_cache=page_cache_here(at_once * situation.job_bytes))
+    prediction = predict(inputs, situation.storage(candidate, cache, inputs), at_once)
     usual = prediction.usual
     sums = usual.phase_sums_s
-    room = room_of(situation, known, candidate, at_once)
-    placed = {f"{role}_tier": tier for role, tier in candidate.tiers.items()}
+    room = room_of(situation, inputs, candidate, at_once)
+    tiers = {f"{role}_tier": tier for role, tier in candidate.tiers.items()}
     return {
         "placement": candidate.name,
         "in_use": candidate.in_use,
-        **placed,
-        "images_tier": placed["images_tier"] if situation.settings.image else None,
+        **tiers,
+        "images_tier": tiers["images_tier"] if situation.settings.image else None,
         "tool": situation.tool,
         "cache": cache,
         "parallelism": jobs,
-        "participants": len(situation.left),
+        "participants": len(situation.remaining),
         "predicted_s": usual.makespan_s,
         "low_s": prediction.low_s,
         "high_s": prediction.high_s,
         "paper_s": prediction.paper_s,
-        "limit": limit_text(usual.limit, at_once, known.processors.threads),
+        "limit": limit_text(usual.limit, at_once, inputs.processors.threads),
         "limit_share": usual.limits[usual.limit],
         "mean_parallelism": usual.mean_parallelism,
         **{f"{phase}_sum_s": sums.get(phase, 0.0) for phase in PHASES},
@@ -72,14 +74,14 @@ def advice_row(
     }
 
 
-def room_of(situation: Situation, known: Known, candidate: Candidate, at_once: int) -> Room:
-    """What a placement needs and finds. Of the work tier it is what Snakemake reserves for so many jobs."""
-    settings, people = situation.settings, situation.people
-    results = costs_of(known.seen)["stage_out"]["written_bytes"]
+def room_of(situation: Situation, inputs: Inputs, candidate: Candidate, at_once: int) -> Room:
+    """The room that a placement needs and has. On the work tier it needs what Snakemake reserves for the jobs."""
+    settings, participants = situation.settings, situation.participants
+    results = costs_of(inputs.observed)["stage_out"]["written_bytes"]
     needed = {
         "dataset": 0 if situation.is_folder else sum(situation.to_fetch(candidate.tiers["dataset"]).values()),
-        "work": largest([work_bytes(list(people[name]), settings) for name in situation.left], at_once),
-        "results": round(sum(results.of(size_of(people[name])) for name in situation.left)),
+        "work": largest([work_bytes(list(participants[name]), settings) for name in situation.remaining], at_once),
+        "results": round(sum(results.of(size_of(participants[name])) for name in situation.remaining)),
     }
     free = {name: free_on(Tier.from_settings(settings.tiers[name])) for name in candidate.tiers.values()}
     return room_for(candidate.tiers, needed, free)

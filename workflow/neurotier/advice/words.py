@@ -1,4 +1,4 @@
-"""Words of an advice: limits, the recommendation in a sentence, the table for a terminal."""
+"""The advice in words: what limits a placement, the recommendation in a sentence, the table for a terminal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from neurotier.core.tables import Row
 
 COMPUTING = "computing"
 NOTHING = 0.005
-"""A gain of less is none."""
+"""Gains below this share are not mentioned."""
 
 
 def limit_text(limit: str, parallelism: int, cores: int) -> str:
@@ -46,9 +46,9 @@ def interval(row: Row) -> str:
 
 
 def recommendation(rows: Sequence[Row]) -> str:
-    """What to do, of placements at one parallelism and state of the page cache.
+    """The recommendation among placements at one parallelism and state of the page cache.
 
-    Differences do not matter as long as one prediction is within the interval of the other.
+    A difference does not matter as long as one prediction lies within the interval of the other.
     """
     fitting = [row for row in rows if row["fits"]]
     misfits = [f"{row['placement']} does not fit: {row['reason']}" for row in rows if not row["fits"]]
@@ -79,7 +79,7 @@ def recommendation(rows: Sequence[Row]) -> str:
 
 
 def without_change(best: Row, fitting: Sequence[Row], in_use: bool) -> str:
-    """The best is in use, or none is: how far behind the next one is."""
+    """The recommendation where the best placement is in use, or none is: with how far behind the next one is."""
     second = min((row for row in fitting if row is not best), key=lambda row: float(row["predicted_s"]))
     gain = 1 - best["predicted_s"] / second["predicted_s"]
     if not matters(best, second):
@@ -89,7 +89,7 @@ def without_change(best: Row, fitting: Sequence[Row], in_use: bool) -> str:
 
 
 def apart(best: Row, second: Row, gain: float) -> str:
-    """Two placements that are as good as each other."""
+    """Two placements whose difference does not matter."""
     if gain < NOTHING:
         return f"it does not matter whether {best['placement']} or {second['placement']}"
     by = f"{best['placement']} saves {percent(gain)} against {second['placement']}"
@@ -97,12 +97,12 @@ def apart(best: Row, second: Row, gain: float) -> str:
 
 
 def matters(best: Row, other: Row) -> bool:
-    """Whether a difference is more than the predictions' intervals leave open."""
+    """Whether each prediction lies outside the interval of the other."""
     return bool(other["predicted_s"] > best["high_s"] and best["predicted_s"] < other["low_s"])
 
 
 def bound(row: Row) -> str:
-    """What the jobs are bound by, if that is computing."""
+    """What limits the jobs, as the beginning of a sentence."""
     return "you are compute-bound: " if row["limit"].startswith(COMPUTING) else f"limited by {limited(row)}: "
 
 
@@ -120,19 +120,19 @@ def what_differs(rows: Sequence[Row]) -> str:
 
 
 def sentence(text: str, more: Sequence[str]) -> str:
-    """A sentence with what else is to be said."""
+    """A sentence with further clauses."""
     return f"{text[:1].upper()}{text[1:]}" + "".join(f"; {part}" for part in more)
 
 
 def advices(rows: list[Row]) -> list[str]:
     """A recommendation for each parallelism and state of the page cache."""
-    found = []
+    lines = []
     groups = [list(group) for _, group in groupby(rows, key=lambda row: (row["parallelism"], row["cache"]))]
     for group in groups:
         first = group[0]
         about = f"{first['parallelism']} at once, cache {first['cache']}: " if len(groups) > 1 else ""
-        found.append(about + recommendation(group))
-    return found
+        lines.append(about + recommendation(group))
+    return lines
 
 
 def text_table(rows: list[Row]) -> list[str]:

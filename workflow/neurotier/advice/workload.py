@@ -1,4 +1,4 @@
-"""The model's workload: a task for each participant, its steps as a participant job has them on a placement."""
+"""The workload given to the model: a task per participant, with the steps of a participant job on a placement."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ WRITES = {"stage_in": "work", "compute": "work", "stage_out": "results"}
 
 @dataclass(frozen=True)
 class Participant:
-    """One to be analysed: size of the images, how much of them must be fetched, and how much longer than others of that
-    size the analysis takes (1 on average)."""
+    """A participant to analyse: size of the images, how much of it must be fetched, and how many times as long as usual
+    for that size the analysis takes."""
 
     size_bytes: int
     to_fetch_bytes: int = 0
@@ -26,8 +26,8 @@ class Participant:
 
 
 @dataclass(frozen=True)
-class Placed:
-    """Tiers as a workload sees them.
+class Storage:
+    """The storage that a workload runs on.
 
     Attributes
     ----------
@@ -36,11 +36,11 @@ class Placed:
     kinds
         Name of a tier to its kind.
     create_s
-        Name of a tier to the time that making a file there takes, s.
+        Name of a tier to the time it takes to create a file there, s.
     resident
         Share of the images that is in the page cache at the start.
     expiry_s
-        The kernel writes back what has been dirty for longer, s.
+        Age at which the kernel writes dirty pages back, s.
     """
 
     tiers: Mapping[str, str]
@@ -51,17 +51,17 @@ class Placed:
 
 
 @dataclass(frozen=True)
-class Launch:
-    """What comes before a job.
+class JobStart:
+    """What precedes a participant job.
 
     Attributes
     ----------
     gap_s
-        What passes between two jobs in a slot, s; ``None`` if no record tells.
+        Time between two jobs of a slot, s; ``None`` if no record has it.
     get_cpu_s
-        CPU time of the job that sees to the images, s; ``None`` if there is none.
+        CPU time of the job that fetches the images, s; ``None`` if there is no such job.
     get_wait_s, fetch_s_per_byte
-        What that job waits for besides, s, and for each byte that it fetches, s/byte.
+        Time that this job waits besides, s, and per byte that it fetches, s/byte.
     """
 
     gap_s: float | None = None
@@ -70,29 +70,31 @@ class Launch:
     fetch_s_per_byte: float = 0.0
 
 
-def workload_of(participants: Sequence[Participant], costs: Costs, placed: Placed, launch: Launch) -> Workload:
-    """Everyone's steps, in the order of the index; what comes before a first job is not part of the makespan."""
-    return Workload([(*before(one, launch), *steps(one, costs, placed)) for one in participants], launch_counts=False)
+def workload_of(participants: Sequence[Participant], costs: Costs, storage: Storage, job_start: JobStart) -> Workload:
+    """A task per participant, in the order of the index. What precedes the first jobs is not part of the makespan."""
+    return Workload(
+        [(*before(one, job_start), *steps(one, costs, storage)) for one in participants], launch_counts=False
+    )
 
 
-def before(participant: Participant, launch: Launch) -> list[Step]:
-    """What comes before the job: a launch, and one more with a job of its own that sees to the images."""
-    gap_s = launch.gap_s or 0.0
-    if launch.get_cpu_s is None:
+def before(participant: Participant, job_start: JobStart) -> list[Step]:
+    """The steps before a job: one launch, or two where a job of its own fetches the images."""
+    gap_s = job_start.gap_s or 0.0
+    if job_start.get_cpu_s is None:
         return [Step(LAUNCH.phase, "wait", gap_s)]
-    fetching_s = launch.get_wait_s + participant.to_fetch_bytes * launch.fetch_s_per_byte
-    return [Step(LAUNCH.phase, "compute", launch.get_cpu_s), Step(LAUNCH.phase, "wait", 2 * gap_s + fetching_s)]
+    fetching_s = job_start.get_wait_s + participant.to_fetch_bytes * job_start.fetch_s_per_byte
+    return [Step(LAUNCH.phase, "compute", job_start.get_cpu_s), Step(LAUNCH.phase, "wait", 2 * gap_s + fetching_s)]
 
 
-def steps(participant: Participant, costs: Costs, placed: Placed) -> list[Step]:
+def steps(participant: Participant, costs: Costs, storage: Storage) -> list[Step]:
     """The steps of one job, phase by phase.
 
-    CPU time that grows with what is staged is copying, which the tiers' streams contain; of staging only the fixed
-    part is computing. What a short job writes to its work folder is gone before the kernel writes it back: it does not
-    get beyond the page cache.
+    When staging, CPU time that grows with size is copying, which the speeds of the tiers include; only the fixed part
+    counts as computing. What a job shorter than ``expiry_s`` writes to its work folder is deleted before the kernel
+    writes it back, so it stays in the page cache.
     """
     lifetime_s = sum(cost["cpu_s"].of(participant.size_bytes) for cost in costs.values()) * participant.slowness
-    found: list[Step] = []
+    steps_of_job: list[Step] = []
     for phase, cost in costs.items():
         size = participant.size_bytes
         staging = phase.startswith("stage_")
@@ -100,20 +102,22 @@ def steps(participant: Participant, costs: Costs, placed: Placed) -> list[Step]:
         read, written = cost["read_bytes"].of(size), cost["written_bytes"].of(size)
         wait_s = cost["wait_s"].of(size)
         if phase in READS:
-            found += reads(phase, READS[phase], read, placed)
+            steps_of_job += reads(phase, READS[phase], read, storage)
         if phase in WRITES:
-            tier = placed.tiers[WRITES[phase]]
-            wait_s += cost["written_files"].of(size) * placed.create_s.get(tier, 0.0)
-            passing = WRITES[phase] == "work" and placed.kinds[tier] == "block" and lifetime_s < placed.expiry_s
-            found.append(Step(phase, "write", written, MEMORY if passing else tier))
-        found += [Step(phase, "wait", wait_s), Step(phase, "compute", cpu_s)]
-    return found
+            tier = storage.tiers[WRITES[phase]]
+            wait_s += cost["written_files"].of(size) * storage.create_s.get(tier, 0.0)
+            deleted_in_cache = (
+                WRITES[phase] == "work" and storage.kinds[tier] == "block" and lifetime_s < storage.expiry_s
+            )
+            steps_of_job.append(Step(phase, "write", written, MEMORY if deleted_in_cache else tier))
+        steps_of_job += [Step(phase, "wait", wait_s), Step(phase, "compute", cpu_s)]
+    return steps_of_job
 
 
-def reads(phase: str, role: str, count: float, placed: Placed) -> list[Step]:
-    """Reading from a role's tier. What a job has just written is in the page cache; files in memory have none."""
-    tier = placed.tiers[role]
-    if placed.kinds[tier] in IN_MEMORY:
+def reads(phase: str, role: str, count: float, storage: Storage) -> list[Step]:
+    """Steps that read from a role's tier. What a job wrote itself is still cached; tmpfs and DAX have no cache."""
+    tier = storage.tiers[role]
+    if storage.kinds[tier] in IN_MEMORY:
         return [Step(phase, "read", count, tier)]
-    resident = placed.resident if phase == "stage_in" else 1.0
+    resident = storage.resident if phase == "stage_in" else 1.0
     return [Step(phase, "read", resident * count, tier, cached=True), Step(phase, "read", (1 - resident) * count, tier)]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from neurotier.analysis.staging import TIME_STAMP
 from neurotier.containers.run import WORK, Bind, Container
-from neurotier.containers.store import Placed
+from neurotier.containers.store import PlacedImage
 from neurotier.core.errors import KilledError, ToolError
 from neurotier.core.foreign import Entry
 from neurotier.core.foreign_trees import checked_entries, copy_tree, same_content
@@ -51,7 +51,7 @@ def group_arguments(app: AppSettings) -> list[str]:
 
 
 def run_level(
-    arguments: list[str], bids_dir: Path, folder: Path, settings: Settings, log: Path, placed: Placed
+    arguments: list[str], bids_dir: Path, folder: Path, settings: Settings, log: Path, placed: PlacedImage
 ) -> Usage:
     """Run one level of the app.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neurotier.containers.run import Bind, Container
-from neurotier.containers.store import Placed
+from neurotier.containers.store import PlacedImage
 from neurotier.core.private import remove_private
 from neurotier.core.settings import Settings
 from neurotier.core.work_folders import IN, OUT, SCRATCH
@@ -32,7 +32,9 @@ class Analysed:
     container_start: Usage | None = None
 
 
-def analyze_images(images: list[Image], folder: Path, settings: Settings, log: Path, placed: Placed | None) -> Analysed:
+def analyze_images(
+    images: list[Image], folder: Path, settings: Settings, log: Path, placed: PlacedImage | None
+) -> Analysed:
     """Extract the brain of every image of a participant.
 
     Parameters
@@ -82,7 +84,7 @@ def on_host(tool: Tool, images: list[Image], folder: Path, log: Path) -> Iterato
 
 
 def in_container(
-    tool: Tool, images: list[Image], folder: Path, settings: Settings, log: Path, placed: Placed
+    tool: Tool, images: list[Image], folder: Path, settings: Settings, log: Path, placed: PlacedImage
 ) -> tuple[list[tuple[nib.Nifti1Image, Mask | None]], Usage]:
     """Head and mask of each image by a tool in a container, and what it cost to start that."""
     from neurotier.analysis.images import load_head

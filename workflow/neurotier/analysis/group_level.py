@@ -8,7 +8,7 @@ from neurotier.analysis.app import app_name, group_arguments, lay_over, run_leve
 from neurotier.analysis.derivatives import describe_app
 from neurotier.analysis.staging import MARGIN_BYTES, check_room, naming_full_tier, publish
 from neurotier.analysis.steps import measured, write_step
-from neurotier.containers.store import Placed
+from neurotier.containers.store import PlacedImage
 from neurotier.core.files import read_json
 from neurotier.core.foreign import entries_below
 from neurotier.core.places import Places
@@ -21,7 +21,13 @@ from neurotier.meter.usage import Usage
 
 
 def run_group_level(
-    dataset: Dataset, site: str, participants: list[str], settings: Settings, places: Places, log: Path, placed: Placed
+    dataset: Dataset,
+    site: str,
+    participants: list[str],
+    settings: Settings,
+    places: Places,
+    log: Path,
+    placed: PlacedImage,
 ) -> list[str]:
     """Lay the participants' outputs over each other, run the app's group level on them, and publish what is there.
 

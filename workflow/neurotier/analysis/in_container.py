@@ -21,9 +21,8 @@ from neurotier.analysis.images import Mask, check_mask
 from neurotier.analysis.tools import MASK, Tool, end_of, failed, smallest_head
 from neurotier.containers.engine import LABELS, labelled_version
 from neurotier.containers.run import SCRIPT, WORK, Container
-from neurotier.containers.store import remove
 from neurotier.core.errors import ContainerError, ToolError, one_line
-from neurotier.core.files import exclusive, flush_tree, partial_of, rename_durably
+from neurotier.core.files import exclusive, flush_tree, partial_of, remove_whatever, rename_durably
 from neurotier.core.foreign import read_end, read_text
 from neurotier.core.foreign_trees import copy_tree
 from neurotier.meter.usage import Usage
@@ -192,13 +191,13 @@ def keep_cache(made: Path, cache: Path) -> None:
         if cache.exists() or not os.path.lexists(made):
             return
         partial = partial_of(cache)
-        remove(partial)
+        remove_whatever(partial)
         try:
             copy_tree(made, partial, where=CACHE, limit_bytes=CACHE_BYTES, limit_files=CACHE_FILES)
             flush_tree(partial)
             rename_durably(partial, cache)
         except BaseException:
-            remove(partial)
+            remove_whatever(partial)
             raise
 
 

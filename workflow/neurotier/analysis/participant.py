@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from neurotier.analysis.app import app_name, participant_arguments, root_files, run_level
 from neurotier.analysis.brains import Analysed, analyze_images
 from neurotier.analysis.staging import MARGIN_BYTES, check_room, naming_full_tier, publish, stage_in
-from neurotier.containers.store import Placed
+from neurotier.containers.store import PlacedImage
 from neurotier.core.errors import KilledError
 from neurotier.core.files import write_json
 from neurotier.core.foreign import entries_below
@@ -27,7 +27,7 @@ from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, tiers_of
 from neurotier.core.work_folders import IN, OUT, work_folder
 from neurotier.dataset.bids import Image
-from neurotier.meter.function import Measured, measure_function
+from neurotier.meter.function import MeasuredCall, measure_function
 from neurotier.meter.lap import take_out
 from neurotier.meter.own import usage_since_birth
 from neurotier.meter.residency import resident_share
@@ -64,7 +64,7 @@ class Job:
     settings: Settings
     tool_version: str
     log: Path
-    placed: Placed | None = None
+    placed: PlacedImage | None = None
     before: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -175,7 +175,7 @@ def analyze(job: Job, folder: Path) -> Analysed:
 def run_phase(name: str, function: Callable[[], T], reads: Sequence[Path]) -> tuple[T, Usage]:
     """Run and measure one phase that reads some files; its value and its cost."""
     resident_before = resident_share(reads)
-    measured: Measured[T] = measure_function(function)
+    measured: MeasuredCall[T] = measure_function(function)
     if isinstance(measured.error, ChildProcessError):
         raise KilledError(f"{measured.error} (out of memory?)", where=f"phase {name}")
     if measured.error is not None:

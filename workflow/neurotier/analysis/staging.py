@@ -10,18 +10,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import humanfriendly
-
 from neurotier.core.errors import InputError, NeurotierError, SourceError, TierError, ToolError
 from neurotier.core.files import flush_tree, make_folders, partial_of, remove_whatever, rename_durably
 from neurotier.core.foreign import copy_file, entries_below, open_file, open_in_dataset
 from neurotier.core.foreign_trees import copy_tree
+from neurotier.core.quantities import size
 from neurotier.core.tiers import Tier
 
 MARGIN_BYTES = 1_000_000
 """Free space below which a tier counts as full."""
 
-Made = dict[str, list[int | str]]
+Manifest = dict[str, list[int | str]]
 """What is kept: path below a folder to size in bytes and SHA-256, or of a link 0 and where it leads."""
 
 
@@ -67,7 +66,7 @@ def stage_in(
     return copied, files
 
 
-def publish(made: Path, final: Path) -> tuple[int, int, Made]:
+def publish(made: Path, final: Path) -> tuple[int, int, Manifest]:
     """Copy a folder to the results tier under a hidden name, flush it, then rename it.
 
     Returns
@@ -85,7 +84,7 @@ def publish(made: Path, final: Path) -> tuple[int, int, Made]:
     make_folders(hidden)
     try:
         copied, files = copy_tree(made, hidden, skipped=[TIME_STAMP], write_back=True) if made.exists() else (0, 0)
-        kept = what_is_in(hidden)
+        kept = manifest_of(hidden)
         flush_tree(hidden)
         remove_whatever(final)  # of an earlier run whose derivatives are to be replaced
         rename_durably(hidden, final)
@@ -99,9 +98,9 @@ TIME_STAMP = ".snakemake_timestamp"
 """Snakemake's own file in folders that are outputs of rules."""
 
 
-def what_is_in(folder: Path) -> Made:
+def manifest_of(folder: Path) -> Manifest:
     """Sizes and checksums of the files below a folder, but for Snakemake's own, in order of name."""
-    made: Made = {}
+    made: Manifest = {}
     for entry in entries_below(folder):
         if entry.path.name == TIME_STAMP:
             continue
@@ -114,7 +113,7 @@ def what_is_in(folder: Path) -> Made:
     return made
 
 
-def lacking(made: Made, folder: Path) -> str:
+def first_missing(made: Manifest, folder: Path) -> str:
     """The first file of a record that is not there, or not as large as it was; empty if all are.
 
     Sizes alone are compared: what tells a file cut short by a fault from a whole one, at every start, at no cost.
@@ -169,8 +168,3 @@ def full(tier: Tier, needed_bytes: int) -> TierError:
         f"about {size(needed_bytes)} needed by this participant",
         fix="free some space, start fewer participants at once, or choose another tier",
     )
-
-
-def size(count: int) -> str:
-    """A number of bytes for people, in binary units."""
-    return str(humanfriendly.format_size(count, binary=True))

@@ -49,7 +49,7 @@ def write_step(
     phases
         Name and cost of each of its phases.
     derivatives
-        What it left, as :func:`neurotier.analysis.staging.what_is_in` gives it.
+        What it left, as :func:`neurotier.analysis.staging.manifest_of` gives it.
     """
     rows = [{"phase": name, **usage.record()} for name, usage in phases]
     write_json(

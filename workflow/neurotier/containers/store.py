@@ -27,7 +27,7 @@ from neurotier.core.files import (
     flush_file_system,
     partial_of,
     read_json,
-    remove_tree,
+    remove_whatever,
     rename_durably,
     write_json,
 )
@@ -70,7 +70,7 @@ class ContainerImage:
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedImage:
     """The container image in use.
 
     Attributes
@@ -146,8 +146,8 @@ class Store:
         except AlteredError as error:
             self.say(f"{error}: obtaining it again")
         with exclusive(kept):
-            remove(kept)
-            remove(kept.with_suffix(".json"))
+            remove_whatever(kept)
+            remove_whatever(kept.with_suffix(".json"))
         return self.place_kept(text, reference, self.keep(reference, where))
 
     def place_kept(self, text: str, reference: Reference, kept: Path) -> ContainerImage:
@@ -166,7 +166,7 @@ class Store:
             if facts.exists() and (kept.exists() or reference.kind == "file"):
                 return kept
             scratch = partial_of(kept)  # what a kill left there goes now
-            remove(scratch)
+            remove_whatever(scratch)
             scratch.mkdir(parents=True)
             try:
                 partial = scratch / kept.name
@@ -179,7 +179,7 @@ class Store:
                     rename_durably(partial, kept)
                 write_json(facts, made)
             finally:
-                remove(scratch)
+                remove_whatever(scratch)
         return kept
 
     def arguments(self, reference: Reference, where: str) -> dict[str, str]:
@@ -236,7 +236,7 @@ class Store:
                     marker.set()
                     return target
                 self.say(f"{target} is not what was placed there (its digest has changed): placed again")
-                remove(target)
+                remove_whatever(target)
             self.put(image, kept or self.find_kept(image), target)
             marker.set()
         return target
@@ -253,7 +253,7 @@ class Store:
         facts = kept.with_suffix(".json")
         source = kept if kept.exists() else Path(read_json(facts)["source"])
         partial = partial_of(target)
-        remove(partial)
+        remove_whatever(partial)
         try:
             if image.form == "sandbox":
                 check_digest(source, source, image)
@@ -269,12 +269,12 @@ class Store:
             flush_file_system(partial)
             rename_durably(partial, target)
         except OSError as error:
-            remove(partial)
+            remove_whatever(partial)
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
             raise TierError(f"has no room for the image {image.name}", where=str(self.images)) from None
         except BaseException:
-            remove(partial)
+            remove_whatever(partial)
             raise
 
     def find_kept(self, image: ContainerImage) -> Path:
@@ -371,11 +371,3 @@ def copy(source: Path, target: Path, link: bool) -> None:
             os.link(source.resolve(), target)
             return
     shutil.copyfile(source, target)
-
-
-def remove(path: Path) -> None:
-    """Remove a file or a folder, if it is there."""
-    if path.is_dir() and not path.is_symlink():
-        remove_tree(path)
-    else:
-        path.unlink(missing_ok=True)

@@ -1,6 +1,6 @@
-"""The configuration as written: its schema, its defaults, and what is wrong with it in a sentence.
+"""The configuration as written: its schema, its defaults, and a sentence for what is wrong with it.
 
-``workflow/schemas/config.schema.yaml`` is the one place that says which keys exist and what they are when left out.
+``workflow/schemas/config.schema.yaml`` is the one place that defines which keys exist, and their defaults.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def config_schema() -> dict[str, Any]:
 def with_defaults(config: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
     """A copy of ``config`` in which every missing key has the schema's default, at every depth.
 
-    jsonschema leaves defaults to its users; a section left empty in YAML (``tool:``) counts as missing.
+    jsonschema does not fill in defaults. A section left empty in YAML (``tool:``) counts as missing.
     """
     complete = copy.deepcopy(dict(config))
     for key, sub in schema.get("properties", {}).items():
@@ -53,8 +53,8 @@ def with_defaults(config: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[
 def read_scalars(value: Any, schema: Mapping[str, Any]) -> Any:
     """Read numbers and booleans that arrived as text.
 
-    Snakemake reads what stands inside braces on the command line (``--config 'dataset={drop: true}'``) as text
-    only; where the schema asks for something else, the text is read as YAML.
+    Values inside braces on the command line (``--config 'dataset={drop: true}'``) reach us as text; where the schema
+    asks for another type, the text is read as YAML.
     """
     if "$ref" in schema:
         schema = config_schema()["$defs"][schema["$ref"].rsplit("/", 1)[-1]]
@@ -70,7 +70,7 @@ def read_scalars(value: Any, schema: Mapping[str, Any]) -> Any:
 
 
 def check(config: Mapping[str, Any]) -> None:
-    """Raise :class:`SettingsError` unless ``config`` satisfies the schema and its names refer to something."""
+    """Raise :class:`SettingsError` unless ``config`` satisfies the schema and the tiers that it names are declared."""
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match
 
@@ -113,7 +113,7 @@ def check_tier(name: str, tiers: list[str], key: str) -> None:
 
 
 def check_pinning(bigbrain: Mapping[str, Any]) -> None:
-    """Raise :class:`SettingsError` if workers shall be pinned that no command of ours starts."""
+    """Raise :class:`SettingsError` if Spark's workers are to be pinned, which are not started one by one."""
     if bigbrain["numa"] != "none" and "spark" in bigbrain["engines"]:
         raise SettingsError(
             "Spark's tasks cannot be pinned one by one, as forks of one JVM's daemon",
@@ -134,7 +134,7 @@ def key_path(error: ValidationError) -> str:
 
 
 def reason(error: ValidationError) -> str:
-    """A sentence on what is wrong with one key."""
+    """What is wrong with one key, in a sentence."""
     if error.validator == "additionalProperties":
         unknown = unknown_keys(error)[0]
         if ":" in unknown:

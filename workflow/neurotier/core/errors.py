@@ -1,7 +1,7 @@
 """Errors for people: one line that says what is wrong, where, and what to do about it.
 
-The exit codes are those of ``sysexits.h``, so that a caller (a profile, a cluster) can tell bad input, which
-no retry will mend, from a full disk or a network that was away.
+The exit codes are those of ``sysexits.h``, so that a caller (Snakemake, a cluster) can tell bad input, which no retry
+will cure, from a full disk or a network that was down.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class NeurotierError(Exception):
     what
         What is wrong, as a short statement.
     where
-        The file, key, tier or participant concerned; empty when ``what`` says it already.
+        The file, key, tier or participant concerned; empty when ``what`` already says so.
     fix
         What to do next; empty when nothing sensible can be advised.
 
@@ -51,7 +51,7 @@ class InputError(NeurotierError):
 
 
 class SourceError(NeurotierError):
-    """The dataset or a file's content could not be had (``EX_UNAVAILABLE``)."""
+    """The dataset or the content of a file is not available (``EX_UNAVAILABLE``)."""
 
     exit_code = 69
 
@@ -69,7 +69,7 @@ class ToolError(NeurotierError):
 
 
 class KilledError(ToolError):
-    """A tool or a phase was killed from outside, by the kernel for want of memory above all (as a shell says it)."""
+    """A tool or a phase was killed, most often by the kernel for lack of memory (a shell's code for SIGKILL)."""
 
     exit_code = 137
 
@@ -81,13 +81,13 @@ class ContainerError(NeurotierError):
 
 
 class RunError(NeurotierError):
-    """A run of a campaign could not be done (``EX_SOFTWARE``)."""
+    """A run of a campaign or of the incrementation failed (``EX_SOFTWARE``)."""
 
     exit_code = 70
 
 
 class StateError(NeurotierError):
-    """A file that neurotier wrote is damaged (``EX_DATAERR``): a disk failed, or somebody changed it.
+    """A file written by neurotier is damaged (``EX_DATAERR``): a disk failed, or somebody changed it.
 
     Parameters
     ----------
@@ -112,10 +112,10 @@ class BusyError(NeurotierError):
 
 
 def may_pass(exit_code: int) -> bool:
-    """Whether a job that ended so may succeed when it is tried again.
+    """Whether a job that ended with this code may succeed when it is tried again.
 
-    A tier, a node or a network may be better another time, and what was killed may be given more; the same data
-    stay as bad, and the same tool fails on them again.
+    A tier, a node or a network may recover, and a killed job may be given more memory; but the same data remain bad, and
+    the same tool fails on them again.
 
     >>> may_pass(InputError.exit_code), may_pass(TierError.exit_code), may_pass(128 + 15)
     (False, True, True)
@@ -125,7 +125,7 @@ def may_pass(exit_code: int) -> bool:
 
 
 def one_line(text: str) -> str:
-    """Fold white space, and show control characters, so that any text fits on one terminal line.
+    """Fold white space and escape control characters, so that any text fits on one terminal line.
 
     >>> one_line("a\\n  b\\x1b[31m")
     'a b\\\\x1b[31m'

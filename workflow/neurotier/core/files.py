@@ -1,7 +1,7 @@
-"""Files and folders: written whole or not at all, on their device before they have their name, kept for one process.
+"""Files and folders: written whole or not at all, on the device before they get their name, locked while being made.
 
-A rename can reach the device before the bytes of the file that it names: after a power cut the file is there and empty
-(seen on ext4). So what gets a name is flushed first, then named, and then its folder is flushed.
+A rename can reach the device before the content of the file does: after a power cut the file is there and empty (seen
+on ext4). So content is flushed first, then renamed to its final name, and then the folder is flushed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ def write_text(path: Path, text: str, durable: bool = True) -> None:
 def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:
     """Write a file by renaming a finished one to its name; its folder is made.
 
-    What is not ``durable`` is whole for whoever looks, but not after a power cut: logs, markers, intermediates.
+    If not ``durable``, readers still see the whole file or none, but a power cut may lose it: enough for logs, markers
+    and intermediates.
     """
     make_folders(path.parent, durable)
     temporary = partial_of(path, secrets.token_hex(4))
@@ -58,7 +59,7 @@ def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:
 
 
 def make_folders(folder: Path, durable: bool = True) -> None:
-    """Make a folder and what is missing above it; ``durable``, so that each is there after a power cut, too."""
+    """Make a folder and its missing parents; if ``durable``, they survive a power cut."""
     missing = list(itertools.takewhile(lambda path: not path.is_dir(), (folder, *folder.parents)))
     folder.mkdir(parents=True, exist_ok=True)
     for path in missing if durable else ():
@@ -66,7 +67,7 @@ def make_folders(folder: Path, durable: bool = True) -> None:
 
 
 def partial_of(path: Path, writer: str = "") -> Path:
-    """The hidden name of something that is not finished, beside the name that it will have.
+    """The hidden name of an unfinished file or folder, next to its final name.
 
     >>> partial_of(Path("a/b.tsv")).name, partial_of(Path("a/b.tsv"), "1f").name
     ('.b.tsv.partial', '.b.tsv.1f.partial')
@@ -94,7 +95,7 @@ def read_json(path: Path) -> Any:
 
 
 def flush_folder(folder: Path) -> None:
-    """Have a folder's names on its device."""
+    """Flush the entries of a folder to its device."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with suppress_unsupported():
@@ -104,7 +105,7 @@ def flush_folder(folder: Path) -> None:
 
 
 def flush_tree(folder: Path) -> None:
-    """Have all regular files below a folder, and the folders' names, on their device; the folder itself last."""
+    """Flush all regular files and folders below a folder to their device; the folder itself last."""
     for _, _, files, descriptor in os.fwalk(folder, topdown=False, follow_symlinks=False):
         for name in files:
             if stat.S_ISREG(os.lstat(name, dir_fd=descriptor).st_mode):
@@ -118,7 +119,7 @@ def flush_tree(folder: Path) -> None:
 
 
 def flush_file_system(path: Path) -> None:
-    """Have everything on its device that was written to the file system that holds a path, by whomever."""
+    """Flush the whole file system that holds a path, whoever wrote to it."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         if LIBC.syncfs(descriptor) != 0:
@@ -128,13 +129,13 @@ def flush_file_system(path: Path) -> None:
 
 
 def begin_write_back(descriptor: int, offset: int, count: int) -> None:
-    """Have the kernel begin to write a part of a file to its device, and do not wait: the flush at the end is short."""
+    """Have the kernel start writing a part of a file to its device, without waiting, to shorten the flush at the end."""
     LIBC.sync_file_range(descriptor, offset, count, SYNC_FILE_RANGE_WRITE)  # a hint: what it returns changes nothing
 
 
 @contextmanager
 def suppress_unsupported() -> Iterator[None]:
-    """Pass over file systems that cannot flush a folder (some FUSE and network ones): they have no such need."""
+    """Ignore errors of file systems that cannot flush folders (some FUSE and network ones) and need not."""
     import errno
 
     try:
@@ -145,23 +146,23 @@ def suppress_unsupported() -> Iterator[None]:
 
 
 def rename_durably(partial: Path, final: Path) -> None:
-    """Give a finished folder or file, which has been flushed, its name, for good."""
+    """Give a finished and flushed folder or file its final name, and flush the folder above."""
     partial.rename(final)
     flush_folder(final.parent)
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder if it exists, with the write-protected folders of git-annex in it. Links are not followed."""
+    """Remove a folder if it exists, including write-protected folders of git-annex. Links are not followed."""
     if folder.is_symlink() or not folder.exists():
         return
     for _, _, _, descriptor in os.fwalk(folder, follow_symlinks=False, onerror=None):
-        # git-annex takes away the owner's right to write; nobody but root could remove these as they are.
+        # git-annex removes the owner's write permission, without which only root could delete them
         os.fchmod(descriptor, stat.S_IRWXU)
     shutil.rmtree(folder)
 
 
 def remove_whatever(path: Path) -> None:
-    """Remove what lies at a name: a folder with all in it, a file, a link, a FIFO, or nothing."""
+    """Remove a path, whatever it is: a folder with its content, a file, a link, a FIFO, or nothing."""
     if path.is_dir() and not path.is_symlink():
         remove_tree(path)
     else:
@@ -169,20 +170,20 @@ def remove_whatever(path: Path) -> None:
 
 
 def clear_log(log: Path) -> None:
-    """Remove what is in the place of a log and is no file: a FIFO would hang its writer."""
+    """Remove anything but a regular file from the path of a log: a FIFO would block the writer."""
     if os.path.lexists(log) and not stat.S_ISREG(log.lstat().st_mode):
         remove_whatever(log)
 
 
 def remove_partials(folder: Path, into: re.Pattern[str] | None = None) -> None:
-    """Remove what killed writers left unfinished below a folder.
+    """Remove unfinished files and folders that killed writers left below a folder.
 
     Parameters
     ----------
     folder
-        Nobody may be writing there now.
+        No process may be writing there now.
     into
-        Folders of other names than this are not entered; ``None`` enters all.
+        Only folders with matching names are entered; ``None`` enters all.
     """
     for root, names, files in os.walk(folder):
         for name in [name for name in (*names, *files) if PARTIAL.fullmatch(name)]:
@@ -192,7 +193,7 @@ def remove_partials(folder: Path, into: re.Pattern[str] | None = None) -> None:
 
 @contextmanager
 def exclusive(folder: Path) -> Iterator[None]:
-    """Keep other processes out while a folder is made; they wait, and then find it there."""
+    """Hold a lock while a folder is made; other processes wait, and then find it there."""
     import fasteners
 
     folder.parent.mkdir(parents=True, exist_ok=True)

@@ -1,10 +1,10 @@
-"""Foreign files: the one module that opens what datasets, containers and other users made.
+"""Foreign files: the only module that opens files made by datasets, containers and other users.
 
-Whoever made a file also chose what stands at its name: a link to a file of the host, a FIFO that blocks its reader for
-ever, a device, or far more bytes than anyone expects. So names are walked one folder at a time without following links,
+Their maker may have put anything in place of a file: a link to a file of the host, a FIFO that blocks its reader
+forever, a device, or far more bytes than expected. So paths are walked one folder at a time without following links,
 nothing is opened in a way that can block, only regular files are read, and never more of them than the caller allows.
 
-Errors name the file as the caller calls it, and are of the class that the caller blames: :class:`InputError` for a
+Errors call the file by the name that the caller gives, and have the class that the caller blames: :class:`InputError` for a
 dataset, :class:`ToolError` for a tool's or an app's output.
 """
 
@@ -21,10 +21,10 @@ from pathlib import Path, PurePath
 from neurotier.core.errors import InputError, NeurotierError
 
 TEXT_BYTES = 1 << 20
-"""Most that is read of a file which ought to hold a few words or lines."""
+"""Most that is read of a file that should hold a few words or lines."""
 
 DEEPEST = 100
-"""Most folders below each other: more exhaust the descriptors or the stack of whoever walks them."""
+"""Deepest nesting of folders that is walked: more exhausts descriptors or the stack."""
 
 CHUNK_BYTES = 1 << 20
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -42,7 +42,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Entry:
-    """A file or a link below a folder; folders are walked and not listed.
+    """A file or link below a folder; folders themselves are walked and not listed.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class Entry:
 
 
 def kind_of(mode: int) -> str:
-    """What a mode of ``lstat`` is, in words.
+    """The type of file that a mode of ``lstat`` means, in words.
 
     >>> kind_of(0o010644), kind_of(0o100644)
     ('a FIFO', 'a file')
@@ -82,12 +82,12 @@ def kind_of(mode: int) -> str:
 
 
 def open_folder(folder: Path, below: str | PurePath = ".") -> int:
-    """Open a folder below a trusted one, no component of whose path may be a link.
+    """Open a folder below a trusted one; no component of the path below it may be a link.
 
     Parameters
     ----------
     folder
-        The trusted folder; links on the way to it are the caller's own affair.
+        The trusted folder; links in its own path are followed.
     below
         Path below it.
 
@@ -186,14 +186,12 @@ def read_end(
 
 
 def entries_below(folder: Path) -> Iterator[Entry]:
-    """Files, links and whatever else lies below a trusted folder, in order of name; links are not followed.
-
-    There is nothing below a folder that is not there.
+    """Everything but folders below a trusted folder, in order of name, without following links; nothing if it is missing.
 
     Raises
     ------
     OSError
-        If a folder cannot be looked into, or lies below more than :data:`DEEPEST` others (``ENAMETOOLONG``).
+        If a folder cannot be read, or is nested more than :data:`DEEPEST` deep (``ENAMETOOLONG``).
     """
     if not folder.is_dir():
         return
@@ -226,9 +224,9 @@ def copy_file(
     Parameters
     ----------
     source
-        What :func:`open_file` gave.
+        The file as :func:`open_file` returns it.
     target
-        A name at which nothing may lie yet.
+        Path of the copy, which must not exist.
     where
         What to call the source in an error.
     limit_bytes
@@ -238,7 +236,7 @@ def copy_file(
     mode
         Permissions of the copy, less the umask.
     write_back
-        Have the kernel begin to write the copy to its device: for one that will be flushed.
+        Have the kernel start writing the copy to its device meanwhile, for one that will be flushed.
 
     Raises
     ------
@@ -276,14 +274,14 @@ def send(target: int, source: int, offset: int) -> int:
 
 
 def check_link(link: PurePath, leads_to: str, where: str, blame: type[NeurotierError]) -> None:
-    """Raise unless a link below a folder leads to something below that folder.
+    """Raise unless the target of a link below a folder is below that folder, too.
 
     Parameters
     ----------
     link
-        Path of the link below the folder; its own folders are real ones.
+        Path of the link below the folder; the folders in this path are no links.
     leads_to
-        The link's text.
+        The target, as written in the link.
     where, blame
         What to call the link in an error, and the error's class.
 
@@ -297,15 +295,15 @@ def check_link(link: PurePath, leads_to: str, where: str, blame: type[NeurotierE
     """
     parts = PurePath(leads_to).parts
     upwards = next((count for count, part in enumerate(parts) if part != ".."), len(parts))
-    # a '..' after a name could lead up from wherever that name, if it is a link itself, leads to
+    # a '..' after a name is refused, too: if that name is a link, it leads up from the target of that link
     if PurePath(leads_to).is_absolute() or upwards > len(link.parent.parts) or ".." in parts[upwards:]:
         raise blame(f"is a link that leads out of its folder, to {leads_to!r}", where=where)
 
 
 def file_in_dataset(dataset: Path, path: str, links_to: Sequence[str] = ()) -> tuple[Path, PurePath]:
-    """Where a file of a dataset really lies: a trusted folder, and the path below it, for :func:`open_file`.
+    """Resolve a file of a dataset to a trusted folder and the path below it, for :func:`open_file`.
 
-    Links may lead anywhere in the dataset but into its git folders, except for the annexes there, which hold contents.
+    Links may lead anywhere within the dataset except into its git folders; the annex objects there are allowed.
 
     Parameters
     ----------
@@ -319,13 +317,13 @@ def file_in_dataset(dataset: Path, path: str, links_to: Sequence[str] = ()) -> t
     Raises
     ------
     InputError
-        If the file is a link that leads elsewhere, or in a circle.
+        If the file is a link that leads anywhere else, or in a circle.
     """
     try:
         real = Path(os.path.realpath(dataset / path, strict=False))
     except (OSError, RuntimeError):
         raise InputError("is a link that leads in a circle", where=path) from None
-    if real.is_symlink():  # what resolving leaves of a circle
+    if real.is_symlink():  # realpath stops at a circle
         raise InputError("is a link that leads in a circle", where=path)
     for root in (str(dataset), *links_to):
         trusted = Path(os.path.realpath(root))

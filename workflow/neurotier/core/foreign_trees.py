@@ -1,7 +1,7 @@
-"""Foreign trees: whole folders that containers filled, checked and copied.
+"""Foreign trees: whole folders filled by containers, checked and copied.
 
-Kept are regular files, and links that stay inside; everything else is refused by name, since it would take a file of
-the host along, lead out of the copy, or block whoever reads it.
+Regular files and links that stay inside are kept. Anything else is an error that names it, since it could bring in a
+file of the host, lead out of the copy, or block its readers.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from neurotier.core.foreign import (
 def checked_entries(
     folder: Path, blame: type[NeurotierError] = ToolError, skipped: Collection[str] = (), where: str = ""
 ) -> Iterator[Entry]:
-    """What lies below a folder, once it has proved to be a regular file or a link that stays in the folder.
+    """Entries below a folder, each checked to be a regular file or a link that stays in the folder.
 
     Parameters
     ----------
     folder
-        The folder; all above it is trusted, itself it may be anything.
+        The folder, which need not be one; the path to it is trusted.
     blame
         Class of the errors.
     skipped
-        Names that are passed over.
+        Names to skip.
     where
-        What to call the folder in an error; empty names what is below it alone.
+        What to call the folder in an error; if empty, errors name paths below it.
 
     Raises
     ------
     NeurotierError
-        Of the class ``blame``, if something is neither, or folders are nested too deeply or closed to their owner.
+        Of the class ``blame``, if an entry is anything else, or folders are nested too deeply or closed to their owner.
     """
     mode = folder.lstat().st_mode
     if not stat.S_ISDIR(mode):
@@ -68,7 +68,7 @@ def checked_entries(
 
 
 def called(where: str, path: PurePath) -> str:
-    """What to call a path below a folder.
+    """The name of a path below a folder in errors.
 
     >>> called("", PurePath("a/b")), called("cache", PurePath("a/b"))
     ('a/b', 'cache/a/b')
@@ -93,17 +93,17 @@ def copy_tree(
     Parameters
     ----------
     source
-        The folder; all above it is trusted, itself it may be anything.
+        The folder, which need not be one; the path to it is trusted.
     target
-        Folder of ours, made if it is not there. Nothing is written through a link in it.
+        A folder of ours, made if missing. Nothing is written through a link in it.
     blame
         Class of the errors.
     existing
-        Called with what has its name in the target already, and is not copied then; without it, that is an error.
+        Called with entries that the target already has, which are then not copied; without it, they are an error.
     skipped
-        Names that are passed over.
+        Names to skip.
     where
-        What to call the source in an error; empty names what is below it alone.
+        What to call the source in an error; if empty, errors name paths below it.
     limit_bytes, limit_files
         Most that is copied.
     write_back
@@ -112,8 +112,8 @@ def copy_tree(
     Raises
     ------
     NeurotierError
-        Of the class ``blame``, if something is neither a file nor a link that stays in the folder, its name is taken
-        in the target, or it is too much.
+        Of the class ``blame``, if an entry is neither a file nor a link that stays in the folder, exists in the target
+        already, or exceeds a limit.
     """
     target.mkdir(parents=True, exist_ok=True)
     copied = files = 0
@@ -142,7 +142,7 @@ def copy_tree(
 
 
 def make_folder(folder: Path, below: PurePath, name: str, blame: type[NeurotierError]) -> int:
-    """A descriptor of a folder below one of ours, made where it is not there; links in its path are refused."""
+    """A descriptor of a folder below one of ours, made if missing; links in its path are refused."""
     with suppress(FileNotFoundError):
         return open_or_blame(folder, below, name, blame)
     os.close(make_folder(folder, below.parent, name, blame))
@@ -155,7 +155,7 @@ def make_folder(folder: Path, below: PurePath, name: str, blame: type[NeurotierE
 
 
 def open_or_blame(folder: Path, below: PurePath, name: str, blame: type[NeurotierError]) -> int:
-    """As :func:`open_folder`, with an error that names the file that was to be put there."""
+    """As :func:`open_folder`, with an error that names the file to be copied there."""
     try:
         return open_folder(folder, below)
     except FileNotFoundError:
@@ -165,7 +165,7 @@ def open_or_blame(folder: Path, below: PurePath, name: str, blame: type[Neurotie
 
 
 def lies_in(folder: int, name: str) -> bool:
-    """Whether anything has a name in an open folder."""
+    """Whether an open folder has an entry of this name."""
     try:
         os.lstat(name, dir_fd=folder)
     except FileNotFoundError:
@@ -174,7 +174,7 @@ def lies_in(folder: int, name: str) -> bool:
 
 
 def same_content(one: Path, other: Path, path: PurePath) -> bool:
-    """Whether two folders have the same at a path: equal files, or links with the same text; nothing is followed."""
+    """Whether a path is the same in two folders: equal files, or links with equal targets, which are not followed."""
     modes = [(folder / path).lstat().st_mode for folder in (one, other)]
     if any(stat.S_ISLNK(mode) for mode in modes):
         return all(stat.S_ISLNK(mode) for mode in modes) and os.readlink(one / path) == os.readlink(other / path)

@@ -1,7 +1,7 @@
 """Parallelism: how many participant jobs ran at once, how many were asked for, and why there were fewer.
 
-``--cores`` is a ceiling. What keeps a run below it (memory, room on the work tier, too few participants, jobs that
-are over before the next ones have begun) is a finding of its own: a figure 'at 96' that ran 40 jobs is none at 96.
+``--cores`` is a ceiling. What keeps a run below it (memory, room on the work tier, too few participants, jobs that end
+before the next ones start) is a finding of its own: a measurement 'at 96' during which 40 jobs ran is not one at 96.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from neurotier.core.tables import Row
 
 FULL_SHARE = 0.8
-"""Share of the parallelism asked for that a run's mean may have without being explained."""
+"""Share of the parallelism asked for that the mean of a run must reach, or the shortfall is explained."""
 
 RESOURCES = {"mem_mb": "memory", "work_mb": "room on the work tier"}
 """Snakemake resources that keep jobs waiting, by what they are."""
@@ -43,7 +43,7 @@ def peak(spans: Sequence[Span]) -> int:
 
 
 def mean(spans: Sequence[Span]) -> float | None:
-    """Sum of the spans over the time from the first start to the last end; ``None`` where that is no time.
+    """Sum of the spans over the time from the first start to the last end; ``None`` if that time is 0.
 
     >>> mean([(0, 2), (1, 3)])
     1.3333333333333333
@@ -58,9 +58,9 @@ def fits(limits: Mapping[str, int], needs: Mapping[str, Sequence[int]]) -> dict[
     Parameters
     ----------
     limits
-        Resource to how much of it there is, MB.
+        Resource to its total, MB.
     needs
-        Resource to what each job takes of it, MB.
+        Resource to the amount that each job takes, MB.
 
     Examples
     --------

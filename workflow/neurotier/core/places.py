@@ -1,6 +1,6 @@
-"""Places: the one room that says where every file of a run lies.
+"""Places: the one module that knows where every file of a run lies.
 
-Rules, scripts and library ask here for paths; nobody glues one by hand. Below the results folder::
+Rules, scripts and library take their paths from here and build none themselves. Below the results folder::
 
     derivatives/[SITE/]sub-*/...        brain masks and images, one BIDS derivative dataset per site
     app/[SITE/]sub-*/...                what a BIDS App wrote for each participant, before its group level
@@ -10,7 +10,7 @@ Rules, scripts and library ask here for paths; nobody glues one by hand. Below t
     figures/                            every figure as SVG and PNG with its TSV; mosaics/
     report.html                         the run report
     probe/, probe.html                  what the tiers can do: HOST/TIER.tsv, probe.tsv, figures, and the page on it
-    advice/, advice.html                what a run will take on which tier: advice.tsv, figures, and the page on it
+    advice/, advice.html                how long a run will take on which tier: advice.tsv, figures, and the page on it
     campaign/                           plan.tsv; runs/CONDITION/REPETITION/: records and logs of each run
     comparison/, comparison.html        tables and figures of what was compared, and the comparison report
     published/, published.html          tables and figures of the published experiment, and the page about them
@@ -43,7 +43,7 @@ class Places:
 
     @classmethod
     def from_settings(cls, settings: Settings, tiers: dict[str, Tier] | None = None) -> Places:
-        """Where a configuration puts things; a job that works on its node gives the tiers that it found there."""
+        """Places of a configuration; a job on a node passes the tiers as they are on that node."""
         tiers = tiers or tiers_of(settings)
         results = tiers["results"].path / settings.results
         return cls(
@@ -55,7 +55,7 @@ class Places:
         )
 
     def shortened(self, working_folder: Path) -> Places:
-        """The same places, relative where they lie below the working folder: Snakemake shows them to the user."""
+        """The same places, relative to the working folder where they lie below it, for what Snakemake prints."""
         paths = {
             field.name: path.relative_to(working_folder) if path.is_relative_to(working_folder) else path
             for field in fields(self)
@@ -116,7 +116,7 @@ class Places:
         return self.probe / "figures"
 
     def probed(self, tier: str) -> Path:
-        """What was measured of a tier from this host: another host has other memory, and another way to the disk."""
+        """What was measured of a tier from this host: on another, memory and the path to the disk differ."""
         return self.probe / socket.gethostname() / f"{tier}.tsv"
 
     @property
@@ -153,7 +153,7 @@ class Places:
 
     @property
     def settings_file(self) -> Path:
-        """Settings of the run that holds the lock; jobs read them, no rule depends on them."""
+        """Settings of the run that holds the lock; jobs read them, but no rule depends on them."""
         return self.state / "settings.json"
 
     @property
@@ -163,7 +163,7 @@ class Places:
 
     @property
     def failures(self) -> Path:
-        """Why participants failed: ``[SITE/]sub-*.json``, gone as soon as one is tried again."""
+        """Why participants failed: ``[SITE/]sub-*.json``, removed when a participant is tried again."""
         return self.state / "failures"
 
     @property
@@ -173,7 +173,7 @@ class Places:
 
     @property
     def outputs(self) -> Path:
-        """Sizes of the tables, figures and pages that the last run left; none while a run is on."""
+        """Sizes of the tables, figures and pages at the end of the last run; absent during a run."""
         return self.state / "outputs.json"
 
     @property
@@ -183,13 +183,13 @@ class Places:
 
     @property
     def verified(self) -> Path:
-        """Markers: what was placed on a tier has its digest, as a run has found. One per image and place."""
+        """Markers that a run has verified the digest of a placed image; one per image and place."""
         return self.state / "verified"
 
     @property
     def preparing(self) -> Path:
-        """Folder in which the tool's image is tried: private, and on the results tier, as the work tier may be the
-        nodes' own."""
+        """Private folder in which the tool's image is tried. On the results tier, since each node may have a work tier of
+        its own."""
         return self.image_store.with_name("preparing") / short_hash(str(self.results))
 
     @property
@@ -198,20 +198,20 @@ class Places:
 
     @property
     def identity(self) -> str:
-        """What tells these results from others of the same path on another host; made by the first run."""
+        """Random identifier that tells these results from others with the same path on another host."""
         file = self.state / "identity"
         return file.read_text().strip() if file.exists() else ""
 
     def analysed(self, participant: str, by_app: bool) -> Path:
-        """What the analysis of one participant leaves."""
+        """Folder with the results of one participant."""
         return (self.results / "app" if by_app else self.derivatives) / participant
 
     def validation(self, site: str) -> Path:
-        """What the BIDS validator found in a site."""
+        """Findings of the BIDS validator for a site."""
         return self.index / site / "validation.json"
 
     def step(self, name: str, site: str = "") -> Path:
-        """The record of a step that is done once per run or site."""
+        """The record of a step done once per run or site."""
         return self.profile / "steps" / site / f"{name}.json"
 
     def record(self, participant: str) -> Path:
@@ -231,7 +231,7 @@ class Places:
         return self.state / "batches" / number
 
     def dropped(self, participant: str) -> Path:
-        """Marker: a participant's images have been dropped again."""
+        """Marker: a participant's images have been dropped from the dataset tier."""
         return self.state / "dropped" / participant
 
     def demo(self, settings: DemoSettings) -> Path:
@@ -239,7 +239,7 @@ class Places:
         return self.datasets / f"demo-{short_hash(str(settings))}"
 
     def demo_facts(self, settings: DemoSettings) -> Path:
-        """Marker: the demonstration dataset is there."""
+        """Marker: the demonstration dataset has been made."""
         folder = self.demo(settings)
         return folder.with_name(f"{folder.name}.json")
 
@@ -249,7 +249,7 @@ class Places:
 
 
 def dataset_name(source: str, version: str | None) -> str:
-    """A folder name for the clone of a source at a version: its last part, and a hash of all of it.
+    """A folder name for the clone of a source at a version: the last part of the source, and a hash of both.
 
     >>> dataset_name("///corr/RawDataBIDS", None)
     'RawDataBIDS-ecd15112'

@@ -1,8 +1,8 @@
-"""Private folders: ``neurotier-<user>`` on tiers that others can write to, and what lies below it.
+"""Private folders: ``neurotier-<user>`` on tiers that others can write to, and everything below it.
 
-On a tier such as ``/dev/shm`` anybody can make a folder of any name, also one that we are about to use. So
-``neurotier-<user>`` is used only if it is a real folder, ours, and closed to others; below it nobody else can make
-anything, and it is walked one folder at a time without following links, since a container may have left some.
+On a tier such as ``/dev/shm`` anybody can make a folder of any name, including the one we are about to use. So
+``neurotier-<user>`` is used only if it is a real folder, belongs to this user, and is closed to others. Below it nobody
+else can make anything; it is walked one folder at a time without following links, since a container may have left some.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PRIVATE = 0o700
 
 
 def user_name() -> str:
-    """Who owns this process, whatever the environment says; the number for a user without a name (containers)."""
+    """The owner of this process, whatever the environment says; the number of a user without a name (containers)."""
     return name_of(os.getuid())
 
 
@@ -37,12 +37,12 @@ def name_of(user: int) -> str:
 
 
 def private_folder(tier: Path) -> Path:
-    """Where this user's folder lies on a tier."""
+    """This user's folder on a tier."""
     return tier / f"{PREFIX}{user_name()}"
 
 
 def divide(path: Path) -> tuple[Path, tuple[str, ...]]:
-    """The tier and the names from ``neurotier-<user>`` on in a path below it; a tier may itself lie in such a folder.
+    """Divide a path into its tier and the names from the last ``neurotier-<user>`` on.
 
     >>> divide(Path("/tier") / f"{PREFIX}{user_name()}" / "work")[1][1:]
     ('work',)
@@ -53,7 +53,7 @@ def divide(path: Path) -> tuple[Path, tuple[str, ...]]:
 
 
 def check_private(tier: Path, where: str = "") -> None:
-    """Raise :class:`TierError` if what lies at ``neurotier-<user>`` on a tier must not be used; change nothing."""
+    """Raise :class:`TierError` if ``neurotier-<user>`` on a tier exists and must not be used; change nothing."""
     folder = private_folder(tier)
     with suppress(FileNotFoundError):
         refuse_unless_ours(folder, folder.lstat(), where)
@@ -70,14 +70,14 @@ def refuse_unless_ours(folder: Path, facts: os.stat_result, where: str = "") -> 
         raise TierError(f"{folder} belongs to user {owner} and not to {user_name()}", where, remove)
     if facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         mode = stat.S_IMODE(facts.st_mode)
-        fix = f"look who has written there, then chmod 700 {folder}"
+        fix = f"check who has written there, then chmod 700 {folder}"
         raise TierError(f"{folder} is writable by other users (mode {mode:o})", where, fix)
 
 
 def refuse_planted(folder: Path, where: str = "") -> None:
-    """Raise :class:`TierError` if another user has put a folder or link where everybody may, as on ``/dev/shm``.
+    """Raise :class:`TierError` if another user made this folder or link where everybody can write, as in ``/dev/shm``.
 
-    Folders that a group shares on purpose lie where others cannot make any, and pass.
+    Folders that a group shares on purpose lie where other users cannot make any, and are accepted.
     """
     with suppress(FileNotFoundError):
         facts = folder.lstat()
@@ -94,7 +94,7 @@ def open_private(path: Path, make: bool = False) -> int:
     path
         The folder.
     make
-        Make what is missing of it, for this user alone.
+        Make the folder and its missing parents, for this user alone.
 
     Returns
     -------
@@ -104,7 +104,7 @@ def open_private(path: Path, make: bool = False) -> int:
     Raises
     ------
     FileNotFoundError
-        If it is not there, and shall not be made.
+        If it does not exist, and ``make`` is not set.
     TierError
         If ``neurotier-<user>`` must not be used, or a component below it is a link or no folder.
     """
@@ -130,7 +130,7 @@ def open_private(path: Path, make: bool = False) -> int:
 
 
 def open_inner(descriptor: int, name: str, path: Path) -> int:
-    """Open a folder in an open one, unless it is a link or no folder; ``path`` is for the error."""
+    """Open a folder in an open one, unless it is a link or no folder; errors name ``path``."""
     try:
         return os.open(name, FOLDER, dir_fd=descriptor)
     except OSError as error:
@@ -144,9 +144,9 @@ def open_inner(descriptor: int, name: str, path: Path) -> int:
 
 
 def make_private(path: Path) -> None:
-    """Make a folder at or below ``neurotier-<user>`` and what is missing above it; as :func:`open_private`.
+    """Make a folder at or below ``neurotier-<user>`` with its missing parents; as :func:`open_private`.
 
-    A job that has just ended may remove an empty parent again meanwhile.
+    It is tried several times, since a job that ends meanwhile may remove an empty parent.
     """
     for _ in range(10):
         with suppress(FileNotFoundError):
@@ -156,7 +156,7 @@ def make_private(path: Path) -> None:
 
 
 def names_in(path: Path) -> list[str]:
-    """Names in a private folder, sorted; none if it is not there."""
+    """Names in a private folder, sorted; none if it does not exist."""
     try:
         descriptor = open_private(path)
     except FileNotFoundError:
@@ -168,9 +168,9 @@ def names_in(path: Path) -> list[str]:
 
 
 def remove_private(path: Path) -> None:
-    """Remove a file or a whole folder below ``neurotier-<user>``, whatever stands at its name; links are not followed.
+    """Remove whatever lies at a path below ``neurotier-<user>``; links are not followed.
 
-    What a tool has closed to its owner, too, is opened first.
+    Folders that a tool has closed even to their owner are opened first.
     """
     try:
         descriptor = open_private(path.parent)
@@ -186,14 +186,14 @@ def remove_private(path: Path) -> None:
                 if path.name in os.listdir(descriptor):
                     open_to_owner(path.name, descriptor)
                     shutil.rmtree(path.name, dir_fd=descriptor, ignore_errors=True)
-            except RecursionError:  # thousands of folders below each other, which a container can make
+            except RecursionError:  # a container can nest thousands of folders
                 subprocess.run(["rm", "-rf", "--", path.name], cwd=f"/proc/self/fd/{descriptor}", check=False)
     finally:
         os.close(descriptor)
 
 
 def open_to_owner(name: str, descriptor: int) -> None:
-    """Let the owner into all folders below one; links are not followed."""
+    """Give the owner access to a folder and all folders below it; links are not followed."""
     try:
         inner = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY, dir_fd=descriptor)
     except OSError:
@@ -210,7 +210,7 @@ def open_to_owner(name: str, descriptor: int) -> None:
 
 
 def remove_empty(path: Path) -> None:
-    """Remove a private folder and its empty parents, ``neurotier-<user>`` included, so that nothing stays on a tier."""
+    """Remove a private folder and its parents up to ``neurotier-<user>``, as far as they are empty."""
     tier, names = divide(path)
     for count in range(len(names), 0, -1):
         above = Path(tier, *names[: count - 1])

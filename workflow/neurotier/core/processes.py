@@ -1,7 +1,7 @@
-"""Processes: which belong to some runs, and how they are ended.
+"""Processes: which of them belong to a run, and how they are ended.
 
-A process is told by what its run put into its environment when it was started, and by its user; never by a number in a
-file, which anybody may have written, and which the kernel may have given to another process since.
+A process is recognised by the mark that its run put into its environment, and by its user; never by a number in a file,
+which anybody may have written, and which the kernel may have given to another process since.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ RUN = "NEUROTIER_RUN"
 """Environment variable by which jobs know the run they belong to."""
 
 CAMPAIGN = "NEUROTIER_CAMPAIGN"
-"""Environment variable by which all that a run of a campaign starts is known to belong to that run.
+"""Environment variable that marks everything started by the run of a campaign.
 
-What a campaign runs has results, and so runs, of its own; :data:`RUN` names those.
+The conditions of a campaign have results folders, and so runs, of their own; those are marked by :data:`RUN`.
 """
 
 PATIENCE_S = 10.0
@@ -35,17 +35,17 @@ def current_run() -> str:
 
 
 def processes_of(runs: Collection[str]) -> list[psutil.Process]:
-    """Processes of this user that were started for some runs, or for the campaigns that these are."""
+    """Processes of this user that belong to some runs, or to their campaigns."""
     return list({*marked(RUN, runs), *marked(CAMPAIGN, runs)})
 
 
 def marked(variable: str, values: Collection[str]) -> list[psutil.Process]:
-    """Processes of this user on this host that were started with a variable of some value.
+    """Processes of this user on this host in whose environment a variable has one of some values.
 
-    This process and those above it are none of them, nor is a zombie, which has ended.
+    Zombies, this process and its ancestors are left out.
     """
     own = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
-    found = []
+    matching = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             if (
@@ -54,24 +54,24 @@ def marked(variable: str, values: Collection[str]) -> list[psutil.Process]:
                 and process.status() != psutil.STATUS_ZOMBIE
                 and has_mark(process.pid, variable, values)
             ):
-                found.append(process)
-    return found
+                matching.append(process)
+    return matching
 
 
 def has_mark(pid: int, variable: str, values: Collection[str]) -> bool:
-    """Whether a process was started with a variable of some value.
+    """Whether a variable in the environment of a process has one of some values.
 
-    Processes of a container engine have an environment of their own, in which a JSON text holds the one that they give
-    on; the container's first process, which all others in it end with, is one of them.
+    A container engine's processes, among them the first one of the container, have an environment of their own; it
+    contains that of the container as a JSON text, which is searched as well.
     """
     environment = Path(f"/proc/{pid}/environ").read_bytes()
     own = b"\0" + environment
     marks = [(f"\0{variable}={value}\0".encode(), f'"{variable}":"{value}"'.encode()) for value in values]
-    return any(plain in own or given_on in environment for plain, given_on in marks)
+    return any(plain in own or quoted in environment for plain, quoted in marks)
 
 
 def end(processes: Collection[psutil.Process]) -> None:
-    """SIGTERM, and SIGKILL for those that do not follow it."""
+    """End processes: SIGTERM, and SIGKILL for those that have not ended after :data:`PATIENCE_S`."""
     left = list(processes)
     for number in (signal.SIGTERM, signal.SIGKILL):
         for process in left:
@@ -81,9 +81,9 @@ def end(processes: Collection[psutil.Process]) -> None:
 
 
 def wait_for(processes: Collection[psutil.Process]) -> list[psutil.Process]:
-    """Wait until processes have ended; those that have not within the patience.
+    """Wait for processes to end; those that have not within :data:`PATIENCE_S`.
 
-    One that nobody reaps (in containers without an init) stays a zombie for good, and has ended all the same.
+    A zombie counts as ended: in a container without an init, nobody may ever reap it.
     """
     deadline = time.monotonic() + PATIENCE_S
     left = list(processes)
@@ -95,7 +95,7 @@ def wait_for(processes: Collection[psutil.Process]) -> list[psutil.Process]:
 
 
 def lives(process: psutil.Process) -> bool:
-    """Whether a process still runs: it is there, and no zombie."""
+    """Whether a process exists and is no zombie."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -103,16 +103,16 @@ def lives(process: psutil.Process) -> bool:
 
 
 def end_tree(process: psutil.Process) -> None:
-    """End a process and all that it started."""
+    """End a process and its descendants."""
     with contextlib.suppress(psutil.NoSuchProcess):
         end([process, *process.children(recursive=True)])
 
 
 def end_with_parent() -> None:
-    """Have the kernel end this process when the one that started it is gone, however that went."""
+    """Have the kernel send this process SIGTERM when its parent dies, however that happens."""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
 def started_s(pid: int) -> float:
-    """When a process started, s since 1970: with its number, it names a process for good."""
+    """Start of a process, s since 1970; together with the number it identifies the process uniquely."""
     return float(psutil.Process(pid).create_time())

@@ -1,13 +1,15 @@
-"""Quantities as people read them: seconds, shares, sizes and volumes with units and sensible digits."""
+"""Quantities as people read them: seconds, shares, sizes and volumes with units and sensible digits.
+
+The meter prints by these functions, too, so this module imports next to nothing.
+"""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
-import humanfriendly
+import time
 
 MISSING = "n/a"
 CM3_PER_MM3 = 1e-3
+BINARY_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 RATES = (("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3), ("B/s", 1.0))
 
 
@@ -52,17 +54,21 @@ def percent(share: float | None) -> str:
 
 
 def share_of(part: float, whole: float) -> float | None:
-    """``part / whole``, or ``None`` of nothing."""
+    """``part / whole``; ``None`` if the whole is 0."""
     return part / whole if whole > 0 else None
 
 
 def size(value: float | None) -> str:
-    """Bytes in binary units.
+    """Bytes in binary units, with two decimals at most.
 
-    >>> size(1536 * 1024), size(None)
-    ('1.5 MiB', 'n/a')
+    >>> [size(value) for value in (1, 17, 1536, 123_456_789, 3 << 30, None)]
+    ['1 byte', '17 bytes', '1.5 KiB', '117.74 MiB', '3 GiB', 'n/a']
     """
-    return MISSING if value is None else str(humanfriendly.format_size(int(value), binary=True))
+    if value is None:
+        return MISSING
+    power = min((max(int(value), 1).bit_length() - 1) // 10, len(BINARY_UNITS) - 1)
+    amount = f"{int(value) / 1024**power:.2f}".rstrip("0").rstrip(".")
+    return "1 byte" if amount == "1" and power == 0 else f"{amount} {BINARY_UNITS[power]}"
 
 
 def rate(value: float | None) -> str:
@@ -120,7 +126,7 @@ def utc(time_s: float | None) -> str:
     >>> utc(1795236000.0)
     '2026-11-21 04:40:00 UTC'
     """
-    return MISSING if time_s is None else datetime.fromtimestamp(time_s, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return MISSING if time_s is None else time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(time_s))
 
 
 def shorten(text: str, length: int) -> str:
@@ -139,7 +145,7 @@ MINUTES_FROM_S = 180.0
 
 
 def about(time_s: float) -> str:
-    """A predicted time, no more exact than it is.
+    """A predicted time, rounded to what a prediction can tell.
 
     >>> about(41.3), about(559.0), about(7230.0), about(0.42)
     ('41 s', '9 min', '2.0 h', '0.42 s')

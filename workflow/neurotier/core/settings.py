@@ -1,7 +1,7 @@
 """Settings: the configuration, checked and complete, with types.
 
 The dataclasses mirror the sections of ``workflow/schemas/config.schema.yaml`` (a test holds them together), so that the
-rest of the library has names instead of dictionaries.
+rest of the library uses attributes instead of dictionary keys.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from neurotier.core.configuration import check, config_schema, read_scalars, wit
 from neurotier.core.errors import SettingsError
 
 ROLES = ("dataset", "work", "images", "results")
+"""Roles that a placement gives to tiers."""
 
 
 @dataclass(frozen=True)
@@ -199,7 +200,7 @@ class BigBrainSettings:
 
 @dataclass(frozen=True)
 class Settings:
-    """The whole configuration, valid and complete; and whether Snakemake was told to use containers."""
+    """The whole configuration, valid and complete, and whether Snakemake was started with containers switched on."""
 
     dataset: DatasetSettings
     demo: DemoSettings
@@ -275,7 +276,7 @@ class Settings:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Settings:
-        """Rebuild settings from what :meth:`to_json` gave."""
+        """Rebuild settings from the values of :meth:`to_json`."""
         return cls(
             dataset=DatasetSettings(**data["dataset"]),
             demo=DemoSettings(**data["demo"]),

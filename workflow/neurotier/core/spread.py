@@ -17,7 +17,7 @@ class Spread:
 
     @property
     def median(self) -> float:
-        """Middle value."""
+        """The median."""
         return statistics.median(self.values)
 
     @property
@@ -32,6 +32,6 @@ class Spread:
 
 
 def spread(runs: Iterable[Row], column: str) -> Spread | None:
-    """Spread of a column over runs, as far as it is known; ``None`` if it is not known of any."""
+    """Spread of a column over the runs in which it is known; ``None`` if there are none."""
     values = tuple(float(run[column]) for run in runs if run[column] is not None)
     return Spread(values) if values else None

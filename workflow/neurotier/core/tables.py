@@ -75,7 +75,7 @@ def write_table(path: Path, table: str, rows: Iterable[Mapping[str, Any]]) -> No
 
 
 def read_table(path: Path, table: str) -> list[Row]:
-    """Read a table back, with the types of its schema; columns that came later have a default in it.
+    """Read a table back, with the types of its schema. A column that older tables lack has a default there.
 
     Raises
     ------
@@ -86,10 +86,10 @@ def read_table(path: Path, table: str) -> list[Row]:
     with path.open(newline="") as file:
         try:
             reader = csv.DictReader(file, delimiter="\t")
-            later = {name for name, column in described.items() if "default" in column} - set(reader.fieldnames or ())
+            absent = {name for name, column in described.items() if "default" in column} - set(reader.fieldnames or ())
             return [
                 {
-                    name: described[name]["default"] if name in later else from_text(row[name], described[name])
+                    name: described[name]["default"] if name in absent else from_text(row[name], described[name])
                     for name in described
                 }
                 for row in reader

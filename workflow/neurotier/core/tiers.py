@@ -1,11 +1,11 @@
-"""Tiers: where storage places are, what they really are, and how much room they have.
+"""Tiers: storage places, the kind of storage they really are, and how much room they have.
 
-A tier is declared with a kind; what the path is really on is read from the kernel and compared, because a run
-"on tmpfs" whose folder sits on a disk would be believed. Roles get folders of their own below a tier's path:
+A tier is declared with a kind, which is compared with what the kernel says of the path: otherwise a run "on tmpfs"
+whose folder is on a disk would go unnoticed. Each role has a folder of its own below a tier's path,
 ``<path>/neurotier-<user>/<role>``, so that several users can share one mount (:mod:`neurotier.core.private`).
 
-A tier that each node of a cluster has for itself (``node: true``) is a text until a participant job finds it on its
-node: variables such as ``$SLURM_TMPDIR`` are not defined where the workflow is started.
+The path of a tier that each node of a cluster has for itself (``node: true``) is kept as text until a participant job
+resolves it on its node: variables such as ``$SLURM_TMPDIR`` are not defined where the workflow is started.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Mount:
 
     @property
     def kind(self) -> str:
-        """The tier kind that this file system is."""
+        """The kind of tier that this file system makes."""
         if self.fs_type in MEMORY_TYPES:
             return "tmpfs"
         if self.fs_type in NETWORK_TYPES:
@@ -70,7 +70,7 @@ class TierFacts:
 
 @dataclass(frozen=True)
 class Tier:
-    """A declared storage place on this node, or (``node``) one to be found on the node of each job."""
+    """A declared storage place on this node or, if ``node``, one on the node of each job."""
 
     name: str
     path: Path
@@ -80,12 +80,12 @@ class Tier:
 
     @classmethod
     def from_settings(cls, settings: TierSettings) -> Tier:
-        """Expand and check one entry of ``tiers``; nothing is touched on disk. A node's tier is left as it is written.
+        """Expand and check one entry of ``tiers`` without touching the disk. The path of a node's tier stays as written.
 
         Raises
         ------
         SettingsError
-            If a variable is undefined, the capacity is no size, or the path has characters Snakemake would read.
+            If a variable is undefined, the capacity is no size, or the path has characters special to Snakemake.
         """
         where = f"config key tiers.{settings.name}"
         text = settings.path if settings.node else expand(settings.path, f"{where}.path")
@@ -95,18 +95,18 @@ class Tier:
         return cls(settings.name, path, settings.kind, parse_capacity(settings.capacity, where), settings.node)
 
     def here(self) -> Tier:
-        """This tier on the node that asks, its folder made there if need be.
+        """This tier on the current node, its folder made there if need be.
 
-        Made is what follows the path's first variable, since that names a folder of the batch job's own
-        (``/local/$USER/$SLURM_JOB_ID``). What stands before it must be there (or the variable's own folder, if it
-        comes first): on a node without the mount the files would else lie on another disk.
+        Only the part of the path from the first variable on is made, since it names a folder of the batch job
+        (``/local/$USER/$SLURM_JOB_ID``). The part before it (or, if the path begins with a variable, the folder that
+        this names) must exist: on a node without the mount, files would otherwise end up on another disk.
 
         Raises
         ------
         SettingsError
             If a variable is not defined on this node.
         TierError
-            If the folder is not there and cannot be made.
+            If the folder does not exist and cannot be made.
         """
         if not self.node:
             return self
@@ -132,12 +132,12 @@ class Tier:
         return find_mount(self.path)
 
     def free_bytes(self) -> int:
-        """Bytes that neurotier may still use: what is free, at most the declared capacity."""
+        """Free bytes that neurotier may use: at most the declared capacity."""
         free = shutil.disk_usage(self.path).free
         return free if self.capacity_bytes is None else min(free, self.capacity_bytes)
 
     def facts(self) -> TierFacts:
-        """Declared and real properties, for the run's records; of a node's tier, those that are declared."""
+        """Declared and real properties, for the facts of a run; for a node's tier only the declared ones."""
         if self.node:
             return TierFacts(self.name, str(self.path), self.kind, "", "", "", self.capacity_bytes, None)
         mount = self.mount()
@@ -153,16 +153,16 @@ class Tier:
         )
 
     def claim(self) -> None:
-        """Check the tier (:meth:`check`), and have ``neurotier-<user>`` there, closed to others."""
+        """Check the tier (:meth:`check`) and make ``neurotier-<user>`` there, closed to others."""
         self.check()
         if not self.node:
             make_private(private_folder(self.path))
 
     def check(self) -> None:
-        """Raise :class:`TierError` unless the path is there, writable, and on the declared kind of storage.
+        """Raise :class:`TierError` unless the path exists, is writable, and is on the declared kind of storage.
 
-        What lies at ``neurotier-<user>`` must be ours (:mod:`neurotier.core.private`); nothing is changed.
-        A node's tier is not here; its jobs check it.
+        If ``neurotier-<user>`` exists, it must be ours (:mod:`neurotier.core.private`); nothing is changed.
+        A tier of the nodes is checked by the jobs there.
         """
         if self.node:
             return
@@ -204,7 +204,7 @@ def parse_size(size: str | int, where: str) -> int:
     Raises
     ------
     SettingsError
-        If it is none; ``where`` says which key it stands at.
+        If it is not a size; ``where`` is the key that has it.
     """
     if isinstance(size, int):
         return size
@@ -216,7 +216,7 @@ def parse_size(size: str | int, where: str) -> int:
 def find_mount(path: Path) -> Mount:
     """The mounted file system a path is on: the longest mount point above it, the latest mounted if equal.
 
-    In a change-root environment the root is no mount point of its own; there ``stat`` gives the type at least.
+    In a chroot the root may not be a mount point; there, only the type is known, from ``stat``.
     """
     real = Path(os.path.realpath(path))
     above = [p for p in psutil.disk_partitions(all=True) if real.is_relative_to(p.mountpoint)]
@@ -237,8 +237,8 @@ def tiers_of(settings: Settings, in_job: bool = False) -> dict[str, Tier]:
     settings
         The configuration.
     in_job
-        Find a node's tier on this node, and check the work tier: what was checked where the workflow was started
-        need not hold here.
+        Resolve a node's tier on this node, and check the work tier: the check where the workflow was started says
+        nothing about this node.
 
     Returns
     -------
@@ -250,7 +250,7 @@ def tiers_of(settings: Settings, in_job: bool = False) -> dict[str, Tier]:
     SettingsError
         If a role that all jobs share is placed on a tier that each node has for itself.
     TierError
-        If the work tier of this node is not as it was declared.
+        If the work tier of this node is not as declared.
     """
     tiers = {role: Tier.from_settings(settings.tiers[name]) for role, name in settings.placement.items()}
     for role, tier in tiers.items():

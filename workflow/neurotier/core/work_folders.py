@@ -1,7 +1,7 @@
-"""Work folders: a participant job's intermediates, private, below the work tier, and gone afterwards.
+"""Work folders: the intermediates of a participant job, private, on the work tier, and removed afterwards.
 
-A job removes its folder itself on success, failure and SIGTERM. After a SIGKILL nobody can, so the next start of the
-same results folder sweeps: what still runs for its earlier runs is ended first, then the folders go.
+A job removes its folder itself on success, failure and SIGTERM. After a SIGKILL, the next run in the same results
+folder removes it, once it has ended the processes that are left of earlier runs.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from neurotier.core.processes import lives, started_s
 OWNER = "owner.json"
 
 IN, OUT, SCRATCH = "in", "out", "scratch"
-"""Folders of a participant's work folder: what was staged in, what is staged out, and what is the tool's own."""
+"""Folders in a participant's work folder: staged in, to be staged out, and the tool's own files."""
 
 
 @contextlib.contextmanager
 def work_folder(folder: Path, identity: str) -> Iterator[Path]:
-    """A folder of the caller's own, made empty, removed on the way out whatever happened.
+    """An empty private folder for the caller, removed at the end whatever happens.
 
     Parameters
     ----------
     folder
-        Where it shall be, below ``neurotier-<user>`` of a tier.
+        Its path, below ``neurotier-<user>`` of a tier.
     identity
         Identity of the results folder that the work is for.
 
     Raises
     ------
     BusyError
-        If another host works there for other results that have the same path.
+        If another host uses it for other results with the same path.
     TierError
         If the folder cannot be private (:mod:`neurotier.core.private`).
     """
@@ -53,21 +53,20 @@ def work_folder(folder: Path, identity: str) -> Iterator[Path]:
         (folder / OWNER).write_text(json.dumps(owner | {"identity": identity}))
         yield folder
     finally:
-        with contextlib.suppress(OSError):  # what cannot be removed now is swept later
+        with contextlib.suppress(OSError):  # the next run removes what cannot be removed now
             remove_private(folder)
 
 
 def sweep(work: Path, identity: str) -> list[str]:
     """Remove every work folder that an earlier run left below ``work``.
 
-    The caller holds the lock of the results folder and has ended what earlier runs left running, so nothing here
-    belongs to a living run of these results. Folders of other hosts are removed if they were made for these very
-    results (a shared work tier).
+    The caller holds the lock of the results folder and has ended the processes of earlier runs, so no folder of these
+    results is in use. On a shared work tier that includes folders made by other hosts for these results.
 
     Returns
     -------
     list of str
-        Names of the folders that were there and are gone.
+        Names of the removed folders.
     """
     swept = [name for name in names_in(work) if sweep_folder(work / name, identity)]
     remove_empty(work)
@@ -75,7 +74,7 @@ def sweep(work: Path, identity: str) -> list[str]:
 
 
 def sweep_folder(folder: Path, identity: str) -> bool:
-    """Remove a left-over folder, unless another host made it for other results; whether it is gone."""
+    """Remove a left-over folder, unless another host made it for other results; whether it was removed."""
     owner = read_owner(folder)
     if owner.get("host", socket.gethostname()) != socket.gethostname() and owner.get("identity") != identity:
         return False
@@ -84,7 +83,7 @@ def sweep_folder(folder: Path, identity: str) -> bool:
 
 
 def read_owner(folder: Path) -> dict[str, Any]:
-    """Who made a work folder; nothing if a kill came before it was noted."""
+    """Who made a work folder; empty if its maker was killed before noting it."""
     try:
         owner = json.loads(read_text(folder, OWNER, where=str(folder / OWNER)))
     except (OSError, ValueError, NeurotierError):
@@ -93,9 +92,9 @@ def read_owner(folder: Path) -> dict[str, Any]:
 
 
 def owner_lives(owner: dict[str, Any]) -> bool:
-    """Whether a folder's owner runs on this host, and its number was not given away since.
+    """Whether the process that made a folder still runs on this host.
 
-    Good enough to leave a folder alone; never to end a process (:mod:`neurotier.core.processes`).
+    Good enough for leaving a folder alone, not for ending a process (:mod:`neurotier.core.processes`).
     """
     try:
         process = psutil.Process(owner["pid"])

@@ -1,8 +1,8 @@
-"""``neurotier meter``: measure any command, tell people on one screen and machines in JSON Lines.
+"""``neurotier meter``: measure any command; a summary on one screen for people, JSON Lines for programs.
 
-The command gets our standard streams, environment, working folder and open files untouched; signals that come to
-the meter are handed on; it ends as the command ended, by exit code or by signal. What it leaves running is given
-the grace time, then ended.
+The command gets the meter's standard streams, environment, working folder and open files untouched. Signals to the
+meter are passed on, and the meter ends as the command did, by exit code or by signal. Processes that the command
+leaves running get the grace time and are then ended.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def parser() -> argparse.ArgumentParser:
         usage="neurotier meter [option ...] [--] COMMAND [ARGUMENT ...]",
         description="Measure a command and its whole process tree.",
         epilog=EPILOG,
-        # with a width of its own it does not ask for the terminal's, which takes milliseconds of imports
+        # a fixed width, since asking for that of the terminal takes milliseconds of imports
         formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=100),
     )
     parser.add_argument("--record", metavar="FILE", help="append one JSON line with every figure to this file")
@@ -58,7 +58,7 @@ def parser() -> argparse.ArgumentParser:
         dest="tiers",
         action="append",
         default=[],
-        help="tell bytes and files of this storage tier; without FOLDER, a tier of config/config.yaml (repeatable)",
+        help="report bytes and files of this storage tier; without FOLDER, a tier of config/config.yaml (repeatable)",
     )
     parser.add_argument(
         *("--input", "-i"),
@@ -66,14 +66,14 @@ def parser() -> argparse.ArgumentParser:
         dest="inputs",
         action="append",
         default=[],
-        help="tell how much of this file is in the page cache before and after (repeatable)",
+        help="report how much of this file is in the page cache before and after (repeatable)",
     )
     parser.add_argument(
         *("--grace", "-g"),
         metavar="SECONDS",
         type=float,
         default=5.0,
-        help="how long processes may go on that outlive the command or were told to stop (default: 5)",
+        help="how long processes may run on after the command has ended, or after a signal to stop (default: 5)",
     )
     parser.add_argument("--quiet", "-q", action="store_true", help="print no summary")
     parser.add_argument("words", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
@@ -81,7 +81,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Measure the command; the exit code of this process. Dies by the signal that the command died by.
+    """Measure the command; the exit code of this process, which dies by the same signal as the command.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def open_record(path: str) -> int:
-    """Open the record before the command is started: a run of hours must not end in 'no such folder'."""
+    """Open the record before the command starts: hours of computing must not end in 'no such folder'."""
     try:
         return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError as error:
@@ -126,12 +126,12 @@ def open_record(path: str) -> int:
 
 
 def append(record: int, path: str, report: dict[str, Any]) -> None:
-    """Append one line in one write, so that meters that share a file do not mix theirs."""
-    import json  # only now: before, it would delay the command
+    """Append one line in a single write, so that meters that share a file do not mix their lines."""
+    import json  # here, since at the top it would delay the command
 
     try:
         os.write(record, (json.dumps(report) + "\n").encode())
-    except OSError as error:  # the command's own exit code is worth more than ours
+    except OSError as error:  # the command's exit code matters more than the meter's
         print(f"neurotier: --record {path}: cannot be written: {error.strerror}", file=sys.stderr)
 
 
@@ -149,7 +149,7 @@ def watch(word: str) -> TierWatch:
 
 def configured(name: str) -> str:
     """The path of a tier of ``config/config.yaml`` in the working folder."""
-    import yaml  # a name alone is the exception
+    import yaml  # needed only for a tier given by its name
 
     from neurotier.core.configuration import expand
 
@@ -190,7 +190,7 @@ def print_summary(report: dict[str, Any], usage: Usage) -> None:
 
 
 def die_by(number: int) -> None:
-    """End this process as the command was ended, without a core dump of its own."""
+    """End this process by the signal that ended the command, without a core dump."""
     import resource
     import signal
 

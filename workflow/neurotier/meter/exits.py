@@ -1,8 +1,8 @@
-"""Exit records: what the kernel says of every thread as it ends (taskstats over generic netlink).
+"""Exit records: the kernel's account of every thread when it ends (taskstats over generic netlink).
 
-Exact for a whole tree, children of microseconds included. A listener hears of every thread of the machine, and
-keeps those that descend from this process. It needs CAP_NET_ADMIN in the machine's own name spaces; waits for
-storage and memory need ``kernel.task_delayacct=1`` besides.
+They are exact for a whole tree, including children that live for microseconds. A listener receives the records of all
+threads of the machine and keeps those of this process's descendants. It needs CAP_NET_ADMIN in the machine's own
+namespaces; waits for storage and memory also need ``kernel.task_delayacct=1``.
 Source: Linux ``Documentation/accounting/taskstats.rst`` and ``delay-accounting.rst``.
 """
 
@@ -15,14 +15,14 @@ import socket
 import sys
 
 from neurotier.meter.netlink import attributes, find_family, generic_socket, request, send
-from neurotier.meter.records import Branch, Family
+from neurotier.meter.records import Branch, Branches
 
 TASKSTATS = b"TASKSTATS"
 GET, ATTR_PID, ATTR_REGISTER_CPUMASK, ATTR_DEREGISTER_CPUMASK = 1, 1, 3, 4
 TYPE_TGID, TYPE_STATS, TYPE_AGGR_PID, TYPE_AGGR_TGID = 2, 3, 4, 5
 SO_RCVBUFFORCE = 33
 BUFFER_BYTES = 16 << 20
-"""Room for more than 10,000 records between two looks."""
+"""Room for more than 10,000 records between two reads."""
 
 LONGEST_SILENCE_S = 0.2
 DELAY_SWITCH = "/proc/sys/kernel/task_delayacct"
@@ -43,12 +43,12 @@ class ExitRecords:
 
     def __init__(self, sock: socket.socket, family_number: int, cpus: bytes) -> None:
         self.sock, self.family_number, self.cpus = sock, family_number, cpus
-        self.family = Family(os.getpid())
+        self.branches = Branches(os.getpid())
         self.lost = False
 
     @classmethod
     def listen(cls) -> ExitRecords | None:
-        """A listener for all CPUs, or ``None`` where the kernel does not allow one, or would not send to it."""
+        """A listener for all CPUs; ``None`` where the kernel does not allow one, or sends it nothing."""
         sock = generic_socket()
         try:
             sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES)
@@ -56,7 +56,7 @@ class ExitRecords:
             with open("/sys/devices/system/cpu/possible", "rb") as file:
                 cpus = file.read().strip() + b"\0"
             request(sock, number, GET, ATTR_REGISTER_CPUMASK, cpus)
-            if not heard(sock):
+            if not receives_records(sock):
                 raise TimeoutError
         except (OSError, KeyError):
             sock.close()
@@ -65,7 +65,7 @@ class ExitRecords:
         return cls(sock, number, cpus)
 
     def drain(self) -> None:
-        """Take in what has come; never waits."""
+        """Read the records that have arrived, without waiting."""
         while True:
             try:
                 message = self.sock.recv(65536)
@@ -79,19 +79,19 @@ class ExitRecords:
             for record in stats_of_threads(message):
                 self.take(record)
             for group in ended_groups(message):
-                self.family.close_group(group)
+                self.branches.close_group(group)
 
     def take(self, record: bytes) -> None:
-        """One record; an unknown layout makes the whole useless."""
+        """Add one record; if its layout is unknown, the sums are void."""
         try:
-            self.family.add(record)
+            self.branches.add(record)
         except OSError:
             self.lost = True
 
     def descendants(self) -> Branch | None:
-        """Sums over the ended descendants of this process; ``None`` if any may be missing."""
+        """Sums over the descendants that have ended; ``None`` if any may be missing."""
         self.drain()
-        return None if self.lost else self.family.pending.get(self.family.root)
+        return None if self.lost else self.branches.pending.get(self.branches.root)
 
     def close(self) -> None:
         """Stop listening."""
@@ -103,17 +103,17 @@ class ExitRecords:
 
 
 def own_record() -> Branch | None:
-    """What the kernel says of this process's first thread, which lives; ``None`` where it does not."""
-    family = Family(root=0)
+    """The kernel's account of this process's main thread so far; ``None`` where it gives none."""
+    branches = Branches(root=0)
     try:
         with generic_socket() as sock:
             pid = os.getpid().to_bytes(4, sys.byteorder)
             answer = request(sock, find_family(sock, TASKSTATS), GET, ATTR_PID, pid)
         for record in stats_of_threads(answer):
-            family.add(record)
+            branches.add(record)
     except (OSError, KeyError):
         return None
-    return next(iter(family.pending.values()), None)
+    return next(iter(branches.pending.values()), None)
 
 
 def stats_of_threads(message: bytes) -> Iterator[bytes]:
@@ -126,7 +126,7 @@ def stats_of_threads(message: bytes) -> Iterator[bytes]:
 
 
 def ended_groups(message: bytes) -> Iterator[int]:
-    """The processes of which a message says that the last of several threads has ended."""
+    """Processes of several threads whose last thread has ended, according to a message."""
     for kind, aggregate in attributes(message):
         if kind == TYPE_AGGR_TGID:
             for inner, value in attributes(aggregate, 0):
@@ -134,9 +134,9 @@ def ended_groups(message: bytes) -> Iterator[int]:
                     yield int.from_bytes(value[:4], sys.byteorder)
 
 
-def heard(sock: socket.socket) -> bool:
-    """Whether records arrive at all: in another network name space than the machine's own, none do."""
-    _thread.start_new_thread(int, ())  # the end of a thread is the least that the kernel reports
+def receives_records(sock: socket.socket) -> bool:
+    """Whether records arrive at all: none do in a network namespace other than the machine's own."""
+    _thread.start_new_thread(int, ())  # a thread that ends at once, for the kernel to report
     sock.settimeout(LONGEST_SILENCE_S)
     try:
         return bool(sock.recv(65536))
@@ -145,7 +145,7 @@ def heard(sock: socket.socket) -> bool:
 
 
 def delays_accounted() -> bool:
-    """Whether the kernel accounts waits for storage and memory of processes started now."""
+    """Whether the kernel accounts waits for storage and memory, for processes that start now."""
     try:
         with open(DELAY_SWITCH, "rb") as file:
             return file.read().strip() == b"1"

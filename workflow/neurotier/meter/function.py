@@ -1,4 +1,4 @@
-"""Measure a Python function: it runs in a child process; its value, or what it raised, comes back by pickle."""
+"""Measure a Python function: it runs in a child process, and its value or exception comes back by pickle."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Measured(Generic[T]):
-    """A phase's outcome beside its cost; ``error`` is what the function raised, if it raised."""
+class MeasuredCall(Generic[T]):
+    """The cost and the outcome of a call: the function's value, or the exception that it raised."""
 
     usage: Usage
     exit_code: int
@@ -28,7 +28,7 @@ class Measured(Generic[T]):
     error: BaseException | None = None
 
 
-def measure_function(function: Callable[[], T], grace_s: float = 5.0) -> Measured[T]:
+def measure_function(function: Callable[[], T], grace_s: float = 5.0) -> MeasuredCall[T]:
     """Run a function in a child process and measure its tree.
 
     Parameters
@@ -36,19 +36,19 @@ def measure_function(function: Callable[[], T], grace_s: float = 5.0) -> Measure
     function
         What to run. Its value, or the exception it raises, comes back by pickle.
     grace_s
-        How long processes that outlive the function may go on before they are ended, s.
+        How long processes that outlive the function may run on before they are ended, s.
 
     Raises
     ------
     Interrupted
-        If this process is told to stop meanwhile; the whole tree is ended first.
+        If this process receives a signal to stop; the whole tree is ended first.
     """
     outcome_file = os.memfd_create("outcome")
 
     def child() -> int:
         try:
             outcome: tuple[Any, BaseException | None] = (function(), None)
-        except Exception as error:  # it is raised again in the parent
+        except Exception as error:  # the caller raises it again
             error.add_note("in the phase's process: " + "".join(traceback.format_exception(error)))
             outcome = (None, error)
         with os.fdopen(outcome_file, "wb") as file:
@@ -56,26 +56,26 @@ def measure_function(function: Callable[[], T], grace_s: float = 5.0) -> Measure
         flush()
         return 0 if outcome[1] is None else 1
 
-    flush()  # what is buffered now would be written by both processes
+    flush()  # or both processes would write what is buffered now
     with os.fdopen(outcome_file, "rb") as file:
         usage, exit_code = measure_child(child, grace_s)
         file.seek(0)
         sent = file.read()
     code = shell_code(exit_code)
     if not sent:
-        return Measured(usage, code, error=ChildProcessError(describe_exit(code)))
+        return MeasuredCall(usage, code, error=ChildProcessError(describe_exit(code)))
     value, error = pickle.loads(sent)
-    return Measured(usage, code, value, error)
+    return MeasuredCall(usage, code, value, error)
 
 
 def flush() -> None:
-    """Write out what was printed."""
+    """Write buffered output."""
     sys.stdout.flush()
     sys.stderr.flush()
 
 
 def to_bytes(outcome: tuple[Any, BaseException | None]) -> bytes:
-    """Pickle an outcome; an exception that cannot be pickled is sent as its description."""
+    """Pickle an outcome; instead of an exception that cannot be pickled, its description."""
     try:
         sent = pickle.dumps(outcome)
         pickle.loads(sent)
@@ -85,16 +85,16 @@ def to_bytes(outcome: tuple[Any, BaseException | None]) -> bytes:
 
 
 def run_in_phase(command: list[str], log: Any = None, cwd: str | None = None) -> int:
-    """Run a tool inside a metered function: it dies with it, and its exit code comes back as a shell gives it.
+    """Run a tool inside a metered function, with whose process it dies; its exit code as a shell gives it.
 
     Parameters
     ----------
     command
-        Words, never read by a shell.
+        Program and arguments; no shell is involved.
     log
         File that takes both output streams.
     cwd
-        Working folder; the sweep after a kill finds a tool's processes by it.
+        Working folder.
     """
     done = subprocess.run(
         command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=cwd, preexec_fn=die_with_parent, check=False

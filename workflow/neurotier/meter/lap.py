@@ -1,8 +1,8 @@
-"""A lap: what one child and its descendants have cost from its start until now, while they all go on.
+"""A lap: the cost of a running child and its descendants from its start until now.
 
-It divides a phase at a moment at which nobody ends: a container that has started and waits for the word to go. What
-is true of the whole phase stays true: the lap's figures are taken out of the phase's, and the rest is the rest.
-Everything is read from procfs; a descendant that ended meanwhile counts if its parent waited for it.
+A lap divides a phase at a moment when no process ends: the container has started, and its command has not begun. The
+lap's figures are subtracted from those of the phase, so that the two parts add up to what was measured as a whole.
+All figures come from procfs; a descendant that has ended counts if its parent has waited for it.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ import os
 import time
 
 from neurotier.meter.exits import delays_accounted, run_queue_accounted
-from neurotier.meter.tree import descendants, read_io
+from neurotier.meter.tree import TICKS_PER_S, descendants, read_io, stat_fields
 from neurotier.meter.usage import ACCOUNT, Usage
 
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 COUNTS = ("minor_faults", "major_faults", "voluntary_switches", "involuntary_switches")
 SECONDS = ("user_s", "system_s", "run_queue_s", "block_io_s")
 BYTES = ("logical_read_bytes", "logical_written_bytes", "device_read_bytes", "device_written_bytes")
@@ -22,7 +21,7 @@ TOLERANCE_S = 2 / TICKS_PER_S
 
 
 def lap_of(pid: int, start_s: float, began_s: float) -> Usage:
-    """What a child of this process and its descendants have cost until now.
+    """The cost of a child of this process and its descendants until now.
 
     Parameters
     ----------
@@ -43,7 +42,7 @@ def lap_of(pid: int, start_s: float, began_s: float) -> Usage:
         try:
             take_process(usage, process)
             moved = [a + b for a, b in zip(moved, read_io(f"/proc/{process}/io"), strict=True)]
-        except PermissionError:  # a starter with privileges of its own
+        except PermissionError:  # a setuid container engine
             usage.bytes_source = None
         except OSError:  # it has ended
             continue
@@ -70,7 +69,7 @@ def take_process(usage: Usage, pid: int) -> None:
         fields = stat_fields(f"{folder}/stat")
         with open(f"{folder}/schedstat", "rb") as file:
             runtime_ns, run_queue_ns, _ = map(int, file.read().split())
-        user, system = int(fields[11]), int(fields[12])  # ticks: they divide what the scheduler's clock says
+        user, system = int(fields[11]), int(fields[12])  # ticks only divide the exact time of the scheduler
         share = user / (user + system) if user + system else 0.5
         usage.user_s += share * runtime_ns / 1e9
         usage.system_s += (1 - share) * runtime_ns / 1e9
@@ -91,14 +90,8 @@ def take_process(usage: Usage, pid: int) -> None:
                     usage.involuntary_switches += int(value)
 
 
-def stat_fields(path: str) -> list[bytes]:
-    """The fields of a ``stat`` file from field 3 of proc(5) on."""
-    with open(path, "rb") as file:
-        return file.read().rpartition(b")")[2].split()
-
-
 def divide(usage: Usage) -> None:
-    """Divide the lap's wall time by cause; several threads may have been active, so they are scaled to it."""
+    """Divide the lap's wall time by cause, scaled, since several threads may have been active at once."""
     if usage.run_queue_s is None or usage.block_io_s is None:
         return
     parts = [getattr(usage, name) for name in SECONDS]
@@ -112,28 +105,28 @@ def divide(usage: Usage) -> None:
 
 
 def take_out(lap: Usage, whole: Usage) -> None:
-    """Take a lap out of the phase it began: the phase is then what came after it.
+    """Subtract a lap from the phase that it began, which leaves the part of the phase after the lap.
 
-    The sums of both are what the phase was. A figure that the lap alone exceeds, by the clocks' grain, becomes 0.
-    What the phase did before the lap (loading its modules, some 0.1 s) is counted in the phase, so the lap is moved to
-    where the phase began: else the two would overlap.
+    The two add up to the phase as measured. A figure of the lap may exceed that of the phase by the resolution of a
+    clock; the remainder is then 0. The time before the lap (loading modules, about 0.1 s) stays with the phase, and the
+    lap is moved to the beginning of the phase, so that the two do not overlap.
     """
     lap.start_s = whole.start_s
     lap.end_s = whole.start_s = lap.start_s + lap.wall_s
     whole.wall_s = max(0.0, whole.wall_s - lap.wall_s)
     for name in (*SECONDS, *COUNTS, *BYTES):
-        less(whole, name, getattr(lap, name))
+        subtract(whole, name, getattr(lap, name))
     if lap.account is None or whole.account is None:
         for name in (*ACCOUNT, "residual_s", "account"):
             setattr(whole, name, None)
         return
     for name in ACCOUNT:
-        less(whole, name, getattr(lap, name))
+        subtract(whole, name, getattr(lap, name))
     whole.residual_s = whole.wall_s - sum(getattr(whole, name) or 0.0 for name in ACCOUNT)
 
 
-def less(usage: Usage, name: str, amount: float | None) -> None:
-    """Take an amount off a figure, where both are known."""
+def subtract(usage: Usage, name: str, amount: float | None) -> None:
+    """Subtract an amount from a figure, where both are known."""
     value = getattr(usage, name)
     if value is not None and amount is not None:
         setattr(usage, name, max(type(value)(0), value - amount))

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 DRAIN_INTERVAL_S = 0.2
-"""Longest time between two looks into the exit records: their buffer then holds 50,000 ends per second."""
+"""Longest time between two reads of the exit records: their buffer is then large enough for 50,000 per second."""
 
 
 class Interrupted(BaseException):
-    """The metering process was told to stop (SIGTERM, SIGINT, SIGHUP, SIGQUIT); its tree has been ended.
+    """The metering process received SIGTERM, SIGINT, SIGHUP or SIGQUIT; its tree has been ended.
 
-    Not an ``Exception``: nothing on the way may take it for an ordinary failure.
+    Not an ``Exception``, so that no handler on the way takes it for an ordinary failure.
     """
 
     def __init__(self, signal_number: int) -> None:
@@ -42,28 +42,28 @@ class Interrupted(BaseException):
 
 
 def measure_child(child: Callable[[], int], grace_s: float, forward: bool = False) -> tuple[Usage, int]:
-    """Fork, run ``child`` there, and account for everything until the last descendant is gone.
+    """Fork, run ``child`` in the new process, and measure until the last descendant has ended.
 
-    The caller must have no other children and one thread: every child that ends is booked on this phase.
+    The caller must have a single thread and no other children: every child that ends counts towards this phase.
 
     Parameters
     ----------
     child
-        Run in the new process; what it returns is that process's exit code.
+        Run in the new process; its value is the exit code of that process.
     grace_s
-        How long processes that outlive the child, or were told to stop, may go on before they are killed, s.
+        How long processes that outlive the child, or have been asked to stop, may run on before they are killed, s.
     forward
-        Hand signals on to the tree and wait for what it makes of them, instead of ending it.
+        Pass signals on to the tree and let it react to them, instead of ending it.
 
     Returns
     -------
     tuple
-        What it cost, and the exit code: negative for a signal, as ``os.waitstatus_to_exitcode`` gives it.
+        The cost, and the exit code as ``os.waitstatus_to_exitcode`` gives it: negative for a signal.
 
     Raises
     ------
     Interrupted
-        If this process is told to stop meanwhile, unless it forwards; the whole tree is ended first.
+        If this process receives a signal to stop and does not forward it; the whole tree is ended first.
     """
     with Mask(STOP_SIGNALS | PASSED_SIGNALS if forward else STOP_SIGNALS) as mask:
         instruments = Instruments()
@@ -88,7 +88,7 @@ def measure_child(child: Callable[[], int], grace_s: float, forward: bool = Fals
 
 
 def measure_command(command: list[str], grace_s: float = 5.0, forward: bool = False) -> tuple[Usage, int]:
-    """Run a command with this process's standard streams and measure its tree; the rest as :func:`measure_child`."""
+    """Run a command with this process's standard streams and measure its tree; otherwise as :func:`measure_child`."""
 
     def execute() -> int:
         try:
@@ -101,7 +101,7 @@ def measure_command(command: list[str], grace_s: float = 5.0, forward: bool = Fa
 
 
 class Instruments:
-    """Everything that watches a tree besides ``wait4``, as far as this process may use it."""
+    """The sources besides ``wait4`` that this process has access to."""
 
     def __init__(self) -> None:
         self.exits = ExitRecords.listen()
@@ -111,13 +111,13 @@ class Instruments:
         self.next_drain_s = time.monotonic() + DRAIN_INTERVAL_S
 
     def pause_s(self) -> float:
-        """How long the meter may sleep before it looks again, s."""
+        """How long the meter may sleep before its next look, s."""
         now = time.monotonic()
         due = self.sampler.last_look_s + self.sampler.interval_s
         return max(0.0, min(due, self.next_drain_s) - now)
 
     def look(self) -> None:
-        """Look at what is due."""
+        """Sample the threads and read the exit records, whichever is due."""
         now = time.monotonic()
         if now >= self.sampler.last_look_s + self.sampler.interval_s:
             self.sampler.look()
@@ -127,7 +127,7 @@ class Instruments:
             self.next_drain_s = now + DRAIN_INTERVAL_S
 
     def fill(self, usage: Usage, tree: Tree) -> None:
-        """Put everything that was measured into the usage; the tree is gone."""
+        """Fill in the usage, once the tree has ended."""
         usage.take_reaped(tree.reaped)
         usage.take_bytes(self.bytes_before, bytes_of_children())
         run_queue, delays = run_queue_accounted(), delays_accounted()
@@ -137,7 +137,7 @@ class Instruments:
         elif self.exits is None:
             usage.take_samples(self.sampler, run_queue, delays)
         usage.take_pressure(self.pressure)
-        if not usage.left_behind:  # else seconds after the phase's end would be divided over its wall time
+        if not usage.left_behind:  # or seconds from after the phase's end would be part of its account
             usage.divide(branch, self.sampler)
 
     def close(self) -> None:
@@ -147,32 +147,34 @@ class Instruments:
 
 
 def watch(tree: Tree, instruments: Instruments, grace_s: float, forward: bool) -> None:
-    """Wait until the phase's own process has ended; heed signals."""
+    """Wait until the phase's own process has ended, and handle signals meanwhile."""
     kill_at_s = float("inf")
     while tree.exit_code is None:
-        heard = tree.wait(min(instruments.pause_s(), kill_at_s - time.monotonic()))
+        received = tree.wait(min(instruments.pause_s(), kill_at_s - time.monotonic()))
         instruments.look()
-        if heard is not None:
+        if received is not None:
             if not forward:
-                raise Interrupted(heard.si_signo)
-            if heard.si_signo in PASSED_SIGNALS:
-                send(heard.si_signo, [tree.pid])
-            elif heard.si_code != SI_KERNEL:  # the terminal has told the command itself, which may go on
-                send(heard.si_signo, descendants(os.getpid()))
+                raise Interrupted(received.si_signo)
+            if received.si_signo in PASSED_SIGNALS:
+                send(received.si_signo, [tree.pid])
+            elif (
+                received.si_code != SI_KERNEL
+            ):  # from the terminal, the command has received it, too, and may ignore it
+                send(received.si_signo, descendants(os.getpid()))
                 kill_at_s = min(kill_at_s, time.monotonic() + grace_s)
         if time.monotonic() >= kill_at_s:
             tree.end(patience_s=0.0)
 
 
 def let_finish(tree: Tree, instruments: Instruments, grace_s: float, forward: bool) -> None:
-    """Let processes that outlived the phase finish; after the grace time, or when told to stop, end them."""
+    """Let processes that outlived the phase finish; end them after the grace time or at a signal to stop."""
     deadline = time.monotonic() + grace_s
     tree.reap()
     while not tree.empty and time.monotonic() < deadline:
-        heard = tree.wait(min(instruments.pause_s(), deadline - time.monotonic()))
-        if heard is not None and heard.si_signo in STOP_SIGNALS:
+        received = tree.wait(min(instruments.pause_s(), deadline - time.monotonic()))
+        if received is not None and received.si_signo in STOP_SIGNALS:
             if not forward:
-                raise Interrupted(heard.si_signo)
+                raise Interrupted(received.si_signo)
             break
         instruments.look()
     if not tree.empty:

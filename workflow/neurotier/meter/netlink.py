@@ -1,7 +1,7 @@
-"""Generic netlink, as little of it as it takes to ask the kernel one thing and to be sent another.
+"""Generic netlink: requests with one attribute, their answers, and the messages that the kernel sends on its own.
 
-Own code, because the netlink library on the package index takes 0.12 s to import, three times what
-``neurotier meter`` may cost, and knows neither exit listeners nor today's records.
+Written here because the netlink library on the package index takes 0.12 s to import, three times what
+``neurotier meter`` may cost, and supports neither listening for exits nor the current layout of the records.
 Source: ``netlink(7)`` and Linux ``Documentation/userspace-api/netlink/intro.rst``.
 """
 
@@ -31,7 +31,7 @@ def generic_socket() -> socket.socket:
 
 
 def find_family(sock: socket.socket, name: bytes) -> int:
-    """The number under which the kernel knows a family of messages; :class:`OSError` if it has none."""
+    """The number of a family of messages; :class:`OSError` if the kernel does not have it."""
     reply = request(sock, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, CTRL_ATTR_FAMILY_NAME, name + b"\0")
     return int.from_bytes(dict(attributes(reply))[CTRL_ATTR_FAMILY_ID], sys.byteorder)
 
@@ -45,7 +45,7 @@ def send(sock: socket.socket, family: int, command: int, kind: int, value: bytes
 
 
 def request(sock: socket.socket, family: int, command: int, kind: int, value: bytes) -> bytes:
-    """Send a request and wait for its acknowledgement; the message that came before it, if one did."""
+    """Send a request and wait for its acknowledgement; the answer that came before that, empty if none did."""
     send(sock, family, command, kind, value)
     answer = b""
     while True:
@@ -60,7 +60,7 @@ def request(sock: socket.socket, family: int, command: int, kind: int, value: by
 
 
 def attributes(data: bytes, offset: int = HEADER.size) -> Iterator[tuple[int, bytes]]:
-    """The attributes of a message, or from an offset on: kind and value."""
+    """The attributes of a message from an offset on: kind and value."""
     while offset + ATTRIBUTE.size <= len(data):
         length, kind = ATTRIBUTE.unpack_from(data, offset)
         if length < ATTRIBUTE.size:

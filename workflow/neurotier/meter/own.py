@@ -1,7 +1,7 @@
-"""What this very process has cost since it was born: the start-up of a job, before its first phase.
+"""The cost of this process itself since it was started: the start-up of a job, before its first phase.
 
-Every figure is the process's own and exact; all but stalls for memory are had without privileges. The kernel tells
-the moment of birth to a clock tick (10 ms): the wall time may be that much too long, which is then called asleep.
+The figures are exact, and all but stalls for memory need no privileges. The kernel gives the time of birth in clock
+ticks (10 ms), so the wall time may be too long by one tick, which the account shows as asleep.
 """
 
 from __future__ import annotations
@@ -11,25 +11,17 @@ import resource
 import time
 
 from neurotier.meter.exits import delays_accounted, own_record, run_queue_accounted
-from neurotier.meter.tree import read_io
+from neurotier.meter.tree import TICKS_PER_S, read_io, stat_fields
 from neurotier.meter.usage import Usage
-
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-
-
-def own_fields() -> list[bytes]:
-    """What the kernel says of this process, from field 3 of proc(5) on."""
-    with open("/proc/self/stat", "rb") as file:
-        return file.read().rpartition(b")")[2].split()
 
 
 def age_s() -> float:
-    """How long this process has been there, s."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME) - int(own_fields()[19]) / TICKS_PER_S
+    """Age of this process, s."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - int(stat_fields("/proc/self/stat")[19]) / TICKS_PER_S
 
 
 def times_so_far() -> dict[str, float]:
-    """Wall time, CPU time with that of children, and waiting for a core, s; of a process that may have threads."""
+    """Wall time, CPU time including that of children, and time waiting for a core, s; the process may have threads."""
     spent = os.times()
     queued_s = 0.0
     if run_queue_accounted():
@@ -40,8 +32,8 @@ def times_so_far() -> dict[str, float]:
 
 
 def usage_since_birth() -> Usage:
-    """What this process and its children have cost so far. It must have one thread."""
-    fields, wall_s = own_fields(), age_s()
+    """The cost of this process, which must have a single thread, and of its children so far."""
+    fields, wall_s = stat_fields("/proc/self/stat"), age_s()
     now_s = time.time()
     usage = Usage(now_s - wall_s)
     usage.end_s, usage.wall_s = now_s, wall_s
@@ -75,6 +67,6 @@ def usage_since_birth() -> Usage:
 
 
 def largest_resident_set() -> int:
-    """Of this program, bytes; ``getrusage`` would count the image it was forked with as well."""
+    """Peak memory of this program, bytes; ``getrusage`` would also count the image that it was forked with."""
     with open("/proc/self/status", "rb") as file:
         return next(1024 * int(line.split()[1]) for line in file if line.startswith(b"VmHWM:"))

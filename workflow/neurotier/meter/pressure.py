@@ -1,9 +1,9 @@
-"""Pressure: for how long some thread was stalled, for the tree's own control group or the whole machine.
+"""Pressure: the time in which some thread was stalled, in the tree's own control group or on the whole machine.
 
-Pressure is wall time, also for trees of many threads: the time in which *some* thread waited. The control group
-(version 2) is read, not made: moving a process into a new one takes 4 to 25 ms (it waits for the kernel's grace
-period), more than metering may cost. Batch systems and containers give each job one of its own; where others
-share ours, the machine's pressure is all there is, and is called so.
+Pressure is wall time, however many threads there are: the time in which at least one of them waited. An existing
+control group (version 2) is read and none is made, since moving a process into a new one takes 4 to 25 ms (for the
+kernel's grace period), more than metering may cost. Batch systems and containers give each job a group of its own;
+where the group is shared with other processes, only the pressure of the machine is known, and is labelled as such.
 Source: Linux ``Documentation/accounting/psi.rst`` and ``admin-guide/cgroup-v2.rst``.
 """
 
@@ -15,7 +15,7 @@ RESOURCES = ("cpu", "io", "memory")
 
 
 class Pressure:
-    """Stall times from a moment on; make it with :meth:`start`.
+    """Stall times since a moment; make it with :meth:`start`.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Pressure:
 
 
 def own_control_group() -> str | None:
-    """The folder of this process's control group, if nobody but our ancestors shares it."""
+    """The folder of this process's control group, if no process but its ancestors shares it."""
     try:
         with open("/proc/self/cgroup") as file:
             path = next(line[3:].strip() for line in file if line.startswith("0::"))
@@ -75,12 +75,12 @@ def own_control_group() -> str | None:
 
 def ancestors() -> set[int]:
     """This process and those it descends from."""
-    found, pid = set(), os.getpid()
+    pids, pid = set(), os.getpid()
     while pid > 0:
-        found.add(pid)
+        pids.add(pid)
         try:
             with open(f"/proc/{pid}/stat", "rb") as file:
                 pid = int(file.read().rpartition(b")")[2].split()[1])
         except OSError:
             break
-    return found
+    return pids

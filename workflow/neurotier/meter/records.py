@@ -1,4 +1,4 @@
-"""The records that the kernel makes of threads that end (``struct taskstats``), summed up the tree of processes.
+"""The kernel's records of threads that have ended (``struct taskstats``), summed up the tree of processes.
 
 Source: Linux ``Documentation/accounting/taskstats-struct.rst`` and ``delay-accounting.rst``.
 """
@@ -9,11 +9,11 @@ import errno
 import struct
 
 RECORD = struct.Struct("=H14x 8Q 48x II 8x 5Q 16x Q 8x 2Q 16x 5Q 32x Q 8x Q 16x Q I4xQ")
-"""``struct taskstats`` up to version 12; later versions append, but for 15, which inserted (and 16 took back)."""
+"""``struct taskstats`` up to version 12; later versions append, except 15, which inserted and was undone by 16."""
 
 LEAST_VERSION, MISPLACED_VERSION = 8, 15
 TOLERANCE_NS = 1_000_000
-"""By how much a wait may exceed the time there was for it: they are taken from clocks of several CPUs."""
+"""How much a wait may exceed the time available for it, since the clocks of several CPUs are involved."""
 
 
 class Branch:
@@ -23,7 +23,7 @@ class Branch:
     ----------
     runtime_ns, run_queue_ns, block_io_ns, memory_ns
         Thread-time on a CPU, waiting for one, waiting for block I/O, and stalled for memory (swapping in,
-        thrashing, reclaim, compaction), ns. Waits for pages that were swapped out are booked under memory alone.
+        thrashing, reclaim, compaction), ns. Waits for swapped-out pages count as memory only.
     user_us, system_us
         CPU time by the timer tick, microseconds: its sum is coarser than ``runtime_ns``.
     lifetime_us
@@ -33,14 +33,14 @@ class Branch:
     processes, threads
         How many ended.
     misbooked_ns
-        Lifetime off the CPU, ns, of threads to which the kernel booked more block-I/O wait than that; the wait is
-        left out. Seen on Linux 6.18 where processes compete for a CPU: if a thread that falls asleep stays queued
-        for a while, the start of its wait is noted for another, and at its end the wait counts from an earlier
-        one, or from boot on.
+        Lifetime off the CPU, ns, of threads to which the kernel booked more block-I/O wait than that; their wait is
+        not counted. Seen on Linux 6.18 where processes compete for a CPU: if a thread that falls asleep stays queued
+        for a while, the kernel notes the start of its wait for another thread, and later measures the wait from an
+        earlier start, or from boot.
     overlap_ns
-        Upper bound of the active thread-time that ran beside other active threads of the tree, ns.
+        Upper bound of the active thread-time that ran while other threads of the tree were active, ns.
     children_lifetime_ns, children_active_ns
-        Of the direct children.
+        Lifetime and active thread-time of the direct children.
     """
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class Branch:
         return self.runtime_ns + self.run_queue_ns + self.block_io_ns + self.memory_ns
 
     def merge(self, ended: Branch, lifetime_ns: int) -> None:
-        """Take in a child that has ended, with all its descendants."""
+        """Add a child that has ended, with all its descendants."""
         for name in SUMMED:
             setattr(self, name, getattr(self, name) + getattr(ended, name))
         self.max_rss_bytes = max(self.max_rss_bytes, ended.max_rss_bytes)
@@ -75,16 +75,16 @@ SUMMED = [
 ]
 
 
-class Family:
-    """The pending branches of all parents that still live; memory grows with them, not with those who ended.
+class Branches:
+    """Sums below every process that is still alive; memory grows with these, not with the processes that have ended.
 
-    A thread's record names its parent. What ended below a process waits under that process's number until its
-    own record comes, then moves up with it.
+    A thread's record names its parent. Sums below a process are kept under its number until its own record arrives,
+    and are then added to those of its parent.
 
     Parameters
     ----------
     root
-        Process whose descendants are wanted; its own threads do not count.
+        Process whose descendants are summed; its own threads do not count.
     """
 
     def __init__(self, root: int) -> None:
@@ -92,14 +92,11 @@ class Family:
         self.pending: dict[int, Branch] = {}
 
     def branch(self, pid: int) -> Branch:
-        """What is known below a living process."""
-        found = self.pending.get(pid)
-        if found is None:
-            found = self.pending[pid] = Branch()
-        return found
+        """Sums below a process that is still alive."""
+        return self.pending.setdefault(pid, Branch())
 
     def add(self, record: bytes) -> None:
-        """Take in the exit record of one thread (``struct taskstats``)."""
+        """Add the exit record of one thread (``struct taskstats``)."""
         values = RECORD.unpack_from(record.ljust(RECORD.size, b"\0"))
         version, _, run_queue_ns, _, block_io_ns, _, swap_in_ns, _, runtime_ns = values[:9]
         pid, parent, lifetime_us, user_us, system_us, minor, major, rss_kib = values[9:17]
@@ -110,7 +107,7 @@ class Family:
             raise OSError(errno.EPROTO, f"taskstats version {version} has another layout")
         if group == self.root:
             return
-        leads = group in (0, pid)  # before version 12 the group is unknown: its threads then count as processes
+        leads = group in (0, pid)  # unknown before version 12: every thread then counts as a process
         branch = self.branch(pid if leads else group)
         memory_ns = swap_in_ns + thrashing_ns + reclaim_ns + compaction_ns
         room_ns = max(0, 1000 * lifetime_us - runtime_ns - run_queue_ns)
@@ -121,8 +118,8 @@ class Family:
         active_ns = runtime_ns + run_queue_ns + memory_ns + storage_ns
         if leads:
             lifetime_ns = 1000 * (group_lifetime_us or lifetime_us)
-            beside_ns = branch.children_lifetime_ns - (lifetime_ns - active_ns)
-            branch.overlap_ns += max(0, min(branch.children_active_ns, beside_ns)) + branch.other_threads_ns
+            concurrent_ns = branch.children_lifetime_ns - (lifetime_ns - active_ns)
+            branch.overlap_ns += max(0, min(branch.children_active_ns, concurrent_ns)) + branch.other_threads_ns
             branch.processes += 1
         else:
             branch.other_threads_ns += active_ns
@@ -149,7 +146,7 @@ class Family:
             self.branch(parent).merge(branch, lifetime_ns)
 
     def close_group(self, group: int) -> None:
-        """The last thread of a process has ended; if its leader ended before, the rest moves up now."""
+        """The last thread of a process has ended: if its leader ended earlier, add the rest to the parent."""
         rest = self.pending.get(group)
         if rest is not None and rest.parent:
             self.branch(rest.parent).merge(self.pending.pop(group), 0)

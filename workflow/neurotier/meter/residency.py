@@ -1,8 +1,8 @@
-"""Page-cache residency: how much of some files is in memory, so that a 'cold' start is checked and not believed.
+"""Page-cache residency: how much of some files is in memory, to check that a 'cold' start is one.
 
-``mincore`` on a mapping of each file, called here rather than by the ``fincore`` command, whose start would cost
-more than the whole phase may. Files on tmpfs are in memory by nature, files on a DAX mount never in the cache.
-Source: ``mincore(2)``; since Linux 5.2 it says 'all' of files that one neither owns nor may write to.
+``mincore`` is called here on a mapping of each file: starting the command ``fincore`` would cost more than the meter
+may. Files on tmpfs are always in memory, files on a DAX mount never in the cache.
+Source: ``mincore(2)``. Since Linux 5.2 it reports 'all' for files that the caller neither owns nor may write to.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import stat
 from neurotier.core.libc import LIBC
 
 FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-"""As :mod:`neurotier.core.foreign`, whose import would cost more: a FIFO in place of a file shall not block."""
+"""As in :mod:`neurotier.core.foreign`, which is slower to import; a FIFO in place of a file does not block."""
 
 PROT_READ, MAP_SHARED = 1, 1
 MAP_FAILED = ctypes.c_void_p(-1).value
@@ -34,20 +34,20 @@ if TYPE_CHECKING:
 def resident_share(paths: Iterable[str | os.PathLike[str]]) -> float | None:
     """Share of the files' bytes that is in the page cache, from 0 to 1.
 
-    ``None`` if there are no bytes, or if the kernel would not tell for one of the files.
+    ``None`` if there are no bytes, or if the kernel does not report one of the files.
     """
     total = resident = 0
     for path in paths:
-        found = resident_bytes(path)
-        if found is None:
+        file_resident = resident_bytes(path)
+        if file_resident is None:
             return None
-        resident += found
+        resident += file_resident
         total += os.path.getsize(path)
     return min(1.0, resident / total) if total else None
 
 
 def resident_bytes(path: str | os.PathLike[str]) -> int | None:
-    """Bytes of one file in the page cache, in whole pages; ``None`` if the kernel would not tell, or it is no file."""
+    """Bytes of one file in the page cache, in whole pages; ``None`` if that is not known, or it is no regular file."""
     try:
         file = os.open(path, FILE)
     except OSError:
@@ -58,20 +58,20 @@ def resident_bytes(path: str | os.PathLike[str]) -> int | None:
             return None
         if not (os.geteuid() in (0, status.st_uid) or os.access(path, os.W_OK)):
             return None
-        found = 0
+        resident = 0
         for start in range(0, status.st_size, CHUNK_BYTES):
             length = min(CHUNK_BYTES, status.st_size - start)
             pages = resident_pages(file, start, length)
             if pages is None:
                 return None
-            found += min(pages * PAGE_BYTES, length)
-        return found
+            resident += min(pages * PAGE_BYTES, length)
+        return resident
     finally:
         os.close(file)
 
 
 def resident_pages(file: int, start: int, length: int) -> int | None:
-    """Pages in memory of a part of an open file."""
+    """Pages of a part of an open file that are in memory; ``None`` if that is not known."""
     address = LIBC.mmap(None, length, PROT_READ, MAP_SHARED, file, start)
     if address == MAP_FAILED:  # a file system without mappings
         return None

@@ -1,9 +1,8 @@
-"""Looking at the live threads of a tree: their states, and their waits where no exit record says them.
+"""Sampling the live threads of a tree: their states, and their waits where there are no exit records.
 
-The interval starts at 10 ms and grows with the cost of a look, so that looking stays within 0.2 % of the time, and
-within 0.1 % where only states are looked at.
-What a thread did after the last look at it is missed, and so is who lived between two looks: the share of the
-tree's CPU time that was seen says how much that can be.
+The interval starts at 10 ms and grows with the cost of a sample, so that sampling takes at most 0.2 % of the time, or
+0.1 % where only states are read. What a thread does after its last sample is missed, and so is a thread that lives
+between two samples; the share of the tree's CPU time that was seen bounds how much that can be.
 """
 
 from __future__ import annotations
@@ -11,11 +10,10 @@ from __future__ import annotations
 import os
 import time
 
-from neurotier.meter.tree import descendants
+from neurotier.meter.tree import TICKS_PER_S, descendants, stat_fields
 
 FIRST_INTERVAL_S, LONGEST_INTERVAL_S = 0.01, 1.0
 COST_SHARE, COST_SHARE_OF_STATES = 0.002, 0.001
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 TOLERANCE_S = 2 / TICKS_PER_S
 
 
@@ -25,23 +23,23 @@ class Sampler:
     Parameters
     ----------
     root
-        Process whose descendants are looked at.
+        Process whose descendants are sampled.
     waits
-        Whether to read what each thread waited for, too: two more files per thread and look.
+        Whether to read the waits of each thread, too: one more file per thread and sample.
 
     Attributes
     ----------
     active_s, disk_s, asleep_s
-        Time in which at least one thread was running or ready to run; in which none was, but one was waiting
-        uninterruptibly, as for storage; and in which all were asleep, s.
+        Time in which at least one thread was running or ready to run; in which none was, but one was in
+        uninterruptible sleep, as for storage; and in which all were asleep, s.
     looks
-        How often was looked.
+        Number of samples.
     misbooked
         Whether the kernel booked more block-I/O wait to a thread than it can have had (see ``records.Branch``).
     most_active
-        Most threads that were running, ready or waiting for storage at one look.
+        Most threads that were running, ready or waiting for storage in one sample.
     interval_s
-        Time until the next look, s.
+        Time until the next sample, s.
     """
 
     def __init__(self, root: int, waits: bool) -> None:
@@ -54,7 +52,7 @@ class Sampler:
         self.threads: dict[tuple[str, str], tuple[float, float, float, int, int]] = {}
 
     def look(self) -> None:
-        """Look once."""
+        """Take one sample."""
         begin = time.thread_time()
         active = disk = 0
         pids = descendants(self.root)
@@ -65,10 +63,10 @@ class Sampler:
                 continue
             for thread in threads:
                 state = self.look_at(f"/proc/{pid}/task/{thread}", thread)
-                active += state in (b"R", b"")  # who goes while we look was active to its end
+                active += state in (b"R", b"")  # a thread that vanishes meanwhile was active to its end
                 disk += state == b"D"
         if not active and descendants(self.root) != pids:
-            active = 1  # nor does the tree change by itself
+            active = 1  # somebody has changed the tree
         now = time.monotonic()
         passed_s, self.last_look_s = now - self.last_look_s, now
         self.disk_threads_s += disk * passed_s
@@ -85,14 +83,13 @@ class Sampler:
         self.interval_s = min(max(FIRST_INTERVAL_S, cost_s / share), LONGEST_INTERVAL_S)
 
     def look_at(self, folder: str, thread: str) -> bytes:
-        """The state of one thread, its waits noted; empty if it has gone."""
+        """The state of one thread, empty if it has ended; its waits are noted."""
         try:
-            with open(f"{folder}/stat", "rb") as file:
-                fields = file.read().rpartition(b")")[2].split()
+            fields = stat_fields(f"{folder}/stat")
             if self.waits:
                 with open(f"{folder}/schedstat", "rb") as file:
                     runtime_ns, run_queue_ns, _ = file.read().split()
-                # field 22 of proc(5) is the start time: with it, a number given again is another thread
+                # by its start time (field 22 of proc(5)), a thread is told from a later one of the same number
                 start_ticks, waited_s = int(fields[19]), int(fields[39]) / TICKS_PER_S
                 runtime_s, run_queue_s = int(runtime_ns) / 1e9, int(run_queue_ns) / 1e9
                 lifetime_s = time.clock_gettime(time.CLOCK_BOOTTIME) - start_ticks / TICKS_PER_S
@@ -105,13 +102,13 @@ class Sampler:
         return fields[0]
 
     def look_at_ended(self, pid: int) -> None:
-        """A last look at a process that has ended and is not yet waited for: of its first thread, all is there."""
+        """Sample a process that has ended and is not yet waited for: its main thread is complete then."""
         if self.waits:
             self.look_at(f"/proc/{pid}", str(pid))
 
     @property
     def asleep_share(self) -> float:
-        """Share of the time looked at in which all were asleep; 0 of no time."""
+        """Share of the sampled time in which all were asleep; 0 without a sample."""
         seen_s = self.active_s + self.disk_s + self.asleep_s
         return self.asleep_s / seen_s if seen_s else 0.0
 
@@ -126,10 +123,10 @@ class Sampler:
         return sum(seen[1] for seen in self.threads.values())
 
     def waiting_s(self, wall_s: float) -> float | None:
-        """Thread-seconds of waiting uninterruptibly in a phase, s, by states; ``None`` without a look.
+        """Thread-seconds of uninterruptible sleep in a phase, s, by states; ``None`` without a sample.
 
-        The looks stand for the whole phase, so that what came after the last one, up to an interval, is not lost:
-        of a phase of 1.5 s, that was up to 0.4 s.
+        The samples stand for the whole phase, so that the time after the last one, up to an interval, is not lost:
+        in a phase of 1.5 s, that was up to 0.4 s.
         """
         seen_s = self.active_s + self.disk_s + self.asleep_s
         return self.disk_threads_s * max(1.0, wall_s / seen_s) if seen_s else None

@@ -1,11 +1,8 @@
-"""What ``neurotier meter`` prints: one screen for people.
-
-Bytes are written in binary units by hand: the library that the report uses takes as long to import as the whole
-meter may take.
-"""
+"""What ``neurotier meter`` prints: one screen for people."""
 
 from __future__ import annotations
 
+from neurotier.core.quantities import MISSING, size
 from neurotier.meter.usage import LABELS
 
 TYPE_CHECKING = False
@@ -14,13 +11,11 @@ if TYPE_CHECKING:
 
     from neurotier.meter.usage import Usage
 
-MADE = {
+HOW = {
     "exact": "exact: one thread active at a time; asleep: network, locks, timers",
     "scaled": "several threads at once; their seconds are scaled to the wall time in which any was active",
     "sampled": "sampled; asleep: network, locks, timers",
 }
-NOTHING = "n/a"
-UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def summary(report: dict[str, Any], usage: Usage, width: int) -> str:
@@ -52,9 +47,11 @@ def summary(report: dict[str, Any], usage: Usage, width: int) -> str:
 
 
 def account_lines(usage: Usage, width: int) -> list[str]:
-    """The account as a bar chart, one cause per line."""
+    """The account as a bar chart with a line per cause."""
     if usage.account is None and usage.left_behind:
-        return ["The wall time is not divided by cause: seconds of processes that outlived the command lie outside it"]
+        return [
+            "The wall time is not divided by cause: processes outlived the command, and their seconds lie outside it"
+        ]
     if usage.account is None:
         return ["Where the wall time went is not known: this kernel accounts no waits, or its records were lost"]
     label, figures = max(map(len, LABELS.values())) + 2, 22
@@ -64,49 +61,49 @@ def account_lines(usage: Usage, width: int) -> list[str]:
         value = getattr(usage, name)
         share = value / usage.wall_s if value is not None and usage.wall_s else 0.0
         bar = "█" * round(room * min(1.0, max(0.0, share)))
-        text = NOTHING if value is None else f"{seconds(value):>11} {percent(value, usage.wall_s):>8}"
+        text = MISSING if value is None else f"{seconds(value):>11} {percent(value, usage.wall_s):>8}"
         lines.append(f"{cause:<{label}}{bar:<{room}}{text:>{figures}}")
-    made = MADE[usage.account]
+    how = HOW[usage.account]
     if usage.account == "sampled" and usage.seen_share is not None:
-        made += f"; threads with {100 * usage.seen_share:.0f} % of the CPU time were seen"
-    return [*lines, f"({made})"]
+        how += f"; threads with {100 * usage.seen_share:.0f} % of the CPU time were seen"
+    return [*lines, f"({how})"]
 
 
 def details(report: dict[str, Any], usage: Usage) -> list[tuple[str, str]]:
     """The other figures, by subject, each with its source."""
-    found = []
+    lines = []
     if usage.run_queue_s is not None:
         waits = {"core": usage.run_queue_s, "storage": usage.block_io_s, "memory": usage.memory_stall_s}
-        told = ", ".join(f"{name} {seconds(value)}" for name, value in waits.items())
-        found.append(("waits", f"{told} in thread-seconds [{usage.wait_source}]"))
+        listed = ", ".join(f"{name} {seconds(value)}" for name, value in waits.items())
+        lines.append(("waits", f"{listed} in thread-seconds [{usage.wait_source}]"))
     if usage.processes is not None and usage.threads is not None:
         lived = f"lived {seconds(usage.thread_s)} in all"
-        found.append(
+        lines.append(
             ("tree", f"{counted(usage.processes, 'process')}, {counted(usage.threads, 'thread')}, {lived} [taskstats]")
         )
     if usage.left_behind:
-        found.append(("left behind", f"{counted(usage.left_behind, 'process')} outlived the command"))
-    found.append(("memory", f"{size(usage.max_rss_bytes)} in the largest process [{usage.memory_source}]"))
+        lines.append(("left behind", f"{counted(usage.left_behind, 'process')} outlived the command"))
+    lines.append(("memory", f"{size(usage.max_rss_bytes)} in the largest process [{usage.memory_source}]"))
     if usage.bytes_source:
         read = f"read {size(usage.logical_read_bytes)} ({size(usage.device_read_bytes)} from devices)"
         written = f"wrote {size(usage.logical_written_bytes)} ({size(usage.device_written_bytes)} to devices)"
-        found.append(("bytes", f"{read}, {written} [{usage.bytes_source}]"))
+        lines.append(("bytes", f"{read}, {written} [{usage.bytes_source}]"))
     switches = f"{usage.voluntary_switches:,} to wait, {usage.involuntary_switches:,} made to"
     faults = f"{counted(usage.major_faults, 'page fault')} with I/O"
-    found.append(("switches", f"{switches}; {faults} [{usage.cpu_source}]"))
+    lines.append(("switches", f"{switches}; {faults} [{usage.cpu_source}]"))
     if usage.pressure_source:
         stalls = {"core": usage.pressure_cpu_s, "I/O": usage.pressure_io_s, "memory": usage.pressure_memory_s}
-        told = ", ".join(f"{name} {seconds(value)}" for name, value in stalls.items())
-        found.append(("pressure", f"{told} with some thread stalled [{usage.pressure_source}]"))
+        listed = ", ".join(f"{name} {seconds(value)}" for name, value in stalls.items())
+        lines.append(("pressure", f"{listed} with some thread stalled [{usage.pressure_source}]"))
     if usage.input_bytes is not None:
         before, after = share(usage.input_resident_before), share(usage.input_resident_after)
-        found.append(("page cache", f"{before} of {size(usage.input_bytes)} input before, {after} after [mincore]"))
-    found += [(f"tier {flow['tier']}", told_flow(flow)) for flow in report["tiers"]]
-    return found
+        lines.append(("page cache", f"{before} of {size(usage.input_bytes)} input before, {after} after [mincore]"))
+    lines += [(f"tier {flow['tier']}", flow_text(flow)) for flow in report["tiers"]]
+    return lines
 
 
-def told_flow(flow: dict[str, Any]) -> str:
-    """What moved on a tier, in words."""
+def flow_text(flow: dict[str, Any]) -> str:
+    """Bytes and files moved on a tier, in words."""
     parts = []
     for verb, column in (("read", "read"), ("wrote", "written")):
         if flow[f"{column}_bytes"] is not None:
@@ -131,7 +128,7 @@ def seconds(value: float | None) -> str:
     >>> seconds(12.0584), seconds(None)
     ('12.058 s', 'n/a')
     """
-    return NOTHING if value is None else f"{value:,.3f} s"
+    return MISSING if value is None else f"{value:,.3f} s"
 
 
 def percent(part: float, whole: float) -> str:
@@ -140,24 +137,9 @@ def percent(part: float, whole: float) -> str:
     >>> percent(1, 3), percent(1, 0)
     ('33.3 %', 'n/a')
     """
-    return f"{100 * part / whole:.1f} %" if whole else NOTHING
+    return f"{100 * part / whole:.1f} %" if whole else MISSING
 
 
 def share(value: float | None) -> str:
     """A share of 1 in whole per cent."""
-    return NOTHING if value is None else f"{100 * value:.0f} %"
-
-
-def size(value: int | None) -> str:
-    """Bytes in binary units.
-
-    >>> [size(value) for value in (17, 1536, 3 << 30, None)]
-    ['17 bytes', '1.5 KiB', '3 GiB', 'n/a']
-    """
-    if value is None:
-        return NOTHING
-    power = min(len(UNITS), max(0, value.bit_length() - 1) // 10)
-    if power == 0:
-        return f"{value} bytes"
-    scaled = value / (1 << 10 * power)
-    return f"{scaled:.3g} {UNITS[power - 1]}" if scaled < 1000 else f"{scaled:.0f} {UNITS[power - 1]}"
+    return MISSING if value is None else f"{100 * value:.0f} %"

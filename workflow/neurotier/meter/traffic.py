@@ -1,10 +1,9 @@
-"""Traffic: bytes and files read and written on each storage tier, each with how it is known.
+"""Traffic: bytes and files read and written on each storage tier, each with its source.
 
 ``staging``  counted by the code that copied them: exact
-``growth``   what a folder holds more of after than before: exact for a private folder; overwriting is not seen,
-             and reading neither
+``growth``   what a folder has gained: exact for a private folder, but blind to reads and overwrites
 ``cgroup``   block-device bytes of the tree's own control group
-``device``   block-device bytes of all processes of the machine; what is still in the page cache comes later
+``device``   block-device bytes of all processes of the machine, without what is still in the page cache
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ def flow(
     read: tuple[int, int | None] | None = None,
     written: tuple[int, int | None] | None = None,
 ) -> Flow:
-    """One row of traffic: ``read`` and ``written`` are bytes and files; ``None`` is unknown."""
+    """One row of traffic: ``read`` and ``written`` are bytes and files, ``None`` where unknown."""
     read_bytes, read_files = read or (None, None)
     written_bytes, written_files = written or (None, None)
     return {
@@ -44,7 +43,7 @@ def flow(
 def content(folder: str | os.PathLike[str]) -> tuple[int, int]:
     """Bytes and number of the files below a folder; links are not followed."""
     total = files = 0
-    folders = [os.fspath(folder)]  # no recursion: a tool may nest folders deeper than Python's stack
+    folders = [os.fspath(folder)]  # no recursion, since a tool may nest folders deeper than Python's stack
     while folders:
         try:
             entries = os.scandir(folders.pop())
@@ -64,7 +63,7 @@ def content(folder: str | os.PathLike[str]) -> tuple[int, int]:
 
 
 def growth(tier: str, folder: str | os.PathLike[str], before: tuple[int, int]) -> Flow:
-    """What a folder on a tier holds more of than before, in bytes and files (:func:`content`)."""
+    """What a folder on a tier has gained since ``before``, in bytes and files as :func:`content` counts them."""
     bytes_now, files_now = content(folder)
     return flow(tier, "growth", written=(max(0, bytes_now - before[0]), max(0, files_now - before[1])))
 
@@ -86,17 +85,17 @@ class TierWatch:
         self.device_source, self.device_before = device_bytes(folder)
 
     def flows(self) -> list[Flow]:
-        """What has moved since."""
-        found = [growth(self.tier, self.folder, self.content_before)]
+        """What has moved since the start."""
+        rows = [growth(self.tier, self.folder, self.content_before)]
         source, device_after = device_bytes(self.folder)
         if self.device_before and device_after and source == self.device_source:
             read, written = (last - first for first, last in zip(self.device_before, device_after, strict=True))
-            found.append(flow(self.tier, source, read=(read, None), written=(written, None)))
-        return found
+            rows.append(flow(self.tier, source, read=(read, None), written=(written, None)))
+        return rows
 
 
 def device_bytes(path: str) -> tuple[str, tuple[int, int] | None]:
-    """Bytes read and written so far by the block device below a path, and whose they are; ``None`` without device."""
+    """Source, and bytes read from and written to the block device below a path so far; ``None`` without a device."""
     number = os.stat(path).st_dev
     device = f"{os.major(number)}:{os.minor(number)}"
     group = own_control_group()

@@ -1,7 +1,7 @@
-"""A process tree: started in a child, watched, told to stop, and reaped to its last descendant.
+"""A process tree: started in a child, watched, ended, and reaped to its last descendant.
 
-The caller becomes the reaper of everything its child leaves behind (Linux child subreaper), so that ``wait4``
-hands over the exact resource usage of every descendant, also of those that forked twice to get away.
+The caller becomes the reaper of all processes that its child leaves behind (Linux child subreaper), so that ``wait4``
+reports the exact resource usage of every descendant, including daemons that forked twice.
 """
 
 from __future__ import annotations
@@ -22,25 +22,26 @@ STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.S
 """Signals that ask a command to end."""
 
 PASSED_SIGNALS = frozenset({signal.SIGUSR1, signal.SIGUSR2})
-"""Signals with a meaning of the command's own; batch systems warn by them before the time is up."""
+"""Signals that mean whatever the command takes them for; batch systems send them before the time limit."""
 
 SI_KERNEL = 0x80
 """``si_code`` of signals that the terminal sends; it sends them to the whole foreground group, command included."""
 
 IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 STOP_PATIENCE_S = 2.0
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 class Reaped:
-    """What was heard from the children that ended, in sums.
+    """Sums over the children that have ended.
 
     Attributes
     ----------
     user_s, system_s
-        CPU time, s, of all who were waited for: also by a parent that was itself waited for, and so on.
+        CPU time of all processes that were waited for, here or by a descendant that was waited for, s.
     max_rss_bytes
-        Largest resident set of any one process; one that has not replaced the image it was forked with counts
-        with that.
+        Largest resident set of any one process; a process that has not called ``exec`` counts with the image that it
+        was forked with.
     minor_faults, major_faults, voluntary_switches, involuntary_switches
         Page faults without and with I/O; context switches.
     """
@@ -51,7 +52,7 @@ class Reaped:
         self.minor_faults = self.major_faults = self.voluntary_switches = self.involuntary_switches = 0
 
     def add(self, usage: struct_rusage) -> None:
-        """Add what ``wait4`` said of one child; it includes the children that one waited for."""
+        """Add the usage of one child from ``wait4``; it includes the children which that child waited for."""
         self.user_s += usage.ru_utime
         self.system_s += usage.ru_stime
         self.max_rss_bytes = max(self.max_rss_bytes, usage.ru_maxrss * 1024)
@@ -64,16 +65,16 @@ class Reaped:
 class Tree:
     """The tree below one child; make it with :meth:`start`.
 
-    The caller must have no other children and one thread: every child that ends is booked on this tree.
+    The caller must have a single thread and no other children: every child that ends counts towards this tree.
 
     Attributes
     ----------
     pid
         The phase's own process.
     exit_code
-        Its code as ``os.waitstatus_to_exitcode`` gives it (a signal is negative); ``None`` while it lives.
+        Its code as ``os.waitstatus_to_exitcode`` gives it (negative for a signal); ``None`` while it runs.
     reaped
-        What was heard from all who ended.
+        Sums over all that have ended.
     signals
         Signals that :meth:`wait` may return.
     """
@@ -98,11 +99,11 @@ class Tree:
         Parameters
         ----------
         child
-            Run in the new process, whose exit code it returns, if it returns.
+            Run in the new process; its value is the exit code.
         mask
-            The blocked signals, in force.
+            The signals that are blocked now.
         before_reaping
-            Called with each ended child's process number, while ``/proc`` still shows it.
+            Called with the process number of each child that has ended, while ``/proc`` still shows it.
         """
         check(LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
         parent = os.getpid()
@@ -112,16 +113,16 @@ class Tree:
         return cls(pid, mask.blocked, before_reaping)
 
     def wait(self, timeout_s: float) -> signal.struct_siginfo | None:
-        """Wait for a signal, reap if children ended; a signal other than SIGCHLD is returned.
+        """Wait for a signal and reap children that have ended; a signal other than SIGCHLD is returned.
 
-        Where a handler of another signal runs as the time is up, Python gives an empty answer instead of none.
+        If the handler of another signal runs when the time is up, Python returns an empty record instead of ``None``.
         """
-        heard = signal.sigtimedwait(self.signals, max(0.0, timeout_s))
+        received = signal.sigtimedwait(self.signals, max(0.0, timeout_s))
         self.reap()
-        return heard if heard is not None and heard.si_signo in self.signals - {signal.SIGCHLD} else None
+        return received if received is not None and received.si_signo in self.signals - {signal.SIGCHLD} else None
 
     def reap(self) -> None:
-        """Book every child that has ended."""
+        """Add every child that has ended to the sums."""
         while True:
             try:
                 ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -137,7 +138,7 @@ class Tree:
                 self.exit_code = os.waitstatus_to_exitcode(status)
 
     def end(self, patience_s: float = STOP_PATIENCE_S) -> None:
-        """End all descendants: SIGTERM, and SIGKILL for what is left after the patience."""
+        """End all descendants: SIGTERM, and SIGKILL for those that are left after the patience."""
         for number, wait_s in ((signal.SIGTERM, patience_s), (signal.SIGKILL, 10.0)):
             deadline = time.monotonic() + wait_s
             send(number, descendants(os.getpid()))
@@ -145,22 +146,22 @@ class Tree:
             while not self.empty and time.monotonic() < deadline:
                 self.wait(0.01)
                 if number == signal.SIGKILL:
-                    send(number, descendants(os.getpid()))  # those born meanwhile
+                    send(number, descendants(os.getpid()))  # including those started meanwhile
             if self.empty:
                 return
 
 
 class Mask:
-    """Blocks the signals that the meter waits for, so that none is lost and none interrupts; undone at the end."""
+    """Blocks the signals that the meter waits for while in use, so that none is lost and none interrupts."""
 
     def __init__(self, waited: frozenset[signal.Signals]) -> None:
-        # what was ignored when we started (`nohup`, background jobs of a shell) stays ignored, for the command too
-        heeded = {number for number in waited if signal.getsignal(number) is not signal.SIG_IGN}
-        self.blocked = frozenset({*heeded, signal.SIGCHLD})
+        # a signal that was ignored at the start (`nohup`, background jobs of a shell) stays so, for the command too
+        handled = {number for number in waited if signal.getsignal(number) is not signal.SIG_IGN}
+        self.blocked = frozenset({*handled, signal.SIGCHLD})
 
     def __enter__(self) -> Mask:
         self.before = signal.pthread_sigmask(signal.SIG_BLOCK, self.blocked)
-        # a parent that ignores SIGCHLD hands that down; ended children would then vanish unheard
+        # inherited from a parent that ignores SIGCHLD, that setting would make ended children vanish unseen
         self.child_action = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         return self
 
@@ -171,7 +172,7 @@ class Mask:
 
 
 def run_child(child: Callable[[], int], parent: int, mask: Mask) -> None:
-    """The child's side of the fork, with signals as the meter itself was given them; does not return."""
+    """The child's side of the fork, with signals set as they were for the meter; does not return."""
     code = 70
     try:
         for number in (*(STOP_SIGNALS | PASSED_SIGNALS), *IGNORED_BY_PYTHON):
@@ -186,12 +187,12 @@ def run_child(child: Callable[[], int], parent: int, mask: Mask) -> None:
 
 
 def die_with_parent() -> None:
-    """Have the kernel kill this process when its parent dies, even by SIGKILL."""
+    """Have the kernel kill this process when its parent dies, however that happens."""
     check(LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
 
 
 def send(number: int, pids: list[int]) -> None:
-    """Send a signal to processes; those that are gone meanwhile are passed over."""
+    """Send a signal to processes; those that have ended meanwhile are skipped."""
     for pid in pids:
         try:
             os.kill(pid, number)
@@ -201,29 +202,26 @@ def send(number: int, pids: list[int]) -> None:
 
 def children(pid: int) -> list[int]:
     """Direct children of a process, of all its threads."""
-    found: list[int] = []
+    pids: list[int] = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
-                found += map(int, file.read().split())
+                pids += map(int, file.read().split())
     except OSError:
         pass
-    return found
+    return pids
 
 
 def descendants(pid: int) -> list[int]:
     """All descendants of a process, parents before children."""
-    found: list[int] = []
-    for child in children(pid):
-        found += [child, *descendants(child)]
-    return found
+    return [each for child in children(pid) for each in (child, *descendants(child))]
 
 
 def bytes_of_children() -> tuple[int, int, int, int] | None:
-    """Bytes moved by all children this process has waited for, theirs included; ``None`` if not accounted.
+    """Bytes moved by all children that this process has waited for, and by theirs; ``None`` if not accounted.
 
-    The kernel adds a child's I/O to its parent's when the parent waits for it, down the whole tree, so what the
-    process has beyond its own threads is its children's: exact, and open to every user.
+    When a parent waits for a child, the kernel adds the child's I/O to the parent's. What the process has moved beyond
+    its own threads was therefore moved by its children: exact, and readable for every user.
 
     Returns
     -------
@@ -246,8 +244,14 @@ def read_io(path: str) -> list[int]:
     return [int(words[place]) for place in (1, 3, 9, 11, 13)]
 
 
+def stat_fields(path: str) -> list[bytes]:
+    """The fields of a ``stat`` file of /proc from field 3 of proc(5) on: what comes after the command's name."""
+    with open(path, "rb") as file:
+        return file.read().rpartition(b")")[2].split()
+
+
 def check(result: int) -> None:
-    """Raise what a C call left in ``errno``."""
+    """Raise the error that a C call left in ``errno``, if it failed."""
     if result != 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 

@@ -50,7 +50,7 @@ UNHEARD_SHARE, UNHEARD_S = 0.01, 0.02
 """CPU time beyond what was waited for that is taken as processes nobody waited for (their parent ignores SIGCHLD)."""
 
 OVERLAP_SHARE, OVERLAP_S = 0.01, 0.005
-"""Activity side by side up to which a tree counts as one thread of action."""
+"""Overlapping activity up to which a tree counts as one thread of action."""
 
 
 class Usage:
@@ -150,7 +150,7 @@ class Usage:
         self.max_rss_bytes = reaped.max_rss_bytes
 
     def take_bytes(self, before: Sequence[int] | None, after: Sequence[int] | None) -> None:
-        """Take the bytes of all who were waited for (:func:`neurotier.meter.tree.bytes_of_children`)."""
+        """Take the bytes of :func:`neurotier.meter.tree.bytes_of_children` before and after."""
         if before is not None and after is not None:
             moved = [max(0, last - first) for first, last in zip(before, after, strict=True)]
             self.logical_read_bytes, self.logical_written_bytes = moved[:2]
@@ -185,7 +185,7 @@ class Usage:
         if delays:
             self.memory_stall_s = branch.memory_ns / 1e9
         if delays and misbooked_s <= self.wall_s * OVERLAP_SHARE + OVERLAP_S:
-            # of the little that the kernel misbooked, what was seen waiting counts
+            # in place of the little that the kernel misbooked, what the samples saw waiting
             self.block_io_s = branch.block_io_ns / 1e9 + min(misbooked_s, sampler.waiting_s(self.wall_s) or 0.0)
         elif run_queue:  # by default, Linux accounts waiting for a core and nothing else
             self.block_io_s, self.wait_source = self.off_core(sampler.waiting_s(self.wall_s), sampler), "sampled"
@@ -216,7 +216,7 @@ class Usage:
             self.block_io_s = self.off_core(seen_s, sampler)
 
     def off_core(self, sampled_s: float | None, sampler: Sampler) -> float | None:
-        """A sampled wait, s; of a tree with one thread of action, no more than it was off a core."""
+        """A sampled wait, s; for a tree with one thread of action, at most the time it was off a core."""
         if sampled_s is None or sampler.most_active > 1:
             return sampled_s
         return max(0.0, min(sampled_s, self.wall_s - self.cpu_s - (self.run_queue_s or 0.0)))
@@ -237,10 +237,10 @@ class Usage:
         branch
             Sums over the tree by exit records; ``None`` where there are none.
         sampler
-            Its states of threads tell when all were asleep; ``None`` of a single thread that says so of itself.
+            Its states of threads tell when all were asleep; ``None`` for a single thread that measures itself.
 
-        A tree with one thread of action is asleep for the rest of its lifetime, exactly. Of one with several,
-        what was seen asleep is; the rest is divided as its thread-seconds are.
+        A tree with one thread of action is asleep for the rest of its lifetime, exactly. For a tree with several, the
+        share of samples in which all were asleep counts as asleep, and the rest is divided like its thread-seconds.
         """
         if self.run_queue_s is None or self.block_io_s is None:
             return
@@ -250,9 +250,9 @@ class Usage:
             lifetime_s, overlap_s = self.wall_s, 0.0
         else:
             lifetime_s = min(self.wall_s, branch.children_lifetime_ns / 1e9)
-            # daemons that ended before the phase did are children of the meter beside the phase's own process
-            beside_s = max(0.0, branch.children_lifetime_ns / 1e9 - self.wall_s)
-            overlap_s = branch.overlap_ns / 1e9 + min(beside_s, branch.children_active_ns / 1e9)
+            # daemons that ended during the phase are children of the meter, next to the phase's own process
+            concurrent_s = max(0.0, branch.children_lifetime_ns / 1e9 - self.wall_s)
+            overlap_s = branch.overlap_ns / 1e9 + min(concurrent_s, branch.children_active_ns / 1e9)
         overlap_s = max(overlap_s, known_s - self.wall_s)
         several = overlap_s > self.wall_s * OVERLAP_SHARE + OVERLAP_S
         if self.wait_source == "sampled" and sampler:

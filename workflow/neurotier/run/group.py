@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from neurotier.core.tables import Row
-from neurotier.run.profile import Record, site_of
+from neurotier.run.profile_tables import Record, site_of
 
 ROBUST_Z_LIMIT = 3.5
 """Beyond it an image is flagged (Iglewicz and Hoaglin 1993)."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from neurotier.analysis.staging import lacking
+from neurotier.analysis.staging import first_missing
 from neurotier.core.errors import StateError
 from neurotier.core.files import remove_whatever, write_json, write_text
 from neurotier.core.places import Places
@@ -107,7 +107,7 @@ def lost_derivatives(places: Places, by_app: bool) -> Iterator[Damage]:
             continue
         participant = file.relative_to(folder).with_suffix("").as_posix()
         analysed = places.analysed(participant, by_app)
-        name = lacking(record.get("derivatives", {}), analysed) if analysed.is_dir() else "its folder"
+        name = first_missing(record.get("derivatives", {}), analysed) if analysed.is_dir() else "its folder"
         if name:
             yield Damage((file,), f"{participant}: {name} is not as it was written")
 
@@ -119,7 +119,7 @@ def lost_sites(places: Places) -> Iterator[Damage]:
         record = read(file) or {}
         site = file.parent.relative_to(folder).as_posix()
         derivatives = places.derivatives / site
-        name = lacking(record.get("derivatives", {}), derivatives)
+        name = first_missing(record.get("derivatives", {}), derivatives)
         if name:
             yield Damage((derivatives / "dataset_description.json",), f"{site}: {name} is not as it was written")
 

@@ -26,8 +26,8 @@ from neurotier.run.healing import (
 )
 from neurotier.run.jobs import note_killed, participants, read_failures
 from neurotier.run.plan import Plan
-from neurotier.run.profile import Record, close_run, note_flush, read_records, unclosed_runs
 from neurotier.run.profile_config import only_looks
+from neurotier.run.profile_tables import Record, close_run, note_flush, read_records, unclosed_runs
 from neurotier.run.start import Slots, acquire, command_line, end_run, start_run
 from neurotier.run.stops import end_at_signals, jobs_have_ended
 

@@ -19,7 +19,7 @@ from typing import Any
 from neurotier.analysis.app import app_name, root_files
 from neurotier.containers.engine import find_engine
 from neurotier.containers.run import Container
-from neurotier.containers.store import ContainerImage, Placed, Store, can_unpack
+from neurotier.containers.store import ContainerImage, PlacedImage, Store, can_unpack
 from neurotier.core.errors import (
     KilledError,
     NeurotierError,
@@ -47,7 +47,7 @@ from neurotier.dataset.source import Dataset, obtain
 from neurotier.meter.measure import Interrupted
 from neurotier.meter.own import times_so_far
 from neurotier.run import slurm
-from neurotier.run.profile import Record
+from neurotier.run.profile_tables import Record
 
 
 def load_settings(results: Path) -> Settings:
@@ -176,7 +176,7 @@ def analyze_participant(results: Path, participant: str, log: Path) -> int:
         clear_log(log)
         write_text(log, f"{slurm.job_line()}{failed['reason']}\n", durable=False)
         return int(failed["exit_code"])
-    with reporting(places, participant, "analyze_participant", log) as outcome:
+    with reporting(places, participant, "analyze_participant", log) as result:
         begin_log(places, participant, log)
         job = Job(
             participant=participant,
@@ -187,13 +187,13 @@ def analyze_participant(results: Path, participant: str, log: Path) -> int:
             tool_version=read_json(places.index / "tool.json")["version"],
             log=log,
             placed=placed_image(settings, places, log),
-            before=what_came_before(places, participant),
+            before=preparation_of(places, participant),
         )
         run_participant(job)
-    return outcome.exit_code
+    return result.exit_code
 
 
-def what_came_before(places: Places, participant: str) -> Record:
+def preparation_of(places: Places, participant: str) -> Record:
     """What the job that saw to the images took, and when it ended, if this job waited for nothing else after that.
 
     Snakemake gives files new times once their jobs are done: those that come later tell no more than that they do.
@@ -232,13 +232,13 @@ def image_store(settings: Settings, places: Places, log: Path, say: Callable[[st
     )
 
 
-def placed_image(settings: Settings, places: Places, log: Path) -> Placed | None:
+def placed_image(settings: Settings, places: Places, log: Path) -> PlacedImage | None:
     """The container image in use, placed again where its tier has lost it; ``None`` on the host."""
     if settings.image is None:
         return None
     store = image_store(settings, places, log, lambda line: note(log, line))
     image = ContainerImage(**read_json(places.index / "image.json"), form=store.settings.form)
-    return Placed(store.engine, store.place(image), image.cache(store.kept), image.sha256)
+    return PlacedImage(store.engine, store.place(image), image.cache(store.kept), image.sha256)
 
 
 def prepare_tool(settings: Settings, places: Places, log: Path) -> dict[str, Any]:
@@ -280,7 +280,7 @@ def get_participant_images(results: Path, participant: str, marker: Path, log: P
     """Have one participant's images on the dataset tier; the exit code of the process."""
     settings = load_settings(results)
     places = Places.from_settings(settings)
-    with reporting(places, participant, "get_images", log) as outcome:
+    with reporting(places, participant, "get_images", log) as result:
         begin_log(places, participant, log)
         images = images_of(places, participant)
         paths = [image.path for image in images]
@@ -292,7 +292,7 @@ def get_participant_images(results: Path, participant: str, marker: Path, log: P
             fetched = get_images(dataset.path, paths, settings.dataset, lambda line: note(log, line))
         facts = {"end_s": time.time(), "files": len(paths), "fetched_files": fetched}
         write_json(marker, times_so_far() | facts)
-    return outcome.exit_code
+    return result.exit_code
 
 
 def drop_participant_images(results: Path, participant: str, marker: Path, log: Path) -> int:
@@ -318,34 +318,34 @@ def begin_log(places: Places, participant: str, log: Path) -> None:
     write_text(log, slurm.job_line(), durable=False)
 
 
-class Outcome:
+class JobResult:
     """How a job ended."""
 
     exit_code = 0
 
 
 @contextmanager
-def reporting(places: Places, participant: str, stage: str, log: Path) -> Iterator[Outcome]:
+def reporting(places: Places, participant: str, stage: str, log: Path) -> Iterator[JobResult]:
     """Keep a failure as an exit code, a record for the report, a line on the terminal, and the log."""
-    outcome = Outcome()
+    result = JobResult()
     reason = ""
     try:
-        yield outcome
+        yield result
     except NeurotierError as error:
-        outcome.exit_code, reason = error.exit_code, str(error)
+        result.exit_code, reason = error.exit_code, str(error)
     except Interrupted as stop:
-        outcome.exit_code, reason = 128 + stop.signal_number, str(stop)
+        result.exit_code, reason = 128 + stop.signal_number, str(stop)
     except OSError as error:
-        outcome.exit_code, reason = TierError.exit_code, f"{error.filename or 'a file'}: {error.strerror}"
+        result.exit_code, reason = TierError.exit_code, f"{error.filename or 'a file'}: {error.strerror}"
     except Exception as error:
-        outcome.exit_code, reason = 70, one_line(f"fault in neurotier: {type(error).__name__}: {error}")
+        result.exit_code, reason = 70, one_line(f"fault in neurotier: {type(error).__name__}: {error}")
         note(log, traceback.format_exc())
-    if outcome.exit_code:
+    if result.exit_code:
         with suppress(OSError):  # the results tier itself may be full, and with it what takes this process's output
             print(f"neurotier: {participant}: {reason}", file=sys.stderr, flush=True)
         with suppress(OSError):
             note(log, reason)
-            keep_failure(places, participant, stage, reason, outcome.exit_code, log)
+            keep_failure(places, participant, stage, reason, result.exit_code, log)
 
 
 def note(log: Path, line: str) -> None:

@@ -16,7 +16,7 @@ from neurotier.core.settings import Settings
 from neurotier.core.tables import read_table, write_table
 from neurotier.run.group import group_rows, summary
 from neurotier.run.jobs import participants, read_failures
-from neurotier.run.profile import note_flush, profile_rows, read_records, run_rows, traffic_rows
+from neurotier.run.profile_tables import note_flush, profile_rows, read_records, run_rows, traffic_rows
 from neurotier.run.start import note_swapping
 
 

@@ -14,7 +14,7 @@ from neurotier.core.settings import Settings
 from neurotier.run.campaign.matrix import PlannedRun
 from neurotier.run.campaign.outputs import difference
 from neurotier.run.campaign.snakemake_run import Outcome, hidden
-from neurotier.run.profile import Record
+from neurotier.run.profile_tables import Record
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from neurotier.core.tiers import Tier, tiers_of
 from neurotier.run.campaign.matrix import PlannedRun
 from neurotier.run.campaign.outputs import checksums
 from neurotier.run.jobs import image_store, load_dataset, read_failures
-from neurotier.run.profile import Record
+from neurotier.run.profile_tables import Record
 from neurotier.storage.page_cache import CacheState, prepare_cache
 
 SNAKEFILE = Path(__file__).resolve().parents[3] / "Snakefile"

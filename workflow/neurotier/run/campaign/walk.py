@@ -16,7 +16,7 @@ from neurotier.core.quantities import counted, seconds
 from neurotier.run.campaign.matrix import PlannedRun
 from neurotier.run.campaign.records import Campaign, folder_of, is_valid, keep_run, was_stopped
 from neurotier.run.campaign.snakemake_run import remove_inner_results, run_planned
-from neurotier.run.profile import Record
+from neurotier.run.profile_tables import Record
 
 
 def walk(campaign: Campaign) -> None:

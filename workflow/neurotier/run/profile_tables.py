@@ -158,7 +158,7 @@ def run_row(
         "wall_sum_s": sum(row["wall_s"] for row in rows),
         "cpu_sum_s": sum(row["cpu_s"] for row in rows),
         "io_sum_s": sum(row["io_s"] for row in rows),
-        **{f"{name[:-2]}_sum_s": sum_known(rows, name) for name in (*ACCOUNT, "residual_s")},
+        **{f"{name[:-2]}_sum_s": account_sum_s(rows, name) for name in (*ACCOUNT, "residual_s")},
         "mean_parallelism": mean(spans),
         "peak_parallelism": peak(spans),
         "limited_by": limited_by(facts["parallelism"], spans, facts["limits"], needs),
@@ -200,7 +200,7 @@ def flushed_s(flush: Record | None, start_s: float | None, end_s: float | None) 
     return float((flush["end_s"] if flush["end_s"] - flush["begin_s"] >= NOTHING_TO_FLUSH_S else end_s) - start_s)
 
 
-def sum_known(rows: Sequence[Row], column: str) -> float | None:
+def account_sum_s(rows: Sequence[Row], column: str) -> float | None:
     """Sum of a column of the account; ``None`` if it would pass for a whole of which more than 1 % is not known."""
     known = [row for row in rows if row[column] is not None]
     known_s, all_s = (sum(row["wall_s"] for row in some) for some in (known, rows))
