@@ -11,7 +11,7 @@ import pytest
 from conftest import missing
 from container_images import Engine, make_tiny
 from hostile_host import CANARY, Host, holding_canary
-from neurotier.analysis.app import lay_over
+from neurotier.analysis.app import merge_outputs
 from neurotier.analysis.in_container import read_labels
 from neurotier.containers.run import Container
 from neurotier.core.errors import ContainerError, ToolError
@@ -191,10 +191,10 @@ def test_an_output_does_not_lead_another_one_out(host: Host) -> None:
     (two / "d" / "log").write_text("evil")
     (one / "d").symlink_to(host.trap)
     with pytest.raises(ToolError, match=r"one/d: is a link that leads out of its folder, to '.*trap'"):
-        lay_over([one, two], target)
+        merge_outputs([one, two], target)
     (target / "d").symlink_to(host.trap)
     with pytest.raises(ToolError, match="two/d/log: lies below 'd', which others have as a link or a file"):
-        lay_over([two], target)
+        merge_outputs([two], target)
     assert host.untouched() == before
 
 
@@ -203,14 +203,14 @@ def test_outputs_that_differ_in_kind(host: Host) -> None:
     os.mkfifo(two / "pipe")
     (one / "pipe").write_text("x")
     with pytest.raises(ToolError, match="two/pipe: is a FIFO"):
-        lay_over([one, two], target)
+        merge_outputs([one, two], target)
     (two / "pipe").unlink()
     for folder, text in ((one, "a"), (two, "b")):
         (folder / "link").symlink_to("pipe")
         (folder / "text").write_text(text)
     (one / "kind").write_text("x")
     (two / "kind").symlink_to("text")
-    assert lay_over([one, two], host.folder / "other") == ["kind", "text"]
+    assert merge_outputs([one, two], host.folder / "other") == ["kind", "text"]
     assert (host.folder / "other" / "text").read_text() == "a"
 
 

@@ -11,7 +11,7 @@ from neurotier.analysis.staging import publish
 from neurotier.core.errors import StateError
 from neurotier.core.files import clear_log, write_json, write_text
 from neurotier.core.places import Places
-from neurotier.run.healing import find_damage, forget_outputs, lines, note_index, note_outputs, remove
+from neurotier.run.healing import damage_lines, find_damage, forget_outputs, note_index, note_outputs, remove
 from neurotier.run.start import acquire
 
 MASK = "anat/sub-01_desc-brain_mask.nii.gz"
@@ -119,7 +119,7 @@ def test_damage_is_found_and_what_depends_on_it_goes(
     before = files(places)
     found = find_damage(places, by_app=False)
     assert bool(found) == bool(removed)
-    assert all("\n" not in line for line in lines(found, removed=True))
+    assert all("\n" not in line for line in damage_lines(found, removed=True))
     remove(found)
     assert sorted(before - files(places)) == removed
     assert find_damage(places, by_app=False) == [] or removed, "nothing is left to heal but what Snakemake makes now"
@@ -143,7 +143,7 @@ def test_a_run_that_is_on_says_nothing_of_its_outputs(places: Places) -> None:
 def test_many_damages_are_told_in_a_few_lines(places: Places) -> None:
     for number in range(20):
         write_json(places.record(f"sub-{number:02d}"), {"derivatives": {"x": [1, ""]}})
-    told = lines(find_damage(places, by_app=False), removed=False)
+    told = damage_lines(find_damage(places, by_app=False), removed=False)
     assert len(told) == 4
     assert told[0].endswith("would be made again")
     assert "the same of 17 more" in told[-1]

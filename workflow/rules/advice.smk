@@ -1,4 +1,4 @@
-# Advice: what a run will take on which tier, predicted from a probe of the tiers and from a calibration.
+# Advice: how long a run will take on which tier, predicted from a probe of the tiers and a calibration.
 
 from neurotier.advice.placements import AdvicePlan
 from neurotier.pages.advice import figures as advice_figures
@@ -7,7 +7,7 @@ from neurotier.pages.kit.registry import outputs
 advising = AdvicePlan(plan, workflow.cores)
 
 
-# Those who are analysed first are analysed by the ordinary rules; what they leave is the run's own.
+# The participants of the calibration are analysed by the ordinary rules, and their results are kept.
 checkpoint choose_calibration:
     input:
         images=places.index / "images.tsv",

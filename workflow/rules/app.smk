@@ -1,4 +1,4 @@
-# The group level of a BIDS App, which makes the derivatives of a site out of what all participants left.
+# The group level of a BIDS App, which makes the derivatives of a site from the outputs of all participants.
 
 
 rule run_group_level:
@@ -14,7 +14,7 @@ rule run_group_level:
         "../envs/neurotier.yaml"
     resources:
         mem_mb=plan.app_memory_mb,
-        work_mb=plan.work_limit_mb or 1,  # all of it: what the participants leave is not known before
+        work_mb=plan.work_limit_mb or 1,  # all of it, since the size of the outputs is not known yet
     params:
         results=RESULTS,
         participants=lambda wildcards: plan.of_site(wildcards.site_folder),

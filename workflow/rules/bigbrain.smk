@@ -1,4 +1,4 @@
-# The BigBrain incrementation: blocks on each tier, then run after run, each engine in its own way, and one table.
+# The BigBrain incrementation: blocks on each tier, then one run after the other with each engine, and their tables.
 
 from neurotier.bigbrain.plan import ENGINE_NAMES, BigBrainPlan
 
@@ -31,8 +31,8 @@ rule make_blocks:
         "../scripts/make_blocks.py"
 
 
-# One run after the other: nothing else shall move data while one is measured, so it waits for all blocks, too. When a run
-# is done again, so are those after it; with ancient(), Snakemake overlooks their own changed params then.
+# One run after the other, and after all blocks, since nothing else may move data during a measurement. When a run is
+# done again, so are the later ones; ancient() would make Snakemake overlook changes of their own params.
 rule begin_increment:
     input:
         blocks=bigbrain.manifests(),
@@ -75,7 +75,7 @@ rule increment_block:
         " {wildcards.iteration} {log:q}"
 
 
-# All cores: nothing else may run beside what is measured.
+# All cores: nothing else may run during a measurement.
 rule run_gnu_parallel:
     input:
         plan=places.bigbrain_run("{run}") / "plan.json",
@@ -152,7 +152,7 @@ rule tabulate_bigbrain:
         "../scripts/tabulate_bigbrain.py"
 
 
-# After the runs, beside none of which it may compute; it knows nothing of them.
+# After the runs, so as not to compute during one; it does not use their results.
 rule predict_bigbrain:
     input:
         known=bigbrain.known_before(),

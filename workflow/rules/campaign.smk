@@ -1,4 +1,4 @@
-# The campaign: conditions run one after the other in an order drawn by lot, each an ordinary run of this workflow.
+# The campaign: conditions run one after the other in random order, each as an ordinary run of this workflow.
 
 
 localrules:
@@ -25,7 +25,7 @@ rule plan_campaign:
         "../scripts/plan_campaign.py"
 
 
-# All cores: nothing else may run beside what is measured.
+# All cores: nothing else may run during a measurement.
 rule run_campaign:
     input:
         plan=places.campaign / "plan.tsv",

@@ -1,4 +1,4 @@
-# What all rules share: settings, places, and the functions that ask the index who there is.
+# What all rules share: settings, places, and the functions that read participants from the index.
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-# Container images: built, pulled or taken once, and placed on the images tier. Asked for with --sdm apptainer only.
+# Container images: built, pulled or taken as they are, once, and placed on the images tier; only with --sdm apptainer.
 
 
 rule obtain_image:

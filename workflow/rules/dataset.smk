@@ -1,4 +1,4 @@
-# The dataset: its clone on the dataset tier, the index of its T1w images, and their contents as jobs need them.
+# The dataset: its clone on the dataset tier, the index of its T1w images, and their contents, fetched when needed.
 
 
 rule make_demo_dataset:
@@ -38,7 +38,7 @@ rule clone_dataset:
         "../scripts/clone_dataset.py"
 
 
-# A site that cannot be reached fails this rule, and thereby the run; what does not need it is done all the same.
+# If a site cannot be reached, this rule and with it the run fails; all that does not need the site is still done.
 rule require_sites:
     input:
         dataset=places.index / "dataset.json",

@@ -1,4 +1,4 @@
-# What makes the derivatives of a site a BIDS dataset of their own.
+# The files that make the derivatives of a site a BIDS dataset.
 
 
 rule describe_derivatives:

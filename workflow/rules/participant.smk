@@ -19,8 +19,8 @@ rule prepare_tool:
         "../scripts/prepare_tool.py"
 
 
-# Several participants in one job of a cluster: all need the job that opens their batch, and share its group. Snakemake's
-# own --group-components submits participants twice when the index is there at the start (snakemake#1628).
+# Several participants in one cluster job: all depend on the job that opens their batch, and share its group.
+# Snakemake's own --group-components submits participants twice if the index exists at the start (snakemake#1628).
 rule open_batch:
     output:
         marker=temp(places.batch("{batch}")),
@@ -36,8 +36,8 @@ rule open_batch:
         "date > {output.marker:q} 2> {log:q}"
 
 
-# It reads the index, but does not name it as input: the participants are known from it, so it is there; and Snakemake
-# looks for changed params (another threshold, another image) only in jobs that no checkpoint's output leads into.
+# It reads the index without naming it as input. The index exists, as the participants are known from it; and for jobs
+# with an input from a checkpoint, Snakemake does not check for changed params (another threshold, another image).
 rule analyze_participant:
     input:
         tool=places.index / "tool.json",

@@ -5,9 +5,9 @@ from neurotier.storage.probe.plan import ProbePlan
 probing = ProbePlan(plan, workflow.cores)
 
 
-# A job for each tier, so that each is kept until something about it changes; all cores, since nothing else may run
-# beside what is measured, another tier's probe least of all. The resource says the same to a cluster. Its priority has
-# it done before anything that is measured itself, never in the midst of that.
+# A job per tier, so that each is kept until something about it changes. All cores, since nothing else may run during a
+# measurement, least of all the probe of another tier; the resource does the same on a cluster. The priority places it
+# before other measurements, never among them.
 rule probe_tier:
     output:
         table=places.probed("{tier}"),

@@ -1,5 +1,5 @@
-# The published experiment, replayed from its raw logs. Others ask for its tables to stand beside what they measure: all
-# cores and the priority have them made before that, and beside nothing.
+# The published experiment, replayed from its raw logs. Other pages show its tables next to their measurements; all
+# cores and the priority make sure that the tables are made before these, and never during one.
 
 
 rule tabulate_published:

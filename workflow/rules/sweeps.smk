@@ -5,8 +5,8 @@ from neurotier.pages.sweep.figures import figure_names
 sweep_figures = figure_names(settings.sweep)
 
 
-# All cores: nothing else may run beside what is measured. Points are kept one by one; those that are there are not
-# measured again, whatever else of the configuration has changed.
+# All cores: nothing else may run during a measurement. Points are kept one by one, and those that exist are not
+# measured again, whatever else has changed in the configuration.
 rule run_sweep:
     output:
         points=places.sweep / "sweep.tsv",

@@ -4,7 +4,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from neurotier.core.tables import write_table
-from neurotier.dataset.index import index_dataset, what
+from neurotier.dataset.index import index_dataset, kind_of_file
 from neurotier.run.healing import note_index
 from neurotier.run.jobs import load_dataset
 from neurotier.run.scripting import Context, run_script
@@ -18,7 +18,7 @@ def main(context: Context) -> None:
     write_table(Path(output.images), "images", index.rows())
     note_index(context.places)
     people = len({image.participant for image in index.images})
-    context.say(f"{len(index.images)} {what(suffixes)}s of {people} participants; {len(index.skipped)} skipped")
+    context.say(f"{len(index.images)} {kind_of_file(suffixes)}s of {people} participants; {len(index.skipped)} skipped")
     for entry in index.skipped:
         context.say(f"skipped {entry.item}: {entry.reason}")
 

@@ -98,10 +98,12 @@ def predict(inputs: Inputs, storage: Storage, parallelism: int) -> PlacementPred
         for end in ("usual", "low", "high")
     ]
     workload = workload_of(inputs.participants, costs, storage, inputs.job_start)
-    found = forecast_among(
+    prediction = forecast_among(
         (workload, machines[0]), lambda rng: draw(inputs, storage, machines, rng), parallelism, DRAWS
     )
-    return PlacementPrediction(found.predicted, found.low_s, found.high_s, paper_s(inputs, costs, storage))
+    return PlacementPrediction(
+        prediction.predicted, prediction.low_s, prediction.high_s, paper_s(inputs, costs, storage)
+    )
 
 
 def draw(inputs: Inputs, storage: Storage, machines: Sequence[Machine], rng: np.random.Generator) -> Situation:

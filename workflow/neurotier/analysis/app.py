@@ -1,9 +1,9 @@
-"""BIDS Apps: ``IMAGE bids_dir out_dir participant|group``, each in a container that sees its own data alone.
+"""BIDS Apps: ``IMAGE bids_dir out_dir participant|group``, each in a container that sees only its own data.
 
-A participant's app sees a dataset of one: that subject and the files at the dataset's root. So no task walks or
-hashes a whole site; in the published runs 86 to 93 % of the task time went into that. What it writes is kept in a
-folder of the participant's own; the group level sees all of them laid over each other, as if they had been
-written into one folder, and what it leaves there is the derivative dataset.
+At the participant level, the app sees a dataset of one participant: its folder and the files at the root of the
+dataset. So no task walks or hashes a whole site, which took 86 to 93 % of the task time in the published runs. Its
+output is kept in a folder per participant. The group level sees these folders merged, as if all participants had
+written to one folder; what it leaves there is the derivative dataset.
 
 Source: Gorgolewski et al. (2017), BIDS apps, PLOS Computational Biology 13(3), e1005209.
 """
@@ -27,7 +27,7 @@ from neurotier.meter.tree import describe_exit
 from neurotier.meter.usage import Usage
 
 RUN_SCRIPT = "/.singularity.d/runscript"
-"""What ``run`` runs in an image, whatever it was made from."""
+"""The script that ``apptainer run`` executes in an image."""
 
 BIDS_DIR, OUT_DIR = "/data", "/out"
 
@@ -62,7 +62,7 @@ def run_level(
     bids_dir
         The dataset that it may see, read-only.
     folder
-        A work folder; what the app writes is in its ``out`` afterwards.
+        A work folder; the app's output is in its ``out`` afterwards.
     settings
         The configuration.
     log
@@ -73,13 +73,13 @@ def run_level(
     Returns
     -------
     Usage
-        What it cost to start the container.
+        The cost of starting the container.
 
     Raises
     ------
     ContainerError, ToolError
-        If the container does not start, or the app fails or writes nothing, or something that is neither a file
-        nor a link that stays in its output.
+        If the container does not start, or the app fails, writes nothing, or writes anything but files and links that
+        stay in its output.
     """
     out, scratch = folder / OUT, folder / SCRATCH
     out.mkdir(exist_ok=True)
@@ -100,10 +100,7 @@ def run_level(
 
 
 def app_name(settings: Settings) -> str:
-    """What the app is called in tables and reports: its own name, or its image's.
-
-    The tool's name if there is no app.
-    """
+    """The name of the app in tables and reports: ``app.name``, or the name of its image; without an app, the tool's."""
     if not settings.app.image:
         return settings.tool.name
     if settings.app.name:
@@ -122,18 +119,18 @@ def root_files(site: Path) -> list[str]:
     return sorted(path.name for path in files if not path.name.startswith(".") or path.name == ".bidsignore")
 
 
-def lay_over(folders: Sequence[Path], target: Path) -> list[str]:
-    """Copy what the participants' apps wrote into one folder, as if all had written there.
+def merge_outputs(folders: Sequence[Path], target: Path) -> list[str]:
+    """Merge the outputs of all participants into one folder, as if all had been written there.
 
     Returns
     -------
     list of str
-        Files that two participants wrote with different content, of which the first was taken.
+        Files that participants wrote with different contents, of which the first was kept.
 
     Raises
     ------
     ToolError
-        If one has a file where another has a folder, or something is neither a file nor a link that stays inside.
+        If one has a file where another has a folder, or an entry is neither a file nor a link that stays inside.
     """
     differing: list[str] = []
     for folder in folders:

@@ -1,6 +1,7 @@
-"""Program that runs brainextractor on one image, in a container where neurotier is not: IMAGE MASK THRESHOLD STEPS.
+"""Program that runs brainextractor on one image in a container without neurotier: IMAGE MASK THRESHOLD STEPS.
 
-The same calls as the tool's own on the host, so the same voxels; brainextractor's command takes no number of steps.
+It makes the same calls as :mod:`neurotier.analysis.tools` on the host, for the same voxels; brainextractor's own
+command has no option for the number of steps.
 """
 
 import sys
@@ -13,7 +14,7 @@ def main(image: str, mask: str, threshold: str, steps: str) -> None:
     from brainextractor import BrainExtractor
 
     head = nib.load(image)
-    if head.ndim > 3:  # trailing axes of length 1, as neurotier has checked
+    if head.ndim > 3:  # the other axes have length 1, as neurotier has checked
         data = np.asanyarray(head.dataobj)
         head = head.__class__(data.reshape(data.shape[:3]), head.affine, head.header)
     extractor = BrainExtractor(img=head, bt=float(threshold))

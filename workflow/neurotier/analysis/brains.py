@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # nibabel is slow to load: only the phase that computes pays 
 
 @dataclass(frozen=True)
 class Analysed:
-    """What came of one participant: a row per brain mask, and what it cost to start the container, if in one."""
+    """The outcome for one participant: a row per brain mask, and the cost of starting the container, if any."""
 
     rows: list[dict[str, Any]]
     container_start: Usage | None = None
@@ -62,20 +62,20 @@ def analyze_images(
         extracted = on_host(tool, images, folder, log)
         rows = [save(image, *next(extracted), folder / OUT) for image in images]
         return Analysed([row for row in rows if row is not None])
-    found, start = in_container(tool, images, folder, settings, log, placed)
-    rows = [save(image, *pair, folder / OUT) for image, pair in zip(images, found, strict=True)]
+    pairs, start = in_container(tool, images, folder, settings, log, placed)
+    rows = [save(image, *pair, folder / OUT) for image, pair in zip(images, pairs, strict=True)]
     return Analysed([row for row in rows if row is not None], start)
 
 
 def on_host(tool: Tool, images: list[Image], folder: Path, log: Path) -> Iterator[tuple[nib.Nifti1Image, Mask | None]]:
-    """Head and mask of each image, one after the other, by a tool of the host."""
+    """Head and mask of each image in turn, by a tool on the host."""
     from neurotier.analysis.images import load_head
 
     for number, image in enumerate(images):
         staged = folder / IN / image.path
         scratch = folder / f"{SCRATCH}-{number}"
         scratch.mkdir()
-        os.chdir(scratch)  # by it, the sweep after a kill knows this process
+        os.chdir(scratch)  # temporary files of the tool stay on the work tier
         head = load_head(staged, image.path)
         mask = tool.extract(head, staged, scratch, log, image.path)
         os.chdir(folder)
@@ -86,7 +86,7 @@ def on_host(tool: Tool, images: list[Image], folder: Path, log: Path) -> Iterato
 def in_container(
     tool: Tool, images: list[Image], folder: Path, settings: Settings, log: Path, placed: PlacedImage
 ) -> tuple[list[tuple[nib.Nifti1Image, Mask | None]], Usage]:
-    """Head and mask of each image by a tool in a container, and what it cost to start that."""
+    """Head and mask of each image by a tool in a container, and the cost of starting the container."""
     from neurotier.analysis.images import load_head
     from neurotier.analysis.in_container import INPUT, extract_all, take_cache
 
@@ -95,9 +95,11 @@ def in_container(
     take_cache(tool, placed.cache, scratch)
     container = Container(placed.engine, placed.path, settings.containers, scratch, [Bind(folder / IN, INPUT)])
     paths = [image.path for image in images]
-    found = extract_all(tool, container, paths, log, lambda: [load_head(folder / IN / path, path) for path in paths])
+    extracted = extract_all(
+        tool, container, paths, log, lambda: [load_head(folder / IN / path, path) for path in paths]
+    )
     remove_private(scratch)
-    return found
+    return extracted
 
 
 def save(image: Image, head: nib.Nifti1Image, mask: Mask | None, out: Path) -> dict[str, Any] | None:

@@ -1,7 +1,7 @@
 """BIDS Derivatives: sidecars and dataset descriptions.
 
-Nothing here may depend on tier, node, time or parallelism: derivatives of the same data by the same tool are the
-same bytes, and a test holds that.
+Nothing here may depend on tier, node, time or parallelism: the same data and tool give the same bytes, which a test
+checks.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def write_sidecars(in_site: PurePosixPath, folder: Path) -> None:
     in_site
         Path of the source image, relative to its site.
     folder
-        Folder on the work tier; what is in it is flushed when it is published.
+        Folder on the work tier; it is flushed when it is published.
     """
     source = f"bids:{SOURCE_LINK}:{in_site}"
     mask = {"Type": "Brain", "Sources": [source]}
@@ -51,8 +51,8 @@ def write_description(folder: Path, site: str, source: dict[str, Any], tool: str
     site
         Path of the site in the source dataset, empty if it has none.
     source
-        Facts of the site: ``url`` (a URI that names it independently of where the clone lies) and ``version``
-        (its commit; may be empty).
+        Facts of the site: ``url`` (a URI that does not depend on the location of the clone) and ``version`` (its
+        commit; may be empty).
     tool, version
         The analysis tool.
     """
@@ -61,7 +61,7 @@ def write_description(folder: Path, site: str, source: dict[str, Any], tool: str
 
 
 def describe_app(folder: Path, site: str, source: dict[str, Any], app: str, version: str, sha256: str) -> None:
-    """Write ``dataset_description.json`` of an app's derivatives, unless the app has done so itself.
+    """Write ``dataset_description.json`` of an app's derivatives, unless the app has written one.
 
     Parameters
     ----------

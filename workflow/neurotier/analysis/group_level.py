@@ -1,10 +1,10 @@
-"""The group level of a BIDS App, once per site: on the work tier, over what all participants' apps wrote."""
+"""The group level of a BIDS App, once per site: on the work tier, on the outputs of all participants."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from neurotier.analysis.app import app_name, group_arguments, lay_over, run_level
+from neurotier.analysis.app import app_name, group_arguments, merge_outputs, run_level
 from neurotier.analysis.derivatives import describe_app
 from neurotier.analysis.staging import MARGIN_BYTES, check_room, naming_full_tier, publish
 from neurotier.analysis.steps import measured, write_step
@@ -29,16 +29,16 @@ def run_group_level(
     log: Path,
     placed: PlacedImage,
 ) -> list[str]:
-    """Lay the participants' outputs over each other, run the app's group level on them, and publish what is there.
+    """Merge the participants' outputs, run the app's group level on them, and publish the result.
 
     Parameters
     ----------
     dataset
-        The dataset, which the app sees read-only.
+        The dataset, read-only for the app.
     site
         The site; empty for a dataset without sites.
     participants
-        Everyone whose output belongs to it.
+        The participants of the site.
     settings, places, log
         Of the run.
     placed
@@ -47,12 +47,12 @@ def run_group_level(
     Returns
     -------
     list of str
-        Files that participants wrote with different contents, of which one was taken.
+        Files that participants wrote with different contents, of which one was kept.
 
     Raises
     ------
     NeurotierError
-        If the app fails, or a tier is full. Nothing is published then.
+        If the app fails, or a tier is full; then nothing is published.
     """
     tiers = tiers_of(settings, in_job=True)
     work = Places.from_settings(settings, tiers)
@@ -67,7 +67,7 @@ def run_group_level(
     ):
         out = folder / OUT
         out.mkdir()
-        differing, usage = measured(lambda: lay_over(folders, out))
+        differing, usage = measured(lambda: merge_outputs(folders, out))
         phases.append(("stage_in", usage))
         if settings.app.group:
             bids_dir = (dataset.path / site).absolute()

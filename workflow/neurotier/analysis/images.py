@@ -39,9 +39,9 @@ class BrainSize:
 
 
 def load_head(path: Path, name: str, memory_bytes: int | None = None) -> nib.Nifti1Image:
-    """Load a T1w image and make sure that a brain can be looked for in it.
+    """Load a T1w image and make sure that it can contain a brain.
 
-    Its values are looked at a part at a time, so that what is no head costs no more memory than one.
+    Values are checked in slabs, so that rejecting a file takes no more memory than one slab.
 
     Parameters
     ----------
@@ -50,13 +50,13 @@ def load_head(path: Path, name: str, memory_bytes: int | None = None) -> nib.Nif
     name
         What to call the image in an error.
     memory_bytes
-        Memory that the job has; by default what :func:`memory_for_images` finds.
+        Memory of the job; by default as :func:`memory_for_images` finds it.
 
     Raises
     ------
     InputError
-        If the file is empty, truncated, no NIfTI or none that fits into memory, or the image is not 3D, all zero,
-        constant, or not finite.
+        If the file is empty, truncated, not NIfTI, or too large for the memory, or if the image is not 3D, constant (as
+        all-zero ones are), or not finite.
     """
     with opened(path.parent, path.name, name, InputError, "the image file") as stored:
         shape = list(stored.shape)
@@ -88,7 +88,7 @@ def check_values(stored: Stored, name: str) -> None:
 
 @contextmanager
 def opened(folder: Path, below: str, name: str, blame: type[NeurotierError], subject: str) -> Iterator[Stored]:
-    """Open a NIfTI file below a trusted folder, and say of whatever is wrong with it what and where.
+    """Open a NIfTI file below a trusted folder, and turn what is wrong with it into an error that names it.
 
     Parameters
     ----------
@@ -99,14 +99,14 @@ def opened(folder: Path, below: str, name: str, blame: type[NeurotierError], sub
     blame
         Class of the error.
     subject
-        What a sentence on it begins with.
+        What to call the file at the beginning of a message.
 
     Raises
     ------
     FileNotFoundError
         If there is nothing of this name.
     NeurotierError
-        Of the class ``blame``, if it is damaged or no file; :class:`TierError` if the tier does not give it.
+        Of the class ``blame``, if it is damaged or not a file; :class:`TierError` if the tier fails to read it.
     """
     try:
         with open_file(folder, below, name, blame) as file:
@@ -122,14 +122,14 @@ def opened(folder: Path, below: str, name: str, blame: type[NeurotierError], sub
 
 
 def check_mask(folder: Path, below: str, head: nib.Nifti1Image, tool: str, name: str) -> Mask:
-    """The mask that a tool wrote, as booleans, once it has proved to be one.
+    """The mask that a tool wrote, as booleans, after checking that it is one.
 
     Parameters
     ----------
     folder
-        A folder of ours, below which the tool wrote.
+        A trusted folder, below which the tool wrote.
     below
-        The mask's path below it, no part of which may be a link.
+        The mask's path below it; no component may be a link.
     head
         The image that the tool was given.
     tool, name
@@ -138,7 +138,8 @@ def check_mask(folder: Path, below: str, head: nib.Nifti1Image, tool: str, name:
     Raises
     ------
     ToolError
-        If the file is missing, no file or broken, on another grid than the head, not binary, empty or full.
+        If the file is missing, damaged or not a file, or the mask is on another grid than the head, not binary, empty
+        or full.
     """
     try:
         with opened(folder, below, f"{name}, mask of {tool}", ToolError, "the file") as stored:
@@ -154,19 +155,19 @@ def check_mask(folder: Path, below: str, head: nib.Nifti1Image, tool: str, name:
 
 
 def check_grid(data: Volume, affine: Volume, head: nib.Nifti1Image, tool: str, name: str) -> Mask:
-    """A mask's voxels as booleans, if they are a mask of this head; otherwise :class:`ToolError`."""
+    """Voxels as booleans, if they form a mask of this head; otherwise :class:`ToolError`."""
     check_same_grid(data.shape, affine, head, tool, name)
     return check_brain(binary(data, tool, name), tool, name)
 
 
 def check_same_grid(shape: tuple[int, ...], affine: Volume, head: nib.Nifti1Image, tool: str, name: str) -> None:
-    """Raise :class:`ToolError` unless a mask's grid is that of its head."""
+    """Raise :class:`ToolError` unless a mask is on the grid of its head."""
     if shape != head.shape or not np.allclose(affine, head.affine, atol=1e-4):
         raise ToolError(f"the mask of {tool} is on another grid than the image ({shape} and {head.shape})", where=name)
 
 
 def binary(data: Volume, tool: str, name: str) -> Mask:
-    """Zeros and ones as booleans; :class:`ToolError` if there is anything else."""
+    """Zeros and ones as booleans; :class:`ToolError` if there are other values."""
     if not np.isin(data, (0, 1)).all():
         raise ToolError(f"the mask of {tool} is not binary", where=name)
     mask: Mask = data.astype(bool)
@@ -174,7 +175,7 @@ def binary(data: Volume, tool: str, name: str) -> Mask:
 
 
 def check_brain(mask: Mask, tool: str, name: str) -> Mask:
-    """The mask, if some of the head is brain and some is not; otherwise :class:`ToolError`."""
+    """The mask, if it contains some voxels and not all; otherwise :class:`ToolError`."""
     if not mask.any() or mask.all():
         raise ToolError(f"{tool} found {'no brain' if not mask.any() else 'nothing but brain'}", where=name)
     return mask
@@ -188,11 +189,11 @@ def write_mask(mask: Mask, head: nib.Nifti1Image, path: Path) -> BrainSize:
 
 
 def write_brain(mask: Mask, head: nib.Nifti1Image, path: Path) -> None:
-    """Write the head with everything outside the mask set to 0, with the head's voxel type where it can hold it.
+    """Write the head with everything outside the mask set to 0, with the voxel type of the head.
 
-    An image stored with slope and intercept is written as float32: its stored numbers may have no exact 0.
+    An image stored with slope and intercept is written as float32, since its stored numbers may have no exact 0.
     """
-    stored = head.dataobj  # its own slope and intercept count: the header's are blank once a file is loaded
+    stored = head.dataobj  # has the slope and intercept, which nibabel clears in the header when it loads a file
     if nib.is_proxy(stored) and (stored.slope, stored.inter) == (1, 0):
         raw = np.asanyarray(stored.get_unscaled()).reshape(mask.shape)
         brain, kind = np.where(mask, raw, raw.dtype.type(0)), raw.dtype
@@ -203,12 +204,12 @@ def write_brain(mask: Mask, head: nib.Nifti1Image, path: Path) -> None:
 
 
 def save(data: Volume, head: nib.Nifti1Image, path: Path, kind: np.dtype[Any]) -> None:
-    """Write a NIfTI on the head's grid. nibabel writes gzip headers without time or name, so bytes repeat."""
+    """Write a NIfTI on the head's grid; reproducible, as nibabel writes no time or name into gzip headers."""
     header = head.header.copy()
     header.set_data_dtype(kind)
     header.set_slope_inter(1, 0)
     header["descrip"] = b""
     header["cal_min"] = header["cal_max"] = 0
-    header.extensions.clear()  # scanner notes can name the participant; they belong to the source image
+    header.extensions.clear()  # notes of the scanner may identify the participant
     path.parent.mkdir(parents=True, exist_ok=True)
     nib.save(nib.Nifti1Image(data, head.affine, header), path)

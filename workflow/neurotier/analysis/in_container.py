@@ -1,10 +1,10 @@
 """A tool in a container: one container per participant, in which the tool runs on one image after the other.
 
-The host checks the heads while the container waits, and the masks when it has ended: what goes in and what comes out
-is judged by the same code as without containers, so that the derivatives are the same bytes.
+The host checks the heads while the container waits, and the masks when it has ended. Inputs and outputs are checked by
+the same code as without containers, so that the derivatives are the same bytes.
 
-Everything below the work folder is foreign once a container has run there: it may hold links and FIFOs in place of what
-is expected, and nothing at all.
+Everything below the work folder is foreign once a container has run there: files may be missing, or replaced by links
+and FIFOs.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from neurotier.core.foreign_trees import copy_tree
 from neurotier.meter.usage import Usage
 
 INPUT = "/input"
-"""Where the container sees the participant's images, read-only."""
+"""Folder in the container with the participant's images, read-only."""
 
 CACHE = "cache"
 CACHE_BYTES, CACHE_FILES = 1_000_000_000, 10_000
-"""Most that a tool may leave of what it compiled; every participant gets a copy."""
+"""Limits of what a tool may leave compiled; every participant job gets a copy."""
 
 WORD_BYTES = 200
 """Most that is read of an exit code or a version."""
@@ -63,12 +63,12 @@ def extract_all(
     Returns
     -------
     tuple
-        Head and mask of each image, and what it cost to start the container.
+        Head and mask of each image, and the cost of starting the container.
 
     Raises
     ------
     ContainerError, InputError, ToolError
-        If the container does not start, a head is none, or the tool fails.
+        If the container does not start, an image is not a head, or the tool fails.
     """
     heads: list[nib.Nifti1Image] = []
     folders = [container.scratch / str(number) for number in range(len(images))]
@@ -99,14 +99,14 @@ def extract_all(
 
 
 def printed_in(scratch: Path, number: str, image: str) -> bytes | None:
-    """The end of what a tool printed on an image; ``None`` if it took its log away."""
+    """The end of what a tool printed for an image; ``None`` if it removed its log."""
     with suppress(FileNotFoundError):
         return read_end(scratch, f"{number}/log", f"{image}: the tool's log", ToolError)
     return None
 
 
 def exit_code_in(scratch: Path, number: str, image: str) -> int | None:
-    """A tool's exit code; ``None`` if there is none, since the tier was full or all was killed."""
+    """A tool's exit code; ``None`` if it was not written, as on a full tier or after a kill."""
     with suppress(FileNotFoundError):
         said = read_text(scratch, f"{number}/exit", f"{image}: the tool's exit code", ToolError, WORD_BYTES).strip()
         if said.isdecimal() and len(said) <= 3:
@@ -130,7 +130,7 @@ def script(tool: Tool, commands: Sequence[list[str]]) -> str:
 
 
 def prepare_in_container(tool: Tool, container: Container, cache: Path, log: Path) -> str:
-    """Ask the image for the tool's version, and keep what the tool compiles on its first image, for everyone.
+    """Ask the image for the tool's version, and keep what the tool compiles on its first run for all participants.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def prepare_in_container(tool: Tool, container: Container, cache: Path, log: Pat
     container
         Its image.
     cache
-        Folder for it in the store.
+        Folder for the compiled files in the store.
     log
         File that takes what is printed.
 
@@ -170,7 +170,7 @@ def prepare_in_container(tool: Tool, container: Container, cache: Path, log: Pat
 
 
 def read_labels(container: Container, log: Path) -> str:
-    """The version that an image's labels give, read inside: a label may be a link to a file of the host."""
+    """The version in an image's labels, read inside the container: their file may be a link to one of the host."""
     container.scratch.mkdir(parents=True, exist_ok=True)
     lines = f'while read -r line || [ -n "$line" ]; do printf \'%s\\n\' "$line"; done <{LABELS} >{WORK}/labels'
     container.run(["/bin/sh", SCRIPT], log, script=f"[ ! -r {LABELS} ] || {lines}\n")
@@ -180,12 +180,12 @@ def read_labels(container: Container, log: Path) -> str:
 
 
 def keep_cache(made: Path, cache: Path) -> None:
-    """Put a cache into the store, whole.
+    """Put a cache into the store, whole or not at all.
 
     Raises
     ------
     ToolError
-        If it holds more than files and links that stay in it, or too much.
+        If it holds anything but files and links that stay in it, or too much.
     """
     with exclusive(cache):
         if cache.exists() or not os.path.lexists(made):
@@ -202,6 +202,6 @@ def keep_cache(made: Path, cache: Path) -> None:
 
 
 def take_cache(tool: Tool, cache: Path, scratch: Path) -> None:
-    """Give a participant a copy of the cache (some 100 kB): one that all wrote to would not be its own."""
+    """Give a participant job its own copy of the cache (some 100 kB), since jobs may write to it."""
     if tool.cache_variable and cache.exists():
         copy_tree(cache, scratch / CACHE, ContainerError, where=str(cache))

@@ -1,4 +1,4 @@
-"""Gzip that others wrote, inflated part by part, never further than asked: 1 MB of it can hold a GB of zeros."""
+"""Foreign gzip files, inflated in parts and never further than asked for: 1 MB can inflate to 1 GB of zeros."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import zlib
 from typing import BinaryIO
 
 EXPANSION = 1032
-"""Most bytes that deflate can make of one: 258 of two bits (RFC 1951)."""
+"""Largest ratio of deflate: 258 bytes from 2 bits (RFC 1951)."""
 
 CHUNK_BYTES = 64 << 10
 MAGIC = b"\x1f\x8b"
 GZIP = 16 + zlib.MAX_WBITS
 FREE_MEMBERS, MEMBER_BYTES = 1000, 4096
-"""Members of a gzip file may be as many as that, and one more for so many inflated bytes: bgzip's hold 64 kB."""
+"""A gzip file may have this many members, and one more per so many inflated bytes; those of bgzip hold 64 kB."""
 
 
 class DamagedError(Exception):
@@ -21,7 +21,7 @@ class DamagedError(Exception):
     Parameters
     ----------
     what
-        What is wrong, to go on a sentence that begins with the file.
+        What is wrong, as the rest of a sentence whose subject is the file.
     fix
         What to do about it.
     """
@@ -32,14 +32,14 @@ class DamagedError(Exception):
 
 
 def truncated(reason: str) -> DamagedError:
-    """The error for a file that is not whole, or never was an image."""
+    """The error for a file that is incomplete or not an image."""
     return DamagedError(f"is truncated or no NIfTI ({reason})")
 
 
 class Inflated:
-    """The content of a gzip file of one or many members, read forwards.
+    """The content of a gzip file of one or many members, read sequentially.
 
-    What follows the last member is ignored, as gzip does. A member's checksum is verified where it ends.
+    Anything after the last member is ignored, as by gzip. The checksum of each member is verified at its end.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Inflated:
         Raises
         ------
         DamagedError
-            If the file ends within a member, or is no gzip.
+            If the file ends within a member, or is not gzip.
         """
         parts = []
         while count > 0 and (part := self.some(count)):
@@ -86,7 +86,7 @@ class Inflated:
                 raise truncated("its compressed data end early")
 
     def begin_member(self) -> bool:
-        """Go on with the next member, after zeros that pad the last; whether there is one."""
+        """Begin the next member, after any padding zeros; whether there is one."""
         if len(self.pending.lstrip(b"\0")) < len(MAGIC):
             self.pending += self.file.read(CHUNK_BYTES)
         self.pending = self.pending.lstrip(b"\0")

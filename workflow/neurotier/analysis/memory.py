@@ -1,4 +1,4 @@
-"""Memory: how much an image may take of this machine, job or container."""
+"""Memory: how much is available to analyse an image on this machine, in this job or container."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from pathlib import Path, PurePosixPath
 import psutil
 
 LEAST_BYTES = 4 << 30
-"""What is always granted. A cluster's job has what the size of its compressed images let expect, and may be given more
-when it was killed, and others compute beside it: none of that makes a head of 512 x 512 x 512 voxels bad input."""
+"""Always taken as available, so that a head of 512 x 512 x 512 voxels never counts as bad input: a job may get more
+memory after it was killed, and what other jobs use now they will free."""
 
 CGROUPS = Path("/sys/fs/cgroup")
 
 
 def memory_for_images() -> int:
-    """Memory that this job has, bytes: the least of what is available here, and of what its cgroups and Slurm allow."""
+    """Memory of this job, bytes: the least of what is available here and what its cgroups and Slurm allow."""
     available = psutil.virtual_memory().available
     return max(LEAST_BYTES, min([available, *cgroup_limits(Path("/proc/self/cgroup"), CGROUPS), *slurm_limits()]))
 
 
 def slurm_limits() -> Iterator[int]:
-    """What Slurm granted this job on each node, bytes, if it is one and did not get all that there is."""
+    """Memory that Slurm granted this job per node, bytes; nothing outside Slurm, or if the job got all of the node."""
     with suppress(KeyError, ValueError):
         granted_mib = int(os.environ["SLURM_MEM_PER_NODE"])
         if granted_mib > 0:
@@ -31,14 +31,14 @@ def slurm_limits() -> Iterator[int]:
 
 
 def cgroup_limits(membership: Path, mounted: Path) -> Iterator[int]:
-    """Memory limits, bytes, of the cgroups that a process is in, and of those around them.
+    """Memory limits, bytes, of the cgroups of a process and of their parents.
 
     Parameters
     ----------
     membership
         The process's ``cgroup`` file.
     mounted
-        Where cgroups are mounted: version 2 itself, or version 1 with its ``memory`` folder.
+        Mount point of cgroups: version 2, or version 1 with its folder ``memory``.
     """
     with suppress(OSError):
         for line in membership.read_text().splitlines():
@@ -50,6 +50,6 @@ def cgroup_limits(membership: Path, mounted: Path) -> Iterator[int]:
             else:
                 continue
             inner = PurePosixPath(path.lstrip("/"))
-            for group in (inner, *inner.parents):  # in a container, its own may be mounted as the root
+            for group in (inner, *inner.parents):  # in a container, the own group may be mounted as the root
                 with suppress(OSError, ValueError):  # not there, or 'max'
                     yield int((root / group / name).read_text())

@@ -1,7 +1,7 @@
-"""NIfTI files that others made: the header is read before the data, and of the data no more than it says.
+"""Foreign NIfTI files: the header is checked before the data are read, and no more is read than it declares.
 
-What a header declares costs nothing to write: 10^12 voxels, an extension of 2 GB, data that begin at byte 1e38. So it
-is held against the file and against memory before anything is read by it, and data are read in slabs.
+A header can declare anything: 10^12 voxels, an extension of 2 GB, data that begin at byte 1e38. So it is checked
+against the size of the file and the available memory first, and data are read in slabs.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ from neurotier.core.quantities import size
 Volume = npt.NDArray[Any]
 
 SLAB_BYTES = 256 << 10
-"""How much of the stored data is in memory at once; for much more, the C library asks the kernel each time."""
+"""Stored data in memory at once; larger buffers are slower, as the C library gets each from the kernel anew."""
 
 HEADER_BYTES = 2 << 20
-"""Most that may stand before the data: scanner notes have some kB, and nibabel takes 0.5 s for a hostile MiB."""
+"""Most bytes before the data: notes of scanners take some kB, and nibabel needs 0.5 s for a hostile MiB."""
 
 SURPLUS_BYTES = 1 << 20
-"""Most that a compressed file may hold after its last voxel: some writers pad."""
+"""Most bytes after the last voxel of a compressed file, as some writers pad."""
 
 ROUNDING = 1e-6
-"""Relative error of an affine of float32: what is flatter than this has no thickness."""
+"""Relative error of an affine in float32: voxels flatter than this have no volume."""
 
 KINDS = (nib.Nifti1Image, nib.Nifti2Image)
-"""In the order of their headers' lengths."""
+"""In the order of the length of their headers."""
 
 FLOAT64_COPIES = 2
-"""What tools hold of an image beside its stored voxels, at least: a copy to work on, and one of what comes of it.
-brainextractor takes thrice that for a moment; but this is to tell heads from bombs, not to plan memory."""
+"""Copies of an image that a tool holds at least, besides the stored voxels: one to work on, and one for the result.
+brainextractor briefly takes three times as much, but this is meant to recognise bombs, not to plan memory."""
 
 MEMORY_SHARE = 0.8
-"""Of the job's memory, what an image may take: Python, the tool and its libraries take some hundred MB. A head of
-512 x 512 x 512 float32 voxels takes 2.7 GB, and so passes on 4 GB."""
+"""Share of the job's memory that an image may take; the rest is for Python, the tool and its libraries. A head of
+512 x 512 x 512 float32 voxels takes 2.7 GB, and so is accepted with 4 GB."""
 
 
 class Source(Protocol):
-    """What data can be read from, one part after the other."""
+    """A source of data, read sequentially."""
 
     def read(self, count: int, /) -> bytes:
         """The next bytes; fewer only at the end."""
@@ -58,20 +58,20 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Stored:
-    """An open NIfTI file whose header has been read and checked; its data are yet to be read, once.
+    """An open NIfTI file whose header has been read and checked; the data can then be read once.
 
     Attributes
     ----------
     kind
         Class of the image.
     header
-        Its header, mended by nibabel where it knows how to.
+        Its header, with nibabel's corrections.
     affine
         From voxels to mm; finite and invertible.
     shape
         Voxels along each axis, as declared.
     source
-        Where the data come from; it stands at the first voxel.
+        Source of the data, positioned at the first voxel.
     file_bytes
         Size of the file.
     """
@@ -98,7 +98,7 @@ class Stored:
         return isinstance(self.source, Inflated)
 
     def check_memory(self, memory_bytes: int) -> None:
-        """Raise :class:`DamagedError` if what the header declares cannot be analysed in so much memory."""
+        """Raise :class:`DamagedError` if an image as declared cannot be analysed in this much memory."""
         needed_bytes = self.voxels * (self.dtype.itemsize + FLOAT64_COPIES * np.dtype(np.float64).itemsize)
         if needed_bytes > MEMORY_SHARE * memory_bytes:
             raise DamagedError(
@@ -108,18 +108,18 @@ class Stored:
             )
 
     def check_file(self) -> None:
-        """Raise :class:`DamagedError` if the file cannot hold what its header declares."""
+        """Raise :class:`DamagedError` if the file is too small for what its header declares."""
         declared_bytes = self.header.get_data_offset() + self.voxels * self.dtype.itemsize
         if declared_bytes > self.file_bytes * (EXPANSION if self.is_compressed else 1):
             raise truncated(f"its header declares {shape_text(self.shape)} voxels of {self.dtype.name}")
 
     def slabs(self) -> Iterator[Volume]:
-        """The voxels' values in the order of the file, some at a time; slope and intercept are applied.
+        """Values of the voxels in the order of the file, in slabs, with slope and intercept applied.
 
         Raises
         ------
         DamagedError
-            If there are fewer than declared, many more, or a checksum is wrong.
+            If there are fewer or many more than declared, or a checksum is wrong.
         """
         self.check_file()
         slope, inter = self.header.get_slope_inter()
@@ -129,7 +129,7 @@ class Stored:
             content = self.source.read(wanted_bytes)
             if len(content) < wanted_bytes:
                 raise truncated("its data end early")
-            with np.errstate(all="ignore"):  # what is not finite is looked for by the caller
+            with np.errstate(all="ignore"):  # the caller looks for values that are not finite
                 yield apply_read_scaling(
                     np.frombuffer(content, self.dtype),
                     np.float64(1 if slope is None else slope),
@@ -141,7 +141,7 @@ class Stored:
     def array(self) -> Volume:
         """All values, in the declared shape; errors as :meth:`slabs`."""
         slabs = self.slabs()
-        first = next(slabs)  # a header declares a voxel at least
+        first = next(slabs)  # every header declares at least one voxel
         values = np.empty(self.voxels, first.dtype)
         filled = 0
         for slab in itertools.chain([first], slabs):
@@ -150,25 +150,25 @@ class Stored:
         return values.reshape(self.shape, order="F")
 
     def image(self, path: str) -> nib.Nifti1Image:
-        """The image as nibabel loads it from the file at a path, without its extensions being read again."""
+        """The image as nibabel loads it from a path, without reading the extensions again."""
         proxy = self.kind.ImageArrayProxy(path, self.header.copy())
         return self.kind(proxy, self.affine, self.header)
 
 
 def read_header(file: BinaryIO, name: str) -> Stored:
-    """Read and check the header of a NIfTI file; what it declares is not yet held against memory.
+    """Read and check the header of a NIfTI file, but not yet against the available memory.
 
     Parameters
     ----------
     file
         The open file, at its beginning.
     name
-        The file's name: to nibabel and the tools, it tells whether the content is compressed.
+        The file's name, which tells nibabel and the tools whether the content is compressed.
 
     Raises
     ------
     DamagedError
-        If there is no header, or one that no image can have.
+        If there is no header, or not one of an image.
     """
     source: Source = Inflated(file) if name.lower().endswith(".gz") else file
     start = b""
@@ -182,12 +182,12 @@ def read_header(file: BinaryIO, name: str) -> Stored:
         return checked_header(kind, start, source, os.fstat(file.fileno()).st_size)
     except (DamagedError, OSError):
         raise
-    except Exception as error:  # nibabel has no class for what hostile headers bring about
+    except Exception as error:  # hostile headers make nibabel raise errors of many classes
         raise truncated(f"its header is wrong: {error or type(error).__name__}") from None
 
 
 def checked_header(kind: type[nib.Nifti1Image], start: bytes, source: Source, file_bytes: int) -> Stored:
-    """The rest of :func:`read_header`; ``start`` is as long as a header of this kind."""
+    """The second half of :func:`read_header`; ``start`` is as long as a header of this kind."""
     maker = kind.header_class
     raw = maker(start, check=False)
     if not 1 <= int(raw["dim"][0]) <= 7:
@@ -202,13 +202,13 @@ def checked_header(kind: type[nib.Nifti1Image], start: bytes, source: Source, fi
     if dtype.kind not in "iuf":
         raise DamagedError(f"declares voxels of {dtype.name}, which are no real numbers")
     offset = float(raw["vox_offset"])
-    if not maker.single_vox_offset <= offset <= HEADER_BYTES:  # nor NaN
+    if not maker.single_vox_offset <= offset <= HEADER_BYTES:  # false for NaN, too
         raise DamagedError(f"declares that its data begin at byte {offset:g}")
     before_data = start + source.read(int(offset) - len(start))
     if len(before_data) < int(offset):
         raise truncated("it ends in its header")
-    with warnings.catch_warnings(action="ignore"):  # one for each extension of an odd size
-        header = maker.from_fileobj(io.BytesIO(before_data))  # which extensions cannot lead beyond
+    with warnings.catch_warnings(action="ignore"):  # nibabel warns of each extension of an odd size
+        header = maker.from_fileobj(io.BytesIO(before_data))  # so that extensions cannot make it read further
     header.get_slope_inter()
     affine = np.asarray(header.get_best_affine(), np.float64)
     edges = np.linalg.svd(affine[:3, :3], compute_uv=False) if np.isfinite(affine).all() else np.zeros(3)

@@ -1,9 +1,9 @@
 """The participant job: one process tree that analyses all images of one participant.
 
-Phases, each metered by itself: ``start_up`` is all before the others, Python's start above all; ``stage_in`` copies
-the images from the dataset tier to a private folder on the work tier, ``container_start`` is the time until a
-container is up, ``compute`` checks the images and runs the tool there, ``stage_out`` copies the derivatives to the
-results tier, where they appear by one rename. A participant's derivatives are all there or none is.
+Its phases are measured separately: ``start_up`` is everything before the others, mainly the start of Python;
+``stage_in`` copies the images from the dataset tier to a private folder on the work tier; ``container_start`` lasts
+until a container is up; ``compute`` checks the images and runs the tool; ``stage_out`` copies the derivatives to the
+results tier, where they appear by a single rename. A participant's derivatives are either all there or none is.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ from neurotier.meter.usage import Usage
 T = TypeVar("T")
 
 WORK_FACTOR = 3.0
-"""Work space per byte of compressed input: the copy, the brain (at most as large), the mask, a tool's own files."""
+"""Work space per byte of compressed input: the copy, the brain (at most as large), the mask, and files of the tool."""
 
 
 STAGED_FACTOR, STAGED_MARGIN_BYTES = 2, 64_000_000
-"""Most that is staged, in parts of the indexed sizes, and what an app's files at the dataset's root may add: a file
-that has grown further since is not what was indexed."""
+"""Most that is staged: this factor of the indexed sizes, and a margin for an app's files at the dataset's root. A file
+that has grown beyond that is not what was indexed."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """What a participant job is given.
+    """The inputs of a participant job.
 
     Attributes
     ----------
     images
-        Its images; all files of the participant if an app asks for those.
+        The participant's images, or for an app all files that it is given.
     before
-        What came before the job, for its record.
+        Facts from before the job, for its record.
     """
 
     participant: str
@@ -69,7 +69,7 @@ class Job:
 
     @property
     def staged_files(self) -> list[str]:
-        """What the participant's analysis is given, by path below the dataset."""
+        """Files to stage, as paths below the dataset."""
         paths = [image.path for image in self.images]
         if self.settings.app.image:
             paths += [str(Path(self.site, name)) for name in root_files(self.dataset / self.site)]
@@ -81,26 +81,26 @@ class Job:
 
 
 def work_bytes(images: list[Image], settings: Settings) -> int:
-    """Room that a participant needs on the work tier at the same time, bytes (an estimate from above)."""
+    """Upper bound of the room that a participant needs on the work tier at any time, bytes."""
     factor = settings.app.work_factor if settings.app.image else WORK_FACTOR
     return MARGIN_BYTES + int(factor * sum(image.size_bytes or 0 for image in images))
 
 
 def staged_limit_bytes(images: list[Image], tier: Tier) -> int:
-    """Most that a participant's files may take on the work tier."""
+    """Most that a participant's staged files may take, bytes."""
     sizes = [image.size_bytes for image in images if image.size_bytes is not None]
-    if len(sizes) < len(images):  # nothing tells how large they are
+    if len(sizes) < len(images):  # sizes are not known
         return tier.free_bytes()
     return STAGED_MARGIN_BYTES + STAGED_FACTOR * sum(sizes)
 
 
 def run_participant(job: Job) -> None:
-    """Analyse one participant; publish derivatives and record, or raise and publish nothing.
+    """Analyse one participant: publish derivatives and record, or raise and publish nothing.
 
     Raises
     ------
     NeurotierError
-        With the reason, naming image, tier or tool.
+        With the reason and the image, tier or tool concerned.
     """
     tiers = tiers_of(job.settings, in_job=True)
     places, work_tier = Places.from_settings(job.settings, tiers), tiers["work"]
@@ -143,7 +143,7 @@ def run_participant(job: Job) -> None:
         published = (copied_bytes, files_copied)
         phases.append(phase_row("stage_out", usage, copied_bytes, staged(published, work_tier, tiers["results"])))
     if job.settings.tiers[work_tier.name].node:
-        remove_empty(places.work)  # whoever ends the run cannot reach it
+        remove_empty(places.work)  # the end of the run cannot reach a tier of this node
     record = {
         "participant": job.participant,
         "run": job.run,
@@ -164,7 +164,7 @@ def run_participant(job: Job) -> None:
 
 
 def analyze(job: Job, folder: Path) -> Analysed:
-    """The compute phase, with the container's start in it."""
+    """The compute phase, including the start of the container."""
     if job.settings.app.image and job.placed is not None:
         arguments = participant_arguments(job.settings.app, job.images[0].label)
         bids_dir = folder / IN / job.site
@@ -187,17 +187,17 @@ def run_phase(name: str, function: Callable[[], T], reads: Sequence[Path]) -> tu
 
 
 def phase_row(name: str, usage: Usage, staged_bytes: int | None = None, traffic: Sequence[Flow] = ()) -> dict[str, Any]:
-    """What a record says of a phase."""
+    """The row of a phase in a record."""
     return {"phase": name, **usage.record(), "staged_bytes": staged_bytes, "traffic": list(traffic)}
 
 
 def staged(copied: tuple[int, int], source: Tier, target: Tier) -> list[Flow]:
-    """The traffic of copying so many bytes and files from one tier to another."""
+    """The traffic of copying this many bytes and files from one tier to another."""
     return [flow(source.name, "staging", read=copied), flow(target.name, "staging", written=copied)]
 
 
 def image_flow(tier: Tier, start: Usage) -> Flow:
-    """What starting a container read from the images tier: what came into the page cache meanwhile."""
+    """Bytes that starting a container read from the images tier: those of the image that entered the page cache."""
     before, after = start.input_resident_before, start.input_resident_after
     if before is None or after is None or start.input_bytes is None:
         return flow(tier.name, "page_cache")

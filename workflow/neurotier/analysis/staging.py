@@ -1,4 +1,4 @@
-"""Staging: files copied between tiers, whole folders that appear by one rename, and tiers that have no room."""
+"""Staging: files copied between tiers, whole folders that appear by one rename, and full tiers."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ MARGIN_BYTES = 1_000_000
 """Free space below which a tier counts as full."""
 
 Manifest = dict[str, list[int | str]]
-"""What is kept: path below a folder to size in bytes and SHA-256, or of a link 0 and where it leads."""
+"""Path below a folder to size in bytes and SHA-256; for a link to 0 and its target."""
 
 
 def stage_in(
     dataset: Path, paths: Iterable[str], folder: Path, limit_bytes: int, links_to: Sequence[str] = ()
 ) -> tuple[int, int]:
-    """Copy files of the dataset to the work tier, readable by this user alone; bytes and files copied.
+    """Copy files of the dataset to the work tier, readable for this user alone; bytes and files copied.
 
     Parameters
     ----------
@@ -36,16 +36,16 @@ def stage_in(
     paths
         Files below it.
     folder
-        Where they go, by the same paths.
+        Target folder, below which they get the same paths.
     limit_bytes
-        Most that all of them may take; more would be another dataset than was indexed.
+        Most that they may take together; more would not be what was indexed.
     links_to
         Folders outside the dataset that links in it may lead into.
 
     Raises
     ------
     SourceError, InputError
-        If a file's content is not there, or cannot be read, or is none (:mod:`neurotier.core.foreign`).
+        If the content of a file is not there or cannot be read, or it is not a file (:mod:`neurotier.core.foreign`).
     """
     copied = files = 0
     for path in paths:
@@ -72,12 +72,12 @@ def publish(made: Path, final: Path) -> tuple[int, int, Manifest]:
     Returns
     -------
     tuple
-        Bytes and files copied, and what is there now.
+        Bytes and files copied, and the manifest of the folder.
 
     Raises
     ------
     ToolError
-        If something in the folder is neither a file nor a link that stays in it.
+        If an entry of the folder is neither a file nor a link that stays in it.
     """
     hidden = partial_of(final)
     remove_whatever(hidden)
@@ -95,41 +95,41 @@ def publish(made: Path, final: Path) -> tuple[int, int, Manifest]:
 
 
 TIME_STAMP = ".snakemake_timestamp"
-"""Snakemake's own file in folders that are outputs of rules."""
+"""File that Snakemake puts into folders that are outputs of rules."""
 
 
 def manifest_of(folder: Path) -> Manifest:
-    """Sizes and checksums of the files below a folder, but for Snakemake's own, in order of name."""
-    made: Manifest = {}
+    """Sizes and checksums of the files below a folder in order of name, without Snakemake's own file."""
+    manifest: Manifest = {}
     for entry in entries_below(folder):
         if entry.path.name == TIME_STAMP:
             continue
         name = str(entry.path)
         if entry.is_link:
-            made[name] = [0, f"-> {os.readlink(folder / entry.path)}"]
+            manifest[name] = [0, f"-> {os.readlink(folder / entry.path)}"]
             continue
         with open_file(folder, entry.path, name, ToolError) as file:
-            made[name] = [entry.size_bytes, hashlib.file_digest(file, "sha256").hexdigest()]
-    return made
+            manifest[name] = [entry.size_bytes, hashlib.file_digest(file, "sha256").hexdigest()]
+    return manifest
 
 
-def first_missing(made: Manifest, folder: Path) -> str:
-    """The first file of a record that is not there, or not as large as it was; empty if all are.
+def first_missing(manifest: Manifest, folder: Path) -> str:
+    """The first file of a manifest that is missing or has another size; empty if there is none.
 
-    Sizes alone are compared: what tells a file cut short by a fault from a whole one, at every start, at no cost.
+    Only sizes are compared: that recognises a file cut short, and is cheap enough for every start.
     """
-    for name, (size_bytes, content) in made.items():
+    for name, (size_bytes, content) in manifest.items():
         try:
-            found = os.lstat(folder / name)
+            facts = os.lstat(folder / name)
         except OSError:
             return name
-        if not str(content).startswith("-> ") and found.st_size != size_bytes:
+        if not str(content).startswith("-> ") and facts.st_size != size_bytes:
             return name
     return ""
 
 
 def check_room(tier: Tier, needed_bytes: int) -> None:
-    """Raise :class:`TierError` if a participant cannot fit on the tier even now."""
+    """Raise :class:`TierError` if a participant does not fit on the tier."""
     free_bytes = tier.free_bytes()
     if needed_bytes > free_bytes:
         raise TierError(
@@ -140,7 +140,7 @@ def check_room(tier: Tier, needed_bytes: int) -> None:
 
 @contextmanager
 def naming_full_tier(tier: Tier, needed_bytes: int) -> Iterator[None]:
-    """Turn 'no space left' and 'permission denied', ours or a tool's, into errors that name the tier."""
+    """Turn 'no space left' and 'permission denied', from here or from a tool, into errors that name the tier."""
     try:
         yield
     except ToolError as error:
@@ -149,7 +149,7 @@ def naming_full_tier(tier: Tier, needed_bytes: int) -> Iterator[None]:
         raise full(tier, needed_bytes) from None
     except NeurotierError:
         raise
-    except shutil.Error as error:  # of copytree, with the errors of all files as text
+    except shutil.Error as error:  # from copytree, with the errors of all files as text
         if os.strerror(errno.ENOSPC) not in str(error):
             raise
         raise full(tier, needed_bytes) from None
@@ -162,7 +162,7 @@ def naming_full_tier(tier: Tier, needed_bytes: int) -> Iterator[None]:
 
 
 def full(tier: Tier, needed_bytes: int) -> TierError:
-    """The error for a tier that became full under a participant."""
+    """The error for a tier that became full while a participant was analysed."""
     return TierError(
         f"tier {tier.name!r} became full: {size(tier.free_bytes())} free at {tier.path}, "
         f"about {size(needed_bytes)} needed by this participant",

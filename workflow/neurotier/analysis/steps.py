@@ -1,6 +1,6 @@
-"""Steps that are done once, for a run or a site, and not by every participant: measured, and told apart.
+"""Steps done once per run or site, and not by every participant job, measured and recorded apart.
 
-In the published runs every task validated and hashed its whole site; what is done once has to be seen once.
+In the published runs every task validated and hashed its whole site. Here such steps are done, and appear, once.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ def write_step(
     Parameters
     ----------
     places
-        Where it belongs.
+        Places of the results.
     step
         Name of the rule.
     site
         The site it was done for; empty for the whole run.
     item
-        What was done, for people.
+        What was worked on, for people.
     phases
         Name and cost of each of its phases.
     derivatives
-        What it left, as :func:`neurotier.analysis.staging.manifest_of` gives it.
+        Files that it published, as :func:`neurotier.analysis.staging.manifest_of` gives them.
     """
     rows = [{"phase": name, **usage.record()} for name, usage in phases]
     write_json(

@@ -1,7 +1,7 @@
-"""Tools: what can be run on a T1w image, and how each is called, on the host and in a container.
+"""Tools that run on a T1w image, and how each is called on the host and in a container.
 
-A tool takes a checked head and gives a mask; everything else (checks, brain image, sidecars) is the same for all.
-Adding a tool is adding a class here and its options to the configuration schema.
+A tool takes a checked head and returns a mask; everything else (checks, brain image, sidecars) is the same for all.
+To add a tool, add a class here and its options to the configuration schema.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MASK = "brain_mask.nii.gz"
 
 VERSION_BYTES = 200
 LOG_END_BYTES = 64 << 10
-"""How much of the end of a log is searched for its last line."""
+"""Length of the end of a log in which the last line is looked for."""
 
 
 class Tool(Protocol):
@@ -41,11 +41,11 @@ class Tool(Protocol):
     makes_masks
         Whether its command writes :data:`MASK`.
     environment
-        Variables that its command wants.
+        Environment variables for its command.
     cache_variable
-        The one that names a folder for what it compiles; empty if it compiles nothing.
+        Environment variable for the folder of what it compiles; empty if it compiles nothing.
     version_command
-        Command of the image that prints the version.
+        Command in the image that prints the version.
     """
 
     name: str
@@ -55,13 +55,13 @@ class Tool(Protocol):
     version_command: ClassVar[list[str]]
 
     def command(self, image: str, folder: str) -> list[str]:
-        """The command of the image that extracts the brain of a file into a folder."""
+        """The command in the image that extracts the brain of a file into a folder."""
 
     def version(self) -> str:
-        """The tool's version; :class:`ToolError` if it is not there."""
+        """The tool's version; :class:`ToolError` if it is not installed."""
 
     def warm_up(self) -> None:
-        """What is better done once than by the first participants at the same time."""
+        """Preparation that is done once, and not by the first participant jobs at the same time."""
 
     def extract(self, head: nib.Nifti1Image, image: Path, folder: Path, log: Path, name: str) -> Mask | None:
         """The brain mask of a head.
@@ -101,8 +101,7 @@ class Bet:
         return ["bet", image, f"{folder}/brain", "-m", "-f", f"{self.fractional_threshold:g}"]
 
     def version(self) -> str:
-        found = shutil.which("bet")
-        if found is None:
+        if shutil.which("bet") is None:
             raise ToolError(
                 "not on PATH",
                 where="tool 'bet'",
@@ -111,7 +110,7 @@ class Bet:
         directory = os.environ.get("FSLDIR")
         if not directory:
             return "unknown"
-        file = Path(os.path.realpath(Path(directory, "etc", "fslversion")))  # installations are trusted to link
+        file = Path(os.path.realpath(Path(directory, "etc", "fslversion")))  # links of an installation are trusted
         try:
             return one_line(read_text(file.parent, file.name, str(file), ToolError, VERSION_BYTES)) or "unknown"
         except FileNotFoundError:
@@ -154,7 +153,7 @@ class BrainExtractor:
             raise ToolError("not installed", where="tool 'brainextractor'", fix="pip install brainextractor") from None
 
     def warm_up(self) -> None:
-        """Compile its numba functions into the cache: 25 participants would otherwise each do so at once."""
+        """Compile its numba functions into the cache, or the first 25 jobs would all do so at once."""
         from brainextractor import BrainExtractor as Extractor
 
         with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
@@ -177,7 +176,7 @@ class BrainExtractor:
 
 @dataclass(frozen=True)
 class Noop:
-    """No analysis: a ``true`` or ``sleep`` per image, to see what staging and neurotier alone cost."""
+    """No analysis: ``true`` or ``sleep`` per image, to measure staging and neurotier alone."""
 
     sleep_s: float
     name: str = "noop"
@@ -212,7 +211,7 @@ def make_tool(settings: ToolSettings) -> Tool:
 
 
 def smallest_head() -> nib.Nifti1Image:
-    """A ball in a haze, 31 x 31 x 31 voxels of 4 mm: enough to have a tool compile what it compiles."""
+    """A blurred ball of 31 x 31 x 31 voxels of 4 mm: enough for a tool to compile its functions."""
     import numpy as np
 
     axis = np.linspace(-60, 60, 31)
@@ -222,13 +221,13 @@ def smallest_head() -> nib.Nifti1Image:
 
 
 def failed(tool: str, code: int, said: bytes, name: str) -> ToolError:
-    """The error for a tool that ended with another exit code than 0, with the last thing it said."""
+    """The error for a tool that ended with an exit code other than 0, with the last line that it printed."""
     error = KilledError if code == KilledError.exit_code else ToolError
     return error(f"{tool} failed ({describe_exit(code)}): {last_line(said)}", where=name)
 
 
 def end_of(log: Path) -> bytes:
-    """The end of a job's log; why it cannot be read, if the tool has put something else in its place."""
+    """The end of a job's log, or why it cannot be read, if the tool has replaced it by something else."""
     try:
         return read_end(log.parent, log.name, str(log), ToolError, LOG_END_BYTES)
     except FileNotFoundError:
@@ -238,6 +237,6 @@ def end_of(log: Path) -> bytes:
 
 
 def last_line(said: bytes) -> str:
-    """The last thing a tool printed, without terminal control."""
+    """The last line that a tool printed."""
     lines = [line for line in re.split(r"[\r\n]+", said.decode(errors="replace")) if line.strip()]
     return lines[-1].strip()[:200] if lines else "it printed nothing"

@@ -1,5 +1,6 @@
-"""Containers: images obtained once and placed on a tier, and tools run in them with nothing in sight but their own.
+"""Containers: images obtained once and placed on a tier, and tools run in them that see only their own data.
 
-``engine`` finds Apptainer (or Singularity) and puts its failures into words; ``reference`` says what an image is
-called; ``build`` makes one of a definition file; ``store`` obtains and places it; ``run`` runs a command in it.
+``engine`` finds Apptainer (or Singularity) and explains its failures; ``reference`` reads how the configuration names
+an image; ``build`` makes one from a definition file; ``store`` obtains and places it, ``verify`` checks its digest;
+``run`` runs a command in it, and ``guard`` ends the container if the job dies.
 """

@@ -1,7 +1,7 @@
-"""Builds: a container image from a definition file, with what this machine is set up to install from.
+"""Builds: a container image from a definition file, with the package sources of this machine.
 
-Definition files name no mirror: their ``{{ MIRROR }}`` is the one this machine installs from, and pip and conda find
-theirs in this machine's own configuration.
+Definition files name no mirror: ``{{ MIRROR }}`` is the Debian mirror that this machine installs from, and pip and
+conda take theirs from its configuration.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from neurotier.meter.tree import die_with_parent
 PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 DEFAULT = re.compile(r"^\s*(\w+)=(.*)$")
 BASE = "BASE"
-"""Build argument that may be another definition file, which is then obtained first."""
+"""Build argument that may name another definition file, from which the base image is made first."""
 
 QUICK = ["--mksquashfs-args", "-comp zstd -Xcompression-level 3"]
 """zstd takes 5 s where gzip takes 85 s, for 1.1 times the size."""
 
 
 def placeholders(definition: str) -> list[str]:
-    """Names of the build arguments that a definition file asks for.
+    """Names of the build arguments that a definition file uses.
 
     >>> placeholders("MirrorURL: {{ MIRROR }}")
     ['MIRROR']
@@ -36,18 +36,18 @@ def placeholders(definition: str) -> list[str]:
 
 
 def defaults(definition: str) -> dict[str, str]:
-    """Build arguments that the file itself gives, in its section ``%arguments``.
+    """Defaults of build arguments, from the section ``%arguments`` of a definition file.
 
     >>> defaults("%arguments\\n    BASE=a.def\\n%post\\n    X=1")
     {'BASE': 'a.def'}
     """
     section = re.search(r"^%arguments\s*\n(.*?)(?=^%|\Z)", definition, re.MULTILINE | re.DOTALL)
-    found = [DEFAULT.match(line) for line in section[1].splitlines()] if section else []
-    return {match[1]: match[2].strip() for match in found if match}
+    matches = [DEFAULT.match(line) for line in section[1].splitlines()] if section else []
+    return {match[1]: match[2].strip() for match in matches if match}
 
 
 def build_arguments(definition: Path, given: Mapping[str, str]) -> dict[str, str]:
-    """Values of the build arguments that a definition file asks for.
+    """Values of the build arguments that a definition file uses.
 
     Raises
     ------
@@ -62,14 +62,14 @@ def build_arguments(definition: Path, given: Mapping[str, str]) -> dict[str, str
             raise SettingsError(
                 f"{definition.name} asks for {name}, and nothing gives it",
                 where="config key containers.build_arguments",
-                fix=f"add {name}: VALUE ({definition.name} says in its head what is meant)",
+                fix=f"add {name}: VALUE (see the comment at the top of {definition.name})",
             )
         values[name] = value
     return values
 
 
 def machine_argument(name: str) -> str | None:
-    """What this machine's own configuration says of a build argument."""
+    """The value of a build argument by the configuration of this machine; ``None`` if that has none."""
     if name != "MIRROR" or shutil.which("apt-get") is None:
         return None
     said = subprocess.run(
@@ -80,12 +80,12 @@ def machine_argument(name: str) -> str | None:
 
 
 def ingredients(definition: Path, arguments: Mapping[str, str]) -> str:
-    """Everything that decides what is built: the text, the files it copies, and the arguments but for the mirror."""
+    """Everything that determines the image: the text, the files it copies, and the arguments except the mirror."""
     text = definition.read_text()
     section = re.search(r"^%files\s*\n(.*?)(?=^%|\Z)", text, re.MULTILINE | re.DOTALL)
     for line in section[1].splitlines() if section else []:
         file = definition.parent / (line.split() or ["."])[0]
-        if file.is_file() and not line.split()[0].startswith("/"):  # those of the machine are no ingredients
+        if file.is_file() and not line.split()[0].startswith("/"):  # files of the machine do not count
             text += file.read_text(errors="replace")
     return text + repr(sorted((name, value) for name, value in arguments.items() if name != "MIRROR"))
 
@@ -96,7 +96,7 @@ def build(engine: str, definition: Path, target: Path, arguments: Mapping[str, s
     Raises
     ------
     ContainerError
-        With the last thing that was printed.
+        With the last line that was printed.
     """
     words = [word for name, value in arguments.items() for word in ("--build-arg", f"{name}={value}")]
     command = [engine, "build", "--fakeroot", *QUICK, *words, str(target), str(definition)]
@@ -129,7 +129,7 @@ REFUSALS = [
 def run_engine(
     command: list[str], scratch: Path, folder: Path, log: Path, doing: str, complaints: list[tuple[str, str, str]]
 ) -> None:
-    """Run the engine in a folder, with its temporary files below ``scratch``; raise what it printed last."""
+    """Run the engine in a folder, with its temporary files below ``scratch``; raise an error from what it printed."""
     begin = log.stat().st_size if log.exists() else 0
     with log.open("ab") as file:
         environment = clean_environment(os.environ, scratch)

@@ -1,4 +1,4 @@
-"""The container engine: Apptainer, or Singularity where it is absent; and its failures in words for people."""
+"""The container engine: Apptainer, or else Singularity, and explanations of its failures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OWN_VARIABLES = re.compile(r"(APPTAINER|SINGULARITY)")
 KEPT_VARIABLES = re.compile(r"(APPTAINER|SINGULARITY)_(CONFIGDIR|DOCKER_\w+|NOHTTPS)$")
 
 COMMAND_MISSING, COMMAND_NOT_EXECUTABLE = 127, 126
-"""A shell's exit codes for a program that is not there, and for one that cannot be executed."""
+"""A shell's exit codes for a program that does not exist, and for one that cannot be executed."""
 
 SYMPTOMS: list[tuple[str, str, str]] = [
     (
@@ -47,7 +47,7 @@ SYMPTOMS: list[tuple[str, str, str]] = [
     ),
     (r"no space left", "a file system became full while the container was started", "free some space"),
 ]
-"""What an engine prints (as a regular expression), what that means, and what to do."""
+"""What an engine prints (a regular expression), what that means, and what to do."""
 
 
 def find_engine() -> str:
@@ -75,13 +75,13 @@ def engine_version(engine: str) -> str:
 
 
 LABELS = "/.singularity.d/labels.json"
-"""Where an image says of itself what it is."""
+"""The labels in an image, which describe it."""
 
 LABEL_NAMES = ("org.opencontainers.image.version", "org.label-schema.version", "Version", "version")
 
 
 def labelled_version(text: str) -> str:
-    """The version in the labels of an image; ``unknown`` if they give none, or are no labels at all.
+    """The version in the labels of an image; ``unknown`` if they have none, or cannot be read.
 
     >>> labelled_version('{"Version": "1.2"}'), labelled_version("[]")
     ('1.2', 'unknown')
@@ -96,7 +96,7 @@ def labelled_version(text: str) -> str:
 
 
 def clean_environment(given: Mapping[str, str], scratch: Path | None = None) -> dict[str, str]:
-    """The environment of the engine itself, without variables that would bind or set more than was asked for.
+    """The environment for the engine, without variables of its own that would bind or set anything in the container.
 
     >>> clean_environment({"APPTAINER_BIND": "/home", "PATH": "/bin"})
     {'PATH': '/bin'}
@@ -109,7 +109,7 @@ def clean_environment(given: Mapping[str, str], scratch: Path | None = None) -> 
 
 
 def explain(said: str, where: str) -> NeurotierError:
-    """The error for what an engine printed before any tool ran.
+    """The error for what an engine printed when a container did not start.
 
     >>> str(explain("FATAL: squashfuse_ll exited: fuse: failed to open /dev/fuse: Permission denied", "x.sif"))
     'x.sif: this user may mount no image file here (FUSE); set containers.form to sandbox, ...'
@@ -124,7 +124,7 @@ def explain(said: str, where: str) -> NeurotierError:
 
 
 def explain_exit(code: int, command: str, where: str) -> ToolError | None:
-    """The error for a command that its image does not have, or cannot execute; ``None`` for any other exit code."""
+    """The error for a command that the image does not have or cannot execute; ``None`` for other exit codes."""
     if code == COMMAND_MISSING:
         return ToolError(f"the image has no command {command!r}", where=where, fix="name an image that holds the tool")
     if code == COMMAND_NOT_EXECUTABLE:

@@ -1,11 +1,11 @@
-"""The guard: a process on the host that ends a container when whoever started it is gone, however that went.
+"""The guard: a process on the host that ends a container when the process that started it dies, however that happens.
 
-What a container runs sees everything inside, and can kill what watches there; it cannot see this process. The guard
-holds the reading end of a pipe, whose writing end nobody but the starting process has. When that is closed, it kills
-the container's init, by a descriptor that names this very process for good, and the kernel ends all others with it.
+A tool can kill every process inside its container, including a watchdog there, but it cannot see this one. The guard
+holds the reading end of a pipe whose writing end only the starting process has. When that is closed, the guard kills
+the container's init through a pidfd, which cannot come to mean another process, and the kernel ends all others with it.
 
-It is forked and not started anew, since a new Python costs more than a container's start may; in the fork only a few
-calls of the operating system are made, whatever other threads held at that moment.
+The guard is forked, since starting another Python would take longer than starting the container. After the fork it only
+makes a few system calls, so it does not matter which locks other threads held at that moment.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from contextlib import contextmanager, suppress
 from neurotier.meter.tree import descendants
 
 PATIENCE_S = 10.0
-"""How long a killed container may take to be gone; the kernel has seen to it, so this is for a kernel in trouble."""
+"""Longest time to wait for a killed container to end; only a kernel in trouble takes that long."""
 
 MARK = "NEUROTIER_CONTAINER"
-"""Variable that tells the processes of one container from all others, in the environment of every one of them."""
+"""Environment variable that marks the processes of one container."""
 
 DEAF = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
-"""Signals that are meant for the job: the guard ends after it."""
+"""Signals that the guard ignores, since they are meant for the job, and it ends after the job."""
 
 
 class Guard:
@@ -48,20 +48,20 @@ class Guard:
         os.close(reading)
 
     def started(self) -> None:
-        """Say that the container is up, so that its init can be found."""
+        """Report that the container has started, so that its init can be found."""
         with suppress(BrokenPipeError):
             os.write(self.writing, b"s")
 
     def end(self) -> None:
-        """Have whatever is left of the container killed, and wait until it is gone."""
+        """Have what is left of the container killed, and wait until it has ended."""
         os.close(self.writing)
-        with suppress(ChildProcessError):  # whoever reaps all children of this process was quicker
+        with suppress(ChildProcessError):  # reaped already, with other children of this process
             os.waitpid(self.pid, 0)
 
 
 @contextmanager
 def guarded(starter: int, token: str) -> Iterator[Guard]:
-    """Guard a container as long as this process is in here.
+    """Guard a container within this context.
 
     Parameters
     ----------
@@ -78,17 +78,17 @@ def guarded(starter: int, token: str) -> Iterator[Guard]:
 
 
 def stand_guard(pipe: int, starter: int, token: str) -> None:
-    """The guard's side: wait, find the container's init, wait until it is over, and kill what is left."""
-    os.setsid()  # or what ends the job's group ends the guard first
+    """The guard's side: wait for the start, find the container's init, wait for the end, and kill what is left."""
+    os.setsid()  # or a signal to the job's process group would end the guard first
     for number in DEAF:
         signal.signal(number, signal.SIG_IGN)
-    kept = os.dup2(pipe, 0)  # and no other descriptor: a pipe of another guard's must not stay open here
+    kept = os.dup2(pipe, 0)  # all other descriptors are closed: the guard must not hold the pipe of another guard open
     os.closerange(1, os.sysconf("SC_OPEN_MAX"))
     init = None
     if os.read(kept, 1):
         init = init_of(starter)
         os.read(kept, 1)
-    if init is None:  # it had not started, or the engine gives it no processes of its own
+    if init is None:  # it had not started, or has no process namespace of its own
         kill_marked(token)
     else:
         kill(init)
@@ -108,7 +108,7 @@ def init_of(starter: int) -> int | None:
 
 
 def is_init(pid: int) -> bool:
-    """Whether a process is number 1 of a namespace below ours."""
+    """Whether a process is number 1 in a process namespace below ours."""
     try:
         with open(f"/proc/{pid}/status", "rb") as file:
             numbers = next((line.split()[1:] for line in file if line.startswith(b"NSpid:")), [])
@@ -118,7 +118,7 @@ def is_init(pid: int) -> bool:
 
 
 def kill(process: int) -> None:
-    """Kill a process by its descriptor, and wait until it is gone."""
+    """Kill a process through its pidfd, and wait until it has ended."""
     with suppress(OSError):  # it has ended already
         signal.pidfd_send_signal(process, signal.SIGKILL)
         poll = select.poll()
@@ -127,9 +127,9 @@ def kill(process: int) -> None:
 
 
 def kill_marked(token: str) -> None:
-    """Kill every process whose environment has the token."""
+    """Kill every process with the token in its environment."""
     for name in os.listdir("/proc"):
-        with suppress(OSError, ValueError):  # no process, another user's, or gone
+        with suppress(OSError, ValueError):  # not a process, or of another user, or ended
             process = os.pidfd_open(int(name))
             with open(f"/proc/{name}/environ", "rb") as file:
                 marked = token.encode() in file.read()

@@ -1,7 +1,7 @@
-"""References: how a configuration names a container image, and what pins it.
+"""References: how the configuration names a container image, and what pins it.
 
-A registry reference carries the digest of its content; a file is told by its content; a definition file by its text
-and what it is built with. Without a digest the same configuration could mean another image tomorrow.
+A registry reference must have a digest, since a tag could mean another image tomorrow. A file is identified by its
+content, a definition file by its text and build arguments.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Reference:
 
 
 def read_reference(text: str, where: str) -> Reference:
-    """Read what the configuration says under a key.
+    """Read the image reference of a configuration key.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def read_reference(text: str, where: str) -> Reference:
 
 
 def find(path: Path) -> Path | None:
-    """A file as named from the working folder, else from the repository."""
+    """A file relative to the working folder, else to the repository; ``None`` if neither has it."""
     for candidate in (path.absolute(), ROOT / path):
         if candidate.is_file():
             return candidate

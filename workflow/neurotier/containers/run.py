@@ -1,12 +1,11 @@
-"""A command in a container that sees nothing but what it is given, and whose start is told from its work.
+"""A command in a container that sees only what it is given, with the start of the container timed apart from its work.
 
-Before the command, a few lines of shell run inside: they say that the container has started, wait for the word to go,
-and then keep an eye on the pipe that it came through. If the job that holds the other end dies, even by SIGKILL,
-the command dies, and with it the container: engines leave theirs running when they are killed from outside. Since a
-command can kill all that it sees, there is a second guard that it does not see (:mod:`neurotier.containers.guard`).
+A few lines of shell run in the container before the command. They report that the container has started, wait for
+permission to go on, and then watch the pipe through which that came. If the job at the other end dies, even by SIGKILL,
+the command and with it the container is killed; the engine alone would leave it running. As a command can kill
+processes that it sees, there is a second guard that it does not see (:mod:`neurotier.containers.guard`).
 
-Nothing is read from where the command could write: pipes, environment and script lie in a folder which it may only
-read.
+Pipes, environment and script lie in a folder which the command can read but not write.
 """
 
 from __future__ import annotations
@@ -40,16 +39,16 @@ if TYPE_CHECKING:
     from neurotier.core.settings import ContainerSettings
 
 WORK = "/work"
-"""Where a tool finds its work folder, whatever the tier; temporary files and its home lie below it."""
+"""The work folder as the tool sees it, whatever the tier; temporary files and its home are below it."""
 
 STATE = "/.neurotier"
-"""Where a container finds pipes, environment and script, read-only."""
+"""Folder in the container with pipes, environment and script, read-only."""
 
 RUN = "NEUROTIER_RUN"
-"""As in :mod:`neurotier.core.processes`, which is not loaded for it."""
+"""As in :mod:`neurotier.core.processes`, which is slow to import."""
 
 SCRIPT = f"{STATE}/script"
-"""Where it finds the script that it was given."""
+"""The script in the container."""
 
 SHIM = f"""(sleep 30 && kill -KILL $$) >/dev/null 2>&1 &
 guard=$!
@@ -62,17 +61,17 @@ read -r _ <&9 || exit 125
 [ -x "$(command -v "$1" 2>/dev/null)" ] || echo missing >{STATE}/said
 exec "$@" 9<&-
 """
-"""What runs first in a container. The kernel opens a pipe for reading when somebody has it open for writing: at once,
-if the job still lives, and never, if it has been killed meanwhile; hence the guard."""
+"""What runs first in a container. Opening a pipe for reading blocks until a process has it open for writing: that is
+immediate while the job is alive, and never happens if it has been killed meanwhile; hence the time limit of 30 s."""
 
 ALWAYS_PASSED = re.compile(r"TERM$|(https?|no|all|ftp)_proxy$", re.IGNORECASE)
-"""Variables that engines pass on in spite of ``--cleanenv``; an address of a proxy can hold a password."""
+"""Variables that engines pass on in spite of ``--cleanenv``; the address of a proxy may contain a password."""
 
 PIPE_BYTES = 1 << 16
-"""Most that a pipe holds."""
+"""Capacity of a pipe."""
 
 PATIENCE_S = 600.0
-"""How long a container may take to start; images on slow tiers have been seen to take minutes."""
+"""How long a container may take to start; from images on slow tiers it has taken minutes."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ class Bind:
     writable: bool = False
 
     def word(self) -> str:
-        """As the engine's command line wants it.
+        """The bind as a word of the engine's command line.
 
         >>> Bind(Path("/data"), "/in").word()
         '/data:/in:ro'
@@ -108,9 +107,9 @@ class Container:
     settings
         Section ``containers`` of the configuration.
     scratch
-        The only writable folder but for writable binds; on the work tier.
+        The only writable folder besides writable binds; on the work tier.
     binds
-        What the command may see besides.
+        What else the command sees.
     """
 
     engine: str
@@ -129,8 +128,8 @@ class Container:
         state
             Folder with pipes, environment and script.
         token
-            What tells this container's processes from all others. They also have the run, by which the start after
-            a crash finds them: the engine's own do not inherit the environment, but keep what they give on in theirs.
+            Marks the processes of this container. They are also marked with the run, by which the next run finds them
+            after a crash.
         """
         binds = [*self.binds, *further_binds(self.settings.binds), Bind(self.scratch, WORK, writable=True)]
         binds += [Bind(self.scratch / "tmp", place, writable=True) for place in ("/tmp", "/var/tmp")]  # noqa: S108
@@ -146,12 +145,12 @@ class Container:
 
     @contextlib.contextmanager
     def prepared(self, script: str) -> Iterator[Path]:
-        """Make the work folder's home and temporary folder; a folder with environment, script and pipes, for a while.
+        """Make home and temporary folder in the work folder, and a folder of pipes, environment and script for the run.
 
         Raises
         ------
         ContainerError
-            If an earlier container has put something else in their place, which the engine would follow.
+            If an earlier container has replaced one of them by a link, which the engine would follow, or by a file.
         """
         self.scratch.mkdir(parents=True, exist_ok=True)
         for folder in (self.scratch / "tmp", self.scratch / "home"):
@@ -189,25 +188,25 @@ class Container:
         log
             File that takes both output streams.
         held
-            Called when the container has started, before the command does.
+            Called when the container has started, before the command starts.
         program
             What to call the command in an error.
         script
-            What the container finds as :data:`SCRIPT`.
+            Content of :data:`SCRIPT`.
 
         Returns
         -------
         tuple
-            Exit code as a shell gives it, and what it cost to start the container.
+            Exit code as a shell gives it, and the cost of starting the container.
 
         Raises
         ------
         ContainerError
             If the container does not start.
         ToolError
-            If the image does not have the command.
+            If the image does not have the command, or cannot execute it.
         """
-        image = [self.image] if self.image.is_file() else []  # an unpacked one is too many files to look at
+        image = [self.image] if self.image.is_file() else []  # an unpacked image has too many files to check
         resident_before = resident_share(image)
         token = secrets.token_hex(8)
         begin = log.stat().st_size if log.exists() else 0
@@ -250,7 +249,7 @@ class Container:
         return code, lap
 
     def no_start(self, said: str, process: subprocess.Popen[bytes]) -> Exception:
-        """The error for a container that did not come up."""
+        """The error for a container that did not start."""
         code = process.poll()
         if not os.access(self.image, os.R_OK):
             return ContainerError("the image is missing or not readable", where=str(self.image))
@@ -279,7 +278,7 @@ def further_binds(words: list[str]) -> list[Bind]:
 
 @contextlib.contextmanager
 def held_open(state: Path) -> Iterator[tuple[int, int]]:
-    """Both pipes, open at this end as long as this process lives: opened both ways, which does not wait."""
+    """Both pipes, held open by this process; opened for reading and writing, which does not block."""
     said = os.open(state / "said", os.O_RDWR | os.O_NONBLOCK)
     go = os.open(state / "go", os.O_RDWR)
     try:
@@ -290,14 +289,14 @@ def held_open(state: Path) -> Iterator[tuple[int, int]]:
 
 
 def read_from(log: Path, begin: int) -> str:
-    """What was added to a log since it had a size."""
+    """What was added to a log since it was ``begin`` bytes long."""
     with log.open("rb") as file:
         file.seek(begin)
         return file.read(TEXT_BYTES).decode(errors="replace")
 
 
 def read_pipe(pipe: int) -> bytes:
-    """What a container has said since; it may say anything."""
+    """What a container has written to a pipe; it may be anything."""
     try:
         return os.read(pipe, PIPE_BYTES)
     except BlockingIOError:
@@ -305,7 +304,7 @@ def read_pipe(pipe: int) -> bytes:
 
 
 def wait_for(said: int, process: subprocess.Popen[bytes]) -> bool:
-    """Wait until the container says that it has started; ``False`` if it ended instead, or the patience did."""
+    """Wait until the container reports its start; ``False`` if it ended instead, or took longer than the patience."""
     with os.fdopen(os.pidfd_open(process.pid), "rb") as ended:
         poll = select.poll()
         poll.register(said, select.POLLIN)

@@ -1,8 +1,8 @@
 """The store: every image is obtained once, whole or not at all, and placed on the tier that the run reads it from.
 
-The store lies on the results tier, so that an image that took minutes outlives a tier that is lost at the next boot;
-the placed copy lies on the ``images`` tier, and is made again from the store where that has lost it. Processes that
-want the same image wait for the one that makes it.
+The store is on the results tier, so that an image that took minutes to make survives the loss of a tier at a reboot.
+The copy on the ``images`` tier is made again from the store when it is missing. Processes that need the same image wait
+for the one that makes it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ContainerImage:
     reference
         As the configuration names it.
     name
-        What it is called.
+        Its name.
     sha256
         Digest of the image file.
     size_bytes
@@ -61,11 +61,11 @@ class ContainerImage:
     form: str
 
     def file(self, images: Path) -> Path:
-        """Where it is placed: a file, or the folder of an unpacked one."""
+        """Its path on the images tier: a file, or the folder of an unpacked image."""
         return images / f"{self.name}-{self.sha256[:12]}.{self.form}"
 
     def cache(self, kept: Path) -> Path:
-        """Folder in the store with what its tool compiled: small, and wanted whatever tier the image is on."""
+        """Folder in the store for what its tool compiled: small, and independent of where the image is placed."""
         return kept / f"{self.name}-{self.sha256[:12]}.cache"
 
 
@@ -110,7 +110,7 @@ class Store:
     say
         Takes one line per step, for the user.
     verified
-        Folder of markers for what was verified, with the results; without one, it is verified each time.
+        Folder of the markers for verified images, in the results; without one, images are verified each time.
     run
         The run that verifies.
     """
@@ -137,7 +137,7 @@ class Store:
         Raises
         ------
         SettingsError, ContainerError, SourceError
-            If the reference means nothing, or the image cannot be built, pulled or read.
+            If the reference is not valid, or the image cannot be built, pulled or read.
         """
         reference = read_reference(text, where)
         kept = self.keep(reference, where)
@@ -151,21 +151,21 @@ class Store:
         return self.place_kept(text, reference, self.keep(reference, where))
 
     def place_kept(self, text: str, reference: Reference, kept: Path) -> ContainerImage:
-        """Place what the store has of a reference."""
+        """Place the image that the store keeps for a reference."""
         facts = read_json(kept.with_suffix(".json"))
         image = ContainerImage(text, reference.name, facts["sha256"], facts["size_bytes"], self.settings.form)
         self.place(image, kept)
         return image
 
     def keep(self, reference: Reference, where: str) -> Path:
-        """The image file in the store (or where it lies, if the configuration names a file), its digest beside it."""
+        """Have the image file in the store, with its digest next to it; a file of the user's stays where it is."""
         arguments = self.arguments(reference, where)
         kept = self.kept / f"{reference.name}-{short_hash(identity(reference, arguments))}.sif"
         facts = kept.with_suffix(".json")
         with exclusive(kept):
             if facts.exists() and (kept.exists() or reference.kind == "file"):
                 return kept
-            scratch = partial_of(kept)  # what a kill left there goes now
+            scratch = partial_of(kept)  # and with it the remains of a killed process
             remove_whatever(scratch)
             scratch.mkdir(parents=True)
             try:
@@ -183,7 +183,7 @@ class Store:
         return kept
 
     def arguments(self, reference: Reference, where: str) -> dict[str, str]:
-        """Build arguments of a definition file; a base that is itself one is obtained first."""
+        """Build arguments of a definition file; if its base is a definition file, too, that is obtained first."""
         if reference.kind != "definition" or reference.path is None:
             return {}
         arguments = build_arguments(reference.path, self.settings.build_arguments)
@@ -193,7 +193,7 @@ class Store:
         return arguments
 
     def make(self, reference: Reference, arguments: dict[str, str], target: Path) -> None:
-        """Build or pull an image file; of a file there is nothing to make."""
+        """Build or pull an image file; a file of the user's needs neither."""
         if reference.kind == "definition" and reference.path is not None:
             self.say(f"building {reference.path.name} (some minutes, once)")
             given = self.with_unpacked_base(arguments, target.parent / "base")
@@ -207,7 +207,7 @@ class Store:
                 raise SourceError(error.what, where=error.where, fix=error.fix) from None
 
     def with_unpacked_base(self, arguments: dict[str, str], folder: Path) -> dict[str, str]:
-        """Build arguments with a base image unpacked to a folder: the engine itself cannot do so everywhere."""
+        """Build arguments with the base image unpacked to a folder, which the engine itself cannot do everywhere."""
         base = Path(arguments.get(BASE, ""))
         if base.suffix != ".sif":
             return arguments
@@ -215,14 +215,14 @@ class Store:
         return {**arguments, BASE: str(folder)}
 
     def place(self, image: ContainerImage, kept: Path | None = None) -> Path:
-        """The image on its tier, genuine: copied there unless it is there already, and verified once per run.
+        """The image on its tier: copied there unless it is there already, and verified once per run.
 
         Raises
         ------
         AlteredError
-            If neither the tier nor the store has it as it was obtained.
+            If the image in the store is not what was obtained.
         ContainerError, TierError
-            If neither has it at all, or the tier has no room.
+            If neither store nor tier has the image, or the tier has no room.
         """
         target = image.file(self.images)
         marker = Marker(self.verified, self.run, target)
@@ -242,14 +242,14 @@ class Store:
         return target
 
     def expected(self, image: ContainerImage, kept: Path | None) -> str | None:
-        """The digest that what is placed must have; ``None`` for an unpacked image of which none was kept."""
+        """The digest that the placed image must have; ``None`` for an unpacked image whose digest was not kept."""
         if image.form == "sif":
             return image.sha256
         trees: dict[str, str] = read_json((kept or self.find_kept(image)).with_suffix(".json")).get("trees", {})
         return trees.get(str(image.file(self.images)))
 
     def put(self, image: ContainerImage, kept: Path, target: Path) -> None:
-        """Copy or unpack the image to its tier, once the store's has proved to be what was obtained."""
+        """Copy or unpack the image to its tier, after verifying the one in the store."""
         facts = kept.with_suffix(".json")
         source = kept if kept.exists() else Path(read_json(facts)["source"])
         partial = partial_of(target)
@@ -260,7 +260,7 @@ class Store:
                 self.say(f"unpacking {image.name} on the images tier")
                 self.unpack(source, partial)
                 made = placed_sha256(partial)
-                with exclusive(kept):  # by place: another file system may not keep every attribute
+                with exclusive(kept):  # a digest per place, as file systems differ in the attributes they keep
                     known = read_json(facts)
                     write_json(facts, known | {"trees": known.get("trees", {}) | {str(target): made}})
             else:
@@ -285,7 +285,7 @@ class Store:
         raise ContainerError("is neither on the images tier nor in the store", where=image.name, fix=AGAIN)
 
     def unpack(self, source: Path, target: Path) -> None:
-        """Unpack an image's file system. Not by the engine, which gives up where it may not give files to others."""
+        """Unpack an image's file system; not by the engine, which fails where it cannot change the owner of files."""
         listed = subprocess.run(
             [self.engine, "sif", "list", str(source)],
             env=clean_environment(os.environ),
@@ -293,13 +293,13 @@ class Store:
             text=True,
             check=False,
         )
-        found = re.search(r"\|\s*(\d+)-\d+\s*\|\s*FS \(Squashfs", listed.stdout)
-        if found is None:
+        partition = re.search(r"\|\s*(\d+)-\d+\s*\|\s*FS \(Squashfs", listed.stdout)
+        if partition is None:
             raise ContainerError("holds no file system that could be unpacked", where=str(source), fix=AGAIN)
         if not can_unpack():
             raise ContainerError("unsquashfs is not on PATH", where="unpacking an image", fix="install squashfs-tools")
         begin = self.log.stat().st_size if self.log.exists() else 0
-        command = ["unsquashfs", "-quiet", "-no-progress", "-no-xattrs", "-offset", found[1], "-dest", str(target)]
+        command = ["unsquashfs", "-quiet", "-no-progress", "-no-xattrs", "-offset", partition[1], "-dest", str(target)]
         with self.log.open("ab") as file:
             done = subprocess.run(
                 [*command, str(source)], stdout=file, stderr=file, preexec_fn=die_with_parent, check=False
@@ -313,30 +313,30 @@ class Store:
 
 
 class AlteredError(ContainerError):
-    """An image is not, or no longer, what was obtained."""
+    """An image is not what was obtained."""
 
 
 def check_digest(file: Path, source: Path, image: ContainerImage) -> None:
-    """Raise :class:`AlteredError` unless a file, which is or comes from ``source``, has the image's digest."""
-    found = sha256(file)
-    if found != image.sha256:
-        what = f"has changed since it was obtained (sha256 {image.sha256[:12]}... then, {found[:12]}... now)"
+    """Raise :class:`AlteredError` unless a file, which is ``source`` or a copy of it, has the image's digest."""
+    digest = sha256(file)
+    if digest != image.sha256:
+        what = f"has changed since it was obtained (sha256 {image.sha256[:12]}... then, {digest[:12]}... now)"
         raise AlteredError(what, where=str(source), fix=AGAIN)
 
 
 AGAIN = "start with --forcerun obtain_image"
 
 ATTRIBUTES_LACKING = 2
-"""Exit code of unsquashfs where all files were written, but the file system does not keep an attribute of some."""
+"""Exit code of unsquashfs if all files were written, but some attribute could not be set."""
 
 
 def can_unpack() -> bool:
-    """Whether this machine has what unpacks images."""
+    """Whether this machine can unpack images."""
     return shutil.which("unsquashfs") is not None
 
 
 def content_of(text: str, given: Mapping[str, str]) -> str:
-    """What a reference means now: when that changes, the image is obtained again.
+    """What determines the image of a reference: when it changes, the image is obtained again.
 
     Parameters
     ----------
@@ -355,7 +355,7 @@ def content_of(text: str, given: Mapping[str, str]) -> str:
 
 
 def identity(reference: Reference, arguments: dict[str, str]) -> str:
-    """What tells one image of the store from another, known before it is made."""
+    """What distinguishes images in the store, known before they are made."""
     if reference.kind == "registry" or reference.path is None:
         return reference.text
     if reference.kind == "definition":
@@ -365,7 +365,7 @@ def identity(reference: Reference, arguments: dict[str, str]) -> str:
 
 
 def copy(source: Path, target: Path, link: bool) -> None:
-    """Copy an image file; where both lie on one file system, one that nobody else writes to gets a second name."""
+    """Copy an image file; with ``link``, for a file that nobody else writes to, by a hard link where possible."""
     if link:
         with contextlib.suppress(OSError):
             os.link(source.resolve(), target)

@@ -1,7 +1,8 @@
-"""Digests of placed images: of a file, or of a whole unpacked tree, and markers of what a run has found to be genuine.
+"""Digests of placed images, as a file or an unpacked tree, and markers of those that a run has verified.
 
-An image that was altered on its tier, by a fault or by somebody, would run under the genuine one's digest. So each run
-reads, once per host and place, what it is about to run; the markers that say so lie with the results, not beside it.
+An image that was altered on its tier, by a fault or by somebody, would run under the digest of the original. So each
+run reads the image that it is about to run, once per host and place. The markers are kept in the results, not next to
+the image.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def tree_sha256(folder: Path) -> str:
 
 
 def entries_in(folder: Path) -> Iterator[list[Entry]]:
-    """Whatever is below a folder, one folder after the other; links are not followed."""
+    """Everything below a folder, a list per folder; links are not followed."""
     for root, names, files, descriptor in os.fwalk(folder, follow_symlinks=False):
         names.sort()
         here = os.path.relpath(root, folder)
@@ -57,7 +58,7 @@ def entries_in(folder: Path) -> Iterator[list[Entry]]:
 
 
 def line_of(folder: Path, entry: Entry) -> bytes:
-    """What a digest takes of one entry."""
+    """The line of one entry, from which the digest of a tree is made."""
     path, mode, device = entry
     content = str(device)
     if stat.S_ISLNK(mode):
@@ -68,7 +69,7 @@ def line_of(folder: Path, entry: Entry) -> bytes:
 
 
 def content_sha256(path: str) -> str:
-    """Digest of a file; a word for one that nobody may read: then no container of this user may, either."""
+    """Digest of a file, or the word ``closed`` for one that this user, and so the container, cannot read."""
     digest = hashlib.sha256()
     try:
         descriptor = os.open(path, FILE)
@@ -83,7 +84,7 @@ def content_sha256(path: str) -> str:
 
 
 def placed_sha256(placed: Path) -> str:
-    """Digest of a placed image, in whichever form; of something else than a file or a folder none has it."""
+    """Digest of a placed image in either form; for anything but a file or a folder a text that no digest equals."""
     mode = placed.lstat().st_mode
     if stat.S_ISDIR(mode):
         return tree_sha256(placed)
@@ -92,12 +93,12 @@ def placed_sha256(placed: Path) -> str:
 
 @dataclass(frozen=True)
 class Marker:
-    """That a run has verified what is placed somewhere.
+    """Marks that a run has verified a placed image.
 
     Attributes
     ----------
     folder
-        Folder of the markers, with the results; ``None`` keeps none.
+        Folder of the markers, in the results; with ``None`` there are no markers.
     run
         The run.
     placed
@@ -110,17 +111,17 @@ class Marker:
 
     @property
     def facts(self) -> dict[str, str]:
-        """What it says."""
+        """Content of the marker."""
         return {"run": self.run, "host": socket.gethostname(), "path": str(self.placed)}
 
     @property
     def file(self) -> Path:
-        """Where it is; hosts and places have one each."""
-        assert self.folder is not None  # noqa: S101  # for the type checker: callers have looked
+        """Its file, one per host and place."""
+        assert self.folder is not None  # noqa: S101  # for the type checker: callers have checked
         return self.folder / f"{self.placed.name}-{short_hash(socket.gethostname() + str(self.placed))}.json"
 
     def is_set(self) -> bool:
-        """Whether this very run has verified it, and it is still there."""
+        """Whether this run has verified the image, and it is still there."""
         if self.folder is None or not self.placed.exists():
             return False
         try:
@@ -129,6 +130,6 @@ class Marker:
             return False
 
     def set(self) -> None:
-        """Keep that it is verified."""
+        """Note that the image has been verified."""
         if self.folder is not None:
             write_json(self.file, self.facts)

@@ -114,7 +114,7 @@ class BusyError(NeurotierError):
 def may_pass(exit_code: int) -> bool:
     """Whether a job that ended with this code may succeed when it is tried again.
 
-    A tier, a node or a network may recover, and a killed job may be given more memory; but the same data remain bad, and
+    A tier, a node or a network may recover, and a killed job may be given more memory. The same data remain bad, and
     the same tool fails on them again.
 
     >>> may_pass(InputError.exit_code), may_pass(TierError.exit_code), may_pass(128 + 15)

@@ -1,11 +1,11 @@
 """Foreign files: the only module that opens files made by datasets, containers and other users.
 
 Their maker may have put anything in place of a file: a link to a file of the host, a FIFO that blocks its reader
-forever, a device, or far more bytes than expected. So paths are walked one folder at a time without following links,
-nothing is opened in a way that can block, only regular files are read, and never more of them than the caller allows.
+forever, a device, or far more bytes than expected. So paths are walked one folder at a time without following links;
+nothing is opened in a way that can block; and only regular files are read, never more of them than the caller allows.
 
-Errors call the file by the name that the caller gives, and have the class that the caller blames: :class:`InputError` for a
-dataset, :class:`ToolError` for a tool's or an app's output.
+Errors call the file by the name that the caller gives, and are of the class that the caller blames:
+:class:`InputError` for a dataset, :class:`ToolError` for the output of a tool or an app.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ def read_end(
 
 
 def entries_below(folder: Path) -> Iterator[Entry]:
-    """Everything but folders below a trusted folder, in order of name, without following links; nothing if it is missing.
+    """Everything but folders below a trusted folder, by name; links are not followed. Nothing if there is no folder.
 
     Raises
     ------

@@ -188,8 +188,8 @@ class Places:
 
     @property
     def preparing(self) -> Path:
-        """Private folder in which the tool's image is tried. On the results tier, since each node may have a work tier of
-        its own."""
+        """Private folder in which the tool's image is tried; on the results tier, since nodes may have their own work
+        tiers."""
         return self.image_store.with_name("preparing") / short_hash(str(self.results))
 
     @property

@@ -80,7 +80,7 @@ class Tier:
 
     @classmethod
     def from_settings(cls, settings: TierSettings) -> Tier:
-        """Expand and check one entry of ``tiers`` without touching the disk. The path of a node's tier stays as written.
+        """Expand and check one entry of ``tiers``, without touching the disk. A node's tier keeps its path as written.
 
         Raises
         ------

@@ -1,6 +1,6 @@
-"""The dataset: its clone on the dataset tier, what is in it, and the contents of what is analysed.
+"""The dataset: its clone on the dataset tier, the index of its images, and their contents.
 
-``source`` clones, ``sites`` installs the sub-datasets (``addresses`` says from where), ``health`` finds damaged clones,
-``tree`` lists files, ``index`` says which of them matter and whose they are, ``bids`` reads their names, ``contents``
-gets and drops them, ``unreachable`` sees to sites that could not be had, ``validation`` asks the BIDS validator.
+``source`` clones, ``sites`` installs the sub-datasets, ``addresses`` checks where they come from, ``health`` finds
+damaged clones, ``tree`` lists files, ``index`` selects those to analyse, ``bids`` reads their names, ``contents`` gets
+and drops them, ``unreachable`` deals with sites that could not be cloned, ``validation`` runs the BIDS validator.
 """

@@ -1,8 +1,8 @@
-"""Addresses: what may be handed to git, ssh and DataLad as the place of a dataset.
+"""Addresses: which ones may be given to git, ssh and DataLad as the location of a dataset.
 
-A dataset names its sub-datasets' addresses itself, so a stranger chose them. git has transports that run commands
-(``ext::``), and a host that begins with a hyphen is an option to ssh (``-oProxyCommand=...``): both are refused here,
-before any of these programs sees them.
+A dataset contains the addresses of its sub-datasets, so a stranger may have chosen them. git has transports that run
+commands (``ext::``), and ssh takes a host that begins with a hyphen for an option (``-oProxyCommand=...``). Both are
+refused here, before any of these programs gets them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TRANSPORTS = ("https", "http", "ssh", "git", "file")
 
 URL = re.compile(r"(?P<ria>ria\+)?(?P<scheme>[A-Za-z][A-Za-z0-9.+-]*)://(?P<authority>[^/?#]*)")
 HELPER = re.compile(r"[^/\s]*::")
-"""How git is told to run a helper of a name: ``NAME::ADDRESS``."""
+"""Addresses with which git runs a helper program: ``NAME::ADDRESS``."""
 
 LINK = "120000"
 """Mode of a link in git's trees."""
@@ -40,24 +40,24 @@ def refusal(address: str) -> str:
     >>> refusal("ssh://-oProxyCommand=date/x")
     "its address 'ssh://-oProxyCommand=date/x' would be read as an option"
     """
-    told = f"its address {one_line(address)[:100]!r}"
+    described = f"its address {one_line(address)[:100]!r}"
     if not address.isprintable():
-        return f"{told} has characters that addresses do not have"
+        return f"{described} has characters that addresses do not have"
     if address.startswith("-"):
-        return f"{told} would be read as an option"
+        return f"{described} would be read as an option"
     if address.startswith(("///", "/", "./", "../")):
         return ""
     if HELPER.match(address):
-        return f"{told} would run a helper of git"
+        return f"{described} would run a helper of git"
     url = URL.match(address)
     if url is not None:
         if url["scheme"].lower() not in TRANSPORTS:
-            return f"{told} is of a kind that is not used here ({', '.join(TRANSPORTS)})"
+            return f"{described} is of a kind that is not used here ({', '.join(TRANSPORTS)})"
         parts = url["authority"].split("@")
     else:
         parts = re.split("[@:]", address)
     if any(unquote(part).strip("[").startswith("-") for part in parts):
-        return f"{told} would be read as an option"
+        return f"{described} would be read as an option"
     return ""
 
 
@@ -85,14 +85,14 @@ def refused_subdatasets(folder: Path, paths: Iterable[str]) -> dict[str, str]:
             continue
         keys = [f"{name}.{key}" for name in names.get(path, []) for key in ("url", "datalad-url")]
         reasons = [refusal(address) for key in keys for address in recorded.get(key, [])]
-        found = next(filter(None, [*reasons, everywhere]), "")
-        if found:
-            refused[path] = found
+        reason = next(filter(None, [*reasons, everywhere]), "")
+        if reason:
+            refused[path] = reason
     return refused
 
 
 def check_own_files(folder: Path) -> None:
-    """Raise :class:`InputError` if what tells git and DataLad about sub-datasets is a link: both would follow it."""
+    """Raise :class:`InputError` if ``.gitmodules`` or ``.datalad/config`` is a link, which git would follow."""
     command = ["git", "-C", str(folder), "ls-tree", "HEAD", ".gitmodules", ".datalad", ".datalad/config"]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     for line in done.stdout.splitlines():
@@ -102,7 +102,7 @@ def check_own_files(folder: Path) -> None:
 
 
 def refused_candidates(folder: Path) -> str:
-    """Why addresses that a dataset's own ``.datalad/config`` makes up for sub-datasets must not reach git."""
+    """Why addresses that ``.datalad/config`` adds for sub-datasets must not reach git; empty if they may."""
     for key, values in config_of(folder, ".datalad/config").items():
         if key.startswith(CANDIDATE):
             addresses = values
@@ -117,14 +117,14 @@ def refused_candidates(folder: Path) -> str:
 
 
 def config_of(folder: Path, name: str) -> dict[str, list[str]]:
-    """Keys and values of a committed file in git's format; nothing that it includes is read.
+    """Keys and values of a committed file in git's configuration format, without the files that it includes.
 
-    The committed text is read, and not the file, which could be a link.
+    It is read from the commit and not from the work tree, where it could be a link.
     """
     command = ["git", "-C", str(folder), "config", "--null", "--no-includes", "--blob", f"HEAD:{name}", "--list"]
     done = subprocess.run(command, capture_output=True, check=False)
-    found: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
     for entry in filter(None, done.stdout.decode(errors="replace").split("\0")):
         key, _, value = entry.partition("\n")
-        found.setdefault(key, []).append(value)
-    return found
+        values.setdefault(key, []).append(value)
+    return values

@@ -1,4 +1,4 @@
-"""Attempts: try again what depends on a network, and say in one line what DataLad makes of a failure."""
+"""Attempts: retry what depends on a network, and put the failures of DataLad into one line."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ NETWORK_DOWN = re.compile(
 )
 
 FETCHED_BY_ANOTHER = re.compile(r"transfer already in progress|unable to take transfer lock")
-"""What git-annex says of a content that another process is just fetching: it does not wait for it."""
+"""What git-annex prints instead of waiting when another process is fetching the same content."""
 
 LOOK_AGAIN_S, LOOK_AT_MOST_S = 2.0, 3600.0
-"""How often to ask again for what another process is fetching, and for how long at most."""
+"""Pause before asking again for content that another process is fetching, and how long to wait for it in all."""
 
 
 class GoneError(SourceError):
-    """A content of which no copy is known; trying again is pointless."""
+    """No copy of a content is known, so that trying again is pointless."""
 
 
 def retry(action: Callable[[], None], settings: DatasetSettings, report: Callable[[str], None]) -> None:
-    """Try an action that depends on a network, pausing twice as long after each failure.
+    """Try an action that depends on a network, with a pause that doubles after each failure.
 
-    What another process is just fetching into the same clone is waited for, which is no failure.
+    If another process is fetching the same content into the clone, wait for it; that is no failure.
     """
     attempt = 1
     since: float | None = None
@@ -59,7 +59,7 @@ def retry(action: Callable[[], None], settings: DatasetSettings, report: Callabl
 
 @contextmanager
 def naming_commands() -> Iterator[None]:
-    """Turn what DataLad raises, even on import, when git or git-annex fails or is killed into an error in a line.
+    """Turn exceptions of DataLad about a failed or killed git or git-annex, even on import, into an error of one line.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def naming_commands() -> Iterator[None]:
         if not type(error).__module__.startswith("datalad."):
             raise
         if any(base.__name__ == "MissingExternalDependency" for base in type(error).__mro__):
-            # DataLad asks git for its version, and takes one that was killed for one that is not there.
+            # DataLad asks git for its version, and reports a git that was killed as missing
             fix = "start the same command again; if that does not help, reinstall the environment"
             raise SourceError(f"does not answer: {one_line(str(error))}", where="git or git-annex", fix=fix) from None
         code = getattr(error, "code", None)
@@ -88,12 +88,12 @@ def naming_commands() -> Iterator[None]:
 
 
 def first_message(error: Any) -> str:
-    """The reason that DataLad gives for a failure, without its markup and advice; git's own word if there is one."""
+    """The reason that DataLad gives for a failure, without markup and advice; git's own message if there is one."""
     return message_of(error.failed or [], str(error))
 
 
 def message_of(results: Sequence[Any], otherwise: str) -> str:
-    """The reason that DataLad's results give for a failure; another text if they give none."""
+    """The reason that DataLad's results give for a failure; ``otherwise`` if they give none."""
     texts = []
     for result in results:
         message = result.get("message") or result.get("error_message") or ""

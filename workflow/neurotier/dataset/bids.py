@@ -1,8 +1,8 @@
-"""BIDS names: what a file name says, and what a derivative of it is called.
+"""BIDS names: the entities in a file name, and the names of its derivatives.
 
 Entities are read strictly: every part of a name must be ``key-label`` with a label of letters, digits and ``+`` (since
-BIDS 1.11), and the name must agree with the folders it lies in. What does not pass is reported and never processed, so
-no later step has to wonder what a name may contain.
+BIDS 1.11), and the name must agree with the folders it lies in. A file that does not pass is reported and not
+processed, so that no later step has to guard against unusual names.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Image:
     path
         Path of the image, relative to the dataset.
     size_bytes
-        Size of the content, known without having it (annex key) or from the file; ``None`` if unknown.
+        Size of the content, from the annex key or the file; ``None`` if unknown.
     content
-        What tells this content from another: annex key, or size and time of change.
+        Version of the content: annex key, or size and time of change.
     """
 
     participant: str
@@ -82,13 +82,13 @@ def entities(file_name: str) -> dict[str, str]:
     neurotier.core.errors.InputError: ...
     """
     stem = strip_extension(file_name)
-    found: dict[str, str] = {}
+    labels: dict[str, str] = {}
     for part in stem.split("_")[:-1]:
         pair = PAIR.fullmatch(part)
-        if pair is None or pair[1] in found:
+        if pair is None or pair[1] in labels:
             raise InputError(f"{part!r} is not a BIDS entity (key-label, letters, digits and +)", where=repr(file_name))
-        found[pair[1]] = pair[2]
-    return found
+        labels[pair[1]] = pair[2]
+    return labels
 
 
 def read_image(path: str, site: str, size_bytes: int | None = None, content: str = "") -> Image:
@@ -106,21 +106,21 @@ def read_image(path: str, site: str, size_bytes: int | None = None, content: str
     ('NYU/sub-01', '1', '2')
     """
     pure = PurePosixPath(path)
-    found = entities(pure.name)
-    if next(iter(found), "") != "sub":
+    labels = entities(pure.name)
+    if next(iter(labels), "") != "sub":
         raise InputError("the name does not begin with sub-LABEL", where=repr(path))
-    if "desc" in found:
+    if "desc" in labels:
         raise InputError("the entity desc- is of derivatives, not of raw data", where=repr(path))
-    session = [f"ses-{found['ses']}"] if "ses" in found else []
-    expected = PurePosixPath(site, f"sub-{found['sub']}", *session, "anat", pure.name)
+    session = [f"ses-{labels['ses']}"] if "ses" in labels else []
+    expected = PurePosixPath(site, f"sub-{labels['sub']}", *session, "anat", pure.name)
     if pure != expected:
         raise InputError(f"the file belongs in {str(expected.parent)!r} by its name", where=repr(path))
     return Image(
-        participant=str(PurePosixPath(site, f"sub-{found['sub']}")),
+        participant=str(PurePosixPath(site, f"sub-{labels['sub']}")),
         site=site,
-        label=found["sub"],
-        session=found.get("ses", ""),
-        bids_run=found.get("run", ""),
+        label=labels["sub"],
+        session=labels.get("ses", ""),
+        bids_run=labels.get("run", ""),
         path=path,
         size_bytes=size_bytes,
         content=content,
@@ -147,7 +147,7 @@ def strip_extension(file_name: str) -> str:
 
 
 def without_prefix(label: str, prefix: str) -> str:
-    """A label as BIDS people may write it, without its prefix.
+    """A label, which users may write with its prefix, without it.
 
     >>> without_prefix("sub-01", "sub"), without_prefix("01", "sub")
     ('01', '01')

@@ -26,29 +26,29 @@ KEY_SIZE = re.compile(r"-s(\d{1,18})-")
 """Size of the content in a git-annex key, such as ``MD5E-s1234--d41d8.nii.gz``."""
 
 OBJECTS = "/annex/objects/"
-"""What stands before the key, in a link as in a pointer."""
+"""Text before the key, in links and in pointers."""
 
 ANYWHERE = ("/",)
 """Where links may lead in a folder that the user has made."""
 
 POINTER_BYTES = 32 * 1024
-"""How long an unlocked file without its content may be at most."""
+"""Largest size of a pointer, which stands for an unlocked file without its content."""
 
 
 @dataclass(frozen=True)
 class Content:
-    """What a file of a dataset holds, as far as it can be told without reading it.
+    """The content of a file of a dataset, as far as it is known without reading it.
 
     Attributes
     ----------
     key
-        Its git-annex key, of a link or an unlocked pointer; empty for anything else.
+        Its git-annex key, from a link or a pointer; empty for a file that is not annexed.
     size_bytes
-        Size of the content, by the key if there is one; ``None`` if nothing tells.
+        Size of the content, by the key if there is one; ``None`` if unknown.
     here_bytes
-        Size of what is here; ``None`` if nothing is.
+        Size of the file on the dataset tier; ``None`` if the content is not there.
     version
-        What tells one content of the file from another: its key, or size and time of change.
+        Changes with the content: its key, or size and time of change.
     """
 
     key: str = ""
@@ -58,17 +58,17 @@ class Content:
 
     @property
     def is_here(self) -> bool:
-        """Whether the content is here, and whole: a power cut leaves empty files behind."""
+        """Whether the content is here and complete: a power cut leaves empty files behind."""
         return self.here_bytes is not None and self.here_bytes == self.size_bytes
 
     @property
     def is_damaged(self) -> bool:
-        """Whether something else is here than the key says."""
+        """Whether the content here has another size than the key says."""
         return bool(self.key) and self.here_bytes is not None and not self.is_here
 
 
 def content_of(dataset: Path, path: str, links_to: Sequence[str] = ()) -> Content:
-    """What a file of a dataset holds.
+    """The content of a file of a dataset.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def content_of(dataset: Path, path: str, links_to: Sequence[str] = ()) -> Conten
 
 
 def content_if_readable(dataset: Path, path: str, links_to: Sequence[str] = ()) -> Content:
-    """What a file holds; nothing, if it must not be read: whoever needs it fails, and says why."""
+    """The content of a file; an empty one if it must not be read: the job that needs it will say why."""
     try:
         return content_of(dataset, path, links_to)
     except InputError:
@@ -117,17 +117,17 @@ def pointed_key(folder: Path, below: PurePath, where: str) -> str:
 
 
 def size_in(key: str) -> int | None:
-    """The size that a key tells.
+    """The size in a key; ``None`` if it has none.
 
     >>> size_in("MD5E-s1234--d41d8.nii.gz"), size_in("URL--http&c%%x.org")
     (1234, None)
     """
-    found = KEY_SIZE.search(key)
-    return int(found[1]) if found else None
+    match = KEY_SIZE.search(key)
+    return int(match[1]) if match else None
 
 
 def is_present(dataset: Path, path: str, links_to: Sequence[str] = ()) -> bool:
-    """Whether a file has its content: it is no link into nowhere or out of the dataset, no pointer, and whole."""
+    """Whether a file's content is here and complete, and the file no link to nothing or out of the dataset."""
     try:
         return content_of(dataset, path, links_to).is_here
     except InputError:
@@ -135,12 +135,12 @@ def is_present(dataset: Path, path: str, links_to: Sequence[str] = ()) -> bool:
 
 
 def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, report: Callable[[str], None]) -> int:
-    """Have the content of files on the dataset tier, and on its device; how many had to be fetched.
+    """Get the contents of files to the dataset tier, flushed to its device; how many had to be fetched.
 
     Raises
     ------
     SourceError
-        If a content exists nowhere (at once), or could not be fetched in ``get_attempts`` attempts.
+        If no copy of a content is known (at once), or it could not be fetched in ``get_attempts`` attempts.
     InputError
         If a file is a link that leads out of the dataset, a FIFO, or anything else but a file.
     """
@@ -163,7 +163,8 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, r
             for path in missing:
                 if not is_present(dataset, path, settings.links_to):
                     check_known_somewhere(dataset, path)
-            bare = not Path("/etc/protocols").exists()  # git-annex looks up "tcp" there, and else ignores the source
+            # where that file is missing, git-annex cannot look up "tcp", and skips the source
+            bare = not Path("/etc/protocols").exists()
             fix = "install the package netbase, without which git-annex cannot speak HTTP, and remove the clone"
             message = f"could not be fetched: {first_message(error)}"
             raise SourceError(message, where=missing[0], fix=fix if bare else "") from None
@@ -175,7 +176,7 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, r
 
 
 def flush_content(dataset: Path, path: str, links_to: Sequence[str]) -> None:
-    """Have a fetched content on its device, and the folders that git-annex made for it."""
+    """Flush a fetched content, and the folders that git-annex made for it, to the device."""
     trusted, below = file_in_dataset(dataset, path, links_to)
     with open_file(trusted, below, path) as file:
         os.fsync(file.fileno())
@@ -184,7 +185,7 @@ def flush_content(dataset: Path, path: str, links_to: Sequence[str]) -> None:
 
 
 def discard(dataset: Path, path: str) -> None:
-    """Remove a damaged content, and git-annex's note that it is here.
+    """Remove a damaged content, and git-annex's record that it is here.
 
     Raises
     ------
@@ -206,7 +207,7 @@ def repository_of(file: Path) -> tuple[Path, Path]:
 
 
 def check_known_somewhere(dataset: Path, path: str) -> None:
-    """Raise :class:`GoneError` if git-annex knows of no copy of a file: then no retry can help."""
+    """Raise :class:`GoneError` if git-annex knows of no copy of a file, so that no retry can help."""
     from datalad.runner import CommandError
     from datalad.support.annexrepo import AnnexRepo
 
@@ -228,7 +229,7 @@ def check_known_somewhere(dataset: Path, path: str) -> None:
 def drop_images(dataset: Path, paths: Sequence[str]) -> str:
     """Drop contents from the dataset tier; why git-annex kept some, or an empty text.
 
-    git-annex keeps what it cannot find elsewhere; nothing is lost then but space.
+    git-annex keeps contents that it cannot find elsewhere, which costs nothing but space.
     """
     present = [path for path in paths if is_present(dataset, path)]
     if not present:
@@ -241,5 +242,7 @@ def drop_images(dataset: Path, paths: Sequence[str]) -> str:
         drop(path=[str(dataset / path) for path in present], dataset=str(dataset), result_renderer="disabled")
     except IncompleteResultsError as error:
         return first_message(error)
-    kept = [path for path in present if is_present(dataset, path)]  # what counts is what is there, not what was said
+    kept = [
+        path for path in present if is_present(dataset, path)
+    ]  # checked, since DataLad may report success without dropping
     return f"git-annex kept {len(kept)} of {len(present)} and gave no reason" if kept else ""

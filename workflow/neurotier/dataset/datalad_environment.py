@@ -1,4 +1,4 @@
-"""An environment in which DataLad works: git and git-annex are found, nothing asks, commits are possible."""
+"""An environment in which DataLad works: git and git-annex are found, nothing prompts, commits are possible."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from neurotier.dataset.addresses import TRANSPORTS
 def prepare_environment() -> None:
     """Prepare this process and its children; to be called before DataLad is imported.
 
-    What the user has exported stays. git-annex comes as a wheel, which puts it beside Python. A git identity is set
-    only where git has none: without one it refuses even to note where a clone lies.
+    Variables set by the user stay. git-annex is installed from a wheel, next to Python. A git identity is set only
+    where there is none, since git-annex cannot record the location of a clone without one.
 
     Raises
     ------
@@ -28,7 +28,7 @@ def prepare_environment() -> None:
     folders = [str(Path(sys.executable).parent), *os.environ.get("PATH", os.defpath).split(os.pathsep)]
     os.environ["PATH"] = os.pathsep.join(dict.fromkeys(folders))
     quiet = {"GIT_TERMINAL_PROMPT": "0", "DATALAD_LOG_LEVEL": "critical", "DATALAD_UI_PROGRESSBAR": "none"}
-    fetching = {"GIT_ALLOW_PROTOCOL": ":".join(TRANSPORTS)}  # whatever a dataset's own configuration makes up
+    fetching = {"GIT_ALLOW_PROTOCOL": ":".join(TRANSPORTS)}  # whatever a dataset's own configuration asks for
     for variable, value in (quiet | fetching).items():
         os.environ.setdefault(variable, value)
     for key, value in {"name": "neurotier", "email": "neurotier@localhost"}.items():

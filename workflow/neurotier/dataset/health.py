@@ -1,4 +1,4 @@
-"""Health of clones: what a power cut leaves of a git repository, found before git or git-annex stumbles over it."""
+"""Health of clones: damage that a power cut does to a git repository, found before git or git-annex fails on it."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from neurotier.dataset.datalad_environment import prepare_environment
 LOOK_AGAIN_S = 1.0
 
 NEVER_EMPTY = ("HEAD", "config", "index", "packed-refs", "annex/index")
-"""Files of a git folder that are missing or hold something."""
+"""Files of a git folder that may be missing, but are never empty."""
 
 NEVER_EMPTY_BELOW = ("refs", "objects", "annex/journal")
-"""Folders in a git folder whose files all hold something."""
+"""Folders in a git folder whose files are never empty."""
 
 
 def is_broken(repository: Path) -> bool:
-    """Whether a repository of ours cannot be used any more: files of git are empty, or what HEAD needs is missing.
+    """Whether a clone of ours is unusable: files of git are empty, or objects that HEAD needs are missing.
 
-    It is looked at twice: other results may share the clone, and fetch into it meanwhile.
+    It is checked twice, since a run for other results may share the clone and be fetching into it.
     """
     if not looks_broken(repository):
         return False
@@ -35,7 +35,7 @@ def is_broken(repository: Path) -> bool:
 
 
 def looks_broken(repository: Path) -> bool:
-    """Whether a repository cannot be used at this moment."""
+    """Whether a repository is unusable at this moment."""
     git_folder = ask_git(repository, "rev-parse", "--absolute-git-dir")
     if git_folder is None or any(empty_files(Path(git_folder.strip()))):
         return True
@@ -46,7 +46,7 @@ def looks_broken(repository: Path) -> bool:
 
 
 def empty_files(git_folder: Path) -> Iterator[Path]:
-    """Files of a git folder that hold nothing, and never do in one that is whole."""
+    """Empty files of a git folder that are never empty in a sound one."""
     for name in NEVER_EMPTY:
         file = git_folder / name
         if file.is_file() and file.stat().st_size == 0:
@@ -54,7 +54,7 @@ def empty_files(git_folder: Path) -> Iterator[Path]:
     for name in NEVER_EMPTY_BELOW:
         for folder, _, files in os.walk(git_folder / name):
             for file in (Path(folder, each) for each in files):
-                if file.suffix == ".lock" or file.name.startswith("tmp_"):  # git of another run is writing them now
+                if file.suffix == ".lock" or file.name.startswith("tmp_"):  # another run may be writing them now
                     continue
                 with suppress(FileNotFoundError):
                     if file.lstat().st_size == 0:
@@ -62,7 +62,7 @@ def empty_files(git_folder: Path) -> Iterator[Path]:
 
 
 def ask_git(repository: Path, *arguments: str) -> str | None:
-    """What git says of this very repository, and not of one around it; ``None`` if it fails."""
+    """Output of a git command for this repository, never for one above it; ``None`` if it fails."""
     environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(repository.absolute().parent)}
     done = subprocess.run(
         ["git", "-C", str(repository), *arguments],
@@ -76,10 +76,10 @@ def ask_git(repository: Path, *arguments: str) -> str | None:
 
 
 def remove_broken_clone(places: Places, say: Callable[[str], None]) -> None:
-    """Remove the clone that was indexed, or those sites of it, that git cannot use any more.
+    """Remove the indexed clone, or the sites in it, if git cannot use them any more.
 
-    The jobs that need it clone it anew. To be called while nobody works on the results; a plain folder and whatever
-    else is the user's own is never touched.
+    The jobs that need them clone them again. To be called while no run works on the results. Plain folders and anything
+    else of the user's is never touched.
     """
     try:
         data = read_json(places.index / "dataset.json")
@@ -95,4 +95,4 @@ def remove_broken_clone(places: Places, say: Callable[[str], None]) -> None:
                 say(f"{folder} is damaged (after a power cut?), and is cloned anew")
                 remove_tree(folder)
                 if folder != clone:
-                    folder.mkdir()  # as git leaves the folder of a sub-dataset that is not installed
+                    folder.mkdir()  # an empty folder stands for a sub-dataset that is not installed

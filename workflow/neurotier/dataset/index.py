@@ -1,7 +1,7 @@
-"""The index: which T1w images the dataset holds, whose they are, and what is left out and why.
+"""The index: the T1w images of the dataset by participant, and what is left out, with the reason.
 
-Each site's tree is listed once, without opening a file and without entering the folders of other data types. pybids
-is asked what names mean, and never walks itself: it follows links wherever they lead. Names are then read strictly
+Each site's tree is listed once, without opening files or entering folders of other data types. pybids interprets the
+names but does not walk the tree, since it follows links wherever they lead. Names are then read strictly
 (:mod:`neurotier.dataset.bids`). Contents need not be present.
 """
 
@@ -44,7 +44,7 @@ SAFE_PATH = re.compile(r"[A-Za-z0-9_.+/-]+")
 
 @dataclass(frozen=True)
 class Skipped:
-    """Something in the dataset that is not analysed, and why."""
+    """An item of the dataset that is not analysed, and why."""
 
     item: str
     reason: str
@@ -52,7 +52,7 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Index:
-    """What a dataset holds, after selection; sorted by path."""
+    """The selected images of a dataset and the items left out, sorted by path."""
 
     images: list[Image]
     skipped: list[Skipped]
@@ -94,7 +94,7 @@ def index_dataset(dataset: Dataset, settings: DatasetSettings, suffixes: Sequenc
     Parameters
     ----------
     dataset, settings
-        The dataset, and what is asked of it.
+        The dataset, and section ``dataset`` of the configuration.
     suffixes
         For a BIDS App, the suffixes of the files it is given (all files if empty); ``None`` for T1w images.
 
@@ -125,16 +125,16 @@ def index_dataset(dataset: Dataset, settings: DatasetSettings, suffixes: Sequenc
             continue
         links_to = settings.links_to
         if suffixes is None:
-            found, refused = index_site(dataset.path, site, links_to)
+            site_images, refused = index_site(dataset.path, site, links_to)
         else:
-            found, refused = app_files(dataset.path, site, suffixes, links_to)
+            site_images, refused = app_files(dataset.path, site, suffixes, links_to)
         members, unread = participants_of(dataset.path, site, links_to)
-        everyone |= set(members) | {image.participant for image in found}
-        images += found
+        everyone |= set(members) | {image.participant for image in site_images}
+        images += site_images
         skipped += refused + unread
         skipped += [
             Skipped(member, reason)
-            for member, reason in without_images(members, found, suffixes).items()
+            for member, reason in without_images(members, site_images, suffixes).items()
             if selects(settings.participants, member.rsplit("/", 1)[-1].removeprefix("sub-"), "sub")
         ]
     sites = {image.site for image in images}
@@ -145,8 +145,10 @@ def index_dataset(dataset: Dataset, settings: DatasetSettings, suffixes: Sequenc
             fix="name the sub-datasets to analyse in dataset.sites",
         )
     if not images:
-        said = f"; skipped {skipped[0].item}: {skipped[0].reason}" if skipped else ""
-        raise InputError(f"holds no {what(suffixes)}{said}", where=f"dataset.source {dataset.source!r}")
+        first_skipped = f"; skipped {skipped[0].item}: {skipped[0].reason}" if skipped else ""
+        raise InputError(
+            f"holds no {kind_of_file(suffixes)}{first_skipped}", where=f"dataset.source {dataset.source!r}"
+        )
     selected = select(images, settings, everyone, dataset)
     return Index(sorted(selected, key=lambda image: image.path), sorted(skipped, key=lambda entry: entry.item))
 
@@ -182,8 +184,8 @@ def is_t1w(path: str) -> bool:
     """Whether pybids takes a path for a T1w image's."""
     from bids.layout import parse_file_entities
 
-    found = parse_file_entities(f"/{path}", entities=bids_entities())
-    return found.get("suffix") == "T1w" and found.get("extension") in EXTENSIONS
+    parsed = parse_file_entities(f"/{path}", entities=bids_entities())
+    return parsed.get("suffix") == "T1w" and parsed.get("extension") in EXTENSIONS
 
 
 @cache
@@ -197,7 +199,7 @@ def bids_entities() -> list[Any]:
 def app_files(
     dataset: Path, site: str, suffixes: Sequence[str], links_to: Sequence[str] = ()
 ) -> tuple[list[Image], list[Skipped]]:
-    """Everything that a BIDS App is given of each participant, sidecars included, and what has no safe name."""
+    """All files that a BIDS App is given, sidecars included, and those left out for unsafe names."""
     tree = list_tree(dataset, site, lambda path: bool(PARTICIPANT_FOLDER.fullmatch(path.split("/")[0])), links_to)
     images: list[Image] = []
     skipped = [Skipped(repr(str(PurePosixPath(site, path))), reason) for path, reason in tree.refused.items()]
@@ -214,7 +216,7 @@ def app_files(
 
 
 def file_of_participant(dataset: Path, site: str, path: str, links_to: Sequence[str] = ()) -> Image:
-    """A file's row: whose it is by its folders, its session and run by its name as far as that says so."""
+    """A file as an index row: participant and session by its folders, run by its name if that has one."""
     subject, *rest = PurePosixPath(path).relative_to(site).parts if site else PurePosixPath(path).parts
     session = rest[0].removeprefix("ses-") if rest[0].startswith("ses-") and len(rest) > 1 else ""
     bids_run = re.search(rf"_run-({LABEL})", rest[-1])
@@ -231,10 +233,10 @@ def file_of_participant(dataset: Path, site: str, path: str, links_to: Sequence[
     )
 
 
-def what(suffixes: Sequence[str] | None) -> str:
-    """What is looked for, in words.
+def kind_of_file(suffixes: Sequence[str] | None) -> str:
+    """The kind of file that is indexed, in words.
 
-    >>> what(None), what([]), what(["T1w", "bold"])
+    >>> kind_of_file(None), kind_of_file([]), kind_of_file(["T1w", "bold"])
     ('T1w image', 'file', 'T1w or bold file')
     """
     if suffixes is None:
@@ -243,14 +245,14 @@ def what(suffixes: Sequence[str] | None) -> str:
 
 
 def participants_of(dataset: Path, site: str, links_to: Sequence[str] = ()) -> tuple[dict[str, str], list[Skipped]]:
-    """Everyone a site speaks of, and its participants.tsv if that cannot be read.
+    """All participants that a site has folders of or lists in its participants.tsv.
 
     Returns
     -------
     dict
-        Participant's folder to where it is mentioned (``folder`` or ``table``).
+        Participant's folder to where it was found (``folder`` or ``table``).
     list
-        What was left out.
+        participants.tsv, if it could not be read.
     """
     prefix = f"{site}/" if site else ""
     members, skipped = {}, []
@@ -269,12 +271,12 @@ def participants_of(dataset: Path, site: str, links_to: Sequence[str] = ()) -> t
 
 
 def labels_in(dataset: Path, table: str, links_to: Sequence[str]) -> list[str]:
-    """Labels in a participants.tsv, none if there is none.
+    """Labels in a participants.tsv; none if it does not exist.
 
     Raises
     ------
     InputError
-        If it is a link out of the dataset, no file, too large, or no table.
+        If it is a link out of the dataset, not a file, too large, or not a table.
     """
     try:
         with open_in_dataset(dataset, table, links_to) as file:
@@ -294,8 +296,8 @@ def labels_in(dataset: Path, table: str, links_to: Sequence[str]) -> list[str]:
 
 
 def without_images(members: dict[str, str], images: Sequence[Image], suffixes: Sequence[str] | None) -> dict[str, str]:
-    """Participants of whom no T1w image was found, and how that came to be."""
-    reasons = {"table": "in participants.tsv, but there is no folder", "folder": f"no {what(suffixes)}"}
+    """Participants without an image, with the reason."""
+    reasons = {"table": "in participants.tsv, but there is no folder", "folder": f"no {kind_of_file(suffixes)}"}
     with_images = {image.participant for image in images}
     return {member: reasons[where] for member, where in members.items() if member not in with_images}
 
@@ -303,7 +305,7 @@ def without_images(members: dict[str, str], images: Sequence[Image], suffixes: S
 def select(images: Sequence[Image], settings: DatasetSettings, everyone: set[str], dataset: Dataset) -> list[Image]:
     """The images that the configuration selects.
 
-    While a site cannot be reached, a label that is not known may be one of its own.
+    While a site cannot be reached, unknown labels are no error, since they may belong to it.
 
     Raises
     ------
@@ -332,7 +334,7 @@ def select(images: Sequence[Image], settings: DatasetSettings, everyone: set[str
 
 
 def selects(wanted: Sequence[str | int], label: str, prefix: str) -> bool:
-    """Whether a filter lets a label through; an empty filter lets everything through.
+    """Whether a filter selects a label; an empty filter selects all.
 
     >>> selects(["ses-1"], "1", "ses"), selects(["1"], "01", "run"), selects(["1"], "01", "sub")
     (True, True, False)
@@ -341,7 +343,7 @@ def selects(wanted: Sequence[str | int], label: str, prefix: str) -> bool:
 
 
 def same_label(name: str, label: str, prefix: str) -> bool:
-    """Whether a name as the user wrote it means a label; runs are numbers in BIDS, so 1 and 01 are the same."""
+    """Whether a name as the user wrote it means a label. BIDS runs are numbers, so that 1 and 01 are the same."""
     bare = without_prefix(name, prefix)
     if prefix == "run" and bare.isdigit() and label.isdigit():
         return int(bare) == int(label)
@@ -349,7 +351,7 @@ def same_label(name: str, label: str, prefix: str) -> bool:
 
 
 def check_known(key: str, prefix: str, wanted: Sequence[str | int], known: Sequence[str]) -> None:
-    """Raise :class:`InputError` for a label asked for that no image or participant has."""
+    """Raise :class:`InputError` if a filter names a label that does not exist."""
     for name in map(str, wanted):
         if not any(same_label(name, label, prefix) for label in known):
             close = suggestion(without_prefix(name, prefix), list(known))

@@ -1,6 +1,6 @@
-"""Sites: the sub-datasets that hold participants; which there are, which are wanted, and installing them.
+"""Sites: the sub-datasets that hold participants, chosen and installed.
 
-A site that cannot be had is named with the reason and does not keep the others from being analysed.
+A site that cannot be installed is reported with the reason, and the others are analysed all the same.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from neurotier.dataset.health import ask_git, is_broken
 from neurotier.dataset.tree import is_bids
 
 NO_SITES = re.compile(r"(.*/)?(derivatives|sourcedata|code|stimuli|phenotype)(/.*)?")
-"""Sub-datasets that hold no raw data of their own; they are sites only when named."""
+"""Sub-datasets without raw data; they are sites only if the configuration names them."""
 
 Facts = dict[str, dict[str, str]]
 """Site to its facts, ``url`` and ``version``."""
@@ -28,17 +28,17 @@ Facts = dict[str, dict[str, str]]
 def install_sites(
     settings: DatasetSettings, source: str, folder: Path, report: Callable[[str], None]
 ) -> tuple[Facts, dict[str, str]]:
-    """Install the sub-datasets asked for, at the commits that the dataset records, and no other.
+    """Install the chosen sub-datasets at the commits that the dataset records.
 
     Returns
     -------
     dict, dict
-        The sites that are there, and the sub-datasets that could not be had, with the reason.
+        The installed sites with their facts, and the sub-datasets that could not be installed, with the reason.
 
     Raises
     ------
     SourceError
-        If there is not one site.
+        If no site could be installed.
     InputError
         If a site asked for does not exist.
     """
@@ -67,9 +67,9 @@ def install_sites(
 def install_all(
     folder: Path, recorded: dict[str, str], settings: DatasetSettings, report: Callable[[str], None]
 ) -> dict[str, str]:
-    """Install sub-datasets, those that fail again and again while that may help; why the others are not there.
+    """Install sub-datasets, with retries; those that could not be installed, with the reason.
 
-    All are tried before any is tried again, so that sites that are away cost the pauses once and not each.
+    All are tried before any is retried, so that the pauses are spent once and not for each site that is down.
     """
     failed = dict.fromkeys(recorded, "")
 
@@ -96,9 +96,9 @@ def install_all(
 
 
 def install(folder: Path, paths: Sequence[str]) -> dict[str, str]:
-    """Install sub-datasets without contents; why each that failed did.
+    """Install sub-datasets without contents; those that failed, with the reason.
 
-    What an interrupted start left of them is removed first.
+    Remains of an interrupted installation are removed first.
     """
     from datalad.api import get
 
@@ -122,7 +122,7 @@ def install(folder: Path, paths: Sequence[str]) -> dict[str, str]:
 
 
 def clear(folder: Path, path: str) -> None:
-    """Empty the folder of a sub-dataset that is not whole."""
+    """Empty the folder of an incomplete sub-dataset."""
     mark_of(folder, path).unlink(missing_ok=True)
     if (folder / path / ".git").exists():
         remove_tree(folder / path)
@@ -130,17 +130,18 @@ def clear(folder: Path, path: str) -> None:
 
 
 def is_installed(folder: Path, site: str) -> bool:
-    """Whether a site is there, and not half so: another process may be installing it just now."""
+    """Whether a site is completely installed: another process may be at it."""
     return (folder / site / ".git").exists() and (not site or mark_of(folder, site).exists())
 
 
 def mark(folder: Path, path: str) -> None:
-    """Note in the dataset's git folder, where no dataset can bring anything, that a sub-dataset is whole."""
+    """Mark a sub-dataset as complete, in the git folder, which a dataset cannot bring files into."""
     mark_of(folder, path).parent.mkdir(exist_ok=True)
     mark_of(folder, path).touch()
 
 
 def mark_of(folder: Path, path: str) -> Path:
+    """The marker of a complete sub-dataset."""
     return folder / ".git" / "neurotier" / path.replace("%", "%25").replace("/", "%2F")
 
 
@@ -148,12 +149,12 @@ def subdatasets_of(folder: Path) -> dict[str, str]:
     """Sub-datasets that a dataset records: path to commit."""
     from datalad.api import subdatasets
 
-    found = subdatasets(dataset=str(folder), result_renderer="disabled", return_type="list")
-    return {Path(one["path"]).relative_to(folder).as_posix(): one["gitshasum"] for one in found}
+    recorded = subdatasets(dataset=str(folder), result_renderer="disabled", return_type="list")
+    return {Path(one["path"]).relative_to(folder).as_posix(): one["gitshasum"] for one in recorded}
 
 
 def sites_among(subdatasets: Sequence[str], root_is_bids: bool) -> list[str]:
-    """Which sub-datasets are sites; the dataset itself is one (``""``) if it holds participants, or nothing else does.
+    """Which sub-datasets are sites; the dataset itself (``""``) if it holds participants, or if there are no others.
 
     >>> sites_among(["NYU", "code/tools"], root_is_bids=False)
     ['NYU', 'code/tools']
@@ -165,15 +166,15 @@ def sites_among(subdatasets: Sequence[str], root_is_bids: bool) -> list[str]:
 
 
 def commit(folder: Path) -> str | None:
-    """The commit that a repository is at; ``None`` if it is not there, or only begun."""
+    """The commit that a repository is at; ``None`` if there is no repository, or none with a commit."""
     if not (folder / ".git").exists():
         return None
-    found = ask_git(folder, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-    return found.strip() if found else None
+    hexsha = ask_git(folder, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+    return hexsha.strip() if hexsha else None
 
 
 def choose_sites(wanted: Sequence[str], known: Sequence[str], source: str) -> list[str]:
-    """The sites asked for, by path or last folder name; all, if none is asked for.
+    """The sites that the configuration names, by path or last folder name; all if it names none.
 
     >>> choose_sites(["NYU"], ["sites/NYU", "sites/UPSM"], "corr")
     ['sites/NYU']
@@ -184,21 +185,21 @@ def choose_sites(wanted: Sequence[str], known: Sequence[str], source: str) -> li
         raise InputError("has no sub-datasets to choose sites from", where=f"dataset.source {source!r}")
     chosen = []
     for name in wanted:
-        found = [site for site in known if name.strip("/") in (site, site.rsplit("/", 1)[-1])]
-        if not found:
+        matching = [site for site in known if name.strip("/") in (site, site.rsplit("/", 1)[-1])]
+        if not matching:
             raise InputError(
                 f"the dataset has no site {name!r}{suggestion(name, list(known))}",
                 where="dataset.sites",
                 fix=f"it has: {', '.join(known)}",
             )
-        chosen += found
+        chosen += matching
     return list(dict.fromkeys(chosen))
 
 
 def site_facts(folder: Path, source: str, site: str) -> dict[str, str]:
-    """A URI that names a site wherever its clone lies, and its commit.
+    """A URI of a site that does not depend on the location of the clone, and its commit.
 
-    A public address is extended by the site's path; anything else is named by its DataLad identifier.
+    A public address is extended by the site's path; for any other source, the URI is made of the DataLad identifier.
     """
     from datalad.distribution.dataset import Dataset as DataladDataset
 

@@ -1,6 +1,7 @@
-"""The dataset's source: clone it by DataLad, install the sites asked for, and say where participants lie.
+"""The source of the dataset: cloned by DataLad, with its sites installed.
 
-A clone is named by source and version: results folders that want the same share one, and none moves another's data.
+A clone is named after source and version: results folders that use the same ones share it, and no run changes the data
+of another.
 """
 
 from __future__ import annotations
@@ -33,16 +34,16 @@ class Dataset:
     Attributes
     ----------
     source
-        What the configuration names.
+        The source in the configuration.
     path
-        Where it lies.
+        Its folder.
     kind
-        ``datalad`` (a clone of ours) or ``folder`` (a plain BIDS folder, read in place and never written).
+        ``datalad`` (a clone made here) or ``folder`` (a plain BIDS folder, read in place and never written to).
     sites
         Path of each installed sub-dataset below ``path`` to its facts (``url``, ``version``); the single key
         ``""`` if the dataset itself holds the participants.
     unreachable
-        Sub-datasets that were asked for and could not be had, and why.
+        Sub-datasets of the selection that could not be installed, with the reason.
     """
 
     source: str
@@ -53,7 +54,7 @@ class Dataset:
 
 
 def obtain(settings: DatasetSettings, source: str, datasets: Path, report: Callable[[str], None]) -> Dataset:
-    """Clone the dataset (or take the clone that is there) and install the sites asked for.
+    """Clone the dataset, unless there is a clone already, and install the selected sites.
 
     Parameters
     ----------
@@ -103,7 +104,7 @@ def make_folder(datasets: Path) -> None:
 
 
 def check_address(source: str) -> None:
-    """Raise :class:`InputError` for an address that git or ssh would take for something else."""
+    """Raise :class:`InputError` for an address that git or ssh would misinterpret."""
     reason = refusal(source)
     if reason:
         raise InputError(reason, where="dataset.source", fix="correct it")
@@ -119,12 +120,12 @@ def is_address(source: str) -> bool:
 
 
 def local_folder(source: str) -> Path:
-    """A local source as an absolute path: a relative one means another dataset in every working folder.
+    """A local source as an absolute path: what a relative one means depends on the working folder.
 
     Raises
     ------
     SourceError
-        If nothing is there.
+        If it does not exist.
     InputError
         If it is a file.
     """
@@ -137,12 +138,12 @@ def local_folder(source: str) -> Path:
 
 
 def is_plain_folder(path: Path) -> bool:
-    """Whether a local folder is no git repository, with a work tree or without."""
+    """Whether a local folder is not a git repository, bare or with a work tree."""
     return not (path / ".git").exists() and not ((path / "HEAD").exists() and (path / "objects").exists())
 
 
 def clone(source: str, folder: Path, version: str | None) -> None:
-    """Clone by DataLad and check the version out; the clone has its name only when it is whole."""
+    """Clone by DataLad and check out the version; only a complete clone gets the final name."""
     from datalad.api import clone as datalad_clone
     from datalad.support.exceptions import IncompleteResultsError
 
@@ -166,13 +167,13 @@ def clone(source: str, folder: Path, version: str | None) -> None:
 def check_out(repository: Path, version: str, where: str) -> None:
     """Check a branch, tag or commit out.
 
-    git is given the commit's number, so that a version is never taken for an option.
+    git is given the hash of the commit, so that it never takes a version for an option.
     """
-    # A branch that only the source has is named by its remote.
+    # a branch that exists only at the source is known here as a branch of the remote
     names = [] if version.startswith("-") else [version, f"refs/remotes/origin/{version}"]
     for name in names:
-        found = ask_git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-        if found and ask_git(repository, "checkout", "--quiet", "--detach", found.strip()) is not None:
+        commit = ask_git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+        if commit and ask_git(repository, "checkout", "--quiet", "--detach", commit.strip()) is not None:
             return
     raise SourceError(f"has no branch, tag or commit {version!r}", where=where, fix="see dataset.version")
 
@@ -181,17 +182,17 @@ def plain_sites(folder: Path, links_to: Sequence[str] = ()) -> list[str]:
     """Sites of a plain folder: itself (``""``) if it holds participants, else its sub-folders that do."""
     if is_bids(folder):
         return [""]
-    found = []
+    sites = []
     for path in folder.iterdir():
         with suppress(InputError):
             trusted, below = file_in_dataset(folder, path.name, links_to)
             if is_bids(trusted / below):
-                found.append(path.name)
-    return sorted(found) or [""]
+                sites.append(path.name)
+    return sorted(sites) or [""]
 
 
 def check_tier(dataset: Dataset, tier: Tier) -> None:
-    """A plain folder is read where it lies, so it must lie on the dataset tier: else figures name the wrong one.
+    """A plain folder is read in place, so it must be on the dataset tier, or measurements would name the wrong tier.
 
     Raises
     ------

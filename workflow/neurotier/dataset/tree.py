@@ -1,7 +1,7 @@
-"""The tree of a dataset: its files by name, with links followed only where they may lead.
+"""The tree of a dataset: its files by name, with links followed only where allowed.
 
-Nothing is opened here. A link to a folder outside the dataset is named and not entered; every folder is entered once,
-so that links to folders above them end.
+No file is opened here. A link to a folder outside the dataset is reported and not entered. Every folder is entered
+once, so that a link to a folder above it does not loop.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class Tree:
     Attributes
     ----------
     files
-        Paths below that folder, of files and whatever else is no folder; a link that leads out is among them if its
-        name is a file's, so that whoever needs that file hears of it.
+        Paths of files, and of anything else that is no folder, below that folder. A link out of the dataset is among
+        them if it has a file's name, so that the job that needs it reports it.
     refused
-        Folders that were not entered, and why.
+        Folders that were not entered, with the reason.
     """
 
     files: list[str] = field(default_factory=list)
@@ -34,7 +34,7 @@ class Tree:
 
 
 def list_tree(dataset: Path, top: str, may_enter: Callable[[str], bool], links_to: Sequence[str] = ()) -> Tree:
-    """List the files below a folder of a dataset; names that begin with a dot are passed over.
+    """List the files below a folder of a dataset, except names that begin with a dot.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def list_tree(dataset: Path, top: str, may_enter: Callable[[str], bool], links_t
     top
         The folder below it to list; empty for the dataset itself.
     may_enter
-        Tells of a folder's path below ``top`` whether it matters.
+        Whether to enter a folder, by its path below ``top``.
     links_to
         Folders outside the dataset that links may lead into.
     """
@@ -54,7 +54,7 @@ def list_tree(dataset: Path, top: str, may_enter: Callable[[str], bool], links_t
         try:
             facts = os.stat(dataset / top / here)
             with os.scandir(dataset / top / here) as entries:
-                found = sorted(entries, key=lambda entry: entry.name)
+                children = sorted(entries, key=lambda entry: entry.name)
         except OSError as error:
             tree.refused[here] = f"cannot be read: {error.strerror}"
             continue
@@ -62,7 +62,7 @@ def list_tree(dataset: Path, top: str, may_enter: Callable[[str], bool], links_t
             tree.refused[here] = "is a link to a folder that is listed already"
             continue
         seen.add((facts.st_dev, facts.st_ino))
-        for entry in found:
+        for entry in children:
             path = f"{here}/{entry.name}" if here else entry.name
             if entry.name.startswith("."):
                 continue
@@ -87,11 +87,11 @@ def take_link(
     may_enter: Callable[[str], bool],
     links_to: Sequence[str],
 ) -> None:
-    """Sort a link in: a file, a folder to enter later, or one to name and not to enter."""
+    """Add a link to the files, to the folders to enter later, or to those refused."""
     try:
         trusted, below = file_in_dataset(dataset, str(Path(top, path)), links_to)
     except InputError as error:
-        # Where it leads is not looked at; folders of BIDS datasets have no dot in their names, files have.
+        # its target is not examined; names of files have a dot, and those of folders in BIDS datasets have none
         if "." in Path(path).name:
             tree.files.append(path)
         elif may_enter(path):
@@ -104,9 +104,9 @@ def take_link(
 
 
 def is_bids(folder: Path) -> bool:
-    """Whether a folder looks like a BIDS dataset: it describes itself as one, or holds participants.
+    """Whether a folder looks like a BIDS dataset: it has a description or participants.
 
-    Names alone are looked at: the description may be a link whose content is not here.
+    Only names count, since the description may be a link whose content is not here.
     """
     try:
         with os.scandir(folder) as entries:

@@ -1,4 +1,4 @@
-"""Unreachable sites: they fail the run by name, and the next start tries them again."""
+"""Unreachable sites: the run fails and names them, and the next run tries them again."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from neurotier.dataset.source import Dataset
 
 
 def require_sites(dataset: Dataset) -> None:
-    """Raise unless every site that was asked for is there.
+    """Raise unless every selected site is installed.
 
     Raises
     ------
     SourceError
-        With every site that is not, and why.
+        With the sites that are not, and why.
     """
     if dataset.unreachable:
         named = "; ".join(f"{path!r}: {reason}" for path, reason in dataset.unreachable.items())
@@ -26,7 +26,7 @@ def require_sites(dataset: Dataset) -> None:
 
 
 def unreachable_sites(places: Places) -> dict[str, str]:
-    """Sub-datasets that could not be had when the dataset was cloned last, and why; none if nothing is known."""
+    """Sub-datasets that could not be installed at the last cloning, with the reason; none if that is not known."""
     try:
         data = read_json(places.index / "dataset.json")
         return dict(data.get("unreachable", {}))
@@ -35,10 +35,10 @@ def unreachable_sites(places: Places) -> dict[str, str]:
 
 
 def forget_unreachable(places: Places) -> None:
-    """Have sites that could not be reached tried again: without its record, the dataset is cloned again.
+    """Have unreachable sites tried again, by removing the record of the clone, which Snakemake then makes again.
 
-    What is there of the clone is taken as it is. To be called at the start of a run, before Snakemake looks what there
-    is to do, and while nobody else works on the results.
+    The clone itself is kept and completed. To be called at the start of a run, before Snakemake decides what to do, and
+    while no other run works on the results.
     """
     if unreachable_sites(places):
         (places.index / "dataset.json").unlink(missing_ok=True)

@@ -17,7 +17,7 @@ SHOWN = 5
 
 
 def validate(folder: Path, where: str) -> dict[str, Any]:
-    """Run the validator over one site. Images need not be there: their headers are not read.
+    """Run the validator over one site. Image headers are not checked, so that the images need not be present.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def validate(folder: Path, where: str) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``validator`` (its version), ``errors`` and ``warnings``: issue code to the number of files it concerns.
+        ``validator`` (its version), ``errors`` and ``warnings``: issue code to the number of files concerned.
 
     Raises
     ------
@@ -48,20 +48,20 @@ def validate(folder: Path, where: str) -> dict[str, Any]:
         check=False,
     )
     try:
-        said = json.loads(done.stdout)
+        answer = json.loads(done.stdout)
     except ValueError:
         last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
         raise ToolError(f"the BIDS validator failed: {last}", where=where) from None
-    found = said["issues"]["issues"]
+    issues = answer["issues"]["issues"]
     return {
-        "validator": said["summary"].get("schemaVersion", "unknown"),
-        "errors": count(found, "error"),
-        "warnings": count(found, "warning"),
+        "validator": answer["summary"].get("schemaVersion", "unknown"),
+        "errors": count(issues, "error"),
+        "warnings": count(issues, "warning"),
     }
 
 
 def count(issues: list[dict[str, Any]], severity: str) -> dict[str, int]:
-    """How many files each issue of a severity concerns, most frequent first.
+    """Number of files that each issue of a severity concerns, most frequent first.
 
     >>> count([{"code": "A", "severity": "error"}, {"code": "B", "severity": "warning"}], "error")
     {'A': 1}
@@ -69,17 +69,17 @@ def count(issues: list[dict[str, Any]], severity: str) -> dict[str, int]:
     return dict(Counter(issue["code"] for issue in issues if issue["severity"] == severity).most_common())
 
 
-def say_issues(found: dict[str, Any], where: str) -> list[str]:
-    """What was found, in a line for people."""
-    errors, warnings = sum(found["errors"].values()), sum(found["warnings"].values())
-    return [f"{where}: {errors} errors and {warnings} warnings of the BIDS validator{named(found['errors'])}"]
+def say_issues(findings: dict[str, Any], where: str) -> list[str]:
+    """The findings in a line for people."""
+    errors, warnings = sum(findings["errors"].values()), sum(findings["warnings"].values())
+    return [f"{where}: {errors} errors and {warnings} warnings of the BIDS validator{named(findings['errors'])}"]
 
 
-def check(found: dict[str, Any], where: str, validation: str) -> None:
+def check(findings: dict[str, Any], where: str, validation: str) -> None:
     """Raise :class:`InputError` for a dataset with errors, where validity is required."""
-    if validation == "require" and found["errors"]:
+    if validation == "require" and findings["errors"]:
         raise InputError(
-            f"is not valid BIDS{named(found['errors'])}",
+            f"is not valid BIDS{named(findings['errors'])}",
             where=where,
             fix="correct it, or set dataset.validation to report",
         )

@@ -65,18 +65,18 @@ SITES = {
 
 
 def make_demo_dataset(folder: Path, settings: DemoSettings, report: Callable[[str], None] = print) -> None:
-    """Make the dataset; it appears under its name when it is whole.
+    """Make the dataset; it gets its name when it is complete.
 
     Parameters
     ----------
     folder
-        Where it shall be; must not exist (an empty folder may). What an earlier, interrupted make left beside it
-        is removed, so only one process may make the same folder at a time.
+        Its path, which must not exist or be an empty folder. Remains of an interrupted attempt next to it are removed,
+        so only one process may make the same folder at a time.
     settings
         ``head`` is a NIfTI file of a whole head to vary; ``None`` takes Debian's ch2 head where installed, else
         the simulated head; the word ``simulated`` takes the simulated head in any case.
     report
-        Called with one line for every step.
+        Takes one line per step.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def make_demo_dataset(folder: Path, settings: DemoSettings, report: Callable[[st
     TierError
         If ``folder`` is taken or cannot be written.
     SourceError
-        If DataLad or git-annex fail.
+        If DataLad or git-annex fails.
     """
     head_path = find_head(settings)
     head = None if head_path is None else load_head(head_path)
@@ -150,7 +150,7 @@ def load_head(path: Path) -> nib.Nifti1Image:
 
 
 def describe_head(path: Path | None) -> str:
-    """What the images were made from, for people.
+    """What the images were made from, in words.
 
     >>> describe_head(Path("/home/me/mine.nii.gz"))
     'the real head mine.nii.gz'
@@ -167,7 +167,7 @@ def write_files(
     description: str,
     report: Callable[[str], None],
 ) -> None:
-    """Write the superdataset's and the sites' files, without any version control."""
+    """Write the files of superdataset and sites, without version control."""
     write_text(folder / "README.md", superdataset_readme(description))
     index = 0
     for site, participants in SITES.items():
@@ -183,7 +183,7 @@ def write_files(
 def write_participant(
     site: Path, participant: Participant, seed: int, voxel_size_mm: float, head: nib.Nifti1Image | None
 ) -> None:
-    """Write one participant's images and sidecars; ``head`` is varied, ``None`` is the simulated one."""
+    """Write one participant's images and sidecars, varied from ``head`` or, if that is ``None``, the simulated one."""
     subject = f"sub-{participant.label}"
     scan = 0
     for session, runs in enumerate(participant.runs, start=1):
@@ -204,7 +204,7 @@ def write_participant(
 
 
 def noise_bold(seed: int) -> nib.Nifti1Image:
-    """A tiny 4D image of noise: something that is not a T1w."""
+    """A tiny 4D image of noise, which is not a T1w image."""
     values = np.random.default_rng(seed).integers(0, 1000, BOLD_SHAPE, dtype=np.int16)
     image = nib.Nifti1Image(values, np.diag([BOLD_VOXEL_MM] * 3 + [1.0]))
     image.header.set_xyzt_units("mm", "sec")
@@ -215,18 +215,18 @@ def noise_bold(seed: int) -> nib.Nifti1Image:
 
 
 def save_datasets(folder: Path) -> None:
-    """Make a superdataset of ``folder``, sub-datasets of its sites, and save all that is in them.
+    """Make ``folder`` a superdataset with the sites as sub-datasets, and save everything in them.
 
     Raises
     ------
     SourceError
-        With DataLad's own words.
+        With DataLad's message.
     """
-    from datalad import api  # slow to import, and it reads the environment when it is
+    from datalad import api  # slow, and reads the environment on import
     from datalad.support.exceptions import CommandError, IncompleteResultsError, MissingExternalDependency
 
     logging.getLogger("datalad").setLevel(logging.ERROR)
-    # The description keeps the temporary folder's name out of the annexes' records.
+    # without a description, git-annex records the name of the temporary folder
     options = {"cfg_proc": "text2git", "force": True, "description": "demonstration", "result_renderer": "disabled"}
     try:
         api.create(path=str(folder), **options)

@@ -2,7 +2,7 @@
 
 The template (MNI ICBM152 2009a, T1-weighted) is a real, averaged brain that comes without skull. Everything else
 here is drawn from simple shapes, in MNI millimetres (x right, y front, z up) and in intensities relative to white
-matter. It is meant to be to brain extraction what a head is, not to anatomists.
+matter. It is meant to look like a head to brain extraction, not to anatomists.
 """
 
 from __future__ import annotations

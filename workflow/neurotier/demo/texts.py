@@ -1,4 +1,4 @@
-"""What the demonstration dataset says about itself: READMEs, descriptions, sidecars. It hides nothing."""
+"""Texts of the demonstration dataset: READMEs, descriptions and sidecars, which all say that it is simulated."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def superdataset_readme(description: str) -> str:
 
 
 def origin(description: str) -> str:
-    """Where the images come from, and what they are not."""
+    """Origin of the images, and what they must not be used for."""
     return (
         f"Nobody was scanned for these data. All T1w images were computed from {description}: another position, "
         "size, bias field and noise for each 'participant'; ages and sexes are invented; the functional images are "
@@ -76,7 +76,7 @@ def bold_facts(repetition_time_s: float) -> dict[str, Any]:
 
 
 def simulated_scanner(description: str) -> dict[str, Any]:
-    """What BIDS wants to know of a scanner, where there was none."""
+    """The scanner in a sidecar, where there was none."""
     return {
         "SeriesDescription": description,
         "Manufacturer": "simulated",

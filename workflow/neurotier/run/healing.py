@@ -1,8 +1,8 @@
-"""Healing: what a results folder has lost since its last run is found, and made again.
+"""Healing: files that were lost or damaged since the last run are found and made again.
 
-Snakemake looks whether the outputs of a rule exist. It does not see that a participant's folder lacks a mask, that a
-record was cut short when a disk failed, or that somebody emptied a table. So before Snakemake looks, whatever is not
-as it was written is removed, and Snakemake makes that again, and nothing else.
+Snakemake checks whether the outputs of a rule exist. It does not notice that a participant's folder lacks a mask, that
+a record was cut short when a disk failed, or that somebody emptied a table. So, before Snakemake looks, outputs that
+are not as they were written are removed, and Snakemake makes these again and nothing else.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ from neurotier.core.places import Places
 from neurotier.core.tables import read_table
 
 LISTED_FOLDERS = ("index", "profile", "group", "figures", "comparison", "published", "probe", "sweep", "advice")
-"""Folders of the results whose files are listed when a run ends: what tables, figures and pages are made of."""
+"""Folders of the results whose files are listed at the end of a run."""
 
 PAGES = {name: name for name in ("comparison", "published", "probe", "sweep", "advice")}
-"""Folders whose tables and figures are shown by a page of their own; those of the others are shown by the report."""
+"""Folders with a page of their own; tables and figures in the others belong to the run report."""
 
 RECORDS = {"records", "steps"}
-"""Folders whose files are looked at one by one, and not by size."""
+"""Folders whose files are checked by their content, and not by size."""
 
 IDENTITY, KIND = re.compile(rb"[0-9a-f]{16}\n"), re.compile(rb"(tool|app)\n")
-"""What files of the state that are not JSON hold."""
+"""Content of the files of the state that are not JSON."""
 
 SHOWN = 3
 
 
 @dataclass(frozen=True)
 class Damage:
-    """Something that is to be made again.
+    """A damaged or lost file, and what to do about it.
 
     Attributes
     ----------
     files
-        What to remove for that: the outputs that Snakemake looks for.
+        Files to remove, so that Snakemake makes the lost one again.
     reason
         What is wrong, for people.
     again
-        Whether what is removed can be made again.
+        Whether the removed files can be made again.
     """
 
     files: tuple[Path, ...]
@@ -59,18 +59,18 @@ class Damage:
 
 
 def find_damage(places: Places, by_app: bool) -> list[Damage]:
-    """What is not as it was written.
+    """All damage in a results folder.
 
     Parameters
     ----------
     places
-        Of the results folder.
+        Places of the results.
     by_app
-        Whether an app made these results; else a tool.
+        Whether an app made these results, and not a tool.
     """
     if not places.state.is_dir():
         return []
-    found = [
+    damages = [
         *damaged_json(places),
         *lost_derivatives(places, by_app),
         *lost_sites(places),
@@ -78,11 +78,11 @@ def find_damage(places: Places, by_app: bool) -> list[Damage]:
         *damaged_campaign(places),
         *damaged_outputs(places),
     ]
-    return list({damage.files: damage for damage in reversed(found)}.values())[::-1]  # the first reason counts
+    return list({damage.files: damage for damage in reversed(damages)}.values())[::-1]  # the first reason counts
 
 
 def damaged_json(places: Places) -> Iterator[Damage]:
-    """State and records that cannot be read: each is made again, or is not needed."""
+    """State and records that cannot be read; each is made again, or can be done without."""
     for folder in (places.failures, places.profile / "records", places.profile / "steps", places.index):
         for file in sorted(folder.rglob("*.json")):
             if read(file) is None:
@@ -99,7 +99,7 @@ def damaged_json(places: Places) -> Iterator[Damage]:
 
 
 def lost_derivatives(places: Places, by_app: bool) -> Iterator[Damage]:
-    """Participants whose derivatives are not all there, or not as large as they were."""
+    """Participants with derivatives that are missing or have another size than in their record."""
     folder = places.profile / "records"
     for file in sorted(folder.rglob("sub-*.json")):
         record = read(file)
@@ -113,7 +113,7 @@ def lost_derivatives(places: Places, by_app: bool) -> Iterator[Damage]:
 
 
 def lost_sites(places: Places) -> Iterator[Damage]:
-    """Sites whose group level has left more than is there now."""
+    """Sites with files of the group level that are missing or have another size than in its record."""
     folder = places.profile / "steps"
     for file in sorted(folder.rglob("run_group_level.json")):
         record = read(file) or {}
@@ -125,12 +125,12 @@ def lost_sites(places: Places) -> Iterator[Damage]:
 
 
 def damaged_index(places: Places) -> Iterator[Damage]:
-    """The index of images, if it is not the one that was written, or nothing says any more what it is of."""
+    """The index of images, if it is not the one that was written, or the record of its dataset is lost."""
     table, noted = places.index / "images.tsv", read(places.index_checksum)
     if not table.exists():
         return
     for file in (places.index / "skipped.tsv", *(places.index / f"{stem}.json" for stem in ("images", "skipped"))):
-        if not content_if_any(file):  # of the same rule: Snakemake would end with exit 0 without the analyses
+        if not content_if_any(file):  # made by the same rule: Snakemake would end with exit code 0 and not analyse
             yield Damage((table,), f"{file} is not as it was written")
             return
     if noted is not None and noted.get("sha256") != checksum(table):
@@ -140,9 +140,9 @@ def damaged_index(places: Places) -> Iterator[Damage]:
 
 
 def damaged_campaign(places: Places) -> Iterator[Damage]:
-    """Runs of a finished campaign that are not there any more, or not known: they are done again, and no others.
+    """Runs of a finished campaign that are missing or damaged; only these are done again.
 
-    Of a campaign that is not finished Snakemake finds that out itself.
+    In an unfinished campaign, Snakemake itself notices missing runs.
     """
     for file in sorted((places.campaign / "outputs").glob("*.json")):
         if read(file) is None:
@@ -161,9 +161,9 @@ def damaged_campaign(places: Places) -> Iterator[Damage]:
 
 
 def damaged_outputs(places: Places) -> Iterator[Damage]:
-    """Tables, figures and pages that have another size than at the end of the last run, or are gone.
+    """Tables, figures and pages that are missing or have another size than at the end of the last run.
 
-    Snakemake makes what is missing only where something else needs it; so the page that shows it goes, too.
+    Snakemake makes a missing file only if something else needs it, so the page that shows it is removed as well.
     """
     for name, size_bytes in (read(places.outputs) or {}).items():
         file = places.results / name
@@ -173,7 +173,7 @@ def damaged_outputs(places: Places) -> Iterator[Damage]:
 
 
 def outputs_with(file: Path, places: Places) -> list[Path]:
-    """What Snakemake must miss, so that a file is made again: outputs of the rule that writes it."""
+    """Files to remove so that Snakemake makes a file again: outputs of the rule that writes it."""
     if file.parent == places.mosaics:
         return [places.mosaics]
     if file.parent == places.index and file.stem in ("skipped", "images"):
@@ -185,14 +185,14 @@ def outputs_with(file: Path, places: Places) -> list[Path]:
 
 
 def remove(damages: list[Damage]) -> None:
-    """Remove what is damaged, so that Snakemake makes it again."""
+    """Remove damaged files, so that Snakemake makes them again."""
     for damage in damages:
         for file in damage.files:
             remove_whatever(file)
 
 
-def lines(damages: list[Damage], removed: bool) -> list[str]:
-    """What to tell the user of it, a few lines at most."""
+def damage_lines(damages: list[Damage], removed: bool) -> list[str]:
+    """Messages about the damage for the user, a few lines at most."""
     done = "is made again" if removed else "would be made again"
     shown = [f"neurotier: {damage.reason}" + (f"; it {done}" if damage.again else "") for damage in damages[:SHOWN]]
     rest = len(damages) - SHOWN
@@ -200,7 +200,7 @@ def lines(damages: list[Damage], removed: bool) -> list[str]:
 
 
 def note_outputs(places: Places) -> None:
-    """List what is there at the end of a run, for :func:`damaged_outputs`."""
+    """List outputs and their sizes at the end of a run, for :func:`damaged_outputs`."""
     folders = [places.results / name for name in LISTED_FOLDERS]
     files = [*places.results.glob("*.html"), *places.campaign.glob("*.tsv")]
     files += [file for folder in folders for file in folder.rglob("*")]
@@ -213,26 +213,26 @@ def note_outputs(places: Places) -> None:
 
 
 def descriptions(derivatives: Path) -> Iterator[Path]:
-    """What describes each site's derivatives; participants' folders are not entered."""
+    """Files that describe the derivatives of each site; folders of participants are not entered."""
     for root, names, files in os.walk(derivatives):
         names[:] = [name for name in names if not name.startswith(("sub-", "."))]
         yield from (Path(root, name) for name in files)
 
 
 def forget_outputs(places: Places) -> None:
-    """A run begins that may write all of them anew: if it is killed, nobody knows their sizes."""
+    """Forget the sizes of outputs at the start of a run, which may write all of them again and be killed."""
     places.outputs.unlink(missing_ok=True)
 
 
 def forget_markers(places: Places) -> None:
-    """Short-lived markers of a run that was killed: what they say of images and batches need not hold any more."""
+    """Remove short-lived markers of a killed run: what they say about images and batches may be outdated."""
     for folder in (places.state / "got", places.state / "batches"):
         remove_whatever(folder)
 
 
 def restore_state(places: Places) -> None:
-    """What a run writes once at its start, and has to be there though nothing is left to run."""
-    if not places.kind.exists() and (places.profile / "records").is_dir():  # else nobody has made anything yet
+    """Restore files that a run writes at its start, and that must exist even if there is nothing left to run."""
+    if not places.kind.exists() and (places.profile / "records").is_dir():  # or there are no results yet
         write_text(places.kind, "app\n" if (places.results / "app").is_dir() else "tool\n")
     if not places.identity:
         write_text(places.state / "identity", secrets.token_hex(8) + "\n")
@@ -244,12 +244,12 @@ def note_index(places: Places) -> None:
 
 
 def content(file: Path) -> bytes:
-    """What a file holds; nothing if something else is there, such as a FIFO, which would block its reader for ever."""
+    """Content of a regular file; empty for anything else, such as a FIFO, which would block its reader forever."""
     return file.read_bytes() if stat.S_ISREG(file.lstat().st_mode) else b""
 
 
 def content_if_any(file: Path) -> bytes:
-    """What a file holds; nothing if it is not there, or something else is."""
+    """Content of a regular file; empty if there is none."""
     try:
         return content(file)
     except OSError:
@@ -262,9 +262,9 @@ def checksum(file: Path) -> str:
 
 
 def read(file: Path) -> dict[str, Any] | None:
-    """A JSON object; ``None`` if there is none, or it is damaged."""
+    """A JSON object; ``None`` if the file is missing or damaged."""
     try:
-        found = json.loads(content(file))
+        data = json.loads(content(file))
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) else None
+    return data if isinstance(data, dict) else None

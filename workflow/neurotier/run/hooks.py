@@ -16,10 +16,10 @@ from neurotier.core.processes import CAMPAIGN, current_run
 from neurotier.dataset.health import remove_broken_clone
 from neurotier.dataset.unreachable import forget_unreachable, unreachable_sites
 from neurotier.run.healing import (
+    damage_lines,
     find_damage,
     forget_markers,
     forget_outputs,
-    lines,
     note_outputs,
     remove,
     restore_state,
@@ -77,7 +77,7 @@ def heal(plan: Plan, arguments: Sequence[str]) -> None:
             forget_unreachable(places)
     except OSError:  # not writable: the start of the run says so
         return
-    for line in lines(damages, removed=changes):
+    for line in damage_lines(damages, removed=changes):
         say(line)
 
 

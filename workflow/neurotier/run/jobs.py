@@ -1,7 +1,7 @@
-"""Jobs: what the shell rules run, with their inputs read from the results folder and their failures kept.
+"""Jobs: the commands of the shell rules, which read their inputs from the results folder and record their failures.
 
-A failing job leaves one line on the terminal and a failure record for the report; ``NeurotierError`` gives the
-reason, anything else is a fault of neurotier and comes with its trace in the job's log.
+A failed job prints one line on the terminal and leaves a failure record for the report. A ``NeurotierError`` gives the
+reason; any other exception is a bug in neurotier, whose traceback goes to the job's log.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def load_settings(results: Path) -> Settings:
     Raises
     ------
     SettingsError
-        If no run has begun here: Snakemake was told to leave out its hooks.
+        If no run has begun here, as with ``--no-hooks``.
     """
     if not (results / "state" / "settings.json").exists():
         raise SettingsError("no run has begun here", where=str(results), fix="start snakemake without --no-hooks")
@@ -64,24 +64,24 @@ def load_settings(results: Path) -> Settings:
 
 
 def load_dataset(places: Places) -> Dataset:
-    """The dataset that the run cloned."""
+    """The dataset that was cloned."""
     data = read_json(places.index / "dataset.json")
     return Dataset(data["source"], Path(data["path"]), data["kind"], data["sites"], data.get("unreachable", {}))
 
 
 def source_of(settings: Settings, places: Places) -> str:
-    """The dataset's source; the demonstration's is where it was made."""
+    """The dataset's source; for the demonstration, the folder that it was made in."""
     source = settings.dataset.source
     return str(places.demo(settings.demo)) if source == "demo" else source
 
 
 def ensure_clone(settings: Settings, places: Places, site: str, say: Callable[[str], None]) -> Dataset:
-    """The dataset with one site in it, cloned again where its tier has lost it (a tmpfs after a reboot).
+    """The dataset with one site installed, cloned again if its tier has lost it (a tmpfs after a reboot).
 
     Raises
     ------
     SourceError
-        If the site cannot be reached, or is not what was indexed any more; others do not matter.
+        If the site cannot be reached, or has changed since it was indexed; other sites do not matter.
     """
     dataset = load_dataset(places)
     if dataset.kind == "folder" or is_installed(dataset.path, site):
@@ -98,7 +98,7 @@ def ensure_clone(settings: Settings, places: Places, site: str, say: Callable[[s
 
 
 def dataset_json(dataset: Dataset) -> dict[str, Any]:
-    """What ``index/dataset.json`` says."""
+    """Content of ``index/dataset.json``."""
     return asdict(dataset) | {"path": str(dataset.path)}
 
 
@@ -109,22 +109,23 @@ def images_of(places: Places, participant: str) -> list[Image]:
 
 
 def participants(places: Places) -> list[str]:
-    """Everyone whom the index selects; nobody while there is none."""
+    """All participants that the index selects; none while there is no index."""
     table = places.index / "images.tsv"
     return list(dict.fromkeys(row["participant"] for row in read_table(table, "images"))) if table.exists() else []
 
 
 def read_failures(places: Places) -> list[Record]:
-    """Why participants failed, of those whom the index still selects, in order of name."""
+    """Failure records of the participants that the index still selects, in order of name."""
     selected = set(participants(places))
     failures = [read_json(file) for file in sorted(places.failures.rglob("*.json"))]
     return [failure for failure in failures if failure["participant"] in selected]
 
 
 def note_killed(places: Places, run: str) -> None:
-    """Keep a failure for every job of this run that began a log and then left neither result nor reason.
+    """Write a failure record for every job of this run that began a log but left neither result nor reason.
 
-    Of jobs that were killed in Slurm, said or not, the failure tells what Slurm says, and has Slurm's log.
+    Failures of jobs that were killed under Slurm get Slurm's state of the job and its log, whether or not the job could
+    give a reason.
     """
     started_s = read_json(places.runs / f"{run}.json")["started_s"]
     for name in participants(places):
@@ -145,13 +146,13 @@ def note_killed(places: Places, run: str) -> None:
 
 
 def keep_failure(places: Places, participant: str, stage: str, reason: str, exit_code: int, log: Path) -> None:
-    """Write a failure record, for the report."""
+    """Write a failure record for the report."""
     failure = {"participant": participant, "stage": stage, "reason": reason, "exit_code": exit_code}
     write_json(places.failure(participant), failure | {"run": current_run(), "log": str(log)})
 
 
 def final_failure(places: Places, participant: str) -> Record | None:
-    """The failure of this very run that no second attempt will mend; ``None`` if there is none."""
+    """The failure of a participant in this run if a retry cannot help; ``None`` if there is no such failure."""
     if RUN not in os.environ or not places.failure(participant).exists():
         return None
     failure: Record = read_json(places.failure(participant))
@@ -159,7 +160,7 @@ def final_failure(places: Places, participant: str) -> Record | None:
 
 
 def is_done(places: Places, participant: str) -> bool:
-    """Whether this very run has analysed a participant."""
+    """Whether this run has analysed a participant."""
     record = places.record(participant)
     return RUN in os.environ and record.exists() and bool(read_json(record)["run"] == current_run())
 
@@ -194,13 +195,13 @@ def analyze_participant(results: Path, participant: str, log: Path) -> int:
 
 
 def preparation_of(places: Places, participant: str) -> Record:
-    """What the job that saw to the images took, and when it ended, if this job waited for nothing else after that.
+    """What the job that fetched the images took, and when its end made this job ready, if that was the last input.
 
-    Snakemake gives files new times once their jobs are done: those that come later tell no more than that they do.
+    Snakemake updates the times of files when their jobs end, so for other inputs only their order is known.
     """
     marker = places.got(participant)
     got = None
-    with suppress(FileNotFoundError, StateError):  # it only tells times
+    with suppress(FileNotFoundError, StateError):  # only times are lost
         got = read_json(marker)
     others = [file for file in (places.index / "tool.json", places.index / "image.json") if file.exists()]
     waited = got is None or any(file.stat().st_mtime > got["end_s"] for file in others)
@@ -208,7 +209,7 @@ def preparation_of(places: Places, participant: str) -> Record:
 
 
 def image_store(settings: Settings, places: Places, log: Path, say: Callable[[str], None]) -> Store:
-    """Where container images are kept and placed.
+    """The store that keeps and places container images.
 
     Raises
     ------
@@ -233,7 +234,7 @@ def image_store(settings: Settings, places: Places, log: Path, say: Callable[[st
 
 
 def placed_image(settings: Settings, places: Places, log: Path) -> PlacedImage | None:
-    """The container image in use, placed again where its tier has lost it; ``None`` on the host."""
+    """The container image in use, placed again if its tier has lost it; ``None`` on the host."""
     if settings.image is None:
         return None
     store = image_store(settings, places, log, lambda line: note(log, line))
@@ -242,17 +243,17 @@ def placed_image(settings: Settings, places: Places, log: Path) -> PlacedImage |
 
 
 def prepare_tool(settings: Settings, places: Places, log: Path) -> dict[str, Any]:
-    """Make sure that the tool or app is there, and have it ready for everyone.
+    """Check that the tool or app is there, and prepare it for all participants.
 
     Returns
     -------
     dict
-        What ``index/tool.json`` says: name, version and, in a container, the image's digest.
+        Content of ``index/tool.json``: name, version and, in a container, the image's digest.
 
     Raises
     ------
     ToolError, ContainerError
-        If it is not there, or cannot be run.
+        If it is missing or cannot be run.
     """
     from neurotier.analysis.tools import make_tool
 
@@ -277,7 +278,7 @@ def prepare_tool(settings: Settings, places: Places, log: Path) -> dict[str, Any
 
 
 def get_participant_images(results: Path, participant: str, marker: Path, log: Path) -> int:
-    """Have one participant's images on the dataset tier; the exit code of the process."""
+    """Get one participant's images to the dataset tier; the exit code of the process."""
     settings = load_settings(results)
     places = Places.from_settings(settings)
     with reporting(places, participant, "get_images", log) as result:
@@ -298,7 +299,7 @@ def get_participant_images(results: Path, participant: str, marker: Path, log: P
 def drop_participant_images(results: Path, participant: str, marker: Path, log: Path) -> int:
     """Drop one participant's images from the dataset tier; the exit code of the process.
 
-    What git-annex will not drop costs space and nothing else: it is said, and is no failure.
+    Images that git-annex does not drop cost nothing but space; that is reported, and is no failure.
     """
     settings = load_settings(results)
     places = Places.from_settings(settings)
@@ -312,21 +313,21 @@ def drop_participant_images(results: Path, participant: str, marker: Path, log: 
 
 
 def begin_log(places: Places, participant: str, log: Path) -> None:
-    """A participant is tried: the reason why it failed before goes, and its log begins anew."""
+    """Remove the failure record of an earlier attempt, and begin a new log."""
     places.failure(participant).unlink(missing_ok=True)
     clear_log(log)
     write_text(log, slurm.job_line(), durable=False)
 
 
 class JobResult:
-    """How a job ended."""
+    """The result of a job: its exit code."""
 
     exit_code = 0
 
 
 @contextmanager
 def reporting(places: Places, participant: str, stage: str, log: Path) -> Iterator[JobResult]:
-    """Keep a failure as an exit code, a record for the report, a line on the terminal, and the log."""
+    """Turn a failure into an exit code, a record for the report, and a line on the terminal and in the log."""
     result = JobResult()
     reason = ""
     try:
@@ -341,7 +342,7 @@ def reporting(places: Places, participant: str, stage: str, log: Path) -> Iterat
         result.exit_code, reason = 70, one_line(f"fault in neurotier: {type(error).__name__}: {error}")
         note(log, traceback.format_exc())
     if result.exit_code:
-        with suppress(OSError):  # the results tier itself may be full, and with it what takes this process's output
+        with suppress(OSError):  # the results tier may be full, and the output go to a file on it
             print(f"neurotier: {participant}: {reason}", file=sys.stderr, flush=True)
         with suppress(OSError):
             note(log, reason)

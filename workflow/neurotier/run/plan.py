@@ -1,6 +1,6 @@
-"""Planning: what the rules ask when Snakemake builds its graph of jobs.
+"""The plan: answers to the rules while Snakemake builds its graph of jobs.
 
-Asked thousands of times, so the index is read once per version of its file.
+The rules ask thousands of times, so the index is read once per version of its file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from neurotier.dataset.bids import Image
 from neurotier.dataset.index import image_of
 
 MEGABYTE = 1_000_000
-"""Snakemake's ``*_mb`` resources are decimal."""
+"""Unit of Snakemake's ``*_mb`` resources, which are decimal."""
 
 MEMORY_MB = {"brainextractor": (500, 260), "bet": (200, 40), "noop": (100, 0)}
 """Peak memory of a participant job by tool: a base, and MB per MB of the largest compressed image (measured on
@@ -44,7 +44,7 @@ class Plan:
 
     @property
     def is_demo(self) -> bool:
-        """Whether the dataset is the demonstration, to be made first."""
+        """Whether the dataset is the demonstration, which is then made first."""
         return self.settings.dataset.source == "demo"
 
     def images(self, participant: str) -> list[Image]:
@@ -53,7 +53,7 @@ class Plan:
         return self.read(table).get(participant, []) if table.exists() else []
 
     def read(self, table: Path | str) -> dict[str, list[Image]]:
-        """Participant to images, as the index has them now."""
+        """Participant to images, by the current index."""
         version = (str(table), os.stat(table).st_mtime_ns)
         if version != self.read_at:
             self.by_participant = {}
@@ -64,23 +64,23 @@ class Plan:
         return self.by_participant
 
     def participants(self, table: Path | str) -> list[str]:
-        """Everyone to analyse."""
+        """Participants to analyse."""
         return list(self.read(table))
 
     def sites(self, table: Path | str) -> list[str]:
-        """Sites of everyone to analyse; ``""`` for a dataset without sites."""
+        """Sites of the participants to analyse; ``""`` for a dataset without sites."""
         return sorted({images[0].site for images in self.read(table).values()})
 
     def batch(self, participant: str) -> int | None:
-        """Number of the cluster's job that a participant is part of; ``None`` if each is a job of its own.
+        """Number of the cluster job that a participant belongs to; ``None`` if each has a job of its own.
 
-        It counts everyone whom the index selects, done or not, so that all processes of a run agree.
+        All participants that the index selects count, done or not, so that all processes of a run agree.
         """
         size = self.settings.participants_per_job
         return self.positions[participant] // size if size > 1 and self.images(participant) else None
 
     def group(self, participant: str) -> str | None:
-        """Snakemake's name for that job."""
+        """Snakemake's name for the group of that cluster job."""
         batch = self.batch(participant)
         return None if batch is None else f"participants_{batch}"
 
@@ -89,7 +89,7 @@ class Plan:
         return [f"{image.path} {image.content}" for image in self.images(participant)]
 
     def markers(self, participant: str) -> list[Path]:
-        """What an analysis waits for: the fetched images, unless the dataset is a plain folder; and its batch.
+        """Markers that an analysis waits for: of its images, unless the dataset is a plain folder, and of its batch.
 
         Raises
         ------
@@ -104,18 +104,18 @@ class Plan:
         return got if batch is None else [*got, self.places.batch(str(batch))]
 
     def ready(self, table: Path | str) -> list[Path]:
-        """What must be there before the first participant job."""
+        """Files that must exist before the first participant job."""
         everyone = self.participants(table)
         markers = {path for name in everyone for path in self.markers(name)}
         return [self.places.index / "tool.json", *sorted(markers), *self.validations(table)]
 
     def dropped(self, table: Path | str) -> list[Path]:
-        """Markers of the images that are to be dropped again, if they are."""
+        """Markers of dropped images, if images are dropped after their analysis."""
         return [self.places.dropped(name) for name in self.participants(table)] if self.settings.dataset.drop else []
 
     @property
     def is_campaign(self) -> bool:
-        """Whether the configuration describes a campaign: it is run instead of a single run."""
+        """Whether the configuration describes a campaign, which then replaces the single run."""
         return bool(self.settings.campaign.placements)
 
     @property
@@ -124,7 +124,7 @@ class Plan:
         return self.is_campaign or bool(self.settings.comparison.results or self.settings.published)
 
     def compared(self) -> list[Path]:
-        """What a comparison waits for.
+        """Files that a comparison waits for.
 
         Raises
         ------
@@ -141,17 +141,17 @@ class Plan:
         return [*tables, *([self.places.campaign / "done.tsv"] if self.is_campaign else [])]
 
     def published_logs(self, _wildcards: object) -> list[str]:
-        """Where the logs of the published experiment are, and which: when they change, they are read again.
+        """Path and fingerprint of the published logs: when they change, the logs are read again.
 
         Raises
         ------
         SettingsError
-            If nobody said so.
+            If the configuration has no path.
         """
         if self.settings.published is None:
             fix = "add --config published=PATH, a checkout of big-data-lab-team/paper-memory-storage or any part of it"
             raise SettingsError("there is nothing to replay", where="target published", fix=fix)
-        from neurotier.published.replay import fingerprint  # no other target needs what it loads
+        from neurotier.published.replay import fingerprint  # slow to import, and used by one target only
 
         return [self.settings.published, fingerprint(Path(self.settings.published))]
 
@@ -161,7 +161,7 @@ class Plan:
         return self.settings.app.image is not None
 
     def tool(self) -> dict[str, Any]:
-        """The tool's name and options: when they change, everyone is analysed again."""
+        """The tool's name and options: when they change, all participants are analysed again."""
         app = self.settings.app
         given = {"environment": self.settings.containers.environment} if self.settings.image else {}
         if self.is_app:
@@ -175,43 +175,43 @@ class Plan:
         return self.settings.app.threads if self.is_app else 1
 
     def image(self) -> dict[str, Any]:
-        """The container image asked for, and what makes it: when they change, everyone is analysed again.
+        """The container image and what determines it: when these change, all participants are analysed again.
 
-        Where and in what form it is placed is not among them: each job sees to that, and the results are the same.
+        Place and form of the image are not among them, since they do not change the results; each job sees to them.
         """
         containers, image = self.settings.containers, self.settings.image
         try:
             content = short_hash(content_of(image, containers.build_arguments)) if image else ""
         except (NeurotierError, OSError):
-            content = ""  # the rule that obtains it says why
+            content = ""  # the rule that obtains the image reports the reason
         return {"image": image, "arguments": containers.build_arguments, "content": content}
 
     def image_facts(self) -> list[Path]:
-        """What an analysis in a container waits for."""
+        """Files that an analysis in a container waits for."""
         return [self.places.index / "image.json"] if self.settings.image else []
 
     def validations(self, table: Path | str) -> list[Path]:
-        """What the validator found in every site, if it was asked."""
+        """Findings of the validator for every site, if validation is on."""
         asked = self.settings.dataset.validation != "none"
         return [self.places.validation(site) for site in self.sites(table)] if asked else []
 
     def required_validation(self, participant: str) -> list[Path]:
-        """What an analysis waits for where the dataset must be valid."""
+        """Validation that an analysis waits for, if the dataset must be valid."""
         required = self.settings.dataset.validation == "require"
         return [self.places.validation(image.site) for image in self.images(participant)[:1]] if required else []
 
     def of_site(self, site_folder: str) -> list[str]:
-        """Everyone of one site (``SITE/``, or empty)."""
+        """Participants of one site (``SITE/``, or empty)."""
         table, site = self.places.index / "images.tsv", site_folder.rstrip("/")
         return [name for name, images in self.read(table).items() if images[0].site == site]
 
     def outputs_of(self, site_folder: str) -> dict[str, list[Path]]:
-        """What the group level of one site waits for."""
-        people = self.of_site(site_folder)
+        """Files that the group level of one site waits for."""
+        members = self.of_site(site_folder)
         return {
             "tool": [self.places.index / "tool.json"],
-            "records": [self.places.record(name) for name in people],
-            "outputs": [self.places.analysed(name, by_app=True) for name in people],
+            "records": [self.places.record(name) for name in members],
+            "outputs": [self.places.analysed(name, by_app=True) for name in members],
         }
 
     @property
@@ -226,11 +226,11 @@ class Plan:
         return chosen | ({"suffixes": self.settings.app.suffixes} if self.is_app else {})
 
     def work_mb(self, participant: str) -> int:
-        """Room on the work tier, MB; a job that asks for more than there is gets all of it, and says so itself."""
+        """Room on the work tier, MB, at most all of it; a job that needs more then fails with the reason."""
         return min(-(-work_bytes(self.images(participant), self.settings) // MEGABYTE), self.work_limit_mb or 2**40)
 
     def mem_mb(self, participant: str, attempt: int = 1) -> int:
-        """Peak memory, MB, at most what the machine has; with every further attempt as much again."""
+        """Peak memory, MB, times the number of the attempt, at most what the machine has."""
         if self.is_app:
             return min(self.settings.app.memory_mb * attempt, self.memory_limit_mb)
         base_mb, per_mb = MEMORY_MB[self.settings.tool.name]
@@ -249,7 +249,7 @@ class Plan:
         return int(0.95 * psutil.virtual_memory().total / MEGABYTE)
 
     def limits(self, given: Mapping[str, Any]) -> dict[str, int]:
-        """Limits of the resources that jobs share, but for those the user gave on the command line."""
+        """Limits of the resources that jobs share, except those given on the command line."""
         limits = {"gets": self.settings.dataset.concurrent_gets, "mem_mb": self.memory_limit_mb, "probes": 1}
         if self.work_limit_mb is not None:
             limits["work_mb"] = self.work_limit_mb
@@ -257,7 +257,7 @@ class Plan:
 
 
 def needs_of(settings: Settings, places: Places, participants: Iterable[str]) -> dict[str, list[int]]:
-    """What each participant job takes of each resource, MB."""
+    """Amount of each resource that each participant job takes, MB."""
     plan, everyone = Plan(settings, places), list(participants)
     return {
         "mem_mb": [plan.mem_mb(name) for name in everyone],

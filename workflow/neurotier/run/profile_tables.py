@@ -1,8 +1,8 @@
-"""The profile: CPU and I/O time per participant and phase, makespan and parallelism per run.
+"""The tables of the profile: CPU and I/O time per participant and phase, makespan and parallelism per run.
 
 CPU time is user + system of the whole process tree, I/O time is wall - CPU, as the published plots compute them
-(Hayot-Sasson, Brown and Glatard 2020; their text words it otherwise). I/O time so defined contains waiting for a
-core; the account of the wall time, beside it, tells the two apart.
+(Hayot-Sasson, Brown and Glatard 2020; their text defines it differently). I/O time in this sense includes waiting for
+a core, which the account of the wall time shows separately.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from neurotier.run.plan import needs_of
 Record = dict[str, Any]
 
 NOTHING_TO_FLUSH_S = 0.01
-"""A flush that takes less than this has found nothing to write."""
+"""A flush that took less than this had nothing to write."""
 
 UNKNOWN_SHARE = 0.01
-"""Share of a run's wall time up to which phases without an account do not void the sums."""
+"""Share of a run's wall time that phases without an account may have before sums of the account count as unknown."""
 
 
 def read_records(places: Places, participants: Iterable[str]) -> list[Record]:
@@ -53,7 +53,7 @@ def profile_rows(records: Iterable[Record]) -> list[Row]:
 
 
 def traffic_rows(records: Iterable[Record]) -> list[Row]:
-    """Rows of ``traffic.tsv``: one per phase, tier and way of knowing."""
+    """Rows of ``traffic.tsv``: one per phase, tier and source."""
     return [
         {"run": record["run"], "participant": record["participant"], "phase": phase["phase"], **flow}
         for record in records
@@ -63,10 +63,10 @@ def traffic_rows(records: Iterable[Record]) -> list[Row]:
 
 
 def run_rows(places: Places, rows: Sequence[Row], failures: Sequence[Record], everyone: int) -> list[Row]:
-    """Rows of ``runs.tsv``: one per run that analysed or failed a participant, in order of time.
+    """Rows of ``runs.tsv``: one per run in which a participant was analysed or failed, in order of time.
 
-    A run that has ended keeps the row it had then (:func:`close_run`): what later runs mend or replace does not
-    change it. Rows of the others are made from what is there.
+    A run that has ended keeps its row (:func:`close_run`), whatever later runs repair or replace. The rows of other
+    runs are made from the records that are there.
     """
     made = []
     for file in sorted(places.runs.glob("*.json")):
@@ -82,7 +82,7 @@ def run_rows(places: Places, rows: Sequence[Row], failures: Sequence[Record], ev
 
 
 def close_run(places: Places, run: str, everyone: Sequence[str], failures: Sequence[Record]) -> None:
-    """Give a run that is over its final row, for good."""
+    """Write the final row of a run that has ended into its facts."""
     file = places.runs / f"{run}.json"
     facts = read_json(file)
     rows = profile_rows(read_records(places, everyone))
@@ -91,13 +91,13 @@ def close_run(places: Places, run: str, everyone: Sequence[str], failures: Seque
 
 
 def needs_in(places: Places, facts: Record, rows: Sequence[Row]) -> dict[str, list[int]]:
-    """What the jobs of a run took of each resource that they share, MB."""
+    """Amounts of each shared resource that the jobs of a run took, MB."""
     settings = Settings.from_json(facts["settings"])
     return needs_of(settings, places, {row["participant"] for row in rows if row["run"] == facts["run"]})
 
 
 def unclosed_runs(places: Places) -> list[str]:
-    """Runs that were killed before they could get their row."""
+    """Runs that were killed before they had their final row."""
     return [file.stem for file in sorted(places.runs.glob("*.json")) if "row" not in read_json(file)]
 
 
@@ -108,12 +108,12 @@ def run_row(
     everyone: int,
     needs: Mapping[str, Sequence[int]],
 ) -> Row | None:
-    """One run's makespan, sums and parallelism; ``None`` for a run that analysed nobody and failed nobody.
+    """The row of one run; ``None`` for a run in which no participant was analysed or failed.
 
     Parameters
     ----------
     facts
-        What the run noted of itself.
+        Facts of the run.
     rows
         Rows of ``profile.tsv``, of all runs.
     failures
@@ -121,7 +121,7 @@ def run_row(
     everyone
         Number of participants that the index selects.
     needs
-        What the jobs took of each resource that they share, MB.
+        Amounts of each shared resource that the jobs took, MB.
 
     Examples
     --------
@@ -166,14 +166,15 @@ def run_row(
 
 
 def note_flush(places: Places, records: Callable[[], list[Record]]) -> None:
-    """Have everything that this run wrote on its device, and note in the run's facts when that was so.
+    """Flush everything that this run wrote to its device, and note the time in the facts of the run.
 
-    The first flush after the run's last job counts; one on another host than the jobs' says nothing of what they wrote.
+    Only the first flush after the last job counts, and only on the host of the jobs: on another, it does not flush what
+    they wrote.
 
     Parameters
     ----------
     places
-        Of the results.
+        Places of the results.
     records
         Reads the records of participants; called after the flush.
     """
@@ -190,7 +191,7 @@ def note_flush(places: Places, records: Callable[[], list[Record]]) -> None:
 
 
 def flushed_s(flush: Record | None, start_s: float | None, end_s: float | None) -> float | None:
-    """From the first job's start until everything that a run wrote was on its device.
+    """Time from the start of the first job until everything that a run wrote was on its device, s.
 
     >>> flushed_s({"begin_s": 7.0, "end_s": 9.0}, 1.0, 5.0), flushed_s({"begin_s": 7.0, "end_s": 7.001}, 1.0, 5.0)
     (8.0, 4.0)
@@ -201,14 +202,14 @@ def flushed_s(flush: Record | None, start_s: float | None, end_s: float | None) 
 
 
 def account_sum_s(rows: Sequence[Row], column: str) -> float | None:
-    """Sum of a column of the account; ``None`` if it would pass for a whole of which more than 1 % is not known."""
+    """Sum of a column of the account; ``None`` if the column is unknown for more than 1 % of the wall time."""
     known = [row for row in rows if row[column] is not None]
     known_s, all_s = (sum(row["wall_s"] for row in some) for some in (known, rows))
     return sum(row[column] for row in known) if known and known_s >= (1 - UNKNOWN_SHARE) * all_s else None
 
 
 def validity(facts: Record, failed: int, not_run: int, running: bool) -> str:
-    """``valid``, or ``invalid: `` and the reasons, from what the run noted of itself.
+    """``valid``, or ``invalid: `` and the reasons, from the facts of a run.
 
     >>> validity({"ended_s": 1.0}, failed=2, not_run=0, running=False)
     'invalid: 2 participants failed'

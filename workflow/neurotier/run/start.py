@@ -1,8 +1,9 @@
 """A run: one start of the workflow on a results folder.
 
-A run holds the results folder's lock, checks its tiers before anything is done, notes what machine, tiers and
-versions it had, and sweeps what a killed run left. Snakemake's own lock outlives a ``kill -9`` and then asks for
-``--unlock``; this one is a kernel lock on an open file and dies with its process, so profiles set ``nolock``.
+A run locks the results folder, checks its tiers before anything else, notes the facts about machine, tiers and
+versions, and removes what a killed run left. Snakemake's own lock survives a ``kill -9`` and then requires
+``--unlock``; this one is a kernel lock on an open file and ends with the process, so the Snakemake profiles set
+``nolock``.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from neurotier.core.work_folders import sweep
 VERSIONED = ("snakemake", "datalad", "git-annex", "pybids", "nibabel", "numpy", "brainextractor")
 
 held: dict[Path, int] = {}
-"""Locks that live as long as this process, and their descriptors."""
+"""Locks held by this process until it ends, with their descriptors."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +49,11 @@ class Slots:
     Attributes
     ----------
     cores
-        Cores given to it.
+        Cores that it was given.
     parallelism
-        Participant jobs that these have room for; ``None`` on a cluster.
+        Participant jobs that these cores have room for; ``None`` on a cluster.
     limits
-        Resources that jobs share, MB.
+        Totals of the resources that jobs share, MB.
     """
 
     cores: int | None
@@ -61,17 +62,17 @@ class Slots:
 
 
 def start_run(settings: Settings, slots: Slots, command_line: list[str]) -> str:
-    """Begin a run: lock, check the tiers, sweep, and note the facts.
+    """Begin a run: check the tiers, lock, remove remains of earlier runs, and note the facts.
 
     Returns
     -------
     str
-        The run's identifier; it also stands in the environment for the jobs.
+        The run's identifier, which is also put into the environment, for the jobs.
 
     Raises
     ------
     TierError
-        If a tier is not there, not writable, or not what it was declared to be.
+        If a tier is missing, not writable, or not of the declared kind.
     BusyError
         If another run holds the results folder.
     """
@@ -92,7 +93,7 @@ def start_run(settings: Settings, slots: Slots, command_line: list[str]) -> str:
 def lock_and_note(
     settings: Settings, places: Places, tiers: dict[str, Tier], slots: Slots, command_line: list[str]
 ) -> str:
-    """Take the results folder, sweep what an earlier run left, and note the facts of this one; its identifier."""
+    """Lock the results folder, remove remains of earlier runs, and note the facts of this one; its identifier."""
     places.state.mkdir(parents=True, exist_ok=True)
     run = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + "-" + secrets.token_hex(2)
     acquire(places)
@@ -129,18 +130,19 @@ def lock_and_note(
 
 
 def check_kind(settings: Settings, places: Places) -> None:
-    """Keep tools and apps out of each other's results: an app's group level replaces a site's derivatives.
+    """Keep results of tools and of apps apart, since an app's group level replaces a site's derivatives.
 
     Raises
     ------
     SettingsError
-        If the results folder is the other kind's.
+        If the results folder is of the other kind.
     """
     kind = "app" if settings.app.image else "tool"
-    found = places.kind.read_text().strip() if places.kind.exists() else kind
-    if found != kind:
+    made_by = places.kind.read_text().strip() if places.kind.exists() else kind
+    if made_by != kind:
+        maker = "an app" if made_by == "app" else "a tool"
         raise SettingsError(
-            f"holds what {'an app' if found == 'app' else 'a tool'} made, and what this {kind} makes would mix with it",
+            f"holds what {maker} made, and what this {kind} makes would mix with it",
             where=f"results folder {places.results}",
             fix="choose another folder with --config results=NAME",
         )
@@ -148,7 +150,7 @@ def check_kind(settings: Settings, places: Places) -> None:
 
 
 def end_run(settings: Settings, run: str, stopped_by: str | None = None) -> None:
-    """End a run: leave nothing running or on the work tier, and note swapping, time, and the signal that stopped it."""
+    """End a run: end its processes, clear the work tier, and note swapping, time, and the signal that stopped it."""
     places = Places.from_settings(settings)
     end(processes_of([run]))
     sweep(places.work, places.identity)
@@ -158,7 +160,7 @@ def end_run(settings: Settings, run: str, stopped_by: str | None = None) -> None
 
 
 def note_swapping(places: Places, run: str) -> None:
-    """Note how many bytes the machine has swapped out since the run began: timings then mean something else."""
+    """Note how many bytes the machine has swapped out since the run began, which makes timings invalid."""
     file = places.runs / f"{run}.json"
     if not file.exists():
         return
@@ -169,7 +171,7 @@ def note_swapping(places: Places, run: str) -> None:
 
 
 def acquire(places: Places) -> None:
-    """Take the results folder for this process, until it ends in whatever way; once is enough.
+    """Lock the results folder until this process ends, however that happens; further calls do nothing.
 
     Raises
     ------
@@ -199,12 +201,12 @@ def acquire(places: Places) -> None:
 
 
 def earlier_runs(places: Places) -> set[str]:
-    """Every run that this results folder knows."""
+    """All runs that this results folder has facts of."""
     return {file.stem for file in places.runs.glob("*.json")}
 
 
 def remove_unfinished(places: Places) -> None:
-    """Remove what killed writers of earlier runs left under hidden names; participants' own folders are not entered."""
+    """Remove unfinished files of earlier runs, which have hidden names; folders of participants are not entered."""
     participants = re.compile(r"(?!sub-).*")
     for folder in (places.derivatives, places.results / "app"):
         remove_partials(folder, participants)
@@ -216,7 +218,7 @@ def remove_unfinished(places: Places) -> None:
 
 
 def machine(cpus: int) -> dict[str, Any]:
-    """The node that Snakemake itself runs on."""
+    """Facts about the node that Snakemake runs on."""
     return {
         "host": socket.gethostname(),
         "kernel": f"{platform.system()} {platform.release()}",
@@ -228,17 +230,17 @@ def machine(cpus: int) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Versions of what a run's figures depend on."""
-    found = {"neurotier": __version__, "python": platform.python_version()}
+    """Versions of the software that results and timings depend on."""
+    installed = {"neurotier": __version__, "python": platform.python_version()}
     for name in VERSIONED:
         try:
-            found[name] = importlib.metadata.version(name)
+            installed[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
     commit = subprocess.run(
         ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"], capture_output=True, text=True
     )
-    return found | ({"commit": commit.stdout.strip()} if commit.returncode == 0 else {})
+    return installed | ({"commit": commit.stdout.strip()} if commit.returncode == 0 else {})
 
 
 def command_line() -> list[str]:
