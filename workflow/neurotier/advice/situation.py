@@ -166,7 +166,7 @@ class Situation:
 
 
 def choose_first(situation: Situation, facts: Mapping[str, Any]) -> list[str]:
-    """Who is analysed first; nobody if the records of another results folder serve as calibration.
+    """Participants to analyse first; none if the records of another results folder serve as calibration.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def choose_first(situation: Situation, facts: Mapping[str, Any]) -> list[str]:
     """
     settings = situation.settings
     if facts["parallelism"] is None and not settings.campaign.placements:
-        fix = "start it with --cores and without a cluster's profile, on a node like those of the jobs"
+        fix = "start it with --cores and without the Snakemake profile of a cluster, on a node like those of the jobs"
         raise SettingsError("predicts runs on one machine, and jobs go to a cluster", where="target advise", fix=fix)
     if settings.advice.calibration:
         situation.observed  # noqa: B018  # an error in that folder shall come before minutes of probing

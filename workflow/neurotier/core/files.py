@@ -130,7 +130,7 @@ def flush_file_system(path: Path) -> None:
 
 def begin_write_back(descriptor: int, offset: int, count: int) -> None:
     """Have the kernel start writing a part of a file to its device, to shorten the flush at the end; do not wait."""
-    LIBC.sync_file_range(descriptor, offset, count, SYNC_FILE_RANGE_WRITE)  # a hint: what it returns changes nothing
+    LIBC.sync_file_range(descriptor, offset, count, SYNC_FILE_RANGE_WRITE)  # a hint, so its result does not matter
 
 
 @contextmanager

@@ -12,7 +12,7 @@ Rules, scripts and library take their paths from here and build none themselves.
     probe/, probe.html                  what the tiers can do: HOST/TIER.tsv, probe.tsv, figures, and the page on it
     advice/, advice.html                how long a run will take on which tier: advice.tsv, figures, and the page on it
     campaign/                           plan.tsv; runs/CONDITION/REPETITION/: records and logs of each run
-    comparison/, comparison.html        tables and figures of what was compared, and the comparison report
+    comparison/, comparison.html        tables and figures of the comparison, and the comparison report
     published/, published.html          tables and figures of the published experiment, and the page about them
     sweep/, sweep.html                  points/: each point of a sweep; its tables and figures, and the sweep's report
     bigbrain/, bigbrain.html            blocks/TIER.tsv, runs/RUN/: plan and records; tables and figures, and the page
@@ -116,7 +116,7 @@ class Places:
         return self.probe / "figures"
 
     def probed(self, tier: str) -> Path:
-        """What was measured of a tier from this host: on another, memory and the path to the disk differ."""
+        """Measurements of a tier from this host; on another, memory and the path to the disk differ."""
         return self.probe / socket.gethostname() / f"{tier}.tsv"
 
     @property

@@ -66,7 +66,7 @@ class Sampler:
                 active += state in (b"R", b"")  # a thread that vanishes meanwhile was active to its end
                 disk += state == b"D"
         if not active and descendants(self.root) != pids:
-            active = 1  # somebody has changed the tree
+            active = 1  # a tree that has changed was not all asleep
         now = time.monotonic()
         passed_s, self.last_look_s = now - self.last_look_s, now
         self.disk_threads_s += disk * passed_s

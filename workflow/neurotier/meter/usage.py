@@ -59,7 +59,7 @@ class Usage:
     Attributes
     ----------
     start_s, end_s
-        Seconds since 1970-01-01 UTC; ``end_s`` is ``start_s + wall_s``, so that a clock that is set meanwhile
+        Seconds since 1970-01-01 UTC; ``end_s`` is ``start_s + wall_s``, so that setting the clock during the phase
         does no harm.
     wall_s
         Wall-clock time until the phase's own process was reaped, by the monotonic clock, s.

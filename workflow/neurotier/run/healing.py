@@ -92,7 +92,7 @@ def damaged_json(places: Places) -> Iterator[Damage]:
             yield Damage((file,), f"{file} is damaged")
     for file in sorted(places.runs.glob("*.json")):
         if read(file) is None:
-            yield Damage((file,), f"{file} is damaged: what it said of that run is lost", again=False)
+            yield Damage((file,), f"{file} is damaged: the facts of that run are lost", again=False)
     for file, whole in ((places.state / "identity", IDENTITY), (places.kind, KIND)):
         if os.path.lexists(file) and not whole.fullmatch(content_if_any(file)):
             yield Damage((file,), f"{file} is damaged")
