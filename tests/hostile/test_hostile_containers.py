@@ -72,7 +72,7 @@ def test_a_tool_that_puts_something_else_in_place_of_its_files(
 @pytest.mark.parametrize(
     ("script", "said"),
     [
-        ("rm -rf /work/cache; ln -s TRAP /work/cache", "cache: is a link, and no folder"),
+        ("rm -rf /work/cache; ln -s TRAP /work/cache", "cache: is a link, not a folder"),
         ("mkdir -p /work/cache; ln -s SECRET /work/cache/a", "cache/a: is a link that leads out of its folder"),
         ("mkdir -p /work/cache; ln -s ../tmp /work/cache/a", "cache/a: is a link that leads out of its folder"),
         ("mkdir -p /work/cache; mkfifo /work/cache/a", "cache/a: is a FIFO"),
@@ -111,7 +111,7 @@ def test_a_work_folder_that_a_container_has_changed_is_not_bound_again(host: Hos
         attack = f"rm -rf /work/{name} 2>/dev/null; mv /work/{name} /work/old; ln -s {host.trap} /work/{name}"
         container.run(["sh", "-c", attack], host.results / "log")
         before = host.untouched()
-        with pytest.raises(ContainerError, match=f"{name}: is a link that a container has left, and no folder"):
+        with pytest.raises(ContainerError, match=f"{name}: is a link that a container has left, not a folder"):
             container.run(["sh", "-c", "echo x >/tmp/x"], host.results / "log")
         assert host.untouched() == before
 
@@ -193,7 +193,7 @@ def test_an_output_does_not_lead_another_one_out(host: Host) -> None:
     with pytest.raises(ToolError, match=r"one/d: is a link that leads out of its folder, to '.*trap'"):
         merge_outputs([one, two], target)
     (target / "d").symlink_to(host.trap)
-    with pytest.raises(ToolError, match="two/d/log: lies below 'd', which others have as a link or a file"):
+    with pytest.raises(ToolError, match="two/d/log: lies below 'd', which is a link or a file in the target"):
         merge_outputs([two], target)
     assert host.untouched() == before
 

@@ -48,7 +48,7 @@ MASKS: dict[str, tuple[Callable[[Path], object], str]] = {
     "/dev/zero": (lambda path: path.symlink_to("/dev/zero"), "is a link, and only files are read"),
     "a FIFO": (os.mkfifo, "is a FIFO, and only files are read"),
     "a folder": (os.mkdir, "is a folder, and only files are read"),
-    "nothing": (Path.exists, "tool wrote no mask (its exit code is not believed)"),
+    "nothing": (Path.exists, "tool wrote no mask, although its exit code is 0"),
     "no content": (partial(write, content=b""), "is empty (0 bytes)"),
     "half": (partial(write, content=gzip.compress(header() + BINARY)[:200]), "is truncated or no NIfTI"),
     "20 GB": (partial(bomb, head=header(dim=dims(2700, 2700, 1400)), data_bytes=2 * GB), "is on another grid"),

@@ -81,7 +81,7 @@ def test_a_link_in_place_of_a_folder_is_refused(work: Path, tmp_path: Path, leve
         private_folder(tmp_path / "tier").chmod(0o700)
     place.symlink_to(victim)
     for use in (lambda: sweep(work, "id"), lambda: work_folder(work / "sub-01", "id").__enter__()):
-        with pytest.raises(TierError, match=r"is a link made by user .*, and no folder; remove it"):
+        with pytest.raises(TierError, match=r"is a link made by user .*, not a folder; remove it"):
             use()
     assert (victim / "sub-01" / "precious").read_text() == "kept"
 

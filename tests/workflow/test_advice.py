@@ -71,5 +71,5 @@ def test_advice(project: Project, demo_source: Path, memory_folder: Path, tmp_pa
     arguments = project.configure(dataset={"source": str(keys)}, results="alone", **common)
     ended = project.snakemake(*arguments, targets=["advise"])
     assert ended.code != 0
-    assert ended.lines("cannot be analysed as a calibration: its content is nowhere"), ended.output
+    assert ended.lines("cannot be analysed as a calibration: git-annex knows of no copy of its content"), ended.output
     assert "Traceback" not in ended.output

@@ -127,7 +127,7 @@ def test_tool_that_writes_nothing_is_not_believed(project: Project) -> None:
     arguments = project.configure(dataset={"source": "bids"}, tool={"name": "bet"})
     ended = project.snakemake(*arguments, path=STAND_INS)
     assert ended.code != 0
-    assert ended.lines("bet wrote no mask (its exit code is not believed)")
+    assert ended.lines("bet wrote no mask, although its exit code is 0")
 
 
 def test_content_that_is_nowhere(project: Project, demo_copy: Path) -> None:
@@ -135,7 +135,7 @@ def test_content_that_is_nowhere(project: Project, demo_copy: Path) -> None:
     git(demo_copy / "SiteA", "annex", "drop", "--force", image.removeprefix("SiteA/"))
     output = expect(
         project,
-        f"{image}: its content is nowhere: git-annex knows no copy",
+        f"{image}: git-annex knows of no copy of its content",
         *project.configure(dataset={"source": str(demo_copy)}, tool=NOOP),
     )
     assert "3 of 4 participants done, 1 failed" in output

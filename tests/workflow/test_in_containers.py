@@ -272,7 +272,7 @@ def in_(process: psutil.Process, project: Project) -> bool:
     ("script", "said"),
     [
         ("echo 'no such luck' >&2; exit 3", "tiny: the app ended with exit code 3: no such luck"),
-        ("true", "tiny: the app wrote nothing (its exit code is not believed)"),
+        ("true", "tiny: the app wrote nothing, although its exit code is 0"),
         ("echo x >/data/x", "tiny: the app ended with exit code 1"),
         ("exec nonesuch", "tiny: the app ended with exit code 127: "),
     ],
@@ -293,7 +293,7 @@ def test_results_of_a_tool_are_not_mixed_with_those_of_an_app(project: Project, 
     given = project.configure(dataset=dataset, app=tiny_app(engine, tmp_path / "app"))
     ended = project.snakemake(*given, *SDM)
     assert ended.code != 0
-    assert ended.lines("holds what a tool made, and what this app makes would mix with it; choose another folder")
+    assert ended.lines("holds results of a tool, which those of an app must not be mixed with; choose another folder")
     assert project.snakemake(*given, *SDM, "--config", "results=other").code == 0
 
 

@@ -94,7 +94,7 @@ def run_level(
         error = KilledError if code == KilledError.exit_code else ToolError
         raise error(f"the app ended with {describe_exit(code)}: {last_line(end_of(log))}", where=name, fix=f"see {log}")
     if not sum(1 for _ in checked_entries(out, where=f"{name}: {OUT_DIR}")):
-        raise ToolError("the app wrote nothing (its exit code is not believed)", where=name)
+        raise ToolError("the app wrote nothing, although its exit code is 0", where=name)
     remove_private(scratch)
     return start
 

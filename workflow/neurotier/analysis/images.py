@@ -150,7 +150,7 @@ def check_mask(folder: Path, below: str, head: nib.Nifti1Image, tool: str, name:
                 mask[filled : filled + len(slab)] = binary(slab, tool, name)
                 filled += len(slab)
     except FileNotFoundError:
-        raise ToolError(f"{tool} wrote no mask (its exit code is not believed)", where=name) from None
+        raise ToolError(f"{tool} wrote no mask, although its exit code is 0", where=name) from None
     return check_brain(mask.reshape(stored.shape, order="F"), tool, name)
 
 

@@ -105,7 +105,7 @@ class Bet:
             raise ToolError(
                 "not on PATH",
                 where="tool 'bet'",
-                fix="load FSL (its licence forbids that neurotier brings it), or set tool.name to brainextractor",
+                fix="load FSL (its licence does not let neurotier include it), or set tool.name to brainextractor",
             )
         directory = os.environ.get("FSLDIR")
         if not directory:

@@ -42,7 +42,7 @@ SYMPTOMS: list[tuple[str, str, str]] = [
     ),
     (
         r"no ?network|network (setup|interface)|CNI|netns",
-        "the network cannot be kept from containers here",
+        "containers cannot be cut off from the network here",
         "set containers.network to true",
     ),
     (r"no space left", "a file system became full while the container was started", "free some space"),

@@ -158,7 +158,7 @@ class Container:
                 folder.mkdir()
             mode = folder.lstat().st_mode
             if not stat.S_ISDIR(mode):
-                raise ContainerError(f"is {kind_of(mode)} that a container has left, and no folder", where=str(folder))
+                raise ContainerError(f"is {kind_of(mode)} that a container has left, not a folder", where=str(folder))
         variables = {"HOME": f"{WORK}/home", "TMPDIR": f"{WORK}/tmp", **self.settings.environment}  # noqa: S108
         lines = [f"export {name}={shlex.quote(value)}\n" for name, value in variables.items()]
         state = Path(tempfile.mkdtemp(prefix=f".{self.scratch.name}-", dir=self.scratch.parent))

@@ -235,7 +235,7 @@ class Store:
                 if placed_sha256(target) == self.expected(image, kept):
                     marker.set()
                     return target
-                self.say(f"{target} is not what was placed there (its digest has changed): placed again")
+                self.say(f"{target} was altered since it was placed (its digest has changed): placing it again")
                 remove_whatever(target)
             self.put(image, kept or self.find_kept(image), target)
             marker.set()

@@ -49,7 +49,7 @@ def checked_entries(
     """
     mode = folder.lstat().st_mode
     if not stat.S_ISDIR(mode):
-        raise blame(f"is {kind_of(mode)}, and no folder", where=where or folder.name)
+        raise blame(f"is {kind_of(mode)}, not a folder", where=where or folder.name)
     try:
         for entry in entries_below(folder):
             if entry.path.name in skipped:
@@ -161,7 +161,7 @@ def open_or_blame(folder: Path, below: PurePath, name: str, blame: type[Neurotie
     except FileNotFoundError:
         raise
     except OSError:
-        raise blame(f"lies below {str(below)!r}, which others have as a link or a file", where=name) from None
+        raise blame(f"lies below {str(below)!r}, which is a link or a file in the target", where=name) from None
 
 
 def lies_in(folder: int, name: str) -> bool:

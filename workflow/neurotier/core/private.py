@@ -64,7 +64,7 @@ def refuse_unless_ours(folder: Path, facts: os.stat_result, where: str = "") -> 
     remove = "remove it, or have it removed, or place the role on another tier"
     if not stat.S_ISDIR(facts.st_mode):
         owner = name_of(facts.st_uid)
-        raise TierError(f"{folder} is {kind_of(facts.st_mode)} made by user {owner}, and no folder", where, remove)
+        raise TierError(f"{folder} is {kind_of(facts.st_mode)} made by user {owner}, not a folder", where, remove)
     if facts.st_uid != os.getuid():
         owner = name_of(facts.st_uid)
         raise TierError(f"{folder} belongs to user {owner} and not to {user_name()}", where, remove)
@@ -138,7 +138,7 @@ def open_inner(descriptor: int, name: str, path: Path) -> int:
             raise
     facts = os.lstat(name, dir_fd=descriptor)
     raise TierError(
-        f"{path} is {kind_of(facts.st_mode)} made by user {name_of(facts.st_uid)}, and no folder",
+        f"{path} is {kind_of(facts.st_mode)} made by user {name_of(facts.st_uid)}, not a folder",
         fix="remove it, or have it removed, or place the role on another tier",
     )
 

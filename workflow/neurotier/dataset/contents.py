@@ -220,7 +220,7 @@ def check_known_somewhere(dataset: Path, path: str) -> None:
         copies = []
     if not any(copies):
         raise GoneError(
-            "its content is nowhere: git-annex knows no copy",
+            "git-annex knows of no copy of its content",
             where=path,
             fix="ask the dataset's keepers, or leave the participant out",
         )

@@ -92,7 +92,7 @@ def remove_broken_clone(places: Places, say: Callable[[str], None]) -> None:
     with exclusive(clone):
         for folder in (clone, *(clone / site for site in data["sites"] if site)):
             if (folder / ".git").exists() and is_broken(folder):
-                say(f"{folder} is damaged (after a power cut?), and is cloned anew")
+                say(f"{folder} is damaged (after a power cut?), and is cloned again")
                 remove_tree(folder)
                 if folder != clone:
                     folder.mkdir()  # an empty folder stands for a sub-dataset that is not installed

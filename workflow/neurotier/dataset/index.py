@@ -140,7 +140,7 @@ def index_dataset(dataset: Dataset, settings: DatasetSettings, suffixes: Sequenc
     sites = {image.site for image in images}
     if suffixes is not None and "" in sites and len(sites) > 1:
         raise InputError(
-            "holds participants itself and in sub-datasets, whose derivatives an app would lay into each other",
+            "holds participants both itself and in sub-datasets, whose derivatives an app would mix",
             where=f"dataset.source {dataset.source!r}",
             fix="name the sub-datasets to analyse in dataset.sites",
         )

@@ -87,7 +87,7 @@ def obtain(settings: DatasetSettings, source: str, datasets: Path, report: Calla
     make_folder(datasets)
     with exclusive(folder):
         if folder.exists() and is_broken(folder):
-            report(f"{folder} is damaged (after a power cut?), and is cloned anew")
+            report(f"{folder} is damaged (after a power cut?), and is cloned again")
             remove_tree(folder)
         if not folder.exists():
             report(f"cloning {source}")

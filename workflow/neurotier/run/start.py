@@ -140,9 +140,9 @@ def check_kind(settings: Settings, places: Places) -> None:
     kind = "app" if settings.app.image else "tool"
     made_by = places.kind.read_text().strip() if places.kind.exists() else kind
     if made_by != kind:
-        maker = "an app" if made_by == "app" else "a tool"
+        names = {"app": "an app", "tool": "a tool"}
         raise SettingsError(
-            f"holds what {maker} made, and what this {kind} makes would mix with it",
+            f"holds results of {names[made_by]}, which those of {names[kind]} must not be mixed with",
             where=f"results folder {places.results}",
             fix="choose another folder with --config results=NAME",
         )
