@@ -121,7 +121,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 def make_demo(folder: Path) -> Path:
     """The demonstration dataset with coarse voxels, which are quick to process."""
-    make_demo_dataset(folder, DemoSettings(head="simulated", voxel_size_mm=4.0, seed=7), report=lambda _: None)
+    make_demo_dataset(folder, DemoSettings(head="simulated", voxel_size_mm=4.0, seed=7), say=lambda _: None)
     return folder
 
 

@@ -40,7 +40,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     leftover.mkdir(parents=True)
     (leftover / "content").touch(mode=0o444)
     leftover.chmod(0o555)
-    make_demo_dataset(folder, SIMULATED, report=lambda _: None)
+    make_demo_dataset(folder, SIMULATED, say=lambda _: None)
     return folder
 
 
@@ -187,7 +187,7 @@ def test_an_interrupted_make_leaves_nothing(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        make_demo_dataset(tmp_path / "demo", SIMULATED, report=interrupt)
+        make_demo_dataset(tmp_path / "demo", SIMULATED, say=interrupt)
     assert not any(tmp_path.iterdir())
 
 

@@ -28,7 +28,7 @@ class GoneError(SourceError):
     """No copy of a content is known, so that trying again is pointless."""
 
 
-def retry(action: Callable[[], None], settings: DatasetSettings, report: Callable[[str], None]) -> None:
+def retry(action: Callable[[], None], settings: DatasetSettings, say: Callable[[str], None]) -> None:
     """Try an action that depends on a network, with a pause that doubles after each failure.
 
     If another process is fetching the same content into the clone, wait for it; that is no failure.
@@ -45,14 +45,14 @@ def retry(action: Callable[[], None], settings: DatasetSettings, report: Callabl
             if FETCHED_BY_ANOTHER.search(error.what):
                 if since is None:
                     since = time.monotonic()
-                    report(f"{error.where}: another process is fetching it; waiting")
+                    say(f"{error.where}: another process is fetching it; waiting")
                 if time.monotonic() < since + LOOK_AT_MOST_S:
                     time.sleep(LOOK_AGAIN_S)
                     continue
             if attempt == settings.get_attempts or not NETWORK_DOWN.search(error.what):
                 raise
             pause_s = settings.get_backoff_s * 2 ** (attempt - 1)
-            report(f"attempt {attempt} of {settings.get_attempts} failed ({error}); next in {pause_s:g} s")
+            say(f"attempt {attempt} of {settings.get_attempts} failed ({error}); next in {pause_s:g} s")
             time.sleep(pause_s)
             attempt += 1
 

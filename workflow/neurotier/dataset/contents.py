@@ -134,7 +134,7 @@ def is_present(dataset: Path, path: str, links_to: Sequence[str] = ()) -> bool:
         return False
 
 
-def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, report: Callable[[str], None]) -> int:
+def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, say: Callable[[str], None]) -> int:
     """Get the contents of files to the dataset tier, flushed to its device; how many had to be fetched.
 
     Raises
@@ -151,7 +151,7 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, r
     prepare_environment()
     for path in missing:
         if contents[path].is_damaged:
-            report(f"{path}: {contents[path].here_bytes} of {contents[path].size_bytes} bytes are here: fetched again")
+            say(f"{path}: {contents[path].here_bytes} of {contents[path].size_bytes} bytes are here: fetched again")
             discard(dataset, path)
     from datalad.api import get
     from datalad.support.exceptions import IncompleteResultsError
@@ -169,7 +169,7 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, r
             message = f"could not be fetched: {first_message(error)}"
             raise SourceError(message, where=missing[0], fix=fix if bare else "") from None
 
-    retry(fetch, settings, report)
+    retry(fetch, settings, say)
     for path in missing:
         flush_content(dataset, path, settings.links_to)
     return len(missing)
@@ -242,7 +242,6 @@ def drop_images(dataset: Path, paths: Sequence[str]) -> str:
         drop(path=[str(dataset / path) for path in present], dataset=str(dataset), result_renderer="disabled")
     except IncompleteResultsError as error:
         return first_message(error)
-    kept = [
-        path for path in present if is_present(dataset, path)
-    ]  # checked, since DataLad may report success without dropping
+    # checked, since DataLad may report success without dropping
+    kept = [path for path in present if is_present(dataset, path)]
     return f"git-annex kept {len(kept)} of {len(present)} and gave no reason" if kept else ""

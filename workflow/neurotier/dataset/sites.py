@@ -26,7 +26,7 @@ Facts = dict[str, dict[str, str]]
 
 
 def install_sites(
-    settings: DatasetSettings, source: str, folder: Path, report: Callable[[str], None]
+    settings: DatasetSettings, source: str, folder: Path, say: Callable[[str], None]
 ) -> tuple[Facts, dict[str, str]]:
     """Install the chosen sub-datasets at the commits that the dataset records.
 
@@ -53,11 +53,11 @@ def install_sites(
     unreachable = refused_subdatasets(folder, missing)
     missing = [path for path in missing if path not in unreachable]
     if missing:
-        report(f"installing {len(missing)} of {len(recorded)} sub-datasets: {', '.join(missing)}")
-        unreachable |= install_all(folder, {path: recorded[path] for path in missing}, settings, report)
+        say(f"installing {len(missing)} of {len(recorded)} sub-datasets: {', '.join(missing)}")
+        unreachable |= install_all(folder, {path: recorded[path] for path in missing}, settings, say)
         flush_file_system(folder)
     for path, reason in unreachable.items():
-        report(f"{path!r} cannot be installed: {reason}")
+        say(f"{path!r} cannot be installed: {reason}")
     there = [site for site in sites if site not in unreachable]
     if not there:
         raise SourceError(f"cannot be installed: {next(iter(unreachable.values()))}", where=", ".join(unreachable))
@@ -65,7 +65,7 @@ def install_sites(
 
 
 def install_all(
-    folder: Path, recorded: dict[str, str], settings: DatasetSettings, report: Callable[[str], None]
+    folder: Path, recorded: dict[str, str], settings: DatasetSettings, say: Callable[[str], None]
 ) -> dict[str, str]:
     """Install sub-datasets, with retries; those that could not be installed, with the reason.
 
@@ -86,7 +86,7 @@ def install_all(
             raise SourceError(f"cannot be installed: {first}", where=", ".join(failed))
 
     try:
-        retry(attempt, settings, report)
+        retry(attempt, settings, say)
     except SourceError:
         if not failed:
             raise

@@ -53,7 +53,7 @@ class Dataset:
     unreachable: dict[str, str] = field(default_factory=dict)
 
 
-def obtain(settings: DatasetSettings, source: str, datasets: Path, report: Callable[[str], None]) -> Dataset:
+def obtain(settings: DatasetSettings, source: str, datasets: Path, say: Callable[[str], None]) -> Dataset:
     """Clone the dataset, unless there is a clone already, and install the selected sites.
 
     Parameters
@@ -64,7 +64,7 @@ def obtain(settings: DatasetSettings, source: str, datasets: Path, report: Calla
         The source, with ``demo`` already replaced by the demonstration dataset's path.
     datasets
         Folder of clones on the dataset tier.
-    report
+    say
         Takes one line per step, for the user.
 
     Raises
@@ -87,12 +87,12 @@ def obtain(settings: DatasetSettings, source: str, datasets: Path, report: Calla
     make_folder(datasets)
     with exclusive(folder):
         if folder.exists() and is_broken(folder):
-            report(f"{folder} is damaged (after a power cut?), and is cloned again")
+            say(f"{folder} is damaged (after a power cut?), and is cloned again")
             remove_tree(folder)
         if not folder.exists():
-            report(f"cloning {source}")
-            retry(lambda: clone(source, folder, settings.version), settings, report)
-        return Dataset(source, folder, "datalad", *install_sites(settings, source, folder, report))
+            say(f"cloning {source}")
+            retry(lambda: clone(source, folder, settings.version), settings, say)
+        return Dataset(source, folder, "datalad", *install_sites(settings, source, folder, say))
 
 
 def make_folder(datasets: Path) -> None:

@@ -64,7 +64,7 @@ SITES = {
 """Participants of each site: 5 participants, 6 T1w images."""
 
 
-def make_demo_dataset(folder: Path, settings: DemoSettings, report: Callable[[str], None] = print) -> None:
+def make_demo_dataset(folder: Path, settings: DemoSettings, say: Callable[[str], None] = print) -> None:
     """Make the dataset; it gets its name when it is complete.
 
     Parameters
@@ -75,7 +75,7 @@ def make_demo_dataset(folder: Path, settings: DemoSettings, report: Callable[[st
     settings
         ``head`` is a NIfTI file of a whole head to vary; ``None`` takes Debian's ch2 head where installed, else
         the simulated head; the word ``simulated`` takes the simulated head in any case.
-    report
+    say
         Takes one line per step.
 
     Raises
@@ -96,9 +96,9 @@ def make_demo_dataset(folder: Path, settings: DemoSettings, report: Callable[[st
         folder.parent.mkdir(parents=True, exist_ok=True)
         remove_tree(unfinished)
         try:
-            report(f"Making the demonstration dataset from {describe_head(head_path)}.")
-            write_files(unfinished, settings, head, describe_head(head_path), report)
-            report("Saving it with DataLad.")
+            say(f"Making the demonstration dataset from {describe_head(head_path)}.")
+            write_files(unfinished, settings, head, describe_head(head_path), say)
+            say("Saving it with DataLad.")
             prepare_environment()
             save_datasets(unfinished)
             flush_file_system(unfinished)
@@ -165,7 +165,7 @@ def write_files(
     settings: DemoSettings,
     head: nib.Nifti1Image | None,
     description: str,
-    report: Callable[[str], None],
+    say: Callable[[str], None],
 ) -> None:
     """Write the files of superdataset and sites, without version control."""
     write_text(folder / "README.md", superdataset_readme(description))
@@ -175,7 +175,7 @@ def write_files(
         for name, text in site_texts(site, description, rows).items():
             write_text(folder / site / name, text)
         for participant in participants:
-            report(f"Making {site}/sub-{participant.label}.")
+            say(f"Making {site}/sub-{participant.label}.")
             write_participant(folder / site, participant, settings.seed + index, settings.voxel_size_mm, head)
             index += 1
 
