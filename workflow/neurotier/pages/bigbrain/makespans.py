@@ -41,8 +41,8 @@ NOTE = (
     " above: geometric means."
 )
 PUBLISHED_NOTE = (
-    " Published: latest end - earliest start of the tasks that ended; of Spark, the driver's time; Eq. (1) with Table I;"
-    " the fluid model with speeds fitted to the runs with 25 processes at 40 µm, where there are any; factors leave"
+    " Published: latest end - earliest start of the tasks that ended; of Spark, the driver's time. Eq. (1) with Table"
+    " I; the fluid model with speeds fitted to the runs with 25 processes at 40 µm, where there are any; factors leave"
     " those out."
 )
 INCOMPLETE = " * Some blocks were read and not written (the SSD was full): their tasks never ended and do not count."
@@ -158,7 +158,7 @@ def draw(tables: Tables, stem: Path) -> None:
 
 
 def draw_panels(panels: Sequence[Panel[Measured]], middle: str) -> Figure:
-    """What was measured and predicted of each lane, on logarithmic axes; ``middle`` is what the bar is, such as mean."""
+    """What was measured and predicted of each lane, on logarithmic axes; ``middle`` is what the bar is: mean or median."""
     figure, (legend, *all_axes) = panel_axes(panels, legend=True)
     for axes, panel in zip(all_axes, panels, strict=True):
         for lane, one in panel.filled():
