@@ -23,7 +23,8 @@ import numpy as np
 
 from neurotier.bigbrain.calibration import Calibration, learn, usual
 from neurotier.bigbrain.plan import FINISHED
-from neurotier.bigbrain.tabulation import read_if_there, records_of
+from neurotier.bigbrain.tables import read_if_there
+from neurotier.bigbrain.tabulation import records_of
 from neurotier.bigbrain.tasks import DELAY, INCREMENT, PUBLISHED, READ, SNAKEMAKE, SPARK, START_UP, WRITE, Block, Task
 from neurotier.core.settings import BigBrainSettings
 from neurotier.core.tables import Row

@@ -158,7 +158,7 @@ def draw(tables: Tables, stem: Path) -> None:
 
 
 def draw_panels(panels: Sequence[Panel[Measured]], middle: str) -> Figure:
-    """What was measured and predicted of each lane, on logarithmic axes; ``middle`` is what the bar is: mean or median."""
+    """What was measured and predicted of each lane, on logarithmic axes; ``middle`` is what the bar is, in a word."""
     figure, (legend, *all_axes) = panel_axes(panels, legend=True)
     for axes, panel in zip(all_axes, panels, strict=True):
         for lane, one in panel.filled():
