@@ -5,11 +5,15 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from neurotier.core.tables import Row, read_table
 from neurotier.meter.usage import LABELS
+from neurotier.pages.kit.style import house_style, save_figure
+from neurotier.pages.kit.svg import titled
 from neurotier.pages.report.account import draw_account
 from neurotier.pages.report.brain_volume import numbered_outliers
 from neurotier.pages.report.figures import FIGURES, draw_all
@@ -83,6 +87,23 @@ def test_bytes_repeat(tmp_path: Path) -> None:
         draw_all(*content, tmp_path / folder)
     for path in (tmp_path / "first").iterdir():
         assert path.read_bytes() == (tmp_path / "second" / path.name).read_bytes(), path.name
+
+
+def test_titles_stand_in_the_svg_and_ids_are_the_figures_own(tmp_path: Path) -> None:
+    with house_style():
+        figure = Figure()
+        axes = figure.subplots()
+        (bar,) = axes.barh([0], [1])
+        titled(bar, "<b> & 'c' \"d\"\n")
+        lines = LineCollection([[(0, 0), (1, 1)], [(0, 1), (1, 0)]])
+        titled(axes.add_collection(lines), "first", "second")
+        titled(axes.scatter([0.2, 0.4], [0.2, 0.4]), "both dots")
+        save_figure(figure, tmp_path / "a name", [])
+    root = ElementTree.parse(tmp_path / "a name.svg").getroot()
+    tag = "{http://www.w3.org/2000/svg}"
+    of = {title.text: part.tag for part in root.iter() for title in part.findall(f"{tag}title")}
+    assert of == {"<b> & 'c' \"d\" ": f"{tag}g", "first": f"{tag}path", "second": f"{tag}path", "both dots": f"{tag}g"}
+    assert all(part.get("id", "a_name-").startswith("a_name-") for part in root.iter())
 
 
 def made(*phases: tuple[str, float, float, float], run: str = RUN) -> list[Row]:
