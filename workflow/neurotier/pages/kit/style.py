@@ -105,8 +105,8 @@ def save_figure(figure: Figure, stem: Path, rows: Sequence[Mapping[str, Any]]) -
     """Write a figure as ``stem.svg`` and ``stem.png`` (150 dpi), and the numbers it shows as ``stem.tsv``.
 
     Equal figures give equal bytes: no date, no version of matplotlib, no random ids. Call it within
-    :func:`house_style`. The resolution of the SVG is that of what is drawn as pixels in it. What parts of the figure say
-    on hover is given to them by :func:`neurotier.pages.kit.svg.titled`.
+    :func:`house_style`. The resolution of the SVG is that of what is drawn as pixels in it. Parts of the
+    figure say on hover what :func:`neurotier.pages.kit.svg.titled` gave them.
     """
     svg, png = io.StringIO(), io.BytesIO()
     figure.savefig(svg, format="svg", dpi=2 * DPI, metadata={"Date": None, "Creator": None})
