@@ -12,8 +12,8 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from neurotier.core.tables import Row, read_table
 from neurotier.meter.usage import LABELS
+from neurotier.pages.kit.hover import hover
 from neurotier.pages.kit.style import house_style, save_figure
-from neurotier.pages.kit.svg import titled
 from neurotier.pages.report.account import draw_account
 from neurotier.pages.report.brain_volume import numbered_outliers
 from neurotier.pages.report.figures import FIGURES, draw_all
@@ -94,15 +94,15 @@ def test_titles_stand_in_the_svg_and_ids_are_the_figures_own(tmp_path: Path) -> 
         figure = Figure()
         axes = figure.subplots()
         (bar,) = axes.barh([0], [1])
-        titled(bar, "<b> & 'c' \"d\"\n")
+        bar.set_url(hover("<b> & 'c' \"d\""))
         lines = LineCollection([[(0, 0), (1, 1)], [(0, 1), (1, 0)]])
-        titled(axes.add_collection(lines), "first", "second")
-        titled(axes.scatter([0.2, 0.4], [0.2, 0.4]), "both dots")
+        lines.set_urls([hover("first"), hover("second")])
+        axes.add_collection(lines)
+        axes.scatter([0.2, 0.4], [0.2, 0.4], urls=[hover("dot"), hover("other dot")])
         save_figure(figure, tmp_path / "a name", [])
     root = ElementTree.fromstring((tmp_path / "a name.svg").read_text())  # noqa: S314
-    tag = "{http://www.w3.org/2000/svg}"
-    of = {title.text: part.tag for part in root.iter() for title in part.findall(f"{tag}title")}
-    assert of == {"<b> & 'c' \"d\" ": f"{tag}g", "first": f"{tag}path", "second": f"{tag}path", "both dots": f"{tag}g"}
+    said = [part.text for part in root.iter("{http://www.w3.org/2000/svg}title")]
+    assert said == ["<b> & 'c' \"d\"", "dot", "other dot", "first", "second"]
     assert all(part.get("id", "a_name-").startswith("a_name-") for part in root.iter())
 
 

@@ -10,7 +10,7 @@ from neurotier.core.quantities import counted, mean_count, seconds
 from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
 from neurotier.pages.bigbrain.lanes import NO_RUN, own, published, shown, tier_panels
-from neurotier.pages.kit.lanes import Bar, Kind, draw_stacked
+from neurotier.pages.kit.stacks import Bar, Kind, draw_stacked
 from neurotier.pages.kit.style import GREEN, GREY, PURPLE, SKY, VERMILION, empty_figure, house_style, save_figure, state
 from neurotier.pages.published.makespans import filled_with
 

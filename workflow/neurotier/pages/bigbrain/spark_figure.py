@@ -13,7 +13,8 @@ from neurotier.core.spread import Spread, spread
 from neurotier.core.tables import Row
 from neurotier.pages.comparison.statistics import is_compared
 from neurotier.pages.kit.findings import at_once, times_text
-from neurotier.pages.kit.lanes import Bar, Kind, Lane, Panel, draw_stacked
+from neurotier.pages.kit.lanes import Lane, Panel
+from neurotier.pages.kit.stacks import Bar, Kind, draw_stacked
 from neurotier.pages.kit.style import (
     BLACK,
     BLUE,
