@@ -56,7 +56,7 @@ class Simulated(Prediction):
     usual: Predicted
 
 
-def forecast_among(
+def predict_among(
     usual: Situation, draw: Callable[[np.random.Generator], Situation], parallelism: int, draws: int = DRAWS
 ) -> Simulated:
     """Predict a makespan that is known only roughly; the same numbers for the same knowledge.
@@ -66,7 +66,7 @@ def forecast_among(
     usual
         The situation as it is known best; the interval holds its makespan.
     draw
-        One that is as well possible, drawn by lot.
+        One that is as well possible, drawn at random.
     draws
         How many simulations the interval is taken from.
     """
@@ -77,7 +77,7 @@ def forecast_among(
     return Simulated(makespan_s, min(low_s, makespan_s), max(high_s, makespan_s), predicted)
 
 
-def forecast(
+def predict_makespan(
     workload: Workload, machine: Machine, parallelism: int, spreads: Mapping[str, float], draws: int = DRAWS
 ) -> Simulated:
     """Predict the makespan of a workload.
@@ -90,16 +90,16 @@ def forecast(
         How many simulations the interval is taken from.
     """
 
-    def draw(lot: np.random.Generator) -> Situation:
-        tiers = {name: drawn(tier, spreads.get(name, 0.0), lot) for name, tier in machine.tiers.items()}
+    def draw(rng: np.random.Generator) -> Situation:
+        tiers = {name: drawn(tier, spreads.get(name, 0.0), rng) for name, tier in machine.tiers.items()}
         return workload, replace(machine, tiers=tiers)
 
-    return forecast_among((workload, machine), draw, parallelism, draws)
+    return predict_among((workload, machine), draw, parallelism, draws)
 
 
-def drawn(tier: TierSpeed, spread: float, lot: np.random.Generator) -> TierSpeed:
+def drawn(tier: TierSpeed, spread: float, rng: np.random.Generator) -> TierSpeed:
     """A tier whose reading and writing are by chance faster or slower than known, each as a whole."""
-    reading, writing = np.exp(spread * lot.standard_normal(2))
+    reading, writing = np.exp(spread * rng.standard_normal(2))
     return replace(
         tier,
         read_bytes_per_s=tier.read_bytes_per_s * reading,

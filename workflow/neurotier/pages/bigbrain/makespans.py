@@ -51,7 +51,7 @@ AS_PUBLISHED = ", as published, and not in the factor above"
 
 
 @dataclass(frozen=True)
-class Measured:
+class Makespans:
     """Makespans of a condition: of its repetitions, apart from those that stalled, and as predicted, s."""
 
     middle_s: float
@@ -139,9 +139,9 @@ def draw(tables: Tables, stem: Path) -> None:
     """Draw the makespans of all conditions; write SVG, PNG and TSV."""
     repetitions, rows = tables.repetitions(), shown(tables.conditions)
 
-    def measured(row: Row) -> Measured:
+    def measured(row: Row) -> Makespans:
         values = [run["makespan_s"] for run in repetitions.get(Condition.of(row), [])]
-        return Measured(row["makespan_s"], *apart(values), tables.predictions(row))
+        return Makespans(row["makespan_s"], *apart(values), tables.predictions(row))
 
     with house_style():
         panels = image_panels(rows, measured, "a")
@@ -157,7 +157,7 @@ def draw(tables: Tables, stem: Path) -> None:
         save_figure(figure, stem, table(tables, repetitions))
 
 
-def draw_panels(panels: Sequence[Panel[Measured]], middle: str) -> Figure:
+def draw_panels(panels: Sequence[Panel[Makespans]], middle: str) -> Figure:
     """What was measured and predicted of each lane, on logarithmic axes; ``middle`` is what the bar is, in a word."""
     figure, (legend, *all_axes) = panel_axes(panels, legend=True)
     for axes, panel in zip(all_axes, panels, strict=True):
@@ -183,7 +183,7 @@ def draw_panels(panels: Sequence[Panel[Measured]], middle: str) -> Figure:
     return figure
 
 
-def text_of(one: Measured) -> str:
+def text_of(one: Makespans) -> str:
     """Mean or median makespan, and what Eq. (1) says of it."""
     if PAPER not in one.predictions:
         return seconds(one.middle_s)
