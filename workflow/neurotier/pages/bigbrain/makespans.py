@@ -29,6 +29,7 @@ from neurotier.pages.bigbrain.names import (
 )
 from neurotier.pages.bigbrain.tables import Tables, cells
 from neurotier.pages.kit.findings import Finding
+from neurotier.pages.kit.hover import hover
 from neurotier.pages.kit.lanes import Panel, beside, draw_legend, label_lanes, panel_axes
 from neurotier.pages.kit.style import BLACK, empty_figure, house_style, save_figure, state
 from neurotier.published.conditions import is_stalled
@@ -163,9 +164,11 @@ def draw_panels(panels: Sequence[Panel[Makespans]], middle: str) -> Figure:
     for axes, panel in zip(all_axes, panels, strict=True):
         for lane, one in panel.filled():
             axes.plot([one.middle_s] * 2, [lane - 0.36, lane + 0.06], color=BLACK, linewidth=2.2, solid_capstyle="butt")
+            label = panel.lanes[lane].label
             for values, style in ((one.steady_s, CIRCLE), (one.stalled_s, CROSS)):
-                axes.plot(values, [lane - 0.15] * len(values), linestyle="", **style)
-            draw_predictions(axes, lane, one.predictions)
+                (points,) = axes.plot(values, [lane - 0.15] * len(values), linestyle="", **style)
+                points.set_url(hover(f"{label}: {', '.join(map(seconds, values))}"))
+            draw_predictions(axes, lane, label, one.predictions)
             beside(axes, lane, text_of(one))
         label_lanes(axes, panel)
         ends_s = [end for _, one in panel.filled() for end in one.ends_s]
