@@ -23,7 +23,9 @@ class Reader(HTMLParser):
         self.tags.append(tag)
         self.addresses += [(key, value or "") for key, value in attrs if key in ("src", "href")]
         self.ids += [value or "" for key, value in attrs if key == "id"]
-        self.alts += [value or "" for key, value in attrs if key == "alt"]
+        self.alts += [
+            value or "" for key, value in attrs if key == "alt" or (key == "aria-label" and ("role", "img") in attrs)
+        ]
         assert not any(key.startswith("on") for key, _ in attrs), "no inline handlers"
         if tag not in VOID:
             self.open.append(tag)

@@ -39,6 +39,10 @@ class FigureView:
         The finding, which is its title too: here the alternative text.
     picture
         Data address, empty if the figure was not drawn.
+    svg
+        The picture as a part of the page, in which bars say what they are under the pointer.
+    shown
+        False if there was nothing to draw; the sentence then says why.
     files
         Kind and address of the files beside the page.
     """
@@ -49,6 +53,8 @@ class FigureView:
     sentence: str
     picture: str
     files: list[tuple[str, str]]
+    svg: str = ""
+    shown: bool = True
 
 
 def write_html(template: Path, context: dict[str, Any], path: Path) -> None:
@@ -105,8 +111,19 @@ def embedded(path: Path) -> str:
         return ""
 
 
-def figure_view(stem: Path, folder: Path, heading: str, reading: str, sentence: str) -> FigureView:
+def inline(path: Path) -> str:
+    """An SVG as a part of a page, with ids that no other figure on it has; empty if it is not there."""
+    try:
+        text = path.read_text()
+    except FileNotFoundError:
+        return ""
+    text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], count=1, flags=re.DOTALL)
+    return re.sub(r'(\sid="|href="#|url\(#)', rf"\g<1>{path.stem}-", text)
+
+
+def figure_view(stem: Path, folder: Path, heading: str, reading: str, sentence: str, shown: bool = True) -> FigureView:
     """The figure whose files are ``stem.svg``, ``.png`` and ``.tsv``, on a page in ``folder``."""
     paths = {kind: stem.with_name(f"{stem.name}.{kind.lower()}") for kind in ("SVG", "PNG", "TSV")}
     files = [(kind, address) for kind, path in paths.items() if (address := link(path, folder))]
-    return FigureView(stem.name, heading, reading, f"{sentence}.", embedded(paths["SVG"]), files)
+    picture, svg = embedded(paths["SVG"]), inline(paths["SVG"])
+    return FigureView(stem.name, heading, reading, f"{sentence}.", picture, files, svg, shown)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neurotier.core.tables import Row
-from neurotier.pages.comparison.cpu_io_sums import cpu_io_sums_finding, draw_cpu_io_sums
-from neurotier.pages.comparison.makespan import draw_makespan, makespan_finding
+from neurotier.pages.comparison import cpu_io_sums
+from neurotier.pages.comparison import makespan as bids_makespan
 from neurotier.pages.published import block_gantts, makespans, parallelism, phase_sums, predictions, table_one_figure
 from neurotier.published.bigbrain import BlockRun
 from neurotier.published.conditions import Condition
@@ -137,15 +137,14 @@ def of_size(runs: Mapping[Condition, list[BlockRun]], size: int) -> dict[Conditi
 
 def bids_app(replay: Replay) -> Iterator[Figure]:
     """The figures of the BIDS App example."""
-    runs = replay.bids_app.runs
-    makespan, cpu_io = makespan_finding(runs), cpu_io_sums_finding(runs)
+    makespan, cpu_io = bids_makespan.finding(replay.bids_app), cpu_io_sums.finding(replay.bids_app)
     if makespan.shown:
         yield Figure(
             "bids_makespan",
             "Makespan of the BIDS App example (Figure 9)",
             "A bar per condition (median), a dot per repetition.",
             makespan.sentence,
-            lambda stem: draw_makespan(runs, stem),
+            lambda stem: bids_makespan.draw(replay.bids_app, stem),
         )
     if cpu_io.shown:
         yield Figure(
@@ -153,7 +152,7 @@ def bids_app(replay: Replay) -> Iterator[Figure]:
             "CPU and I/O time of the BIDS App example (Figure 10)",
             "Sums over all tasks of a run, medians over repetitions.",
             cpu_io.sentence,
-            lambda stem: draw_cpu_io_sums(runs, stem),
+            lambda stem: cpu_io_sums.draw(replay.bids_app, stem),
         )
 
 
