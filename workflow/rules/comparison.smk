@@ -1,7 +1,7 @@
 # The comparison: the runs of a campaign, of other results folders and of the published experiment, side by side.
 
 from neurotier.pages.comparison import figures as comparison_figures
-from neurotier.pages.kit.registry import outputs
+from neurotier.pages.kit.registry import outputs, pictures
 
 
 rule tabulate_comparison:
@@ -63,7 +63,7 @@ rule write_comparison:
         participants=places.comparison / "compared_participants.tsv",
         traffic=places.comparison / "compared_bytes.tsv",
         campaign=lambda wildcards: plan.campaign(),
-        makespan=places.comparison_figures / "makespan.svg",
+        **pictures(comparison_figures.FIGURES, places.comparison_figures),
     output:
         page=report(
             RESULTS / "comparison.html",

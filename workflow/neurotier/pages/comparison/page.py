@@ -99,6 +99,11 @@ class ConditionView:
         return statistics.median(known) if known else None
 
     @property
+    def flushed_s(self) -> float | None:
+        """Time until everything that a run wrote was on its device, s."""
+        return self.median("flushed_s")
+
+    @property
     def tiers(self) -> str:
         """Which roles are on which tier, as far as is known; empty if all are on the one that names the placement."""
         tiers: dict[str, list[str]] = {}
