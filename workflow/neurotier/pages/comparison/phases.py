@@ -15,7 +15,6 @@ from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.lanes import Lane
 from neurotier.pages.kit.stacks import Bar, Kind, draw_stacked
 from neurotier.pages.kit.style import PHASE_COLOURS, empty_figure, house_style, save_figure, state
-from neurotier.pages.report.findings import PHASES
 
 WHOLE = "whole"
 NOTE = (
@@ -37,7 +36,9 @@ def breakdowns(runs: Sequence[Row], participants: Sequence[Row]) -> dict[Conditi
         present = {phase for times in known for phase in times}
         if known:
             found[condition] = {
-                phase: Spread(tuple(times.get(phase, 0.0) for times in known)) for phase in PHASES if phase in present
+                phase: Spread(tuple(times.get(phase, 0.0) for times in known))
+                for phase in PHASE_COLOURS
+                if phase in present
             }
     return found
 
@@ -78,7 +79,7 @@ def draw_phases(runs: Sequence[Row], participants: Sequence[Row], stem: Path) ->
     found, finding = breakdowns(runs, participants), phases_finding(runs, participants)
     with house_style():
         if finding.shown:
-            present = [phase for phase in PHASES if any(phase in breakdown for breakdown in found.values())]
+            present = [phase for phase in PHASE_COLOURS if any(phase in breakdown for breakdown in found.values())]
             kinds = [Kind(phase, PHASE_COLOURS[phase]) for phase in present]
             panels = group_panels(found, lambda condition: [Lane(condition.placement, bar(found[condition], present))])
             figure = draw_stacked(panels, kinds, "Sum of wall time over participant jobs (s)")
