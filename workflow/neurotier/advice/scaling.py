@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import nnls
 
-from neurotier.advice.observed import PHASES, QUANTITIES, Seen
+from neurotier.advice.observed import QUANTITIES, Seen
+from neurotier.core.parallelism import PHASES
 
 FEW = 4
 """Below so many records, base and slope cannot be told apart from chance: predictions try the extremes as well."""

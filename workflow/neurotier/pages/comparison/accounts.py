@@ -87,10 +87,10 @@ def draw(tables: Compared, stem: Path) -> None:
     """Draw the accounts of all valid runs that have one; write SVG, PNG and TSV."""
     found = accounts(tables.runs)
     note = NOTE + without_account(tables.runs, found)
-    write_figure(stem, finding(tables), table(found), lambda: figure(found), note)
+    write_figure(stem, finding(tables), table(found), lambda: figure_of(found), note)
 
 
-def figure(found: dict[Condition, Account]) -> Figure:
+def figure_of(found: dict[Condition, Account]) -> Figure:
     """The figure of at least one condition."""
     memory = any(median_of(account, MEMORY_STALL) for account in found.values())
     causes = [cause for cause in LABELS if cause != MEMORY_STALL or memory]

@@ -59,10 +59,10 @@ def finding(tables: Compared) -> Finding:
 def draw(tables: Compared, stem: Path) -> None:
     """Draw the summed CPU and I/O time of all valid runs; write SVG, PNG and TSV."""
     found = sums(tables.runs)
-    write_figure(stem, finding(tables), table(found), lambda: figure(found), NOTE + below_zero(found))
+    write_figure(stem, finding(tables), table(found), lambda: figure_of(found), NOTE + below_zero(found))
 
 
-def figure(found: dict[Condition, dict[str, Spread]]) -> Figure:
+def figure_of(found: dict[Condition, dict[str, Spread]]) -> Figure:
     """The figure of at least one condition."""
     panels = group_panels(found, lambda condition: [Lane(condition.placement, bar(found[condition]))])
     return draw_stacked(panels, KINDS, "Sum over participant jobs (s)", ranges=True)

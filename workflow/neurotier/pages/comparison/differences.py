@@ -103,13 +103,13 @@ def finding(tables: Compared) -> Finding:
 def draw(tables: Compared, stem: Path) -> None:
     """Draw the differences between placements; write SVG, PNG and TSV."""
     shown, left = chosen(pairs(tables))
-    write_figure(stem, finding(tables), table(shown), lambda: figure(shown), NOTE + left)
+    write_figure(stem, finding(tables), table(shown), lambda: figure_of(shown), NOTE + left)
 
 
-def figure(found: Sequence[Pair]) -> Figure:
+def figure_of(found: Sequence[Pair]) -> Figure:
     """The figure of at least one pair."""
     panels = group(found)
-    drawn, all_axes = panel_axes(panels)
+    figure, all_axes = panel_axes(panels)
     for axes, panel in zip(all_axes, panels, strict=True):
         axes.axvline(0, color=GREY, linewidth=1)
         for lane, pair in panel.filled():
@@ -120,7 +120,7 @@ def figure(found: Sequence[Pair]) -> Figure:
         label_lanes(axes, panel)
         axes.set_xlabel("Difference of wall time per participant (s)")
         axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
-    return drawn
+    return figure
 
 
 def told(difference: Difference) -> str:

@@ -75,16 +75,16 @@ def finding(tables: Compared) -> Finding:
 def draw(tables: Compared, stem: Path) -> None:
     """Draw the start-up times of all valid runs; write SVG, PNG and TSV."""
     found = starts(tables)
-    write_figure(stem, finding(tables), table(found), lambda: figure(found), NOTE)
+    write_figure(stem, finding(tables), table(found), lambda: figure_of(found), NOTE)
 
 
-def figure(found: dict[Place, list[float]]) -> Figure:
+def figure_of(found: dict[Place, list[float]]) -> Figure:
     """The figure of at least one place."""
     panels = headed(
         (family, [Lane(f"image on {place.tier}", place) for place in places])
         for family, places in groupby(found, lambda place: place.family)
     )
-    drawn, all_axes = panel_axes(panels)
+    figure, all_axes = panel_axes(panels)
     for axes, panel in zip(all_axes, panels, strict=True):
         for lane, place in panel.filled():
             values = found[place]
@@ -95,7 +95,7 @@ def figure(found: dict[Place, list[float]]) -> Figure:
         axes.set_xlim(0, None)
         axes.set_xlabel("Container start-up (s)")
         axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
-    return drawn
+    return figure
 
 
 def table(found: dict[Place, list[float]]) -> list[Row]:

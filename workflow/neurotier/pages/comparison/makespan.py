@@ -63,13 +63,13 @@ def draw(tables: Compared, stem: Path) -> None:
     """Draw the makespans of all valid runs; write SVG, PNG and TSV."""
     times = makespans(tables.runs)
     ups = {up.higher: up for up in speed_ups(tables.runs)}
-    write_figure(stem, finding(tables), table(times, ups), lambda: figure(times, ups), NOTE)
+    write_figure(stem, finding(tables), table(times, ups), lambda: figure_of(times, ups), NOTE)
 
 
-def figure(times: dict[Condition, Spread], ups: dict[Condition, SpeedUp]) -> Figure:
+def figure_of(times: dict[Condition, Spread], ups: dict[Condition, SpeedUp]) -> Figure:
     """The figure of at least one condition."""
     panels = group_panels(times, lambda condition: [Lane(condition.placement, condition)])
-    drawn, all_axes = panel_axes(panels)
+    figure, all_axes = panel_axes(panels)
     for axes, panel in zip(all_axes, panels, strict=True):
         longest = 0.0
         for lane, condition in panel.filled():
@@ -87,7 +87,7 @@ def figure(times: dict[Condition, Spread], ups: dict[Condition, SpeedUp]) -> Fig
         axes.set_xlim(0, 1.03 * longest or 1)
         axes.set_xlabel("Makespan (s)")
         axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
-    return drawn
+    return figure
 
 
 def table(times: dict[Condition, Spread], ups: dict[Condition, SpeedUp]) -> list[Row]:

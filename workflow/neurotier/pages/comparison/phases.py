@@ -74,10 +74,10 @@ def finding(tables: Compared) -> Finding:
 def draw(tables: Compared, stem: Path) -> None:
     """Draw the phases of all valid runs; write SVG, PNG and TSV."""
     found = breakdowns(tables)
-    write_figure(stem, finding(tables), table(found), lambda: figure(found), NOTE)
+    write_figure(stem, finding(tables), table(found), lambda: figure_of(found), NOTE)
 
 
-def figure(found: dict[Condition, Breakdown]) -> Figure:
+def figure_of(found: dict[Condition, Breakdown]) -> Figure:
     """The figure of at least one condition."""
     present = [phase for phase in PHASE_COLOURS if any(phase in breakdown for breakdown in found.values())]
     kinds = [Kind(phase, PHASE_COLOURS[phase]) for phase in present]

@@ -79,10 +79,10 @@ def finding(tables: Compared) -> Finding:
 def draw(tables: Compared, stem: Path) -> None:
     """Draw the bytes of all valid runs; write SVG, PNG and TSV."""
     found = traffic(tables)
-    write_figure(stem, finding(tables), table(found), lambda: figure(found), NOTE)
+    write_figure(stem, finding(tables), table(found), lambda: figure_of(found), NOTE)
 
 
-def figure(found: dict[Condition, dict[str, Traffic]]) -> Figure:
+def figure_of(found: dict[Condition, dict[str, Traffic]]) -> Figure:
     """The figure of at least one condition."""
     most = max(total_bytes(flow) for tiers in found.values() for flow in tiers.values())
     unit = next((name for name, length in UNITS.items() if most >= 2 * length), "KiB")

@@ -19,6 +19,7 @@ import jinja2
 
 from neurotier.core import quantities
 from neurotier.core.files import write_text
+from neurotier.pages.kit.svg import inline
 
 HERE = Path(__file__).resolve().parent
 FILTERS = (
@@ -38,13 +39,11 @@ class FigureView:
     sentence
         The finding, which is its title too: here the alternative text.
     picture
-        Data address, empty if the figure was not drawn.
-    svg
-        The picture as a part of the page, in which bars say what they are under the pointer.
-    shown
-        False if there was nothing to draw; the sentence then says why.
+        The SVG itself, empty if the figure was not drawn; not escaped.
     files
         Kind and address of the files beside the page.
+    shown
+        False if there was nothing to draw; the sentence then says why.
     """
 
     name: str
@@ -53,7 +52,6 @@ class FigureView:
     sentence: str
     picture: str
     files: list[tuple[str, str]]
-    svg: str = ""
     shown: bool = True
 
 
@@ -103,27 +101,12 @@ def link(path: Path, folder: Path) -> str:
 
 
 def embedded(path: Path) -> str:
-    """A picture as a data address; empty if it is not there."""
-    kind = {".svg": "image/svg+xml", ".png": "image/png"}[path.suffix]
-    try:
-        return f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"
-    except FileNotFoundError:
-        return ""
-
-
-def inline(path: Path) -> str:
-    """An SVG as a part of a page, with ids that no other figure on it has; empty if it is not there."""
-    try:
-        text = path.read_text()
-    except FileNotFoundError:
-        return ""
-    text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], count=1, flags=re.DOTALL)
-    return re.sub(r'(\sid="|href="#|url\(#)', rf"\g<1>{path.stem}-", text)
+    """A PNG as a data address."""
+    return f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}"
 
 
 def figure_view(stem: Path, folder: Path, heading: str, reading: str, sentence: str, shown: bool = True) -> FigureView:
     """The figure whose files are ``stem.svg``, ``.png`` and ``.tsv``, on a page in ``folder``."""
     paths = {kind: stem.with_name(f"{stem.name}.{kind.lower()}") for kind in ("SVG", "PNG", "TSV")}
     files = [(kind, address) for kind, path in paths.items() if (address := link(path, folder))]
-    picture, svg = embedded(paths["SVG"]), inline(paths["SVG"])
-    return FigureView(stem.name, heading, reading, f"{sentence}.", picture, files, svg, shown)
+    return FigureView(stem.name, heading, reading, f"{sentence}.", inline(paths["SVG"]), files, shown)
