@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from neurotier.advice.calibration import read_observed
-from neurotier.advice.observed import PHASES, ObservedJob, observe
+from neurotier.advice.observed import ObservedJob, observe
 from neurotier.advice.placements import candidates
 from neurotier.advice.predict import Inputs, paper_s, predict
 from neurotier.advice.room import room_for
@@ -17,13 +17,14 @@ from neurotier.advice.words import recommendation
 from neurotier.advice.workload import JobStart, Participant, Storage, workload_of
 from neurotier.core.errors import InputError, SettingsError
 from neurotier.core.files import write_json
+from neurotier.core.parallelism import PHASES
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import columns, read_table, write_table
 from neurotier.model.machine import MEMORY, PageCache, Processors
 from neurotier.model.this_machine import Probed, between, machine_of, page_cache_of
-from neurotier.pages.report.findings import participant_times
 from neurotier.pages.report.prediction import prediction_view
+from neurotier.pages.report.times import participant_times
 from neurotier.run.campaign.matrix import planned_runs
 from neurotier.run.campaign.preflight import how_long
 from neurotier.run.campaign.records import Campaign

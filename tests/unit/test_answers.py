@@ -9,9 +9,11 @@ from neurotier.core.tables import Row
 from neurotier.meter.traffic import flow
 from neurotier.meter.usage import ACCOUNT, LABELS
 from neurotier.pages.kit.style import CAUSE_COLOURS
+from neurotier.pages.report import account
 from neurotier.pages.report.answers import COMPUTE_BOUND_SHARE, Answer, run_answers, saved_at_most_s, slowest_answers
 from neurotier.pages.report.causes import sum_causes
-from neurotier.pages.report.findings import account_finding, participant_times
+from neurotier.pages.report.data import Tables
+from neurotier.pages.report.times import participant_times
 from report_data import RUN, phase_row, sampled, without_account
 
 SWITCH = "as root: sysctl kernel.task_delayacct=1"
@@ -142,7 +144,7 @@ def test_sampled_accounts_say_about() -> None:
         f"Waiting for storage: about 33 % of wall time, {place}; a faster tier saves at most about 33 %",
         "Waits were sampled; threads with 60 % of the CPU time were seen",
     ]
-    assert account_finding(participant_times(rows)).startswith("About 67 % of the time of sub-1 on a CPU")
+    assert account.finding(Tables(rows)).sentence.startswith("About 67 % of the time of sub-1 on a CPU")
 
 
 def test_without_an_account_nothing_is_claimed() -> None:

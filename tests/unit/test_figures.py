@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from xml.etree import ElementTree
 
@@ -12,29 +13,23 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from neurotier.core.tables import Row, read_table
 from neurotier.meter.usage import LABELS
+from neurotier.pages.kit import style
+from neurotier.pages.kit.figures import draw_all
+from neurotier.pages.kit.findings import Finding
+from neurotier.pages.kit.gantt import Job, pack
 from neurotier.pages.kit.hover import hover
 from neurotier.pages.kit.style import house_style, save_figure
-from neurotier.pages.report.account import draw_account
-from neurotier.pages.report.brain_volume import numbered_outliers
-from neurotier.pages.report.figures import FIGURES, draw_all
-from neurotier.pages.report.findings import (
-    account_finding,
-    brain_volume_finding,
-    cpu_io_finding,
-    gantt_finding,
-    last_run,
-    participant_times,
-    running_jobs,
-    slots,
-    summarise,
-)
+from neurotier.pages.report import account, brain_volume, cpu_io, gantt
+from neurotier.pages.report.data import Tables
+from neurotier.pages.report.figures import FIGURES
+from neurotier.pages.report.times import participant_times
 from report_data import EARLIER, RUN, make_results, phase_row, sampled, without_account
 
 
-def tables(folder: Path, count: int, **changes: Any) -> tuple[list[Row], list[Row], list[Row]]:
+def tables(folder: Path, count: int, **changes: Any) -> Tables:
     """Profile, runs and group of a synthetic results folder, read back from disk."""
     places, _ = make_results(folder, count, **changes)
-    return (
+    return Tables(
         read_table(places.profile / "profile.tsv", "profile"),
         read_table(places.profile / "runs.tsv", "runs"),
         read_table(places.group / "group.tsv", "group"),
@@ -51,19 +46,20 @@ def read_plain(path: Path) -> list[dict[str, str]]:
     [(0, {}), (1, {}), (5, {"failed": 1}), (40, {}), (41, {"slots": 8}), (700, {"slots": 25, "earlier": 100})],
 )
 def test_every_figure_is_drawn(tmp_path: Path, count: int, changes: dict[str, Any]) -> None:
-    draw_all(*tables(tmp_path, count, **changes), tmp_path / "figures")
-    for name in FIGURES:
-        for kind in ("svg", "png", "tsv"):
-            path = tmp_path / "figures" / f"{name}.{kind}"
+    draw_all("report", FIGURES, tables(tmp_path, count, **changes), tmp_path / "figures")
+    for entry in FIGURES:
+        for kind in ("svg", "png", "tsv", "rst"):
+            path = tmp_path / "figures" / f"{entry.name}.{kind}"
             assert path.is_file(), path
-            assert kind == "tsv" or path.stat().st_size > 1000
-    assert len(list((tmp_path / "figures").iterdir())) == 3 * len(FIGURES), "temporary files stayed"
+            assert kind in ("tsv", "rst") or path.stat().st_size > 1000
+    assert len(list((tmp_path / "figures").iterdir())) == 4 * len(FIGURES), "temporary files stayed"
 
 
 @pytest.mark.parametrize(("count", "earlier"), [(5, 0), (60, 20)])
 def test_numbers_add_up_to_the_table(tmp_path: Path, count: int, earlier: int) -> None:
-    profile, runs, group = tables(tmp_path, count, earlier=earlier)
-    draw_all(profile, runs, group, tmp_path)
+    content = tables(tmp_path, count, earlier=earlier)
+    profile, runs, group = content.profile, content.runs, content.group
+    draw_all("report", FIGURES, content, tmp_path)
     drawn = read_plain(tmp_path / "cpu_io.tsv")
     assert len(drawn) == count
     for column in ("wall_s", "cpu_s", "io_s"):
@@ -84,7 +80,7 @@ def test_numbers_add_up_to_the_table(tmp_path: Path, count: int, earlier: int) -
 def test_bytes_repeat(tmp_path: Path) -> None:
     content = tables(tmp_path, 5)
     for folder in ("first", "second"):
-        draw_all(*content, tmp_path / folder)
+        draw_all("report", FIGURES, content, tmp_path / folder)
     for path in (tmp_path / "first").iterdir():
         assert path.read_bytes() == (tmp_path / "second" / path.name).read_bytes(), path.name
 
@@ -111,30 +107,49 @@ def made(*phases: tuple[str, float, float, float], run: str = RUN) -> list[Row]:
     return [phase_row(run, name, "compute", start, wall, cpu) for name, start, wall, cpu in phases]
 
 
+def said(figure: ModuleType, rows: list[Row]) -> str:
+    """The sentence of a figure of some rows of ``profile.tsv``."""
+    finding: Finding = figure.finding(Tables(rows))
+    return finding.sentence
+
+
 def test_titles_state_the_finding() -> None:
     rows = made(("SiteA/sub-1", 0.0, 10.0, 9.0), ("SiteA/sub-2", 5.0, 31.2, 29.4))
     sentence = "CPU takes 93 % of the time of 2 participants; the slowest, SiteA/sub-2, took 31.2 s"
-    assert cpu_io_finding(participant_times(rows)) == sentence
-    assert cpu_io_finding(participant_times(rows[:1])) == "CPU takes 90 % of the time of SiteA/sub-1, which took 10.0 s"
-    assert cpu_io_finding(participant_times(made(("sub-1", 0, 10, 2)))).startswith("I/O takes 80 % of the time")
-    assert "180 % of the wall time" in cpu_io_finding(participant_times(made(("sub-1", 0, 10, 18))))
-    assert cpu_io_finding([]) == gantt_finding(None) == "no participant finished"
-    assert brain_volume_finding([]) == "no brain mask was made"
-    summary = summarise(participant_times(rows))
-    assert gantt_finding(summary) == "Makespan 36.2 s for 2 participants, 1.14 at a time on average, 2 at most"
+    assert said(cpu_io, rows) == sentence
+    assert said(cpu_io, rows[:1]) == "CPU takes 90 % of the time of SiteA/sub-1, which took 10.0 s"
+    assert said(cpu_io, made(("sub-1", 0, 10, 2))).startswith("I/O takes 80 % of the time")
+    assert "180 % of the wall time" in said(cpu_io, made(("sub-1", 0, 10, 18)))
+    assert said(cpu_io, []) == said(gantt, []) == "no participant finished"
+    assert brain_volume.finding(Tables()).sentence == "no brain mask was made"
+    assert said(gantt, rows) == "Makespan 36.2 s for 2 participants, 1.14 at a time on average, 2 at most"
+
+
+def test_bars_and_lanes_say_participant_phase_and_seconds(tmp_path: Path) -> None:
+    content = tables(tmp_path, 5)
+    draw_all("report", FIGURES, content, tmp_path)
+    shown = {entry.name: (tmp_path / f"{entry.name}.svg").read_text() for entry in FIGURES}
+    slowest = participant_times(content.profile)[0]
+    compute = f"{slowest.phase('compute', 'wall_s'):.1f} s"
+    assert f"<title>{slowest.participant}, compute: {compute}</title>" in shown["gantt"]
+    assert f"<title>{slowest.participant}, CPU time: {slowest.cpu_s:.1f} s</title>" in shown["cpu_io"]
+    assert f"<title>{slowest.participant}, waiting for a core: " in shown["account"]
+    assert "<title>compute, CPU, user: " in shown["account"]
+    for row in content.group:
+        assert f"<title>{row['image']}: " in shown["brain_volume"]
 
 
 def test_brain_volume_title(tmp_path: Path) -> None:
-    group = tables(tmp_path, 5)[2]
-    assert brain_volume_finding(group[:1]).startswith("Brain volume of the one image is ")
-    assert f"of {len(group)} images); 1 stands out" in brain_volume_finding(group)
-    (image,) = numbered_outliers(group)
+    group = tables(tmp_path, 5).group
+    assert brain_volume.finding(Tables(group=group[:1])).sentence.startswith("Brain volume of the one image is ")
+    assert f"of {len(group)} images); 1 stands out" in brain_volume.finding(Tables(group=group)).sentence
+    (image,) = brain_volume.numbered_outliers(group)
     assert image in {row["image"] for row in group if row["outlier"]}
 
 
 def test_the_account_adds_up_to_wall_time(tmp_path: Path) -> None:
-    profile, _, _ = tables(tmp_path, 60)
-    draw_account(profile, tmp_path / "account")
+    profile = tables(tmp_path, 60).profile
+    account.draw(Tables(profile), tmp_path / "account")
     drawn = read_plain(tmp_path / "account.tsv")
     assert [row["participant"] for row in drawn] == [time.participant for time in participant_times(profile)]
     for prefix, members in (("", ("stage_in", "compute", "stage_out")), ("compute_", ("compute",))):
@@ -146,50 +161,38 @@ def test_the_account_adds_up_to_wall_time(tmp_path: Path) -> None:
         assert parts == pytest.approx(sum(row["wall_s"] for row in rows), abs=1e-2)
 
 
-def account_note(rows: list[Row], folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The note below the figure ``account``; empty if it shows nothing."""
-    from neurotier.pages.report import account
-
+def note_of(figure: ModuleType, rows: list[Row], folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The note below a figure."""
     notes: list[str] = []
-    monkeypatch.setattr(account, "state", lambda _figure, _title, note: notes.append(note))
-    account.draw_account(rows, folder / "account")
+    monkeypatch.setattr(style, "state", lambda _figure, _title, note: notes.append(note))
+    figure.draw(Tables(rows), folder / "figure")
     return "".join(notes)
 
 
 def test_the_account_says_how_it_was_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = made(("sub-1", 0, 10, 9), ("sub-2", 0, 10, 9), ("sub-3", 0, 10, 9))
-    note = account_note(rows, tmp_path, monkeypatch)
+    note = note_of(account, rows, tmp_path, monkeypatch)
     assert note.startswith("Account: exact (one thread active at a time). Asleep")
     assert note.endswith("Unexplained: 0 % of wall time.")
     rows[0] = sampled(rows[0], 0.6)
     rows[1] = rows[1] | {"account": "scaled", "account_user_s": 10.0, "residual_s": -1.9}
     rows[2] = without_account(rows[2])
-    note = account_note([*rows, phase_row(RUN, "sub-3", "stage_in", 0, 5, 1)], tmp_path, monkeypatch)
+    note = note_of(account, [*rows, phase_row(RUN, "sub-3", "stage_in", 0, 5, 1)], tmp_path, monkeypatch)
     assert "exact (one thread active at a time); scaled (several threads" in note
     assert "sampled. Of the CPU time of what was sampled, 60 % belongs to threads that were seen." in note
     assert "Where being short of memory is not known, it is part of asleep." in note
     assert "(29 % in phases without an account)" in note, "10 s of 35 s"
     assert "For 1 participant the causes exceed wall time; that is not drawn." in note
-    assert account_note(rows, tmp_path, monkeypatch).endswith("1 participant without an account is left out.")
+    assert note_of(account, rows, tmp_path, monkeypatch).endswith("1 participant without an account is left out.")
 
 
-def test_without_any_account_the_figure_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from neurotier.pages.report import account
-
-    said: list[str] = []
-
-    def listen(message: str) -> Figure:
-        said.append(message)
-        return Figure()
-
-    monkeypatch.setattr(account, "empty_figure", listen)
+def test_without_any_account_the_figure_says_what_to_do(tmp_path: Path) -> None:
     rows = [without_account(row) for row in made(("sub-1", 0, 10, 9), ("sub-2", 0, 10, 9))]
-    account.draw_account(rows, tmp_path / "account")
-    account.draw_account([], tmp_path / "account")
-    assert "the kernel accounts no waits" in said[0]
-    assert "as root: sysctl kernel.task_delayacct=1" in said[0]
-    assert said[1] == "no participant finished"
-    assert account_finding(participant_times(rows)) == said[0].replace("\n", " ")
+    finding = account.finding(Tables(rows))
+    assert not finding.shown
+    assert "the kernel accounts no waits" in finding.sentence
+    assert "as root: sysctl kernel.task_delayacct=1" in finding.sentence
+    account.draw(Tables(rows), tmp_path / "account")
     assert (tmp_path / "account.tsv").read_text() == ""
 
 
@@ -198,11 +201,11 @@ def test_the_title_of_the_account_names_the_largest_causes() -> None:
     # of the 8 s of 40 s off the CPU, half was waiting for a core, three tenths for storage, a fifth asleep
     told = "10 % waiting for a core, 6 % waiting for storage, 4 % asleep"
     sentence = f"80 % of the time of 2 participants on a CPU, {told}"
-    assert account_finding(participant_times(rows)) == sentence
+    assert said(account, rows) == sentence
     sentence = "50 % of the time of sub-1 waiting for a core, 30 % waiting for storage, 20 % asleep"
-    assert account_finding(participant_times(made(("sub-1", 0, 10, 0)))) == sentence
-    assert account_finding(participant_times(made(("sub-1", 0, 0, 0)))) == "No time was measured for sub-1"
-    assert account_finding([]) == "no participant finished"
+    assert said(account, made(("sub-1", 0, 10, 0))) == sentence
+    assert said(account, made(("sub-1", 0, 0, 0))) == "No time was measured for sub-1"
+    assert said(account, []) == "no participant finished"
 
 
 @pytest.mark.parametrize("count", [8, 60])
@@ -211,44 +214,36 @@ def test_accounts_of_every_kind_are_drawn(tmp_path: Path, count: int) -> None:
     rows += [phase_row(RUN, row["participant"], "stage_in", 0, 1, 0) for row in rows[:2]]
     rows[0], rows[1], rows[2] = without_account(rows[0]), sampled(rows[1], 0.5), without_account(rows[2])
     rows[3] |= {"residual_s": -1.0, "account_user_s": 9.1}
-    draw_account(rows, tmp_path / "account")
+    account.draw(Tables(rows), tmp_path / "account")
     assert len(read_plain(tmp_path / "account.tsv")) == count - 1
     assert (tmp_path / "account.png").stat().st_size > 1000
 
 
 def test_io_time_below_zero_is_drawn_as_zero_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from neurotier.pages.report import cpu_io
-
-    notes: list[str] = []
-
-    def listen(_figure: Figure, _title: str, note: str) -> None:
-        notes.append(note)
-
-    monkeypatch.setattr(cpu_io, "state", listen)
-    cpu_io.draw_cpu_io(made(("sub-1", 0, 10, 18), ("sub-2", 0, 10, 9)), tmp_path / "cpu_io")
-    assert "For 1 participant CPU exceeds wall time" in notes[0]
-    assert "drawn as 0" in notes[0]
-    assert read_plain(tmp_path / "cpu_io.tsv")[0]["io_s"] == "-8.0", "the table keeps the measured value"
+    rows = made(("sub-1", 0, 10, 18), ("sub-2", 0, 10, 9))
+    note = note_of(cpu_io, rows, tmp_path, monkeypatch)
+    assert "For 1 participant CPU exceeds wall time" in note
+    assert "drawn as 0" in note
+    assert read_plain(tmp_path / "figure.tsv")[0]["io_s"] == "-8.0", "the table keeps the measured value"
 
 
 def test_a_job_without_duration_and_very_long_names(tmp_path: Path) -> None:
     rows = made(("a" * 200 + "/sub-1", 0.0, 0.0, 0.0), ("sub-$x_1$", 0.0, 0.0, 0.0))
-    draw_all(rows, [], [], tmp_path)
+    draw_all("report", FIGURES, Tables(rows), tmp_path)
     assert (tmp_path / "cpu_io.svg").stat().st_size > 1000
 
 
 def test_last_run_is_the_tables_last_row_else_the_latest_start() -> None:
     rows = made(("sub-1", 50.0, 1, 1), run=EARLIER) + made(("sub-2", 90.0, 1, 1))
-    assert last_run(rows, []) == RUN
-    assert last_run(rows, [{"run": RUN}, {"run": EARLIER}]) == EARLIER
-    assert last_run([], []) is None
+    assert gantt.last_run(Tables(rows)) == RUN
+    assert gantt.last_run(Tables(rows, [{"run": RUN}, {"run": EARLIER}])) == EARLIER
+    assert gantt.last_run(Tables()) is None
 
 
 def test_lanes_never_overlap_and_are_as_many_as_the_peak() -> None:
-    times = participant_times(made(*((f"sub-{n}", n * 1.0, 2.5 + n % 3, 1.0) for n in range(30))))
-    times.sort(key=lambda time: time.start_s)
-    lanes = slots(times)
-    assert max(lanes) + 1 == max(running_jobs(times)[1])
-    for lane in set(lanes):
-        own = [time for time, at in zip(times, lanes, strict=True) if at == lane]
+    jobs = [Job(f"sub-{n}", n * 1.0, n + 2.5 + n % 3, []) for n in range(30)]
+    packed = pack(jobs)
+    assert max(lane for lane, _ in packed) + 1 == max(gantt.running_jobs(jobs)[1])
+    for lane in {lane for lane, _ in packed}:
+        own = [job for at, job in packed if at == lane]
         assert all(first.end_s <= second.start_s for first, second in pairwise(own))

@@ -1,5 +1,8 @@
 # Figures, pictures of every brain mask, and the run report.
 
+from neurotier.pages.kit.registry import outputs
+from neurotier.pages.report import figures as report_figures
+
 
 rule draw_figures:
     input:
@@ -7,31 +10,7 @@ rule draw_figures:
         runs=places.profile / "runs.tsv",
         group=places.group / "group.tsv",
     output:
-        account=report(
-            places.figures / "account.svg",
-            caption="../report/account.rst",
-            category="CPU and I/O",
-        ),
-        cpu_io=report(
-            places.figures / "cpu_io.svg",
-            caption="../report/cpu_io.rst",
-            category="CPU and I/O",
-        ),
-        gantt=report(
-            places.figures / "gantt.svg",
-            caption="../report/gantt.rst",
-            category="CPU and I/O",
-        ),
-        brain_volume=report(
-            places.figures / "brain_volume.svg",
-            caption="../report/brain_volume.rst",
-            category="Brain volumes",
-        ),
-        others=[
-            places.figures / f"{name}.{extension}"
-            for name in ("account", "cpu_io", "gantt", "brain_volume")
-            for extension in ("png", "tsv")
-        ],
+        **outputs(report_figures.FIGURES, places.figures, report, "Run report"),
     log:
         LOGS / "draw_figures/draw_figures.log",
     conda:
@@ -46,6 +25,7 @@ rule draw_figures:
 
 rule draw_mosaics:
     input:
+        dataset=places.index / "dataset.json",
         derivatives=all_derivatives,
         group=places.group / "group.tsv",
     output:
@@ -68,14 +48,17 @@ rule draw_mosaics:
         "../scripts/draw_mosaics.py"
 
 
+# It tells of what is there, too, that no rule makes: facts of the runs, failures, and an advice that was asked for.
 rule write_report:
     input:
+        dataset=places.index / "dataset.json",
+        images=places.index / "images.tsv",
+        skipped=places.index / "skipped.tsv",
         profile=places.profile / "profile.tsv",
         traffic=places.profile / "traffic.tsv",
         runs=places.profile / "runs.tsv",
         group=places.group / "group.tsv",
         summary=places.group / "summary.json",
-        skipped=places.index / "skipped.tsv",
         steps=places.profile / "steps.tsv",
         figures=rules.draw_figures.output,
         mosaics=places.mosaics,

@@ -1,11 +1,15 @@
 """Draw the figures of the profile and of the brain volumes, each as SVG and PNG with its TSV."""
 
-from neurotier.pages.report import stages
+from neurotier.core.tables import read_table
+from neurotier.pages.kit.figures import draw_all
+from neurotier.pages.report.data import Tables
+from neurotier.pages.report.figures import FIGURES
 from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:
-    stages.draw_figures(context.places)
+    tables = Tables(**{name: read_table(context.input(name), name) for name in ("profile", "runs", "group")})
+    draw_all("report", FIGURES, tables, context.output("account").parent)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,14 @@
 """Draw every brain mask as an outline on its T1w image, for quality control."""
 
-from neurotier.pages.report import stages
+from neurotier.core.tables import read_table
+from neurotier.pages.report.mosaics import Picture, draw_mosaics
 from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:
-    stages.draw_mosaics(context.places, context.snakemake.threads)
+    rows = read_table(context.input("group"), "group")
+    pictures = [Picture.of(row, context.places) for row in rows]
+    draw_mosaics(pictures, context.output("mosaics"), context.snakemake.threads)
 
 
 if __name__ == "__main__":

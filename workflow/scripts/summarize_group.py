@@ -1,11 +1,16 @@
 """Tabulate brain volumes, and summarise them over the dataset."""
 
-from neurotier.pages.report import stages
+from neurotier.core.files import write_json
+from neurotier.core.tables import write_table
+from neurotier.run.group import group_rows, summary
+from neurotier.run.profile import read_records
 from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:
-    stages.summarize_group(context.places)
+    rows = group_rows(read_records(context.inputs("records")))
+    write_table(context.output("group"), "group", rows)
+    write_json(context.output("summary"), summary(rows))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
 """Write the self-contained run report, verdict first."""
 
-from neurotier.pages.report import stages
+from neurotier.pages.report.data import collect
+from neurotier.pages.report.page import write_page
 from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:
-    stages.write_report(context.settings, context.places)
+    write_page(collect(context.places, context.settings), context.output("page"))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from typing import Any
 
 from neurotier.run.profile_tables import Record
 
-PHASES = ("start_up", "stage_in", "container_start", "compute", "stage_out")
 QUANTITIES = ("cpu_s", "wait_s", "read_bytes", "written_bytes", "written_files")
 
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import nnls
 
-from neurotier.advice.observed import PHASES, QUANTITIES, ObservedJob
+from neurotier.advice.observed import QUANTITIES, ObservedJob
+from neurotier.core.parallelism import PHASES
 
 FEW = 4
 """With fewer records than this, base and slope are mostly chance, and predictions try the two extremes as well."""

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from neurotier.advice.calibration import size_of
-from neurotier.advice.observed import PHASES
 from neurotier.advice.placements import Candidate, caches
 from neurotier.advice.predict import Inputs, paper_s, predict
 from neurotier.advice.room import NEEDING, Room, free_on, largest, room_for
@@ -14,7 +13,7 @@ from neurotier.advice.scaling import costs_of
 from neurotier.advice.situation import Situation
 from neurotier.advice.words import limit_text
 from neurotier.analysis.participant import work_bytes
-from neurotier.core.parallelism import fits
+from neurotier.core.parallelism import PHASES, fits
 from neurotier.core.tables import Row
 from neurotier.core.tiers import Tier
 from neurotier.model.this_machine import page_cache_here

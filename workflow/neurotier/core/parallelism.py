@@ -17,6 +17,12 @@ FULL_SHARE = 0.8
 RESOURCES = {"mem_mb": "memory", "work_mb": "room on the work tier"}
 """Snakemake resources that keep jobs waiting, by what they are."""
 
+PHASES = ("start_up", "stage_in", "container_start", "compute", "stage_out")
+"""Timed parts of a participant job, in their order; a job may lack some."""
+
+MOVING_PHASES = ("stage_in", "container_start", "stage_out")
+"""Those that move data between tiers."""
+
 Span = tuple[float, float]
 
 

@@ -6,23 +6,61 @@ Every Snakemake imports this module, so what draws is imported when it is wanted
 
 from __future__ import annotations
 
+import os
+
+from neurotier.core.files import write_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
+from neurotier.core.tables import write_table
+from neurotier.run.group import group_rows, summary
 from neurotier.run.hooks import Pages
+from neurotier.run.jobs import participants
+from neurotier.run.profile import read_records
+from neurotier.run.tabulation import tabulate_profile
 
 
 def report(settings: Settings, places: Places) -> None:
-    """Tables, figures and run report of those who were analysed."""
-    from neurotier.pages.report.stages import write_partial
+    """Tables, figures and run report of those who were analysed.
 
-    write_partial(settings, places)
+    The tables are dated back: Snakemake would take them for finished ones, and neither make them again nor miss
+    the participants that are not in them.
+    """
+    from neurotier.pages.kit.figures import draw_all
+    from neurotier.pages.report.data import Tables, collect
+    from neurotier.pages.report.figures import FIGURES
+    from neurotier.pages.report.mosaics import Picture, draw_mosaics
+    from neurotier.pages.report.page import write_page
+
+    records = [places.record(name) for name in participants(places)]
+    profile, group = tabulate_profile(places, records), group_rows(read_records(records))
+    files = {places.profile / f"{name}.tsv": (name, rows) for name, rows in profile.items()}
+    files[places.group / "group.tsv"] = ("group", group)
+    for file, (name, rows) in files.items():
+        write_table(file, name, rows)
+    write_json(places.group / "summary.json", summary(group))
+    draw_all("report", FIGURES, Tables(profile["profile"], profile["runs"], group), places.figures)
+    draw_mosaics([Picture.of(row, places) for row in group], places.mosaics, workers=1)
+    write_page(collect(places, settings), places.results / "report.html")
+    for file in (*files, places.group / "summary.json"):
+        os.utime(file, (0, 0))
 
 
 def comparison(settings: Settings, places: Places) -> None:
     """Tables, figures and page of the runs of a campaign that are there."""
-    from neurotier.pages.comparison.stages import write_all
+    from neurotier.pages.comparison.figures import FIGURES
+    from neurotier.pages.comparison.page import write_page
+    from neurotier.pages.comparison.summary import everything_compared, write_summary_tables
+    from neurotier.pages.kit.figures import draw_all
+    from neurotier.run.campaign.comparing import lacking
+    from neurotier.run.compared import read_comparison_tables, write_comparison_tables
 
-    write_all(settings, places)
+    plan, folder = places.campaign / "plan.tsv", places.comparison
+    compared = everything_compared(plan, settings.comparison.results, settings.published)
+    write_comparison_tables(compared, folder)
+    write_summary_tables(compared, folder)
+    tables = read_comparison_tables(folder)
+    draw_all("comparison", FIGURES, tables, places.comparison_figures)
+    write_page(tables, places.comparison_figures, places.results / "comparison.html", lacking(plan))
 
 
 def bigbrain(settings: Settings, places: Places) -> list[str]:

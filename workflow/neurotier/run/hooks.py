@@ -135,7 +135,7 @@ def finish(plan: Plan, succeeded: bool, after: Pages) -> None:
         note_killed(places, run)
         everyone, failures = participants(places), read_failures(places)
         if not succeeded and stopped_by is None:  # then nobody has tabulated it
-            note_flush(places, lambda: read_records(places, everyone))
+            note_flush(places, lambda: read_records(map(places.record, everyone)))
         close_run(places, run, everyone, failures)
         for path, reason in unreachable_sites(places).items():
             say(f"failed  {path}: cannot be reached: {reason}")

@@ -124,7 +124,7 @@ class Plan:
         return self.is_campaign or bool(self.settings.comparison.results or self.settings.published)
 
     def compared(self) -> list[Path]:
-        """Files that a comparison waits for.
+        """Tables of runs of the results folders that a comparison waits for.
 
         Raises
         ------
@@ -137,8 +137,13 @@ class Plan:
                 where="target comparison",
                 fix="name campaign.placements, comparison.results or published",
             )
-        tables = [Path(folder, "profile", "runs.tsv") for folder in self.settings.comparison.results]
-        return [*tables, *([self.places.campaign / "done.tsv"] if self.is_campaign else [])]
+        return [Path(folder, "profile", "runs.tsv") for folder in self.settings.comparison.results]
+
+    def campaign(self) -> list[Path]:
+        """The plan of the campaign whose runs are compared, if there is one: done, or of an earlier configuration."""
+        if self.is_campaign:
+            return [self.places.campaign / "done.tsv"]
+        return [plan for plan in [self.places.campaign / "plan.tsv"] if plan.exists()]
 
     @property
     def is_app(self) -> bool:

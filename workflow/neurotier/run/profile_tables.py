@@ -10,6 +10,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from neurotier.core.files import flush_file_system, read_json, write_json
@@ -30,9 +31,9 @@ UNKNOWN_SHARE = 0.01
 """Share of a run's wall time that phases without an account may have before sums of the account count as unknown."""
 
 
-def read_records(places: Places, participants: Iterable[str]) -> list[Record]:
-    """Records of the participants that have one, in the given order."""
-    return [read_json(places.record(name)) for name in participants if places.record(name).exists()]
+def read_records(files: Iterable[Path]) -> list[Record]:
+    """Records of participant jobs, as far as the files are there, in the given order."""
+    return [read_json(file) for file in files if file.exists()]
 
 
 def profile_rows(records: Iterable[Record]) -> list[Row]:
@@ -85,7 +86,7 @@ def close_run(places: Places, run: str, everyone: Sequence[str], failures: Seque
     """Write the final row of a run that has ended into its facts."""
     file = places.runs / f"{run}.json"
     facts = read_json(file)
-    rows = profile_rows(read_records(places, everyone))
+    rows = profile_rows(read_records(map(places.record, everyone)))
     row = run_row(facts, rows, failures, len(everyone), needs_in(places, facts, rows))
     write_json(file, facts | {"row": row})
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 
 from neurotier.core.files import write_bytes, write_text
 from neurotier.core.tables import write_plain
+from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.hover import with_titles
 from neurotier.pages.kit.svg import with_own_ids
 
@@ -98,8 +99,33 @@ def state(figure: Figure, title: str, note: str = "") -> None:
 def empty_figure(message: str) -> Figure:
     """A figure that says why there is nothing to show."""
     figure = Figure(figsize=(WIDTH_IN, 1.6))
-    figure.text(0.5, 0.5, message, ha="center", va="center", fontsize=12, color=GREY)
+    figure.text(0.5, 0.5, textwrap.fill(message, 80), ha="center", va="center", fontsize=12, color=GREY)
     return figure
+
+
+def write_figure(
+    stem: Path, finding: Finding, rows: Sequence[Mapping[str, Any]], draw: Callable[[], Figure], note: str = ""
+) -> None:
+    """Draw a figure with its finding above it and a note below, or why there is nothing to show, and save it.
+
+    Parameters
+    ----------
+    stem
+        Path of the files, without extension.
+    finding
+        What it says, and whether there is something to draw.
+    rows
+        The numbers that it shows.
+    draw
+        Makes the figure; it is called only if there is something to draw.
+    note
+        How to read it.
+    """
+    with house_style():
+        figure = draw() if finding.shown else empty_figure(finding.sentence)
+        if finding.shown:
+            state(figure, finding.sentence, note)
+        save_figure(figure, stem, rows)
 
 
 def save_figure(figure: Figure, stem: Path, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from neurotier.pages.comparison.cpu_io_sums import cpu_io_sums_finding, draw_cpu_io_sums
+from neurotier.pages.comparison import cpu_io_sums
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.published.tables import Replayed
 
@@ -16,9 +16,9 @@ def parts(tables: Replayed) -> dict[str, Replayed]:
 
 def finding(tables: Replayed) -> Finding:
     """As in the comparison."""
-    return cpu_io_sums_finding(tables.replay.bids_app.runs)
+    return cpu_io_sums.finding(tables.replay.bids_app)
 
 
 def draw(tables: Replayed, stem: Path) -> None:
     """Write SVG, PNG and TSV."""
-    draw_cpu_io_sums(tables.replay.bids_app.runs, stem)
+    cpu_io_sums.draw(tables.replay.bids_app, stem)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from neurotier.pages.comparison.makespan import draw_makespan, makespan_finding
+from neurotier.pages.comparison import makespan
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.published.tables import Replayed
 
@@ -16,9 +16,9 @@ def parts(tables: Replayed) -> dict[str, Replayed]:
 
 def finding(tables: Replayed) -> Finding:
     """As in the comparison."""
-    return makespan_finding(tables.replay.bids_app.runs)
+    return makespan.finding(tables.replay.bids_app)
 
 
 def draw(tables: Replayed, stem: Path) -> None:
     """Write SVG, PNG and TSV."""
-    draw_makespan(tables.replay.bids_app.runs, stem)
+    makespan.draw(tables.replay.bids_app, stem)

@@ -7,22 +7,26 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from neurotier.core.quantities import counted, percent, share_of
+from neurotier.core.parallelism import PHASES
+from neurotier.core.quantities import counted, percent, share_of, shorten
 from neurotier.core.tables import Row
 from neurotier.meter.usage import LABELS
-from neurotier.pages.kit.style import CAUSE_COLOURS, empty_figure, house_style, save_figure, state
+from neurotier.pages.kit.findings import Finding
+from neurotier.pages.kit.stacks import Kind
+from neurotier.pages.kit.style import CAUSE_COLOURS, write_figure
 from neurotier.pages.report.causes import MEMORY_STALL, UNEXPLAINED, Causes, sum_causes, why_no_account
-from neurotier.pages.report.findings import (
-    NO_ACCOUNT,
+from neurotier.pages.report.data import Tables
+from neurotier.pages.report.stacks import Stack, draw_stacks
+from neurotier.pages.report.times import (
+    LONGEST_NAME,
     NONE_FINISHED,
-    PHASES,
     ParticipantTime,
-    account_finding,
-    accounted,
     participant_times,
     present_phases,
 )
-from neurotier.pages.report.stacks import Part, Stack, draw_stacks
+
+NOTED_SHARE, NOTED_CAUSES = 0.005, 3
+"""The title names so many causes after the largest, none below this share of the wall time."""
 
 MADE = {
     "exact": "exact (one thread active at a time)",
@@ -35,47 +39,61 @@ ROUNDING_S = 1e-3
 """By so much, causes may exceed wall time without a word: the account's clocks differ by less."""
 
 
-def draw_account(profile: Sequence[Row], stem: Path) -> None:
-    """Draw the wall time of every participant in ``profile.tsv`` by cause, of whichever run; write SVG, PNG and TSV.
+def accounted(tables: Tables) -> list[ParticipantTime]:
+    """Participant jobs with an account of the wall time of at least one phase, slowest first."""
+    return [time for time in participant_times(tables.profile) if time.accounted]
+
+
+def causes_of(times: Sequence[ParticipantTime], phases: Sequence[str] = PHASES) -> Causes:
+    """The sums of some phases of some jobs."""
+    return sum_causes(time.phases[phase] for time in times for phase in phases if phase in time.phases)
+
+
+def finding(tables: Tables) -> Finding:
+    """The causes that took most of the wall time of all who have an account, largest first."""
+    if not tables.profile:
+        return Finding(NONE_FINISHED, shown=False)
+    known = accounted(tables)
+    if not known:
+        return Finding(f"Where the time went is not known: {why_no_account(tables.profile)}", shown=False)
+    causes = causes_of(known)
+    whom = shorten(known[0].participant, LONGEST_NAME) if len(known) == 1 else counted(len(known), "participant")
+    if causes.wall_s <= 0:
+        return Finding(f"No time was measured for {whom}")
+    (first, most), *others = causes.ranked
+    text = f"{causes.about}{percent(most)} of the time of {whom} {first}"
+    more = [f"{percent(share)} {name}" for name, share in others if share >= NOTED_SHARE][:NOTED_CAUSES]
+    return Finding(", ".join([text[:1].upper() + text[1:], *more]))
+
+
+def draw(tables: Tables, stem: Path) -> None:
+    """Draw the wall time of every participant by cause, of whichever run; write SVG, PNG and TSV.
 
     Up to 40 participants get a bar each; more are ranked into one filled profile with the quartiles marked.
     Participants without an account of their waits are left out.
     """
-    times = participant_times(profile)
-    known = accounted(times)
-    with house_style():
-        if known:
-            figure = draw(known, len(times) - len(known))
-        else:
-            figure = empty_figure(f"{NO_ACCOUNT}:\n{why_no_account(profile)}" if times else NONE_FINISHED)
-        save_figure(figure, stem, table(known))
+    known = accounted(tables)
+    left_out = len(participant_times(tables.profile)) - len(known)
+    write_figure(stem, finding(tables), table(known), lambda: figure_of(known), note(known, left_out))
 
 
-def draw(times: Sequence[ParticipantTime], left_out: int) -> Figure:
-    """The figure of at least one participant; ``left_out`` more have no account."""
-    phases = present_phases(times)
-    whole = sum_causes(row for time in times for row in time.phases.values())
-    by_participant = [sum_causes(time.phases.values()) for time in times]
-    by_phase = [sum_causes(time.phases[phase] for time in times if phase in time.phases) for phase in phases]
+def figure_of(times: Sequence[ParticipantTime]) -> Figure:
+    """The figure of at least one participant."""
+    whole = causes_of(times)
     shown = [cause for cause in LABELS if cause != MEMORY_STALL or whole.memory_known or whole.parts[cause]]
-    figure = draw_stacks(
-        stack([time.participant for time in times], by_participant, shown), stack(phases, by_phase, shown)
-    )
-    state(figure, account_finding(times), note(by_participant, whole, left_out))
-    return figure
+    kinds = [Kind(LABELS[cause], CAUSE_COLOURS[cause], cause == UNEXPLAINED) for cause in shown]
+
+    def stack(name: str, causes: Causes) -> Stack:
+        return Stack(name, causes.wall_s, [causes.seconds_of(cause) for cause in shown])
+
+    participants = [stack(time.participant, causes_of([time])) for time in times]
+    phases = [stack(phase, causes_of(times, [phase])) for phase in present_phases(times)]
+    return draw_stacks(participants, phases, kinds)
 
 
-def stack(names: Sequence[str], sums: Sequence[Causes], shown: Sequence[str]) -> Stack:
-    """One bar per sum, its parts the causes."""
-    parts = [
-        Part(LABELS[cause], CAUSE_COLOURS[cause], [each.seconds_of(cause) for each in sums], cause == UNEXPLAINED)
-        for cause in shown
-    ]
-    return Stack(names, [each.wall_s for each in sums], parts)
-
-
-def note(sums: Sequence[Causes], whole: Causes, left_out: int) -> str:
-    """How the accounts were made, and what they leave open."""
+def note(times: Sequence[ParticipantTime], left_out: int) -> str:
+    """How the accounts were made, and what they leave open; ``left_out`` more have none."""
+    whole = causes_of(times)
     text = f"Account: {'; '.join(words for kind, words in MADE.items() if kind in whole.made)}."
     if whole.seen_share is not None:
         text += f" Of the CPU time of what was sampled, {percent(whole.seen_share)} belongs to threads that were seen."
@@ -85,7 +103,7 @@ def note(sums: Sequence[Causes], whole: Causes, left_out: int) -> str:
     if whole.unaccounted_s:
         text += f" ({percent(share_of(whole.unaccounted_s, whole.wall_s))} in phases without an account)"
     text += "."
-    below_zero = sum(each.unexplained_s < -ROUNDING_S for each in sums)
+    below_zero = sum(causes_of([time]).unexplained_s < -ROUNDING_S for time in times)
     if below_zero:
         text += f" For {counted(below_zero, 'participant')} the causes exceed wall time; that is not drawn."
     if left_out:
@@ -95,12 +113,12 @@ def note(sums: Sequence[Causes], whole: Causes, left_out: int) -> str:
 
 def table(times: Sequence[ParticipantTime]) -> list[Row]:
     """The numbers behind the figure: one row per participant, slowest first, unclipped."""
-    phases = present_phases(times)
+    columns = {"": PHASES, **{f"{phase}_": (phase,) for phase in present_phases(times)}}
     rows = []
     for time in times:
         row: Row = {"participant": time.participant, "run": time.run}
-        for prefix, members in (("", list(PHASES)), *((f"{phase}_", [phase]) for phase in phases)):
-            causes = sum_causes(time.phases[phase] for phase in members if phase in time.phases)
+        for prefix, phases in columns.items():
+            causes = causes_of([time], phases)
             row[f"{prefix}wall_s"] = causes.wall_s
             row |= {f"{prefix}{cause}": causes.seconds_of(cause) for cause in LABELS}
         rows.append(row)

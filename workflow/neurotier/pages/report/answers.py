@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from neurotier.core.parallelism import MOVING_PHASES
 from neurotier.core.quantities import counted, percent, seconds, share_of, size
 from neurotier.core.tables import Row
 from neurotier.pages.report.causes import (
@@ -32,9 +33,7 @@ from neurotier.pages.report.causes import (
     sum_causes,
     why_no_account,
 )
-from neurotier.pages.report.findings import ParticipantTime, participant_times, present_phases
-
-MOVING_PHASES = ("stage_in", "container_start", "stage_out")
+from neurotier.pages.report.times import ParticipantTime, participant_times, present_phases
 
 COMPUTE_BOUND_SHARE = 0.75
 """From this share of wall time on, spent on a CPU but not on moving data, a run is called compute-bound."""
@@ -117,7 +116,7 @@ def time_answers(rows: Sequence[Row], flows: Sequence[Row], kinds: Kinds) -> lis
     if sum(row["wall_s"] for row in rows) <= 0:
         return [Answer("No time was measured")]
     times = participant_times(rows)
-    known = [row for time in times if sum_causes(time.phases.values()).made for row in time.phases.values()]
+    known = [row for time in times if time.accounted for row in time.phases.values()]
     causes = sum_causes(known)
     if not causes.made or causes.wall_s <= 0:
         return published_split(rows)

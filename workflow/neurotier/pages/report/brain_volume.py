@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
@@ -10,20 +11,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import StrMethodFormatter
 
-from neurotier.core.quantities import CM3_PER_MM3, cm3, counted, shorten
+from neurotier.core.quantities import CM3_PER_MM3, cm3, counted, number, shorten
 from neurotier.core.tables import Row
-from neurotier.pages.kit.style import (
-    BLACK,
-    BLUE,
-    OUTLIER_COLOUR,
-    READABLE_LANES,
-    WIDTH_IN,
-    empty_figure,
-    house_style,
-    save_figure,
-    state,
-)
-from neurotier.pages.report.findings import NO_MASK, brain_volume_finding
+from neurotier.pages.kit.findings import Finding
+from neurotier.pages.kit.hover import hover
+from neurotier.pages.kit.style import BLACK, BLUE, OUTLIER_COLOUR, READABLE_LANES, WIDTH_IN, write_figure
+from neurotier.pages.report.data import Tables
 
 LANE_IN = 0.34
 NAMED_OUTLIERS = 20
@@ -31,13 +24,27 @@ GOLDEN = 0.6180339887
 """Multiples of it, modulo 1, spread evenly however many there are: a jitter that repeats."""
 
 
-def draw_brain_volume(group: Sequence[Row], stem: Path) -> None:
-    """Draw the brain volume of every image in ``group.tsv``; write SVG, PNG and TSV."""
-    with house_style():
-        save_figure(draw(group) if group else empty_figure(NO_MASK), stem, table(group))
+def finding(tables: Tables) -> Finding:
+    """Mean and spread of the brain volumes, and how many stand out."""
+    volumes = [float(row["brain_volume_mm3"]) for row in tables.group]
+    if not volumes:
+        return Finding("no brain mask was made", shown=False)
+    if len(volumes) == 1:
+        return Finding(f"Brain volume of the one image is {cm3(volumes[0])}")
+    outliers = sum(bool(row["outlier"]) for row in tables.group)
+    stand_out = (
+        "none stands out" if not outliers else f"{number(outliers)} {'stands' if outliers == 1 else 'stand'} out"
+    )
+    spread = f"{number(statistics.fmean(volumes) * CM3_PER_MM3)} ± {cm3(statistics.stdev(volumes))}"
+    return Finding(f"Brain volume is {spread} (mean ± SD of {counted(len(volumes), 'image')}); {stand_out}")
 
 
-def draw(group: Sequence[Row]) -> Figure:
+def draw(tables: Tables, stem: Path) -> None:
+    """Draw the brain volume of every image; write SVG, PNG and TSV."""
+    write_figure(stem, finding(tables), table(tables.group), lambda: figure_of(tables.group))
+
+
+def figure_of(group: Sequence[Row]) -> Figure:
     """The figure of at least one image."""
     sites = by_site(group)
     lane_in = max(LANE_IN, 1.2 / len(sites))
@@ -55,7 +62,6 @@ def draw(group: Sequence[Row]) -> Figure:
     axes.margins(x=0.04)
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
     axes.set_xlabel("Brain volume (cm³)" + ("; line: median, box: middle half" if len(group) >= 5 else ""))
-    state(figure, brain_volume_finding(group))
     if key:
         figure.supxlabel("\n".join(key), x=0.012, ha="left", fontsize=8, linespacing=1.35)
     return figure
@@ -75,9 +81,12 @@ def draw_site(axes: Axes, lane: int, rows: Sequence[Row], outliers: dict[str, in
     spread = 0.56 * ((np.arange(len(rows)) * GOLDEN + 0.5) % 1 - 0.5) if len(rows) > 1 else np.zeros(1)
     if len(rows) >= 5:
         lower, median, upper = np.percentile(volumes, [25, 50, 75])
-        axes.barh(lane, upper - lower, left=lower, height=0.78, color=BLUE, alpha=0.16, linewidth=0)
+        (box,) = axes.barh(lane, upper - lower, left=lower, height=0.78, color=BLUE, alpha=0.16, linewidth=0)
+        box.set_url(hover(f"Median {median:,.0f} cm³, middle half {lower:,.0f} to {upper:,.0f} cm³"))
         axes.vlines(median, lane - 0.39, lane + 0.39, color=BLACK, linewidth=1.4)
-    axes.scatter(volumes, lane + spread, s=9 if len(rows) > 20 else 18, color=BLUE, alpha=0.7, linewidths=0)
+    dots = axes.scatter(volumes, lane + spread, s=9 if len(rows) > 20 else 18, color=BLUE, alpha=0.7, linewidths=0)
+    # twice: matplotlib drops the address of a marker that stands alone
+    dots.set_urls([hover(f"{row['image']}: {cm3(row['brain_volume_mm3'])}") for row in rows] * 2)
     for row, volume, offset in zip(rows, volumes, spread, strict=True):
         if not row["outlier"]:
             continue

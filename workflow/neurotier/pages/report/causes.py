@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from neurotier.core.tables import Row
-from neurotier.meter.usage import ACCOUNT
+from neurotier.meter.usage import ACCOUNT, LABELS
 
 CPU = ("account_user_s", "account_system_s")
 RUN_QUEUE, BLOCK_IO, MEMORY_STALL, OTHER = ACCOUNT[2:]
@@ -65,6 +65,13 @@ class Causes:
     def share_of(self, cause: str) -> float:
         """Share of the wall time; 0 of no time."""
         return self.seconds_of(cause) / self.wall_s if self.wall_s > 0 else 0.0
+
+    @property
+    def ranked(self) -> list[tuple[str, float]]:
+        """What the wall time was spent on, in words, and its share of it, largest first; user and system are one."""
+        shares = {LABELS[cause]: self.share_of(cause) for cause in LABELS if cause not in CPU}
+        shares["on a CPU"] = sum(self.share_of(cause) for cause in CPU)
+        return sorted(shares.items(), key=lambda item: -item[1])
 
 
 def sum_causes(rows: Iterable[Row]) -> Causes:

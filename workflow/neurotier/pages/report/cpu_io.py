@@ -7,49 +7,65 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from neurotier.core.quantities import counted
+from neurotier.core.quantities import counted, percent, seconds, share_of, shorten
 from neurotier.core.tables import Row
-from neurotier.pages.kit.style import CPU_COLOUR, IO_COLOUR, empty_figure, house_style, save_figure, state
-from neurotier.pages.report.findings import (
+from neurotier.pages.kit.findings import Finding
+from neurotier.pages.kit.stacks import Kind
+from neurotier.pages.kit.style import CPU_COLOUR, IO_COLOUR, write_figure
+from neurotier.pages.report.data import Tables
+from neurotier.pages.report.stacks import Stack, draw_stacks
+from neurotier.pages.report.times import (
+    LONGEST_NAME,
     NONE_FINISHED,
     ParticipantTime,
-    cpu_io_finding,
     participant_times,
     present_phases,
 )
-from neurotier.pages.report.stacks import Part, Stack, draw_stacks
+
+COLUMNS = ("wall_s", "cpu_s", "io_s")
+KINDS = (Kind("CPU time", CPU_COLOUR), Kind("I/O time", IO_COLOUR))
 
 
-def draw_cpu_io(profile: Sequence[Row], stem: Path) -> None:
-    """Draw CPU and I/O time of every participant in ``profile.tsv``, of whichever run; write SVG, PNG and TSV.
+def finding(tables: Tables) -> Finding:
+    """What CPU and I/O time share, and who was slowest."""
+    times = participant_times(tables.profile)
+    if not times:
+        return Finding(NONE_FINISHED, shown=False)
+    slowest = times[0]
+    name = shorten(slowest.participant, LONGEST_NAME)
+    whom = name if len(times) == 1 else counted(len(times), "participant")
+    wall_s, cpu_s, io_s = (sum(getattr(time, column) for time in times) for column in COLUMNS)
+    cpu = share_of(cpu_s, wall_s)
+    if cpu is None:
+        return Finding(f"No time was measured for {whom}")
+    if cpu > 1:
+        share = f"CPU time is {percent(cpu)} of the wall time of {whom} (several cores at once)"
+    elif cpu >= 0.5:
+        share = f"CPU takes {percent(cpu)} of the time of {whom}"
+    else:
+        share = f"I/O takes {percent(share_of(io_s, wall_s))} of the time of {whom}"
+    if len(times) == 1:
+        return Finding(f"{share}, which took {seconds(slowest.wall_s)}")
+    return Finding(f"{share}; the slowest, {name}, took {seconds(slowest.wall_s)}")
+
+
+def draw(tables: Tables, stem: Path) -> None:
+    """Draw CPU and I/O time of every participant, of whichever run; write SVG, PNG and TSV.
 
     Up to 40 participants get a bar each; more are ranked into one filled profile with the quartiles marked.
     """
-    times = participant_times(profile)
-    with house_style():
-        figure = draw(times) if times else empty_figure(NONE_FINISHED)
-        save_figure(figure, stem, table(times))
+    times = participant_times(tables.profile)
+    write_figure(stem, finding(tables), table(times), lambda: figure_of(times), note(times))
 
 
-def draw(times: Sequence[ParticipantTime]) -> Figure:
+def figure_of(times: Sequence[ParticipantTime]) -> Figure:
     """The figure of at least one participant."""
-    phases = present_phases(times)
-    participants = Stack(
-        [time.participant for time in times],
-        [time.wall_s for time in times],
-        parts([time.cpu_s for time in times], [time.io_s for time in times]),
-    )
-    wall_s, cpu_s, io_s = (
-        [sum(time.phase(phase, column) for time in times) for phase in phases] for column in ("wall_s", "cpu_s", "io_s")
-    )
-    figure = draw_stacks(participants, Stack(phases, wall_s, parts(cpu_s, io_s)))
-    state(figure, cpu_io_finding(times), note(times))
-    return figure
-
-
-def parts(cpu_s: Sequence[float], io_s: Sequence[float]) -> list[Part]:
-    """The two parts of every bar."""
-    return [Part("CPU time", CPU_COLOUR, cpu_s), Part("I/O time", IO_COLOUR, io_s)]
+    participants = [Stack(time.participant, time.wall_s, (time.cpu_s, time.io_s)) for time in times]
+    phases = []
+    for phase in present_phases(times):
+        wall_s, *parts = (sum(time.phase(phase, column) for time in times) for column in COLUMNS)
+        phases.append(Stack(phase, wall_s, parts))
+    return draw_stacks(participants, phases, KINDS)
 
 
 def note(times: Sequence[ParticipantTime]) -> str:
@@ -71,12 +87,8 @@ def table(times: Sequence[ParticipantTime]) -> list[Row]:
         {
             "participant": time.participant,
             "run": time.run,
-            **{column: getattr(time, column) for column in ("wall_s", "cpu_s", "io_s")},
-            **{
-                f"{phase}_{column}": time.phase(phase, column)
-                for phase in phases
-                for column in ("wall_s", "cpu_s", "io_s")
-            },
+            **{column: getattr(time, column) for column in COLUMNS},
+            **{f"{phase}_{column}": time.phase(phase, column) for phase in phases for column in COLUMNS},
         }
         for time in times
     ]

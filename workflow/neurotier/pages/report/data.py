@@ -6,7 +6,7 @@ cannot be read is listed, and the page says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,6 +19,15 @@ from neurotier.core.tables import Row, read_table
 
 Record = dict[str, Any]
 Content = TypeVar("Content")
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What the figures are drawn from: rows of ``profile.tsv``, ``runs.tsv`` and ``group.tsv``; any may be empty."""
+
+    profile: Sequence[Row] = ()
+    runs: Sequence[Row] = ()
+    group: Sequence[Row] = ()
 
 
 @dataclass(frozen=True)

@@ -115,6 +115,7 @@ def draw_mosaics(pictures: Sequence[Picture], folder: Path, workers: int) -> dic
     dict
         Path of each placeholder to the reason.
     """
+    folder.mkdir(parents=True, exist_ok=True)  # there is none to draw with the tool noop
     wanted = {picture.out for picture in pictures}
     for path in folder.rglob("*.png"):
         if path not in wanted:

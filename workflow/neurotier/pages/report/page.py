@@ -13,41 +13,19 @@ from neurotier.analysis.app import app_name
 from neurotier.core import quantities
 from neurotier.core.tables import Row
 from neurotier.core.tiers import Mount
-from neurotier.pages.kit.html import FigureView, embedded, figure_view, link, write_html
-from neurotier.pages.report.data import Record, ReportData, collect
+from neurotier.pages.kit.figures import figure_views
+from neurotier.pages.kit.html import embedded, link, write_html
+from neurotier.pages.report.data import Record, ReportData, Tables
 from neurotier.pages.report.figures import FIGURES
-from neurotier.pages.report.findings import (
-    PHASES,
-    account_finding,
-    brain_volume_finding,
-    cpu_io_finding,
-    gantt_finding,
-    participant_times,
-    present_phases,
-)
 from neurotier.pages.report.mosaics import mosaic_name, placeholder_reason
 from neurotier.pages.report.prediction import prediction_view
+from neurotier.pages.report.times import participant_times, present_phases
 from neurotier.pages.report.verdict import judge, tiles
 from neurotier.pages.report.where import where_view
-
-__all__ = ["ReportData", "collect", "write_page"]
 
 HERE = Path(__file__).resolve().parent
 SHOWN_ROWS = 50
 """Longest table on the page; the rest is in the files it links to."""
-
-READINGS = {
-    "account": "Wall time of each participant job by cause, slowest first, and below it the sums by phase.",
-    "cpu_io": "CPU and I/O time of each participant job, slowest first, and below it their sums by phase.",
-    "gantt": "How many participant jobs ran at each moment of the last run, and below it their phases on one clock.",
-    "brain_volume": "One dot per image; rings mark outliers.",
-}
-FIGURE_HEADINGS = {
-    "account": "Where the time went",
-    "cpu_io": "CPU and I/O time per participant",
-    "gantt": "Participant jobs of the last run",
-    "brain_volume": "Brain volumes",
-}
 
 RECORD_KEYS = {
     "dataset": ("source", "path", "kind", "id", "version", "sites"),
@@ -83,7 +61,7 @@ def write_page(data: ReportData, path: Path) -> None:
     Parameters
     ----------
     data
-        What :func:`collect` read.
+        What :func:`neurotier.pages.report.data.collect` read.
     path
         HTML file to write; its links are relative to its folder.
     """
@@ -96,6 +74,7 @@ def context(data: ReportData, folder: Path) -> dict[str, Any]:
     facts = complete("facts", data.facts)
     failures = [complete("failure", each) for each in data.failures if str(each["participant"]) in data.failed]
     mosaics, drawn = choose_mosaics(data, folder)
+    tables = Tables(data.profile, data.runs, data.group)
     return {
         "data": data,
         "title": title_of(data),
@@ -104,14 +83,14 @@ def context(data: ReportData, folder: Path) -> dict[str, Any]:
         "tiles": tiles(data, times),
         "failures": [{**failure, "log_link": log_link(data, failure, folder)} for failure in failures],
         "not_run": sorted(data.not_run),
-        "figures": [figure(data, name, folder) for name in FIGURES],
+        "figures": figure_views("report", FIGURES, tables, data.figures, folder),
         "outliers": outliers(data),
         "mosaics": mosaics,
         "mosaics_drawn": drawn,
         "times": times,
         "where": where_view(data, times),
         "prediction": prediction_view(data.advice, data.last_run, times),
-        "phases": [phase for phase in PHASES if phase in present_phases(times)],
+        "phases": present_phases(times),
         "analysis": app_name(data.settings),
         "container": complete("container", data.container) if data.container else None,
         "is_app": data.settings.app.image is not None,
@@ -174,17 +153,6 @@ def site_views(sites: Record | list[str] | None) -> list[str]:
 def command_text(command: Any) -> str:
     """A command line as a shell would read it."""
     return shlex.join(map(str, command)) if isinstance(command, list) else str(command or quantities.MISSING)
-
-
-def figure(data: ReportData, name: str, folder: Path) -> FigureView:
-    """A figure with its finding and its files."""
-    sentence = {
-        "account": lambda: account_finding(participant_times(data.profile)),
-        "cpu_io": lambda: cpu_io_finding(participant_times(data.profile)),
-        "gantt": lambda: gantt_finding(data.last_run),
-        "brain_volume": lambda: brain_volume_finding(data.group),
-    }[name]()
-    return figure_view(data.figures / name, folder, FIGURE_HEADINGS[name], READINGS[name], sentence)
 
 
 def outliers(data: ReportData) -> list[Row]:

@@ -6,13 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from neurotier.advice.words import interval
+from neurotier.core.parallelism import PHASES
 from neurotier.core.quantities import number, percent, seconds
 from neurotier.core.tables import Row
-from neurotier.meter.usage import LABELS
-from neurotier.pages.report.causes import CPU, sum_causes
-from neurotier.pages.report.findings import ParticipantTime, accounted
+from neurotier.pages.report.causes import sum_causes
+from neurotier.pages.report.times import ParticipantTime
 
-PHASES = ("start_up", "stage_in", "container_start", "compute", "stage_out")
 TIERS = ("dataset_tier", "work_tier", "images_tier", "results_tier")
 KNOWN_BY = (*TIERS, "tool", "parallelism", "participants")
 """What an advice and a run must share: what was promised for more participants says nothing about fewer."""
@@ -75,10 +74,8 @@ def line(name: str, predicted_s: float, measured_s: float) -> tuple[str, str, st
 
 def measured_limit(times: Sequence[ParticipantTime]) -> str:
     """What took most of the jobs' time, as far as there is an account."""
-    causes = sum_causes(row for time in accounted(times) for row in time.phases.values())
+    causes = sum_causes(row for time in times if time.accounted for row in time.phases.values())
     if not causes.made or causes.wall_s <= 0:
         return "not known"
-    shares = {LABELS[cause]: causes.share_of(cause) or 0.0 for cause in LABELS if cause not in CPU}
-    shares["on a CPU"] = causes.cpu_s / causes.wall_s
-    most = max(shares, key=lambda name: shares[name])
-    return f"{most}, {percent(shares[most])} of the jobs' time"
+    most, share = causes.ranked[0]
+    return f"{most}, {percent(share)} of the jobs' time"

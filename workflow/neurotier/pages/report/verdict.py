@@ -8,7 +8,7 @@ from neurotier.core.quantities import MISSING, clock, counted, mean_count, perce
 from neurotier.core.tables import Row
 from neurotier.pages.report.causes import sum_causes
 from neurotier.pages.report.data import ReportData
-from neurotier.pages.report.findings import ParticipantTime
+from neurotier.pages.report.times import ParticipantTime
 
 
 @dataclass(frozen=True)

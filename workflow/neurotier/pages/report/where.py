@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from neurotier.core.tables import Row
 from neurotier.pages.report.answers import Answer, run_answers, slowest_answers
 from neurotier.pages.report.data import ReportData
-from neurotier.pages.report.findings import ParticipantTime
+from neurotier.pages.report.times import ParticipantTime
 
 SHOWN_RUNS = 3
 """Runs whose answers are shown, newest first: a resumed run leaves participants of several in one results folder."""
