@@ -27,6 +27,9 @@ HERE = Path(__file__).resolve().parent
 SHOWN_ROWS = 50
 """Longest table on the page; the rest is in the files it links to."""
 
+SHOWN_OPEN = 5
+"""Longest list of what failed or was left out that is not folded."""
+
 RECORD_KEYS = {
     "dataset": ("source", "path", "kind", "id", "version", "sites"),
     "facts": (
@@ -102,6 +105,8 @@ def context(data: ReportData, folder: Path) -> dict[str, Any]:
         "tiers": tier_views(facts["tiers"] or {}),
         "configuration": yaml.safe_dump(facts["settings"], sort_keys=False) if facts["settings"] else "",
         "runs": list(reversed(data.runs)),
+        "has_problems": bool(failures or data.not_run or data.skipped or data.missing),
+        "shown_open": SHOWN_OPEN,
         "shown_rows": SHOWN_ROWS,
         "files": {
             name: link(data.results / name, folder)
