@@ -73,7 +73,7 @@ def on_host(tool: Tool, images: list[Image], folder: Path, log: Path) -> Iterato
         staged = folder / IN / image.path
         scratch = folder / f"{SCRATCH}-{number}"
         scratch.mkdir()
-        os.chdir(scratch)  # by it, the sweep after a kill knows this process
+        os.chdir(scratch)  # by it, the clean-up after a kill knows this process
         head = load_head(staged, image.path)
         mask = tool.extract(head, staged, scratch, log, image.path)
         os.chdir(folder)

@@ -94,7 +94,7 @@ def run_in_phase(command: list[str], log: Any = None, cwd: str | None = None) ->
     log
         File that takes both output streams.
     cwd
-        Working folder; the sweep after a kill finds a tool's processes by it.
+        Working folder; the clean-up after a kill finds a tool's processes by it.
     """
     done = subprocess.run(
         command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=cwd, preexec_fn=die_with_parent, check=False

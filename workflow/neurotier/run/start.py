@@ -1,7 +1,7 @@
 """A run: one start of the workflow on a results folder.
 
 A run holds the results folder's lock, checks its tiers before anything is done, notes what machine, tiers and
-versions it had, and sweeps what a killed run left. Snakemake's own lock outlives a ``kill -9`` and then asks for
+versions it had, and removes what a killed run left. Snakemake's own lock outlives a ``kill -9`` and then asks for
 ``--unlock``; this one is a kernel lock on an open file and dies with its process, so profiles set ``nolock``.
 """
 
@@ -33,7 +33,7 @@ from neurotier.core.private import refuse_planted
 from neurotier.core.processes import RUN, end, processes_of
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, facts_json, tiers_of
-from neurotier.core.work_folders import sweep
+from neurotier.core.work_folders import remove_leftovers
 
 VERSIONED = ("snakemake", "datalad", "git-annex", "pybids", "nibabel", "numpy", "brainextractor")
 
@@ -61,7 +61,7 @@ class Slots:
 
 
 def start_run(settings: Settings, slots: Slots, command_line: list[str]) -> str:
-    """Begin a run: lock, check the tiers, sweep, and note the facts.
+    """Begin a run: lock, check the tiers, remove what was left, and note the facts.
 
     Returns
     -------
@@ -92,7 +92,7 @@ def start_run(settings: Settings, slots: Slots, command_line: list[str]) -> str:
 def lock_and_note(
     settings: Settings, places: Places, tiers: dict[str, Tier], slots: Slots, command_line: list[str]
 ) -> str:
-    """Take the results folder, sweep what an earlier run left, and note the facts of this one; its identifier."""
+    """Take the results folder, remove what an earlier run left, and note the facts of this one; its identifier."""
     places.state.mkdir(parents=True, exist_ok=True)
     run = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + "-" + secrets.token_hex(2)
     acquire(places)
@@ -100,7 +100,7 @@ def lock_and_note(
     if not places.identity:
         write_text(places.state / "identity", secrets.token_hex(8) + "\n")
     end(processes_of(earlier_runs(places)))
-    swept = sweep(places.work, places.identity)
+    leftovers = remove_leftovers(places.work, places.identity)
     remove_unfinished(places)
     write_json(places.settings_file, settings.to_json())
     cpus = len(os.sched_getaffinity(0))
@@ -117,7 +117,7 @@ def lock_and_note(
             "analysis": app_name(settings),
             "image": settings.image,
             "oversubscribed": bool(slots.cores and slots.cores > cpus),
-            "swept": swept,
+            "leftovers": leftovers,
             "settings": settings.to_json(),
             "tiers": facts_json(tiers),
             "versions": versions(),
@@ -151,7 +151,7 @@ def end_run(settings: Settings, run: str, stopped_by: str | None = None) -> None
     """End a run: leave nothing running or on the work tier, and note swapping, time, and the signal that stopped it."""
     places = Places.from_settings(settings)
     end(processes_of([run]))
-    sweep(places.work, places.identity)
+    remove_leftovers(places.work, places.identity)
     note_swapping(places, run)
     facts = read_json(places.runs / f"{run}.json")
     write_json(places.runs / f"{run}.json", facts | {"ended_s": time.time(), "stopped_by": stopped_by})
