@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 from neurotier.bigbrain.calibration import Calibration, learn
-from neurotier.bigbrain.predictions import FLUID, PAPER, Known, is_cached, rows_of, workload_of
+from neurotier.bigbrain.predictions import Known, is_cached, rows_of, workload_of
 from neurotier.bigbrain.tasks import PUBLISHED, STREAMING, Block, Task
 from neurotier.core.errors import InputError
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
 from neurotier.model.machine import PageCache, Processors
+from neurotier.model.prediction import FLUID, PAPER
 from neurotier.model.this_machine import Probed
 from neurotier.storage.probe.tier_figures import TierFigures
 

@@ -14,24 +14,26 @@ and other users of the machine.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
-from neurotier.bigbrain.calibration import Calibration, usual
-from neurotier.bigbrain.tasks import DELAY, INCREMENT, PUBLISHED, READ, SNAKEMAKE, SPARK, START_UP, WRITE, Block
+from neurotier.bigbrain.calibration import Calibration, learn, usual
+from neurotier.bigbrain.plan import FINISHED
+from neurotier.bigbrain.tabulation import read_if_there, records_of
+from neurotier.bigbrain.tasks import DELAY, INCREMENT, PUBLISHED, READ, SNAKEMAKE, SPARK, START_UP, WRITE, Block, Task
 from neurotier.core.settings import BigBrainSettings
 from neurotier.core.tables import Row
 from neurotier.model.machine import Machine, PageCache, Processors
 from neurotier.model.paper import least_makespan_s
-from neurotier.model.prediction import REPEATABILITY, Forecast, Situation, forecast_among
-from neurotier.model.this_machine import Probed, between, machine_of
+from neurotier.model.prediction import FLUID, PAPER, REPEATABILITY, Simulated, Situation, forecast_among
+from neurotier.model.this_machine import Probed, between, machine_of, page_cache_here, processors_here, read_probed
 from neurotier.model.workload import LAUNCH, Step, Workload
 from neurotier.storage.access import IN_MEMORY
 from neurotier.storage.probe.tier_figures import TierFigures
-
-PAPER, FLUID = "paper", "fluid"
 
 SESSION_SPREAD = 0.15
 """By how much starts of Spark's session differ that are seen once: standard deviation of the logarithm, assumed."""
@@ -65,6 +67,39 @@ class Known:
         return sum(block.bytes for block in self.blocks)
 
 
+def predict(
+    asked: BigBrainSettings,
+    blocks: Mapping[str, Sequence[Block]],
+    probes: Mapping[str, Path],
+    calibrations: Iterable[Path],
+) -> list[Row]:
+    """Rows of ``bigbrain_predictions.tsv`` for every engine and parallelism on every tier that was probed.
+
+    Parameters
+    ----------
+    asked
+        What is to be done.
+    blocks
+        Tier to its blocks.
+    probes
+        Tier to the file of its probe; none if nothing is to be predicted.
+    calibrations
+        Folders of the calibrations in the results, one for each engine and parallelism.
+    """
+    processors, page_cache = processors_here(1, others=0.0), page_cache_here(0.0)
+    learned = {}
+    for folder in calibrations:
+        task = Task.load(folder / "plan.json")
+        calibration = learn(task, records_of(task), read_if_there(folder / FINISHED), processors)
+        learned[task.engine, task.parallelism] = calibration
+    probed = {tier: read_probed(file) for tier, file in probes.items()}
+    rows = []
+    for tier, parallelism, engine in itertools.product(probed, asked.parallelism, asked.engines):
+        known = Known(asked, blocks[tier], probed, processors, page_cache)
+        rows += rows_of(known, engine, tier, parallelism, learned[engine, parallelism])
+    return rows
+
+
 def rows_of(known: Known, engine: str, tier: str, parallelism: int, calibration: Calibration) -> list[Row]:
     """Rows of ``bigbrain_predictions.tsv`` for a condition: what each member predicts."""
     told = forecast(known, engine, tier, parallelism, calibration)
@@ -79,7 +114,7 @@ def rows_of(known: Known, engine: str, tier: str, parallelism: int, calibration:
             "predicted_s": told.makespan_s + around_s,
             "low_s": told.low_s + around_s - spread,
             "high_s": told.high_s + around_s + spread,
-            "limit": "Spark's session" if around_s > told.makespan_s else told.predicted.limit,
+            "limit": "Spark's session" if around_s > told.makespan_s else told.usual.limit,
         },
     ]
 
@@ -91,7 +126,7 @@ def equation_one_s(known: Known, tier: str) -> float:
     return least_makespan_s(moved, moved, figures.single_read_bytes_per_s, figures.single_write_bytes_per_s)
 
 
-def forecast(known: Known, engine: str, tier: str, parallelism: int, calibration: Calibration) -> Forecast:
+def forecast(known: Known, engine: str, tier: str, parallelism: int, calibration: Calibration) -> Simulated:
     """What the fluid model predicts for the blocks, from the start of the first to the end of the last."""
     machines = {
         end: machine_here(known, tier, parallelism, {name: getattr(probe, end) for name, probe in known.probes.items()})

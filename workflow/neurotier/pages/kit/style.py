@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 
 from neurotier.core.files import write_bytes, write_text
 from neurotier.core.tables import write_plain
+from neurotier.pages.kit.hover import with_titles
 
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
@@ -109,6 +110,6 @@ def save_figure(figure: Figure, stem: Path, rows: Sequence[Mapping[str, Any]]) -
     svg, png = io.StringIO(), io.BytesIO()
     figure.savefig(svg, format="svg", dpi=2 * DPI, metadata={"Date": None, "Creator": None})
     figure.savefig(png, format="png", dpi=DPI, metadata={"Software": None})
-    write_text(stem.with_name(f"{stem.name}.svg"), svg.getvalue())
+    write_text(stem.with_name(f"{stem.name}.svg"), with_titles(svg.getvalue()))
     write_bytes(stem.with_name(f"{stem.name}.png"), png.getvalue())
     write_plain(stem.with_name(f"{stem.name}.tsv"), rows)
