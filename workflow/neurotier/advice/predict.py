@@ -24,7 +24,7 @@ from neurotier.advice.scaling import costs_of, scatter, ways_of
 from neurotier.advice.workload import READS, WRITES, Launch, Participant, Placed, workload_of
 from neurotier.model.machine import Machine, PageCache, Processors
 from neurotier.model.paper import least_makespan_s
-from neurotier.model.prediction import REPEATABILITY, Simulated, Situation, forecast_among
+from neurotier.model.prediction import REPEATABILITY, Simulated, Situation, predict_among
 from neurotier.model.this_machine import Probed, between, machine_of
 from neurotier.storage.probe.tier_figures import TierFigures
 
@@ -77,7 +77,7 @@ def predict(known: Known, placed: Placed, parallelism: int) -> Simulated:
         for end in ("usual", "low", "high")
     ]
     workload = workload_of(known.participants, costs, placed, known.launch)
-    return forecast_among((workload, machines[0]), lambda lot: draw(known, placed, machines, lot), parallelism, DRAWS)
+    return predict_among((workload, machines[0]), lambda lot: draw(known, placed, machines, lot), parallelism, DRAWS)
 
 
 def draw(known: Known, placed: Placed, machines: Sequence[Machine], lot: np.random.Generator) -> Situation:

@@ -29,7 +29,7 @@ from neurotier.core.settings import BigBrainSettings
 from neurotier.core.tables import Row
 from neurotier.model.machine import Machine, PageCache, Processors
 from neurotier.model.paper import least_makespan_s
-from neurotier.model.prediction import FLUID, PAPER, REPEATABILITY, Simulated, Situation, forecast_among
+from neurotier.model.prediction import FLUID, PAPER, REPEATABILITY, Simulated, Situation, predict_among
 from neurotier.model.this_machine import Probed, between, machine_of, page_cache_here, processors_here, read_probed
 from neurotier.model.workload import LAUNCH, Step, Workload
 from neurotier.storage.access import IN_MEMORY
@@ -102,7 +102,7 @@ def predict(
 
 def rows_of(known: Known, engine: str, tier: str, parallelism: int, calibration: Calibration) -> list[Row]:
     """Rows of ``bigbrain_predictions.tsv`` for a condition: what each member predicts."""
-    told = forecast(known, engine, tier, parallelism, calibration)
+    told = simulated(known, engine, tier, parallelism, calibration)
     about = {"engine": engine, "tier": tier, "parallelism": parallelism}
     none = {"low_s": None, "high_s": None, "limit": None}
     around_s, spread = calibration.around_s, 2 * SESSION_SPREAD * calibration.around_s
@@ -126,7 +126,7 @@ def equation_one_s(known: Known, tier: str) -> float:
     return least_makespan_s(moved, moved, figures.single_read_bytes_per_s, figures.single_write_bytes_per_s)
 
 
-def forecast(known: Known, engine: str, tier: str, parallelism: int, calibration: Calibration) -> Simulated:
+def simulated(known: Known, engine: str, tier: str, parallelism: int, calibration: Calibration) -> Simulated:
     """What the fluid model predicts for the blocks, from the start of the first to the end of the last."""
     machines = {
         end: machine_here(known, tier, parallelism, {name: getattr(probe, end) for name, probe in known.probes.items()})
@@ -147,7 +147,7 @@ def forecast(known: Known, engine: str, tier: str, parallelism: int, calibration
         return workload_of(known, engine, tier, parallelism, drawn), machine
 
     best = workload_of(known, engine, tier, parallelism, usual(calibration)), machines["usual"]
-    return forecast_among(best, draw, parallelism)
+    return predict_among(best, draw, parallelism)
 
 
 def machine_here(known: Known, tier: str, parallelism: int, figures: Mapping[str, TierFigures]) -> Machine:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from neurotier.model.fluid import Predicted, simulate
+from neurotier.model.fluid import SimulatedRun, simulate
 from neurotier.model.machine import Machine, TierSpeed
 from neurotier.model.workload import Workload
 
@@ -50,13 +50,13 @@ class Simulated(Prediction):
     Attributes
     ----------
     usual
-        The simulation behind ``makespan_s``.
+        The run that was simulated for ``makespan_s``.
     """
 
-    usual: Predicted
+    usual: SimulatedRun
 
 
-def forecast_among(
+def predict_among(
     usual: Situation, draw: Callable[[np.random.Generator], Situation], parallelism: int, draws: int = DRAWS
 ) -> Simulated:
     """Predict a makespan that is known only roughly; the same numbers for the same knowledge.
@@ -66,18 +66,18 @@ def forecast_among(
     usual
         The situation as it is known best; the interval holds its makespan.
     draw
-        One that is as well possible, drawn by lot.
+        One that is as well possible, drawn at random.
     draws
         How many simulations the interval is taken from.
     """
-    predicted = simulate(*usual, parallelism)
-    makespan_s = predicted.makespan_s
+    run = simulate(*usual, parallelism)
+    makespan_s = run.makespan_s
     drawn_s = [simulate(*draw(np.random.default_rng(seed)), parallelism, seed).makespan_s for seed in range(1, draws)]
     low_s, high_s = (float(end) for end in np.quantile([makespan_s, *drawn_s], [LOW, HIGH]))
-    return Simulated(makespan_s, min(low_s, makespan_s), max(high_s, makespan_s), predicted)
+    return Simulated(makespan_s, min(low_s, makespan_s), max(high_s, makespan_s), run)
 
 
-def forecast(
+def predict(
     workload: Workload, machine: Machine, parallelism: int, spreads: Mapping[str, float], draws: int = DRAWS
 ) -> Simulated:
     """Predict the makespan of a workload.
@@ -90,16 +90,16 @@ def forecast(
         How many simulations the interval is taken from.
     """
 
-    def draw(lot: np.random.Generator) -> Situation:
-        tiers = {name: drawn(tier, spreads.get(name, 0.0), lot) for name, tier in machine.tiers.items()}
+    def draw(rng: np.random.Generator) -> Situation:
+        tiers = {name: drawn(tier, spreads.get(name, 0.0), rng) for name, tier in machine.tiers.items()}
         return workload, replace(machine, tiers=tiers)
 
-    return forecast_among((workload, machine), draw, parallelism, draws)
+    return predict_among((workload, machine), draw, parallelism, draws)
 
 
-def drawn(tier: TierSpeed, spread: float, lot: np.random.Generator) -> TierSpeed:
+def drawn(tier: TierSpeed, spread: float, rng: np.random.Generator) -> TierSpeed:
     """A tier whose reading and writing are by chance faster or slower than known, each as a whole."""
-    reading, writing = np.exp(spread * lot.standard_normal(2))
+    reading, writing = np.exp(spread * rng.standard_normal(2))
     return replace(
         tier,
         read_bytes_per_s=tier.read_bytes_per_s * reading,
