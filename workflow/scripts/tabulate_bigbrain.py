@@ -2,7 +2,7 @@
 
 from neurotier.bigbrain.plan import BigBrainPlan
 from neurotier.bigbrain.room import make_room, remove_blocks
-from neurotier.bigbrain.tabulation import tabulate
+from neurotier.bigbrain.tables import tabulate
 from neurotier.run.scripting import Context, run_script
 
 

@@ -77,7 +77,7 @@ def predict_among(
     return Simulated(makespan_s, min(low_s, makespan_s), max(high_s, makespan_s), run)
 
 
-def predict(
+def predict_makespan(
     workload: Workload, machine: Machine, parallelism: int, spreads: Mapping[str, float], draws: int = DRAWS
 ) -> Simulated:
     """Predict the makespan of a workload.

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from neurotier.bigbrain.conditions import Condition
 from neurotier.core.tables import Row
-from neurotier.model.prediction import APRIORI, FITTED, PAPER, Simulated, predict
+from neurotier.model.prediction import APRIORI, FITTED, PAPER, Simulated, predict_makespan
 from neurotier.model.workload import Step, Workload
 from neurotier.published.bigbrain import INCREMENT, WRITE, BlockRun
 from neurotier.published.conditions import device_and_mode, steady
@@ -41,11 +41,11 @@ def predictions(replay: Replay, fits: Fits) -> list[Row]:
         equation_s = replay.equation_one_s(condition)
         if equation_s is not None:
             rows.append(row_of(condition, runs, PAPER, equation_s))
-        apriori = simulated(replay, condition, runs, known(replay, condition), Succession())
+        apriori = fluid_prediction(replay, condition, runs, known(replay, condition), Succession())
         rows.append(row_of(condition, runs, APRIORI, apriori.makespan_s, apriori))
         speeds = fits.speeds.get(device_of(condition))
         if speeds:
-            fitted = simulated(replay, condition, runs, speeds, fits.launch)
+            fitted = fluid_prediction(replay, condition, runs, speeds, fits.launch)
             rows.append(row_of(condition, runs, FITTED, fitted.makespan_s, fitted))
     return rows
 
@@ -74,7 +74,7 @@ def row_of(
     }
 
 
-def simulated(
+def fluid_prediction(
     replay: Replay, condition: Condition, runs: Sequence[BlockRun], speeds: Speeds, launch: Succession
 ) -> Simulated:
     """What the fluid model predicts for a condition."""
@@ -82,4 +82,4 @@ def simulated(
     task = (Step(INCREMENT, "read", size, TIER), Step(WRITE, "write", size, TIER))
     workload = Workload([task] * condition.blocks, launch.spawn_s, launch.launch_s, launch_counts=False)
     machine = server(TIER, speeds.tier, speeds.memory, page_cache(replay.root, device_and_mode(condition)[1]))
-    return predict(workload, machine, condition.parallelism, {TIER: speeds.spread})
+    return predict_makespan(workload, machine, condition.parallelism, {TIER: speeds.spread})

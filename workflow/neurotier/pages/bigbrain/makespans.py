@@ -29,6 +29,7 @@ from neurotier.pages.bigbrain.names import (
 )
 from neurotier.pages.bigbrain.tables import Tables, cells
 from neurotier.pages.kit.findings import Finding
+from neurotier.pages.kit.hover import hover
 from neurotier.pages.kit.lanes import Panel, beside, draw_legend, label_lanes, panel_axes
 from neurotier.pages.kit.style import BLACK, empty_figure, house_style, save_figure, state
 from neurotier.published.conditions import is_stalled
@@ -51,7 +52,7 @@ AS_PUBLISHED = ", as published, and not in the factor above"
 
 
 @dataclass(frozen=True)
-class Measured:
+class Makespans:
     """Makespans of a condition: of its repetitions, apart from those that stalled, and as predicted, s."""
 
     middle_s: float
@@ -139,9 +140,9 @@ def draw(tables: Tables, stem: Path) -> None:
     """Draw the makespans of all conditions; write SVG, PNG and TSV."""
     repetitions, rows = tables.repetitions(), shown(tables.conditions)
 
-    def measured(row: Row) -> Measured:
+    def measured(row: Row) -> Makespans:
         values = [run["makespan_s"] for run in repetitions.get(Condition.of(row), [])]
-        return Measured(row["makespan_s"], *apart(values), tables.predictions(row))
+        return Makespans(row["makespan_s"], *apart(values), tables.predictions(row))
 
     with house_style():
         panels = image_panels(rows, measured, "a")
@@ -157,15 +158,17 @@ def draw(tables: Tables, stem: Path) -> None:
         save_figure(figure, stem, table(tables, repetitions))
 
 
-def draw_panels(panels: Sequence[Panel[Measured]], middle: str) -> Figure:
-    """What was measured and predicted of each lane, on logarithmic axes; ``middle`` is what the bar is: mean or median."""
+def draw_panels(panels: Sequence[Panel[Makespans]], middle: str) -> Figure:
+    """What was measured and predicted of each lane, on logarithmic axes; ``middle`` is what the bar is, in a word."""
     figure, (legend, *all_axes) = panel_axes(panels, legend=True)
     for axes, panel in zip(all_axes, panels, strict=True):
         for lane, one in panel.filled():
             axes.plot([one.middle_s] * 2, [lane - 0.36, lane + 0.06], color=BLACK, linewidth=2.2, solid_capstyle="butt")
+            label = panel.lanes[lane].label
             for values, style in ((one.steady_s, CIRCLE), (one.stalled_s, CROSS)):
-                axes.plot(values, [lane - 0.15] * len(values), linestyle="", **style)
-            draw_predictions(axes, lane, one.predictions)
+                (points,) = axes.plot(values, [lane - 0.15] * len(values), linestyle="", **style)
+                points.set_url(hover(f"{label}: {', '.join(map(seconds, values))}"))
+            draw_predictions(axes, lane, label, one.predictions)
             beside(axes, lane, text_of(one))
         label_lanes(axes, panel)
         ends_s = [end for _, one in panel.filled() for end in one.ends_s]
@@ -183,7 +186,7 @@ def draw_panels(panels: Sequence[Panel[Measured]], middle: str) -> Figure:
     return figure
 
 
-def text_of(one: Measured) -> str:
+def text_of(one: Makespans) -> str:
     """Mean or median makespan, and what Eq. (1) says of it."""
     if PAPER not in one.predictions:
         return seconds(one.middle_s)

@@ -10,7 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
+from neurotier.core.quantities import seconds
 from neurotier.model.prediction import APRIORI, FITTED, FLUID, PAPER, Prediction
+from neurotier.pages.kit.hover import hover
 from neurotier.pages.kit.style import BLUE, GREEN, PURPLE, VERMILION
 
 
@@ -41,13 +43,16 @@ def in_order(members: Iterable[str]) -> list[str]:
     return [member for member in MARKS if member in found]
 
 
-def draw_predictions(axes: Axes, lane: int, predictions: Mapping[str, Prediction]) -> None:
-    """Markers below a lane's middle, each with a line over its interval."""
+def draw_predictions(axes: Axes, lane: int, label: str, predictions: Mapping[str, Prediction]) -> None:
+    """Markers below the middle of a lane that has a label, each with a line over its interval."""
     for member, one in predictions.items():
         mark, at = MARKS[member], lane + 0.27
         if one.high_s > one.low_s:
             axes.plot([one.low_s, one.high_s], [at, at], color=mark.colour, linewidth=1)
-        axes.plot([one.makespan_s], [at], linestyle="", marker=mark.marker, markersize=4.5, color=mark.colour)
+        (point,) = axes.plot(
+            [one.makespan_s], [at], linestyle="", marker=mark.marker, markersize=4.5, color=mark.colour
+        )
+        point.set_url(hover(f"{label}, {mark.label}: {seconds(one.makespan_s)}"))
 
 
 def logarithmic(axes: Axes, low: float, high: float) -> None:

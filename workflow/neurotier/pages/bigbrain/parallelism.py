@@ -15,6 +15,7 @@ from neurotier.core.tables import Row
 from neurotier.pages.bigbrain.names import NO_RUN, image_panels, name_of, own, published, shown
 from neurotier.pages.bigbrain.tables import Tables, cells
 from neurotier.pages.kit.findings import Finding
+from neurotier.pages.kit.hover import hover
 from neurotier.pages.kit.lanes import Panel, beside, label_lanes, panel_axes
 from neurotier.pages.kit.style import (
     BLACK,
@@ -100,7 +101,8 @@ def draw_panels(panels: Sequence[Panel[Busy]]) -> Figure:
     for axes, panel in zip(all_axes, panels, strict=True):
         for lane, busy in panel.filled():
             axes.barh(lane, busy.asked, height=0.66, color=LIGHT_GREY, linewidth=0)
-            axes.barh(lane, busy.middle, height=0.66, color=SKY, linewidth=0)
+            (bar,) = axes.barh(lane, busy.middle, height=0.66, color=SKY, linewidth=0)
+            bar.set_url(hover(f"{panel.lanes[lane].label}: {mean_count(busy.middle)} of {busy.asked} at once"))
             axes.plot(busy.values, [lane] * len(busy.values), color=BLACK, **circle)
             text = f"{mean_count(busy.middle)}; {percent(busy.middle / busy.asked)}"
             if busy.peak is not None:

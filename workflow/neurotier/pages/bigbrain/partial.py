@@ -7,7 +7,7 @@ from pathlib import Path
 
 from neurotier.bigbrain.plan import BigBrainPlan
 from neurotier.bigbrain.room import make_room, remove_blocks
-from neurotier.bigbrain.tabulation import tabulate
+from neurotier.bigbrain.tables import tabulate
 from neurotier.core.files import read_json
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run

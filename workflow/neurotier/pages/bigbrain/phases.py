@@ -19,6 +19,7 @@ from neurotier.pages.bigbrain.marks import logarithmic
 from neurotier.pages.bigbrain.names import NO_RUN, image_panels, own, published, shown
 from neurotier.pages.bigbrain.tables import SUMS, Tables, cells
 from neurotier.pages.kit.findings import Finding
+from neurotier.pages.kit.hover import hover
 from neurotier.pages.kit.lanes import Panel, beside, draw_legend, label_lanes, panel_axes
 from neurotier.pages.kit.style import (
     GREEN,
@@ -138,12 +139,13 @@ def draw_panels(panels: Sequence[Panel[Sums]]) -> Figure:
         for lane, sums in panel.filled():
             names = [name for name in SUMS if sums.middle[name]]
             for place, name in enumerate(names):
-                _, marker, colour = KINDS[name]
+                phase, marker, colour = KINDS[name]
                 at = lane + 0.66 * ((place + 0.5) / len(names) - 0.5)
                 style: dict[str, Any] = {"linestyle": "", "marker": marker, "color": colour}
                 values = [run[name] for run in sums.repetitions if run[name]]
                 axes.plot(values, [at] * len(values), markersize=2.5, alpha=0.6, **style)
-                axes.plot([sums.middle[name]], [at], markersize=5.5, **style)
+                (point,) = axes.plot([sums.middle[name]], [at], markersize=5.5, **style)
+                point.set_url(hover(f"{panel.lanes[lane].label}, {phase}: {seconds(sums.middle[name])}"))
                 known += [sums.middle[name], *values]
             drawn.update(names)
             beside(axes, lane, sums.text)

@@ -51,24 +51,24 @@ FIGURES = (
     ),
 )
 
-PARTS = {
-    "40um": "40 µm",
-    "20um": "20 µm",
-    "others": "conditions that are in no figure of the paper",
-    "40um_25": "40 µm, 25 processes (as Figure 2 of the paper)",
-    "40um_96": "40 µm, 96 processes (as Figure 4 of the paper)",
+OTHERS = "conditions that are in no figure of the paper"
+READINGS = {
+    "makespan_others": "Runs with a delay, of several iterations, and those that were made again later.",
+    "gantt_40um_25": "The phases of every block (as Figure 2 of the paper); grey lines: between two phases of a block.",
+    "gantt_40um_96": "The phases of every block (as Figure 4 of the paper); grey lines: between two phases of a block.",
 }
-"""What a part of a figure shows, by what follows the figure's name; others say their resolution and processes."""
+"""How to read figures of which it is not said with the others of their kind."""
 
 
 def heading_of(entry: Entry, name: str) -> str:
     """What a figure is, with the part that it shows.
 
     >>> heading_of(FIGURES[3], "gantt_20um_25"), heading_of(FIGURES[1], "makespan_40um")
-    ('Who did what when: 20 µm, 25 processes', 'Makespans: 40 µm')
+    ('Who did what when, 20 µm, 25 processes', 'Makespans, 40 µm')
     """
     part = name.removeprefix(entry.name).strip("_")
-    if not part:
-        return entry.heading
-    resolution, _, processes = part.partition("um_")
-    return f"{entry.heading}: {PARTS.get(part) or f'{resolution} µm, {processes} processes'}"
+    resolution, several, processes = part.partition("um_")
+    words = (
+        f"{resolution} µm, {processes} processes" if several else part.replace("um", " µm").replace("others", OTHERS)
+    )
+    return ", ".join(filter(None, (entry.heading, words)))

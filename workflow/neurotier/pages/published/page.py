@@ -16,7 +16,7 @@ from neurotier.pages.bigbrain.names import published_name
 from neurotier.pages.comparison.statistics import by_condition as bids_conditions
 from neurotier.pages.kit.figures import figures_of
 from neurotier.pages.kit.html import figure_view, link, write_html
-from neurotier.pages.published.figures import FIGURES, heading_of
+from neurotier.pages.published.figures import FIGURES, READINGS, heading_of
 from neurotier.pages.published.slips import mean_of, slips_of
 from neurotier.pages.published.tables import Replayed
 from neurotier.published.bids_app import CONDITIONS, PARALLELISMS
@@ -140,7 +140,7 @@ def write_page(tables: Replayed, speeds: Sequence[Row], folder: Path, figures: P
                     figures / one.name,
                     page.parent,
                     heading_of(one.entry, one.name),
-                    one.entry.reading,
+                    READINGS.get(one.name, one.entry.reading),
                     one.finding.sentence,
                 ),
                 slips_of(one.name, replay),
