@@ -13,6 +13,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from neurotier.core.quantities import rate
 from neurotier.core.tables import Row
 from neurotier.pages.kit.findings import Finding
+from neurotier.pages.kit.hover import hover
 from neurotier.pages.kit.style import (
     BLUE,
     GREY,
@@ -133,7 +134,9 @@ def draw_bars(axes: Axes, bars: Sequence[Bar]) -> None:
     """Bars from top to bottom, each with its value."""
     for lane, bar in enumerate(bars):
         spread = [[bar.bytes_per_s - bar.low], [bar.high - bar.bytes_per_s]] if bar.high > bar.low else None
-        axes.barh(lane, bar.bytes_per_s, height=0.7, color=bar.colour)
+        said = f"{bar.label}: {rate(bar.bytes_per_s)}"
+        said += f" ({rate(bar.low)} to {rate(bar.high)})" if bar.high > bar.low else ""
+        axes.barh(lane, bar.bytes_per_s, height=0.7, color=bar.colour, url=hover(said))
         axes.errorbar([bar.bytes_per_s], [lane], xerr=spread, ecolor=GREY, elinewidth=0.9, capsize=2, linestyle="")
         axes.annotate(rate(bar.bytes_per_s), (bar.high, lane), (5, 0), textcoords="offset points", va="center")
     axes.set_yticks(range(len(bars)), [bar.label for bar in bars])

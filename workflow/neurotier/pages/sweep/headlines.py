@@ -11,6 +11,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from neurotier.core.quantities import percent, rate
 from neurotier.core.tables import Row
 from neurotier.pages.kit.findings import Finding, times_text
+from neurotier.pages.kit.hover import hover
 from neurotier.pages.kit.lanes import Lane, Panel, beside, label_lanes, panel_axes
 from neurotier.pages.kit.style import ORANGE, SKY, empty_figure, house_style, save_figure, state
 from neurotier.pages.sweep.figures import SweepTables
@@ -71,10 +72,12 @@ def headlines_figure(numbers: Sequence[Row]) -> Figure:
     for axes, panel in zip(all_axes, made, strict=True):
         (unit,) = {row["unit"] for _, row in panel.filled()}
         for lane, row in panel.filled():
-            axes.barh(lane, row["value"] / SCALES[unit], height=0.66, color=SKY if row["published"] else ORANGE)
             times = f"; {times_text(row['ratio'])} x" if row["ratio"] is not None else ""
             setting = f" ({row['setting']})" if row["setting"] else ""
-            beside(axes, lane, f"{value_text(row['value'], unit)}{times}{setting}")
+            text = f"{value_text(row['value'], unit)}{times}{setting}"
+            colour, url = SKY if row["published"] else ORANGE, hover(f"{row['device']}: {text}")
+            axes.barh(lane, row["value"] / SCALES[unit], height=0.66, color=colour, url=url)
+            beside(axes, lane, text)
         label_lanes(axes, panel)
         axes.set_xlabel(LABELS[unit])
         axes.xaxis.set_major_locator(MaxNLocator(5))

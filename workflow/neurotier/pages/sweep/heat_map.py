@@ -103,7 +103,7 @@ def heat_maps(rows: Sequence[Row], found: dict[Spot, Measured]) -> Figure:
     values = [one.bandwidth.median for one in found.values()]
     unit, unit_name = (GB, "GB/s") if max(values) >= 10 * GB else (MB, "MB/s")
     low, high = min(values) / unit, max(values) / unit
-    scale = LogNorm(low, high if high > low else 1.01 * low)
+    scale = LogNorm(low, high) if high > low else LogNorm(low / 4, 4 * low)
     for axes, (queue_depth, pattern) in zip(axes_of.flat, shown, strict=False):
         own = {
             (spot.block_bytes, spot.processes): one

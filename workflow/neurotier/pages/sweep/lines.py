@@ -43,6 +43,7 @@ MOST_LINES = 5
 MOST_TICKS = 3
 """Most labels that fit below a panel."""
 
+RELATIVE = 1e-6
 NEAR = 0.9
 """Share of the highest bandwidth at which a block size is called large enough."""
 
@@ -146,7 +147,18 @@ def lines(found: dict[Spot, Measured]) -> Figure:
         axes.set_xticks(ticks, [str(value) if values is processes else block_text(value) for value in ticks])
     for axes, label in zip(grid[-1], ("Block size", "Block size", "Processes"), strict=True):
         axes.set_xlabel(label)
+    for axes in grid[1]:
+        widen(axes)
     return figure
+
+
+def widen(axes: Axes) -> None:
+    """Give room around a single value; matplotlib gives a logarithmic axis none, and draws nothing at all."""
+    (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
+    if right < (1 + RELATIVE) * left:
+        axes.set_xlim(left / 4, 4 * right)
+    if high < (1 + RELATIVE) * low:
+        axes.set_ylim(low / 4, 4 * high)
 
 
 def some_of(values: tuple[int, ...], most: int = MOST_LINES) -> tuple[int, ...]:
