@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 from neurotier.core.tables import Row, write_table
-from neurotier.pages.probe.concurrency import by_tier, concurrency_finding, full_at
-from neurotier.pages.probe.figures import draw_all, findings
-from neurotier.pages.probe.one_stream import one_stream_finding
-from neurotier.pages.probe.page import write_probe
+from neurotier.pages.kit.figures import draw_all
+from neurotier.pages.probe import concurrency, one_stream
+from neurotier.pages.probe.concurrency import by_tier, full_at
+from neurotier.pages.probe.figures import FIGURES
+from neurotier.pages.probe.page import write_page
 from page_reader import Reader
 
 MB = 1e6
@@ -71,12 +72,12 @@ ROWS = [
 
 
 def test_findings_say_who_is_fastest_and_who_stops() -> None:
-    assert concurrency_finding(ROWS) == (
+    assert concurrency.finding(ROWS).sentence == (
         "tmpfs reads 480 GB/s, 4,174 times as much as nfs; disk stops scaling at 4 streams; "
         "nfs gains nothing from a second stream; tmpfs gains up to 96 streams"
     )
     assert full_at(by_tier(ROWS)["disk"]["write"]) == 4
-    assert one_stream_finding(ROWS) == (
+    assert one_stream.finding(ROWS).sentence == (
         "With one stream, disk (500 MB/s read, 300 MB/s written) is nearest to the published SSD; "
         "tmpfs (5.00 GB/s read, 3.00 GB/s written) is nearest to the published DRAM; "
         "nfs (110 MB/s read, 66.0 MB/s written) is nearest to the published Isilon"
@@ -85,10 +86,10 @@ def test_findings_say_who_is_fastest_and_who_stops() -> None:
 
 @pytest.mark.parametrize("rows", [ROWS, probed("alone", "block", 20 * MB, 20 * MB)[:9], []])
 def test_figures_have_their_numbers_beside_them(rows: list[Row], tmp_path: Path) -> None:
-    draw_all(rows, tmp_path)
-    for name in findings(rows):
-        for extension in ("svg", "png", "tsv"):
-            assert (tmp_path / f"{name}.{extension}").exists()
+    draw_all("probe", FIGURES, rows, tmp_path)
+    for entry in FIGURES:
+        for extension in ("svg", "png", "tsv", "rst"):
+            assert (tmp_path / f"{entry.name}.{extension}").exists()
     with (tmp_path / "concurrency.tsv").open() as file:
         shown = list(csv.DictReader(file, delimiter="\t"))
     expected = [row["bandwidth_bytes_per_s"] for row in rows if row["part"] == "concurrency"]
@@ -97,8 +98,9 @@ def test_figures_have_their_numbers_beside_them(rows: list[Row], tmp_path: Path)
 
 def test_the_page_shows_every_tier_beside_the_published_devices(tmp_path: Path) -> None:
     write_table(tmp_path / "probe" / "probe.tsv", "probe", ROWS)
-    draw_all(ROWS, tmp_path / "probe" / "figures")
-    write_probe(ROWS, tmp_path / "probe" / "figures", tmp_path / "probe.html")
+    folder = tmp_path / "probe"
+    draw_all("probe", FIGURES, ROWS, folder / "figures")
+    write_page(ROWS, folder / "probe.tsv", folder / "figures", tmp_path / "probe.html")
     page = Reader()
     page.feed((tmp_path / "probe.html").read_text())
     assert page.open == []

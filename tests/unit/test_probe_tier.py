@@ -19,16 +19,16 @@ from neurotier.core.private import private_folder
 from neurotier.core.settings import ProbeSettings, Settings
 from neurotier.core.tables import Row, read_table, write_table
 from neurotier.core.tiers import Tier
-from neurotier.run.plan import Plan
+from neurotier.core.work_folders import remove_abandoned
 from neurotier.storage.access import MIB, Access, find_access
 from neurotier.storage.fio import FioJob
 from neurotier.storage.probe.effort import Effort, effort_for
 from neurotier.storage.probe.measurements import Measurement, concurrency, one_stream
 from neurotier.storage.probe.plan import ProbePlan
-from neurotier.storage.probe.stages import sweep_forsaken
 from neurotier.storage.probe.table import probe_rows
 from neurotier.storage.probe.tier_figures import read_probe
 from neurotier.storage.probe.walk import Walk
+from neurotier.storage.runner import FioRunner
 from truth import loop_device
 
 THROTTLE_BYTES_PER_S = 20_000_000
@@ -57,7 +57,7 @@ def memory_rows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Row]]
     folder.mkdir()
     try:
         tier = Tier("memory", folder, "tmpfs", None)
-        samples = Walk(tier, Effort(2, 2, 8.0, 16 * MIB, 64 * MIB), folder).run()
+        samples = Walk(FioRunner("probe", tier, folder), Effort(2, 2, 8.0, 16 * MIB, 64 * MIB)).run()
         assert list(folder.iterdir()) == []
         table = tmp_path_factory.mktemp("probe") / "probe.tsv"
         write_table(table, "probe", probe_rows(tier, samples))
@@ -119,7 +119,7 @@ def test_a_throttled_disk_is_as_fast_as_its_throttle(slow_disk: Path) -> None:
     folder = slow_disk / "probe"
     folder.mkdir()
     tier = Tier("slow", slow_disk, "block", None)
-    walk = Walk(tier, Effort(2, 1, 20.0, 16 * MIB, 64 * MIB), folder)
+    walk = Walk(FioRunner("probe", tier, folder), Effort(2, 1, 20.0, 16 * MIB, 64 * MIB))
     access = find_access(folder, "block")
     assert access == Access("libaio", direct=True)
     walk.measure(one_stream("block", 16 * MIB))
@@ -154,7 +154,8 @@ def test_a_tier_without_room_is_refused(tmp_path: Path) -> None:
 
 def test_a_tier_that_fills_up_meanwhile_is_named(tmp_path: Path, mount_tmpfs: pytest.FixtureRequest) -> None:
     mount = mount_tmpfs(tmp_path / "small", "size=4m")  # type: ignore[operator]
-    walk = Walk(Tier("small", mount, "tmpfs", None), Effort(1, 1, 1.0, 16 * MIB, GIB), mount)
+    runner = FioRunner("probe", Tier("small", mount, "tmpfs", None), mount)
+    walk = Walk(runner, Effort(1, 1, 1.0, 16 * MIB, GIB))
     with pytest.raises(TierError, match=r"^tier 'small': filled up during the probe, which needed 16 MiB; "):
         walk.measure([Measurement("one_stream", "write", FioJob("write", "write", MIB, 16 * MIB))])
     assert list(mount.iterdir()) == []
@@ -171,19 +172,19 @@ def test_files_are_as_large_as_room_and_time_allow() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_what_a_killed_probe_leaves_is_swept(number: signal.Signals, memory_folder: Path) -> None:
+def test_what_a_killed_probe_leaves_is_removed(number: signal.Signals, memory_folder: Path) -> None:
     folder = private_folder(memory_folder) / "probe" / "0"
     process = subprocess.Popen([sys.executable, "-c", OWN, str(folder)])
     deadline = time.monotonic() + 60
     while not list(folder.glob("data.*")) and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
     assert list(folder.glob("data.*"))
-    sweep_forsaken(folder.parent)
+    remove_abandoned(folder.parent)
     assert folder.exists()  # its owner lives
     os.kill(process.pid, number)
     process.wait()
     assert folder.exists() == (number == signal.SIGKILL)
-    sweep_forsaken(folder.parent)
+    remove_abandoned(folder.parent)
     assert not folder.exists()
 
 
@@ -192,7 +193,7 @@ def planned(tmp_path: Path, cores: int | None = 2, **probe: object) -> ProbePlan
     tiers = {name: {"path": str(tmp_path), "kind": "block"} for name in ("disk", "fast", "spare")}
     placement = {"dataset": "disk", "work": "fast", "images": "disk", "results": "disk"}
     settings = Settings.from_config({"tiers": tiers, "placement": placement, "probe": probe})
-    return ProbePlan(Plan(settings, Places.from_settings(settings)), cores)
+    return ProbePlan(settings, Places.from_settings(settings), cores)
 
 
 def test_tiers_in_use_are_probed_unless_others_are_named(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -15,11 +16,15 @@ from neurotier.core.errors import NeurotierError, SettingsError, TierError, Tool
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings, SweepSetSettings
 from neurotier.core.tables import Row, read_table, write_table
-from neurotier.pages.sweep.figures import draw_all, figure_names, findings
-from neurotier.pages.sweep.headlines import headline_rows
-from neurotier.pages.sweep.page import write_sweep
+from neurotier.meter.measure import Interrupted
+from neurotier.pages.kit.figures import draw_all, figures_of
+from neurotier.pages.kit.registry import FILES
+from neurotier.pages.sweep.figures import FIGURES, SweepTables, drawn
+from neurotier.pages.sweep.page import write_page
+from neurotier.run.stops import unwinding
 from neurotier.storage.access import BUFFERED, Access
 from neurotier.storage.sweep.grid import Point, planned_sets, room_bytes
+from neurotier.storage.sweep.headlines import headline_rows
 from neurotier.storage.sweep.walk import sweep
 from neurotier.storage.sweep.ways import left_out, takes_direct, way_of
 from page_reader import Reader
@@ -82,6 +87,11 @@ def grid_rows() -> list[Row]:
         for block in (256, 4 * KIB, MIB)
         for processes in (1, 4)
     ]  # fmt: skip
+
+
+def findings(tables: SweepTables) -> dict[str, str]:
+    """What each figure says, by name."""
+    return {figure.name: figure.finding.sentence for figure in figures_of("sweep", FIGURES, tables)}
 
 
 def test_types_of_a_set_have_the_keys_of_the_schema() -> None:
@@ -161,12 +171,12 @@ def test_points_are_kept_and_not_measured_again(memory: Path) -> None:
     def interrupt(_number: int, _frame: object) -> None:
         if len(list(kept.glob("*.json"))) >= 2:
             signal.setitimer(signal.ITIMER_REAL, 0)
-            raise KeyboardInterrupt
+            os.kill(os.getpid(), signal.SIGTERM)
 
     signal.signal(signal.SIGALRM, interrupt)
     signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
     try:
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(Interrupted), unwinding():
             run(settings)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -234,36 +244,41 @@ def test_headlines_stand_beside_the_best_fitting_point() -> None:
 
 @pytest.mark.parametrize("rows", [grid_rows(), [row("mixed", 4096, 1, 5e6)], [row("read", 1, 1, 1, status="failed")]])
 def test_figures_and_page_are_those_of_the_rows(rows: list[Row], tmp_path: Path) -> None:
-    numbers = headline_rows(rows)
-    draw_all(rows, numbers, tmp_path / "figures")
+    tables = SweepTables(rows, headline_rows(rows))
+    draw_all("sweep", FIGURES, tables, tmp_path / "figures")
     names = ["headlines", "heat_map_disk_a", "lines_disk_a"]
     assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == sorted(
-        f"{name}.{kind}" for name in names for kind in ("svg", "png", "tsv")
+        f"{name}.{kind}" for name in names for kind in ("svg", *FILES)
     )
-    write_sweep(rows, numbers, tmp_path / "figures", tmp_path / "sweep.html")
+    files = [tmp_path / "sweep.tsv", tmp_path / "headlines.tsv"]
+    write_page(tables, files, tmp_path / "figures", tmp_path / "sweep.html")
     reader = Reader()
     reader.feed((tmp_path / "sweep.html").read_text())
-    found = findings(rows, numbers)
-    assert sorted(found) == names
-    assert f"{found['heat_map_disk_a'].sentence}." in reader.text
+    found = findings(tables)
+    assert list(found) == names
+    assert f"{found['heat_map_disk_a']}." in reader.text
     assert all(one["status"] in reader.text for one in rows if one["status"] != "measured")
 
 
 def test_findings_and_numbers_behind_the_figures(tmp_path: Path) -> None:
     rows = grid_rows()
-    found = findings(rows, headline_rows(rows))
-    assert found["heat_map_disk_a"].sentence == (
+    tables = SweepTables(rows, headline_rows(rows))
+    found = findings(tables)
+    assert found["heat_map_disk_a"] == (
         "disk: reading is fastest at 141 MB/s (sequential read, 1 MiB, 4 processes); writing is fastest at 141 MB/s"
         " (sequential write, 1 MiB, 4 processes)"
     )
-    assert found["lines_disk_a"].sentence.endswith(
+    assert found["lines_disk_a"].endswith(
         "; 90 % of the highest bandwidth takes blocks of 1 MiB to read and 1 MiB to write"
     )
-    draw_all(rows, headline_rows(rows), tmp_path)
+    draw_all("sweep", FIGURES, tables, tmp_path)
     lines = (tmp_path / "heat_map_disk_a.tsv").read_text().splitlines()
     assert len(lines) == 1 + 2 * (3 * 2 - 1)
 
 
 def test_names_of_figures_are_known_beforehand(tmp_path: Path) -> None:
-    names = figure_names(settings_of(tmp_path, {"a": TINY, "b": TINY}).sweep)
-    assert names["heat_map"] == ["heat_map_fast_a", "heat_map_fast_b"]
+    """The files that the rules declare are those that are drawn from the rows."""
+    declared = [entry.name for entry in drawn(settings_of(tmp_path, {"a": TINY, "b": TINY}).sweep)]
+    rows = [row("read", 4096, 1, 5e6, tier="fast", set=name) for name in ("a", "b")]
+    assert declared == list(findings(SweepTables(rows, headline_rows(rows))))
+    assert declared[1:3] == ["heat_map_fast_a", "heat_map_fast_b"]

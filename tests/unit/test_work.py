@@ -1,4 +1,4 @@
-"""Work folders: private, gone afterwards, swept after a kill without following what somebody planted there."""
+"""Work folders: private, gone afterwards, removed after a kill without following what somebody planted there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from neurotier.core.errors import BusyError, TierError
 from neurotier.core.private import private_folder
 from neurotier.core.processes import started_s
-from neurotier.core.work_folders import owner_lives, read_owner, sweep, work_folder
+from neurotier.core.work_folders import owner_lives, read_owner, remove_leftovers, work_folder
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_a_folder_of_an_earlier_version_is_closed_to_others(work: Path, tier: Pa
         assert stat.S_IMODE(private_folder(tier).stat().st_mode) == 0o700
 
 
-def test_sweep_removes_what_is_left_and_nothing_behind_a_link(work: Path, tmp_path: Path) -> None:
+def test_what_is_left_is_removed_and_nothing_behind_a_link(work: Path, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.mkdir()
     (victim / "precious").write_text("kept")
@@ -65,7 +65,7 @@ def test_sweep_removes_what_is_left_and_nothing_behind_a_link(work: Path, tmp_pa
     (closed / "file").touch()
     closed.chmod(0)
     private_folder(tmp_path / "tier").chmod(0o700)
-    assert sweep(work, "id") == ["sub-01", "sub-02", "sub-03"]
+    assert remove_leftovers(work, "id") == ["sub-01", "sub-02", "sub-03"]
     assert not work.exists()
     assert (victim / "precious").read_text() == "kept"
 
@@ -80,7 +80,7 @@ def test_a_link_in_place_of_a_folder_is_refused(work: Path, tmp_path: Path, leve
     if level != "neurotier":
         private_folder(tmp_path / "tier").chmod(0o700)
     place.symlink_to(victim)
-    for use in (lambda: sweep(work, "id"), lambda: work_folder(work / "sub-01", "id").__enter__()):
+    for use in (lambda: remove_leftovers(work, "id"), lambda: work_folder(work / "sub-01", "id").__enter__()):
         with pytest.raises(TierError, match=r"is a link made by user .*, not a folder; remove it"):
             use()
     assert (victim / "sub-01" / "precious").read_text() == "kept"
@@ -102,7 +102,7 @@ def test_no_process_is_ended_because_a_file_names_it(work: Path) -> None:
         owner = {"host": socket.gethostname(), "pid": other.pid, "started_s": started_s(other.pid), "identity": "id"}
         (folder / "owner.json").write_text(json.dumps(owner))
         assert owner_lives(owner)
-        sweep(work, "id")
+        remove_leftovers(work, "id")
         assert not folder.exists()
         assert other.poll() is None
     finally:
@@ -134,15 +134,15 @@ def test_a_pipe_in_place_of_the_owner_blocks_nobody(work: Path) -> None:
     (work / "sub-01").mkdir(parents=True)
     private_folder(work.parents[2]).chmod(0o700)
     os.mkfifo(work / "sub-01" / "owner.json")
-    assert sweep(work, "id") == ["sub-01"]
+    assert remove_leftovers(work, "id") == ["sub-01"]
 
 
-def test_folder_of_another_host_is_swept_for_the_same_results_only(work: Path) -> None:
+def test_folder_of_another_host_is_removed_for_the_same_results_only(work: Path) -> None:
     """Two hosts may have results of the same path, each on its own disk, and share a work tier."""
     for name, identity in (("ours", "id"), ("theirs", "other")):
         (work / name).mkdir(parents=True)
         (work / name / "owner.json").write_text(json.dumps({"host": "elsewhere", "pid": 1, "identity": identity}))
     private_folder(work.parents[2]).chmod(0o700)
-    assert sweep(work, "id") == ["ours"]
+    assert remove_leftovers(work, "id") == ["ours"]
     with pytest.raises(BusyError, match="in use by another host"), work_folder(work / "theirs", "id"):
         pass

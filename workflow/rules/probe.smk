@@ -1,8 +1,10 @@
 # The probe: what each tier can do, measured with fio.
 
+from neurotier.pages.kit.registry import outputs
+from neurotier.pages.probe import figures as probe_figures
 from neurotier.storage.probe.plan import ProbePlan
 
-probing = ProbePlan(plan, workflow.cores)
+probing = ProbePlan(settings, places, workflow.cores)
 
 
 # A job per tier, so that each is kept until something about it changes. All cores, since nothing else may run during a
@@ -53,23 +55,9 @@ rule tabulate_probe:
 
 rule draw_probe:
     input:
-        rules.tabulate_probe.output,
+        table=places.probe / "probe.tsv",
     output:
-        concurrency=report(
-            places.probe_figures / "concurrency.svg",
-            caption="../report/concurrency.rst",
-            category="Tiers",
-        ),
-        one_stream=report(
-            places.probe_figures / "one_stream.svg",
-            caption="../report/one_stream.rst",
-            category="Tiers",
-        ),
-        others=[
-            places.probe_figures / f"{name}.{extension}"
-            for name in ("concurrency", "one_stream")
-            for extension in ("png", "tsv")
-        ],
+        **outputs(probe_figures.FIGURES, places.probe_figures, report, "Tiers"),
     log:
         LOGS / "draw_probe/draw_probe.log",
     conda:
@@ -84,8 +72,8 @@ rule draw_probe:
 
 rule write_probe:
     input:
-        rules.tabulate_probe.output,
-        rules.draw_probe.output,
+        table=places.probe / "probe.tsv",
+        figures=rules.draw_probe.output,
     output:
         page=report(
             RESULTS / "probe.html",

@@ -1,11 +1,13 @@
 """Draw the figures of the probe."""
 
+from neurotier.core.tables import read_table
+from neurotier.pages.kit.figures import draw_all
+from neurotier.pages.probe.figures import FIGURES
 from neurotier.run.scripting import Context, run_script
-from neurotier.storage.probe import stages
 
 
 def main(context: Context) -> None:
-    stages.draw_probe(context.places)
+    draw_all("probe", FIGURES, read_table(context.input("table"), "probe"), context.output("concurrency").parent)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,18 @@
 """Measure one tier with fio: ``probe/HOST/TIER.tsv``."""
 
-from neurotier.run.scripting import run_script
-from neurotier.storage.probe import stages
+from neurotier.core.tables import write_table
+from neurotier.core.tiers import Tier
+from neurotier.run.scripting import Context, run_script
+from neurotier.storage.probe.walk import probe_tier
+
+
+def main(context: Context) -> None:
+    settings = context.settings
+    tier = Tier.from_settings(settings.tiers[context.snakemake.wildcards.tier]).here()
+    streams = context.snakemake.params.asked["streams"]
+    rows = probe_tier(tier, settings.probe, streams, context.places, context.say)
+    write_table(context.output("table"), "probe", rows)
+
 
 if __name__ == "__main__":
-    run_script(snakemake, stages.probe_tier)
+    run_script(snakemake, main)

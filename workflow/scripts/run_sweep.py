@@ -1,7 +1,16 @@
-"""Measure the points of the sweep that are not there yet, in the order drawn."""
+"""Measure the points of the sweep that are not there yet: ``sweep/sweep.tsv``, and ``sweep/headlines.tsv`` from it."""
 
-from neurotier.run.scripting import run_script
-from neurotier.storage.sweep import stages
+from neurotier.core.tables import write_table
+from neurotier.run.scripting import Context, run_script
+from neurotier.storage.sweep.headlines import headline_rows
+from neurotier.storage.sweep.walk import sweep
+
+
+def main(context: Context) -> None:
+    rows = sweep(context.settings, context.places, context.say)
+    write_table(context.output("points"), "sweep", rows)
+    write_table(context.output("headlines"), "headlines", headline_rows(rows))
+
 
 if __name__ == "__main__":
-    run_script(snakemake, stages.run_sweep)
+    run_script(snakemake, main)

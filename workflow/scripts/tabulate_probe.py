@@ -1,13 +1,12 @@
 """Put what was measured of all tiers into one table: ``probe/probe.tsv``."""
 
-from pathlib import Path
-
+from neurotier.core.tables import read_table, write_table
 from neurotier.run.scripting import Context, run_script
-from neurotier.storage.probe import stages
 
 
 def main(context: Context) -> None:
-    stages.tabulate_probe(context.snakemake.input.tables, Path(context.snakemake.output.table))
+    rows = [row for table in context.inputs("tables") for row in read_table(table, "probe")]
+    write_table(context.output("table"), "probe", rows)
 
 
 if __name__ == "__main__":

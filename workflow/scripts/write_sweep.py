@@ -1,7 +1,15 @@
-"""Write the self-contained page on the sweep, findings first."""
+"""Write the page on the sweep, ``sweep.html``, findings first."""
 
-from neurotier.run.scripting import run_script
-from neurotier.storage.sweep import stages
+from neurotier.pages.sweep.figures import SweepTables
+from neurotier.pages.sweep.page import write_page
+from neurotier.run.scripting import Context, run_script
+
+
+def main(context: Context) -> None:
+    files = [context.input("points"), context.input("headlines")]
+    write_page(SweepTables.read(*files), files, context.inputs("figures")[0].parent, context.output("page"))
+    context.say(f"Report: {context.output('page')}")
+
 
 if __name__ == "__main__":
-    run_script(snakemake, stages.write_sweep)
+    run_script(snakemake, main)

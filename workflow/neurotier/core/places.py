@@ -124,6 +124,10 @@ class Places:
         return self.results / "sweep"
 
     @property
+    def sweep_figures(self) -> Path:
+        return self.sweep / "figures"
+
+    @property
     def advice(self) -> Path:
         return self.results / "advice"
 

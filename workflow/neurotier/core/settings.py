@@ -226,6 +226,11 @@ class Settings:
         """The container image in use; ``None`` on the host."""
         return (self.app.image or self.tool.image) if self.in_containers else None
 
+    @property
+    def is_campaign(self) -> bool:
+        """Whether a campaign is described: it is run instead of a single run."""
+        return bool(self.campaign.placements)
+
     @classmethod
     def from_config(cls, config: Mapping[str, Any], in_containers: bool = False) -> Settings:
         """Check a configuration and give it types.

@@ -45,7 +45,7 @@ def work_folder(folder: Path, identity: str) -> Iterator[Path]:
     TierError
         If the folder cannot be private (:mod:`neurotier.core.private`).
     """
-    if not sweep_folder(folder, identity):
+    if not remove_leftover(folder, identity):
         raise BusyError("is in use by another host", where=str(folder), fix="choose another results folder")
     make_private(folder)
     owner = {"host": socket.gethostname(), "pid": os.getpid(), "started_s": started_s(os.getpid())}
@@ -57,7 +57,7 @@ def work_folder(folder: Path, identity: str) -> Iterator[Path]:
             remove_private(folder)
 
 
-def sweep(work: Path, identity: str) -> list[str]:
+def remove_leftovers(work: Path, identity: str) -> list[str]:
     """Remove every work folder that an earlier run left below ``work``.
 
     The caller holds the lock of the results folder and has ended the processes of earlier runs, so no folder of these
@@ -68,18 +68,26 @@ def sweep(work: Path, identity: str) -> list[str]:
     list of str
         Names of the removed folders.
     """
-    swept = [name for name in names_in(work) if sweep_folder(work / name, identity)]
+    removed = [name for name in names_in(work) if remove_leftover(work / name, identity)]
     remove_empty(work)
-    return swept
+    return removed
 
 
-def sweep_folder(folder: Path, identity: str) -> bool:
+def remove_leftover(folder: Path, identity: str) -> bool:
     """Remove a left-over folder, unless another host made it for other results; whether it was removed."""
     owner = read_owner(folder)
     if owner.get("host", socket.gethostname()) != socket.gethostname() and owner.get("identity") != identity:
         return False
     remove_private(folder)
     return True
+
+
+def remove_abandoned(parent: Path) -> None:
+    """Remove the folders below ``parent`` whose owner ran on this host and has ended, whatever results they are for."""
+    for name in names_in(parent):
+        owner = read_owner(parent / name)
+        if owner and not owner_lives(owner):
+            remove_leftover(parent / name, identity="")  # those of other hosts stay
 
 
 def read_owner(folder: Path) -> dict[str, Any]:

@@ -26,8 +26,8 @@ RELATIVE = 1e-9
 
 
 @dataclass(frozen=True)
-class Predicted:
-    """What a simulation found.
+class SimulatedRun:
+    """What came out of a simulation.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class Flow:
         return over
 
 
-def simulate(workload: Workload, machine: Machine, parallelism: int, seed: int = 0) -> Predicted:
+def simulate(workload: Workload, machine: Machine, parallelism: int, seed: int = 0) -> SimulatedRun:
     """Let a machine work on a workload, so many tasks at once.
 
     Parameters
@@ -122,7 +122,7 @@ class Simulation:
     """The state of one simulation."""
 
     def __init__(self, workload: Workload, machine: Machine, parallelism: int, seed: int) -> None:
-        self.lot = np.random.default_rng(seed)
+        self.rng = np.random.default_rng(seed)
         self.tasks = [(replace(LAUNCH, amount=workload.launch_s), *steps) for steps in workload.tasks]
         self.machine = machine
         self.spawn_s = workload.spawn_s
@@ -138,7 +138,7 @@ class Simulation:
         self.limits = defaultdict[str, float](float)
         self.dirty = {name: Dirty(machine.page_cache) for name, tier in machine.tiers.items() if tier.write_back}
 
-    def run(self) -> Predicted:
+    def run(self) -> SimulatedRun:
         """Go from event to event until every task is over."""
         while self.next_task < len(self.tasks) or self.position:
             self.spawn()
@@ -152,15 +152,15 @@ class Simulation:
             if math.isinf(elapsed_s):
                 raise ValueError(f"nothing moves any more at {self.now_s} s: a speed is 0")
             self.advance(flows, elapsed_s, inflows)
-        return self.predicted()
+        return self.result()
 
-    def predicted(self) -> Predicted:
+    def result(self) -> SimulatedRun:
         """What came out."""
         spans = [span for span in self.spans if self.launch_counts or span[1] != LAUNCH.phase]
         makespan_s = max((span[3] for span in spans), default=0.0) - min((span[2] for span in spans), default=0.0)
         total = sum(self.limits.values())
         limits = {name: seconds / total for name, seconds in self.limits.items()}
-        return Predicted(makespan_s, spans, limits, {name: dirty.dirty_bytes for name, dirty in self.dirty.items()})
+        return SimulatedRun(makespan_s, spans, limits, {name: dirty.dirty_bytes for name, dirty in self.dirty.items()})
 
     def spawn(self) -> None:
         """Start the tasks whose turn has come."""
@@ -187,7 +187,7 @@ class Simulation:
     def slowness(self, step: Step) -> float:
         """How much longer than others a stream takes: 1 on average."""
         spread = self.machine.tiers[self.server(step)].unevenness if step.tier else 0.0
-        return math.exp(spread * self.lot.standard_normal() - spread**2 / 2) if spread else 1.0
+        return math.exp(spread * self.rng.standard_normal() - spread**2 / 2) if spread else 1.0
 
     def advance(self, flows: list[Flow], elapsed_s: float, inflows: dict[str, float]) -> None:
         """Let everything flow for some seconds, and go on with the tasks whose step is over."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from neurotier.model.fluid import Predicted, simulate
+from neurotier.model.fluid import SimulatedRun, simulate
 from neurotier.model.machine import Machine, TierSpeed
 from neurotier.model.workload import Workload
 
@@ -50,10 +50,10 @@ class Simulated(Prediction):
     Attributes
     ----------
     usual
-        The simulation behind ``makespan_s``.
+        The run that was simulated for ``makespan_s``.
     """
 
-    usual: Predicted
+    usual: SimulatedRun
 
 
 def predict_among(
@@ -70,11 +70,11 @@ def predict_among(
     draws
         How many simulations the interval is taken from.
     """
-    predicted = simulate(*usual, parallelism)
-    makespan_s = predicted.makespan_s
+    run = simulate(*usual, parallelism)
+    makespan_s = run.makespan_s
     drawn_s = [simulate(*draw(np.random.default_rng(seed)), parallelism, seed).makespan_s for seed in range(1, draws)]
     low_s, high_s = (float(end) for end in np.quantile([makespan_s, *drawn_s], [LOW, HIGH]))
-    return Simulated(makespan_s, min(low_s, makespan_s), max(high_s, makespan_s), predicted)
+    return Simulated(makespan_s, min(low_s, makespan_s), max(high_s, makespan_s), run)
 
 
 def predict_makespan(

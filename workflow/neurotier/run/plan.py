@@ -116,7 +116,7 @@ class Plan:
     @property
     def is_campaign(self) -> bool:
         """Whether the configuration describes a campaign, which then replaces the single run."""
-        return bool(self.settings.campaign.placements)
+        return self.settings.is_campaign
 
     @property
     def is_comparing(self) -> bool:

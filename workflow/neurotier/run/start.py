@@ -34,7 +34,7 @@ from neurotier.core.private import refuse_planted
 from neurotier.core.processes import RUN, end, processes_of
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, facts_json, tiers_of
-from neurotier.core.work_folders import sweep
+from neurotier.core.work_folders import remove_leftovers
 
 VERSIONED = ("snakemake", "datalad", "git-annex", "pybids", "nibabel", "numpy", "brainextractor")
 
@@ -101,7 +101,7 @@ def lock_and_note(
     if not places.identity:
         write_text(places.state / "identity", secrets.token_hex(8) + "\n")
     end(processes_of(earlier_runs(places)))
-    swept = sweep(places.work, places.identity)
+    leftovers = remove_leftovers(places.work, places.identity)
     remove_unfinished(places)
     write_json(places.settings_file, settings.to_json())
     cpus = len(os.sched_getaffinity(0))
@@ -118,7 +118,7 @@ def lock_and_note(
             "analysis": app_name(settings),
             "image": settings.image,
             "oversubscribed": bool(slots.cores and slots.cores > cpus),
-            "swept": swept,
+            "leftovers": leftovers,
             "settings": settings.to_json(),
             "tiers": facts_json(tiers),
             "versions": versions(),
@@ -153,7 +153,7 @@ def end_run(settings: Settings, run: str, stopped_by: str | None = None) -> None
     """End a run: end its processes, clear the work tier, and note swapping, time, and the signal that stopped it."""
     places = Places.from_settings(settings)
     end(processes_of([run]))
-    sweep(places.work, places.identity)
+    remove_leftovers(places.work, places.identity)
     note_swapping(places, run)
     facts = read_json(places.runs / f"{run}.json")
     write_json(places.runs / f"{run}.json", facts | {"ended_s": time.time(), "stopped_by": stopped_by})

@@ -21,7 +21,7 @@ from typing import Any
 import psutil
 
 from neurotier.core.files import read_json
-from neurotier.core.processes import end, lives
+from neurotier.core.processes import end, lives, postpone
 from neurotier.meter.measure import Interrupted
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -112,7 +112,7 @@ def unwinding() -> Iterator[None]:
     heard: list[int] = []
 
     def unwind(number: int, _frame: object) -> None:
-        if not heard:
+        if not heard and not postpone(number):
             heard.append(number)
             raise Interrupted(number)
 

@@ -21,9 +21,8 @@ from typing import Any
 import psutil
 
 from neurotier.core.errors import ToolError, one_line
-from neurotier.core.processes import PATIENCE_S, end_with_parent, marked
+from neurotier.core.processes import PATIENCE_S, marked, start_process
 
-PATTERNS = ("read", "write", "randread", "randwrite", "rw", "randrw")
 INSTALL = "install it (Debian, Ubuntu: apt install fio; conda: conda-forge's fio)"
 CALL = "NEUROTIER_FIO"
 """Environment variable that marks the processes of one call of fio."""
@@ -199,6 +198,12 @@ class FioResult:
         return (self.cpu_user_s + self.cpu_system_s) / self.bytes if self.bytes else None
 
 
+def require_fio(where: str) -> None:
+    """Raise :class:`ToolError` if there is no fio; ``where`` says what needs it."""
+    if shutil.which("fio") is None:
+        raise ToolError("fio is not on PATH", where=where, fix=INSTALL)
+
+
 def run_fio(job: FioJob, folder: Path, timeout_s: float) -> FioResult:
     """Run a job on files in ``folder``, which stay there.
 
@@ -216,34 +221,35 @@ def run_fio(job: FioJob, folder: Path, timeout_s: float) -> FioResult:
     ToolError
         If there is no fio, or it fails, with its own reason, or it does not end.
     """
-    if shutil.which("fio") is None:
-        raise ToolError("fio is not on PATH", where=f"job {job.name}", fix=INSTALL)
+    require_fio(f"job {job.name}")
     if job.fresh:
         for file in folder.glob(f"{job.files}.*"):
             file.unlink()
     call = secrets.token_hex(8)
-    process = subprocess.Popen(
-        job.command(),
-        cwd=folder,
-        env={**os.environ, CALL: call},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        preexec_fn=end_with_parent,
-        restore_signals=False,  # SIGPIPE stays ignored: else fio, told to end, dies of its last words, its streams not
-    )
+    process = None
     try:
+        process = start_process(
+            job.command(),
+            cwd=folder,
+            env={**os.environ, CALL: call},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            # SIGPIPE stays ignored: else fio, told to end, dies of its last words, and its streams go on
+            restore_signals=False,
+        )
         output, errors = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
         raise ToolError(f"fio did not end within {timeout_s:.0f} s", where=place(job, folder)) from None
     finally:
-        if process.returncode != 0:
-            process.kill()
+        if process is None or process.returncode != 0:
             for stream in marked(CALL, [call]):  # each leads a session of its own, so that no group holds them all
                 with suppress(psutil.NoSuchProcess):
                     stream.kill()
+        if process is not None and process.returncode is None:
+            process.kill()
             with suppress(subprocess.TimeoutExpired):
                 process.communicate(timeout=PATIENCE_S)  # who waits for a dead device cannot even be killed
     report = find_json(output)
@@ -254,7 +260,16 @@ def run_fio(job: FioJob, folder: Path, timeout_s: float) -> FioResult:
 
 def place(job: FioJob, folder: Path) -> str:
     """Which job failed, and where."""
-    return f"{job.name} ({job.engine}, {'direct' if job.direct else 'buffered'}) in {folder}"
+    return f"{job.name} ({access_text(job.engine, job.direct)}) in {folder}"
+
+
+def access_text(engine: str, direct: bool) -> str:
+    """By which of fio's engines files are accessed, and whether past the page cache.
+
+    >>> access_text("libaio", True), access_text("psync", False)
+    ('libaio, direct', 'psync, buffered')
+    """
+    return f"{engine}, {'direct' if direct else 'buffered'}"
 
 
 def find_json(text: str) -> dict[str, Any] | None:

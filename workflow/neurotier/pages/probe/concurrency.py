@@ -12,6 +12,7 @@ from matplotlib.lines import Line2D
 
 from neurotier.core.quantities import rate
 from neurotier.core.tables import Row
+from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.lanes import LEGEND_IN, draw_legend
 from neurotier.pages.kit.style import (
     BLUE,
@@ -66,11 +67,11 @@ def full_at(curve: Sequence[Row]) -> int:
     return next(int(row["streams"]) for row in curve if row["bandwidth_high_bytes_per_s"] >= enough)
 
 
-def concurrency_finding(rows: Sequence[Row]) -> str:
+def finding(rows: Sequence[Row]) -> Finding:
     """Which tier reads fastest, and where each stops scaling."""
     curves = {tier: patterns["read"] for tier, patterns in by_tier(rows).items()}
     if not curves:
-        return "No tier has been measured"
+        return Finding("No tier has been measured", shown=False)
     ordered = sorted(curves, key=lambda tier: most(curves[tier]), reverse=True)
     fast, slow = ordered[0], ordered[-1]
     sentence = f"{fast} reads {rate(most(curves[fast]))}"
@@ -88,22 +89,20 @@ def concurrency_finding(rows: Sequence[Row]) -> str:
     if gaining:
         last = max(curves[tier][-1]["streams"] for tier in gaining)
         clauses.append(f"{' and '.join(gaining)} {'gains' if len(gaining) == 1 else 'gain'} up to {last} streams")
-    return "; ".join([sentence, *clauses])
+    return Finding("; ".join([sentence, *clauses]))
 
 
-def draw_concurrency(rows: Sequence[Row], stem: Path) -> None:
+def draw(rows: Sequence[Row], stem: Path) -> None:
     """Draw the curves of all tiers; write SVG, PNG and TSV."""
-    tiers, finding = by_tier(rows), concurrency_finding(rows)
+    tiers, said = by_tier(rows), finding(rows)
     with house_style():
-        if tiers:
-            figure = draw(tiers)
-            state(figure, finding, NOTE)
-        else:
-            figure = empty_figure(finding)
+        figure = curves_figure(tiers) if said.shown else empty_figure(said.sentence)
+        if said.shown:
+            state(figure, said.sentence, NOTE)
         save_figure(figure, stem, table(tiers))
 
 
-def draw(tiers: dict[str, dict[str, list[Row]]]) -> Figure:
+def curves_figure(tiers: dict[str, dict[str, list[Row]]]) -> Figure:
     """The figure of at least one tier, a panel for each, all on the same scales."""
     columns = min(COLUMNS, len(tiers))
     lines = -(-len(tiers) // columns)

@@ -12,6 +12,8 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from neurotier.core.quantities import rate
 from neurotier.core.tables import Row
+from neurotier.pages.kit.findings import Finding
+from neurotier.pages.kit.hover import hover
 from neurotier.pages.kit.style import (
     BLUE,
     GREY,
@@ -55,31 +57,30 @@ def single(rows: Sequence[Row]) -> dict[str, dict[str, Row]]:
     return found
 
 
-def one_stream_finding(rows: Sequence[Row]) -> str:
+def finding(rows: Sequence[Row]) -> Finding:
     """Which published device each tier is like."""
     like: dict[str, list[str]] = {}
     for tier, patterns in single(rows).items():
         read, write = (patterns[name]["bandwidth_bytes_per_s"] for name in ("read", "write"))
         like.setdefault(nearest(read, write).name, []).append(f"{tier} ({rate(read)} read, {rate(write)} written)")
     if not like:
-        return "No tier has been measured"
-    return "With one stream, " + "; ".join(
+        return Finding("No tier has been measured", shown=False)
+    clauses = [
         f"{' and '.join(tiers)} {'is' if len(tiers) == 1 else 'are'} nearest to the published {name}"
         for name, tiers in like.items()
-    )
+    ]
+    return Finding(f"With one stream, {'; '.join(clauses)}")
 
 
-def draw_one_stream(rows: Sequence[Row], stem: Path) -> None:
+def draw(rows: Sequence[Row], stem: Path) -> None:
     """Draw reads and writes of one stream; write SVG, PNG and TSV."""
-    tiers, finding = single(rows), one_stream_finding(rows)
+    tiers, said = single(rows), finding(rows)
     bars = {"Read": read_bars(tiers), "Write": write_bars(tiers)}
     with house_style():
-        if tiers:
-            figure = draw(bars)
-            state(figure, finding, NOTE)
-        else:
-            figure = empty_figure(finding)
-        save_figure(figure, stem, table(bars) if tiers else [])
+        figure = bars_figure(bars) if said.shown else empty_figure(said.sentence)
+        if said.shown:
+            state(figure, said.sentence, NOTE)
+        save_figure(figure, stem, table(bars) if said.shown else [])
 
 
 def read_bars(tiers: dict[str, dict[str, Row]]) -> list[Bar]:
@@ -113,7 +114,7 @@ def published_bar(name: str, bytes_per_s: float) -> Bar:
     return Bar(f"published {name}", bytes_per_s, bytes_per_s, bytes_per_s, LIGHT_GREY)
 
 
-def draw(bars: dict[str, list[Bar]]) -> Figure:
+def bars_figure(bars: dict[str, list[Bar]]) -> Figure:
     """The figure: a panel for reads and one for writes, on the same scale."""
     lanes = [len(found) for found in bars.values()]
     figure = Figure(figsize=(WIDTH_IN, 1.9 + LANE_IN * sum(lanes)))
@@ -133,7 +134,9 @@ def draw_bars(axes: Axes, bars: Sequence[Bar]) -> None:
     """Bars from top to bottom, each with its value."""
     for lane, bar in enumerate(bars):
         spread = [[bar.bytes_per_s - bar.low], [bar.high - bar.bytes_per_s]] if bar.high > bar.low else None
-        axes.barh(lane, bar.bytes_per_s, height=0.7, color=bar.colour)
+        said = f"{bar.label}: {rate(bar.bytes_per_s)}"
+        said += f" ({rate(bar.low)} to {rate(bar.high)})" if bar.high > bar.low else ""
+        axes.barh(lane, bar.bytes_per_s, height=0.7, color=bar.colour, url=hover(said))
         axes.errorbar([bar.bytes_per_s], [lane], xerr=spread, ecolor=GREY, elinewidth=0.9, capsize=2, linestyle="")
         axes.annotate(rate(bar.bytes_per_s), (bar.high, lane), (5, 0), textcoords="offset points", va="center")
     axes.set_yticks(range(len(bars)), [bar.label for bar in bars])

@@ -1,61 +1,64 @@
-"""All figures of a sweep, from its tables; each is drawn in the module of its name."""
+"""The registry of the sweep's figures, of which two are drawn for every set on every tier."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from neurotier.core.settings import SweepSettings
-from neurotier.core.tables import Row
-from neurotier.pages.kit.findings import Finding
-from neurotier.pages.sweep.headlines import draw_headlines, headlines_finding
-from neurotier.pages.sweep.heat_maps import draw_heat_map, heat_map_finding
-from neurotier.pages.sweep.lines import draw_lines, lines_finding
-
-OF_A_SET = ("heat_map", "lines")
-"""Figures that every set has on every tier."""
+from neurotier.core.tables import Row, read_table
+from neurotier.pages.kit.registry import Entry
 
 HEADLINES = "headlines"
+FIGURES = (
+    Entry(
+        HEADLINES,
+        "Beside published numbers",
+        "Numbers that the two papers state in their text, and the reader's own at the same setting.",
+    ),
+    Entry(
+        "heat_map",
+        "Bandwidth by block size and processes",
+        "A panel per pattern and queue depth, a cell per block size and number of processes, in it the bandwidth of all"
+        " processes together. As Figures 2 to 5 of the Optane report.",
+    ),
+    Entry(
+        "lines",
+        "Bandwidth and requests",
+        "Bandwidth and requests per second against block size, a line per number of processes; and bandwidth against"
+        " processes, a line per block size. As Figures 2, 3 and 5 of the DUNE paper.",
+    ),
+)
 
 
-def figure_names(settings: SweepSettings) -> dict[str, list[str]]:
-    """Names of the figures of a configuration, by kind.
+class SweepTables(NamedTuple):
+    """Rows of ``sweep.tsv`` and of ``headlines.tsv``."""
 
-    >>> figure_names(SweepSettings(["nvme"], {"a": None}, 0.5, 1))["lines"]
-    ['lines_nvme_a']
+    points: Sequence[Row]
+    headlines: Sequence[Row]
+
+    @classmethod
+    def read(cls, points: Path, headlines: Path) -> SweepTables:
+        """Read the two files."""
+        return cls(read_table(points, "sweep"), read_table(headlines, "headlines"))
+
+
+def drawn(settings: SweepSettings) -> list[Entry]:
+    """The figures of a configuration, each named like its files.
+
+    >>> [entry.name for entry in drawn(SweepSettings(["nvme"], {"a": None}, 0.5, 1))]
+    ['headlines', 'heat_map_nvme_a', 'lines_nvme_a']
     """
-    found = {kind: [f"{kind}_{tier}_{name}" for tier in settings.tiers for name in settings.sets] for kind in OF_A_SET}
-    return {HEADLINES: [HEADLINES], **found}
+    parts = [f"{tier}_{name}" for tier in settings.tiers for name in settings.sets]
+    whole, *of_sets = FIGURES
+    return [whole, *(replace(entry, name=f"{entry.name}_{part}") for entry in of_sets for part in parts)]
 
 
-def by_set(rows: Sequence[Row]) -> dict[tuple[str, str], list[Row]]:
-    """Rows of every tier and set, in order."""
-    groups: dict[tuple[str, str], list[Row]] = {}
-    for row in rows:
-        groups.setdefault((row["tier"], row["set"]), []).append(row)
-    return groups
-
-
-def draw_all(rows: Sequence[Row], numbers: Sequence[Row], folder: Path) -> None:
-    """Draw every figure as ``<folder>/<name>.svg``, ``.png`` and ``.tsv``.
-
-    Parameters
-    ----------
-    rows, numbers
-        Rows of ``sweep.tsv`` and ``headlines.tsv``.
-    folder
-        Where to; it is made.
-    """
-    draw_headlines(numbers, folder / HEADLINES)
-    for (tier, name), members in by_set(rows).items():
-        draw_heat_map(members, folder / f"heat_map_{tier}_{name}")
-        draw_lines(members, folder / f"lines_{tier}_{name}")
-
-
-def findings(rows: Sequence[Row], numbers: Sequence[Row]) -> dict[str, Finding]:
-    """What every figure says, by name."""
-    found = {HEADLINES: headlines_finding(numbers)}
-    for (tier, name), members in by_set(rows).items():
-        found[f"heat_map_{tier}_{name}"] = heat_map_finding(members)
-        found[f"lines_{tier}_{name}"] = lines_finding(members)
-    return found
+def by_set(tables: SweepTables) -> dict[str, SweepTables]:
+    """The tables of every set on every tier, by ``TIER_SET``."""
+    points: dict[tuple[str, str], list[Row]] = {}
+    for row in tables.points:
+        points.setdefault((row["tier"], row["set"]), []).append(row)
+    return {f"{tier}_{name}": SweepTables(rows, tables.headlines) for (tier, name), rows in points.items()}

@@ -18,10 +18,10 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from neurotier.core.spread import Spread
-from neurotier.core.tables import Row
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.style import WIDTH_IN, empty_figure, house_style, save_figure, state
-from neurotier.pages.sweep.heat_maps import NOTHING, table
+from neurotier.pages.sweep.figures import SweepTables, by_set
+from neurotier.pages.sweep.heat_map import NOTHING, table
 from neurotier.storage.sweep.medians import (
     MB,
     READING,
@@ -43,6 +43,7 @@ MOST_LINES = 5
 MOST_TICKS = 3
 """Most labels that fit below a panel."""
 
+RELATIVE = 1e-6
 NEAR = 0.9
 """Share of the highest bandwidth at which a block size is called large enough."""
 
@@ -74,19 +75,16 @@ class Series:
     scale: float = 1.0
 
 
-def lines_finding(rows: Sequence[Row]) -> Finding:
-    """How large blocks must be, and how many requests there are at most.
+parts = by_set
 
-    Parameters
-    ----------
-    rows
-        Rows of one tier and set.
-    """
-    found = medians(rows)
+
+def finding(tables: SweepTables) -> Finding:
+    """How large blocks must be on one tier and in one set, and how many requests there are at most."""
+    found = medians(tables.points)
     if not found:
         return Finding(NOTHING, shown=False)
     most = max(found, key=lambda spot: found[spot].requests.median)
-    text = f"{rows[0]['tier']}: at most {requests_text(found[most].requests.median)} ({setting_text(most)})"
+    text = f"{tables.points[0]['tier']}: at most {requests_text(found[most].requests.median)} ({setting_text(most)})"
     needed = [
         f"{block_text(block)} {verb}"
         for patterns, verb in ((READING, "to read"), (WRITING, "to write"), (("mixed",), "to do both"))
@@ -104,18 +102,17 @@ def large_enough(found: dict[Spot, Measured], patterns: Sequence[str]) -> int | 
     return min((block for block, reached in known if reached >= NEAR * most), default=None)
 
 
-def draw_lines(rows: Sequence[Row], stem: Path) -> None:
+def draw(tables: SweepTables, stem: Path) -> None:
     """Draw the lines of one tier and set; write SVG, PNG and TSV."""
-    finding = lines_finding(rows)
-    found = medians(rows)
+    said, found = finding(tables), medians(tables.points)
     with house_style():
-        figure = draw(found) if finding.shown else empty_figure(finding.sentence)
-        if finding.shown:
-            state(figure, finding.sentence, NOTE)
-        save_figure(figure, stem, table(rows, found))
+        figure = lines(found) if said.shown else empty_figure(said.sentence)
+        if said.shown:
+            state(figure, said.sentence, NOTE)
+        save_figure(figure, stem, table(found))
 
 
-def draw(found: dict[Spot, Measured]) -> Figure:
+def lines(found: dict[Spot, Measured]) -> Figure:
     """The figure of at least one measured spot."""
     shown = panels(found)
     blocks = tuple(sorted({spot.block_bytes for spot in found}))
@@ -150,7 +147,18 @@ def draw(found: dict[Spot, Measured]) -> Figure:
         axes.set_xticks(ticks, [str(value) if values is processes else block_text(value) for value in ticks])
     for axes, label in zip(grid[-1], ("Block size", "Block size", "Processes"), strict=True):
         axes.set_xlabel(label)
+    for axes in grid[1]:
+        widen(axes)
     return figure
+
+
+def widen(axes: Axes) -> None:
+    """Give room around a single value; matplotlib gives a logarithmic axis none, and draws nothing at all."""
+    (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
+    if right < (1 + RELATIVE) * left:
+        axes.set_xlim(left / 4, 4 * right)
+    if high < (1 + RELATIVE) * low:
+        axes.set_ylim(low / 4, 4 * high)
 
 
 def some_of(values: tuple[int, ...], most: int = MOST_LINES) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""The sweep on one page: an HTML file that needs nothing else (:mod:`neurotier.pages.kit.html`), findings first."""
+"""The sweep on one page, findings first."""
 
 from __future__ import annotations
 
@@ -8,63 +8,48 @@ from pathlib import Path
 
 from neurotier.core.quantities import size
 from neurotier.core.tables import Row
-from neurotier.pages.kit.html import FigureView, figure_view, link, write_html
-from neurotier.pages.sweep.figures import HEADLINES, by_set, findings
-from neurotier.pages.sweep.headlines import value_text
+from neurotier.pages.kit.figures import figure_views
+from neurotier.pages.kit.html import link, write_html
+from neurotier.pages.sweep.figures import FIGURES, HEADLINES, SweepTables, by_set
+from neurotier.pages.sweep.headlines import finding, value_text
 from neurotier.storage.sweep.records import MEASURED
 
 TEMPLATE = Path(__file__).resolve().parent / "sweep.html.j2"
-READINGS = {
-    "heat_map": "A panel per pattern and queue depth, a cell per block size and number of processes, in it the"
-    " bandwidth of all processes together. As Figures 2 to 5 of the Optane report.",
-    "lines": "Bandwidth and requests per second against block size, a line per number of processes; and bandwidth"
-    " against processes, a line per block size. As Figures 2, 3 and 5 of the DUNE paper.",
-    HEADLINES: "Numbers that the two papers state in their text, and the reader's own at the same setting.",
-}
 
 
-def write_sweep(rows: Sequence[Row], numbers: Sequence[Row], figures: Path, path: Path) -> None:
-    """Write the page; equal rows and figures give equal bytes.
+def write_page(tables: SweepTables, files: Sequence[Path], figures: Path, page: Path) -> None:
+    """Write ``sweep.html``; equal rows and figures give equal bytes.
 
     Parameters
     ----------
-    rows, numbers
-        Rows of ``sweep.tsv`` and ``headlines.tsv``.
+    tables
+        What was measured.
+    files
+        The tables' files, for the links to them.
     figures
-        Folder that :func:`neurotier.pages.sweep.figures.draw_all` drew into; the tables are in the one above it.
-    path
-        HTML file to write; its links are relative to its folder.
+        Folder of the figures.
+    page
+        HTML file to write.
     """
-    folder = path.parent
-    found = findings(rows, numbers)
-
-    def view(kind: str, name: str, heading: str) -> FigureView:
-        return figure_view(figures / name, folder, heading, READINGS[kind], found[name].sentence)
-
-    groups = by_set(rows)
-    sections = [
-        (
-            f"Tier {tier}, set {name}",
-            [
-                view("heat_map", f"heat_map_{tier}_{name}", "Bandwidth by block size and processes"),
-                view("lines", f"lines_{tier}_{name}", "Bandwidth and requests"),
-            ],
-        )
-        for tier, name in groups
-    ]
+    views = {view.name: view for view in figure_views("sweep", FIGURES, tables, figures, page.parent)}
+    rows = tables.points
+    sets = {part: of_set.points[0] for part, of_set in by_set(tables).items()}
     context = {
         "tiers": tier_views(rows),
-        "verdicts": [(f"Set {name}", found[f"heat_map_{tier}_{name}"].sentence) for tier, name in groups],
+        "verdicts": [(f"Set {first['set']}", views[f"heat_map_{part}"].sentence) for part, first in sets.items()],
         "measured": sum(row["status"] == MEASURED for row in rows),
         "points": len(rows),
         "unmeasured": Counter((row["tier"], row["set"], row["status"]) for row in rows if row["status"] != MEASURED),
-        "headlines": headline_tables(numbers),
-        "sections": sections,
-        "headline_figure": view(HEADLINES, HEADLINES, "Beside published numbers"),
-        "compared": found[HEADLINES].shown,
-        "files": {name: link(figures.parent / name, folder) for name in ("sweep.tsv", "headlines.tsv")},
+        "headlines": headline_tables(tables.headlines),
+        "sections": [
+            (f"Tier {first['tier']}, set {first['set']}", [views[f"heat_map_{part}"], views[f"lines_{part}"]])
+            for part, first in sets.items()
+        ],
+        "headline_figure": views[HEADLINES],
+        "compared": finding(tables).shown,
+        "files": {file.name: link(file, page.parent) for file in files},
     }
-    write_html(TEMPLATE, context, path)
+    write_html(TEMPLATE, context, page)
 
 
 def headline_tables(numbers: Sequence[Row]) -> dict[str, list[Row]]:

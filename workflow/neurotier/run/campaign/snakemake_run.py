@@ -23,7 +23,7 @@ from neurotier.core.errors import RunError
 from neurotier.core.files import read_json, remove_tree, write_text
 from neurotier.core.places import Places, short_hash
 from neurotier.core.private import user_name
-from neurotier.core.processes import CAMPAIGN, RUN, current_run, end, end_with_parent, marked
+from neurotier.core.processes import CAMPAIGN, RUN, current_run, end, marked, start_process
 from neurotier.core.settings import Settings
 from neurotier.core.tables import read_table
 from neurotier.core.tiers import Tier, tiers_of
@@ -160,15 +160,14 @@ def snakemake(arguments: list[str], log: Path) -> int:
     with log.open("a") as file:
         file.write(f"$ snakemake {' '.join(arguments)}\n")
         file.flush()
-        inner = subprocess.Popen(
-            [sys.executable, "-m", "snakemake", *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-            env=environment,
-            preexec_fn=end_with_parent,
-        )
         try:
+            inner = start_process(
+                [sys.executable, "-m", "snakemake", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                env=environment,
+            )
             return inner.wait()
         finally:
             end(marked(CAMPAIGN, [current_run()]))  # also jobs whose Snakemake was killed

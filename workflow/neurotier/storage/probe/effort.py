@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import psutil
-
 from neurotier.core.errors import TierError
 from neurotier.core.quantities import counted, percent, size
 from neurotier.core.settings import ProbeSettings
 from neurotier.core.tiers import Tier
 from neurotier.storage.access import MIB
 from neurotier.storage.probe.measurements import BLOCK_BYTES, levels
+from neurotier.storage.runner import free_bytes
 
 SMALLEST_BYTES = 16 * MIB
 """Least that all streams together have to move for their bandwidth to mean something: a disk throttled to 20 MB/s takes
@@ -71,9 +70,7 @@ def effort_for(tier: Tier, settings: ProbeSettings, streams: int) -> Effort:
     TierError
         If the smallest files that make sense are more than its share.
     """
-    free = tier.free_bytes()
-    if tier.kind == "tmpfs":
-        free = min(free, psutil.virtual_memory().available)
+    free = free_bytes(tier)
     room, needed = int(settings.share * free), streams * SMALLEST_BYTES
     if room < needed:
         raise TierError(

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Literal
 
 from neurotier.storage.access import IN_MEMORY, MIB, Access
-from neurotier.storage.fio import FioJob
+from neurotier.storage.fio import FioJob, FioResult
 
 Part = Literal["one_stream", "concurrency", "small", "metadata"]
 
@@ -32,6 +32,10 @@ class Measurement:
     part: Part
     pattern: str
     job: FioJob
+
+
+Samples = dict[Measurement, list[FioResult]]
+"""Results of each measurement, by repetition."""
 
 
 def one_stream(kind: str, file_bytes: int) -> list[Measurement]:

@@ -10,7 +10,6 @@ from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import read_table
 from neurotier.core.tiers import Tier, find_mount
-from neurotier.run.plan import Plan
 
 MOST_STREAMS = 96
 """As the published experiment; more have to be asked for."""
@@ -21,22 +20,20 @@ class ProbePlan:
 
     Parameters
     ----------
-    plan
-        The plan of the run.
+    settings, places
+        Of the run.
     cores
         Cores that Snakemake was given; ``None`` on a cluster.
     """
 
-    def __init__(self, plan: Plan, cores: int | None) -> None:
-        self.settings: Settings = plan.settings
-        self.places: Places = plan.places
-        self.is_campaign, self.cores = plan.is_campaign, cores
+    def __init__(self, settings: Settings, places: Places, cores: int | None) -> None:
+        self.settings, self.places, self.cores = settings, places, cores
 
     @property
     def tiers(self) -> list[str]:
         """Tiers to probe: those that are named, else those of all placements, in the order of their declaration."""
         used = set(self.settings.placement.values())
-        if self.is_campaign:
+        if self.settings.is_campaign:
             for placement in self.settings.campaign.placements.values():
                 used |= {tier for tier in placement.values() if tier is not None}
         return self.settings.probe.tiers or [name for name in self.settings.tiers if name in used]
@@ -53,7 +50,7 @@ class ProbePlan:
         """
         if self.settings.probe.streams:
             return self.settings.probe.streams
-        if self.is_campaign:
+        if self.settings.is_campaign:
             return min(MOST_STREAMS, max(self.settings.campaign.parallelism))
         known = self.places.probed(tier)
         measured = max((row["streams"] for row in read_table(known, "probe")), default=1) if known.exists() else 1

@@ -3,51 +3,82 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
+from collections.abc import Callable
 
-from neurotier.core.errors import TierError, ToolError
-from neurotier.core.quantities import size
+from neurotier.core.errors import ToolError
+from neurotier.core.places import Places
+from neurotier.core.quantities import counted, seconds, size
+from neurotier.core.settings import ProbeSettings
+from neurotier.core.tables import Row
 from neurotier.core.tiers import Tier
-from neurotier.core.work_folders import OWNER
 from neurotier.storage.access import Access, find_access
-from neurotier.storage.fio import FioResult, run_fio
-from neurotier.storage.probe.effort import SMALLEST_BYTES, Effort
-from neurotier.storage.probe.measurements import Measurement, concurrency, levels, metadata, one_stream, small
+from neurotier.storage.fio import FioResult
+from neurotier.storage.probe.effort import SMALLEST_BYTES, Effort, effort_for
+from neurotier.storage.probe.measurements import Measurement, Samples, concurrency, levels, metadata, one_stream, small
+from neurotier.storage.probe.table import probe_rows
+from neurotier.storage.runner import FioRunner, claim
 
 TIMEOUT_S = 60.0
 """How much longer than planned a job may take before the device is said to hang."""
 
-Samples = dict[Measurement, list[FioResult]]
-"""Results of each measurement, by repetition."""
 
-
-class Walk:
-    """A probe under way in a folder of its own on the tier.
+def probe_tier(
+    tier: Tier, settings: ProbeSettings, streams: int, places: Places, say: Callable[[str], None]
+) -> list[Row]:
+    """Measure one tier on this node; the rows of its table.
 
     Parameters
     ----------
-    tier, effort
-        What to probe, and what that may take.
-    folder
-        The caller's own, on the tier.
+    tier
+        As it is on this node (:meth:`Tier.here`).
+    settings
+        What it may take.
+    streams
+        Most streams at once.
+    places
+        Of the results folder that it is measured for.
+    say
+        Tells the user.
+
+    Raises
+    ------
+    ToolError
+        If there is no fio, or it fails.
+    TierError
+        If the tier is not as it was declared, has no room, or fills up meanwhile.
+    """
+    runner = claim(tier, "probe", places)
+    with runner.working(places.identity):
+        effort = effort_for(tier, settings, streams)
+        limits = f"up to {counted(effort.streams, 'stream')}, at most {size(effort.room_bytes)}"
+        say(f"Probing tier {tier.name} ({tier.path}): {limits}, within {seconds(effort.time_s)}")
+        samples = Walk(runner, effort).run()
+    rows = probe_rows(tier, samples)
+    least, asked = min(row["repetitions"] for row in rows), effort.repetitions
+    if least < asked:
+        say(f"  {least} of {counted(asked, 'repetition')} in that time; raise probe.time_s for more")
+    return rows
+
+
+class Walk:
+    """A probe under way.
+
+    Parameters
+    ----------
+    runner
+        Runs its jobs.
+    effort
+        What it may take.
     """
 
-    def __init__(self, tier: Tier, effort: Effort, folder: Path) -> None:
-        self.tier, self.effort, self.folder = tier, effort, folder
+    def __init__(self, runner: FioRunner, effort: Effort) -> None:
+        self.runner, self.effort = runner, effort
         self.samples: Samples = {}
         self.began_s = time.monotonic()
 
     def run(self) -> Samples:
-        """Measure everything, and again while there is time.
-
-        Raises
-        ------
-        ToolError
-            If fio is not there or fails.
-        TierError
-            If the tier fills up meanwhile.
-        """
-        groups = self.first_repetition(find_access(self.folder, self.tier.kind))
+        """Measure everything, and again while there is time; raises as :meth:`FioRunner.run`."""
+        groups = self.first_repetition(find_access(self.runner.folder, self.runner.tier.kind))
         for done in range(1, self.effort.repetitions):
             if (time.monotonic() - self.began_s) * (done + 1) / done > self.effort.time_s:
                 break
@@ -57,7 +88,7 @@ class Walk:
 
     def first_repetition(self, access: Access) -> list[list[Measurement]]:
         """Measure everything once, with sizes that follow from what has been measured; the measurements, in groups."""
-        effort, kind, slice_s = self.effort, self.tier.kind, self.effort.slice_s
+        effort, kind, slice_s = self.effort, self.runner.tier.kind, self.effort.slice_s
         rate = self.rate(concurrency(access, kind, 1, SMALLEST_BYTES, slice_s)[:2])
         self.samples.clear()
         alone = effort.stream_bytes(1, rate)
@@ -76,29 +107,18 @@ class Walk:
         return min(self.samples[each][-1].bandwidth_bytes_per_s for each in group if each.pattern in ("read", "write"))
 
     def measure(self, group: list[Measurement]) -> None:
-        """Measure a group on files that they share and nobody else."""
+        """Measure a group on files that they share with no other group."""
         try:
             for each in group:
                 self.samples.setdefault(each, []).append(self.measure_one(each))
         finally:
-            for file in self.folder.iterdir():
-                if file.name != OWNER:
-                    file.unlink()
+            self.runner.remove_files()
 
     def measure_one(self, measurement: Measurement) -> FioResult:
         """Measure once."""
         job = measurement.job
-        try:
-            result = run_fio(job, self.folder, TIMEOUT_S + 10 * self.effort.slice_s)
-        except ToolError as error:
-            if "No space left" not in str(error):
-                raise
-            needed, free = size(job.streams * job.file_bytes), size(self.tier.free_bytes())
-            raise TierError(
-                f"filled up during the probe, which needed {needed}; {free} are free",
-                where=f"tier {self.tier.name!r}",
-                fix="make room, or lower probe.share",
-            ) from None
+        result = self.runner.run(job, TIMEOUT_S + 10 * self.effort.slice_s)
         if not result.operations_per_s:
-            raise ToolError(f"{job.name} did nothing within {job.runtime_s} s", where=f"tier {self.tier.name!r}")
+            where = f"tier {self.runner.tier.name!r}"
+            raise ToolError(f"{job.name} did nothing within {job.runtime_s} s", where=where)
         return result

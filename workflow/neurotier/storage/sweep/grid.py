@@ -1,6 +1,6 @@
 """The grid: which points a sweep has, and in what order they are measured.
 
-The order is drawn by lot, anew within each repetition (a randomised block design, as in campaigns), from a seed that
+The order is random, drawn anew within each repetition (a randomised block design, as in campaigns) from a seed that
 stands in the configuration. In the order of the grid, what drifts meanwhile would look like an effect of the block
 size: a flash drive's SLC cache that fills up, a cloud disk whose burst credit runs out, a device that warms up.
 Tiers are swept one after the other, because the files of one that is memory would take the page cache from another;
@@ -105,12 +105,12 @@ def points_of_set(name: str, given: SweepSetSettings) -> list[Point]:
 
 
 def in_order(points: list[Point], seed: int) -> list[Point]:
-    """Points in the order in which they are measured: repetition by repetition, and within each by lot."""
+    """Points in the order in which they are measured: repetition by repetition, and at random within each."""
     order: list[Point] = []
     for repetition in sorted({point.repetition for point in points}):
         block = [point for point in points if point.repetition == repetition]
-        lot = np.random.default_rng([seed, repetition])
-        order += [block[drawn] for drawn in lot.permutation(len(block))]
+        rng = np.random.default_rng([seed, repetition])
+        order += [block[place] for place in rng.permutation(len(block))]
     return order
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from neurotier.core.quantities import number, size
 from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
+from neurotier.storage.fio import access_text
 from neurotier.storage.sweep.records import MEASURED
 
 PATTERNS = {
@@ -74,7 +75,7 @@ def panels(found: Iterable[Spot]) -> list[tuple[int, str]]:
 
 def panel_title(queue_depth: int, pattern: str, how: Iterable[Measured]) -> str:
     """What a panel shows, and how it was measured."""
-    ways = sorted({f"{one.engine}, {'direct' if one.direct else 'buffered'}" for one in how})
+    ways = sorted({access_text(one.engine, one.direct) for one in how})
     return f"{PATTERNS[pattern].capitalize()}, queue depth {queue_depth} ({' or '.join(ways)})"
 
 

@@ -7,8 +7,7 @@ another path, with another file size or duration it is another one, and what is 
 from __future__ import annotations
 
 import os
-import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from neurotier.core.places import Places
 from neurotier.core.tables import Row
 from neurotier.core.tiers import Tier
 from neurotier.storage.fio import FioResult
+from neurotier.storage.runner import facts_of
 from neurotier.storage.sweep.grid import Point
 
 MEASURED = "measured"
@@ -27,8 +27,8 @@ RESULTS = (
 
 
 @dataclass(frozen=True)
-class Kept:
-    """Where the points of one tier are kept, and what is known of that tier.
+class Records:
+    """The points of one tier that have been measured, and what is known of that tier.
 
     Attributes
     ----------
@@ -42,25 +42,27 @@ class Kept:
 
     folder: Path
     tier: Tier
-    facts: dict[str, str]
+    facts: Row
 
     @classmethod
-    def of(cls, places: Places, tier: Tier) -> Kept:
-        """Find out about a tier."""
-        facts = {"host": socket.gethostname(), "kernel": os.uname().release}
-        return cls(
-            places.sweep / "points" / tier.name, tier, {**facts, "kind": tier.kind, "fs_type": tier.mount().fs_type}
-        )
+    def of(cls, places: Places, tier: Tier) -> Records:
+        """Those of a tier that is on this node."""
+        facts = facts_of(tier) | {"kernel": os.uname().release}
+        return cls(places.sweep / "points" / tier.name, tier, facts)
 
     def file(self, point: Point) -> Path:
         """The file of a point: measured elsewhere or in another way, it is another one."""
         where = f"{self.facts['host']} {self.tier.kind} {self.tier.path}"
         return self.folder / f"{point.name(where)}.json"
 
+    def missing(self, points: Iterable[Point]) -> list[Point]:
+        """Those of some points that have not been measured."""
+        return [point for point in points if not self.file(point).exists()]
+
     def row(self, point: Point, position: int, status: str, cells: Mapping[str, object]) -> Row:
         """The row of a point."""
         asked = {name: getattr(point, name) for name in ASKED}
-        named = {"tier": self.tier.name, "set": point.set_name, "position": position, "status": status}
+        named = {"set": point.set_name, "position": position, "status": status}
         return {**dict.fromkeys(RESULTS), **named, **asked, **self.facts, **cells}
 
 

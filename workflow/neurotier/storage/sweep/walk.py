@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import psutil
 
 from neurotier.core.errors import TierError, ToolError
 from neurotier.core.files import read_json, write_json
-from neurotier.core.places import Places, short_hash
+from neurotier.core.places import Places
 from neurotier.core.private import remove_empty
 from neurotier.core.quantities import clock, counted, percent, seconds, size
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
 from neurotier.core.tiers import Tier
-from neurotier.core.work_folders import sweep_folder, work_folder
 from neurotier.storage.access import Access, find_access
-from neurotier.storage.fio import INSTALL, run_fio
+from neurotier.storage.runner import FioRunner, claim, free_bytes
 from neurotier.storage.sweep.grid import Point, planned_sets, room_bytes
-from neurotier.storage.sweep.records import MEASURED, Kept, cells
+from neurotier.storage.sweep.records import MEASURED, Records, cells
 from neurotier.storage.sweep.ways import direct_sizes, job_of, layout_job, left_out, way_of
 
 STUCK_S = 600.0
@@ -95,32 +92,28 @@ def sweep(settings: Settings, places: Places, say: Callable[[str], None]) -> lis
     """
     sets = planned_sets(settings.sweep)
     tiers = [Tier.from_settings(settings.tiers[name]).here() for name in settings.sweep.tiers]
-    folders = {tier.name: tier.folder("sweep") / short_hash(str(places.results.absolute())) for tier in tiers}
-    if shutil.which("fio") is None:
-        raise ToolError("fio is not on PATH", where="target sweep", fix=INSTALL)
+    runners = [claim(tier, "sweep", places) for tier in tiers]
     for tier in tiers:
-        tier.claim()
-        sweep_folder(folders[tier.name], places.identity)
         for name, points in sets.items():
             check_room(tier, name, points, settings.sweep.share)
-    kept = [Kept.of(places, tier) for tier in tiers]
-    missing = [point for one in kept for points in sets.values() for point in points if not one.file(point).exists()]
-    total = len(kept) * sum(map(len, sets.values()))
-    left_s = sum(point.seconds for point in missing)
+    records = [Records.of(places, tier) for tier in tiers]
+    planned = [point for points in sets.values() for point in points]
+    missing = [point for one in records for point in one.missing(planned)]
+    total, least_s = len(records) * len(planned), sum(point.seconds for point in missing)
     there = f"{total - len(missing)} of {counted(total, 'point')} are there"
-    say(f"{there}, {len(missing)} to do, {duration(left_s)} at least")
-    progress = Progress(len(missing), left_s, say)
+    say(f"{there}, {len(missing)} to do, {duration(least_s)} at least")
+    progress = Progress(len(missing), least_s, say)
     rows: list[Row] = []
-    for one in kept:
+    for runner, one in zip(runners, records, strict=True):
         for points in sets.values():
-            rows += sweep_set(one, points, folders[one.tier.name], places.identity, progress)
-        remove_empty(folders[one.tier.name].parent)
+            rows += sweep_set(runner, one, points, places.identity, progress)
+        remove_empty(runner.folder.parent)
     return rows
 
 
 def check_room(tier: Tier, name: str, points: list[Point], share: float) -> None:
     """Raise :class:`TierError` if a set's files would take more than their share of a tier."""
-    needed, free = room_bytes(points), tier.free_bytes()
+    needed, free = room_bytes(points), free_bytes(tier)
     if needed > share * free:
         most = max(point.processes for point in points)
         raise TierError(
@@ -131,40 +124,41 @@ def check_room(tier: Tier, name: str, points: list[Point], share: float) -> None
         )
 
 
-def sweep_set(kept: Kept, points: list[Point], folder: Path, identity: str, progress: Progress) -> list[Row]:
+def sweep_set(runner: FioRunner, records: Records, points: list[Point], identity: str, progress: Progress) -> list[Row]:
     """Measure the points of a set on a tier that are not there yet; the rows of all."""
-    missing = [point for point in points if not kept.file(point).exists()]
+    missing = records.missing(points)
     reasons: dict[Point, str] = {}
     if missing:
-        with work_folder(folder, identity) as own:
-            reasons = measure_all(kept, missing, own, progress)
+        with runner.working(identity):
+            reasons = measure_all(runner, records, missing, progress)
     return [
-        kept.row(point, position, reasons[point], {})
+        records.row(point, position, reasons[point], {})
         if point in reasons
-        else kept.row(point, position, MEASURED, read_json(kept.file(point)))
+        else records.row(point, position, MEASURED, read_json(records.file(point)))
         for position, point in enumerate(points, start=1)
     ]
 
 
-def measure_all(kept: Kept, points: list[Point], folder: Path, progress: Progress) -> dict[Point, str]:
+def measure_all(runner: FioRunner, records: Records, points: list[Point], progress: Progress) -> dict[Point, str]:
     """Measure points on files laid out for them, and keep each; those that are not measured, with reasons."""
-    found = find_access(folder, kept.tier.kind)
-    direct = direct_sizes(folder, {point.block_bytes for point in points}) if found.direct else set()
-    ways = {point: way_of(point, found) for point in points}
-    memory_bytes = psutil.virtual_memory().available - (room_bytes(points) if kept.tier.kind == "tmpfs" else 0)
+    tier, folder = runner.tier, runner.folder
+    access = find_access(folder, tier.kind)
+    direct = direct_sizes(folder, {point.block_bytes for point in points}) if access.direct else set()
+    ways = {point: way_of(point, access) for point in points}
+    memory_bytes = psutil.virtual_memory().available - (room_bytes(points) if tier.kind == "tmpfs" else 0)
     known = {point: reason for point in points if (reason := left_out(point, ways[point], direct, memory_bytes))}
     reasons = {point: f"left out: {reason}" for point, reason in known.items()}
     possible = [point for point in points if point not in reasons]
     if possible:
-        progress.say(f"tier {kept.tier.name}, set {points[0].set_name}: laying out {size(room_bytes(possible))}")
-        run_fio(layout_job(possible), folder, STUCK_S + room_bytes(possible) / SLOWEST_BYTES_PER_S)
+        progress.say(f"tier {tier.name}, set {points[0].set_name}: laying out {size(room_bytes(possible))}")
+        runner.run(layout_job(possible), STUCK_S + room_bytes(possible) / SLOWEST_BYTES_PER_S)
     in_a_row = 0
     for point in points:
         if point in possible:
             try:
-                write_json(kept.file(point), measure(point, ways[point], folder))
+                write_json(records.file(point), measure(runner, point, ways[point]))
                 in_a_row = 0
-            except ToolError as error:
+            except (ToolError, TierError) as error:
                 reasons[point], in_a_row = f"failed: {error}", in_a_row + 1
                 if in_a_row == FAILED_IN_A_ROW:
                     raise
@@ -173,10 +167,10 @@ def measure_all(kept: Kept, points: list[Point], folder: Path, progress: Progres
     return reasons
 
 
-def measure(point: Point, way: Access, folder: Path) -> Row:
+def measure(runner: FioRunner, point: Point, way: Access) -> Row:
     """Measure one point."""
     started_s = time.time()
-    result = run_fio(job_of(point, way), folder, 2 * point.seconds + STUCK_S)
+    result = runner.run(job_of(point, way), 2 * point.seconds + STUCK_S)
     return {"engine": way.engine, "direct": way.direct, "started_s": started_s, **cells(result)}
 
 

@@ -1,8 +1,7 @@
 # Storage sweeps: grids of block size, processes, pattern and queue depth, measured with fio on any tier.
 
-from neurotier.pages.sweep.figures import figure_names
-
-sweep_figures = figure_names(settings.sweep)
+from neurotier.pages.kit.registry import outputs
+from neurotier.pages.sweep import figures as sweep_figures
 
 
 # All cores: nothing else may run during a measurement. Points are kept one by one, and those that exist are not
@@ -30,32 +29,15 @@ rule run_sweep:
 
 rule draw_sweep:
     input:
-        rules.run_sweep.output,
+        points=places.sweep / "sweep.tsv",
+        headlines=places.sweep / "headlines.tsv",
     output:
-        headlines=report(
-            places.sweep / "figures/headlines.svg",
-            caption="../report/headlines.rst",
-            category="Sweep",
+        **outputs(
+            sweep_figures.drawn(settings.sweep),
+            places.sweep_figures,
+            report,
+            "Sweep",
         ),
-        heat_maps=report(
-            [
-                places.sweep / f"figures/{name}.svg"
-                for name in sweep_figures["heat_map"]
-            ],
-            caption="../report/heat_map.rst",
-            category="Sweep",
-        ),
-        lines=report(
-            [places.sweep / f"figures/{name}.svg" for name in sweep_figures["lines"]],
-            caption="../report/lines.rst",
-            category="Sweep",
-        ),
-        others=[
-            places.sweep / f"figures/{name}.{extension}"
-            for names in sweep_figures.values()
-            for name in names
-            for extension in ("png", "tsv")
-        ],
     log:
         LOGS / "draw_sweep/draw_sweep.log",
     conda:
@@ -70,8 +52,9 @@ rule draw_sweep:
 
 rule write_sweep:
     input:
-        rules.run_sweep.output,
-        rules.draw_sweep.output,
+        points=places.sweep / "sweep.tsv",
+        headlines=places.sweep / "headlines.tsv",
+        figures=rules.draw_sweep.output,
     output:
         page=report(
             RESULTS / "sweep.html",

@@ -31,6 +31,7 @@ from neurotier.pages.kit.style import (
     save_figure,
     state,
 )
+from neurotier.pages.sweep.figures import SweepTables, by_set
 from neurotier.storage.sweep.medians import (
     GB,
     MB,
@@ -63,38 +64,34 @@ LIGHT = 0.55
 """Colours above this part of the map want dark letters."""
 
 
-def heat_map_finding(rows: Sequence[Row]) -> Finding:
-    """Where a set's bandwidths are highest.
+parts = by_set
 
-    Parameters
-    ----------
-    rows
-        Rows of one tier and set.
-    """
-    found = medians(rows)
+
+def finding(tables: SweepTables) -> Finding:
+    """Where the bandwidths of one tier and set are highest."""
+    found = medians(tables.points)
     if not found:
         return Finding(NOTHING, shown=False)
-    parts = []
+    clauses = []
     for patterns, verb in ((READING, "reading"), (WRITING, "writing"), (("mixed",), "reading and writing")):
         spot = best(found, patterns, lambda one: one.bandwidth)
         if spot is not None:
             reached = rate(found[spot].bandwidth.median)
-            parts.append(f"{verb} is fastest at {reached} ({setting_text(spot)})")
-    return Finding(f"{rows[0]['tier']}: {'; '.join(parts)}")
+            clauses.append(f"{verb} is fastest at {reached} ({setting_text(spot)})")
+    return Finding(f"{tables.points[0]['tier']}: {'; '.join(clauses)}")
 
 
-def draw_heat_map(rows: Sequence[Row], stem: Path) -> None:
+def draw(tables: SweepTables, stem: Path) -> None:
     """Draw the bandwidths of one tier and set; write SVG, PNG and TSV."""
-    finding = heat_map_finding(rows)
-    found = medians(rows)
+    said, found = finding(tables), medians(tables.points)
     with house_style():
-        figure = draw(rows, found) if finding.shown else empty_figure(finding.sentence)
-        if finding.shown:
-            state(figure, finding.sentence, NOTE)
-        save_figure(figure, stem, table(rows, found))
+        figure = heat_maps(tables.points, found) if said.shown else empty_figure(said.sentence)
+        if said.shown:
+            state(figure, said.sentence, NOTE)
+        save_figure(figure, stem, table(found))
 
 
-def draw(rows: Sequence[Row], found: dict[Spot, Measured]) -> Figure:
+def heat_maps(rows: Sequence[Row], found: dict[Spot, Measured]) -> Figure:
     """The figure of at least one measured spot."""
     shown = panels(found)
     blocks = sorted({row["block_bytes"] for row in rows})
@@ -106,7 +103,7 @@ def draw(rows: Sequence[Row], found: dict[Spot, Measured]) -> Figure:
     values = [one.bandwidth.median for one in found.values()]
     unit, unit_name = (GB, "GB/s") if max(values) >= 10 * GB else (MB, "MB/s")
     low, high = min(values) / unit, max(values) / unit
-    scale = LogNorm(low, high if high > low else 1.01 * low)
+    scale = LogNorm(low, high) if high > low else LogNorm(low / 4, 4 * low)
     for axes, (queue_depth, pattern) in zip(axes_of.flat, shown, strict=False):
         own = {
             (spot.block_bytes, spot.processes): one
@@ -157,13 +154,12 @@ def draw_panel(axes: Axes, cells: np.ndarray, scale: LogNorm, cell_in: float) ->
     axes.add_patch(Rectangle((column - 0.5, line - 0.5), 1, 1, fill=False, edgecolor=VERMILION, linewidth=1.6))
 
 
-def table(rows: Sequence[Row], found: dict[Spot, Measured]) -> list[Row]:
+def table(found: dict[Spot, Measured]) -> list[Row]:
     """The numbers behind the figure: one row per cell."""
-    tier, set_name = (rows[0]["tier"], rows[0]["set"]) if rows else ("", "")
     return [
         {
-            "tier": tier,
-            "set": set_name,
+            "tier": spot.tier,
+            "set": spot.set_name,
             "pattern": spot.pattern,
             "access": PATTERNS[spot.pattern],
             "queue_depth": spot.queue_depth,

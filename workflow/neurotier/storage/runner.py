@@ -1,0 +1,118 @@
+"""fio on a tier: jobs run one at a time, in a folder of the caller's own that is gone afterwards."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from neurotier.core.errors import TierError, ToolError
+from neurotier.core.places import Places, short_hash
+from neurotier.core.private import remove_empty
+from neurotier.core.quantities import size
+from neurotier.core.tables import Row
+from neurotier.core.tiers import Tier
+from neurotier.core.work_folders import OWNER, remove_abandoned, remove_leftover, work_folder
+from neurotier.storage.fio import FioJob, FioResult, require_fio, run_fio
+
+
+@dataclass(frozen=True)
+class FioRunner:
+    """Runs fio's jobs on one tier.
+
+    Attributes
+    ----------
+    target
+        ``probe`` or ``sweep``, which is also the section of the configuration that limits it.
+    tier
+        On this node.
+    folder
+        Where the files lie.
+    """
+
+    target: str
+    tier: Tier
+    folder: Path
+
+    @contextmanager
+    def working(self, identity: str) -> Iterator[None]:
+        """Have the folder for a while; afterwards nothing of it stays on the tier.
+
+        Parameters
+        ----------
+        identity
+            Identity of the results folder that is worked for.
+        """
+        try:
+            with work_folder(self.folder, identity):
+                yield
+        finally:
+            remove_empty(self.folder.parent)
+
+    def run(self, job: FioJob, limit_s: float) -> FioResult:
+        """Run a job; its files stay.
+
+        Parameters
+        ----------
+        job
+            What to do.
+        limit_s
+            End it after this time, s.
+
+        Raises
+        ------
+        ToolError
+            If fio fails, or does not end.
+        TierError
+            If the tier fills up meanwhile.
+        """
+        try:
+            return run_fio(job, self.folder, limit_s)
+        except ToolError as error:
+            if "No space left" not in str(error):
+                raise
+            needed, free = size(job.streams * job.file_bytes), size(self.tier.free_bytes())
+            raise TierError(
+                f"filled up during the {self.target}, which needed {needed}; {free} are free",
+                where=f"tier {self.tier.name!r}",
+                fix=f"make room, or lower {self.target}.share",
+            ) from None
+
+    def remove_files(self) -> None:
+        """Remove what the jobs have written."""
+        for file in self.folder.iterdir():
+            if file.name != OWNER:
+                file.unlink()
+
+
+def claim(tier: Tier, target: str, places: Places) -> FioRunner:
+    """A runner on a tier that is as it was declared, without what killed runners have left there.
+
+    Raises
+    ------
+    ToolError
+        If there is no fio.
+    TierError
+        If the tier is not as it was declared.
+    """
+    require_fio(f"target {target}")
+    tier.claim()
+    folder = tier.folder(target) / short_hash(str(places.results.absolute()))
+    remove_abandoned(folder.parent)
+    remove_leftover(folder, places.identity)
+    return FioRunner(target, tier, folder)
+
+
+def free_bytes(tier: Tier) -> int:
+    """Bytes that files may take; those of a tmpfs are memory, of which less may be available."""
+    free = tier.free_bytes()
+    return min(free, psutil.virtual_memory().available) if tier.kind == "tmpfs" else free
+
+
+def facts_of(tier: Tier) -> Row:
+    """The tier and where it was measured, as cells of a table."""
+    return {"tier": tier.name, "kind": tier.kind, "fs_type": tier.mount().fs_type, "host": socket.gethostname()}
