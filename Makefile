@@ -32,6 +32,7 @@ check: $(READY) ## style, types and lints, as in continuous integration
 	$(BIN)/ruff format --check workflow tests
 	$(BIN)/snakefmt --check workflow
 	$(BIN)/mypy
+	PYTHONPATH=workflow $(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/snakemake --lint
 
 benchmark: $(READY) ## print the tables of tests/benchmarks
