@@ -33,7 +33,7 @@ check: $(READY) ## style, types and lints, as in continuous integration
 	$(BIN)/snakefmt --check workflow
 	$(BIN)/mypy
 	PYTHONPATH=workflow $(BIN)/lint-imports --no-cache --no-logo
-	$(BIN)/snakemake --lint
+	$(BIN)/python tests/lint.py
 
 benchmark: $(READY) ## print the tables of tests/benchmarks
 	@tests/set_up.sh

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tokenize
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,6 @@ KEYS = [
     "log",
     "wildcard_constraints",
     "priority",
-    "conda",
     "threads",
     "resources",
     "params",
@@ -68,6 +68,40 @@ def test_every_caption_is_used_and_there() -> None:
 
 def test_common_rules_stay_short() -> None:
     assert len(RULES["common"].splitlines()) <= 100
+
+
+def test_rules_that_go_to_a_cluster_are_there() -> None:
+    snakefile = (ROOT / "workflow" / "Snakefile").read_text()
+    listed = snakefile[snakefile.index("internals.run_locally_but(") :].partition(")")[0]
+    elsewhere = re.findall(r'"(\w+)"', listed)
+    assert "analyze_participant" in elsewhere
+    assert set(elsewhere) <= set(rules())
+
+
+def touched(file: Path) -> set[str]:
+    """What a file uses of Snakemake: attributes of ``workflow``, and modules."""
+    found = set()
+    with file.open("rb") as opened:
+        words = [
+            word.string for word in tokenize.tokenize(opened.readline) if word.type in (tokenize.NAME, tokenize.OP)
+        ]
+    for before, word, dot, name in zip(["", *words], words, words[1:], words[2:], strict=False):
+        if (word, dot) == ("workflow", ".") and before != ".":
+            found.add(f"workflow.{name}")
+        if (word, dot) == ("snakemake", ".") and before in ("from", "import"):
+            found.add(f"snakemake.{name}")
+    return found
+
+
+def test_snakemakes_internals_are_used_in_one_file_only() -> None:
+    documented = {"workflow.cores", "workflow.basedir", "snakemake.utils", "snakemake.exceptions"}
+    library = ROOT / "workflow" / "neurotier"
+    internals = library / "run" / "snakemake_internals.py"
+    files = [ROOT / "workflow" / "Snakefile", *ROOT.glob("workflow/rules/*.smk"), *ROOT.glob("workflow/scripts/*.py")]
+    for file in {*files, *library.rglob("*.py")} - {internals}:
+        assert touched(file) <= documented, file
+    assert "workflow.global_resources" in touched(internals)
+    assert "snakemake.cli" in touched(internals)
 
 
 def test_nothing_names_a_place_of_this_machine() -> None:

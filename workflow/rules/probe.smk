@@ -16,8 +16,6 @@ rule probe_tier:
     wildcard_constraints:
         tier=r"[A-Za-z][A-Za-z0-9_-]*",
     priority: 1
-    conda:
-        "../envs/neurotier.yaml"
     threads: workflow.cores or 1
     resources:
         probes=1,
@@ -41,8 +39,6 @@ rule tabulate_probe:
         ),
     log:
         LOGS / "tabulate_probe/tabulate_probe.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
     message:
@@ -72,8 +68,6 @@ rule draw_probe:
         ],
     log:
         LOGS / "draw_probe/draw_probe.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
     message:
@@ -94,8 +88,6 @@ rule write_probe:
         ),
     log:
         LOGS / "write_probe/write_probe.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
     message:

@@ -12,8 +12,6 @@ rule tabulate_published:
     log:
         LOGS / "tabulate_published/tabulate_published.log",
     priority: 1
-    conda:
-        "../envs/neurotier.yaml"
     threads: workflow.cores or 1
     params:
         results=RESULTS,
@@ -33,8 +31,6 @@ rule predict_published:
     log:
         LOGS / "predict_published/predict_published.log",
     priority: 1
-    conda:
-        "../envs/neurotier.yaml"
     threads: workflow.cores or 1
     params:
         results=RESULTS,
@@ -57,8 +53,6 @@ rule draw_published:
         ),
     log:
         LOGS / "draw_published/draw_published.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
     message:
@@ -80,8 +74,6 @@ rule write_published:
         ),
     log:
         LOGS / "write_published/write_published.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
     message:

@@ -34,8 +34,6 @@ rule draw_figures:
         ],
     log:
         LOGS / "draw_figures/draw_figures.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
     message:
@@ -57,8 +55,6 @@ rule draw_mosaics:
         ),
     log:
         LOGS / "draw_mosaics/draw_mosaics.log",
-    conda:
-        "../envs/neurotier.yaml"
     threads: 4
     params:
         results=RESULTS,
@@ -87,8 +83,6 @@ rule write_report:
         ),
     log:
         LOGS / "write_report/write_report.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
     message:

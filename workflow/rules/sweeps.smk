@@ -13,8 +13,6 @@ rule run_sweep:
         headlines=places.sweep / "headlines.tsv",
     log:
         LOGS / "run_sweep/run_sweep.log",
-    conda:
-        "../envs/neurotier.yaml"
     threads: workflow.cores or 1
     resources:
         probes=1,
@@ -58,8 +56,6 @@ rule draw_sweep:
         ],
     log:
         LOGS / "draw_sweep/draw_sweep.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
     message:
@@ -80,8 +76,6 @@ rule write_sweep:
         ),
     log:
         LOGS / "write_sweep/write_sweep.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
     message:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.core.errors import NeurotierError
-from neurotier.core.parallelism import RESOURCES
 from neurotier.core.places import Places
 from neurotier.core.processes import CAMPAIGN, current_run
 from neurotier.dataset.health import remove_broken_clone
@@ -27,14 +26,9 @@ from neurotier.run.healing import (
 from neurotier.run.jobs import note_killed, participants, read_failures
 from neurotier.run.plan import Plan
 from neurotier.run.profile import Record, close_run, note_flush, read_records, unclosed_runs
-from neurotier.run.profile_config import only_looks
-from neurotier.run.start import Slots, acquire, command_line, end_run, start_run
+from neurotier.run.snakemake_internals import only_looks, slots
+from neurotier.run.start import acquire, command_line, end_run, start_run
 from neurotier.run.stops import end_at_signals, jobs_have_ended
-
-
-def uses_containers(workflow: Any) -> bool:
-    """Whether Snakemake was told to use containers (``--sdm apptainer``)."""
-    return any(method.name == "APPTAINER" for method in workflow.deployment_settings.deployment_method)
 
 
 def make_importable(workflow_folder: str) -> None:
@@ -84,22 +78,12 @@ def heal(plan: Plan, arguments: Sequence[str]) -> None:
 def begin(plan: Plan, workflow: Any) -> None:
     """Start a run; see :func:`neurotier.run.start.start_run`. Earlier runs that were killed get their rows first."""
     end_at_signals()
-    run = start_run(plan.settings, slots(plan, workflow), command_line())
+    run = start_run(plan.settings, slots(workflow, plan.threads), command_line())
     places = Places.from_settings(plan.settings)
     forget_outputs(places)
     for earlier in unclosed_runs(places):
         if earlier != run:
             close_run(places, earlier, participants(places), read_failures(places))
-
-
-def slots(plan: Plan, workflow: Any) -> Slots:
-    """How many jobs this Snakemake may run at once."""
-    cores, limits = workflow.resource_settings.cores, workflow.global_resources
-    return Slots(
-        cores=cores,
-        parallelism=max(1, cores // plan.threads) if cores and workflow.local_exec else None,
-        limits={name: int(limits[name].value) for name in RESOURCES if name in limits},
-    )
 
 
 def finish(plan: Plan, succeeded: bool) -> None:

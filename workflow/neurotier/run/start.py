@@ -18,7 +18,6 @@ import stat
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,30 +33,12 @@ from neurotier.core.processes import RUN, end, processes_of
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, facts_json, tiers_of
 from neurotier.core.work_folders import sweep
+from neurotier.run.snakemake_internals import Slots
 
 VERSIONED = ("snakemake", "datalad", "git-annex", "pybids", "nibabel", "numpy", "brainextractor")
 
 held: dict[Path, int] = {}
 """Locks that live as long as this process, and their descriptors."""
-
-
-@dataclass(frozen=True)
-class Slots:
-    """How many jobs Snakemake may run at once.
-
-    Attributes
-    ----------
-    cores
-        Cores given to it.
-    parallelism
-        Participant jobs that these have room for; ``None`` on a cluster.
-    limits
-        Resources that jobs share, MB.
-    """
-
-    cores: int | None
-    parallelism: int | None
-    limits: dict[str, int]
 
 
 def start_run(settings: Settings, slots: Slots, command_line: list[str]) -> str:
