@@ -82,10 +82,13 @@ def demo_copy(demo_source: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def engine() -> Engine:
-    """The real container engine."""
+    """The real container engine, and the kernel's leave to use it."""
     found = shutil.which("apptainer", path=ENVIRONMENT["PATH"])
     if found is None:
         missing("Apptainer is not installed")
+    tried = subprocess.run(["unshare", "--user", "--map-root-user", "true"], capture_output=True, text=True)
+    if tried.returncode:
+        missing(f"user namespaces are not allowed here ({tried.stderr.strip()})")
     return Engine(found or "")
 
 

@@ -44,7 +44,9 @@ def expect(project: Project, line: str, *arguments: str) -> str:
 
 def test_missing_source(project: Project) -> None:
     arguments = project.configure(dataset={"source": "/nowhere/at all"})
-    expect(project, "dataset.source '/nowhere/at all': there is no such folder", *arguments)
+    output = expect(project, "dataset.source '/nowhere/at all': there is no such folder", *arguments)
+    assert "Building DAG of jobs" not in output
+    assert not project.results.exists()
 
 
 def test_unreachable_source_is_tried_again(project: Project) -> None:
@@ -174,7 +176,11 @@ def test_command_line_placement_without_a_space(project: Project) -> None:
 def test_tier_path_that_is_missing(project: Project) -> None:
     tiers = {"pmem": {"path": "/nowhere/pmem"}}
     arguments = [*project.configure(tiers=tiers), "--workflow-profile", "profiles/pmem"]
-    expect(project, "tier 'pmem': its path /nowhere/pmem is not an existing folder", *arguments)
+    line = "tier 'pmem': its path /nowhere/pmem is not an existing folder"
+    expect(project, line, *arguments)
+    ended = project.snakemake("--dry-run", *arguments)
+    assert ended.code == 0
+    assert ended.lines(f"a run would be refused: {line}")
     assert not project.results.exists()
 
 

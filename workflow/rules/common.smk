@@ -25,7 +25,7 @@ try:
     places = Places.from_settings(settings).shortened(Path.cwd())
     plan = Plan(settings, places)
     if internals.is_main_process(workflow):
-        hooks.heal(plan, sys.argv[1:])
+        hooks.look_ahead(plan, sys.argv[1:])
 except NeurotierError as error:
     raise WorkflowError(str(error)) from None
 

@@ -25,8 +25,9 @@ from neurotier.run.healing import (
 )
 from neurotier.run.jobs import note_killed, participants, read_failures
 from neurotier.run.plan import Plan
+from neurotier.run.preconditions import check_programs, check_start
 from neurotier.run.profile import Record, close_run, note_flush, read_records, unclosed_runs
-from neurotier.run.snakemake_internals import only_looks, slots
+from neurotier.run.snakemake_internals import only_looks, options_of, rules_to_run_here, say_progress, slots
 from neurotier.run.start import acquire, command_line, end_run, start_run
 from neurotier.run.stops import end_at_signals, jobs_have_ended
 
@@ -44,6 +45,20 @@ def prepend(variable: str, folder: str) -> None:
     """Put a folder first in a search path of the environment."""
     known = filter(None, os.environ.get(variable, "").split(os.pathsep))
     os.environ[variable] = os.pathsep.join(dict.fromkeys([folder, *known]))
+
+
+def look_ahead(plan: Plan, arguments: Sequence[str]) -> None:
+    """Have what the results folder has lost made again, and refuse what cannot end well, before the graph is built.
+
+    Raises
+    ------
+    NeurotierError
+        See :func:`heal` and :func:`neurotier.run.preconditions.check_start`.
+    """
+    heal(plan, arguments)
+    options = options_of(arguments)
+    if options.dryrun or not only_looks(arguments):
+        check_start(plan, options, say)
 
 
 def heal(plan: Plan, arguments: Sequence[str]) -> None:
@@ -77,6 +92,8 @@ def heal(plan: Plan, arguments: Sequence[str]) -> None:
 
 def begin(plan: Plan, workflow: Any) -> None:
     """Start a run; see :func:`neurotier.run.start.start_run`. Earlier runs that were killed get their rows first."""
+    check_programs(rules_to_run_here(workflow))
+    say_progress(workflow)
     end_at_signals()
     run = start_run(plan.settings, slots(workflow, plan.threads), command_line())
     places = Places.from_settings(plan.settings)

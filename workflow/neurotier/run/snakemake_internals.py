@@ -7,6 +7,7 @@ has been tried with 9.19, the least version that the Snakefile takes, and with 9
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import signal
@@ -20,6 +21,7 @@ from typing import Any
 import yaml
 
 from neurotier.core.parallelism import RESOURCES
+from neurotier.core.quantities import counted
 
 LOOKING = (
     *("dryrun", "touch", "lint", "print_compilation", "containerize", "generate_unit_tests", "unlock", "archive"),
@@ -109,6 +111,44 @@ def run_locally_but(workflow: Any, names: Iterable[str]) -> None:
     """
     elsewhere = set(names)
     workflow.localrules(*(rule.name for rule in workflow.rules if rule.name not in elsewhere))
+
+
+# The graph of jobs, of which a hook is told nothing.
+
+
+def rules_to_run_here(workflow: Any) -> set[str]:
+    """Names of the rules that have something to do, as far as is known, and do it on this machine (``DAG``, 3.0)."""
+    return {job.rule.name for job in workflow.dag.needrun_jobs() if workflow.is_local(job.rule)}
+
+
+class Progress(logging.Filter):
+    """Have progress told without a share while nobody knows of what (log events, 9.0).
+
+    Snakemake counts the steps that it knows. Before a checkpoint, such as the index of the dataset, it does not know
+    those of the participants: "9 of 10 steps (90%) done" is then followed by "10 of 2,000 steps (0.5%) done".
+    """
+
+    def __init__(self, workflow: Any) -> None:
+        super().__init__()
+        self.dag = workflow.dag
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Change the words of a record; all are let through."""
+        if getattr(record, "event", None) == "progress" and self.dag.checkpoint_jobs:
+            done, left = record.done, record.total - record.done  # type: ignore[attr-defined]
+            names = " and ".join(sorted({job.rule.name for job in self.dag.checkpoint_jobs}))
+            record.msg = (
+                f"{counted(done, 'step')} done, {left} left that are known; {names} will tell how many there are"
+            )
+            record.event = None
+        return True
+
+
+def say_progress(workflow: Any) -> None:
+    """Begin to tell progress that never runs backwards; see :class:`Progress`."""
+    from snakemake.logging import logger
+
+    logger.addFilter(Progress(workflow))
 
 
 # The command line. Hooks and settings do not tell whether a command only looks, nor which profiles it names.
