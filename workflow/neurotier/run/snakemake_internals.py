@@ -15,6 +15,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -155,7 +156,13 @@ def say_progress(workflow: Any) -> None:
 
 
 def options_of(arguments: Sequence[str]) -> Namespace:
-    """A command line as Snakemake's own parser reads it (``get_argument_parser``, 5.0)."""
+    """A command line as Snakemake's own parser reads it."""
+    return parsed(tuple(arguments))
+
+
+@cache
+def parsed(arguments: tuple[str, ...]) -> Namespace:
+    """See :func:`options_of`; making the parser takes a moment (``get_argument_parser``, 5.0)."""
     from snakemake.cli import get_argument_parser
 
     known: Namespace = get_argument_parser().parse_known_args(list(arguments))[0]
