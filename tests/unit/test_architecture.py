@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from conftest import missing
-from support import ROOT
+from support import ROOT, Project
 
 RULES = {file.stem: file.read_text() for file in (ROOT / "workflow" / "rules").glob("*.smk")}
 KEYS = [
@@ -157,3 +157,13 @@ def test_a_wrong_import_fails_the_check(tmp_path: Path, importer: str, imported:
     assert checked.returncode == 1, checked.stdout
     assert f"{broken} BROKEN" in checked.stdout
     assert f"-> {imported}" in checked.stdout
+
+
+@pytest.mark.xfail(reason="the sweep's list of figures loads what draws them", strict=False)
+def test_rules_are_read_without_what_their_jobs_load(project: Project) -> None:
+    """Every start of Snakemake reads them: SciPy and Matplotlib were half of its time."""
+    ended = project.run("-X", "importtime", "-m", "snakemake", "--list-rules")
+    assert ended.code == 0, ended.output
+    loaded = set(re.findall(r"^import time: .*\| +([\w.]+)$", ended.output, re.MULTILINE))
+    assert "neurotier.core.settings" in loaded
+    assert loaded & {"bids", "datalad.api", "matplotlib", "nibabel", "nilearn", "scipy"} == set()

@@ -2,13 +2,6 @@
 # cores and the priority have them made before that, and beside nothing.
 
 
-# When the logs change, they are read again.
-def published_logs(wildcards):
-    from neurotier.published.replay import fingerprint  # no other target needs what it loads
-
-    return [str(plan.published()), fingerprint(plan.published())]
-
-
 rule tabulate_published:
     output:
         runs=places.published / "published_runs.tsv",
@@ -22,7 +15,7 @@ rule tabulate_published:
     threads: workflow.cores or 1
     params:
         results=RESULTS,
-        logs=published_logs,
+        logs=plan.published_logs,
     message:
         "Tabulating the published logs"
     script:
