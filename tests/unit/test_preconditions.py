@@ -78,7 +78,7 @@ def test_a_dry_run_is_told_of_a_missing_tier(tmp_path: Path) -> None:
     ("rule", "line"),
     [
         ("run_gnu_parallel", "target bigbrain: GNU parallel is not on PATH; have GNU parallel on PATH"),
-        ("probe_tier", "tier probe: fio is not on PATH; install it"),
+        ("probe_tier", "target probe: fio is not on PATH; install it"),
         ("run_sweep", "target sweep: fio is not on PATH; install it"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -247,6 +248,27 @@ def test_tool_that_is_not_on_path(project: Project) -> None:
     plain_dataset(project.folder / "bids", {t1w("01"): small_head()})
     arguments = project.configure(dataset={"source": "bids"}, tool={"name": "bet"})
     expect(project, "tool 'bet': not on PATH", *arguments)
+
+
+def test_gnu_parallel_that_is_missing_is_said_before_the_first_job(project: Project, tmp_path: Path) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for tool in Path("/usr/bin").iterdir():
+        if tool.name != "parallel":
+            (tools / tool.name).symlink_to(tool)
+    arguments = project.command(*project.configure(bigbrain={"engines": ["gnu-parallel"]}), targets=["bigbrain"])
+    environment = {**ENVIRONMENT, "PATH": f"{Path(sys.executable).parent}:{tools}"}
+    done = subprocess.run(arguments, cwd=project.folder, env=environment, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "target bigbrain: GNU parallel is not on PATH; have GNU parallel on PATH" in done.stderr
+    assert "Making blocks" not in done.stderr
+
+
+def test_results_inside_the_dataset(project: Project) -> None:
+    plain_dataset(project.folder / "bids", {t1w("01"): small_head()})
+    arguments = project.configure(dataset={"source": "bids"}, tool=NOOP, results="bids/derivatives/neurotier")
+    expect(project, f"lies in the dataset {project.folder / 'bids'}, which is never written to", *arguments)
+    assert not (project.folder / "bids" / "derivatives").exists()
 
 
 def test_two_runs_of_one_results_folder(project: Project) -> None:

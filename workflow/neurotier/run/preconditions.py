@@ -26,7 +26,7 @@ WITHOUT_DATASET = {"published", "probe", "sweep", "bigbrain"}
 
 PROGRAMS = {
     "run_gnu_parallel": ("parallel", "GNU parallel", "target bigbrain", gnu_parallel.FIX),
-    "probe_tier": ("fio", "fio", "tier probe", fio.INSTALL),
+    "probe_tier": ("fio", "fio", "target probe", fio.INSTALL),
     "run_sweep": ("fio", "fio", "target sweep", fio.INSTALL),
 }
 """Rule to the program that it cannot do without: its command, its name, who wants it, and how to get it."""
