@@ -72,6 +72,10 @@ def test_a_dry_run_is_told_of_a_missing_tier(tmp_path: Path) -> None:
     (line,) = looked(tmp_path, dryrun=True, tier="unmounted")
     assert line.startswith("neurotier: a run would be refused: tier 'disk': its path")
     assert looked(tmp_path, tier="unmounted") == []  # a run is refused by itself
+    campaign = {"placements": {"fast": {"work": "pmem"}}, "parallelism": [1], "repetitions": 1}
+    tiers = {"disk": {"path": str(tmp_path), "kind": "block"}, "pmem": {"path": "/nowhere", "kind": "fsdax"}}
+    (line,) = looked(tmp_path, dryrun=True, tiers=tiers, campaign=campaign)
+    assert "tier 'pmem': its path /nowhere is not an existing folder" in line
 
 
 @pytest.mark.parametrize(

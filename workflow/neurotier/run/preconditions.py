@@ -16,7 +16,7 @@ from neurotier.core.errors import SettingsError, TierError, ToolError
 from neurotier.core.files import read_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
-from neurotier.core.tiers import tiers_of
+from neurotier.core.tiers import Tier
 from neurotier.dataset.source import is_address, local_folder
 from neurotier.run.plan import Plan
 from neurotier.storage import fio
@@ -81,11 +81,13 @@ def check_dataset(plan: Plan) -> None:
 
 
 def missing_tiers(settings: Settings) -> list[str]:
-    """A line for each tier that a run would refuse."""
+    """A line for each tier that a run, or a run of the campaign, would refuse."""
+    used = set(settings.placement.values())
+    used.update(name for placement in settings.campaign.placements.values() for name in placement.values() if name)
     found = []
-    for tier in {tier.name: tier for tier in tiers_of(settings).values()}.values():
+    for name in [name for name in settings.tiers if name in used]:
         try:
-            tier.check()
+            Tier.from_settings(settings.tiers[name]).check()
         except TierError as error:
             found.append(f"neurotier: a run would be refused: {error}")
     return found
