@@ -32,7 +32,8 @@ check: $(READY) ## style, types and lints, as in continuous integration
 	$(BIN)/ruff format --check workflow tests
 	$(BIN)/snakefmt --check workflow
 	$(BIN)/mypy
-	$(BIN)/snakemake --lint
+	PYTHONPATH=workflow $(BIN)/lint-imports --no-cache --no-logo
+	$(BIN)/python tests/lint.py
 
 benchmark: $(READY) ## print the tables of tests/benchmarks
 	@tests/set_up.sh
@@ -49,7 +50,14 @@ bench-meter: $(READY) ## print how exact the meter is, beside other tools, and w
 
 environment: $(READY) ## make the environment alone
 
+# Snakemake starts its scripts by the path of its Python, unquoted; a colon would end an entry of PATH.
 $(READY): requirements.lock pyproject.toml
+	@case "$$PWD" in *[[:space:]:]*) \
+	    echo "make: $$PWD: the path of this checkout has a space or a colon in it, with which its environment" \
+	        "would not work; nothing was installed: move the checkout" >&2; exit 1;; esac
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	    echo "make: $(PYTHON) cannot make an environment; install python3 and python3-venv (Debian, Ubuntu:" \
+	        "apt install python3-venv)" >&2; exit 1; }
 	@echo 'Making the environment in $(VENV) (a minute or two)'
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip install -qq --disable-pip-version-check --require-hashes --requirement requirements.lock

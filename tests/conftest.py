@@ -1,7 +1,8 @@
 """What the tests share: real heads, small BIDS datasets, and a working folder from which Snakemake is run.
 
-``tests/run.sh`` gives each file to one of a few workers (pytest-xdist), which are processes and share what is slow to
-make by :func:`support.once`. A test that measures the machine, or changes it for all, is marked ``alone``.
+``tests/run.sh`` has a few workers (pytest-xdist), which are processes and share what is slow to make by
+:func:`support.once`; :func:`pytest_collection_modifyitems` says what each is given. A test that measures the machine,
+or changes it for all, is marked ``alone``.
 """
 
 from __future__ import annotations
@@ -33,9 +34,43 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+LONGEST = ("test_readme", "test_stops", "test_in_containers", "test_slurm", "test_main_job", "test_faults")
+"""Files that take longest, in order: begun last, they would keep one worker busy when the others have ended."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Runs of the whole workflow come first: short files at the end keep all workers busy until then."""
-    items.sort(key=lambda item: item.path.parent.name != "workflow")
+    """Say what one worker does in a row (pytest-xdist's groups), and have what takes long come first.
+
+    A file is such a group; of runs of the whole workflow, only the tests that share something that is made for their
+    file. All that needs Spark is one group: two of its engines at once are slower than one after the other.
+    """
+    for item in items:
+        if needs_spark(item):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+        elif item.path.parent.name != "workflow" or shares_with_its_file(item):
+            item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(ROOT))))
+    items.sort(key=place_of)
+
+
+def needs_spark(item: pytest.Item) -> bool:
+    """Whether a test needs Spark, by a fixture or by one of its parameters."""
+    asked = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    return "spark" in getattr(item, "fixturenames", ()) or any(isinstance(one, str) and one == "spark" for one in asked)
+
+
+def shares_with_its_file(item: pytest.Item) -> bool:
+    """Whether a test has a fixture that is made once for its file; pytest tells so in no documented way."""
+    fixtures = item._fixtureinfo.name2fixturedefs.values()  # type: ignore[attr-defined]
+    return any(definition.scope == "module" for definitions in fixtures for definition in definitions)
+
+
+def place_of(item: pytest.Item) -> int:
+    """Where a test comes: Spark's, the longest files, further runs of the whole workflow, all others."""
+    if needs_spark(item):
+        return 0
+    if item.path.stem in LONGEST:
+        return 1 + LONGEST.index(item.path.stem)
+    return 1 + len(LONGEST) + (item.path.parent.name != "workflow")
 
 
 def missing(what: str) -> None:
@@ -82,10 +117,13 @@ def demo_copy(demo_source: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def engine() -> Engine:
-    """The real container engine."""
+    """The real container engine, and the kernel's leave to use it."""
     found = shutil.which("apptainer", path=ENVIRONMENT["PATH"])
     if found is None:
         missing("Apptainer is not installed")
+    tried = subprocess.run(["unshare", "--user", "--map-root-user", "true"], capture_output=True, text=True)
+    if tried.returncode:
+        missing(f"user namespaces are not allowed here ({tried.stderr.strip()})")
     return Engine(found or "")
 
 

@@ -17,7 +17,8 @@ from neurotier.core.places import Places
 from neurotier.core.processes import RUN
 from neurotier.core.settings import Settings
 from neurotier.run.healing import find_damage, remove
-from neurotier.run.start import Slots, acquire, end_run, start_run
+from neurotier.run.snakemake_internals import Slots
+from neurotier.run.start import acquire, end_run, start_run
 
 from faults import invariants
 from faults.processes import During, Said, end_all, end_with, environment_of, run

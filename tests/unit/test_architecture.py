@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import re
+import shutil
+import subprocess
+import sys
+import tokenize
+from pathlib import Path
 
-from support import ROOT
+import pytest
+from conftest import missing
+from support import ROOT, Project
 
 RULES = {file.stem: file.read_text() for file in (ROOT / "workflow" / "rules").glob("*.smk")}
 KEYS = [
@@ -13,7 +22,6 @@ KEYS = [
     "log",
     "wildcard_constraints",
     "priority",
-    "conda",
     "threads",
     "resources",
     "params",
@@ -62,6 +70,40 @@ def test_common_rules_stay_short() -> None:
     assert len(RULES["common"].splitlines()) <= 100
 
 
+def test_rules_that_go_to_a_cluster_are_there() -> None:
+    snakefile = (ROOT / "workflow" / "Snakefile").read_text()
+    listed = snakefile[snakefile.index("internals.run_locally_but(") :].partition(")")[0]
+    elsewhere = re.findall(r'"(\w+)"', listed)
+    assert "analyze_participant" in elsewhere
+    assert set(elsewhere) <= set(rules())
+
+
+def touched(file: Path) -> set[str]:
+    """What a file uses of Snakemake: attributes of ``workflow``, and modules."""
+    found = set()
+    with file.open("rb") as opened:
+        words = [
+            word.string for word in tokenize.tokenize(opened.readline) if word.type in (tokenize.NAME, tokenize.OP)
+        ]
+    for before, word, dot, name in zip(["", *words], words, words[1:], words[2:], strict=False):
+        if (word, dot) == ("workflow", ".") and before != ".":
+            found.add(f"workflow.{name}")
+        if (word, dot) == ("snakemake", ".") and before in ("from", "import"):
+            found.add(f"snakemake.{name}")
+    return found
+
+
+def test_snakemakes_internals_are_used_in_one_file_only() -> None:
+    documented = {"workflow.cores", "workflow.basedir", "snakemake.utils", "snakemake.exceptions"}
+    library = ROOT / "workflow" / "neurotier"
+    internals = library / "run" / "snakemake_internals.py"
+    files = [ROOT / "workflow" / "Snakefile", *ROOT.glob("workflow/rules/*.smk"), *ROOT.glob("workflow/scripts/*.py")]
+    for file in {*files, *library.rglob("*.py")} - {internals}:
+        assert touched(file) <= documented, file
+    assert "workflow.global_resources" in touched(internals)
+    assert "snakemake.cli" in touched(internals)
+
+
 def test_nothing_names_a_place_of_this_machine() -> None:
     for file in [
         *ROOT.glob("*.*"),
@@ -73,3 +115,55 @@ def test_nothing_names_a_place_of_this_machine() -> None:
             text = file.read_text(errors="replace")
             assert str(ROOT) not in text, file
             assert "/root/" not in text, file
+
+
+def check_layers(packages: Path) -> subprocess.CompletedProcess[str]:
+    """What ``make check`` asks of the imports, on the library in a folder."""
+    if importlib.util.find_spec("importlinter") is None:
+        missing("import-linter is not installed")
+    started = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+    options = ["--config", str(ROOT / "pyproject.toml"), "--no-cache", "--no-logo"]
+    environment = os.environ | {"PYTHONPATH": f"{packages}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    return subprocess.run(
+        [sys.executable, "-c", started, *options],
+        cwd=packages,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def test_rooms_import_only_rooms_below_them() -> None:
+    checked = check_layers(ROOT / "workflow")
+    assert checked.returncode == 0, checked.stdout
+
+
+@pytest.mark.parametrize(
+    ("importer", "imported", "broken"),
+    [
+        ("core/errors.py", "neurotier.dataset.bids", "Rooms import only rooms below them"),
+        ("run/plan.py", "neurotier.pages.kit.style", "Rooms import only rooms below them"),
+        ("pages/advice/page.py", "neurotier.pages.sweep.page", "Pages share the kit, and nothing else"),
+        ("demo/dataset.py", "neurotier.meter.usage", "The demonstration imports core and dataset only"),
+    ],
+)
+def test_a_wrong_import_fails_the_check(tmp_path: Path, importer: str, imported: str, broken: str) -> None:
+    library = tmp_path / "neurotier"
+    shutil.copytree(ROOT / "workflow" / "neurotier", library, ignore=shutil.ignore_patterns("__pycache__"))
+    with (library / importer).open("a") as file:
+        file.write(f"\n\ndef wrong() -> None:\n    import {imported}\n")
+    checked = check_layers(tmp_path)
+    assert checked.returncode == 1, checked.stdout
+    assert f"{broken} BROKEN" in checked.stdout
+    assert f"-> {imported}" in checked.stdout
+
+
+@pytest.mark.xfail(reason="the sweep's list of figures loads what draws them", strict=False)
+def test_rules_are_read_without_what_their_jobs_load(project: Project) -> None:
+    """Every start of Snakemake reads them: SciPy and Matplotlib were half of its time."""
+    ended = project.run("-X", "importtime", "-m", "snakemake", "--list-rules")
+    assert ended.code == 0, ended.output
+    loaded = set(re.findall(r"^import time: .*\| +([\w.]+)$", ended.output, re.MULTILINE))
+    assert "neurotier.core.settings" in loaded
+    assert loaded & {"bids", "datalad.api", "matplotlib", "nibabel", "nilearn", "scipy"} == set()

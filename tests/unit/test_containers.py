@@ -202,6 +202,20 @@ def test_engine(engine: Engine, tmp_path: Path, tiny_image: Path, monkeypatch: p
     assert inside(Container(found, tiny_image, SETTINGS, tmp_path / "scratch"), "true")[0] == 0
 
 
+@pytest.mark.parametrize(("required", "outcome"), [("", "1 skipped"), ("1", "1 error")])
+@pytest.mark.usefixtures("engine")
+def test_without_user_namespaces_tests_like_these_are_skipped(tmp_path: Path, required: str, outcome: str) -> None:
+    """But they fail where every real component is required."""
+    (tmp_path / "unshare").write_text("#!/bin/sh\necho Operation not permitted >&2; exit 1\n")
+    (tmp_path / "unshare").chmod(0o755)
+    own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    environment = {**own, "PATH": f"{tmp_path}:{own['PATH']}", "NEUROTIER_REQUIRE_ALL": required}
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"{Path(__file__)}::test_engine"]
+    tried = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
+    assert outcome in tried.stdout.splitlines()[-1]
+    assert "user namespaces are not allowed here (Operation not permitted)" in tried.stdout
+
+
 def running(word: str) -> list[int]:
     """Processes of this machine with a word in their command line."""
     return [process.pid for process in psutil.process_iter(["cmdline"]) if word in (process.info["cmdline"] or [])]

@@ -267,8 +267,8 @@ def test_summary_where_nothing_is_known_says_so() -> None:
     assert "this kernel accounts no waits" in text
 
 
-def test_help_is_there() -> None:
-    assert b"--record" in meter("--help").stdout
+def test_help_says_what_is_printed_without_a_terminal() -> None:
+    assert b"Where that is no terminal" in meter("--help").stdout
     assert shutil.which(METER[0])
 
 

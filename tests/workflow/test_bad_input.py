@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -44,7 +45,9 @@ def expect(project: Project, line: str, *arguments: str) -> str:
 
 def test_missing_source(project: Project) -> None:
     arguments = project.configure(dataset={"source": "/nowhere/at all"})
-    expect(project, "dataset.source '/nowhere/at all': there is no such folder", *arguments)
+    output = expect(project, "dataset.source '/nowhere/at all': there is no such folder", *arguments)
+    assert "Building DAG of jobs" not in output
+    assert not project.results.exists()
 
 
 def test_unreachable_source_is_tried_again(project: Project) -> None:
@@ -174,7 +177,11 @@ def test_command_line_placement_without_a_space(project: Project) -> None:
 def test_tier_path_that_is_missing(project: Project) -> None:
     tiers = {"pmem": {"path": "/nowhere/pmem"}}
     arguments = [*project.configure(tiers=tiers), "--workflow-profile", "profiles/pmem"]
-    expect(project, "tier 'pmem': its path /nowhere/pmem is not an existing folder", *arguments)
+    line = "tier 'pmem': its path /nowhere/pmem is not an existing folder"
+    expect(project, line, *arguments)
+    ended = project.snakemake("--dry-run", *arguments)
+    assert ended.code == 0
+    assert ended.lines(f"a run would be refused: {line}")
     assert not project.results.exists()
 
 
@@ -241,6 +248,27 @@ def test_tool_that_is_not_on_path(project: Project) -> None:
     plain_dataset(project.folder / "bids", {t1w("01"): small_head()})
     arguments = project.configure(dataset={"source": "bids"}, tool={"name": "bet"})
     expect(project, "tool 'bet': not on PATH", *arguments)
+
+
+def test_gnu_parallel_that_is_missing_is_said_before_the_first_job(project: Project, tmp_path: Path) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for tool in Path("/usr/bin").iterdir():
+        if tool.name != "parallel":
+            (tools / tool.name).symlink_to(tool)
+    arguments = project.command(*project.configure(bigbrain={"engines": ["gnu-parallel"]}), targets=["bigbrain"])
+    environment = {**ENVIRONMENT, "PATH": f"{Path(sys.executable).parent}:{tools}"}
+    done = subprocess.run(arguments, cwd=project.folder, env=environment, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "target bigbrain: GNU parallel is not on PATH; have GNU parallel on PATH" in done.stderr
+    assert "Making blocks" not in done.stderr
+
+
+def test_results_inside_the_dataset(project: Project) -> None:
+    plain_dataset(project.folder / "bids", {t1w("01"): small_head()})
+    arguments = project.configure(dataset={"source": "bids"}, tool=NOOP, results="bids/derivatives/neurotier")
+    expect(project, f"lies in the dataset {project.folder / 'bids'}, which is never written to", *arguments)
+    assert not (project.folder / "bids" / "derivatives").exists()
 
 
 def test_two_runs_of_one_results_folder(project: Project) -> None:

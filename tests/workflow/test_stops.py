@@ -203,10 +203,15 @@ TARGETS = [
 ]
 
 
-@pytest.mark.usefixtures("gnu_parallel", "spark")
+PROGRAMS = {"gnu-parallel": "gnu_parallel", "spark": "spark"}
+"""Fixture of the program that a target cannot do without."""
+
+
 @pytest.mark.parametrize(("name", "number"), TARGETS)
 def test_what_was_stopped_goes_on(project: Project, request: pytest.FixtureRequest, name: str, number: int) -> None:
     """Snakemake alone is told, as a scheduler does, while the tool runs."""
+    if name in PROGRAMS:
+        request.getfixturevalue(PROGRAMS[name])
     demo_source = request.getfixturevalue("demo_source") if name in ("participants", "advise") else Path()
     target, configuration, part = target_of(name, demo_source)
     arguments = project.configure(**configuration)

@@ -16,8 +16,6 @@ checkpoint choose_calibration:
         calibration=places.advice / "calibration.json",
     log:
         LOGS / "choose_calibration/choose_calibration.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
         advice=vars(settings.advice),
@@ -46,8 +44,6 @@ rule tabulate_advice:
         basis=places.advice / "basis.json",
     log:
         LOGS / "tabulate_advice/tabulate_advice.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
         asked=lambda wildcards: advising.asked(),
@@ -64,8 +60,6 @@ rule draw_advice:
         **outputs(advice_figures.FIGURES, places.advice_figures, report, "Advice"),
     log:
         LOGS / "draw_advice/draw_advice.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
     message:
@@ -87,8 +81,6 @@ rule write_advice:
         ),
     log:
         LOGS / "write_advice/write_advice.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
     message:
@@ -104,8 +96,6 @@ rule advise:
         page=RESULTS / "advice.html",
     log:
         LOGS / "advise/advise.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
     message:

@@ -14,7 +14,7 @@ wildcard_constraints:
 
 
 # Jobs of this engine share it, so that as many run at once as their run asks for, whatever the cores.
-workflow.register_resource("bigbrain_share", bigbrain.shares)
+internals.set_limits(workflow, {"bigbrain_share": bigbrain.shares})
 
 
 rule make_blocks:
@@ -22,8 +22,6 @@ rule make_blocks:
         manifest=places.bigbrain_blocks("{tier}"),
     log:
         LOGS / "make_blocks/{tier}.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
         asked=bigbrain.asked_blocks,
@@ -43,8 +41,6 @@ rule begin_increment:
         plan=places.bigbrain_run("{run}") / "plan.json",
     log:
         LOGS / "begin_increment/{run}.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
         asked=bigbrain.asked_increment,
@@ -64,8 +60,6 @@ rule increment_block:
         record=places.bigbrain_run("{run}") / "records/{block}_{iteration}.json",
     log:
         LOGS / "increment_block/{run}/{block}_{iteration}.log",
-    conda:
-        "../envs/neurotier.yaml"
     resources:
         bigbrain_share=lambda wildcards: bigbrain.share(wildcards.run),
     params:
@@ -87,8 +81,6 @@ rule run_gnu_parallel:
         LOGS / "run_gnu_parallel/{run}/run_gnu_parallel.log",
     wildcard_constraints:
         run="gnu-parallel/.+",
-    conda:
-        "../envs/neurotier.yaml"
     threads: workflow.cores or 1
     params:
         results=RESULTS,
@@ -107,8 +99,6 @@ rule run_spark:
         LOGS / "run_spark/{run}/run_spark.log",
     wildcard_constraints:
         run="spark/.+",
-    conda:
-        "../envs/neurotier.yaml"
     threads: workflow.cores or 1
     params:
         results=RESULTS,
@@ -126,8 +116,6 @@ rule check_increment:
         checked=places.bigbrain_run("{run}") / "checked.json",
     log:
         LOGS / "check_increment/{run}.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
     message:
@@ -146,8 +134,6 @@ rule tabulate_bigbrain:
         spark=places.bigbrain / "bigbrain_spark.tsv",
     log:
         LOGS / "tabulate_bigbrain/tabulate_bigbrain.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
     message:
@@ -167,8 +153,6 @@ rule predict_bigbrain:
         predictions=places.bigbrain / "bigbrain_predictions.tsv",
     log:
         LOGS / "predict_bigbrain/predict_bigbrain.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
     message:
@@ -186,8 +170,6 @@ rule compare_bigbrain:
         conditions=places.bigbrain / "bigbrain_conditions.tsv",
     log:
         LOGS / "compare_bigbrain/compare_bigbrain.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
     message:
@@ -212,8 +194,6 @@ rule draw_bigbrain:
         ),
     log:
         LOGS / "draw_bigbrain/draw_bigbrain.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
     message:
@@ -238,8 +218,6 @@ rule write_bigbrain:
         ),
     log:
         LOGS / "write_bigbrain/write_bigbrain.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
     message:

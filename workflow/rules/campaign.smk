@@ -1,11 +1,6 @@
 # The campaign: conditions run one after the other in random order, each as an ordinary run of this workflow.
 
 
-localrules:
-    plan_campaign,
-    run_campaign,
-
-
 rule plan_campaign:
     input:
         sites=places.index / "sites.json",
@@ -14,8 +9,6 @@ rule plan_campaign:
         plan=places.campaign / "plan.tsv",
     log:
         LOGS / "plan_campaign/plan_campaign.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
         configuration=configuration,
@@ -33,8 +26,6 @@ rule run_campaign:
         done=places.campaign / "done.tsv",
     log:
         LOGS / "run_campaign/run_campaign.log",
-    conda:
-        "../envs/neurotier.yaml"
     threads: workflow.cores or 1
     params:
         results=RESULTS,

@@ -9,36 +9,36 @@ from neurotier.core.errors import NeurotierError
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.dataset.bids import PARTICIPANT, SITE_FOLDER
-from neurotier.run import hooks, jobs, slurm
+from neurotier.run import hooks, jobs
+from neurotier.run import snakemake_internals as internals
 from neurotier.run.plan import Plan
 from neurotier.run.profile_config import effective_config
 
 try:
     configuration = effective_config(
         config,
-        workflow.config_settings.config,
-        sys.argv[1:] if workflow.is_main_process else None,
-        Path(workflow.main_snakefile),
+        internals.command_line_config(workflow),
+        sys.argv[1:] if internals.is_main_process(workflow) else None,
+        internals.main_snakefile(workflow),
     )
-    settings = Settings.from_config(configuration, hooks.uses_containers(workflow))
+    settings = Settings.from_config(configuration, internals.uses_containers(workflow))
     places = Places.from_settings(settings).shortened(Path.cwd())
     plan = Plan(settings, places)
-    if workflow.is_main_process:
-        hooks.heal(plan, sys.argv[1:])
+    if internals.is_main_process(workflow):
+        hooks.look_ahead(plan, sys.argv[1:])
 except NeurotierError as error:
     raise WorkflowError(str(error)) from None
 
 RESULTS, LOGS = places.results, places.logs
 hooks.make_importable(workflow.basedir)
-slurm.run_group_at_once(lambda name: jobs.is_done(places, name))
+internals.run_group_at_once(lambda name: jobs.is_done(places, name))
 
 
 wildcard_constraints:
     participant=PARTICIPANT,
 
 
-for name, limit in plan.limits(workflow.global_resources).items():
-    workflow.register_resource(name, limit)
+internals.set_limits(workflow, plan.limits())
 
 
 def participants_of_index():

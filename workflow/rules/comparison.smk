@@ -21,8 +21,6 @@ rule tabulate_comparison:
         speed_ups=places.comparison / "speed_ups.tsv",
     log:
         LOGS / "tabulate_comparison/tabulate_comparison.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
         compared=settings.comparison.results,
@@ -47,8 +45,6 @@ rule draw_comparison:
         ),
     log:
         LOGS / "draw_comparison/draw_comparison.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
     message:
@@ -72,8 +68,6 @@ rule write_comparison:
         ),
     log:
         LOGS / "write_comparison/write_comparison.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
     message:

@@ -6,8 +6,6 @@ rule obtain_image:
         image=places.index / "image.json",
     log:
         LOGS / "obtain_image/obtain_image.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
         image=plan.image(),

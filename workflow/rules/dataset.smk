@@ -6,8 +6,6 @@ rule make_demo_dataset:
         facts=places.demo_facts(settings.demo),
     log:
         LOGS / "make_demo_dataset/make_demo_dataset.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
         demo=vars(settings.demo),
@@ -24,8 +22,6 @@ rule clone_dataset:
         dataset=places.index / "dataset.json",
     log:
         LOGS / "clone_dataset/clone_dataset.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
         source=settings.dataset.source,
@@ -46,8 +42,6 @@ rule require_sites:
         sites=places.index / "sites.json",
     log:
         LOGS / "require_sites/require_sites.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
     message:
@@ -64,8 +58,6 @@ checkpoint index_dataset:
         skipped=places.index / "skipped.tsv",
     log:
         LOGS / "index_dataset/index_dataset.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
         filters=plan.filters(),
@@ -84,8 +76,6 @@ rule validate_dataset:
         LOGS / "validate_dataset/{site_folder}validate_dataset.log",
     wildcard_constraints:
         site_folder=SITE_FOLDER,
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
         validation=settings.dataset.validation,
@@ -100,8 +90,6 @@ rule get_images:
         marker=temp(places.got("{participant}")),
     log:
         LOGS / "get_images/{participant}.log",
-    conda:
-        "../envs/neurotier.yaml"
     resources:
         gets=1,
     params:
@@ -121,8 +109,6 @@ rule drop_images:
     log:
         LOGS / "drop_images/{participant}.log",
     priority: 20
-    conda:
-        "../envs/neurotier.yaml"
     resources:
         gets=1,
     params:

@@ -12,8 +12,6 @@ rule describe_derivatives:
         LOGS / "describe_derivatives/{site_folder}describe_derivatives.log",
     wildcard_constraints:
         site_folder=SITE_FOLDER,
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
     message:

@@ -13,8 +13,6 @@ rule summarize_group:
         summary=places.group / "summary.json",
     log:
         LOGS / "summarize_group/summarize_group.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
     message:

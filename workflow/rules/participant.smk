@@ -8,8 +8,6 @@ rule prepare_tool:
         tool=places.index / "tool.json",
     log:
         LOGS / "prepare_tool/prepare_tool.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
         tool=plan.tool(),
@@ -28,8 +26,6 @@ rule open_batch:
         LOGS / "open_batch/{batch}.log",
     group:
         "participants_{batch}"
-    conda:
-        "../envs/neurotier.yaml"
     message:
         "Opening batch {wildcards.batch}"
     shell:
@@ -52,8 +48,6 @@ rule analyze_participant:
     priority: 10
     group:
         lambda wildcards: plan.group(wildcards.participant)
-    conda:
-        "../envs/neurotier.yaml"
     threads: plan.threads
     resources:
         work_mb=lambda wildcards: plan.work_mb(wildcards.participant),

@@ -18,8 +18,6 @@ rule probe_tier:
     wildcard_constraints:
         tier=r"[A-Za-z][A-Za-z0-9_-]*",
     priority: 1
-    conda:
-        "../envs/neurotier.yaml"
     threads: workflow.cores or 1
     resources:
         probes=1,
@@ -43,8 +41,6 @@ rule tabulate_probe:
         ),
     log:
         LOGS / "tabulate_probe/tabulate_probe.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
     message:
@@ -60,8 +56,6 @@ rule draw_probe:
         **outputs(probe_figures.FIGURES, places.probe_figures, report, "Tiers"),
     log:
         LOGS / "draw_probe/draw_probe.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
     message:
@@ -82,8 +76,6 @@ rule write_probe:
         ),
     log:
         LOGS / "write_probe/write_probe.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
     message:

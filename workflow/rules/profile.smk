@@ -16,8 +16,6 @@ rule tabulate_profile:
         steps=places.profile / "steps.tsv",
     log:
         LOGS / "tabulate_profile/tabulate_profile.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
     message:

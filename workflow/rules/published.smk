@@ -14,8 +14,6 @@ rule tabulate_published:
     log:
         LOGS / "tabulate_published/tabulate_published.log",
     priority: 1
-    conda:
-        "../envs/neurotier.yaml"
     threads: workflow.cores or 1
     params:
         results=RESULTS,
@@ -35,8 +33,6 @@ rule predict_published:
     log:
         LOGS / "predict_published/predict_published.log",
     priority: 1
-    conda:
-        "../envs/neurotier.yaml"
     threads: workflow.cores or 1
     params:
         results=RESULTS,
@@ -59,8 +55,6 @@ rule draw_published:
         ),
     log:
         LOGS / "draw_published/draw_published.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
         logs=lambda wildcards: asked_logs(settings.published),
@@ -84,8 +78,6 @@ rule write_published:
         ),
     log:
         LOGS / "write_published/write_published.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
         logs=lambda wildcards: asked_logs(settings.published),

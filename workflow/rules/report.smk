@@ -13,8 +13,6 @@ rule draw_figures:
         **outputs(report_figures.FIGURES, places.figures, report, "Run report"),
     log:
         LOGS / "draw_figures/draw_figures.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
     message:
@@ -37,8 +35,6 @@ rule draw_mosaics:
         ),
     log:
         LOGS / "draw_mosaics/draw_mosaics.log",
-    conda:
-        "../envs/neurotier.yaml"
     threads: 4
     params:
         results=RESULTS,
@@ -70,8 +66,6 @@ rule write_report:
         ),
     log:
         LOGS / "write_report/write_report.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
     message:

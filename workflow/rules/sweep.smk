@@ -12,8 +12,6 @@ rule run_sweep:
         headlines=places.sweep / "headlines.tsv",
     log:
         LOGS / "run_sweep/run_sweep.log",
-    conda:
-        "../envs/neurotier.yaml"
     threads: workflow.cores or 1
     resources:
         probes=1,
@@ -40,8 +38,6 @@ rule draw_sweep:
         ),
     log:
         LOGS / "draw_sweep/draw_sweep.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
     message:
@@ -63,8 +59,6 @@ rule write_sweep:
         ),
     log:
         LOGS / "write_sweep/write_sweep.log",
-    conda:
-        "../envs/neurotier.yaml"
     params:
         results=RESULTS,
     message:

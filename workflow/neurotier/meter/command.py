@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from neurotier.meter.usage import Usage
 
 EPILOG = """\
-The summary goes to standard error, if that is a terminal or if there is no --record.
+The summary goes to standard error. Where that is no terminal (in a batch job, in a pipe, in a log) and there is a
+--record, no summary is printed: the figures are in the record.
 As root the waits are exact, from the kernel's exit records; otherwise they are sampled. Waits for storage are always
 sampled until root has said: sysctl kernel.task_delayacct=1"""
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.core.errors import NeurotierError
-from neurotier.core.parallelism import RESOURCES
 from neurotier.core.places import Places
 from neurotier.core.processes import CAMPAIGN, current_run
 from neurotier.core.settings import Settings
@@ -28,9 +27,10 @@ from neurotier.run.healing import (
 )
 from neurotier.run.jobs import note_killed, participants, read_failures
 from neurotier.run.plan import Plan
-from neurotier.run.profile_config import only_looks
+from neurotier.run.preconditions import check_programs, check_start
 from neurotier.run.profile_tables import Record, close_run, note_flush, read_records, unclosed_runs
-from neurotier.run.start import Slots, acquire, command_line, end_run, start_run
+from neurotier.run.snakemake_internals import only_looks, options_of, rules_to_run_here, say_progress, slots
+from neurotier.run.start import acquire, command_line, end_run, start_run
 from neurotier.run.stops import end_at_signals, jobs_have_ended
 
 
@@ -56,11 +56,6 @@ class Pages:
     verdict: Callable[[Places], list[str]]
 
 
-def uses_containers(workflow: Any) -> bool:
-    """Whether Snakemake was told to use containers (``--sdm apptainer``)."""
-    return any(method.name == "APPTAINER" for method in workflow.deployment_settings.deployment_method)
-
-
 def make_importable(workflow_folder: str) -> None:
     """Have jobs find this Python and this library, installed or not: they run ``python3 -m neurotier``.
 
@@ -74,6 +69,20 @@ def prepend(variable: str, folder: str) -> None:
     """Put a folder first in a search path of the environment."""
     known = filter(None, os.environ.get(variable, "").split(os.pathsep))
     os.environ[variable] = os.pathsep.join(dict.fromkeys([folder, *known]))
+
+
+def look_ahead(plan: Plan, arguments: Sequence[str]) -> None:
+    """Have what the results folder has lost made again, and refuse what cannot end well, before the graph is built.
+
+    Raises
+    ------
+    NeurotierError
+        See :func:`heal` and :func:`neurotier.run.preconditions.check_start`.
+    """
+    heal(plan, arguments)
+    options = options_of(arguments)
+    if options.dryrun or not only_looks(arguments):
+        check_start(plan, options, say)
 
 
 def heal(plan: Plan, arguments: Sequence[str]) -> None:
@@ -107,23 +116,15 @@ def heal(plan: Plan, arguments: Sequence[str]) -> None:
 
 def begin(plan: Plan, workflow: Any) -> None:
     """Start a run; see :func:`neurotier.run.start.start_run`. Earlier runs that were killed get their rows first."""
+    check_programs(rules_to_run_here(workflow))
+    say_progress(workflow)
     end_at_signals()
-    run = start_run(plan.settings, slots(plan, workflow), command_line())
+    run = start_run(plan.settings, slots(workflow, plan.threads), command_line())
     places = Places.from_settings(plan.settings)
     forget_outputs(places)
     for earlier in unclosed_runs(places):
         if earlier != run:
             close_run(places, earlier, participants(places), read_failures(places))
-
-
-def slots(plan: Plan, workflow: Any) -> Slots:
-    """How many jobs this Snakemake may run at once."""
-    cores, limits = workflow.resource_settings.cores, workflow.global_resources
-    return Slots(
-        cores=cores,
-        parallelism=max(1, cores // plan.threads) if cores and workflow.local_exec else None,
-        limits={name: int(limits[name].value) for name in RESOURCES if name in limits},
-    )
 
 
 def finish(plan: Plan, succeeded: bool, after: Pages) -> None:

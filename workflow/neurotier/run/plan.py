@@ -6,7 +6,7 @@ The rules ask thousands of times, so the index is read once per version of its f
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -238,12 +238,12 @@ class Plan:
         """Memory of this machine that jobs may fill, MB."""
         return int(0.95 * psutil.virtual_memory().total / MEGABYTE)
 
-    def limits(self, given: Mapping[str, Any]) -> dict[str, int]:
-        """Limits of the resources that jobs share, except those given on the command line."""
+    def limits(self) -> dict[str, int]:
+        """Limits of the resources that jobs share."""
         limits = {"gets": self.settings.dataset.concurrent_gets, "mem_mb": self.memory_limit_mb, "probes": 1}
         if self.work_limit_mb is not None:
             limits["work_mb"] = self.work_limit_mb
-        return {name: limit for name, limit in limits.items() if name not in given}
+        return limits
 
 
 def needs_of(settings: Settings, places: Places, participants: Iterable[str]) -> dict[str, list[int]]:

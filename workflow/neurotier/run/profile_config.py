@@ -14,9 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from neurotier.core.errors import SettingsError
+from neurotier.run.snakemake_internals import config_of_profile, options_of
 
 ENVIRONMENT = "NEUROTIER_PROFILE_CONFIG"
 
@@ -36,40 +35,14 @@ def profile_config(arguments: Sequence[str], snakefile: Path) -> dict[str, Any]:
     SettingsError
         If a profile that was asked for is not found: Snakemake would go on with another placement.
     """
-    from snakemake.cli import get_argument_parser, get_profile_dir, parse_config
-
-    known, _ = get_argument_parser().parse_known_args(list(arguments))
-    start = starting_folder(known.directory)
-    files = [get_profile_dir(str(path_from(start, name))) for name in known.profile or [] if name != "none"]
-    workflow_profile = find_workflow_profile(known.workflow_profile, start, snakefile)
-    files += [get_profile_dir(str(workflow_profile))] if workflow_profile else []
+    options = options_of(arguments)
+    start = starting_folder(options.directory)
+    names = [path_from(start, name) for name in options.profile or [] if name != "none"]
+    workflow_profile = find_workflow_profile(options.workflow_profile, start, snakefile)
     merged: dict[str, Any] = {}
-    for found in files:
-        entry = (yaml.safe_load(found[1].read_text()) or {}).get("config", {}) if found else {}
-        merge(merged, entry if isinstance(entry, Mapping) else parse_config(entry))
+    for name in [*names, *([workflow_profile] if workflow_profile else [])]:
+        merge(merged, config_of_profile(str(name)))
     return merged
-
-
-LOOKING = (
-    *("dryrun", "touch", "lint", "print_compilation", "containerize", "generate_unit_tests", "unlock", "archive"),
-    *("dag", "rulegraph", "filegraph", "d3dag", "reporter", "report", "summary", "detailed_summary"),
-    *("list_target_rules", "list_rules", "list_changes", "list_input_changes", "list_params_changes", "list_untracked"),
-    *("cleanup_metadata", "cleanup_shadow", "conda_cleanup_envs", "conda_create_envs_only", "list_conda_envs"),
-    *("container_cleanup_images", "delete_all_output", "delete_temp_output"),
-)
-"""Options with which Snakemake runs no job."""
-
-
-def only_looks(arguments: Sequence[str]) -> bool:
-    """Whether a Snakemake command line runs no job.
-
-    >>> only_looks(["--cores", "2", "-n"]), only_looks(["--cores", "2"])
-    (True, False)
-    """
-    from snakemake.cli import get_argument_parser
-
-    known, _ = get_argument_parser().parse_known_args(list(arguments))
-    return any(getattr(known, option, None) for option in LOOKING)
 
 
 def starting_folder(directory: Path | None) -> Path:

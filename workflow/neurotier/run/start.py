@@ -19,7 +19,6 @@ import stat
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,30 +34,12 @@ from neurotier.core.processes import RUN, end, processes_of
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, facts_json, tiers_of
 from neurotier.core.work_folders import remove_leftovers
+from neurotier.run.snakemake_internals import Slots
 
 VERSIONED = ("snakemake", "datalad", "git-annex", "pybids", "nibabel", "numpy", "brainextractor")
 
 held: dict[Path, int] = {}
 """Locks held by this process until it ends, with their descriptors."""
-
-
-@dataclass(frozen=True)
-class Slots:
-    """How many jobs Snakemake may run at once.
-
-    Attributes
-    ----------
-    cores
-        Cores that it was given.
-    parallelism
-        Participant jobs that these cores have room for; ``None`` on a cluster.
-    limits
-        Totals of the resources that jobs share, MB.
-    """
-
-    cores: int | None
-    parallelism: int | None
-    limits: dict[str, int]
 
 
 def start_run(settings: Settings, slots: Slots, command_line: list[str]) -> str:

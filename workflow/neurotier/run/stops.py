@@ -1,10 +1,7 @@
 """Stops: SIGINT, SIGTERM and SIGHUP end a run and all that works for it, at once, and each process cleanly.
 
 A terminal sends Ctrl-C to Snakemake and to all of its jobs. A scheduler, ``kill`` and the script of a campaign tell one
-process alone: the Snakemake. At SIGTERM this would wait for its running jobs, of which one may be a whole campaign; at
-SIGINT, too, since it relies on the terminal. Nothing in a Snakefile can change that, so :func:`end_at_signals` puts
-handlers in the place of Snakemake's own once its scheduler has set them (9.27: ``JobScheduler.__init__``, before
-``onstart``). They end the jobs, and then raise what Ctrl-C raises, which ``JobScheduler.schedule`` takes as "cancel".
+process alone: the Snakemake, which would wait for its jobs. :func:`end_at_signals` has it end them, and then itself.
 """
 
 from __future__ import annotations
@@ -23,6 +20,7 @@ import psutil
 from neurotier.core.files import read_json
 from neurotier.core.processes import end, lives, postpone
 from neurotier.meter.measure import Interrupted
+from neurotier.run.snakemake_internals import take_signals
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -70,8 +68,7 @@ main_stop = MainStop()
 
 def end_at_signals() -> None:
     """Have signals end this Snakemake and its jobs; what was ignored when it was started (``nohup``) stays ignored."""
-    heeded = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-    main_stop.before = {number: signal.signal(number, main_stop.handle) for number in heeded}
+    main_stop.before = take_signals(SIGNALS, main_stop.handle)
 
 
 def jobs_have_ended() -> str | None:

@@ -12,7 +12,6 @@ from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
-from scipy.stats import quantile_test
 
 from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
@@ -174,6 +173,8 @@ def median_interval(values: Sequence[float]) -> tuple[float, float, float]:
     >>> median_interval([1.0, 2.0, 4.0])
     (1.0, 4.0, 0.75)
     """
+    from scipy.stats import quantile_test  # it takes a second to load, and few who need this module need it
+
     interval = quantile_test(np.asarray(values), p=0.5).confidence_interval(CONFIDENCE)
     low, high = float(interval.low), float(interval.high)
     if np.isnan(low) or np.isnan(high):

@@ -1,0 +1,117 @@
+"""What is refused at the start: a dataset that is not there or would be written to, and programs that are missing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from neurotier.core.errors import SettingsError, SourceError, ToolError
+from neurotier.core.places import Places
+from neurotier.core.settings import Settings
+from neurotier.run.plan import Plan
+from neurotier.run.preconditions import check_programs, check_start
+from support import ROOT, plain_dataset, small_head, t1w
+
+
+def looked(folder: Path, *targets: str, dryrun: bool = False, tier: str = ".", **sections: Any) -> list[str]:
+    """What is said at the start of a run whose tier is a folder."""
+    settings = Settings.from_config(
+        {
+            "tiers": {"disk": {"path": str(folder / tier), "kind": "block"}},
+            "placement": dict.fromkeys(("dataset", "work", "images", "results"), "disk"),
+            **sections,
+        }
+    )
+    said: list[str] = []
+    check_start(Plan(settings, Places.from_settings(settings)), Namespace(targets=targets, dryrun=dryrun), said.append)
+    return said
+
+
+def test_a_source_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    missing = {"source": str(tmp_path / "nowhere")}
+    for targets in [(), ("all",), ("probe", "comparison")]:
+        with pytest.raises(
+            SourceError, match=r"^dataset\.source '.*nowhere': there is no such folder; correct the path"
+        ):
+            looked(tmp_path, *targets, dataset=missing)
+    assert looked(tmp_path, "probe", "bigbrain", dataset=missing) == []
+    assert looked(tmp_path, dataset={"source": "https://example.org/nowhere"}) == []
+
+
+@pytest.mark.parametrize(("kind", "passes"), [("datalad", True), ("folder", False)])
+def test_a_source_that_is_cloned_may_be_gone(tmp_path: Path, kind: str, passes: bool) -> None:
+    source = str(tmp_path / "gone")
+    index = tmp_path / "results" / "index"
+    index.mkdir(parents=True)
+    (index / "dataset.json").write_text(json.dumps({"source": source, "kind": kind}))
+    if passes:
+        assert looked(tmp_path, dataset={"source": source}) == []
+    else:
+        with pytest.raises(SourceError, match="there is no such folder"):
+            looked(tmp_path, dataset={"source": source})
+
+
+def test_nothing_is_written_into_the_dataset(tmp_path: Path) -> None:
+    bids = plain_dataset(tmp_path / "bids", {t1w("01"): small_head()})
+    (tmp_path / "link").symlink_to(bids)
+    assert looked(tmp_path, dataset={"source": str(bids)}) == []
+    for source, tier in [(bids, "bids"), (tmp_path / "link", "bids"), (bids, "link/derivatives")]:
+        with pytest.raises(
+            SettingsError, match=rf"^results folder {bids}/.*results: lies in the dataset {bids}, which"
+        ):
+            looked(tmp_path, dataset={"source": str(source)}, tier=tier)
+    with pytest.raises(SettingsError, match="results folder"):
+        looked(tmp_path, dataset={"source": str(bids)}, results="bids/derivatives/neurotier")
+
+
+def test_a_dry_run_is_told_of_a_missing_tier(tmp_path: Path) -> None:
+    (line,) = looked(tmp_path, dryrun=True, tier="unmounted")
+    assert line.startswith("neurotier: a run would be refused: tier 'disk': its path")
+    assert looked(tmp_path, tier="unmounted") == []  # a run is refused by itself
+    campaign = {"placements": {"fast": {"work": "pmem"}}, "parallelism": [1], "repetitions": 1}
+    tiers = {"disk": {"path": str(tmp_path), "kind": "block"}, "pmem": {"path": "/nowhere", "kind": "fsdax"}}
+    (line,) = looked(tmp_path, dryrun=True, tiers=tiers, campaign=campaign)
+    assert "tier 'pmem': its path /nowhere is not an existing folder" in line
+
+
+@pytest.mark.parametrize(
+    ("rule", "line"),
+    [
+        ("run_gnu_parallel", "target bigbrain: GNU parallel is not on PATH; have GNU parallel on PATH"),
+        ("probe_tier", "target probe: fio is not on PATH; install it"),
+        ("run_sweep", "target sweep: fio is not on PATH; install it"),
+    ],
+)
+def test_programs_are_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rule: str, line: str) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ToolError, match=f"^{line}"):
+        check_programs({"draw_figures", rule})
+    check_programs({"draw_figures"})
+    for name in ("parallel", "fio"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    check_programs({rule})
+
+
+@pytest.mark.parametrize(
+    ("folder", "python", "line"),
+    [
+        ("with space", "python3", "the path of this checkout has a space or a colon in it"),
+        ("with:colon", "python3", "the path of this checkout has a space or a colon in it"),
+        ("plain", "false", "make: false cannot make an environment; install python3 and python3-venv"),
+    ],
+)
+def test_make_refuses_before_anything_is_installed(tmp_path: Path, folder: str, python: str, line: str) -> None:
+    checkout = tmp_path / folder
+    checkout.mkdir()
+    files = ["Makefile", "pyproject.toml", "requirements.lock"]
+    for name in files:
+        (checkout / name).write_bytes((ROOT / name).read_bytes())
+    made = subprocess.run(["make", "environment", f"PYTHON={python}"], cwd=checkout, capture_output=True, text=True)
+    assert made.returncode != 0
+    assert line in made.stderr.splitlines()[0]
+    assert sorted(path.name for path in checkout.iterdir()) == sorted(files)

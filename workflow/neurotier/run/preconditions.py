@@ -1,0 +1,111 @@
+"""Preconditions: what cannot end well is refused before anything is done, in one line.
+
+What only a job can know is left to it, and said by it; here is what is plain at the start.
+"""
+
+from __future__ import annotations
+
+import shutil
+from argparse import Namespace
+from collections.abc import Callable, Collection
+from dataclasses import fields
+from pathlib import Path
+
+from neurotier.bigbrain.engines import gnu_parallel
+from neurotier.core.errors import SettingsError, TierError, ToolError
+from neurotier.core.files import read_json
+from neurotier.core.places import Places
+from neurotier.core.settings import Settings
+from neurotier.core.tiers import Tier
+from neurotier.dataset.source import is_address, local_folder
+from neurotier.run.plan import Plan
+from neurotier.storage import fio
+
+WITHOUT_DATASET = {"published", "probe", "sweep", "bigbrain"}
+"""Targets that need no dataset."""
+
+PROGRAMS = {
+    "run_gnu_parallel": ("parallel", "GNU parallel", "target bigbrain", gnu_parallel.FIX),
+    "probe_tier": ("fio", "fio", "target probe", fio.INSTALL),
+    "run_sweep": ("fio", "fio", "target sweep", fio.INSTALL),
+}
+"""Rule to the program that it cannot do without: its command, its name, who wants it, and how to get it."""
+
+
+def check_start(plan: Plan, options: Namespace, say: Callable[[str], None]) -> None:
+    """Look at the dataset before the graph of jobs is built; a dry run is told of tiers that are missing, too.
+
+    Parameters
+    ----------
+    plan
+        The plan of the run.
+    options
+        Snakemake's command line.
+    say
+        Takes warnings for the user, a line each.
+
+    Raises
+    ------
+    SourceError
+        If the source is a path, and nothing is there.
+    SettingsError
+        If the run would write into the dataset.
+    """
+    if not set(options.targets) or set(options.targets) - WITHOUT_DATASET:
+        check_dataset(plan)
+    if options.dryrun:
+        for line in missing_tiers(plan.settings):
+            say(line)
+
+
+def check_dataset(plan: Plan) -> None:
+    """Refuse a source that is not there, and folders of ours in it; see :func:`check_start`."""
+    source, places = plan.settings.dataset.source, Places.from_settings(plan.settings)
+    if plan.is_demo or is_address(source):
+        return
+    folder = Path(source).expanduser().absolute()
+    known = places.index / "dataset.json"
+    if not folder.exists() and known.exists():
+        dataset = read_json(known)
+        if dataset["kind"] == "datalad" and dataset["source"] == str(folder):
+            return  # its clone is there, and may do
+    folder = local_folder(source).resolve()
+    for field in fields(places):
+        written = getattr(places, field.name).resolve()
+        if written.is_relative_to(folder):
+            raise SettingsError(
+                f"lies in the dataset {folder}, which is never written to",
+                where=f"{field.name.replace('_', ' ')} folder {written}",
+                fix="start in another working folder, or declare a tier outside the dataset and set placement to it",
+            )
+
+
+def missing_tiers(settings: Settings) -> list[str]:
+    """A line for each tier that a run, or a run of the campaign, would refuse."""
+    used = set(settings.placement.values())
+    used.update(name for placement in settings.campaign.placements.values() for name in placement.values() if name)
+    found = []
+    for name in [name for name in settings.tiers if name in used]:
+        try:
+            Tier.from_settings(settings.tiers[name]).check()
+        except TierError as error:
+            found.append(f"neurotier: a run would be refused: {error}")
+    return found
+
+
+def check_programs(rules: Collection[str]) -> None:
+    """Refuse to start when a program is missing that a rule will need hours later.
+
+    Parameters
+    ----------
+    rules
+        Names of the rules that will run on this machine.
+
+    Raises
+    ------
+    ToolError
+        If one is not on ``PATH``.
+    """
+    for rule, (command, name, where, fix) in PROGRAMS.items():
+        if rule in rules and shutil.which(command) is None:
+            raise ToolError(f"{name} is not on PATH", where=where, fix=fix)

@@ -1,0 +1,255 @@
+"""What this workflow uses of Snakemake beyond its documentation, all of it; no other file does.
+
+Documented for a Snakefile are ``workflow.cores`` and ``workflow.basedir``. The rest may change with any version: each
+function here says what it reads, why nothing documented would do, and since which version Snakemake is so. All of it
+has been tried with 9.19, the least version that the Snakefile takes, and with 9.27.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import signal
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from neurotier.core.parallelism import RESOURCES
+from neurotier.core.quantities import counted
+
+LOOKING = (
+    *("dryrun", "touch", "lint", "print_compilation", "containerize", "generate_unit_tests", "unlock", "archive"),
+    *("dag", "rulegraph", "filegraph", "d3dag", "reporter", "report", "summary", "detailed_summary"),
+    *("list_target_rules", "list_rules", "list_changes", "list_input_changes", "list_params_changes", "list_untracked"),
+    *("cleanup_metadata", "cleanup_shadow", "conda_cleanup_envs", "conda_create_envs_only", "list_conda_envs"),
+    *("container_cleanup_images", "delete_all_output", "delete_temp_output"),
+)
+"""Options with which Snakemake runs no job."""
+
+JOB_STEP = "slurm-jobstep"
+"""The Slurm plugin's executor inside a job."""
+
+KEEP_GOING = "--keep-going"
+"""The Slurm plugin does not tell a group's Snakemake that the others go on when one participant fails."""
+
+
+@dataclass(frozen=True)
+class Slots:
+    """How many jobs Snakemake may run at once.
+
+    Attributes
+    ----------
+    cores
+        Cores given to it.
+    parallelism
+        Participant jobs that these have room for; ``None`` on a cluster.
+    limits
+        Resources that jobs share, MB.
+    """
+
+    cores: int | None
+    parallelism: int | None
+    limits: dict[str, int]
+
+
+# Settings. Snakemake 8 put the command line into settings objects; a Snakefile is shown none of them but --config.
+
+
+def is_main_process(workflow: Any) -> bool:
+    """Whether this is the Snakemake that the user started, and not one that it has started for a job (8.0)."""
+    return bool(workflow.is_main_process)
+
+
+def main_snakefile(workflow: Any) -> Path:
+    """The Snakefile that the user named, where Snakemake also looks for profiles (4.0)."""
+    return Path(workflow.main_snakefile)
+
+
+def command_line_config(workflow: Any) -> dict[str, Any]:
+    """The entries of ``--config`` alone (8.0): ``config`` has them mixed with those of files."""
+    return dict(workflow.config_settings.config)
+
+
+def uses_containers(workflow: Any) -> bool:
+    """Whether Snakemake was told to use containers, ``--sdm apptainer`` (8.0): our jobs start them, not Snakemake."""
+    return any(method.name == "APPTAINER" for method in workflow.deployment_settings.deployment_method)
+
+
+def slots(workflow: Any, threads: int) -> Slots:
+    """How many jobs this Snakemake may run at once, and of how many threads (8.0): a run notes it with its facts.
+
+    ``workflow.cores`` raises where no cores are given, as on a cluster.
+    """
+    cores, limits = workflow.resource_settings.cores, workflow.global_resources
+    return Slots(
+        cores=cores,
+        parallelism=max(1, cores // threads) if cores and workflow.local_exec else None,
+        limits={name: int(limits[name].value) for name in RESOURCES if name in limits},
+    )
+
+
+def set_limits(workflow: Any, limits: Mapping[str, int]) -> None:
+    """Limit resources that jobs share, but for those that the user gave with ``--resources`` (7.0).
+
+    A Snakefile can say what a job takes of a resource, but only a profile or command line how much there is of it.
+    """
+    for name, limit in limits.items():
+        if name not in workflow.global_resources:
+            workflow.register_resource(name, limit)
+
+
+def run_locally_but(workflow: Any, names: Iterable[str]) -> None:
+    """Have Snakemake's own process run all rules but these, which are jobs of the cluster (the ``localrules`` list).
+
+    Documented are that list, and ``localrule: True`` in each rule; both name the many to set the few apart.
+    """
+    elsewhere = set(names)
+    workflow.localrules(*(rule.name for rule in workflow.rules if rule.name not in elsewhere))
+
+
+# The graph of jobs, of which a hook is told nothing.
+
+
+def rules_to_run_here(workflow: Any) -> set[str]:
+    """Names of the rules that have something to do, as far as is known, and do it on this machine (``DAG``, 3.0)."""
+    return {job.rule.name for job in workflow.dag.needrun_jobs() if workflow.is_local(job.rule)}
+
+
+class Progress(logging.Filter):
+    """Have progress told without a share while nobody knows of what (log events, 9.0).
+
+    Snakemake counts the steps that it knows. Before a checkpoint, such as the index of the dataset, it does not know
+    those of the participants: "9 of 10 steps (90%) done" is then followed by "10 of 2,000 steps (0.5%) done".
+    """
+
+    def __init__(self, workflow: Any) -> None:
+        super().__init__()
+        self.dag = workflow.dag
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Change the words of a record; all are let through."""
+        if getattr(record, "event", None) == "progress" and self.dag.checkpoint_jobs:
+            done, left = record.done, record.total - record.done  # type: ignore[attr-defined]
+            names = " and ".join(sorted({job.rule.name for job in self.dag.checkpoint_jobs}))
+            record.msg = (
+                f"{counted(done, 'step')} done, {left} left that are known; {names} will tell how many there are"
+            )
+            record.event = None
+        return True
+
+
+def say_progress(workflow: Any) -> None:
+    """Begin to tell progress that never runs backwards; see :class:`Progress`."""
+    from snakemake.logging import logger
+
+    logger.addFilter(Progress(workflow))
+
+
+# The command line. Hooks and settings do not tell whether a command only looks, nor which profiles it names.
+
+
+def options_of(arguments: Sequence[str]) -> Namespace:
+    """A command line as Snakemake's own parser reads it."""
+    return parsed(tuple(arguments))
+
+
+@cache
+def parsed(arguments: tuple[str, ...]) -> Namespace:
+    """See :func:`options_of`; making the parser takes a moment (``get_argument_parser``, 5.0)."""
+    from snakemake.cli import get_argument_parser
+
+    known: Namespace = get_argument_parser().parse_known_args(list(arguments))[0]
+    return known
+
+
+def only_looks(arguments: Sequence[str]) -> bool:
+    """Whether a Snakemake command line runs no job.
+
+    >>> only_looks(["--cores", "2", "-n"]), only_looks(["--cores", "2"])
+    (True, False)
+    """
+    options = options_of(arguments)
+    return any(getattr(options, option, None) for option in LOOKING)
+
+
+def config_of_profile(name: str) -> Mapping[str, Any]:
+    """The ``config:`` entry of a profile, found as Snakemake finds it (``get_profile_dir``, 8.0); empty if none is."""
+    from snakemake.cli import get_profile_dir, parse_config
+
+    found = get_profile_dir(name)
+    entry = (yaml.safe_load(found[1].read_text()) or {}).get("config", {}) if found else {}
+    return entry if isinstance(entry, Mapping) else dict(parse_config(entry))
+
+
+# Signals.
+
+
+def take_signals(numbers: Iterable[int], handler: Callable[[int, Any], None]) -> dict[int, Any]:
+    """Put a handler in the place of Snakemake's own; the handlers before, by signal.
+
+    To be called in ``onstart``: the scheduler has set its handlers by then (``JobScheduler.__init__``), and there is no
+    documented way to have it do otherwise. At SIGTERM it would wait for its running jobs, of which one may be a whole
+    campaign; at SIGINT, too, since it relies on the terminal to tell them. A handler that raises ``KeyboardInterrupt``
+    has ``JobScheduler.schedule`` cancel what it has under way (seen in 9.19 to 9.27). What was ignored when Snakemake
+    was started (``nohup``) stays ignored.
+    """
+    heeded = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    return {number: signal.signal(number, handler) for number in heeded}
+
+
+# Jobs of Slurm. For a group, the plugin (2.8) starts a job step with one Snakemake for each participant, one after
+# another; no option of it has them run side by side.
+
+
+def run_group_at_once(is_done: Callable[[str], bool]) -> None:
+    """In a Slurm job that holds a group, become a Snakemake that runs its jobs side by side.
+
+    Parameters
+    ----------
+    is_done
+        Whether this run has analysed a participant already: Slurm starts a job again when its node has failed, and
+        Snakemake would first remove what the first start has made.
+    """
+    command = group_command(sys.argv[1:], is_done)
+    if command is not None:
+        os.execv(command[0], command)  # noqa: S606  # this process is the Slurm job, and stays it
+
+
+def group_command(arguments: Sequence[str], is_done: Callable[[str], bool]) -> list[str] | None:
+    """The command that runs a group side by side; ``None`` if the arguments are not those of a group's job step.
+
+    Parameters
+    ----------
+    arguments
+        Command line after ``snakemake``, as the plugin gives it.
+    is_done
+        See :func:`run_group_at_once`.
+
+    Examples
+    --------
+    >>> words = "--target-jobs a:participant=S/sub-1 a:participant=S/sub-2 --local-groupid x --cores 2"
+    >>> step = "--executor slurm-jobstep --jobs 1 --mode remote"
+    >>> " ".join(group_command(f"{words} {step}".split(), lambda name: name == "S/sub-1")[3:])
+    '--target-jobs a:participant=S/sub-2 --local-groupid x --cores 2 --mode remote --keep-going'
+    """
+    words = list(arguments)
+    if "--local-groupid" not in words or KEEP_GOING in words:
+        return None
+    start = words.index("--target-jobs") + 1
+    end = next((at for at in range(start, len(words)) if words[at].startswith("--")), len(words))
+    left = [job for job in words[start:end] if not is_done(job.partition(":participant=")[2])]
+    if not left:
+        return [shutil.which("true") or "/bin/true"]
+    words[start:end] = left
+    if JOB_STEP in words:
+        for option in ("--executor", "--jobs"):
+            at = words.index(option)
+            del words[at : at + 2]
+    return [sys.executable, "-m", "snakemake", *words, KEEP_GOING]
