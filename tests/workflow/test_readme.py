@@ -94,7 +94,7 @@ def default_image(request: pytest.FixtureRequest, line: str, reader: Project) ->
 
 
 @pytest.mark.usefixtures("default_image")
-@pytest.mark.parametrize("line", dict.fromkeys(line for document in DOCUMENTS for line in commands(document)))
+@pytest.mark.parametrize("line", dict.fromkeys(line for file in DOCUMENTS for line in commands(file)), ids=str)
 def test_command(reader: Project, line: str) -> None:
     for elsewhere, here in LOCAL.items():
         line = line.replace(elsewhere, here)
