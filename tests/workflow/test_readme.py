@@ -1,50 +1,110 @@
-"""Every command of the READMEs runs, in the order in which a reader would run them."""
+"""The READMEs are right: commands run, in the order in which a reader would run them; links and names lead somewhere.
+
+What cannot be had here is planned only, or replaced by something local (:data:`ELSEWHERE`, :data:`LOCAL`). What takes
+minutes is shortened (:data:`SHORTER`), but for the first command, which is the demonstration as everyone runs it. A
+command that several READMEs give is run once.
+"""
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shlex
 import shutil
+import sys
 from pathlib import Path
 
+import neurotier
 import pytest
-from support import ROOT, Project
+import yaml
+from bigbrain_blocks import make
+from neurotier.core.configuration import check, config_schema, with_defaults
+from published_logs import write_checkout
+from support import ROOT, Project, git, plain_dataset, small_head, t1w
 
-DOCUMENTS = [ROOT / "README.md", ROOT / "config" / "README.md", ROOT / "containers" / "README.md"]
+README = ROOT / "README.md"
+FOLDERS = ("", "config", "config/examples", "profiles", "containers", "workflow", "tests")
+DOCUMENTS = [ROOT / folder / "README.md" for folder in FOLDERS]
 
-ELSEWHERE = ("corr.yaml", "folder.yaml", "paper-memory-storage", "profiles/slurm")
-"""Examples over data and clusters that are not here are planned only."""
+ELSEWHERE = ("corr.yaml", "folder.yaml", "paper-memory-storage", "profiles/slurm", "source: bigbrain-datalad")
+"""Runs over data and clusters that are not here are planned only; other tests run what can be had of them.
 
+What stands for data that must be there is made by :func:`reader`.
+"""
+
+BLOCKS = "https://github.com/conpdatasets/bigbrain-datalad"
+LOCAL = {BLOCKS: "blocks-dataset"}
+"""Part of a command to what stands for it here: a DataLad dataset of three small blocks."""
+
+NO_ANALYSIS = ["tool={name: noop}"]
 FEWER_STEPS = ["tool={brainextractor: {iterations: 50}}"]
 SHORT_PROBE = ["--config", "probe={time_s: 5, file_mib: 16, repetitions: 1}"]
 SHORTER = {
-    "campaign.yaml": ["--config", "campaign={repetitions: 1, parallelism: [2]}"],
-    **dict.fromkeys(("snakemake probe", "snakemake advise"), SHORT_PROBE),
+    "campaign.yaml": ["--config", "campaign={repetitions: 1, parallelism: [2]}", *NO_ANALYSIS],
+    **dict.fromkeys(("snakemake probe", "snakemake advise", "bigbrain.yaml"), SHORT_PROBE),
     "sweep-blocks.yaml": ["--config", "sweep={sets: {blocks: {processes: [1], patterns: [read], seconds: 0.1}}}"],
     "bids-app.yaml": ["--config", 'app={arguments: [--skip_bids_validator, --iterations, "50"]}'],
-    **dict.fromkeys(("results-tmpfs", "results-25", "results-apptainer", "results=part", "results=one"), FEWER_STEPS),
+    **dict.fromkeys(("results-tmpfs", "results-apptainer"), FEWER_STEPS),
+    "folder.yaml": ["--config", "dataset={source: study}", "tiers={data: {path: ., kind: block}}"],
+    **dict.fromkeys(("results-25", "results=part", "results=one"), NO_ANALYSIS),
 }
-"""What takes minutes is run in part, but for the first command: words added to a line, whose ``--config`` is last."""
+"""Words added to a line, whose ``--config`` is last."""
 
 
 def commands(file: Path) -> list[str]:
-    blocks = re.findall(r"^```console\n(.*?)^```", file.read_text(), re.MULTILINE | re.DOTALL)
-    return [line for block in blocks for line in block.splitlines()]
+    return [line for block in blocks(file, "console") for line in block.splitlines()]
+
+
+def blocks(file: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", file.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def prose(file: Path) -> str:
+    """A document without its blocks."""
+    return re.sub(r"^```.*?^```", "", file.read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+def name(value: Path | str) -> str:
+    return str(value.relative_to(ROOT)) if isinstance(value, Path) else value
 
 
 @pytest.fixture(scope="module")
-def reader(tmp_path_factory: pytest.TempPathFactory, brain_image: Path) -> Project:
-    """A reader who has built the default image before; the store tells it by what it was built from."""
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A reader with a clone, a BIDS folder, published logs, and a DataLad dataset in place of BigBrain's own."""
     project = Project.at(tmp_path_factory.mktemp("reader") / "project")
-    store = project.folder / brain_image.parents[1].name
-    store.mkdir()
-    shutil.copytree(brain_image.parent, store / brain_image.parent.name, copy_function=os.link)
+    plain_dataset(project.folder / "study", {t1w("01"): small_head(), t1w("02"): small_head(1)})
+    write_checkout(project.folder / "paper-memory-storage")
+    dataset = project.folder / LOCAL[BLOCKS]
+    make(dataset / "made", count=3)
+    (dataset / "made" / "blocks").rename(dataset / "FOLDER")
+    (dataset / "made").rmdir()
+    git(dataset, "init", "--quiet")
+    git(dataset, "annex", "init", "--quiet")
+    git(dataset, "annex", "add", "--quiet", ".")
+    git(dataset, "commit", "--quiet", "--message", "blocks")
     return project
 
 
-@pytest.mark.parametrize("line", [line for document in DOCUMENTS for line in commands(document)])
+@pytest.fixture
+def default_image(request: pytest.FixtureRequest, line: str, reader: Project) -> None:
+    """The default image, for lines that run it: built before; the store knows it by what it was built from."""
+    if "--sdm apptainer" not in line:
+        return
+    request.getfixturevalue("engine")
+    if any(part in line for part in ELSEWHERE):
+        return
+    image: Path = request.getfixturevalue("brain_image")
+    store = reader.folder / image.parents[1].name / image.parent.name
+    if not store.exists():
+        shutil.copytree(image.parent, store, copy_function=os.link)
+
+
+@pytest.mark.usefixtures("default_image")
+@pytest.mark.parametrize("line", dict.fromkeys(line for file in DOCUMENTS for line in commands(file)), ids=str)
 def test_command(reader: Project, line: str) -> None:
+    for elsewhere, here in LOCAL.items():
+        line = line.replace(elsewhere, here)
     program, *arguments = shlex.split(line)
     if program == "make":
         assert re.search(rf"^{arguments[0]}: ", (ROOT / "Makefile").read_text(), re.MULTILINE)
@@ -53,10 +113,15 @@ def test_command(reader: Project, line: str) -> None:
     elif program == "neurotier":
         ended = reader.run("-m", "neurotier", *arguments)
         assert ended.code == 0, ended.output
+    elif program == "datalad":
+        if arguments[0] == "clone":
+            arguments.append("bigbrain-datalad")  # the URL's last part, by which DataLad calls the clone
+        ended = reader.run(str(Path(sys.executable).with_name("datalad")), *arguments)
+        assert ended.code == 0, ended.output
     else:
         assert program == "snakemake"
-        planned = [*arguments, "--dry-run"] if any(name in line for name in ELSEWHERE) else arguments
-        planned += [word for name, words in SHORTER.items() if name in line for word in words]
+        planned = [*arguments, "--dry-run"] if any(part in line for part in ELSEWHERE) else arguments
+        planned += [word for part, words in SHORTER.items() if part in line for word in words]
         if "--report" in arguments:
             planned += ["--cores", "1"]
         ended = reader.run("-m", "snakemake", *planned)
@@ -65,11 +130,89 @@ def test_command(reader: Project, line: str) -> None:
 
 def test_demonstration_is_the_command_of_the_makefile() -> None:
     (demo,) = re.findall(r"^DEMO := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    assert demo in commands(ROOT / "README.md")
+    assert demo in commands(README)
 
 
 def test_every_profile_is_described_and_plans(reader: Project) -> None:
-    for profile in sorted((ROOT / "profiles").iterdir()):
-        assert profile.name == "default" or f"`profiles/{profile.name}`" in (ROOT / "README.md").read_text()
-        ended = reader.snakemake("--workflow-profile", f"profiles/{profile.name}", "--dry-run", "--quiet")
-        assert ended.code == 0, ended.output
+    lines = "\n".join(line for file in DOCUMENTS for line in commands(file))
+    for profile in sorted(file.parent for file in (ROOT / "profiles").glob("*/profile.yaml")):
+        assert f"`profiles/{profile.name}`" in (ROOT / "profiles" / "README.md").read_text()
+        if not re.search(rf"profiles/{profile.name}\b(?!-)", lines):  # the others are in a command above
+            ended = reader.snakemake("--workflow-profile", f"profiles/{profile.name}", "--dry-run", "--quiet")
+            assert ended.code == 0, ended.output
+
+
+def test_every_example_is_described() -> None:
+    described = (ROOT / "config" / "examples" / "README.md").read_text()
+    assert all(f"`{file.name}`" in described for file in (ROOT / "config" / "examples").glob("*.yaml"))
+
+
+def anchors(file: Path) -> set[str]:
+    """The anchors of a document's headings, as forges make them."""
+    headings = re.findall(r"^#+ (.+)$", prose(file), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name)
+def test_links_lead_somewhere(document: Path) -> None:
+    for target in re.findall(r"\]\(([^)]+)\)", prose(document)):
+        file, _, anchor = target.partition("#")
+        if file.startswith("https:"):
+            continue
+        linked = (document.parent / file).resolve() if file else document
+        assert linked.exists(), target
+        assert not anchor or anchor in anchors(linked), target
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name)
+def test_named_files_are_there(document: Path) -> None:
+    """By the end of their path: READMEs name files from where they stand. Names in capitals stand for others."""
+    tops = [ROOT / folder for folder in ("config", "containers", "profiles", "tests", "workflow")]
+    files = [*ROOT.iterdir(), *itertools.chain.from_iterable(top.rglob("*") for top in tops)]
+    there = [f"/{name(file)}" for file in files]
+    words = re.findall(r"`([^`\s]+)`", prose(document))
+    named = [word for word in words if re.search(r"\.(py|smk|def|sh|lock|cff|md)$|\.schema\.yaml$", word)]
+    named += [word for word in words if re.match(r"(config|containers|profiles|tests|workflow|neurotier)/", word)]
+    for word in named:
+        literal = word.rstrip("/").rpartition("/PAGE")[0] if "PAGE" in word else word.rstrip("/")
+        assert any(path.endswith(f"/{literal}") for path in there), word
+
+
+def test_rooms_are_those_of_the_library() -> None:
+    text = (ROOT / "workflow" / "README.md").read_text().partition("## Rooms")[2].partition("## ")[0]
+    rooms = re.findall(r"^\| `(\w+)/` \|", text, re.MULTILINE)
+    assert sorted(rooms) == sorted(file.parent.name for file in Path(neurotier.__file__).parent.glob("*/__init__.py"))
+
+
+def test_named_targets_exist() -> None:
+    files = [ROOT / "workflow" / "Snakefile", *(ROOT / "workflow" / "rules").glob("*.smk")]
+    workflow = "".join(file.read_text() for file in files)
+    makefile = (ROOT / "Makefile").read_text()
+    table = README.read_text().partition("## Targets")[2].partition("## ")[0]
+    targets = re.findall(r"^\| `(\w+)`", table, re.MULTILINE)
+    assert len(targets) > 5
+    assert all(re.search(rf"^rule {target}:", workflow, re.MULTILINE) for target in targets)
+    for document in DOCUMENTS:
+        made = re.findall(r"`make ([a-z-]+)", document.read_text())
+        assert all(re.search(rf"^{target}: ", makefile, re.MULTILINE) for target in made), document
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name)
+def test_configurations_are_valid(document: Path) -> None:
+    whole = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
+    for block in blocks(document, "yaml"):
+        own = yaml.safe_load(block)
+        laid = whole | own | {key: whole[key] | own.get(key, {}) for key in ("tiers", "placement", "tool")}
+        check(with_defaults(laid, config_schema()))
+
+
+def test_readme_is_short_and_has_one_picture() -> None:
+    assert len(README.read_text().splitlines()) <= 180
+    (picture,) = re.findall(r"!\[[^]]+\]\(([^)]+)\)", "".join(document.read_text() for document in DOCUMENTS))
+    assert (ROOT / picture).stat().st_size < 300_000
+
+
+def test_citation_is_of_this_version() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == neurotier.__version__
+    assert citation["references"][0]["title"] in README.read_text().replace("\n", " ")

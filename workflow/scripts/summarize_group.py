@@ -3,7 +3,7 @@
 from neurotier.core.files import write_json
 from neurotier.core.tables import write_table
 from neurotier.run.group import group_rows, summary
-from neurotier.run.profile import read_records
+from neurotier.run.profile_tables import read_records
 from neurotier.run.scripting import Context, run_script
 
 

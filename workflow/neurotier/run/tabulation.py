@@ -10,7 +10,7 @@ from neurotier.core.places import Places
 from neurotier.core.processes import current_run
 from neurotier.core.tables import Row
 from neurotier.run.jobs import read_failures
-from neurotier.run.profile import note_flush, profile_rows, read_records, run_rows, traffic_rows
+from neurotier.run.profile_tables import note_flush, profile_rows, read_records, run_rows, traffic_rows
 from neurotier.run.start import note_swapping
 
 
