@@ -284,7 +284,7 @@ def test_an_unpacked_image_that_was_altered_is_placed_again_by_the_next_run(
     said.clear()
     assert replace(first, run="second").place(image) == placed
     assert placed_sha256(placed) == genuine
-    again = [line for line in said if line.endswith("(its digest has changed): placed again")]
+    again = [line for line in said if line.endswith("(its digest has changed): placing it again")]
     assert len(again) == (alteration != "nothing else"), said
     assert (placed / "opt" / "link").read_text() == "mine"
 
