@@ -21,7 +21,7 @@ import numpy.typing as npt
 from nibabel.volumeutils import apply_read_scaling
 
 from neurotier.analysis.inflating import EXPANSION, DamagedError, Inflated, truncated
-from neurotier.analysis.staging import size
+from neurotier.core.quantities import size
 
 Volume = npt.NDArray[Any]
 

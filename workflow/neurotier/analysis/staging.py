@@ -10,12 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import humanfriendly
-
 from neurotier.core.errors import InputError, NeurotierError, SourceError, TierError, ToolError
 from neurotier.core.files import flush_tree, make_folders, partial_of, remove_whatever, rename_durably
 from neurotier.core.foreign import copy_file, entries_below, open_file, open_in_dataset
 from neurotier.core.foreign_trees import copy_tree
+from neurotier.core.quantities import size
 from neurotier.core.tiers import Tier
 
 MARGIN_BYTES = 1_000_000
@@ -169,8 +168,3 @@ def full(tier: Tier, needed_bytes: int) -> TierError:
         f"about {size(needed_bytes)} needed by this participant",
         fix="free some space, start fewer participants at once, or choose another tier",
     )
-
-
-def size(count: int) -> str:
-    """A number of bytes for people, in binary units."""
-    return str(humanfriendly.format_size(count, binary=True))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-import humanfriendly
-
 MISSING = "n/a"
 CM3_PER_MM3 = 1e-3
+BINARY_UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 RATES = (("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3), ("B/s", 1.0))
 
 
@@ -57,12 +56,20 @@ def share_of(part: float, whole: float) -> float | None:
 
 
 def size(value: float | None) -> str:
-    """Bytes in binary units.
+    """Bytes in binary units, with two decimals at most.
 
-    >>> size(1536 * 1024), size(None)
-    ('1.5 MiB', 'n/a')
+    By hand: libraries that do it take as long to import as the whole meter may take.
+
+    >>> [size(value) for value in (1, 17, 1024, 1536 * 1024, 10_744_333, None)]
+    ['1 byte', '17 bytes', '1 KiB', '1.5 MiB', '10.25 MiB', 'n/a']
     """
-    return MISSING if value is None else str(humanfriendly.format_size(int(value), binary=True))
+    if value is None:
+        return MISSING
+    count = int(value)
+    power = min(len(BINARY_UNITS), max(0, count.bit_length() - 1) // 10)
+    if power == 0:
+        return "1 byte" if count == 1 else f"{count} bytes"
+    return f"{count / 1024**power:.2f}".rstrip("0").rstrip(".") + f" {BINARY_UNITS[power - 1]}"
 
 
 def rate(value: float | None) -> str:

@@ -1,11 +1,8 @@
-"""What ``neurotier meter`` prints: one screen for people.
-
-Bytes are written in binary units by hand: the library that the report uses takes as long to import as the whole
-meter may take.
-"""
+"""What ``neurotier meter`` prints: one screen for people."""
 
 from __future__ import annotations
 
+from neurotier.core.quantities import size
 from neurotier.meter.usage import LABELS
 
 TYPE_CHECKING = False
@@ -20,7 +17,6 @@ MADE = {
     "sampled": "sampled; asleep: network, locks, timers",
 }
 NOTHING = "n/a"
-UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def summary(report: dict[str, Any], usage: Usage, width: int) -> str:
@@ -146,18 +142,3 @@ def percent(part: float, whole: float) -> str:
 def share(value: float | None) -> str:
     """A share of 1 in whole per cent."""
     return NOTHING if value is None else f"{100 * value:.0f} %"
-
-
-def size(value: int | None) -> str:
-    """Bytes in binary units.
-
-    >>> [size(value) for value in (17, 1536, 3 << 30, None)]
-    ['17 bytes', '1.5 KiB', '3 GiB', 'n/a']
-    """
-    if value is None:
-        return NOTHING
-    power = min(len(UNITS), max(0, value.bit_length() - 1) // 10)
-    if power == 0:
-        return f"{value} bytes"
-    scaled = value / (1 << 10 * power)
-    return f"{scaled:.3g} {UNITS[power - 1]}" if scaled < 1000 else f"{scaled:.0f} {UNITS[power - 1]}"
