@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import statistics
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 from comparison_data import Tables, campaign, published, run_row, together
 from matplotlib.figure import Figure
+from neurotier.core.quantities import seconds
 from neurotier.core.tables import Row
-from neurotier.pages.comparison.accounts import accounts_finding
-from neurotier.pages.comparison.cpu_io_sums import cpu_io_sums_finding
-from neurotier.pages.comparison.differences import MOST_PAIRS, differences_finding, draw_differences, pairs
+from neurotier.pages.comparison import (
+    accounts,
+    cpu_io_sums,
+    differences,
+    gantts,
+    image_start,
+    makespan,
+    phases,
+    tier_bytes,
+)
+from neurotier.pages.comparison.differences import MOST_PAIRS, pairs
 from neurotier.pages.comparison.differences import chosen as chosen_pairs
-from neurotier.pages.comparison.figures import FIGURES, draw_all, findings
-from neurotier.pages.comparison.gantts import MOST_PANELS, MOST_RUNS, chosen, draw_gantts, gantts_finding, jobs_of
-from neurotier.pages.comparison.image_start import image_start_finding
-from neurotier.pages.comparison.makespan import draw_makespan, makespan_finding
+from neurotier.pages.comparison.figures import FIGURES
+from neurotier.pages.comparison.gantts import MOST_PANELS, MOST_RUNS, chosen, jobs_of
 from neurotier.pages.comparison.names import Names
 from neurotier.pages.comparison.panels import group_panels
-from neurotier.pages.comparison.phases import draw_phases, phases_finding
 from neurotier.pages.comparison.statistics import Condition, by_condition
-from neurotier.pages.comparison.tier_bytes import draw_tier_bytes, tier_bytes_finding
+from neurotier.pages.kit import style
+from neurotier.pages.kit.figures import draw_all, figures_of
+from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.lanes import Lane, Panel
+from neurotier.pages.kit.registry import FILES
+from neurotier.run.compared import Compared
 
 TIERS = {"tmpfs": 1.0, "slow": 4.0}
 ODD = "a$b_1$ <b>&amp; \\frac{1}{2} µ\"'" + "x" * 80
@@ -36,14 +46,24 @@ def read_plain(path: Path) -> list[dict[str, str]]:
     return [dict(zip(lines[0], line, strict=True)) for line in lines[1:]]
 
 
+def findings(tables: Tables) -> dict[str, Finding]:
+    """What every figure says."""
+    return {figure.name: figure.finding for figure in figures_of("comparison", FIGURES, Compared(*tables))}
+
+
+def draw(tables: Tables, folder: Path) -> None:
+    """Draw every figure."""
+    draw_all("comparison", FIGURES, Compared(*tables), folder)
+
+
 def drawn(folder: Path) -> None:
-    """Every figure is there in three files, and nothing else is."""
-    for name in FIGURES:
-        for kind in ("svg", "png", "tsv"):
-            path = folder / f"{name}.{kind}"
+    """Every figure is there in three files with a caption, and nothing else is."""
+    for figure in FIGURES:
+        for kind in ("svg", *FILES):
+            path = folder / f"{figure.name}.{kind}"
             assert path.is_file(), path
-            assert kind == "tsv" or path.stat().st_size > 1000
-    assert len(list(folder.iterdir())) == 3 * len(FIGURES)
+            assert kind in ("tsv", "rst") or path.stat().st_size > 1000
+    assert len(list(folder.iterdir())) == 4 * len(FIGURES)
 
 
 @pytest.fixture(scope="module")
@@ -55,12 +75,12 @@ def small() -> Tables:
 def figures(small: Tables, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Figures of a small campaign."""
     folder = tmp_path_factory.mktemp("campaign")
-    draw_all(*small, folder)
+    draw(small, folder)
     return folder
 
 
 def test_every_figure_is_drawn_and_bytes_repeat(tmp_path: Path, small: Tables, figures: Path) -> None:
-    draw_all(*small, tmp_path)
+    draw(small, tmp_path)
     drawn(tmp_path)
     for path in figures.iterdir():
         assert path.read_bytes() == (tmp_path / path.name).read_bytes(), path.name
@@ -80,30 +100,30 @@ def test_every_figure_is_drawn_and_bytes_repeat(tmp_path: Path, small: Tables, f
     ids=["nothing", "one run", "no valid run", "no job", "no time", "odd names"],
 )
 def test_the_edges_are_drawn(tmp_path: Path, tables: Tables) -> None:
-    draw_all(*tables, tmp_path)
+    draw(tables, tmp_path)
     drawn(tmp_path)
-    for finding in findings(*tables).values():
+    for finding in findings(tables).values():
         assert finding.sentence
 
 
 def test_what_is_not_shown_says_why() -> None:
-    said = findings(*published(6, 1))
+    said = findings(published(6, 1))
     assert not said["accounts"].shown
     assert "published logs know CPU and I/O time only" in said["accounts"].sentence
     assert not said["image_start"].shown
     assert not said["tier_bytes"].shown
     assert said["phases"].sentence == "Published logs know no phases, only whole jobs"
-    assert {finding.sentence for name, finding in findings([], [], []).items() if name != "gantts"} == {
+    assert {finding.sentence for name, finding in findings(([], [], [])).items() if name != "gantts"} == {
         "No valid run finished a participant job"
     }
     alone = campaign({"tmpfs": 1.0}, (2,), 1, 2)
-    assert "No two placements" in differences_finding(alone[0], alone[1]).sentence
+    assert "No two placements" in differences.finding(Compared(*alone)).sentence
 
 
 def test_as_many_jobs_as_were_published_stay_small(tmp_path: Path) -> None:
-    runs, jobs, _ = published()
-    draw_gantts(runs, jobs, tmp_path / "gantts")
-    draw_differences(runs, jobs, tmp_path / "differences")
+    tables = Compared(*published())
+    gantts.draw(tables, tmp_path / "gantts")
+    differences.draw(tables, tmp_path / "differences")
     assert len(read_plain(tmp_path / "gantts.tsv")) == 12 * 685
     for path in tmp_path.glob("*.svg"):
         assert path.stat().st_size < 3_000_000, path.name
@@ -111,35 +131,41 @@ def test_as_many_jobs_as_were_published_stay_small(tmp_path: Path) -> None:
     assert b"<image" not in (tmp_path / "differences.svg").read_bytes()
 
 
-def title_of(draw: Any, *arguments: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+def title_of(module: ModuleType, tables: Tables, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
     """Title and note that a figure is given."""
-    module = importlib.import_module(draw.__module__)
     said: list[tuple[str, str]] = []
 
     def listen(_figure: Figure, title: str, note: str) -> None:
         said.append((title, note))
 
-    monkeypatch.setattr(module, "state", listen)
-    monkeypatch.setattr(module, "save_figure", lambda *_: None)
-    draw(*arguments)
+    monkeypatch.setattr(style, "state", listen)
+    monkeypatch.setattr(style, "save_figure", lambda *_: None)
+    module.draw(Compared(*tables), Path("figure"))
     ((title, note),) = said
     return title, note
 
 
-def test_titles_are_the_findings(tmp_path: Path, small: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_titles_are_the_findings(small: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = findings(small)
+    for module in (accounts, cpu_io_sums, differences, gantts, image_start, makespan, phases, tier_bytes):
+        title, note = title_of(module, small, monkeypatch)
+        assert title == said[module.__name__.rpartition(".")[2]].sentence
+        assert "not valid" not in note
     runs, jobs, traffic = small
-    stem = tmp_path / "figure"
-    assert title_of(draw_makespan, runs, stem, monkeypatch=monkeypatch)[0] == makespan_finding(runs).sentence
-    finding = differences_finding(runs, jobs).sentence
-    assert title_of(draw_differences, runs, jobs, stem, monkeypatch=monkeypatch)[0] == finding
-    assert title_of(draw_phases, runs, jobs, stem, monkeypatch=monkeypatch)[0] == phases_finding(runs, jobs).sentence
-    finding = tier_bytes_finding(runs, traffic).sentence
-    assert title_of(draw_tier_bytes, runs, traffic, stem, monkeypatch=monkeypatch)[0] == finding
-    title, note = title_of(draw_gantts, runs, jobs, stem, monkeypatch=monkeypatch)
-    assert title == gantts_finding(runs, jobs).sentence
-    assert "not valid" not in note
     spoilt = [runs[0] | {"valid": "invalid: swap was used"}, *runs[1:]]
-    assert "not valid" in title_of(draw_gantts, spoilt, jobs, stem, monkeypatch=monkeypatch)[1]
+    assert "not valid" in title_of(gantts, (spoilt, jobs, traffic), monkeypatch)[1]
+
+
+def test_bars_say_under_the_pointer_whose_they_are(figures: Path, small: Tables) -> None:
+    """Participant, phase and seconds; matplotlib's links, of which the titles are made, are gone."""
+    said = (figures / "gantts.svg").read_text()
+    job = next(row for row in small[1] if row["phase"] == "compute")
+    assert f"<title>{job['participant']}, compute: {seconds(job['wall_s'])}</title>" in said
+    assert re.search(r"<title>slow, I/O time: [\d.]+ s</title>", (figures / "cpu_io_sums.svg").read_text())
+    assert re.search(r"<title>slow: slow, read: [\d.]+ MiB</title>", (figures / "tier_bytes.svg").read_text())
+    for path in figures.glob("*.svg"):
+        assert "hover:" not in path.read_text()
+        assert "<a " not in path.read_text()
 
 
 def two(slow: tuple[float, ...], fast: tuple[float, ...], **changes: Any) -> list[Row]:
@@ -153,12 +179,17 @@ def two(slow: tuple[float, ...], fast: tuple[float, ...], **changes: Any) -> lis
 
 def test_the_title_of_makespans_names_the_widest_gap() -> None:
     runs = two((200.0, 210.0, 190.0), (100.0, 90.0, 110.0))
-    assert makespan_finding(runs).sentence == "disk (200 s) takes 2.00 times as long as tmpfs (100 s)"
+    assert makespan.finding(Compared(runs)).sentence == "disk (200 s) takes 2.00 times as long as tmpfs (100 s)"
     more = [*runs, *two((90.0,), (30.0,), parallelism=8)]
-    assert makespan_finding(more).sentence == "disk (90.0 s) takes 3.00 times as long as tmpfs (30.0 s), 8 at once"
-    assert makespan_finding(two((200.0, 100.0), (150.0, 140.0))).sentence.endswith("; their repetitions overlap")
+    assert (
+        makespan.finding(Compared(more)).sentence
+        == "disk (90.0 s) takes 3.00 times as long as tmpfs (30.0 s), 8 at once"
+    )
+    assert makespan.finding(Compared(two((200.0, 100.0), (150.0, 140.0)))).sentence.endswith(
+        "; their repetitions overlap"
+    )
     spoilt = [run | {"valid": "invalid: swap was used"} if run["placement"] == "disk" else run for run in runs]
-    assert makespan_finding(spoilt).sentence == "Makespan with tmpfs: 100 s (90.0 to 110, 3 runs)"
+    assert makespan.finding(Compared(spoilt)).sentence == "Makespan with tmpfs: 100 s (90.0 to 110, 3 runs)"
 
 
 def test_the_title_of_sums_names_the_extremes() -> None:
@@ -166,39 +197,41 @@ def test_the_title_of_sums_names_the_extremes() -> None:
         run_row(run="1", placement="disk", cpu_sum_s=100.0, io_sum_s=300.0),
         run_row(run="2", placement="tmpfs", cpu_sum_s=100.0, io_sum_s=25.0),
     ]
-    assert cpu_io_sums_finding(runs).sentence == "I/O takes from 20 % of the summed time (tmpfs) to 75 % (disk)"
-    assert cpu_io_sums_finding(runs[:1]).sentence == "I/O takes 75 % of the summed time"
+    assert (
+        cpu_io_sums.finding(Compared(runs)).sentence == "I/O takes from 20 % of the summed time (tmpfs) to 75 % (disk)"
+    )
+    assert cpu_io_sums.finding(Compared(runs[:1])).sentence == "I/O takes 75 % of the summed time"
 
 
 def test_the_title_of_accounts_names_the_largest_wait(small: Tables) -> None:
     sentence = "85 % of summed time on a CPU; most of the rest is waiting for storage, 8 %"
-    assert accounts_finding(small[0]).sentence == sentence
+    assert accounts.finding(Compared(*small)).sentence == sentence
 
 
 def test_the_title_of_differences_gives_the_interval(small: Tables) -> None:
-    sentence = differences_finding(*small[:2]).sentence
+    sentence = differences.finding(Compared(*small)).sentence
     assert sentence.startswith("A participant takes ")
     assert " longer on slow than on tmpfs (95 % interval " in sentence
     alike = campaign({"one": 1.0, "other": 1.0}, (2,), 1, 12)
-    assert differences_finding(alike[0], alike[1]).sentence.startswith("The largest difference, between ")
+    assert differences.finding(Compared(*alike)).sentence.startswith("The largest difference, between ")
     few = campaign(TIERS, (2,), 1, 3)
-    assert ", is not sure (75 % interval " in differences_finding(*few[:2]).sentence
+    assert ", is not sure (75 % interval " in differences.finding(Compared(*few)).sentence
 
 
 def test_other_titles(small: Tables) -> None:
-    runs, jobs, traffic = small
-    assert "the longest of the other phases, stage_in, takes up to" in phases_finding(runs, jobs).sentence
-    starts = image_start_finding(runs, jobs).sentence
+    tables = Compared(*small)
+    assert "the longest of the other phases, stage_in, takes up to" in phases.finding(tables).sentence
+    starts = image_start.finding(tables).sentence
     pattern = (
         r"Containers start fastest from tmpfs \(0\.\d+ s\) and slowest from slow \(\d\.\d+ s\), [24] at once, medians"
     )
     assert re.fullmatch(pattern, starts)
     once = campaign({"tmpfs": 1.0}, (2,), 1, 3)
     assert re.fullmatch(
-        r"Containers start from tmpfs \(0\.\d+ s\), median of 3 jobs", image_start_finding(*once[:2]).sentence
+        r"Containers start from tmpfs \(0\.\d+ s\), median of 3 jobs", image_start.finding(Compared(*once)).sentence
     )
-    assert "103 MiB read and 45.78 MiB written" in tier_bytes_finding(runs, traffic).sentence
-    assert "of the jobs asked for ran at a time" in gantts_finding(runs, jobs).sentence
+    assert "103 MiB read and 45.78 MiB written" in tier_bytes.finding(tables).sentence
+    assert "of the jobs asked for ran at a time" in gantts.finding(tables).sentence
 
 
 def test_numbers_are_the_tables(figures: Path, small: Tables) -> None:
@@ -212,18 +245,18 @@ def test_numbers_are_the_tables(figures: Path, small: Tables) -> None:
     for row, members in zip(read_plain(figures / "cpu_io_sums.tsv"), groups.values(), strict=True):
         expected = statistics.median(run["io_sum_s"] for run in members)
         assert float(row["io_sum_median_s"]) == pytest.approx(expected, abs=1e-5)
-    phases = read_plain(figures / "phases.tsv")
+    by_phase = read_plain(figures / "phases.tsv")
     one = {"placement": "slow", "parallelism": "4", "phase": "stage_in"}
-    (row,) = [row for row in phases if one.items() <= row.items()]
+    (row,) = [row for row in by_phase if one.items() <= row.items()]
     sums = [
         sum(job["wall_s"] for job in jobs if (job["run"], job["phase"]) == (f"slow-4-{number}", "stage_in"))
         for number in (1, 2)
     ]
     assert float(row["wall_sum_median_s"]) == pytest.approx(statistics.median(sums), abs=1e-5)
-    differences = read_plain(figures / "differences.tsv")
-    assert len(differences) == 2 * 12, "two parallelisms, twelve participants"
-    of_pair = [float(row["difference_s"]) for row in differences if row["parallelism"] == "2"]
-    assert statistics.median(of_pair) == pytest.approx(float(differences[0]["median_s"]), abs=1e-5)
+    by_participant = read_plain(figures / "differences.tsv")
+    assert len(by_participant) == 2 * 12, "two parallelisms, twelve participants"
+    of_pair = [float(row["difference_s"]) for row in by_participant if row["parallelism"] == "2"]
+    assert statistics.median(of_pair) == pytest.approx(float(by_participant[0]["median_s"]), abs=1e-5)
     assert len(read_plain(figures / "gantts.tsv")) == len(jobs)
     (row,) = [row for row in read_plain(figures / "image_start.tsv") if row["images_tier"] == "slow"][:1]
     assert row["jobs"] == "24", "both repetitions"
@@ -259,7 +292,7 @@ def test_names_say_no_more_than_tells_apart() -> None:
 
 def test_of_many_runs_one_of_each_condition_is_drawn() -> None:
     runs, jobs, _ = campaign(TIERS, (2, 4), 7, 2)
-    found = jobs_of(runs, jobs)
+    found = jobs_of(Compared(runs, jobs))
     assert len(found) > MOST_RUNS
     shown, note = chosen(found)
     assert note == "Of 28 runs, the one of middle makespan of each condition is drawn. "
@@ -269,14 +302,14 @@ def test_of_many_runs_one_of_each_condition_is_drawn() -> None:
         ]
         assert small.run["makespan_s"] == statistics.median(times)
     runs, jobs, _ = campaign({f"tier{number}": 1.0 for number in range(MOST_PANELS + 2)}, (2,), 1, 1)
-    shown, note = chosen(jobs_of(runs, jobs))
+    shown, note = chosen(jobs_of(Compared(runs, jobs)))
     assert len(shown) == MOST_PANELS
     assert note.endswith(f", of the first {MOST_PANELS} of {MOST_PANELS + 2} conditions. ")
 
 
 def test_of_many_placements_the_fastest_is_set_against_the_others() -> None:
     runs, jobs, _ = campaign({f"tier{number:02d}": 1.0 + number for number in range(12)}, (2,), 1, 6)
-    found = pairs(runs, jobs)
+    found = pairs(Compared(runs, jobs))
     shown, note = chosen_pairs(found)
     assert len(found) == 66 > MOST_PAIRS
     assert len(shown) == 11
@@ -287,8 +320,8 @@ def test_of_many_placements_the_fastest_is_set_against_the_others() -> None:
 
 def test_origins_do_not_mix(tmp_path: Path, small: Tables) -> None:
     same_names = campaign(TIERS, origin="another")
-    draw_phases(*together(small, same_names)[:2], tmp_path / "both")
-    draw_phases(*small[:2], tmp_path / "one")
+    phases.draw(Compared(*together(small, same_names)), tmp_path / "both")
+    phases.draw(Compared(*small), tmp_path / "one")
     one = read_plain(tmp_path / "one.tsv")
     both = read_plain(tmp_path / "both.tsv")
     assert [row for row in both if row["origin"] == "campaign"] == one

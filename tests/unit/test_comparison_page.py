@@ -10,17 +10,20 @@ import pytest
 from comparison_data import Tables, campaign, published, together
 from neurotier.core.files import write_text
 from neurotier.core.quantities import seconds
-from neurotier.pages.comparison.figures import FIGURES, findings
-from neurotier.pages.comparison.page import write_comparison
+from neurotier.pages.comparison.figures import FIGURES
+from neurotier.pages.comparison.page import write_page
+from neurotier.pages.comparison.reasons import causes_text, signed
 from neurotier.pages.comparison.verdict import judge
+from neurotier.pages.kit.figures import figures_of
+from neurotier.run.compared import Compared
 from page_reader import Reader
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 
 
-def page(tables: Tables, folder: Path) -> Reader:
+def page(tables: Tables, folder: Path, lacking: str = "") -> Reader:
     """Write the page and read it."""
-    write_comparison(*tables, folder / "figures", folder / "comparison.html")
+    write_page(Compared(*tables), folder / "figures", folder / "comparison.html", lacking)
     reader = Reader()
     reader.feed((folder / "comparison.html").read_text())
     assert not reader.open
@@ -29,9 +32,9 @@ def page(tables: Tables, folder: Path) -> Reader:
 
 def pictures(folder: Path) -> None:
     """Files where figures are; the page does not look into them."""
-    for name in FIGURES:
+    for figure in FIGURES:
         for kind in ("svg", "png", "tsv"):
-            write_text(folder / "figures" / f"{name}.{kind}", "<svg xmlns='http://www.w3.org/2000/svg'/>")
+            write_text(folder / "figures" / f"{figure.name}.{kind}", "<svg xmlns='http://www.w3.org/2000/svg'/>")
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +59,36 @@ def test_the_verdict_comes_first(tables: Tables, tmp_path: Path) -> None:
     assert places == sorted(places)
     assert len(places) == 4
     assert places[-1] < text.index(f"{verdict.counts}. Only valid runs") < text.index("Left out: 1 run")
-    assert all(f"{line}." in text for family in verdict.families for line in family.lines)
+    assert all(f"{line}." in text for family in verdict.families for line in family.reasons)
+
+
+def test_the_first_figure_comes_before_any_list(tables: Tables, drawn: Path) -> None:
+    text = page(tables, drawn).text
+    html = (drawn / "comparison.html").read_text()
+    first = html.index('<figure class="chart"')
+    assert html.index('<div class="verdict') < first < min(html.index(tag) for tag in ("<table", "<ul", "<li"))
+    assert "Partial" not in text
+    partial = page(tables, drawn, "1 of 4 runs of the campaign are there").text
+    assert partial.index("Partial: 1 of 4 runs of the campaign are there.") < partial.index("makespan")
+
+
+def test_by_how_much_is_a_row_for_each_placement(tables: Tables, tmp_path: Path) -> None:
+    text = page(tables, tmp_path).text
+    for family in judge(tables[0], tables[1]).families:
+        assert text.count(family.name) >= 2, "above its verdict and its rows"
+        for one in family.placements[1:]:
+            assert one.ratio is not None
+            assert one.paired_s is not None
+            assert f"{one.condition.placement} {seconds(one.makespan.median)} " in text
+            assert f" {one.ratio:.2f} {'+' if one.paired_s[0] > 0 else ''}{seconds(one.paired_s[0])} " in text
+            assert causes_text(one.longer) in text
+            assert all(signed(cause, more_s) in text for cause, more_s in one.longer.items() if more_s)
+
+
+def test_a_sentence_that_holds_for_all_is_said_once(tmp_path: Path) -> None:
+    runs, jobs, traffic = campaign({"tmpfs": 1.0, "slow": 4.0})
+    text = page((runs, jobs, traffic), tmp_path).text
+    assert text.count("Whether the inputs were in the page cache is not known of slow, tmpfs") == 1
 
 
 def test_what_is_left_out_and_oversubscribed_is_said(tables: Tables, tmp_path: Path) -> None:
@@ -84,11 +116,10 @@ def test_conditions_and_published_makespans(tables: Tables, tmp_path: Path) -> N
 
 def test_figures_are_there_or_why_they_are_not(tables: Tables, drawn: Path, tmp_path: Path) -> None:
     reader = page(tables, drawn)
-    said = findings(*tables)
-    for name in FIGURES:
-        assert said[name].shown
-        assert any(f": {said[name].sentence}." in alt for alt in reader.alts), name
-        assert ("href", f"figures/{name}.tsv") in reader.addresses
+    for figure in figures_of("comparison", FIGURES, Compared(*tables)):
+        assert figure.finding.shown
+        assert any(f": {figure.finding.sentence}." in alt for alt in reader.alts), figure.name
+        assert ("href", f"figures/{figure.name}.tsv") in reader.addresses
     assert "The same participant with two placements" in reader.text
     only_published = published(4, 1)
     pictures(tmp_path)

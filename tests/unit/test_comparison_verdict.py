@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 from comparison_rows import job_rows, run_row
+from neurotier.core.spread import Spread
+from neurotier.pages.comparison.reasons import causes_text
 from neurotier.pages.comparison.verdict import ComparisonVerdict, FamilyVerdict, judge
 
 SPREAD = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
@@ -37,10 +39,13 @@ def test_sure_where_repetitions_and_participants_agree() -> None:
     assert (verdict.counts, family.fastest.placement) == ("4 runs compared, 0 left out", "tmpfs")
     assert family.name == "campaign, brainextractor, 2 at once, page cache cold"
     assert family.headline == "tmpfs is fastest: makespan 102 s; nfs took 1.50 times as long (51.0 s more); sure"
-    assert family.lines[1] == (
-        "nfs: makespan 153 s (150 s to 156 s in 2 repetitions); it took 1.50 times as long (51.0 s more);"
-        " the median participant took 2.45 s longer (95 % interval 2.10 s to 2.80 s, 10 participants); sure"
-    )
+    tmpfs, nfs = family.placements
+    assert (tmpfs.makespan, tmpfs.pair, tmpfs.longer) == (Spread((100.0, 104.0)), None, {})
+    assert (nfs.condition.placement, nfs.makespan, nfs.doubts) == ("nfs", Spread((150.0, 156.0)), [])
+    assert nfs.ratio == pytest.approx(1.5)
+    assert nfs.pair is not None
+    assert (nfs.pair.participants, nfs.pair.confidence) == (10, 0.95)
+    assert nfs.paired_s == pytest.approx((2.45, 2.1, 2.8))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +82,7 @@ def test_not_sure_and_why(fast: list[float], slow: list[float], given: dict[str,
     assert family.headline.startswith("tmpfs had the shortest makespan")
     assert family.headline.endswith(f"not sure: {doubt}")
     assert "is fastest" not in family.headline
-    assert any(line.startswith("nfs:") and line.endswith(f"not sure: {doubt}") for line in family.lines)
+    assert doubt in family.placements[1].doubts
 
 
 def test_a_third_placement_can_make_it_unsure() -> None:
@@ -93,8 +98,22 @@ def test_a_third_placement_can_make_it_unsure() -> None:
     ]
     family = only(judge(runs, jobs))
     assert not family.sure
-    sure = {line[0]: line.endswith("; sure") for line in family.lines if line[:2] in ("b:", "c:")}
-    assert sure == {"b": True, "c": False}
+    assert {one.condition.placement: not one.doubts for one in family.placements[1:]} == {"b": True, "c": False}
+
+
+def test_the_runner_up_that_is_named_is_one_that_is_sure() -> None:
+    makespans = {"a": (10, 12), "near": (11, 13), "b": (20, 21)}
+    runs = [
+        run_row(f"{placement}-{number}", placement, makespan_s)
+        for placement, times in makespans.items()
+        for number, makespan_s in enumerate(times)
+    ]
+    walls = {"a": 1.0, "near": 2.0, "b": 3.0}
+    jobs = [row for run in runs for row in job_rows(run["run"], [walls[run["placement"]] + own_s for own_s in SPREAD])]
+    assert only(judge(runs, jobs)).headline == (
+        "a had the shortest makespan, 11.0 s; b took 1.86 times as long (9.50 s more), sure;"
+        " not sure against near: makespans of the repetitions overlap"
+    )
 
 
 def test_runs_left_out_are_counted_with_their_reasons() -> None:
@@ -112,11 +131,11 @@ STORING = {"account": {"user": 0.3, "system": 0.2, "run_queue": 0.0, "block_io":
 
 
 def test_what_bounds_it_is_named() -> None:
-    text = "\n".join(only(compared([9.0], [9.5], tmpfs=COMPUTING, nfs=COMPUTING)).lines)
+    text = "\n".join(only(compared([9.0], [9.5], tmpfs=COMPUTING, nfs=COMPUTING)).reasons)
     assert "Compute-bound: 92 % (nfs), 92 % (tmpfs) of wall time on a CPU" in text
     assert "8 % (nfs), 8 % (tmpfs) of wall time waiting for a core" in text
     assert "Core-bound" not in text
-    text = "\n".join(only(compared([9.0], [9.5], tmpfs=CROWDED, nfs=CROWDED)).lines)
+    text = "\n".join(only(compared([9.0], [9.5], tmpfs=CROWDED, nfs=CROWDED)).reasons)
     assert "Compute-bound" not in text
     assert "Core-bound: 50 % (nfs), 50 % (tmpfs) of wall time waiting for a core" in text
     assert "Oversubscribed (tmpfs, nfs)" in text or "Oversubscribed (nfs, tmpfs)" in text
@@ -124,21 +143,22 @@ def test_what_bounds_it_is_named() -> None:
 
 def test_a_difference_is_laid_to_its_causes_with_signs() -> None:
     # 10 participants: 10 s each on tmpfs, 9.2 of them on a CPU; 20 s on nfs, 8 waiting for storage, 10 on a CPU.
-    text = "\n".join(only(compared([9.0], [19.0], shift_s=10.0, tmpfs=COMPUTING, nfs=STORING)).lines)
-    assert (
-        "A participant job takes 10.0 s longer on nfs than on tmpfs on average:"
-        " +8.00 s waiting for storage, +2.00 s asleep" in text
-    )
+    family = only(compared([9.0], [19.0], shift_s=10.0, tmpfs=COMPUTING, nfs=STORING))
+    longer = family.placements[1].longer
+    assert causes_text(longer) == "10.0 s longer: +8.00 s waiting for storage, +2.00 s asleep"
+    assert longer["cpu"] == pytest.approx(20 * 0.5 - 10 * 0.92)
+    text = "\n".join(family.reasons)
     assert "40 % (nfs), 0 % (tmpfs) of wall time waiting for storage" in text
     assert "20 % (nfs), 2 % (tmpfs) of wall time is system time" in text
     assert "Compute-bound" not in text
 
 
 def test_without_an_account_nothing_is_said_of_cores() -> None:
-    text = "\n".join(only(compared([9.0], [19.0], nfs=STORING)).lines)
+    family = only(compared([9.0], [19.0], nfs=STORING))
+    text = "\n".join(family.reasons)
     assert "Without an account of the wall time (tmpfs), I/O time contains waiting for a core" in text
     assert "Compute-bound" not in text
-    assert "+1.00 s I/O time (wall - CPU)" in text
+    assert "+1.00 s I/O time (wall - CPU)" in causes_text(family.placements[1].longer)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +174,7 @@ def test_without_an_account_nothing_is_said_of_cores() -> None:
 def test_page_cache(cache: str, resident: float | None, sentence: str | None) -> None:
     changes = {"cache": cache, "input_resident_before": resident}
     told = [
-        line for line in only(compared([9.0], [9.5], nfs=changes, tmpfs={"cache": "memory"})).lines if "cache" in line
+        line for line in only(compared([9.0], [9.5], nfs=changes, tmpfs={"cache": "memory"})).reasons if "cache" in line
     ]
     assert len(told) == (sentence is not None)
     assert all(line.startswith(str(sentence)) for line in told)
@@ -162,11 +182,18 @@ def test_page_cache(cache: str, resident: float | None, sentence: str | None) ->
 
 def test_a_run_below_its_parallelism_says_why() -> None:
     nfs = {"limited_by": "memory for 1 job at once", "parallelism": 2}
-    lines = only(compared([9.0], [9.5], nfs=nfs)).lines
+    lines = only(compared([9.0], [9.5], nfs=nfs)).reasons
     assert "nfs: run nfs-0 stayed below 2 jobs at once: memory for 1 job at once" in lines
 
 
+def test_a_sentence_that_holds_for_several_placements_is_said_once() -> None:
+    warm = {"cache": "warm", "input_resident_before": 1.0}
+    lines = only(compared([9.0], [9.5], nfs=warm, tmpfs=warm)).reasons
+    (line,) = [line for line in lines if line.startswith("Page cache")]
+    assert line.startswith("Page cache: it held the inputs of nfs, tmpfs (100 %); reading")
+
+
 def test_empty_slots_are_named() -> None:
-    text = "\n".join(only(compared([9.0], [9.5], nfs={"mean_parallelism": 0.65})).lines)
+    text = "\n".join(only(compared([9.0], [9.5], nfs={"mean_parallelism": 0.65})).reasons)
     assert "Slots stood empty: mean parallelism 0.65 of 2 (nfs); launching," in text
-    assert "Slots" not in "\n".join(only(compared([9.0], [9.5])).lines)
+    assert "Slots" not in "\n".join(only(compared([9.0], [9.5])).reasons)

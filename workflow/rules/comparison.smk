@@ -1,9 +1,13 @@
 # The comparison: the runs of a campaign, of other results folders and of the published experiment, side by side.
 
+from neurotier.pages.comparison import figures as comparison_figures
+from neurotier.pages.kit.registry import outputs, pictures
+
 
 rule tabulate_comparison:
     input:
-        tables=lambda wildcards: plan.compared(),
+        campaign=lambda wildcards: plan.campaign(),
+        results=lambda wildcards: plan.compared(),
     output:
         runs=places.comparison / "compared_runs.tsv",
         participants=places.comparison / "compared_participants.tsv",
@@ -21,6 +25,7 @@ rule tabulate_comparison:
         "../envs/neurotier.yaml"
     params:
         results=RESULTS,
+        compared=settings.comparison.results,
         published=settings.published,
     message:
         "Tabulating what is compared"
@@ -30,56 +35,16 @@ rule tabulate_comparison:
 
 rule draw_comparison:
     input:
-        rules.tabulate_comparison.output,
+        runs=places.comparison / "compared_runs.tsv",
+        participants=places.comparison / "compared_participants.tsv",
+        traffic=places.comparison / "compared_bytes.tsv",
     output:
-        makespan=report(
-            places.comparison_figures / "makespan.svg",
-            caption="../report/makespan.rst",
-            category="Comparison",
+        **outputs(
+            comparison_figures.FIGURES,
+            places.comparison_figures,
+            report,
+            "Comparison",
         ),
-        cpu_io_sums=report(
-            places.comparison_figures / "cpu_io_sums.svg",
-            caption="../report/cpu_io_sums.rst",
-            category="Comparison",
-        ),
-        accounts=report(
-            places.comparison_figures / "accounts.svg",
-            caption="../report/accounts.rst",
-            category="Comparison",
-        ),
-        differences=report(
-            places.comparison_figures / "differences.svg",
-            caption="../report/differences.rst",
-            category="Comparison",
-        ),
-        phases=report(
-            places.comparison_figures / "phases.svg",
-            caption="../report/phases.rst",
-            category="Comparison",
-        ),
-        gantts=report(
-            places.comparison_figures / "gantts.svg",
-            caption="../report/gantts.rst",
-            category="Comparison",
-        ),
-        image_start=report(
-            places.comparison_figures / "image_start.svg",
-            caption="../report/image_start.rst",
-            category="Comparison",
-        ),
-        tier_bytes=report(
-            places.comparison_figures / "tier_bytes.svg",
-            caption="../report/tier_bytes.rst",
-            category="Comparison",
-        ),
-        others=[
-            places.comparison_figures / f"{name}.{extension}"
-            for name in (
-                *("makespan", "cpu_io_sums", "accounts", "differences"),
-                *("phases", "gantts", "image_start", "tier_bytes"),
-            )
-            for extension in ("png", "tsv")
-        ],
     log:
         LOGS / "draw_comparison/draw_comparison.log",
     conda:
@@ -94,8 +59,11 @@ rule draw_comparison:
 
 rule write_comparison:
     input:
-        rules.tabulate_comparison.output,
-        rules.draw_comparison.output,
+        runs=places.comparison / "compared_runs.tsv",
+        participants=places.comparison / "compared_participants.tsv",
+        traffic=places.comparison / "compared_bytes.tsv",
+        campaign=lambda wildcards: plan.campaign(),
+        **pictures(comparison_figures.FIGURES, places.comparison_figures),
     output:
         page=report(
             RESULTS / "comparison.html",

@@ -1,7 +1,19 @@
-"""Run every run of the campaign that is not there yet, in the order drawn."""
+"""Run every run of the campaign that is not there yet, in the order drawn; then the plan is done."""
 
-from neurotier.run.campaign import stages
-from neurotier.run.scripting import run_script
+from neurotier.core.tables import write_table
+from neurotier.run.campaign.matrix import planned_runs
+from neurotier.run.campaign.preflight import plan_rows
+from neurotier.run.campaign.records import Campaign
+from neurotier.run.campaign.walk import walk
+from neurotier.run.scripting import Context, run_script
+
+
+def main(context: Context) -> None:
+    planned = planned_runs(context.snakemake.params.configuration, context.settings)
+    campaign = Campaign(planned, context.settings, context.places, context.run_facts()["limits"], context.say)
+    walk(campaign)
+    write_table(context.output("done"), "plan", plan_rows(campaign))
+
 
 if __name__ == "__main__":
-    run_script(snakemake, stages.run_campaign)
+    run_script(snakemake, main)

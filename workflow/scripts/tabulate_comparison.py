@@ -1,11 +1,15 @@
 """Tabulate the runs that are compared, and their medians, differences and speed-ups."""
 
-from neurotier.pages.comparison import stages
+from neurotier.pages.comparison.summary import everything_compared, write_summary_tables
+from neurotier.run.compared import write_comparison_tables
 from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:
-    stages.tabulate_comparison(context.settings, context.places)
+    campaign, params = context.inputs("campaign"), context.snakemake.params
+    compared = everything_compared(campaign[0] if campaign else None, params.compared, params.published)
+    write_comparison_tables(compared, context.output("runs").parent)
+    write_summary_tables(compared, context.output("makespans").parent)
 
 
 if __name__ == "__main__":

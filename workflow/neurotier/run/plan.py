@@ -124,7 +124,7 @@ class Plan:
         return self.is_campaign or bool(self.settings.comparison.results or self.settings.published)
 
     def compared(self) -> list[Path]:
-        """What a comparison waits for.
+        """What a comparison waits for: results folders, by their tables of runs.
 
         Raises
         ------
@@ -137,23 +137,13 @@ class Plan:
                 where="target comparison",
                 fix="name campaign.placements, comparison.results or published",
             )
-        tables = [Path(folder, "profile", "runs.tsv") for folder in self.settings.comparison.results]
-        return [*tables, *([self.places.campaign / "done.tsv"] if self.is_campaign else [])]
+        return [Path(folder, "profile", "runs.tsv") for folder in self.settings.comparison.results]
 
-    def published_logs(self, _wildcards: object) -> list[str]:
-        """Where the logs of the published experiment are, and which: when they change, they are read again.
-
-        Raises
-        ------
-        SettingsError
-            If nobody said so.
-        """
-        if self.settings.published is None:
-            fix = "add --config published=PATH, a checkout of big-data-lab-team/paper-memory-storage or any part of it"
-            raise SettingsError("there is nothing to replay", where="target published", fix=fix)
-        from neurotier.published.replay import fingerprint  # no other target needs what it loads
-
-        return [self.settings.published, fingerprint(Path(self.settings.published))]
+    def campaign(self) -> list[Path]:
+        """The plan of the campaign whose runs are compared, if there is one: done, or of an earlier configuration."""
+        if self.is_campaign:
+            return [self.places.campaign / "done.tsv"]
+        return [plan for plan in [self.places.campaign / "plan.tsv"] if plan.exists()]
 
     @property
     def is_app(self) -> bool:

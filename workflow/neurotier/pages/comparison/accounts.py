@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from matplotlib.figure import Figure
+
 from neurotier.core.quantities import percent, seconds, share_of
 from neurotier.core.spread import Spread, spread
 from neurotier.core.tables import Row
@@ -15,8 +17,9 @@ from neurotier.pages.comparison.statistics import Condition, by_condition
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.lanes import Lane
 from neurotier.pages.kit.stacks import Bar, Kind, draw_stacked
-from neurotier.pages.kit.style import CAUSE_COLOURS, empty_figure, house_style, save_figure, state
+from neurotier.pages.kit.style import CAUSE_COLOURS, write_figure
 from neurotier.pages.report.causes import CPU, MEMORY_STALL, UNEXPLAINED
+from neurotier.run.compared import Compared
 
 NOTE = (
     "Medians over repetitions of the sums over participant jobs; the medians of the parts need not add up to that of"
@@ -56,11 +59,11 @@ def whole_s(account: Account) -> float:
     return sum(max(0.0, median_of(account, cause)) for cause in LABELS)
 
 
-def accounts_finding(runs: Sequence[Row]) -> Finding:
+def finding(tables: Compared) -> Finding:
     """The largest share of a wait, and between which shares is time on a CPU."""
-    if not by_condition(runs):
+    if not by_condition(tables.runs):
         return Finding(NO_RUN, shown=False)
-    found = accounts(runs)
+    found = accounts(tables.runs)
     if not found:
         return Finding("No run has an account of its wall time; published logs know CPU and I/O time only", shown=False)
     names = Names(found)
@@ -80,20 +83,20 @@ def accounts_finding(runs: Sequence[Row]) -> Finding:
     return Finding(f"{text}; most of the rest is {LABELS[cause]}, {much}")
 
 
-def draw_accounts(runs: Sequence[Row], stem: Path) -> None:
+def draw(tables: Compared, stem: Path) -> None:
     """Draw the accounts of all valid runs that have one; write SVG, PNG and TSV."""
-    found, finding = accounts(runs), accounts_finding(runs)
-    with house_style():
-        if finding.shown:
-            memory = any(median_of(account, MEMORY_STALL) for account in found.values())
-            causes = [cause for cause in LABELS if cause != MEMORY_STALL or memory]
-            kinds = [Kind(LABELS[cause], CAUSE_COLOURS[cause], cause == UNEXPLAINED) for cause in causes]
-            panels = group_panels(found, lambda condition: [Lane(condition.placement, bar(found[condition], causes))])
-            figure = draw_stacked(panels, kinds, "Sum over participant jobs (s)")
-            state(figure, finding.sentence, NOTE + without_account(runs, found))
-        else:
-            figure = empty_figure(finding.sentence)
-        save_figure(figure, stem, table(found))
+    found = accounts(tables.runs)
+    note = NOTE + without_account(tables.runs, found)
+    write_figure(stem, finding(tables), table(found), lambda: figure_of(found), note)
+
+
+def figure_of(found: dict[Condition, Account]) -> Figure:
+    """The figure of at least one condition."""
+    memory = any(median_of(account, MEMORY_STALL) for account in found.values())
+    causes = [cause for cause in LABELS if cause != MEMORY_STALL or memory]
+    kinds = [Kind(LABELS[cause], CAUSE_COLOURS[cause], cause == UNEXPLAINED) for cause in causes]
+    panels = group_panels(found, lambda condition: [Lane(condition.placement, bar(found[condition], causes))])
+    return draw_stacked(panels, kinds, "Sum over participant jobs (s)")
 
 
 def bar(account: Account, causes: Sequence[str]) -> Bar:

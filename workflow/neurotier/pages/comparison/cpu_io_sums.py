@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from matplotlib.figure import Figure
+
 from neurotier.core.quantities import percent, seconds
 from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
@@ -14,7 +16,8 @@ from neurotier.pages.comparison.statistics import Condition, by_condition
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.lanes import Lane
 from neurotier.pages.kit.stacks import Bar, Kind, draw_stacked
-from neurotier.pages.kit.style import CPU_COLOUR, IO_COLOUR, empty_figure, house_style, save_figure, state
+from neurotier.pages.kit.style import CPU_COLOUR, IO_COLOUR, write_figure
+from neurotier.run.compared import Compared
 
 KINDS = (Kind("CPU time", CPU_COLOUR), Kind("I/O time", IO_COLOUR))
 COLUMNS = {"cpu": "cpu_sum_s", "io": "io_sum_s"}
@@ -38,9 +41,9 @@ def io_share(times: dict[str, Spread]) -> float:
     return times["io"].median / whole_s if whole_s > 0 else 0.0
 
 
-def cpu_io_sums_finding(runs: Sequence[Row]) -> Finding:
+def finding(tables: Compared) -> Finding:
     """Between which shares of the summed time is I/O, and where."""
-    found = sums(runs)
+    found = sums(tables.runs)
     if not found:
         return Finding(NO_RUN, shown=False)
     names = Names(found)
@@ -53,17 +56,16 @@ def cpu_io_sums_finding(runs: Sequence[Row]) -> Finding:
     )
 
 
-def draw_cpu_io_sums(runs: Sequence[Row], stem: Path) -> None:
+def draw(tables: Compared, stem: Path) -> None:
     """Draw the summed CPU and I/O time of all valid runs; write SVG, PNG and TSV."""
-    found, finding = sums(runs), cpu_io_sums_finding(runs)
-    with house_style():
-        if finding.shown:
-            panels = group_panels(found, lambda condition: [Lane(condition.placement, bar(found[condition]))])
-            figure = draw_stacked(panels, KINDS, "Sum over participant jobs (s)", ranges=True)
-            state(figure, finding.sentence, NOTE + below_zero(found))
-        else:
-            figure = empty_figure(finding.sentence)
-        save_figure(figure, stem, table(found))
+    found = sums(tables.runs)
+    write_figure(stem, finding(tables), table(found), lambda: figure_of(found), NOTE + below_zero(found))
+
+
+def figure_of(found: dict[Condition, dict[str, Spread]]) -> Figure:
+    """The figure of at least one condition."""
+    panels = group_panels(found, lambda condition: [Lane(condition.placement, bar(found[condition]))])
+    return draw_stacked(panels, KINDS, "Sum over participant jobs (s)", ranges=True)
 
 
 def bar(times: dict[str, Spread]) -> Bar:

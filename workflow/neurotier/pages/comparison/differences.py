@@ -26,7 +26,8 @@ from neurotier.pages.comparison.statistics import (
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.lanes import Lane, Panel, beside, label_lanes, panel_axes
 from neurotier.pages.kit.spread import draw_distribution
-from neurotier.pages.kit.style import GREY, VERMILION, empty_figure, house_style, save_figure, state
+from neurotier.pages.kit.style import GREY, VERMILION, write_figure
+from neurotier.run.compared import Compared
 
 MOST_PAIRS = 60
 """With more pairs of placements, those with the fastest are drawn."""
@@ -47,11 +48,11 @@ class Pair:
     share: float
 
 
-def pairs(runs: Sequence[Row], participants: Sequence[Row]) -> list[Pair]:
+def pairs(tables: Compared) -> list[Pair]:
     """All differences of placements with the values behind them."""
-    means = mean_walls(runs, participants)
+    means = mean_walls(tables.runs, tables.participants)
     found = []
-    for difference in paired_differences(runs, participants):
+    for difference in paired_differences(tables.runs, tables.participants):
         slower, faster = means[difference.slower], means[difference.faster]
         common = sorted(slower.keys() & faster.keys())
         typical_s = statistics.median(faster[name] for name in common)
@@ -78,18 +79,14 @@ def chosen(found: Sequence[Pair]) -> tuple[list[Pair], str]:
     return shown[:MOST_PAIRS], f"{text}."
 
 
-def differences_finding(runs: Sequence[Row], participants: Sequence[Row]) -> Finding:
+def finding(tables: Compared) -> Finding:
     """The difference that is largest beside the time itself, and whether its interval of 95 % leaves out 0."""
-    return finding_of(runs, pairs(runs, participants))
-
-
-def finding_of(runs: Sequence[Row], found: Sequence[Pair]) -> Finding:
-    """The finding of differences that are known already."""
-    if not by_condition(runs):
+    conditions, found = by_condition(tables.runs), pairs(tables)
+    if not conditions:
         return Finding(NO_RUN, shown=False)
     if not found:
         return Finding("No two placements ran the same participants under the same conditions", shown=False)
-    names = Names(by_condition(runs))
+    names = Names(conditions)
     largest = max(found, key=lambda pair: pair.share)
     difference = largest.difference
     slower, faster = (
@@ -103,20 +100,13 @@ def finding_of(runs: Sequence[Row], found: Sequence[Pair]) -> Finding:
     return Finding(f"A participant takes {much} longer on {slower} than on {faster} ({interval}){where}")
 
 
-def draw_differences(runs: Sequence[Row], participants: Sequence[Row], stem: Path) -> None:
+def draw(tables: Compared, stem: Path) -> None:
     """Draw the differences between placements; write SVG, PNG and TSV."""
-    found = pairs(runs, participants)
-    finding, (shown, left) = finding_of(runs, found), chosen(found)
-    with house_style():
-        if finding.shown:
-            figure = draw(shown)
-            state(figure, finding.sentence, NOTE + left)
-        else:
-            figure = empty_figure(finding.sentence)
-        save_figure(figure, stem, table(shown))
+    shown, left = chosen(pairs(tables))
+    write_figure(stem, finding(tables), table(shown), lambda: figure_of(shown), NOTE + left)
 
 
-def draw(found: Sequence[Pair]) -> Figure:
+def figure_of(found: Sequence[Pair]) -> Figure:
     """The figure of at least one pair."""
     panels = group(found)
     figure, all_axes = panel_axes(panels)

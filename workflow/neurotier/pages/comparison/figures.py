@@ -1,53 +1,36 @@
-"""All figures of a comparison, from its tables; each is drawn in the module of its name."""
+"""The registry of the comparison's figures."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from neurotier.pages.kit.registry import Entry
 
-from neurotier.core.tables import Row
-from neurotier.pages.comparison.accounts import accounts_finding, draw_accounts
-from neurotier.pages.comparison.cpu_io_sums import cpu_io_sums_finding, draw_cpu_io_sums
-from neurotier.pages.comparison.differences import differences_finding, draw_differences
-from neurotier.pages.comparison.gantts import draw_gantts, gantts_finding
-from neurotier.pages.comparison.image_start import draw_image_start, image_start_finding
-from neurotier.pages.comparison.makespan import draw_makespan, makespan_finding
-from neurotier.pages.comparison.phases import draw_phases, phases_finding
-from neurotier.pages.comparison.tier_bytes import draw_tier_bytes, tier_bytes_finding
-from neurotier.pages.kit.findings import Finding
-
-FIGURES = (*("makespan", "cpu_io_sums", "accounts", "differences", "phases", "gantts", "image_start", "tier_bytes"),)
-
-
-def draw_all(runs: Sequence[Row], participants: Sequence[Row], traffic: Sequence[Row], folder: Path) -> None:
-    """Draw every figure as ``<folder>/<name>.svg``, ``.png`` and ``.tsv``.
-
-    Parameters
-    ----------
-    runs, participants, traffic
-        Rows of ``compared_runs.tsv``, ``compared_participants.tsv`` and ``compared_bytes.tsv``; any may be empty.
-    folder
-        Where to; it is made.
-    """
-    draw_makespan(runs, folder / "makespan")
-    draw_cpu_io_sums(runs, folder / "cpu_io_sums")
-    draw_accounts(runs, folder / "accounts")
-    draw_differences(runs, participants, folder / "differences")
-    draw_phases(runs, participants, folder / "phases")
-    draw_gantts(runs, participants, folder / "gantts")
-    draw_image_start(runs, participants, folder / "image_start")
-    draw_tier_bytes(runs, traffic, folder / "tier_bytes")
-
-
-def findings(runs: Sequence[Row], participants: Sequence[Row], traffic: Sequence[Row]) -> dict[str, Finding]:
-    """What every figure says."""
-    return {
-        "makespan": makespan_finding(runs),
-        "cpu_io_sums": cpu_io_sums_finding(runs),
-        "accounts": accounts_finding(runs),
-        "differences": differences_finding(runs, participants),
-        "phases": phases_finding(runs, participants),
-        "gantts": gantts_finding(runs, participants),
-        "image_start": image_start_finding(runs, participants),
-        "tier_bytes": tier_bytes_finding(runs, traffic),
-    }
+FIGURES = (
+    Entry(
+        "makespan",
+        "Makespan",
+        "A bar per condition, a dot per repetition; speed-up beside it. As the published Figure 9.",
+    ),
+    Entry(
+        "cpu_io_sums",
+        "CPU and I/O time",
+        "Sums over all participant jobs of a run, medians over repetitions. As the published Figure 10.",
+    ),
+    Entry(
+        "accounts",
+        "Where the wall time went",
+        "The same sums divided by cause, where the runs have an account of their waits.",
+    ),
+    Entry(
+        "differences",
+        "Differences by participant",
+        "The same participant with two placements: how much longer the slower one took.",
+    ),
+    Entry(
+        "phases",
+        "Time by phase",
+        "Sums over all participant jobs of a run by phase, medians over repetitions.",
+    ),
+    Entry("gantts", "Who ran when", "One small Gantt per run: jobs by phase, one after the other on its lanes."),
+    Entry("image_start", "Start-up of containers", "Time until a container was up, by the tier that its image is on."),
+    Entry("tier_bytes", "Bytes by tier", "What had to be read from and written to each tier: D of the model."),
+)

@@ -9,10 +9,11 @@ from pathlib import Path
 from neurotier.core.quantities import counted, mean_count, percent, seconds, shorten
 from neurotier.core.tables import Row
 from neurotier.pages.comparison.names import Names, condition_cells
-from neurotier.pages.comparison.statistics import condition_of
+from neurotier.pages.comparison.statistics import condition_of, run_key
 from neurotier.pages.kit.findings import Finding, at_once
 from neurotier.pages.kit.gantt import Chart, Job, Segment, draw_charts, pack
-from neurotier.pages.kit.style import BLACK, PHASE_COLOURS, VERMILION, empty_figure, house_style, save_figure, state
+from neurotier.pages.kit.style import BLACK, PHASE_COLOURS, VERMILION, write_figure
+from neurotier.run.compared import Compared
 
 MOST_RUNS = 24
 """With more runs, one of each condition is drawn: the one in the middle."""
@@ -29,19 +30,16 @@ class Small:
     jobs: list[Job]
 
 
-def jobs_of(runs: Sequence[Row], participants: Sequence[Row]) -> list[Small]:
+def jobs_of(tables: Compared) -> list[Small]:
     """The jobs of every run that has any, runs by condition and repetition."""
-    rows: dict[tuple[str, str], list[Row]] = {}
-    for row in participants:
-        rows.setdefault((row["origin"], row["run"]), []).append(row)
-    found = []
-    for run in sorted(runs, key=order_of):
-        phases: dict[str, list[Row]] = {}
-        for row in rows.get((run["origin"], run["run"]), []):
-            phases.setdefault(row["participant"], []).append(row)
-        jobs = sorted(map(job_of, phases.values()), key=lambda job: (job.start_s, job.name))
-        found += [Small(run, jobs)] if jobs else []
-    return found
+    phases: dict[tuple[str, str], dict[str, list[Row]]] = {}
+    for row in tables.participants:
+        phases.setdefault(run_key(row), {}).setdefault(row["participant"], []).append(row)
+    return [
+        Small(run, sorted(map(job_of, phases[run_key(run)].values()), key=lambda job: (job.start_s, job.name)))
+        for run in sorted(tables.runs, key=order_of)
+        if run_key(run) in phases
+    ]
 
 
 def job_of(phases: Sequence[Row]) -> Job:
@@ -76,9 +74,9 @@ def chosen(found: Sequence[Small]) -> tuple[list[Small], str]:
     return middle[:MOST_PANELS], f"{text}. "
 
 
-def gantts_finding(runs: Sequence[Row], participants: Sequence[Row]) -> Finding:
+def finding(tables: Compared) -> Finding:
     """How many of the jobs asked for ran at a time."""
-    found = [small.run for small in jobs_of(runs, participants)]
+    found = [small.run for small in jobs_of(tables)]
     if not found:
         return Finding("No participant finished", shown=False)
     known = [run for run in found if run["parallelism"] and run["mean_parallelism"] is not None]
@@ -92,18 +90,17 @@ def gantts_finding(runs: Sequence[Row], participants: Sequence[Row]) -> Finding:
     return Finding(f"On average, {low} to {high} of the jobs asked for ran at a time; fewest with {name}")
 
 
-def draw_gantts(runs: Sequence[Row], participants: Sequence[Row], stem: Path) -> None:
+def draw(tables: Compared, stem: Path) -> None:
     """Draw a small Gantt per run, valid or not; write SVG, PNG and TSV."""
-    found, finding = jobs_of(runs, participants), gantts_finding(runs, participants)
-    shown, left = chosen(found)
+    shown, left = chosen(jobs_of(tables))
     charts = charts_of(shown)
-    with house_style():
-        if finding.shown:
-            figure = draw_charts(charts, PHASE_COLOURS, "first start", COLUMNS)
-            state(figure, finding.sentence, note(shown, left))
-        else:
-            figure = empty_figure(finding.sentence)
-        save_figure(figure, stem, table(shown, charts))
+    write_figure(
+        stem,
+        finding(tables),
+        table(shown, charts),
+        lambda: draw_charts(charts, PHASE_COLOURS, "first start", COLUMNS),
+        note(shown, left),
+    )
 
 
 def note(shown: Sequence[Small], left: str) -> str:

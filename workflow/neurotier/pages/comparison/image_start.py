@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from pathlib import Path
@@ -15,11 +14,12 @@ from neurotier.core.quantities import counted, seconds, share_of, shorten
 from neurotier.core.tables import Row
 from neurotier.pages.comparison.names import LONGEST_NAME, NO_RUN, Names
 from neurotier.pages.comparison.panels import headed
-from neurotier.pages.comparison.statistics import Condition, Family, by_condition, families
+from neurotier.pages.comparison.statistics import Condition, Family, by_condition, families, run_key
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.lanes import Lane, beside, label_lanes, panel_axes
 from neurotier.pages.kit.spread import draw_distribution, quartiles
-from neurotier.pages.kit.style import PURPLE, empty_figure, house_style, save_figure, state
+from neurotier.pages.kit.style import PURPLE, write_figure
+from neurotier.run.compared import Compared
 
 NOTE = (
     "Wall time until the container was up, of every participant job of all repetitions. Box: quartiles; line: 5th to"
@@ -35,29 +35,29 @@ class Place:
     tier: str
 
 
-def starts(runs: Sequence[Row], participants: Sequence[Row]) -> dict[Place, list[float]]:
+def starts(tables: Compared) -> dict[Place, list[float]]:
     """Start-up times, s, by place, shortest first."""
     times: dict[tuple[str, str], list[float]] = {}
-    for row in participants:
+    for row in tables.participants:
         if row["phase"] == "container_start":
-            times.setdefault((row["origin"], row["run"]), []).append(row["wall_s"])
-    groups, found = by_condition(runs), dict[Place, list[float]]()
+            times.setdefault(run_key(row), []).append(row["wall_s"])
+    groups, found = by_condition(tables.runs), dict[Place, list[float]]()
     for family, members in families(groups).items():
         for run in (run for condition in members for run in groups[condition]):
-            if own := times.get((run["origin"], run["run"])):
+            if own := times.get(run_key(run)):
                 found.setdefault(Place(family, run["images_tier"] or "tier not known"), []).extend(own)
     return {place: sorted(found[place]) for place in sorted(found)}
 
 
-def image_start_finding(runs: Sequence[Row], participants: Sequence[Row]) -> Finding:
+def finding(tables: Compared) -> Finding:
     """Where containers started fastest and slowest."""
-    if not by_condition(runs):
+    if not by_condition(tables.runs):
         return Finding(NO_RUN, shown=False)
-    found = starts(runs, participants)
+    found = starts(tables)
     if not found:
         return Finding("No run that is compared started a container as a phase of its own", shown=False)
     medians = {place: statistics.median(times) for place, times in found.items()}
-    names = Names(by_condition(runs))
+    names = Names(by_condition(tables.runs))
     gaps = []
     for family, places in groupby(found, lambda place: place.family):
         ordered = sorted(places, key=lambda place: medians[place])
@@ -72,19 +72,13 @@ def image_start_finding(runs: Sequence[Row], participants: Sequence[Row]) -> Fin
     return Finding(f"Containers start fastest from {faster} and slowest from {slower}{where}, medians")
 
 
-def draw_image_start(runs: Sequence[Row], participants: Sequence[Row], stem: Path) -> None:
+def draw(tables: Compared, stem: Path) -> None:
     """Draw the start-up times of all valid runs; write SVG, PNG and TSV."""
-    found, finding = starts(runs, participants), image_start_finding(runs, participants)
-    with house_style():
-        if finding.shown:
-            figure = draw(found)
-            state(figure, finding.sentence, NOTE)
-        else:
-            figure = empty_figure(finding.sentence)
-        save_figure(figure, stem, table(found))
+    found = starts(tables)
+    write_figure(stem, finding(tables), table(found), lambda: figure_of(found), NOTE)
 
 
-def draw(found: dict[Place, list[float]]) -> Figure:
+def figure_of(found: dict[Place, list[float]]) -> Figure:
     """The figure of at least one place."""
     panels = headed(
         (family, [Lane(f"image on {place.tier}", place) for place in places])

@@ -17,7 +17,8 @@ from neurotier.pages.comparison.statistics import Condition, SpeedUp, by_conditi
 from neurotier.pages.kit.findings import Finding, at_once, spread_text, times_text
 from neurotier.pages.kit.lanes import Lane, beside, label_lanes, panel_axes
 from neurotier.pages.kit.spread import side_by_side
-from neurotier.pages.kit.style import BLACK, SKY, empty_figure, house_style, save_figure, state
+from neurotier.pages.kit.style import BLACK, SKY, write_figure
+from neurotier.run.compared import Compared
 
 NOTE = (
     "Bar: median over repetitions; dot: a repetition; in brackets least, greatest and number. Speed-up: makespan at the"
@@ -31,9 +32,9 @@ def makespans(runs: Sequence[Row]) -> dict[Condition, Spread]:
     return {condition: value for condition, value in found.items() if value is not None}
 
 
-def makespan_finding(runs: Sequence[Row]) -> Finding:
+def finding(tables: Compared) -> Finding:
     """The widest gap between two placements at the same parallelism, and whether repetitions overlap."""
-    times = makespans(runs)
+    times = makespans(tables.runs)
     if not times:
         return Finding(NO_RUN, shown=False)
     names = Names(times)
@@ -58,19 +59,14 @@ def makespan_finding(runs: Sequence[Row]) -> Finding:
     return Finding(text)
 
 
-def draw_makespan(runs: Sequence[Row], stem: Path) -> None:
+def draw(tables: Compared, stem: Path) -> None:
     """Draw the makespans of all valid runs; write SVG, PNG and TSV."""
-    times = makespans(runs)
-    ups = {up.higher: up for up in speed_ups(runs)}
-    finding = makespan_finding(runs)
-    with house_style():
-        figure = draw(times, ups) if finding.shown else empty_figure(finding.sentence)
-        if finding.shown:
-            state(figure, finding.sentence, NOTE)
-        save_figure(figure, stem, table(times, ups))
+    times = makespans(tables.runs)
+    ups = {up.higher: up for up in speed_ups(tables.runs)}
+    write_figure(stem, finding(tables), table(times, ups), lambda: figure_of(times, ups), NOTE)
 
 
-def draw(times: dict[Condition, Spread], ups: dict[Condition, SpeedUp]) -> Figure:
+def figure_of(times: dict[Condition, Spread], ups: dict[Condition, SpeedUp]) -> Figure:
     """The figure of at least one condition."""
     panels = group_panels(times, lambda condition: [Lane(condition.placement, condition)])
     figure, all_axes = panel_axes(panels)

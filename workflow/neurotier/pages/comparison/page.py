@@ -7,14 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from neurotier.core.quantities import seconds
 from neurotier.core.spread import Spread, spread
 from neurotier.core.tables import Row
-from neurotier.pages.comparison.figures import FIGURES, findings
+from neurotier.pages.comparison.figures import FIGURES
 from neurotier.pages.comparison.panels import panel_title
-from neurotier.pages.comparison.statistics import Condition, Family, by_condition, families, left_out
-from neurotier.pages.comparison.verdict import judge
-from neurotier.pages.kit.findings import Finding
-from neurotier.pages.kit.html import FigureView, figure_view, link, write_html
+from neurotier.pages.comparison.reasons import CAUSES, WAITS, causes_text, signed
+from neurotier.pages.comparison.statistics import CONFIDENCE, Condition, Family, by_condition, families, left_out
+from neurotier.pages.comparison.verdict import FamilyVerdict, PlacementVerdict, judge
+from neurotier.pages.kit.figures import figure_views
+from neurotier.pages.kit.html import link, write_html
+from neurotier.pages.kit.minibar import MiniBar, mini_bars
+from neurotier.pages.kit.style import CAUSE_COLOURS, CPU_COLOUR, IO_COLOUR
+from neurotier.run.compared import Compared
 
 TEMPLATE = Path(__file__).resolve().parent / "comparison.html.j2"
 SHOWN_ROWS = 50
@@ -23,28 +28,49 @@ SHOWN_ROWS = 50
 LONGEST_TITLE = 80
 """Letters of each name in the heading of a table."""
 
+OPEN_REASONS = 6
+"""With more sentences than that below the table, they are folded."""
+
 ROLES = ("dataset", "work", "images", "results")
 TABLES = ("compared_runs.tsv", "compared_participants.tsv", "compared_bytes.tsv")
-HEADINGS = {
-    "makespan": "Makespan",
-    "cpu_io_sums": "CPU and I/O time",
-    "accounts": "Where the wall time went",
-    "differences": "Differences by participant",
-    "phases": "Time by phase",
-    "gantts": "Who ran when",
-    "image_start": "Start-up of containers",
-    "tier_bytes": "Bytes by tier",
-}
-READINGS = {
-    "makespan": "A bar per condition, a dot per repetition; speed-up beside it. As the published Figure 9.",
-    "cpu_io_sums": "Sums over all participant jobs of a run, medians over repetitions. As the published Figure 10.",
-    "accounts": "The same sums divided by cause, where the runs have an account of their waits.",
-    "differences": "The same participant with two placements: how much longer the slower one took.",
-    "phases": "Sums over all participant jobs of a run by phase, medians over repetitions.",
-    "gantts": "One small Gantt per run: jobs by phase, one after the other on its lanes.",
-    "image_start": "Time until a container was up, by the tier that its image is on.",
-    "tier_bytes": "What had to be read from and written to each tier: D of the model.",
-}
+COLOURS = {"cpu": CPU_COLOUR, "io": IO_COLOUR} | {wait: CAUSE_COLOURS[wait] for wait in WAITS}
+
+
+@dataclass(frozen=True)
+class PlacementView:
+    """A placement in the table of by how much, and why.
+
+    Attributes
+    ----------
+    bar
+        What its difference from the fastest consists of; ``None`` for the fastest, and where that is not known.
+    causes
+        The same in words.
+    """
+
+    verdict: PlacementVerdict
+    bar: MiniBar | None
+    causes: str
+
+    @property
+    def paired(self) -> tuple[str, str] | None:
+        """How much longer the same participants took, and its interval, or where there are too few for it the range."""
+        if self.verdict.pair is None or self.verdict.paired_s is None:
+            return None
+        median_s, low_s, high_s = self.verdict.paired_s
+        interval = f"{seconds(low_s)} to {seconds(high_s)}"
+        if self.verdict.pair.confidence < CONFIDENCE:
+            interval = f"range {interval}"
+        return f"{'+' if median_s > 0 else ''}{seconds(median_s)}", interval
+
+
+@dataclass(frozen=True)
+class FamilyView:
+    """Conditions that differ in their placement alone: their rows, and the sentences that hold for them alone."""
+
+    name: str
+    placements: list[PlacementView]
+    reasons: list[str]
 
 
 @dataclass(frozen=True)
@@ -71,6 +97,11 @@ class ConditionView:
         """Median of a column over repetitions, as far as it is known."""
         known = [run[column] for run in self.runs if run[column] is not None]
         return statistics.median(known) if known else None
+
+    @property
+    def flushed_s(self) -> float | None:
+        """Time until everything that a run wrote was on its device, s."""
+        return self.median("flushed_s")
 
     @property
     def tiers(self) -> str:
@@ -103,33 +134,30 @@ class PanelView:
     conditions: list[ConditionView]
 
 
-def write_comparison(
-    runs: Sequence[Row],
-    participants: Sequence[Row],
-    traffic: Sequence[Row],
-    figures: Path,
-    path: Path,
-    lacking: str = "",
-) -> None:
-    """Write the page; equal rows and figures give equal bytes.
+def write_page(compared: Compared, figures: Path, page: Path, lacking: str = "") -> None:
+    """Write ``comparison.html``; equal rows and figures give equal bytes.
 
     Parameters
     ----------
-    runs, participants, traffic
-        Rows of ``compared_runs.tsv``, ``compared_participants.tsv`` and ``compared_bytes.tsv``; any may be empty.
+    compared
+        What is compared; any of its tables may be empty.
     figures
-        Folder of figures; the three tables are in the one above it
-        or beside the page.
-    path
+        Folder of figures; the tables are in the one above it or beside the page.
+    page
         HTML file to write; its links are relative to its folder.
     lacking
         What is still to be done of a campaign, if anything: the page is a partial one.
     """
-    folder = path.parent
-    found = findings(runs, participants, traffic)
-    excluded = left_out(runs)
+    runs, folder = compared.runs, page.parent
+    excluded, verdict = left_out(runs), judge(runs, compared.participants)
+    shared = shared_reasons(verdict.families)
+    causes = {cause for family in verdict.families for one in family.placements for cause, s in one.longer.items() if s}
     context = {
-        "verdict": judge(runs, participants),
+        "verdict": verdict,
+        "families": [family_view(family, shared) for family in verdict.families],
+        "shared_reasons": shared,
+        "open_reasons": OPEN_REASONS,
+        "keys": {CAUSES[cause]: colour for cause, colour in COLOURS.items() if cause in causes},
         "runs": runs,
         "lacking": lacking,
         "compared": len(runs) - len(excluded),
@@ -138,16 +166,28 @@ def write_comparison(
         "oversubscribed": [run for run in runs if run["oversubscribed"] and run not in excluded],
         "panels": condition_panels(runs),
         "logged": logged(runs),
-        "figures": [(figure(name, found[name], figures, folder), found[name].shown) for name in FIGURES],
+        "figures": figure_views("comparison", FIGURES, compared, figures, folder),
         "files": {name: link(figures.parent / name, folder) or link(folder / name, folder) for name in TABLES},
         "shown_rows": SHOWN_ROWS,
     }
-    write_html(TEMPLATE, context, path)
+    write_html(TEMPLATE, context, page)
 
 
-def figure(name: str, finding: Finding, figures: Path, folder: Path) -> FigureView:
-    """A figure with its finding and its files."""
-    return figure_view(figures / name, folder, HEADINGS[name], READINGS[name], finding.sentence)
+def shared_reasons(verdicts: Sequence[FamilyVerdict]) -> list[str]:
+    """Sentences that hold for all conditions, where there are several sets of them."""
+    if len(verdicts) < 2:
+        return []
+    return [reason for reason in verdicts[0].reasons if all(reason in other.reasons for other in verdicts)]
+
+
+def family_view(family: FamilyVerdict, shared: Sequence[str]) -> FamilyView:
+    """The rows of a family, with bars of one scale."""
+    bars = mini_bars([one.longer for one in family.placements], COLOURS, signed)
+    placements = [
+        PlacementView(one, bar if bar.pieces else None, causes_text(one.longer) if one.longer else "")
+        for one, bar in zip(family.placements, bars, strict=True)
+    ]
+    return FamilyView(family.name, placements, [reason for reason in family.reasons if reason not in shared])
 
 
 def condition_panels(runs: Sequence[Row]) -> list[PanelView]:

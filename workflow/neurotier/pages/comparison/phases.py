@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import pandas as pd
+from matplotlib.figure import Figure
+
 from neurotier.core.quantities import percent, seconds
 from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
 from neurotier.pages.comparison.names import NO_RUN, Names, condition_cells, spread_cells
 from neurotier.pages.comparison.panels import group_panels
-from neurotier.pages.comparison.statistics import Condition, by_condition
+from neurotier.pages.comparison.statistics import Condition, by_condition, run_key
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.lanes import Lane
 from neurotier.pages.kit.stacks import Bar, Kind, draw_stacked
-from neurotier.pages.kit.style import PHASE_COLOURS, empty_figure, house_style, save_figure, state
+from neurotier.pages.kit.style import PHASE_COLOURS, write_figure
+from neurotier.run.compared import Compared
 
 WHOLE = "whole"
 NOTE = (
@@ -24,22 +28,15 @@ NOTE = (
 Breakdown = dict[str, Spread]
 
 
-def breakdowns(runs: Sequence[Row], participants: Sequence[Row]) -> dict[Condition, Breakdown]:
+def breakdowns(tables: Compared) -> dict[Condition, Breakdown]:
     """Summed wall time of each phase, s, of every condition; of the phases that it has."""
-    sums: dict[tuple[str, str], dict[str, float]] = {}
-    for row in participants:
-        phases = sums.setdefault((row["origin"], row["run"]), {})
-        phases[row["phase"]] = phases.get(row["phase"], 0.0) + row["wall_s"]
+    jobs = pd.DataFrame(tables.participants, columns=["origin", "run", "phase", "wall_s"])
+    sums = jobs.pivot_table("wall_s", ["origin", "run"], "phase", "sum")
     found = {}
-    for condition, members in by_condition(runs).items():
-        known = [times for run in members if (times := sums.get((run["origin"], run["run"])))]
-        present = {phase for times in known for phase in times}
-        if known:
-            found[condition] = {
-                phase: Spread(tuple(times.get(phase, 0.0) for times in known))
-                for phase in PHASE_COLOURS
-                if phase in present
-            }
+    for condition, members in by_condition(tables.runs).items():
+        own = sums[sums.index.isin([run_key(run) for run in members])].dropna(axis="columns", how="all").fillna(0.0)
+        if len(own):
+            found[condition] = {phase: Spread(tuple(own[phase])) for phase in PHASE_COLOURS if phase in own}
     return found
 
 
@@ -49,9 +46,9 @@ def share(breakdown: Breakdown, phase: str) -> float:
     return breakdown[phase].median / whole_s if phase in breakdown and whole_s > 0 else 0.0
 
 
-def phases_finding(runs: Sequence[Row], participants: Sequence[Row]) -> Finding:
+def finding(tables: Compared) -> Finding:
     """What computing takes of the summed wall time, and the largest other phase."""
-    found = breakdowns(runs, participants)
+    found = breakdowns(tables)
     if not found:
         return Finding(NO_RUN, shown=False)
     known = {condition: breakdown for condition, breakdown in found.items() if set(breakdown) != {WHOLE}}
@@ -74,19 +71,18 @@ def phases_finding(runs: Sequence[Row], participants: Sequence[Row]) -> Finding:
     return Finding(f"{text}; the longest of the other phases, {phase}, takes up to {percent(largest)}{where}")
 
 
-def draw_phases(runs: Sequence[Row], participants: Sequence[Row], stem: Path) -> None:
+def draw(tables: Compared, stem: Path) -> None:
     """Draw the phases of all valid runs; write SVG, PNG and TSV."""
-    found, finding = breakdowns(runs, participants), phases_finding(runs, participants)
-    with house_style():
-        if finding.shown:
-            present = [phase for phase in PHASE_COLOURS if any(phase in breakdown for breakdown in found.values())]
-            kinds = [Kind(phase, PHASE_COLOURS[phase]) for phase in present]
-            panels = group_panels(found, lambda condition: [Lane(condition.placement, bar(found[condition], present))])
-            figure = draw_stacked(panels, kinds, "Sum of wall time over participant jobs (s)")
-            state(figure, finding.sentence, NOTE)
-        else:
-            figure = empty_figure(finding.sentence)
-        save_figure(figure, stem, table(found))
+    found = breakdowns(tables)
+    write_figure(stem, finding(tables), table(found), lambda: figure_of(found), NOTE)
+
+
+def figure_of(found: dict[Condition, Breakdown]) -> Figure:
+    """The figure of at least one condition."""
+    present = [phase for phase in PHASE_COLOURS if any(phase in breakdown for breakdown in found.values())]
+    kinds = [Kind(phase, PHASE_COLOURS[phase]) for phase in present]
+    panels = group_panels(found, lambda condition: [Lane(condition.placement, bar(found[condition], present))])
+    return draw_stacked(panels, kinds, "Sum of wall time over participant jobs (s)")
 
 
 def bar(breakdown: Breakdown, present: Sequence[str]) -> Bar:

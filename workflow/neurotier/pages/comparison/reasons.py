@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
-from neurotier.core.quantities import mean_count, percent, seconds
+from neurotier.core.quantities import counted, mean_count, percent, seconds
 from neurotier.core.tables import Row
 from neurotier.meter.usage import LABELS
 from neurotier.pages.comparison.statistics import Condition
@@ -29,6 +29,9 @@ TOLD_SHARE = 0.1
 """From this share of a difference on, a cause of it is named."""
 
 USER, SYSTEM = CPU
+CAUSES = LABELS | {"cpu": "on a CPU", "io": "I/O time (wall - CPU)"}
+"""What a difference is divided into."""
+
 WAITS = (RUN_QUEUE, BLOCK_IO, OTHER, MEMORY_STALL, UNEXPLAINED)
 
 
@@ -39,13 +42,7 @@ def reason_lines(groups: Groups) -> list[str]:
         *oversubscription_lines(groups),
         *cache_lines(groups),
         *idle_lines(groups),
-        *[
-            f"{condition.placement}: run {run['run']} stayed below {condition.parallelism} jobs at once:"
-            f" {run['limited_by']}"
-            for condition, runs in groups.items()
-            for run in runs
-            if run["limited_by"]
-        ],
+        *limit_lines(groups),
     ]
 
 
@@ -126,29 +123,41 @@ def run_parts(run: Row, with_account: bool) -> dict[str, float]:
     return {"cpu": sum(run[sum_of(cause)] for cause in CPU), **waits}
 
 
-def difference_line(fast: Condition, slow: Condition, groups: Groups) -> str:
-    """By what a participant job takes longer in one condition than in another, on average, with signs."""
+def longer_by_cause(fast: Condition, slow: Condition, groups: Groups) -> dict[str, float]:
+    """By what a participant job takes longer in one condition than in another, on average.
+
+    Returns
+    -------
+    dict
+        s by cause: ``cpu`` and the waits, or where one of them has no account ``cpu`` and ``io``; below 0 for what it
+        takes less of.
+    """
     with_account = accounted(groups[fast]) and accounted(groups[slow])
     of_fast, of_slow = (mean_parts(groups[condition], with_account) for condition in (fast, slow))
-    more = {cause: of_slow[cause] - of_fast[cause] for cause in of_slow}
-    total_s = sum(more.values())
+    return {cause: of_slow[cause] - of_fast[cause] for cause in of_slow}
+
+
+def causes_text(longer: Mapping[str, float]) -> str:
+    """A difference in words, with signs, its greatest parts first.
+
+    >>> causes_text({"cpu": -1.0, "io": 11.0})
+    '10.0 s longer: +11.0 s I/O time (wall - CPU), -1.00 s on a CPU'
+    """
+    total_s = sum(longer.values())
     if total_s <= 0:
-        return (
-            f"Participant jobs take no longer on {slow.placement} than on {fast.placement} on average:"
-            " what the makespans differ by is how the jobs filled them"
-        )
-    names = LABELS | {"cpu": "on a CPU", "io": "I/O time (wall - CPU)"}
-    told = [cause for cause in sorted(more, key=lambda cause: -abs(more[cause])) if abs(more[cause]) >= told_s(total_s)]
-    parts = ", ".join(f"{'+' if more[cause] > 0 else ''}{seconds(more[cause])} {names[cause]}" for cause in told)
-    return (
-        f"A participant job takes {seconds(total_s)} longer on {slow.placement} than on {fast.placement}"
-        f" on average: {parts}"
-    )
+        return "no longer; the makespans differ by how the jobs filled them"
+    told = [cause for cause in longer if abs(longer[cause]) >= TOLD_SHARE * total_s]
+    parts = (signed(cause, longer[cause]) for cause in sorted(told, key=lambda cause: -abs(longer[cause])))
+    return f"{seconds(total_s)} longer: {', '.join(parts)}"
 
 
-def told_s(total_s: float) -> float:
-    """The least part of a difference that is worth naming, s."""
-    return TOLD_SHARE * total_s
+def signed(cause: str, longer_s: float) -> str:
+    """A part of a difference.
+
+    >>> signed("cpu", 2.0)
+    '+2.00 s on a CPU'
+    """
+    return f"{'+' if longer_s > 0 else ''}{seconds(longer_s)} {CAUSES[cause]}"
 
 
 def mean_parts(runs: Sequence[Row], with_account: bool) -> dict[str, float]:
@@ -171,24 +180,25 @@ def oversubscription_lines(groups: Groups) -> list[str]:
 
 def cache_lines(groups: Groups) -> list[str]:
     """What the page cache had of the inputs, for tiers that it stands before."""
-    lines = []
+    alike: dict[str, list[str]] = {}
     for condition, runs in groups.items():
         if condition.cache == MEMORY:
             continue
         known = [run["input_resident_before"] for run in runs if run["input_resident_before"] is not None]
         if not known:
-            lines.append(f"Whether the inputs were in the page cache is not known of {condition.placement}")
-            continue
-        low, high = min(known), max(known)
-        share = percent(low) if percent(low) == percent(high) else f"{percent(low)} to {percent(high)}"
-        if low >= WARM_SHARE:
-            lines.append(
-                f"Page cache: it held the inputs of {condition.placement} ({share}); reading them from their tier"
-                " is not part of these times"
-            )
-        elif high > COLD_SHARE:
-            lines.append(f"Page cache: it held {share} of the inputs of {condition.placement} before the runs")
-    return lines
+            sentence = "Whether the inputs were in the page cache is not known of {}"
+        else:
+            low, high = min(known), max(known)
+            share = percent(low) if percent(low) == percent(high) else f"{percent(low)} to {percent(high)}"
+            if low >= WARM_SHARE:
+                sentence = f"Page cache: it held the inputs of {{}} ({share}); reading them from their tier is not part"
+                sentence += " of these times"
+            elif high > COLD_SHARE:
+                sentence = f"Page cache: it held {share} of the inputs of {{}} before the runs"
+            else:
+                continue
+        alike.setdefault(sentence, []).append(condition.placement)
+    return [sentence.format(", ".join(placements)) for sentence, placements in alike.items()]
 
 
 def idle_lines(groups: Groups) -> list[str]:
@@ -205,3 +215,17 @@ def idle_lines(groups: Groups) -> list[str]:
         f"{mean_count(means[condition])} of {condition.parallelism:,} ({condition.placement})" for condition in low
     )
     return [f"Slots stood empty: mean parallelism {told}; launching, or the last jobs alone, is part of the makespan"]
+
+
+def limit_lines(groups: Groups) -> list[str]:
+    """Which runs stayed below the parallelism asked for, and why."""
+    limited: dict[tuple[Condition, str], list[str]] = {}
+    for condition, runs in groups.items():
+        for run in runs:
+            if run["limited_by"]:
+                limited.setdefault((condition, run["limited_by"]), []).append(run["run"])
+    return [
+        f"{condition.placement}: {f'run {names[0]}' if len(names) == 1 else counted(len(names), 'run')} stayed below"
+        f" {condition.parallelism} jobs at once: {reason}"
+        for (condition, reason), names in limited.items()
+    ]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations, product
 
 import numpy as np
+import pandas as pd
 from scipy.stats import quantile_test
 
 from neurotier.core.spread import Spread
@@ -48,6 +49,11 @@ def condition_of(run: Row) -> Condition:
     asked = run["parallelism"]
     parallelism = run["peak_parallelism"] if asked is None else asked
     return Condition(run["origin"], run["tool"], run["cache"], parallelism, run["placement"])
+
+
+def run_key(row: Row) -> tuple[str, str]:
+    """What tells runs apart, in every table of the comparison: origin and name."""
+    return row["origin"], row["run"]
 
 
 def by_condition(runs: Iterable[Row]) -> dict[Condition, list[Row]]:
@@ -143,18 +149,12 @@ def families(conditions: Iterable[Condition]) -> dict[Family, list[Condition]]:
 
 def mean_walls(runs: Sequence[Row], phases: Sequence[Row]) -> dict[Condition, dict[str, float]]:
     """Mean over repetitions of each participant job's wall time, s, by condition and participant."""
-    walls: dict[tuple[str, str], dict[str, float]] = {}
-    for phase in phases:
-        jobs = walls.setdefault((phase["origin"], phase["run"]), {})
-        jobs[phase["participant"]] = jobs.get(phase["participant"], 0.0) + phase["wall_s"]
-    means = {}
-    for condition, members in by_condition(runs).items():
-        times: dict[str, list[float]] = {}
-        for run in members:
-            for participant, wall_s in walls.get((run["origin"], run["run"]), {}).items():
-                times.setdefault(participant, []).append(wall_s)
-        means[condition] = {participant: statistics.fmean(values) for participant, values in times.items()}
-    return means
+    jobs = pd.DataFrame(phases, columns=["origin", "run", "participant", "wall_s"])
+    walls = jobs.groupby(["origin", "run", "participant"])["wall_s"].sum().unstack("participant")
+    return {
+        condition: walls[walls.index.isin([run_key(run) for run in members])].mean().dropna().to_dict()
+        for condition, members in by_condition(runs).items()
+    }
 
 
 def difference(one: Condition, other: Condition, differences: Sequence[float]) -> Difference:

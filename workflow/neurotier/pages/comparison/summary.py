@@ -1,4 +1,4 @@
-"""Summary tables of a comparison: makespans by condition, paired differences, speed-ups."""
+"""Tables of a comparison: its runs from wherever they are, makespans by condition, paired differences, speed-ups."""
 
 from __future__ import annotations
 
@@ -16,7 +16,27 @@ from neurotier.pages.comparison.statistics import (
     paired_differences,
     speed_ups,
 )
-from neurotier.run.compared import Compared
+from neurotier.published.bids_app import published_runs
+from neurotier.run.campaign.comparing import campaign_runs
+from neurotier.run.compared import Compared, runs_of_results
+
+
+def everything_compared(campaign: Path | None, results: Sequence[str], published: str | None) -> Compared:
+    """Everything that is to be compared, as far as it is there.
+
+    Parameters
+    ----------
+    campaign
+        Plan of a campaign, whose runs are beside it, if there is one.
+    results
+        Results folders, each an origin of its own.
+    published
+        Folder of the published logs, if they are to be compared.
+    """
+    compared = campaign_runs(campaign) if campaign is not None else Compared()
+    for folder in results:
+        compared += runs_of_results(Path(folder), origin=folder)
+    return compared + published_runs(Path(published)) if published else compared
 
 
 def write_summary_tables(compared: Compared, folder: Path) -> None:

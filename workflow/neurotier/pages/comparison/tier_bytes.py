@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
+
+from matplotlib.figure import Figure
 
 from neurotier.core.quantities import MISSING, shorten, size
 from neurotier.core.spread import Spread, spread
 from neurotier.core.tables import Row
 from neurotier.pages.comparison.names import NO_RUN, Names, condition_cells, spread_cells
 from neurotier.pages.comparison.panels import group_panels
-from neurotier.pages.comparison.statistics import Condition, by_condition
+from neurotier.pages.comparison.statistics import Condition, by_condition, run_key
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.lanes import Lane
 from neurotier.pages.kit.stacks import Bar, Kind, draw_stacked
-from neurotier.pages.kit.style import SKY, VERMILION, empty_figure, house_style, save_figure, state
+from neurotier.pages.kit.style import SKY, VERMILION, write_figure
+from neurotier.run.compared import Compared
 
 KINDS = (Kind("read", SKY), Kind("written", VERMILION))
 COLUMNS = {"read": "read_bytes", "written": "written_bytes"}
@@ -27,14 +29,14 @@ NOTE = (
 Traffic = dict[str, Spread | None]
 
 
-def traffic(runs: Sequence[Row], rows: Sequence[Row]) -> dict[Condition, dict[str, Traffic]]:
+def traffic(tables: Compared) -> dict[Condition, dict[str, Traffic]]:
     """Bytes by condition and tier, of the tiers of which anything is known."""
     moved: dict[tuple[str, str], list[Row]] = {}
-    for row in rows:
-        moved.setdefault((row["origin"], row["run"]), []).append(row)
+    for row in tables.traffic:
+        moved.setdefault(run_key(row), []).append(row)
     found = {}
-    for condition, members in by_condition(runs).items():
-        own = [row for run in members for row in moved.get((run["origin"], run["run"]), [])]
+    for condition, members in by_condition(tables.runs).items():
+        own = [row for run in members for row in moved.get(run_key(run), [])]
         tiers = {}
         for tier in sorted({row["tier"] for row in own}):
             of_tier = [row for row in own if row["tier"] == tier]
@@ -57,11 +59,11 @@ def texts(flow: Traffic) -> tuple[str, str]:
     return read, written
 
 
-def tier_bytes_finding(runs: Sequence[Row], rows: Sequence[Row]) -> Finding:
+def finding(tables: Compared) -> Finding:
     """Over which tier most bytes went, and with which condition."""
-    if not by_condition(runs):
+    if not by_condition(tables.runs):
         return Finding(NO_RUN, shown=False)
-    found = traffic(runs, rows)
+    found = traffic(tables)
     if not found:
         return Finding("Of no run that is compared is it known how many bytes it moved", shown=False)
     most, condition, tier = max(
@@ -74,19 +76,18 @@ def tier_bytes_finding(runs: Sequence[Row], rows: Sequence[Row]) -> Finding:
     return Finding(f"Most bytes cross the tier {shorten(tier, 30)}: {read} read and {written} written{where}")
 
 
-def draw_tier_bytes(runs: Sequence[Row], rows: Sequence[Row], stem: Path) -> None:
+def draw(tables: Compared, stem: Path) -> None:
     """Draw the bytes of all valid runs; write SVG, PNG and TSV."""
-    found, finding = traffic(runs, rows), tier_bytes_finding(runs, rows)
-    with house_style():
-        if finding.shown:
-            most = max(total_bytes(flow) for tiers in found.values() for flow in tiers.values())
-            unit = next((name for name, length in UNITS.items() if most >= 2 * length), "KiB")
-            panels = group_panels(found, lambda condition: lanes(condition, found[condition]))
-            figure = draw_stacked(panels, KINDS, f"Sum over participant jobs ({unit})", UNITS[unit])
-            state(figure, finding.sentence, NOTE)
-        else:
-            figure = empty_figure(finding.sentence)
-        save_figure(figure, stem, table(found))
+    found = traffic(tables)
+    write_figure(stem, finding(tables), table(found), lambda: figure_of(found), NOTE)
+
+
+def figure_of(found: dict[Condition, dict[str, Traffic]]) -> Figure:
+    """The figure of at least one condition."""
+    most = max(total_bytes(flow) for tiers in found.values() for flow in tiers.values())
+    unit = next((name for name, length in UNITS.items() if most >= 2 * length), "KiB")
+    panels = group_panels(found, lambda condition: lanes(condition, found[condition]))
+    return draw_stacked(panels, KINDS, f"Sum over participant jobs ({unit})", UNITS[unit], words=size)
 
 
 def lanes(condition: Condition, tiers: dict[str, Traffic]) -> list[Lane[Bar]]:

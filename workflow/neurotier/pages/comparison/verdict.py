@@ -9,12 +9,12 @@ not overlap can still be chance; their number is always said.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from neurotier.core.quantities import counted, percent, seconds
+from neurotier.core.quantities import counted, percent, seconds, share_of
 from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
-from neurotier.pages.comparison.reasons import difference_line, reason_lines
+from neurotier.pages.comparison.reasons import longer_by_cause, reason_lines
 from neurotier.pages.comparison.statistics import (
     CONFIDENCE,
     Condition,
@@ -35,6 +35,46 @@ Differences = Mapping[frozenset[Condition], Difference]
 
 
 @dataclass(frozen=True)
+class PlacementVerdict:
+    """One placement against the fastest of its family.
+
+    Attributes
+    ----------
+    makespan
+        Of its repetitions, s.
+    best
+        That of the fastest, s.
+    pair
+        The difference of the same participants between it and the fastest; ``None`` for the fastest itself, and where
+        no participant is in both.
+    doubts
+        Why it is not sure that the fastest is faster; empty if it is sure.
+    longer
+        By what a participant job takes longer than with the fastest on average, s by cause.
+    """
+
+    condition: Condition
+    makespan: Spread
+    best: Spread
+    pair: Difference | None = None
+    doubts: Sequence[str] = ()
+    longer: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times as long it took, by the medians."""
+        return share_of(self.makespan.median, self.best.median)
+
+    @property
+    def paired_s(self) -> tuple[float, float, float] | None:
+        """How much longer the median participant took, and the ends of its interval, s; below 0 if it took less."""
+        if self.pair is None:
+            return None
+        median_s, low_s, high_s = self.pair.median_s, self.pair.low_s, self.pair.high_s
+        return (median_s, low_s, high_s) if self.pair.slower == self.condition else (-median_s, -high_s, -low_s)
+
+
+@dataclass(frozen=True)
 class FamilyVerdict:
     """The verdict on conditions that differ in their placement alone.
 
@@ -42,22 +82,29 @@ class FamilyVerdict:
     ----------
     name
         What they share, for a heading.
-    fastest
-        The one with the shortest median makespan.
-    sure
-        Whether it is faster than every other one for sure.
+    placements
+        The fastest, by its median makespan, and then the others.
     headline
         The result in one sentence, without a full stop.
-    lines
-        Each other placement against the fastest, then why.
+    reasons
+        What bounds them, and what may mislead about them, in sentences.
     """
 
     family: Family
     name: str
-    fastest: Condition
-    sure: bool
+    placements: Sequence[PlacementVerdict]
     headline: str
-    lines: list[str]
+    reasons: Sequence[str]
+
+    @property
+    def fastest(self) -> Condition:
+        """The one with the shortest median makespan."""
+        return self.placements[0].condition
+
+    @property
+    def sure(self) -> bool:
+        """Whether it is faster than every other one for sure."""
+        return len(self.placements) > 1 and not any(other.doubts for other in self.placements)
 
 
 @dataclass(frozen=True)
@@ -111,31 +158,39 @@ def judge_family(
     """The verdict on one family."""
     makespans = {condition: makespan_of(groups[condition]) for condition in members}
     fastest, *others = sorted(members, key=lambda condition: (makespans[condition].median, condition))
-    own = {condition: groups[condition] for condition in members}
     best = makespans[fastest]
-    if not others:
-        headline = f"{fastest.placement} alone was run: makespan {spread_text(best)}; nothing to compare it with"
-        return FamilyVerdict(family, family_name(family), fastest, False, headline, reason_lines(own))
-    doubts = {
-        other: doubts_of(fastest, other, groups, differences.get(frozenset((fastest, other)))) for other in others
-    }
-    sure = not any(doubts.values())
-    second = others[0]
-    longer = longer_text(best, makespans[second])
-    if sure:
-        headline = f"{fastest.placement} is fastest: makespan {seconds(best.median)}; {second.placement} {longer}; sure"
-    else:
-        reasons = dict.fromkeys(doubt for found in doubts.values() for doubt in found)
-        headline = (
-            f"{fastest.placement} had the shortest makespan, {seconds(best.median)}; {second.placement} {longer};"
-            f" not sure: {', '.join(reasons)}"
-        )
-    lines = [f"{fastest.placement}: makespan {spread_text(best)}"]
+    placements = [PlacementVerdict(fastest, best, best)]
     for other in others:
         pair = differences.get(frozenset((fastest, other)))
-        lines.append(pair_line(other, makespans[other], best, pair, doubts[other]))
-        lines.append(difference_line(fastest, other, groups))
-    return FamilyVerdict(family, family_name(family), fastest, sure, headline, lines + reason_lines(own))
+        doubts, longer = doubts_of(fastest, other, groups, pair), longer_by_cause(fastest, other, groups)
+        placements.append(PlacementVerdict(other, makespans[other], best, pair, doubts, longer))
+    reasons = reason_lines({condition: groups[condition] for condition in members})
+    return FamilyVerdict(family, family_name(family), placements, headline(placements), reasons)
+
+
+def headline(placements: Sequence[PlacementVerdict]) -> str:
+    """The fastest, and by how much: the runner-up that is named is one that is slower for sure, if there is one.
+
+    Parameters
+    ----------
+    placements
+        In the order of their makespans.
+    """
+    best, *others = placements
+    fastest = best.condition.placement
+    if not others:
+        return f"{fastest} alone was run: makespan {spread_text(best.makespan)}; nothing to compare it with"
+    doubtful = [other for other in others if other.doubts]
+    runner_up = next((other for other in others if not other.doubts), others[0])
+    text = f"{runner_up.condition.placement} {longer_text(best.makespan, runner_up.makespan)}"
+    if not doubtful:
+        return f"{fastest} is fastest: makespan {seconds(best.makespan.median)}; {text}; sure"
+    reasons = ", ".join(dict.fromkeys(doubt for other in doubtful for doubt in other.doubts))
+    shortest = f"{fastest} had the shortest makespan, {seconds(best.makespan.median)}"
+    if runner_up.doubts:
+        return f"{shortest}; {text}; not sure: {reasons}"
+    against = ", ".join(other.condition.placement for other in doubtful)
+    return f"{shortest}; {text}, sure; not sure against {against}: {reasons}"
 
 
 def makespan_of(runs: Sequence[Row]) -> Spread:
@@ -166,18 +221,6 @@ def longer_text(best: Spread, other: Spread) -> str:
     if more_s == 0 or best.median <= 0:
         return "took as long" if more_s == 0 else f"took {seconds(more_s)} more"
     return f"took {other.median / best.median:.2f} times as long ({seconds(more_s)} more)"
-
-
-def pair_line(other: Condition, makespan: Spread, best: Spread, pair: Difference | None, doubts: Sequence[str]) -> str:
-    """One placement against the fastest."""
-    text = f"{other.placement}: makespan {spread_text(makespan)}; it {longer_text(best, makespan)}"
-    if pair is not None:
-        slower = pair.slower == other
-        text += f"; the median participant took {seconds(pair.median_s)} {'longer' if slower else 'less'}"
-        low, high = (pair.low_s, pair.high_s)
-        what = f"{percent(CONFIDENCE)} interval" if pair.confidence >= CONFIDENCE else "range"
-        text += f" ({what} {seconds(low)} to {seconds(high)}, {counted(pair.participants, 'participant')})"
-    return f"{text}; {'not sure: ' + ', '.join(doubts) if doubts else 'sure'}"
 
 
 def doubts_of(fast: Condition, slow: Condition, groups: Groups, pair: Difference | None) -> list[str]:

@@ -66,9 +66,9 @@ def draw_all(page: str, entries: Sequence[Entry], tables: Any, folder: Path) -> 
 
 def figure_views(page: str, entries: Sequence[Entry], tables: Any, folder: Path, page_folder: Path) -> list[FigureView]:
     """The figures as a page in ``page_folder`` shows them, drawn in ``folder``."""
-    return [
-        figure_view(
-            folder / figure.name, page_folder, figure.entry.heading, figure.entry.reading, figure.finding.sentence
-        )
-        for figure in figures_of(page, entries, tables)
-    ]
+    views = []
+    for figure in figures_of(page, entries, tables):
+        about, said = figure.entry, figure.finding
+        stem = folder / figure.name
+        views.append(figure_view(stem, page_folder, about.heading, about.reading, said.sentence, said.shown))
+    return views

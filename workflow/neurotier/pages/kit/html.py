@@ -42,6 +42,8 @@ class FigureView:
         The SVG itself, empty if the figure was not drawn; not escaped.
     files
         Kind and address of the files beside the page.
+    shown
+        False if there was nothing to draw; the sentence then says why.
     """
 
     name: str
@@ -50,6 +52,7 @@ class FigureView:
     sentence: str
     picture: str
     files: list[tuple[str, str]]
+    shown: bool = True
 
 
 def write_html(template: Path, context: dict[str, Any], path: Path) -> None:
@@ -102,8 +105,8 @@ def embedded(path: Path) -> str:
     return f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}"
 
 
-def figure_view(stem: Path, folder: Path, heading: str, reading: str, sentence: str) -> FigureView:
+def figure_view(stem: Path, folder: Path, heading: str, reading: str, sentence: str, shown: bool = True) -> FigureView:
     """The figure whose files are ``stem.svg``, ``.png`` and ``.tsv``, on a page in ``folder``."""
     paths = {kind: stem.with_name(f"{stem.name}.{kind.lower()}") for kind in ("SVG", "PNG", "TSV")}
     files = [(kind, address) for kind, path in paths.items() if (address := link(path, folder))]
-    return FigureView(stem.name, heading, reading, f"{sentence}.", inline(paths["SVG"]), files)
+    return FigureView(stem.name, heading, reading, f"{sentence}.", inline(paths["SVG"]), files, shown)
