@@ -55,11 +55,11 @@ rule draw_comparison:
 
 rule write_comparison:
     input:
+        **pictures(comparison_figures.FIGURES, places.comparison_figures),
         runs=places.comparison / "compared_runs.tsv",
         participants=places.comparison / "compared_participants.tsv",
         traffic=places.comparison / "compared_bytes.tsv",
         campaign=lambda wildcards: plan.campaign(),
-        **pictures(comparison_figures.FIGURES, places.comparison_figures),
     output:
         page=report(
             RESULTS / "comparison.html",

@@ -38,9 +38,10 @@ def report(settings: Settings, places: Places) -> None:
     for file, (name, rows) in files.items():
         write_table(file, name, rows)
     write_json(places.group / "summary.json", summary(group))
-    draw_all("report", FIGURES, Tables(profile["profile"], profile["runs"], group), places.figures)
-    draw_mosaics([Picture.of(row, places) for row in group], places.mosaics, workers=1)
-    write_page(collect(places, settings), places.results / "report.html")
+    data = collect(places, settings)
+    draw_all("report", FIGURES, Tables(data.profile, data.runs, data.group), places.figures)
+    draw_mosaics([Picture.of(row, places) for row in data.group], places.mosaics, workers=1)
+    write_page(data, places.results / "report.html")
     for file in (*files, places.group / "summary.json"):
         os.utime(file, (0, 0))
 

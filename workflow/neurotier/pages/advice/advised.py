@@ -11,6 +11,7 @@ from neurotier.advice.words import interval, recommendation
 from neurotier.core.quantities import percent
 from neurotier.core.tables import Row
 from neurotier.pages.kit.findings import Finding
+from neurotier.pages.kit.hover import hover
 from neurotier.pages.kit.style import BLACK, BLUE, LIGHT_GREY, ORANGE, WIDTH_IN, house_style, save_figure, state
 
 LANE_IN = 0.5
@@ -48,7 +49,8 @@ def draw(rows: Sequence[Row], stem: Path) -> None:
         for one, ((jobs, cache), each) in zip(axes, found.items(), strict=True):
             one.set_title(f"{jobs} at once, page cache {cache}, {each[0]['participants']:,} participants")
             for lane, row in enumerate(each):
-                one.barh(lane, row["predicted_s"], height=0.6, color=BLUE if row["fits"] else LIGHT_GREY)
+                (bar,) = one.barh(lane, row["predicted_s"], height=0.6, color=BLUE if row["fits"] else LIGHT_GREY)
+                bar.set_url(hover(f"{row['placement']}: {interval(row)}"))
                 one.plot([row["low_s"], row["high_s"]], [lane, lane], color=BLACK, linewidth=1.4)
                 one.plot([row["paper_s"]], [lane], linestyle="", marker="D", markersize=5, color=ORANGE)
                 reason = "" if row["fits"] else f"; {row['reason']}"

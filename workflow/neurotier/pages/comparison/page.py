@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from neurotier.core.quantities import seconds
+from neurotier.core.settings import ROLES
 from neurotier.core.spread import Spread, spread
 from neurotier.core.tables import Row
 from neurotier.pages.comparison.figures import FIGURES
@@ -31,7 +32,6 @@ LONGEST_TITLE = 80
 OPEN_REASONS = 6
 """With more sentences than that below the table, they are folded."""
 
-ROLES = ("dataset", "work", "images", "results")
 TABLES = ("compared_runs.tsv", "compared_participants.tsv", "compared_bytes.tsv")
 COLOURS = {"cpu": CPU_COLOUR, "io": IO_COLOUR} | {wait: CAUSE_COLOURS[wait] for wait in WAITS}
 

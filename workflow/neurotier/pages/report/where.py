@@ -104,21 +104,9 @@ def tier_traffic(data: ReportData) -> list[TierTraffic]:
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in data.traffic:
         groups.setdefault((row["tier"], row["traffic_source"]), []).append(row)
-    return [
-        TierTraffic(
-            tier, data.tier_kinds.get(tier, ""), SOURCES[source], **{key: sum_known(rows, key) for key in AMOUNTS}
-        )
-        for (tier, source), rows in sorted(
-            groups.items(), key=lambda item: (item[0][0], list(SOURCES).index(item[0][1]))
-        )
-    ]
-
-
-def sum_known(rows: Sequence[Row], column: str) -> int | None:
-    """Sum of the figures that are there; ``None`` if none is.
-
-    >>> sum_known([{"read_bytes": 3}, {"read_bytes": None}], "read_bytes")
-    3
-    """
-    found = [row[column] for row in rows if row[column] is not None]
-    return sum(found) if found else None
+    found = []
+    for (tier, source), rows in sorted(groups.items(), key=lambda item: (item[0][0], list(SOURCES).index(item[0][1]))):
+        known = {key: [row[key] for row in rows if row[key] is not None] for key in AMOUNTS}
+        amounts = {key: sum(values) if values else None for key, values in known.items()}
+        found.append(TierTraffic(tier, data.tier_kinds.get(tier, ""), SOURCES[source], **amounts))
+    return found

@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import humanfriendly
-
 from neurotier.analysis.participant import work_bytes
 from neurotier.core.errors import SettingsError, TierError
 from neurotier.core.files import read_json
 from neurotier.core.parallelism import fits
-from neurotier.core.quantities import about, counted
+from neurotier.core.quantities import about, counted, size
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, read_table
 from neurotier.core.tiers import Tier
@@ -180,8 +178,3 @@ def check_parallelism(parallelism: int, each_mb: Sequence[int], limits: Mapping[
             where="config key campaign.parallelism",
             fix="lower it, or say --resources mem_mb=N if the jobs need less than estimated",
         )
-
-
-def size(count: int) -> str:
-    """Bytes for people, in binary units."""
-    return str(humanfriendly.format_size(count, binary=True))
