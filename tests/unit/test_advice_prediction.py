@@ -10,7 +10,7 @@ import pytest
 from neurotier.advice.calibration import read_observed
 from neurotier.advice.observed import PHASES, ObservedJob, observe
 from neurotier.advice.placements import candidates
-from neurotier.advice.predict import Inputs, predict
+from neurotier.advice.predict import Inputs, paper_s, predict
 from neurotier.advice.room import room_for
 from neurotier.advice.scaling import costs_of
 from neurotier.advice.words import recommendation
@@ -178,7 +178,7 @@ def test_prediction_and_its_interval() -> None:
     assert 21 < on_disk.usual.makespan_s < 24
     assert 20 < on_tmpfs.usual.makespan_s < on_disk.usual.makespan_s
     assert on_disk.low_s < on_disk.usual.makespan_s < on_disk.high_s
-    assert on_disk.paper_s == pytest.approx(4 * (250 / 100 + 150 / 50))
+    assert paper_s(inputs(), replace(STORAGE, tiers=FOUR_ROLES)) == pytest.approx(4 * (250 / 100 + 150 / 50))
     assert predict(inputs(), STORAGE, 2) == on_disk  # drawn from a seed
 
 

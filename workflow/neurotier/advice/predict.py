@@ -20,12 +20,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from neurotier.advice.observed import ObservedJob
-from neurotier.advice.scaling import Costs, costs_of, scatter, ways_of
+from neurotier.advice.scaling import costs_of, scatter, ways_of
 from neurotier.advice.workload import READS, WRITES, JobStart, Participant, Storage, workload_of
-from neurotier.model.fluid import Predicted
 from neurotier.model.machine import Machine, PageCache, Processors
 from neurotier.model.paper import least_makespan_s
-from neurotier.model.prediction import REPEATABILITY, Situation, forecast_among
+from neurotier.model.prediction import REPEATABILITY, Simulated, Situation, predict_among
 from neurotier.model.this_machine import Probed, between, machine_of
 from neurotier.storage.probe.tier_figures import TierFigures
 
@@ -65,27 +64,7 @@ class Inputs:
         return self.probes[storage.tiers[role]].usual
 
 
-@dataclass(frozen=True)
-class PlacementPrediction:
-    """The prediction for one placement at one parallelism.
-
-    Attributes
-    ----------
-    usual
-        The model's prediction.
-    low_s, high_s
-        Its interval.
-    paper_s
-        Eq. (1) of Hayot-Sasson, Brown and Glatard (2020).
-    """
-
-    usual: Predicted
-    low_s: float
-    high_s: float
-    paper_s: float
-
-
-def predict(inputs: Inputs, storage: Storage, parallelism: int) -> PlacementPrediction:
+def predict(inputs: Inputs, storage: Storage, parallelism: int) -> Simulated:
     """Predict one placement with this many jobs at once. Draws are seeded: equal inputs give equal numbers."""
     costs = costs_of(inputs.observed)
     machines = [
@@ -98,12 +77,7 @@ def predict(inputs: Inputs, storage: Storage, parallelism: int) -> PlacementPred
         for end in ("usual", "low", "high")
     ]
     workload = workload_of(inputs.participants, costs, storage, inputs.job_start)
-    prediction = forecast_among(
-        (workload, machines[0]), lambda rng: draw(inputs, storage, machines, rng), parallelism, DRAWS
-    )
-    return PlacementPrediction(
-        prediction.predicted, prediction.low_s, prediction.high_s, paper_s(inputs, costs, storage)
-    )
+    return predict_among((workload, machines[0]), lambda rng: draw(inputs, storage, machines, rng), parallelism, DRAWS)
 
 
 def draw(inputs: Inputs, storage: Storage, machines: Sequence[Machine], rng: np.random.Generator) -> Situation:
@@ -126,10 +100,10 @@ def draw(inputs: Inputs, storage: Storage, machines: Sequence[Machine], rng: np.
     return workload, machine
 
 
-def paper_s(inputs: Inputs, costs: Costs, storage: Storage) -> float:
-    """The paper's Eq. (1): all bytes by one stream, tier after tier, from and to the device."""
+def paper_s(inputs: Inputs, storage: Storage) -> float:
+    """Makespan by the paper's Eq. (1), s: all bytes by one stream, tier after tier, from and to the device."""
     total_s = 0.0
-    for phase, cost in costs.items():
+    for phase, cost in costs_of(inputs.observed).items():
         read, written = (
             sum(cost[quantity].of(one.size_bytes) for one in inputs.participants)
             for quantity in ("read_bytes", "written_bytes")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from neurotier.advice.calibration import size_of
 from neurotier.advice.observed import PHASES
 from neurotier.advice.placements import Candidate, caches
-from neurotier.advice.predict import Inputs, predict
+from neurotier.advice.predict import Inputs, paper_s, predict
 from neurotier.advice.room import NEEDING, Room, free_on, largest, room_for
 from neurotier.advice.scaling import costs_of
 from neurotier.advice.situation import Situation
@@ -45,7 +45,8 @@ def advice_row(
     needs_mb = [situation.plan.mem_mb(name) for name in situation.remaining]
     at_once = min(jobs, max(1, fits(limits, {"mem_mb": needs_mb}).get("mem_mb", jobs)))
     inputs = replace(inputs, page_cache=page_cache_here(at_once * situation.job_bytes))
-    prediction = predict(inputs, situation.storage(candidate, cache, inputs), at_once)
+    storage = situation.storage(candidate, cache, inputs)
+    prediction = predict(inputs, storage, at_once)
     usual = prediction.usual
     sums = usual.phase_sums_s
     room = room_of(situation, inputs, candidate, at_once)
@@ -62,7 +63,7 @@ def advice_row(
         "predicted_s": usual.makespan_s,
         "low_s": prediction.low_s,
         "high_s": prediction.high_s,
-        "paper_s": prediction.paper_s,
+        "paper_s": paper_s(inputs, storage),
         "limit": limit_text(usual.limit, at_once, inputs.processors.threads),
         "limit_share": usual.limits[usual.limit],
         "mean_parallelism": usual.mean_parallelism,
