@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -157,7 +157,7 @@ def write_page(compared: Compared, figures: Path, page: Path, lacking: str = "")
         "families": [family_view(family, shared) for family in verdict.families],
         "shared_reasons": shared,
         "open_reasons": OPEN_REASONS,
-        "keys": {CAUSES[cause]: colour for cause, colour in COLOURS.items() if cause in causes},
+        "keys": colour_keys(causes),
         "runs": runs,
         "lacking": lacking,
         "compared": len(runs) - len(excluded),
@@ -171,6 +171,19 @@ def write_page(compared: Compared, figures: Path, page: Path, lacking: str = "")
         "shown_rows": SHOWN_ROWS,
     }
     write_html(TEMPLATE, context, page)
+
+
+def colour_keys(causes: Container[str]) -> dict[str, str]:
+    """What the colours of the bars mean; that of I/O time is storage's, too, where it is known what it consists of.
+
+    >>> colour_keys({"cpu", "io", "account_block_io_s"})
+    {'#0072B2': 'on a CPU', '#E69F00': 'I/O time (wall - CPU) or waiting for storage'}
+    """
+    keys: dict[str, list[str]] = {}
+    for cause, colour in COLOURS.items():
+        if cause in causes:
+            keys.setdefault(colour, []).append(CAUSES[cause])
+    return {colour: " or ".join(labels) for colour, labels in keys.items()}
 
 
 def shared_reasons(verdicts: Sequence[FamilyVerdict]) -> list[str]:
