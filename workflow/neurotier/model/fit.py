@@ -54,14 +54,14 @@ def fit_tier(
 
     def residuals(vector: Vector) -> Vector:
         speeds = from_vector(vector, prior, memory)
-        told = [robust(run.misses(*speeds) / SPREAD) / np.sqrt(len(run.speeds)) for run in runs]
-        return np.concatenate([(vector - expected) / spreads, *told])
+        misses = [robust(run.misses(*speeds) / SPREAD) / np.sqrt(len(run.speeds)) for run in runs]
+        return np.concatenate([(vector - expected) / spreads, *misses])
 
-    found = []
+    solutions = []
     for seed in range(STARTS):  # where caps and shares meet there are edges to get stuck at: try from elsewhere, too
         away = np.random.default_rng(seed).normal(0.0, 0.5 if seed else 0.0, len(expected))
-        found.append(least_squares(residuals, expected + away, diff_step=1e-3, max_nfev=60))
-    fitted, of_memory = from_vector(min(found, key=lambda one: one.cost).x, prior, memory)
+        solutions.append(least_squares(residuals, expected + away, diff_step=1e-3, max_nfev=60))
+    fitted, of_memory = from_vector(min(solutions, key=lambda one: one.cost).x, prior, memory)
     return replace(fitted, unevenness=unevenness(runs)), of_memory
 
 

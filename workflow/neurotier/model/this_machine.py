@@ -44,14 +44,14 @@ def read_probed(table: Path) -> Probed:
     """
     rows = read_table(table, "probe")
     try:
-        found = [
+        figures = [
             figures_of([row | {"bandwidth_bytes_per_s": row[f"bandwidth_{end}bytes_per_s"]} for row in rows])
             for end in ("", "low_", "high_")
         ]
     except (KeyError, IndexError) as error:
         fix = "probe again: --forcerun probe_tier"
         raise InputError(f"has no {error}", where=str(table), fix=fix) from None
-    return Probed(*found)
+    return Probed(*figures)
 
 
 def at(curve: Curve, streams: int) -> float:

@@ -281,9 +281,9 @@ def find_json(text: str) -> dict[str, Any] | None:
     start = text.find("{")
     while start >= 0:
         with suppress(ValueError):
-            found, _ = json.JSONDecoder().raw_decode(text, start)
-            if "jobs" in found:
-                return dict(found)
+            report, _ = json.JSONDecoder().raw_decode(text, start)
+            if "jobs" in report:
+                return dict(report)
         start = text.find("{", start + 1)
     return None
 
@@ -303,8 +303,8 @@ def reason(output: str, errors: str, exit_code: int) -> str:
     """
     lines = [line.strip() for line in f"{errors}\n{output.partition('{')[0]}".splitlines() if line.strip()]
     for line in lines:
-        if found := re.search(r"error=(.+)$", line):
-            return one_line(found[1])
+        if match := re.search(r"error=(.+)$", line):
+            return one_line(match[1])
     if exit_code < 0:
         return f"it was killed by signal {-exit_code}"
     said = [line.removeprefix("fio: ") for line in lines if line.startswith("fio:")] or lines

@@ -49,11 +49,11 @@ NOTE = (
 
 def by_tier(rows: Sequence[Row]) -> dict[str, dict[str, list[Row]]]:
     """Rows of the curves by tier and pattern, in order of streams."""
-    found: dict[str, dict[str, list[Row]]] = {}
+    curves: dict[str, dict[str, list[Row]]] = {}
     for row in sorted((row for row in rows if row["part"] == "concurrency"), key=lambda row: row["streams"]):
-        found.setdefault(row["tier"], {}).setdefault(row["pattern"], []).append(row)
+        curves.setdefault(row["tier"], {}).setdefault(row["pattern"], []).append(row)
     order = list(dict.fromkeys(row["tier"] for row in rows))
-    return {tier: found[tier] for tier in order if tier in found}
+    return {tier: curves[tier] for tier in order if tier in curves}
 
 
 def most(curve: Sequence[Row]) -> float:

@@ -50,11 +50,11 @@ class Bar:
 
 def single(rows: Sequence[Row]) -> dict[str, dict[str, Row]]:
     """Rows of one stream, by tier and pattern."""
-    found: dict[str, dict[str, Row]] = {}
+    tiers: dict[str, dict[str, Row]] = {}
     for row in rows:
         if row["part"] == "one_stream":
-            found.setdefault(row["tier"], {})[row["pattern"]] = row
-    return found
+            tiers.setdefault(row["tier"], {})[row["pattern"]] = row
+    return tiers
 
 
 def finding(rows: Sequence[Row]) -> Finding:
@@ -116,13 +116,13 @@ def published_bar(name: str, bytes_per_s: float) -> Bar:
 
 def bars_figure(bars: dict[str, list[Bar]]) -> Figure:
     """The figure: a panel for reads and one for writes, on the same scale."""
-    lanes = [len(found) for found in bars.values()]
+    lanes = [len(members) for members in bars.values()]
     figure = Figure(figsize=(WIDTH_IN, 1.9 + LANE_IN * sum(lanes)))
     panels = figure.subplots(len(bars), 1, sharex=True, squeeze=False, height_ratios=lanes)[:, 0]
-    for axes, (way, found) in zip(panels, bars.items(), strict=True):
+    for axes, (way, members) in zip(panels, bars.items(), strict=True):
         axes.set_title(way)
-        draw_bars(axes, found)
-    greatest = max(bar.high for found in bars.values() for bar in found)
+        draw_bars(axes, members)
+    greatest = max(bar.high for members in bars.values() for bar in members)
     panels[-1].set_xlim(0, 1.15 * greatest)
     panels[-1].set_xlabel("Bandwidth of one stream")
     panels[-1].xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
@@ -154,6 +154,6 @@ def table(bars: dict[str, list[Bar]]) -> list[Row]:
             "bandwidth_low_bytes_per_s": bar.low,
             "bandwidth_high_bytes_per_s": bar.high,
         }
-        for way, found in bars.items()
-        for bar in found
+        for way, members in bars.items()
+        for bar in members
     ]

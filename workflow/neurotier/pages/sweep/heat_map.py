@@ -69,45 +69,45 @@ parts = by_set
 
 def finding(tables: SweepTables) -> Finding:
     """Where the bandwidths of one tier and set are highest."""
-    found = medians(tables.points)
-    if not found:
+    spots = medians(tables.points)
+    if not spots:
         return Finding(NOTHING, shown=False)
     clauses = []
     for patterns, verb in ((READING, "reading"), (WRITING, "writing"), (("mixed",), "reading and writing")):
-        spot = best(found, patterns, lambda one: one.bandwidth)
+        spot = best(spots, patterns, lambda one: one.bandwidth)
         if spot is not None:
-            reached = rate(found[spot].bandwidth.median)
+            reached = rate(spots[spot].bandwidth.median)
             clauses.append(f"{verb} is fastest at {reached} ({setting_text(spot)})")
     return Finding(f"{tables.points[0]['tier']}: {'; '.join(clauses)}")
 
 
 def draw(tables: SweepTables, stem: Path) -> None:
     """Draw the bandwidths of one tier and set; write SVG, PNG and TSV."""
-    said, found = finding(tables), medians(tables.points)
+    said, spots = finding(tables), medians(tables.points)
     with house_style():
-        figure = heat_maps(tables.points, found) if said.shown else empty_figure(said.sentence)
+        figure = heat_maps(tables.points, spots) if said.shown else empty_figure(said.sentence)
         if said.shown:
             state(figure, said.sentence, NOTE)
-        save_figure(figure, stem, table(found))
+        save_figure(figure, stem, table(spots))
 
 
-def heat_maps(rows: Sequence[Row], found: dict[Spot, Measured]) -> Figure:
+def heat_maps(rows: Sequence[Row], spots: dict[Spot, Measured]) -> Figure:
     """The figure of at least one measured spot."""
-    shown = panels(found)
+    shown = panels(spots)
     blocks = sorted({row["block_bytes"] for row in rows})
     processes = sorted({row["processes"] for row in rows})
     columns = min(2, len(shown))
     lines = math.ceil(len(shown) / columns)
     figure = Figure(figsize=(WIDTH_IN, lines * (CELL_IN * len(processes) + PANEL_IN) + 1.1))
     axes_of = figure.subplots(lines, columns, squeeze=False)
-    values = [one.bandwidth.median for one in found.values()]
+    values = [one.bandwidth.median for one in spots.values()]
     unit, unit_name = (GB, "GB/s") if max(values) >= 10 * GB else (MB, "MB/s")
     low, high = min(values) / unit, max(values) / unit
     scale = LogNorm(low, high) if high > low else LogNorm(low / 4, 4 * low)
     for axes, (queue_depth, pattern) in zip(axes_of.flat, shown, strict=False):
         own = {
             (spot.block_bytes, spot.processes): one
-            for spot, one in found.items()
+            for spot, one in spots.items()
             if (spot.queue_depth, spot.pattern) == (queue_depth, pattern)
         }
         cells = np.array(
@@ -154,7 +154,7 @@ def draw_panel(axes: Axes, cells: np.ndarray, scale: LogNorm, cell_in: float) ->
     axes.add_patch(Rectangle((column - 0.5, line - 0.5), 1, 1, fill=False, edgecolor=VERMILION, linewidth=1.6))
 
 
-def table(found: dict[Spot, Measured]) -> list[Row]:
+def table(spots: dict[Spot, Measured]) -> list[Row]:
     """The numbers behind the figure: one row per cell."""
     return [
         {
@@ -175,5 +175,5 @@ def table(found: dict[Spot, Measured]) -> list[Row]:
             "engine": one.engine,
             "direct": one.direct,
         }
-        for spot, one in found.items()
+        for spot, one in spots.items()
     ]

@@ -80,43 +80,43 @@ parts = by_set
 
 def finding(tables: SweepTables) -> Finding:
     """How large blocks must be on one tier and in one set, and how many requests there are at most."""
-    found = medians(tables.points)
-    if not found:
+    spots = medians(tables.points)
+    if not spots:
         return Finding(NOTHING, shown=False)
-    most = max(found, key=lambda spot: found[spot].requests.median)
-    text = f"{tables.points[0]['tier']}: at most {requests_text(found[most].requests.median)} ({setting_text(most)})"
+    most = max(spots, key=lambda spot: spots[spot].requests.median)
+    text = f"{tables.points[0]['tier']}: at most {requests_text(spots[most].requests.median)} ({setting_text(most)})"
     needed = [
         f"{block_text(block)} {verb}"
         for patterns, verb in ((READING, "to read"), (WRITING, "to write"), (("mixed",), "to do both"))
-        if (block := large_enough(found, patterns)) is not None
+        if (block := large_enough(spots, patterns)) is not None
     ]
-    if len({spot.block_bytes for spot in found}) > 1:
+    if len({spot.block_bytes for spot in spots}) > 1:
         text += f"; {NEAR:.0%} of the highest bandwidth takes blocks of {' and '.join(needed)}".replace("%", " %")
     return Finding(text)
 
 
-def large_enough(found: dict[Spot, Measured], patterns: Sequence[str]) -> int | None:
+def large_enough(spots: dict[Spot, Measured], patterns: Sequence[str]) -> int | None:
     """The smallest block, bytes, with which some point comes near the highest bandwidth."""
-    known = [(spot.block_bytes, one.bandwidth.median) for spot, one in found.items() if spot.pattern in patterns]
+    known = [(spot.block_bytes, one.bandwidth.median) for spot, one in spots.items() if spot.pattern in patterns]
     most = max((reached for _, reached in known), default=0.0)
     return min((block for block, reached in known if reached >= NEAR * most), default=None)
 
 
 def draw(tables: SweepTables, stem: Path) -> None:
     """Draw the lines of one tier and set; write SVG, PNG and TSV."""
-    said, found = finding(tables), medians(tables.points)
+    said, spots = finding(tables), medians(tables.points)
     with house_style():
-        figure = lines(found) if said.shown else empty_figure(said.sentence)
+        figure = lines(spots) if said.shown else empty_figure(said.sentence)
         if said.shown:
             state(figure, said.sentence, NOTE)
-        save_figure(figure, stem, table(found))
+        save_figure(figure, stem, table(spots))
 
 
-def lines(found: dict[Spot, Measured]) -> Figure:
+def lines(spots: dict[Spot, Measured]) -> Figure:
     """The figure of at least one measured spot."""
-    shown = panels(found)
-    blocks = tuple(sorted({spot.block_bytes for spot in found}))
-    processes = tuple(sorted({spot.processes for spot in found}))
+    shown = panels(spots)
+    blocks = tuple(sorted({spot.block_bytes for spot in spots}))
+    processes = tuple(sorted({spot.processes for spot in spots}))
     chosen = some_of(blocks)
     columns = (
         Series(processes, lambda spot: spot.block_bytes, lambda spot: spot.processes, lambda one: one.bandwidth, MB),
@@ -135,7 +135,7 @@ def lines(found: dict[Spot, Measured]) -> Figure:
     draw_legend(grid[0, 0], "Processes", 0, processes, str)
     draw_legend(grid[0, 2], "Block size", 1, chosen, block_text)
     for (queue_depth, pattern), line in zip(shown, grid[1:], strict=True):
-        own = {spot: one for spot, one in found.items() if (spot.queue_depth, spot.pattern) == (queue_depth, pattern)}
+        own = {spot: one for spot, one in spots.items() if (spot.queue_depth, spot.pattern) == (queue_depth, pattern)}
         line[0].set_title(panel_title(queue_depth, pattern, own.values()), fontsize=9, weight="bold")
         for axes, series in zip(line, columns, strict=True):
             draw_series(axes, own, series)

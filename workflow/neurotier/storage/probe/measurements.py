@@ -41,13 +41,13 @@ Samples = dict[Measurement, list[FioResult]]
 def one_stream(kind: str, file_bytes: int) -> list[Measurement]:
     """One stream as by ``dd``: a write with its flush, a read from the device, and a read from the page cache."""
     job = partial(FioJob, block_bytes=BLOCK_BYTES, file_bytes=file_bytes, files="one")
-    found = [
+    measurements = [
         Measurement("one_stream", "write", job("write", "write", end_fsync=True, fresh=True)),
         Measurement("one_stream", "read", job("read", "read")),
     ]
     if kind in IN_MEMORY:
-        return found
-    return [*found, Measurement("one_stream", "cached_read", job("cached_read", "read", evict=False))]
+        return measurements
+    return [*measurements, Measurement("one_stream", "cached_read", job("cached_read", "read", evict=False))]
 
 
 def small(access: Access, kind: str, file_bytes: int, slice_s: float) -> list[Measurement]:
@@ -56,7 +56,7 @@ def small(access: Access, kind: str, file_bytes: int, slice_s: float) -> list[Me
     Buffered writes would end in the page cache; they are flushed one by one.
     """
     flushed = () if access.direct or kind in IN_MEMORY else (("sync", "1"),)
-    found = []
+    measurements = []
     for pattern, way, options in (("random_read", "randread", ()), ("random_write", "randwrite", flushed)):
         for depth in (1, DEEP) if access.queues else (1,):
             job = FioJob(
@@ -72,13 +72,13 @@ def small(access: Access, kind: str, file_bytes: int, slice_s: float) -> list[Me
                 files="one",
                 options=options,
             )
-            found.append(Measurement("small", pattern, job))
-    return found
+            measurements.append(Measurement("small", pattern, job))
+    return measurements
 
 
 def metadata(slice_s: float) -> list[Measurement]:
     """Create, look at and delete small files, one after the other; the last two are on the device by then."""
-    found = []
+    measurements = []
     for pattern, engine in (("create", "filecreate"), ("stat", "filestat"), ("delete", "filedelete")):
         job = FioJob(
             name=pattern,
@@ -91,8 +91,8 @@ def metadata(slice_s: float) -> list[Measurement]:
             files="many",
             options=(("nrfiles", str(SMALL_FILES)), ("filesize", str(SMALL_BYTES)), ("openfiles", "1")),
         )
-        found.append(Measurement("metadata", pattern, job))
-    return found
+        measurements.append(Measurement("metadata", pattern, job))
+    return measurements
 
 
 def concurrency(access: Access, kind: str, streams: int, file_bytes: int, slice_s: float) -> list[Measurement]:
@@ -112,16 +112,16 @@ def concurrency(access: Access, kind: str, streams: int, file_bytes: int, slice_
     )
     past = replace(buffered, engine=access.engine, direct=access.direct)
     again = replace(past, runtime_s=slice_s, repeat=True) if access.direct or kind in IN_MEMORY else past
-    found = [
+    measurements = [
         Measurement("concurrency", "write", replace(past, end_fsync=True, fresh=True)),
         Measurement("concurrency", "read", replace(again, name="read", pattern="read")),
         Measurement("concurrency", "mixed", replace(again, name="mixed", pattern="rw", end_fsync=True)),
     ]
     if kind in IN_MEMORY:
-        return found
+        return measurements
     cached = replace(buffered, name="cached_read", pattern="read", preread=True, runtime_s=slice_s, repeat=True)
     return [
-        *found,
+        *measurements,
         Measurement("concurrency", "cached_read", cached),
         Measurement("concurrency", "buffered_write", replace(buffered, name="buffered_write", fresh=True)),
     ]

@@ -63,8 +63,8 @@ class ProbePlan:
         """
         probe, declared = self.settings.probe, Tier.from_settings(self.settings.tiers[tier])
         effort = {key: getattr(probe, key) for key in ("file_mib", "share", "time_s", "repetitions")}
-        found = {"path": str(declared.path), "kind": declared.kind, "kernel": platform.release()}
+        place = {"path": str(declared.path), "kind": declared.kind, "kernel": platform.release()}
         if not declared.node:
             mount = find_mount(declared.path)
-            found |= {"mount_point": mount.mount_point, "fs_type": mount.fs_type, "device": mount.source}
-        return {**found, **effort, "streams": self.streams(tier)}
+            place |= {"mount_point": mount.mount_point, "fs_type": mount.fs_type, "device": mount.source}
+        return {**place, **effort, "streams": self.streams(tier)}

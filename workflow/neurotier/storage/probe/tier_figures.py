@@ -104,11 +104,11 @@ def figures_of(rows: list[Row]) -> TierFigures:
 
 def curve(rows: list[Row], pattern: str) -> Curve:
     """Bandwidth by streams of one pattern."""
-    found = {
+    bandwidths = {
         row["streams"]: row["bandwidth_bytes_per_s"]
         for row in rows
         if row["part"] == "concurrency" and row["pattern"] == pattern
     }
-    if not found:
+    if not bandwidths:
         raise KeyError(pattern)
-    return dict(sorted(found.items()))
+    return dict(sorted(bandwidths.items()))

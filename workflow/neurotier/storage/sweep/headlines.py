@@ -13,7 +13,7 @@ UNITS = {BANDWIDTH: "bytes/s", REQUESTS: "requests/s", VARIATION: "share"}
 
 def headline_rows(rows: Sequence[Row]) -> list[Row]:
     """Every published number, and for each tier what was measured at its setting."""
-    found = medians(rows)
+    spots = medians(rows)
     tiers = list(dict.fromkeys(row["tier"] for row in rows))
     made: list[Row] = []
     for headline in HEADLINES:
@@ -29,16 +29,16 @@ def headline_rows(rows: Sequence[Row]) -> list[Row]:
             made.append(stated | cells)
         most = max(headline.stated.values())
         for tier in tiers:
-            own, setting = own_number(headline, {spot: one for spot, one in found.items() if spot.tier == tier})
+            own, setting = own_number(headline, {spot: one for spot, one in spots.items() if spot.tier == tier})
             ratio = None if own is None or headline.quantity not in (BANDWIDTH, REQUESTS) else own / most
             cells = {"device": tier, "published": False, "value": own, "setting": setting, "ratio": ratio}
             made.append(stated | cells)
     return made
 
 
-def own_number(headline: Headline, found: dict[Spot, Measured]) -> tuple[float | None, str]:
+def own_number(headline: Headline, spots: dict[Spot, Measured]) -> tuple[float | None, str]:
     """One's own number for a headline, and the setting that it is of; ``None`` if nothing was measured there."""
-    fitting = {spot: one for spot, one in found.items() if fits(headline, spot)}
+    fitting = {spot: one for spot, one in spots.items() if fits(headline, spot)}
     if headline.quantity in (BANDWIDTH, REQUESTS):
         numbers = {
             spot: (one.bandwidth if headline.quantity == BANDWIDTH else one.requests).median
@@ -47,7 +47,7 @@ def own_number(headline: Headline, found: dict[Spot, Measured]) -> tuple[float |
         if not numbers:
             return None, ""
         best = max(numbers, key=lambda spot: numbers[spot])
-        return numbers[best], f"{setting_text(best)}{how(found[best])}"
+        return numbers[best], f"{setting_text(best)}{how(spots[best])}"
     differences: dict[tuple[str, int], float] = {}
     for group in sorted({(spot.set_name, spot.processes) for spot in fitting}):
         reached = [one.bandwidth.median for spot, one in fitting.items() if (spot.set_name, spot.processes) == group]

@@ -67,9 +67,9 @@ def spot_of(row: Row) -> Spot:
     return Spot(*(row[name] for name in names))
 
 
-def panels(found: Iterable[Spot]) -> list[tuple[int, str]]:
+def panels(spots: Iterable[Spot]) -> list[tuple[int, str]]:
     """Queue depth and pattern of every panel that has something to show, in order."""
-    kinds = {(spot.queue_depth, spot.pattern) for spot in found}
+    kinds = {(spot.queue_depth, spot.pattern) for spot in spots}
     return sorted(kinds, key=lambda panel: (panel[0], list(PATTERNS).index(panel[1])))
 
 
@@ -79,10 +79,10 @@ def panel_title(queue_depth: int, pattern: str, how: Iterable[Measured]) -> str:
     return f"{PATTERNS[pattern].capitalize()}, queue depth {queue_depth} ({' or '.join(ways)})"
 
 
-def best(found: dict[Spot, Measured], patterns: Sequence[str], of: Callable[[Measured], Spread]) -> Spot | None:
+def best(spots: dict[Spot, Measured], patterns: Sequence[str], of: Callable[[Measured], Spread]) -> Spot | None:
     """The spot of some patterns whose median is highest; ``None`` if there is none."""
-    spots = [spot for spot in found if spot.pattern in patterns]
-    return max(spots, key=lambda spot: of(found[spot]).median, default=None)
+    candidates = [spot for spot in spots if spot.pattern in patterns]
+    return max(candidates, key=lambda spot: of(spots[spot]).median, default=None)
 
 
 def setting_text(spot: Spot) -> str:

@@ -28,8 +28,8 @@ STUCK_S = 600.0
 SLOWEST_BYTES_PER_S = 5e6
 """A device that lays files out more slowly than this is taken to hang."""
 
-TELL_S = 10.0
-"""How often progress is told."""
+REPORT_S = 10.0
+"""How often progress is reported."""
 
 FAILED_IN_A_ROW = 3
 """So many points that fail one after the other have a common reason, and the sweep ends."""
@@ -47,8 +47,8 @@ class Progress:
         Tells the user.
     done, asked_s
         Points that are behind, and the time that they were to be measured for, s.
-    begun_s, told_s
-        When it began and when progress was last told, s of the monotonic clock.
+    begun_s, reported_s
+        When it began and when progress was last reported, s of the monotonic clock.
     """
 
     left: int
@@ -56,16 +56,16 @@ class Progress:
     say: Callable[[str], None]
     done: int = 0
     begun_s: float = field(default_factory=time.monotonic)
-    told_s: float = 0.0
+    reported_s: float = 0.0
     asked_s: float = 0.0
 
     def step(self, point: Point) -> None:
-        """Count a point, and tell now and then how long the others will take."""
+        """Count a point, and say now and then how long the others will take."""
         self.done += 1
         self.asked_s += point.seconds
         now = time.monotonic()
-        if now - self.told_s >= TELL_S or self.done == self.left:
-            self.told_s = now
+        if now - self.reported_s >= REPORT_S or self.done == self.left:
+            self.reported_s = now
             rest_s = (now - self.begun_s) / self.asked_s * (self.left_s - self.asked_s)
             about = f"; about {duration(rest_s)} left" if self.done < self.left else ""
             self.say(f"point {self.done} of {self.left}{about}")

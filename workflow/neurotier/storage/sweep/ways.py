@@ -1,7 +1,8 @@
 """The way a point is measured: fio's engine, past the page cache or not, or why it cannot be measured at all.
 
 A tier that is memory has no queue and no page cache to bypass: requests there are copies that the process makes
-itself, one after the other. A point that could only be measured as something else than it says is left out, and told.
+itself, one after the other. A point that could only be measured as something else than it says is left out, and the
+table says why.
 """
 
 from __future__ import annotations
@@ -19,21 +20,21 @@ BUFFER_SHARE = 0.5
 """Largest share of the free memory that fio's buffers may take: each process has one for each request under way."""
 
 
-def way_of(point: Point, found: Access) -> Access:
+def way_of(point: Point, best: Access) -> Access:
     """The way to a tier's files, but for what the point itself asks.
 
     Parameters
     ----------
     point
         What is to be measured.
-    found
-        The best way to files of its tier (:func:`neurotier.storage.access.find_access`).
+    best
+        To files of its tier (:func:`neurotier.storage.access.find_access`).
     """
     if point.engine == "auto" and point.direct:
-        return found
+        return best
     if point.engine == "auto":
         return BUFFERED
-    return Access(point.engine, point.direct and found.direct and point.engine != "mmap")
+    return Access(point.engine, point.direct and best.direct and point.engine != "mmap")
 
 
 def left_out(point: Point, way: Access, direct_blocks: set[int], memory_bytes: int) -> str:
