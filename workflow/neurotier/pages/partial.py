@@ -27,7 +27,7 @@ def comparison(settings: Settings, places: Places) -> None:
 
 def bigbrain(settings: Settings, places: Places) -> list[str]:
     """Tables, figures and page of the BigBrain runs that are there; what is to be said of them."""
-    from neurotier.bigbrain.stages import write_partial
+    from neurotier.pages.bigbrain.partial import write_partial
 
     return write_partial(settings, places)
 
