@@ -66,6 +66,11 @@ def test_nothing_is_written_into_the_dataset(tmp_path: Path) -> None:
             looked(tmp_path, dataset={"source": str(source)}, tier=tier)
     with pytest.raises(SettingsError, match="results folder"):
         looked(tmp_path, dataset={"source": str(bids)}, results="bids/derivatives/neurotier")
+    tiers = {"disk": {"path": str(tmp_path), "kind": "block"}, "data": {"path": str(bids), "kind": "block"}}
+    placement = {**dict.fromkeys(("work", "images", "results"), "disk"), "dataset": "data"}
+    assert looked(tmp_path, dataset={"source": str(bids)}, tiers=tiers, placement=placement) == []
+    with pytest.raises(SettingsError, match="work folder"):
+        looked(tmp_path, dataset={"source": str(bids)}, tiers=tiers, placement={**placement, "work": "data"})
 
 
 def test_a_dry_run_is_told_of_a_missing_tier(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import shutil
 from argparse import Namespace
 from collections.abc import Callable, Collection
-from dataclasses import fields
 from pathlib import Path
 
 from neurotier.bigbrain.engines import gnu_parallel
@@ -23,6 +22,9 @@ from neurotier.storage import fio
 
 WITHOUT_DATASET = {"published", "probe", "sweep", "bigbrain"}
 """Targets that need no dataset."""
+
+WRITTEN = ("results", "work", "images", "image_store")
+"""Folders that must not lie in the dataset. That of clones may: a plain folder has none, and may be its tier's root."""
 
 PROGRAMS = {
     "run_gnu_parallel": ("parallel", "GNU parallel", "target bigbrain", gnu_parallel.FIX),
@@ -70,12 +72,12 @@ def check_dataset(plan: Plan) -> None:
         if dataset["kind"] == "datalad" and dataset["source"] == str(folder):
             return  # its clone is there, and may do
     folder = local_folder(source).resolve()
-    for field in fields(places):
-        written = getattr(places, field.name).resolve()
+    for name in WRITTEN:
+        written: Path = getattr(places, name).resolve()
         if written.is_relative_to(folder):
             raise SettingsError(
                 f"lies in the dataset {folder}, which is never written to",
-                where=f"{field.name.replace('_', ' ')} folder {written}",
+                where=f"{name.replace('_', ' ')} folder {written}",
                 fix="start in another working folder, or declare a tier outside the dataset and set placement to it",
             )
 
