@@ -21,9 +21,10 @@ class Reader(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
-        self.addresses += [(key, value or "") for key, value in attrs if key in ("src", "href")]
+        self.addresses += [(key, value or "") for key, value in attrs if key in ("src", "href", "xlink:href")]
         self.ids += [value or "" for key, value in attrs if key == "id"]
-        self.alts += [value or "" for key, value in attrs if key == "alt"]
+        alternative = "aria-label" if ("role", "img") in attrs else "alt"
+        self.alts += [value or "" for key, value in attrs if key == alternative]
         assert not any(key.startswith("on") for key, _ in attrs), "no inline handlers"
         if tag not in VOID:
             self.open.append(tag)

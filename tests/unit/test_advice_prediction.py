@@ -10,7 +10,7 @@ import pytest
 from neurotier.advice.calibration import read_seen
 from neurotier.advice.observed import PHASES, Seen, seen_in
 from neurotier.advice.placements import candidates
-from neurotier.advice.predict import Known, predict
+from neurotier.advice.predict import Known, paper_s, predict
 from neurotier.advice.room import room_for
 from neurotier.advice.scaling import costs_of
 from neurotier.advice.words import recommendation
@@ -177,7 +177,7 @@ def test_prediction_and_its_interval() -> None:
     assert 21 < on_disk.usual.makespan_s < 24
     assert 20 < on_tmpfs.usual.makespan_s < on_disk.usual.makespan_s
     assert on_disk.low_s < on_disk.usual.makespan_s < on_disk.high_s
-    assert on_disk.paper_s == pytest.approx(4 * (250 / 100 + 150 / 50))
+    assert paper_s(known(), replace(PLACED, tiers=FOUR_ROLES)) == pytest.approx(4 * (250 / 100 + 150 / 50))
     assert predict(known(), PLACED, 2) == on_disk  # drawn from a seed
 
 

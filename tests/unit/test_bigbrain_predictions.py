@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 from neurotier.bigbrain.calibration import Calibration, learn
-from neurotier.bigbrain.predictions import FLUID, PAPER, Known, is_cached, rows_of, workload_of
+from neurotier.bigbrain.predictions import Basis, is_cached, rows_of, workload_of
 from neurotier.bigbrain.tasks import PUBLISHED, STREAMING, Block, Task
 from neurotier.core.errors import InputError
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
 from neurotier.model.machine import PageCache, Processors
+from neurotier.model.prediction import FLUID, PAPER
 from neurotier.model.this_machine import Probed
 from neurotier.storage.probe.tier_figures import TierFigures
 
@@ -52,17 +53,17 @@ def probed(kind: str, read: float, write: float) -> Probed:
     return Probed(figures(kind, read, write), figures(kind, 0.9 * read, 0.9 * write), figures(kind, read, write))
 
 
-def known(**keys: object) -> Known:
+def known(**keys: object) -> Basis:
     placement = dict.fromkeys(("dataset", "work", "images", "results"), "disk")
     asked = Settings.from_config({"tiers": TIERS, "placement": placement, "bigbrain": keys}).bigbrain
     probes = {"disk": probed("block", 0.2 * GB, 0.1 * GB), "memory": probed("tmpfs", 4 * GB, 2 * GB)}
-    return Known(asked, BLOCKS, probes, Processors(cores=8, threads=8), PageCache(100.0 * GB))
+    return Basis(asked, BLOCKS, probes, Processors(cores=8, threads=8), PageCache(100.0 * GB))
 
 
 FREE = Calibration([0.0], [0.0], 0.0, 0.0)
 
 
-def predicted(told: Known, engine: str, tier: str, calibration: Calibration = FREE) -> dict[str, Row]:
+def predicted(told: Basis, engine: str, tier: str, calibration: Calibration = FREE) -> dict[str, Row]:
     return {row["member"]: row for row in rows_of(told, engine, tier, 2, calibration)}
 
 

@@ -11,10 +11,11 @@ from neurotier.bigbrain.tabulation import busy
 from neurotier.core.parallelism import peak
 from neurotier.core.places import Places
 from neurotier.core.tables import Row, columns, read_table, write_table
-from neurotier.pages.bigbrain.collect import Collected, read_collected, write_conditions
-from neurotier.pages.bigbrain.figures import draw_all, figures
+from neurotier.pages.bigbrain.figures import FIGURES
 from neurotier.pages.bigbrain.page import write_page
+from neurotier.pages.bigbrain.tables import Tables, read_tables, write_conditions
 from neurotier.pages.bigbrain.verdict import judge
+from neurotier.pages.kit.figures import draw_all, figures_of
 from neurotier.published.replay import read_published, write_tables
 from page_reader import Reader
 from published_logs import spark_log, write_checkout, write_log
@@ -84,7 +85,7 @@ def places_in(folder: Path) -> Places:
     return Places(*[folder] * 5)
 
 
-def collect(folder: Path, runs: list[Row], predictions: list[Row], published: bool = False) -> Collected:
+def collect(folder: Path, runs: list[Row], predictions: list[Row], published: bool = False) -> Tables:
     """The tables of some runs, through their files; with the published ones of a small checkout."""
     places = places_in(folder)
     for name, rows in (
@@ -101,8 +102,26 @@ def collect(folder: Path, runs: list[Row], predictions: list[Row], published: bo
         said = [published_prediction("DRAM", member, value) for member, value in (("paper", 60.0), ("fluid fitted", 9))]
         said += [published_prediction("DRAM", "fluid a priori", 1.0), published_prediction("Optane", "paper", 30.0)]
         write_table(places.published / "published_predictions.tsv", "published_predictions", said)
-    write_conditions(places, "here", published)
-    return read_collected(places)
+    names = ("published_runs", "published_phases", "published_predictions") if published else ()
+    others = {name: places.published / f"{name}.tsv" for name in names}
+    files = {name: places.bigbrain / f"bigbrain_{name}.tsv" for name in ("conditions", "runs", "phases", "spark")}
+    predicted = places.bigbrain / "bigbrain_predictions.tsv"
+    write_conditions(files["runs"], predicted, others, "here", files["conditions"])
+    return read_tables(**files, published=others)
+
+
+def draw_in(collected: Tables, folder: Path) -> None:
+    draw_all("bigbrain", FIGURES, collected, folder)
+
+
+def write_in(collected: Tables, folder: Path, page: Path) -> None:
+    verdict = judge(collected.conditions, collected.own_runs)
+    write_page(collected, verdict, folder, folder / "figures", page)
+
+
+def said_by(collected: Tables) -> dict[str, str]:
+    """What each figure says, by its name."""
+    return {figure.name: figure.finding.sentence for figure in figures_of("bigbrain", FIGURES, collected)}
 
 
 def published_prediction(device: str, member: str, predicted_s: float) -> Row:
@@ -113,16 +132,16 @@ def published_prediction(device: str, member: str, predicted_s: float) -> Row:
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> Collected:
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     return collect(tmp_path_factory.mktemp("alone"), RUNS, PREDICTIONS)
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Collected:
+def both(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     return collect(tmp_path_factory.mktemp("both"), RUNS, PREDICTIONS, published=True)
 
 
-def row_of(collected: Collected, engine: str, tier: str, parallelism: int = 2) -> Row:
+def row_of(collected: Tables, engine: str, tier: str, parallelism: int = 2) -> Row:
     (row,) = [
         row
         for row in collected.conditions
@@ -136,7 +155,7 @@ def read_plain(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file, delimiter="\t"))
 
 
-def test_a_condition_has_medians_of_its_valid_runs_and_counts_the_others(alone: Collected) -> None:
+def test_a_condition_has_medians_of_its_valid_runs_and_counts_the_others(alone: Tables) -> None:
     disk = row_of(alone, "gnu-parallel", "disk")
     assert (disk["origin"], disk["runs"], disk["invalid_runs"], disk["cache"]) == ("here", 2, 1, "cold")
     assert (disk["makespan_s"], disk["makespan_low_s"], disk["makespan_high_s"]) == (6.0, 5.0, 7.0)
@@ -145,7 +164,7 @@ def test_a_condition_has_medians_of_its_valid_runs_and_counts_the_others(alone: 
     assert (nothing["runs"], nothing["invalid_runs"], nothing["makespan_s"]) == (0, 1, None)
 
 
-def test_predictions_stand_beside_what_was_measured(alone: Collected) -> None:
+def test_predictions_stand_beside_what_was_measured(alone: Tables) -> None:
     disk, memory = (row_of(alone, "gnu-parallel", tier) for tier in ("disk", "memory $1$"))
     assert (disk["equation_one_s"], disk["equation_one_ratio"]) == (3.0, 0.5)
     assert [disk[f"fluid_{name}"] for name in ("member", "s", "low_s", "high_s", "ratio")] == ["fluid", 6, 5, 9, 1]
@@ -153,7 +172,7 @@ def test_predictions_stand_beside_what_was_measured(alone: Collected) -> None:
     assert row_of(alone, "spark", "disk")["equation_one_s"] is None
 
 
-def test_published_conditions_have_the_same_columns(both: Collected) -> None:
+def test_published_conditions_have_the_same_columns(both: Tables) -> None:
     mine = [row for row in both.conditions if row["origin"] == "here"]
     paper = [row for row in both.conditions if row["origin"] == "published"]
     assert both.conditions == mine + paper
@@ -174,10 +193,10 @@ def test_published_conditions_have_the_same_columns(both: Collected) -> None:
     assert paper[0]["block_bytes"] == 125 * 643_625_668
 
 
-def test_numbers_of_the_figures_are_those_of_the_tables(both: Collected, tmp_path: Path) -> None:
-    draw_all(both, tmp_path)
+def test_numbers_of_the_figures_are_those_of_the_tables(both: Tables, tmp_path: Path) -> None:
+    draw_in(both, tmp_path)
     for name in ("makespans", "phases", "gantts", "parallelism"):
-        assert {file.suffix for file in tmp_path.glob(f"bigbrain_{name}.*")} == {".svg", ".png", ".tsv"}
+        assert {file.suffix for file in tmp_path.glob(f"bigbrain_{name}.*")} == {".svg", ".png", ".tsv", ".rst"}
     makespans = read_plain(tmp_path / "bigbrain_makespans.tsv")
     mine = [row for row in makespans if (row["engine"], row["tier"]) == ("gnu-parallel", "disk")]
     assert [(row["of"], float(row["makespan_s"])) for row in mine] == [
@@ -192,8 +211,8 @@ def test_numbers_of_the_figures_are_those_of_the_tables(both: Collected, tmp_pat
         assert [float(row[column]) for row in drawn] == pytest.approx([row[column] for row in shown])
 
 
-def test_charts_lay_the_phases_of_an_iteration_one_after_the_other(alone: Collected, tmp_path: Path) -> None:
-    draw_all(alone, tmp_path)
+def test_charts_lay_the_phases_of_an_iteration_one_after_the_other(alone: Tables, tmp_path: Path) -> None:
+    draw_in(alone, tmp_path)
     rows = read_plain(tmp_path / "bigbrain_gantts.tsv")
     assert {(row["engine"], row["tier"], row["repetition"]) for row in rows} == {
         ("spark", "disk", "1"),
@@ -217,8 +236,8 @@ def test_charts_lay_the_phases_of_an_iteration_one_after_the_other(alone: Collec
     assert {row["lane"] for row in disk} == {"1"}, "both iterations on the lane of their block"
 
 
-def test_titles_are_what_was_found(alone: Collected, both: Collected) -> None:
-    said = {figure.name: figure.finding for figure in figures(alone)}
+def test_titles_are_what_was_found(alone: Tables, both: Tables) -> None:
+    said = said_by(alone)
     assert said["bigbrain_makespans"] == (
         "Incrementing 24 blocks took from 3.50 s (gnu-parallel on memory $1$, 2 at once) to 12.0 s (spark on disk,"
         " 2 at once); Eq. (1) is off by a factor of 2.00 (2 conditions), the fluid model by 1.00 (1 condition)"
@@ -226,11 +245,11 @@ def test_titles_are_what_was_found(alone: Collected, both: Collected) -> None:
     assert said["bigbrain_phases"] == "The longest phase is write in 3 of 3 conditions"
     assert said["bigbrain_gantts"].startswith("Workers are busy, starts and pauses included, from 33 % (spark on disk")
     assert said["bigbrain_parallelism"].startswith("Blocks in a phase at once, on average: from 0.52 of 2 (spark on")
-    assert {figure.name: figure.finding for figure in figures(both)} == said, "of one's own, where there are any"
+    assert said_by(both) == said, "of one's own, where there are any"
 
 
-def test_verdict_says_what_mattered_and_what_is_not_sure(alone: Collected) -> None:
-    verdict = judge(alone.conditions, alone.runs)
+def test_verdict_says_what_mattered_and_what_is_not_sure(alone: Tables) -> None:
+    verdict = judge(alone.conditions, alone.own_runs)
     assert verdict.headline == (
         "Fastest for 24 blocks: gnu-parallel on memory $1$, 2 at once: 3.50 s (median of 2 runs), of 3 conditions"
     )
@@ -271,8 +290,8 @@ def test_verdict_says_when_blocks_are_too_small_to_tell_tiers_apart(tmp_path: Pa
 @pytest.mark.parametrize("published", [False, True])
 def test_without_a_valid_run_there_is_a_page_nevertheless(tmp_path: Path, published: bool) -> None:
     collected = collect(tmp_path, RUNS[-1:], [], published)
-    draw_all(collected, tmp_path / "bigbrain" / "figures")
-    write_page(collected, tmp_path / "bigbrain", tmp_path / "bigbrain.html")
+    draw_in(collected, tmp_path / "bigbrain" / "figures")
+    write_in(collected, tmp_path / "bigbrain", tmp_path / "bigbrain.html")
     reader = Reader()
     reader.feed((tmp_path / "bigbrain.html").read_text())
     assert "No run of the incrementation is valid." in reader.text
@@ -281,11 +300,11 @@ def test_without_a_valid_run_there_is_a_page_nevertheless(tmp_path: Path, publis
     assert "bigbrain_spark" not in reader.ids, "it did not run"
 
 
-def test_page_has_the_verdict_first_both_origins_and_links_that_lead_somewhere(both: Collected, tmp_path: Path) -> None:
+def test_page_has_the_verdict_first_both_origins_and_links_that_lead_somewhere(both: Tables, tmp_path: Path) -> None:
     folder, page = tmp_path / "bigbrain", tmp_path / "bigbrain.html"
-    draw_all(both, folder / "figures")
+    draw_in(both, folder / "figures")
     write_table(folder / "bigbrain_conditions.tsv", "bigbrain_conditions", both.conditions)
-    write_page(both, folder, page)
+    write_in(both, folder, page)
     reader = Reader()
     reader.feed(page.read_text())
     assert reader.text.index("Fastest for 24 blocks") < reader.text.index("2 runs not compared") < 2000
@@ -295,12 +314,12 @@ def test_page_has_the_verdict_first_both_origins_and_links_that_lead_somewhere(b
     assert "Published runs: Eq. (1) is off by a factor of 2.00 (2 conditions)." in reader.text
     for kind, address in reader.addresses:
         assert address.startswith(("#", "data:")) or (tmp_path / address).exists(), (kind, address)
-    assert {figure.name for figure in figures(both)} < set(reader.ids)
+    assert said_by(both).keys() < set(reader.ids)
 
 
-def test_equal_tables_give_equal_bytes_and_are_read_back(both: Collected, tmp_path: Path) -> None:
+def test_equal_tables_give_equal_bytes_and_are_read_back(both: Tables, tmp_path: Path) -> None:
     for name in ("one", "two"):
-        write_page(both, tmp_path / "bigbrain", tmp_path / f"{name}.html")
+        write_in(both, tmp_path / "bigbrain", tmp_path / f"{name}.html")
         write_table(tmp_path / f"{name}.tsv", "bigbrain_conditions", both.conditions)
     assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()
     assert read_table(tmp_path / "one.tsv", "bigbrain_conditions") == both.conditions

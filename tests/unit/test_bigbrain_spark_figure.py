@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from neurotier.bigbrain.engines.spark_events import DRIVER, DRIVER_PARTS, TASK_PARTS, TASKS
 from neurotier.core.tables import Row
-from neurotier.pages.bigbrain.spark_figure import KINDS, draw_spark, panels_of, ratios, spark_finding
+from neurotier.pages.bigbrain.spark import KINDS, draw, finding, panels_of, ratios
+from neurotier.pages.bigbrain.tables import Tables
+from neurotier.pages.kit.stacks import Bar
 
 
 def run(engine: str, tier: str, makespan_s: float, **cells: Any) -> Row:
-    told = {"engine": engine, "tier": tier, "parallelism": 2, "repetition": 1, "valid": "valid", "blocks": 24}
-    return {**told, "makespan_s": makespan_s, "start_up_s": 6.0, **cells}
+    told = {"origin": "here", "engine": engine, "tier": tier, "parallelism": 2, "repetition": 1, "blocks": 24}
+    return {**told, "valid": "valid", "makespan_s": makespan_s, "start_up_s": 6.0, **cells}
 
 
 def parts(tier: str, sum_s: float, **cells: Any) -> list[Row]:
@@ -61,7 +63,7 @@ TIMES = "Spark took 2.00 to 2.50 times as long as GNU parallel for 24 blocks"
     ],
 )
 def test_title_says_how_much_longer_spark_took(rows: list[Row], sentence: str) -> None:
-    assert spark_finding(rows) == sentence
+    assert finding(Tables([], rows)).sentence == sentence
 
 
 def test_times_are_those_of_the_same_tier_and_parallelism() -> None:
@@ -70,16 +72,21 @@ def test_times_are_those_of_the_same_tier_and_parallelism() -> None:
     assert ratios(other) == {}
 
 
+def medians(bar: Bar) -> list[float]:
+    """The parts of a bar; 0 for those of the other lane."""
+    return [part.median if part else 0.0 for part in bar.parts]
+
+
 def test_bars_are_medians_of_the_last_starts_of_valid_runs() -> None:
     disk, memory = panels_of(SPARK_ROWS, RUNS)
     assert [lane.label for lane in disk.lanes] == ["2 at once", "driver", "tasks"]
     (_, driver), (_, tasks) = disk.filled()
     of_driver = sum(of == DRIVER for of, _ in KINDS)
-    assert driver.medians() == [2.0] * of_driver + [0.0] * (len(KINDS) - of_driver)
+    assert medians(driver) == [2.0] * of_driver + [0.0] * (len(KINDS) - of_driver)
     assert driver.text == "15.0 s; 2.50 times GNU parallel's"
-    assert sum(tasks.medians()) == 2.0 * len(TASK_PARTS)
+    assert sum(medians(tasks)) == 2.0 * len(TASK_PARTS)
     assert tasks.text == "20.0 s, summed"
-    assert sum(memory.filled()[0][1].medians()) == 4.0 * len(DRIVER_PARTS)
+    assert sum(medians(memory.filled()[0][1])) == 4.0 * len(DRIVER_PARTS)
 
 
 def test_every_part_is_drawn_once() -> None:
@@ -89,6 +96,6 @@ def test_every_part_is_drawn_once() -> None:
 
 def test_figure_is_written_with_its_numbers_even_without_spark(tmp_path: Path) -> None:
     for name, rows, runs in (("all", SPARK_ROWS, RUNS), ("none", SPARK_ROWS[:0], RUNS[:3]), ("nothing", [], [])):
-        draw_spark(rows, runs, tmp_path / name)
+        draw(Tables([], runs, spark=rows), tmp_path / name)
         assert (tmp_path / f"{name}.png").stat().st_size > 0
         assert len((tmp_path / f"{name}.tsv").read_text().splitlines()) == (1 + len(rows) if rows else 0)

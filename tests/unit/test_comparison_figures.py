@@ -21,10 +21,11 @@ from neurotier.pages.comparison.gantts import MOST_PANELS, MOST_RUNS, chosen, dr
 from neurotier.pages.comparison.image_start import image_start_finding
 from neurotier.pages.comparison.makespan import draw_makespan, makespan_finding
 from neurotier.pages.comparison.names import Names
+from neurotier.pages.comparison.panels import group_panels
 from neurotier.pages.comparison.phases import draw_phases, phases_finding
 from neurotier.pages.comparison.statistics import Condition, by_condition
 from neurotier.pages.comparison.tier_bytes import draw_tier_bytes, tier_bytes_finding
-from neurotier.pages.kit.lanes import Lane, Panel, group_panels
+from neurotier.pages.kit.lanes import Lane, Panel
 
 TIERS = {"tmpfs": 1.0, "slow": 4.0}
 ODD = "a$b_1$ <b>&amp; \\frac{1}{2} µ\"'" + "x" * 80

@@ -5,11 +5,15 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from neurotier.core.tables import Row, read_table
 from neurotier.meter.usage import LABELS
+from neurotier.pages.kit.hover import hover
+from neurotier.pages.kit.style import house_style, save_figure
 from neurotier.pages.report.account import draw_account
 from neurotier.pages.report.brain_volume import numbered_outliers
 from neurotier.pages.report.figures import FIGURES, draw_all
@@ -83,6 +87,23 @@ def test_bytes_repeat(tmp_path: Path) -> None:
         draw_all(*content, tmp_path / folder)
     for path in (tmp_path / "first").iterdir():
         assert path.read_bytes() == (tmp_path / "second" / path.name).read_bytes(), path.name
+
+
+def test_titles_stand_in_the_svg_and_ids_are_the_figures_own(tmp_path: Path) -> None:
+    with house_style():
+        figure = Figure()
+        axes = figure.subplots()
+        (bar,) = axes.barh([0], [1])
+        bar.set_url(hover("<b> & 'c' \"d\""))
+        lines = LineCollection([[(0, 0), (1, 1)], [(0, 1), (1, 0)]])
+        lines.set_urls([hover("first"), hover("second")])
+        axes.add_collection(lines)
+        axes.scatter([0.2, 0.4], [0.2, 0.4], urls=[hover("dot"), hover("other dot")])
+        save_figure(figure, tmp_path / "a name", [])
+    root = ElementTree.fromstring((tmp_path / "a name.svg").read_text())  # noqa: S314
+    said = [part.text for part in root.iter("{http://www.w3.org/2000/svg}title")]
+    assert said == ["<b> & 'c' \"d\"", "dot", "other dot", "first", "second"]
+    assert all(part.get("id", "a_name-").startswith("a_name-") for part in root.iter())
 
 
 def made(*phases: tuple[str, float, float, float], run: str = RUN) -> list[Row]:

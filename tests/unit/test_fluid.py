@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from neurotier.model.fluid import simulate
 from neurotier.model.machine import MEMORY, Machine, PageCache, Processors, TierSpeed
-from neurotier.model.prediction import forecast
+from neurotier.model.prediction import predict_makespan
 from neurotier.model.workload import Step, Workload
 
 GB = 1e9
@@ -121,9 +121,9 @@ def test_a_step_on_an_unknown_tier_is_named() -> None:
         simulate(Workload([(Step("read", "read", 1.0, "elsewhere"),)]), machine(LINK), parallelism=1)
 
 
-def test_a_forecast_is_as_wide_as_its_speeds_are_uncertain() -> None:
-    known = forecast(copies(20), machine(LINK), 4, {})
-    rough = forecast(copies(20), machine(LINK), 4, {"tier": 0.2})
+def test_a_prediction_is_as_wide_as_its_speeds_are_uncertain() -> None:
+    known = predict_makespan(copies(20), machine(LINK), 4, {})
+    rough = predict_makespan(copies(20), machine(LINK), 4, {"tier": 0.2})
     assert known.low_s == pytest.approx(known.high_s)
     assert rough.makespan_s == known.makespan_s
     assert math.log(rough.high_s / rough.low_s) > 0.2

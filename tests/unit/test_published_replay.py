@@ -8,19 +8,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from neurotier.bigbrain.conditions import Condition
 from neurotier.core.errors import InputError
 from neurotier.core.tables import Row, read_table
-from neurotier.pages.published.figures import draw_all, figures
+from neurotier.pages.bigbrain.names import published_name
+from neurotier.pages.kit.figures import draw_all, figures_of
+from neurotier.pages.published.figures import FIGURES
 from neurotier.pages.published.page import write_page
-from neurotier.pages.published.predictions import error_factors
+from neurotier.pages.published.predicted import error_factors
 from neurotier.pages.published.slips import slips_of
-from neurotier.published.conditions import Condition, absent
-from neurotier.published.replay import Replay, fingerprint, read_published, write_tables
+from neurotier.pages.published.tables import replayed
+from neurotier.published.conditions import absent, condition, device_and_mode
+from neurotier.published.plan import fingerprint
+from neurotier.published.replay import Replay, read_published, write_tables
 from page_reader import Reader
 from published_logs import REFERENCE, spark_log, whole_log, write_checkout, write_log
 
-DRAM = Condition(40, "gnu-parallel", 25, "DRAM", "App Direct")
-OPTANE = Condition(40, "gnu-parallel", 25, "Optane", "Memory mode")
+DRAM = condition(40, "gnu-parallel", 25, ("DRAM", "App Direct"))
+OPTANE = condition(40, "gnu-parallel", 25, ("Optane", "Memory mode"))
 
 
 @pytest.fixture(scope="module")
@@ -28,12 +33,20 @@ def replay(tmp_path_factory: pytest.TempPathFactory) -> Replay:
     return read_published(write_checkout(tmp_path_factory.mktemp("checkout")))
 
 
-def prediction(condition: Condition, member: str, predicted_s: float, measured_s: float) -> Row:
-    names = ("resolution_um", "engine", "mode", "device", "processes")
-    about: Row = {name: getattr(condition, name) for name in names}
+def said_by(replay: Replay, predictions: list[Row]) -> dict[str, str]:
+    """What each figure says, by its name."""
+    tables = replayed(replay, predictions)
+    return {figure.name: figure.finding.sentence for figure in figures_of("published", FIGURES, tables)}
+
+
+def prediction(one: Condition, member: str, predicted_s: float, measured_s: float) -> Row:
+    device, mode = device_and_mode(one)
+    about: Row = {"resolution_um": one.resolution_um, "engine": one.engine, "processes": one.parallelism}
     times = {"predicted_s": predicted_s, "low_s": 0.9 * predicted_s, "high_s": 1.1 * predicted_s}
     return {
         **about,
+        "device": device,
+        "mode": mode,
         "member": member,
         **times,
         "measured_s": measured_s,
@@ -57,7 +70,7 @@ def read_plain(path: Path) -> list[dict[str, str]]:
 
 
 def test_conditions_of_the_paper_and_others(replay: Replay) -> None:
-    names = [condition.name for condition in replay.conditions]
+    names = [published_name(one) for one in replay.conditions]
     assert names == [
         "40 µm, GNU Parallel, 25 processes, DRAM",
         "40 µm, GNU Parallel, 25 processes, Optane, Memory mode",
@@ -105,31 +118,29 @@ def test_tables(replay: Replay, tmp_path: Path) -> None:
 
 
 def test_figures_with_and_without_predictions(replay: Replay, tmp_path: Path) -> None:
-    said = {figure.name: figure.finding for figure in figures(replay, PREDICTIONS)}
+    said = said_by(replay, PREDICTIONS)
     assert list(said) == [
-        *("table_one", "makespan_40um", "phases_40um", "gantt_40um_25", "gantt_40um_96", "mean_parallelism"),
-        *("makespan_others", "bids_makespan", "bids_cpu_io", "predicted"),
+        *("table_one", "makespan_40um", "makespan_others", "phases_40um", "gantt_40um_25", "gantt_40um_96"),
+        *("mean_parallelism", "bids_makespan", "bids_cpu_io", "predicted"),
     ]
     assert said["makespan_40um"].startswith("local SSD, App Direct (300 s) takes 20.0 times as long as DRAM (15.0 s)")
     assert said["predicted"].endswith(": paper 4.00 (1 condition), fluid fitted 1.11 (2 conditions)")
     assert "not those of Table I" in said["table_one"]
-    assert "predicted" not in {figure.name for figure in figures(replay, [])}
-    draw_all(replay, PREDICTIONS, tmp_path)
+    assert "predicted" not in said_by(replay, [])
+    draw_all("published", FIGURES, replayed(replay, PREDICTIONS), tmp_path)
     for name in said:
-        assert {path.suffix for path in tmp_path.glob(f"{name}.*")} == {".svg", ".png", ".tsv"}
+        assert {path.suffix for path in tmp_path.glob(f"{name}.*")} == {".svg", ".png", ".tsv", ".rst"}
     drawn = read_plain(tmp_path / "makespan_40um.tsv")
     assert [float(row["makespan_s"]) for row in drawn if row["kind"] == "measured"][:3] == [10.0, 20.0, 30.0]
-    dram = {
-        row["of"]: float(row["makespan_s"]) for row in drawn if row["device"] == "DRAM" and row["kind"] != "measured"
-    }
+    dram = {row["of"]: float(row["makespan_s"]) for row in drawn if row["tier"] == "DRAM" and row["kind"] != "measured"}
     assert dram == {"paper": 60.0, "fluid fitted": 16.5}, "the table's Eq. (1) goes before our own"
     others = read_plain(tmp_path / "makespan_others.tsv")
     assert {row["variant"] for row in others} == {"60delay withpc", "in results"}
-    gantt = [row for row in read_plain(tmp_path / "gantt_40um_25.tsv") if row["device"] == "local SSD"]
+    gantt = [row for row in read_plain(tmp_path / "gantt_40um_25.tsv") if row["tier"] == "local SSD, App Direct"]
     assert len({row["lane"] for row in gantt}) == 25
     assert len(gantt) == 125 + 125 + 123
     parallelism = read_plain(tmp_path / "mean_parallelism.tsv")
-    assert float(parallelism[0]["mean_parallelism"]) == pytest.approx(125 * 1.75 / 10)
+    assert float(parallelism[0]["mean_parallelism"]) == pytest.approx(125 * (1.75 / 10 + 3.75 / 20) / 2)
 
 
 def test_factors_count_what_was_measured_alone() -> None:
@@ -138,8 +149,9 @@ def test_factors_count_what_was_measured_alone() -> None:
 
 
 def test_the_page_says_what_is_absent_skipped_and_known_to_be_wrong(replay: Replay, tmp_path: Path) -> None:
-    draw_all(replay, PREDICTIONS, tmp_path / "published" / "figures")
-    write_page(replay, PREDICTIONS, [], tmp_path / "published", tmp_path / "published.html")
+    folder, tables = tmp_path / "published", replayed(replay, PREDICTIONS)
+    draw_all("published", FIGURES, tables, folder / "figures")
+    write_page(tables, [], folder, folder / "figures", tmp_path / "published.html")
     reader = Reader()
     reader.feed((tmp_path / "published.html").read_text())
     assert "Replayed from raw logs: 8 BigBrain runs, 1 BIDS App run, the storage benchmark of 4 devices" in reader.text
@@ -151,7 +163,7 @@ def test_the_page_says_what_is_absent_skipped_and_known_to_be_wrong(replay: Repl
     assert "up to 7 s short" in reader.text
     assert "the tasks in the logs are 1 participant of 1 site." in reader.text
     assert all(address.startswith(("#", "data:", "published/")) for _, address in reader.addresses)
-    assert {f"{figure.name}" for figure in figures(replay, PREDICTIONS)} < set(reader.ids)
+    assert said_by(replay, PREDICTIONS).keys() < set(reader.ids)
 
 
 def test_spark_against_gnu_parallel(tmp_path: Path) -> None:
@@ -159,9 +171,9 @@ def test_spark_against_gnu_parallel(tmp_path: Path) -> None:
     write_log(results, "spark-1-optaneAD_1it_25cpus_20bb-0.out", spark_log(blocks=1000, at_once=25, driver_s=300.0))
     assert "no pair" in slips_of("phases_20um", read_published(tmp_path))[0]
     write_log(results, "1-optaneAD_1it_25cpus_20bb-0.out", whole_log(4.0, resolution_um=20))
-    replayed = read_published(tmp_path)
-    assert "0.50 on Optane, App Direct with 25 processes" in slips_of("phases_20um", replayed)[0]
-    assert {figure.name for figure in figures(replayed, [])} == {
+    both = read_published(tmp_path)
+    assert "0.50 on Optane, App Direct with 25 processes" in slips_of("phases_20um", both)[0]
+    assert said_by(both, []).keys() == {
         *("makespan_20um", "phases_20um", "gantt_20um_25", "mean_parallelism"),
     }
 
@@ -183,16 +195,15 @@ def test_a_single_run_of_the_bids_app(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not REFERENCE.is_dir(), reason=f"no published logs in {REFERENCE}")
 def test_the_published_subset() -> None:
-    replayed = read_published(REFERENCE)
-    assert replayed.bigbrain.skipped == []
-    assert sum(run.resolution_um == 40 for run in replayed.bigbrain.runs) == 42  # all; those of 20 um are a part
-    assert absent(replayed.conditions).keys() == {5, 6, 7, 8}
-    small = next(figure for figure in figures(replayed, []) if figure.name == "makespan_40um")
-    assert small.finding.endswith("Eq. (1) is off by a factor of 2.33 on average")
-    estimates = [replayed.equation_one_s(condition) for condition in replayed.conditions]
+    replay = read_published(REFERENCE)
+    assert replay.bigbrain.skipped == []
+    assert sum(run.resolution_um == 40 for run in replay.bigbrain.runs) == 42  # all; those of 20 um are a part
+    assert absent(replay.conditions).keys() == {5, 6, 7, 8}
+    assert said_by(replay, [])["makespan_40um"].endswith("Eq. (1) is off by a factor of 2.33 on average")
+    estimates = [replay.equation_one_s(condition) for condition in replay.conditions]
     assert [round(value or 0) for value in estimates[:7]] == [37, 55, 55, 467, 467, 1342, 1342]
-    (ssd, *_) = slips_of("makespan_40um", replayed)
+    (ssd, *_) = slips_of("makespan_40um", replay)
     assert "is 171 s so, and 467 s" in ssd
-    logged, sample = slips_of("bids_makespan", replayed)
+    logged, sample = slips_of("bids_makespan", replay)
     assert "up to 31 s short" in logged
     assert "685 participants of 19 sites" in sample

@@ -1,6 +1,8 @@
 # The BigBrain incrementation: blocks on each tier, then run after run, each engine in its own way, and one table.
 
 from neurotier.bigbrain.plan import ENGINE_NAMES, BigBrainPlan
+from neurotier.pages.bigbrain import figures as bigbrain_figures
+from neurotier.pages.kit.registry import outputs
 
 bigbrain = BigBrainPlan(settings, places)
 
@@ -118,6 +120,7 @@ rule run_spark:
 
 rule check_increment:
     input:
+        plan=places.bigbrain_run("{run}") / "plan.json",
         done=lambda wildcards: bigbrain.done(wildcards.run),
     output:
         checked=places.bigbrain_run("{run}") / "checked.json",
@@ -135,7 +138,8 @@ rule check_increment:
 
 rule tabulate_bigbrain:
     input:
-        checked=[bigbrain.checked(run) for run in bigbrain.order],
+        checked=[bigbrain.checked(run) for run in bigbrain.runs],
+        calibrations=[bigbrain.checked(run) for run in bigbrain.calibrations],
     output:
         phases=places.bigbrain / "bigbrain_phases.tsv",
         runs=places.bigbrain / "bigbrain_runs.tsv",
@@ -155,7 +159,8 @@ rule tabulate_bigbrain:
 # After the runs, beside none of which it may compute; it knows nothing of them.
 rule predict_bigbrain:
     input:
-        known=bigbrain.known_before(),
+        probes=bigbrain.probes(),
+        calibrations=[bigbrain.checked(run) for run in bigbrain.calibrations],
         blocks=bigbrain.manifests(),
         measured=rules.tabulate_bigbrain.output,
     output:
@@ -174,9 +179,9 @@ rule predict_bigbrain:
 
 rule compare_bigbrain:
     input:
+        **bigbrain.published,
         runs=places.bigbrain / "bigbrain_runs.tsv",
-        predictions=rules.predict_bigbrain.output,
-        published=bigbrain.published,
+        predictions=places.bigbrain / "bigbrain_predictions.tsv",
     output:
         conditions=places.bigbrain / "bigbrain_conditions.tsv",
     log:
@@ -193,40 +198,18 @@ rule compare_bigbrain:
 
 rule draw_bigbrain:
     input:
-        rules.tabulate_bigbrain.output,
-        rules.compare_bigbrain.output,
-        published=bigbrain.published,
+        **bigbrain.published,
+        conditions=places.bigbrain / "bigbrain_conditions.tsv",
+        runs=places.bigbrain / "bigbrain_runs.tsv",
+        phases=places.bigbrain / "bigbrain_phases.tsv",
+        spark=places.bigbrain / "bigbrain_spark.tsv",
     output:
-        makespans=report(
-            places.bigbrain / "figures/bigbrain_makespans.svg",
-            caption="../report/bigbrain_makespans.rst",
-            category="BigBrain incrementation",
+        **outputs(
+            bigbrain_figures.FIGURES,
+            places.bigbrain / "figures",
+            report,
+            "BigBrain incrementation",
         ),
-        phases=report(
-            places.bigbrain / "figures/bigbrain_phases.svg",
-            caption="../report/bigbrain_phases.rst",
-            category="BigBrain incrementation",
-        ),
-        gantts=report(
-            places.bigbrain / "figures/bigbrain_gantts.svg",
-            caption="../report/bigbrain_gantts.rst",
-            category="BigBrain incrementation",
-        ),
-        parallelism=report(
-            places.bigbrain / "figures/bigbrain_parallelism.svg",
-            caption="../report/bigbrain_parallelism.rst",
-            category="BigBrain incrementation",
-        ),
-        spark=report(
-            places.bigbrain / "figures/bigbrain_spark.svg",
-            caption="../report/bigbrain_spark.rst",
-            category="BigBrain incrementation",
-        ),
-        others=[
-            places.bigbrain / f"figures/bigbrain_{name}.{extension}"
-            for name in ("makespans", "phases", "gantts", "parallelism", "spark")
-            for extension in ("png", "tsv")
-        ],
     log:
         LOGS / "draw_bigbrain/draw_bigbrain.log",
     conda:
@@ -241,10 +224,12 @@ rule draw_bigbrain:
 
 rule write_bigbrain:
     input:
-        rules.tabulate_bigbrain.output,
-        rules.compare_bigbrain.output,
-        rules.draw_bigbrain.output,
-        published=bigbrain.published,
+        **bigbrain.published,
+        conditions=places.bigbrain / "bigbrain_conditions.tsv",
+        runs=places.bigbrain / "bigbrain_runs.tsv",
+        phases=places.bigbrain / "bigbrain_phases.tsv",
+        spark=places.bigbrain / "bigbrain_spark.tsv",
+        bigbrain_makespans=places.bigbrain / "figures/bigbrain_makespans.svg",
     output:
         page=report(
             RESULTS / "bigbrain.html",

@@ -1,6 +1,8 @@
 # The published experiment, replayed from its raw logs. Others ask for its tables to stand beside what they measure: all
 # cores and the priority have them made before that, and beside nothing.
 
+from neurotier.published.plan import asked_logs
+
 
 rule tabulate_published:
     output:
@@ -17,7 +19,7 @@ rule tabulate_published:
     threads: workflow.cores or 1
     params:
         results=RESULTS,
-        logs=plan.published_logs,
+        logs=lambda wildcards: asked_logs(settings.published),
     message:
         "Tabulating the published logs"
     script:
@@ -38,6 +40,7 @@ rule predict_published:
     threads: workflow.cores or 1
     params:
         results=RESULTS,
+        logs=lambda wildcards: asked_logs(settings.published),
     message:
         "Predicting the published makespans"
     script:
@@ -46,8 +49,7 @@ rule predict_published:
 
 rule draw_published:
     input:
-        rules.tabulate_published.output,
-        rules.predict_published.output,
+        predictions=places.published / "published_predictions.tsv",
     output:
         figures=report(
             directory(places.published_figures),
@@ -61,6 +63,7 @@ rule draw_published:
         "../envs/neurotier.yaml"
     params:
         results=RESULTS,
+        logs=lambda wildcards: asked_logs(settings.published),
     message:
         "Drawing the published experiment"
     script:
@@ -69,9 +72,10 @@ rule draw_published:
 
 rule write_published:
     input:
-        rules.tabulate_published.output,
-        rules.predict_published.output,
-        rules.draw_published.output,
+        tables=rules.tabulate_published.output,
+        predictions=places.published / "published_predictions.tsv",
+        speeds=places.published / "published_speeds.tsv",
+        figures=places.published_figures,
     output:
         page=report(
             RESULTS / "published.html",
@@ -84,6 +88,7 @@ rule write_published:
         "../envs/neurotier.yaml"
     params:
         results=RESULTS,
+        logs=lambda wildcards: asked_logs(settings.published),
     message:
         "Writing the page about the published experiment"
     script:

@@ -1,11 +1,13 @@
 """Check every voxel of what a run of the incrementation wrote."""
 
-from neurotier.bigbrain import stages
+from neurotier.bigbrain.checking import check_task
+from neurotier.bigbrain.run_folder import write_checked
+from neurotier.bigbrain.tasks import Task
 from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:
-    stages.check(context.places, context.snakemake.wildcards.run, print)
+    write_checked(check_task(Task.load(context.input("plan")), print), context.output("checked"))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,15 @@
 """Tabulate the conditions of the incrementation, published ones beside them."""
 
-from neurotier.bigbrain import stages
+import socket
+
+from neurotier.pages.bigbrain.tables import write_conditions
 from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:
-    stages.compare(context.settings, context.places)
+    runs, predictions = context.input("runs"), context.input("predictions")
+    published = context.inputs_named("published_")
+    write_conditions(runs, predictions, published, socket.gethostname(), context.output("conditions"))
 
 
 if __name__ == "__main__":

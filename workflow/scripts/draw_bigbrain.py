@@ -1,11 +1,15 @@
 """Draw the figures of the incrementation."""
 
-from neurotier.bigbrain import stages
+from neurotier.pages.bigbrain.figures import FIGURES
+from neurotier.pages.bigbrain.tables import read_tables
+from neurotier.pages.kit.figures import draw_all
 from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:
-    stages.draw(context.places)
+    files = {name: context.input(name) for name in ("conditions", "runs", "phases", "spark")}
+    tables = read_tables(**files, published=context.inputs_named("published_"))
+    draw_all("bigbrain", FIGURES, tables, context.output("bigbrain_makespans").parent)
 
 
 if __name__ == "__main__":

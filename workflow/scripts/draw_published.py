@@ -1,11 +1,19 @@
-"""Draw the figures of the published experiment."""
+"""Draw the figures of the published experiment that its logs have something to show for."""
 
-from neurotier.published import stages
+from pathlib import Path
+
+from neurotier.core.tables import read_table
+from neurotier.pages.kit.figures import draw_all
+from neurotier.pages.published.figures import FIGURES
+from neurotier.pages.published.tables import replayed
+from neurotier.published.replay import read_published
 from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:
-    stages.draw_published(context.settings, context.places)
+    predicted = read_table(context.input("predictions"), "published_predictions")
+    tables = replayed(read_published(Path(context.snakemake.params.logs[0])), predicted)
+    draw_all("published", FIGURES, tables, context.output("figures"))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,17 @@
-"""Make the blocks of the incrementation on one tier."""
+"""Make the blocks of the incrementation on one tier, and their manifest."""
 
-from neurotier.bigbrain import stages
+from dataclasses import asdict
+
+from neurotier.bigbrain.plan import BigBrainPlan
+from neurotier.bigbrain.room import fill_tier
+from neurotier.core.tables import write_table
 from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:
-    stages.make(context.settings, context.places, context.snakemake.wildcards.tier, context.say)
+    plan = BigBrainPlan(context.settings, context.places)
+    blocks = fill_tier(plan, context.snakemake.wildcards.tier, context.say)
+    write_table(context.output("manifest"), "bigbrain_blocks", map(asdict, blocks))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,18 @@
 """Predict the makespans of the incrementation."""
 
-from neurotier.bigbrain import stages
+from neurotier.bigbrain.plan import BigBrainPlan, read_manifest
+from neurotier.bigbrain.predictions import predict
+from neurotier.core.tables import write_table
 from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:
-    stages.predict(context.settings, context.places)
+    tiers = BigBrainPlan(context.settings, context.places).tiers
+    blocks = dict(zip(tiers, map(read_manifest, context.inputs("blocks")), strict=True))
+    probes = dict(zip(tiers, context.inputs("probes"), strict=False))  # none without predictions
+    calibrations = [checked.parent for checked in context.inputs("calibrations")]
+    rows = predict(context.settings.bigbrain, blocks, probes, calibrations)
+    write_table(context.output("predictions"), "bigbrain_predictions", rows)
 
 
 if __name__ == "__main__":

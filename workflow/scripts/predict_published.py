@@ -1,11 +1,19 @@
 """Predict the published makespans with each member of the model."""
 
-from neurotier.published import stages
+from pathlib import Path
+
+from neurotier.core.tables import write_table
+from neurotier.published.fits import fit_all, speed_rows
+from neurotier.published.predictions import predictions
+from neurotier.published.replay import read_published
 from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:
-    stages.predict_published(context.settings, context.places)
+    replay = read_published(Path(context.snakemake.params.logs[0]))
+    fits = fit_all(replay)
+    write_table(context.output("speeds"), "published_speeds", speed_rows(replay, fits))
+    write_table(context.output("predictions"), "published_predictions", predictions(replay, fits))
 
 
 if __name__ == "__main__":

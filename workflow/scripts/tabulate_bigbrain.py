@@ -1,11 +1,18 @@
-"""Tabulate the runs of the incrementation."""
+"""Tabulate the runs of the incrementation, and make room on its tiers."""
 
-from neurotier.bigbrain import stages
+from neurotier.bigbrain.plan import BigBrainPlan
+from neurotier.bigbrain.room import make_room, remove_blocks
+from neurotier.bigbrain.tables import tabulate
 from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:
-    for line in stages.tabulate(context.settings, context.places):
+    tabulated = tabulate(checked.parent for checked in context.inputs("checked"))
+    tabulated.write(context.output("runs").parent)
+    plan = BigBrainPlan(context.settings, context.places)
+    make_room(plan)
+    remove_blocks(plan)
+    for line in tabulated.lines():
         context.say(line)
 
 

@@ -1,11 +1,13 @@
 """Tabulate the logs of the published experiment."""
 
-from neurotier.published import stages
+from pathlib import Path
+
+from neurotier.published.replay import read_published, write_tables
 from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:
-    stages.tabulate_published(context.settings, context.places)
+    write_tables(read_published(Path(context.snakemake.params.logs[0])), context.output("runs").parent)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,21 @@
-"""Write the page about the published experiment."""
+"""Write the page about the published experiment: ``published.html``."""
 
-from neurotier.published import stages
+from pathlib import Path
+
+from neurotier.core.tables import read_table
+from neurotier.pages.published.page import headline, write_page
+from neurotier.pages.published.tables import replayed
+from neurotier.published.replay import read_published
 from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:
-    context.say(stages.write_published(context.settings, context.places))
+    predictions, page = context.input("predictions"), context.output("page")
+    speeds = read_table(context.input("speeds"), "published_speeds")
+    replay = read_published(Path(context.snakemake.params.logs[0]))
+    tables = replayed(replay, read_table(predictions, "published_predictions"))
+    write_page(tables, speeds, predictions.parent, context.input("figures"), page)
+    context.say(f"{headline(replay)}. Page: {page}")
 
 
 if __name__ == "__main__":

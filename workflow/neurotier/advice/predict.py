@@ -20,12 +20,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from neurotier.advice.observed import Seen
-from neurotier.advice.scaling import Costs, costs_of, scatter, ways_of
+from neurotier.advice.scaling import costs_of, scatter, ways_of
 from neurotier.advice.workload import READS, WRITES, Launch, Participant, Placed, workload_of
-from neurotier.model.fluid import Predicted
 from neurotier.model.machine import Machine, PageCache, Processors
 from neurotier.model.paper import least_makespan_s
-from neurotier.model.prediction import REPEATABILITY, Situation, forecast_among
+from neurotier.model.prediction import REPEATABILITY, Simulated, Situation, predict_among
 from neurotier.model.this_machine import Probed, between, machine_of
 from neurotier.storage.probe.tier_figures import TierFigures
 
@@ -65,27 +64,7 @@ class Known:
         return self.probes[placed.tiers[role]].usual
 
 
-@dataclass(frozen=True)
-class Prediction:
-    """What is predicted of one placement at one parallelism.
-
-    Attributes
-    ----------
-    usual
-        The model's prediction.
-    low_s, high_s
-        Its interval.
-    paper_s
-        Eq. (1) of Hayot-Sasson, Brown and Glatard (2020).
-    """
-
-    usual: Predicted
-    low_s: float
-    high_s: float
-    paper_s: float
-
-
-def predict(known: Known, placed: Placed, parallelism: int) -> Prediction:
+def predict(known: Known, placed: Placed, parallelism: int) -> Simulated:
     """Predict one placement, with so many jobs at once; the same numbers for the same knowledge."""
     costs = costs_of(known.seen)
     machines = [
@@ -98,8 +77,7 @@ def predict(known: Known, placed: Placed, parallelism: int) -> Prediction:
         for end in ("usual", "low", "high")
     ]
     workload = workload_of(known.participants, costs, placed, known.launch)
-    found = forecast_among((workload, machines[0]), lambda lot: draw(known, placed, machines, lot), parallelism, DRAWS)
-    return Prediction(found.predicted, found.low_s, found.high_s, paper_s(known, costs, placed))
+    return predict_among((workload, machines[0]), lambda lot: draw(known, placed, machines, lot), parallelism, DRAWS)
 
 
 def draw(known: Known, placed: Placed, machines: Sequence[Machine], lot: np.random.Generator) -> Situation:
@@ -122,10 +100,10 @@ def draw(known: Known, placed: Placed, machines: Sequence[Machine], lot: np.rand
     return workload, machine
 
 
-def paper_s(known: Known, costs: Costs, placed: Placed) -> float:
-    """The paper's Eq. (1): all bytes by one stream, tier after tier, from and to the device."""
+def paper_s(known: Known, placed: Placed) -> float:
+    """Makespan by the paper's Eq. (1), s: all bytes by one stream, tier after tier, from and to the device."""
     total_s = 0.0
-    for phase, cost in costs.items():
+    for phase, cost in costs_of(known.seen).items():
         read, written = (
             sum(cost[quantity].of(one.size_bytes) for one in known.participants)
             for quantity in ("read_bytes", "written_bytes")

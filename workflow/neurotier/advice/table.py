@@ -8,7 +8,7 @@ from dataclasses import replace
 from neurotier.advice.calibration import size_of
 from neurotier.advice.observed import PHASES
 from neurotier.advice.placements import Candidate, caches
-from neurotier.advice.predict import Known, predict
+from neurotier.advice.predict import Known, paper_s, predict
 from neurotier.advice.room import NEEDING, Room, free_on, largest, room_for
 from neurotier.advice.scaling import costs_of
 from neurotier.advice.situation import Situation
@@ -43,16 +43,17 @@ def advice_row(
     needs_mb = [situation.plan.mem_mb(name) for name in situation.left]
     at_once = min(jobs, max(1, fits(limits, {"mem_mb": needs_mb}).get("mem_mb", jobs)))
     known = replace(known, page_cache=page_cache_here(at_once * situation.job_bytes))
-    prediction = predict(known, situation.placed(candidate, cache, known), at_once)
+    placed = situation.placed(candidate, cache, known)
+    prediction = predict(known, placed, at_once)
     usual = prediction.usual
     sums = usual.phase_sums_s
     room = room_of(situation, known, candidate, at_once)
-    placed = {f"{role}_tier": tier for role, tier in candidate.tiers.items()}
+    tiers = {f"{role}_tier": tier for role, tier in candidate.tiers.items()}
     return {
         "placement": candidate.name,
         "in_use": candidate.in_use,
-        **placed,
-        "images_tier": placed["images_tier"] if situation.settings.image else None,
+        **tiers,
+        "images_tier": tiers["images_tier"] if situation.settings.image else None,
         "tool": situation.tool,
         "cache": cache,
         "parallelism": jobs,
@@ -60,7 +61,7 @@ def advice_row(
         "predicted_s": usual.makespan_s,
         "low_s": prediction.low_s,
         "high_s": prediction.high_s,
-        "paper_s": prediction.paper_s,
+        "paper_s": paper_s(known, placed),
         "limit": limit_text(usual.limit, at_once, known.processors.threads),
         "limit_share": usual.limits[usual.limit],
         "mean_parallelism": usual.mean_parallelism,

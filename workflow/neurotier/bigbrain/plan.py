@@ -27,6 +27,9 @@ INCREMENT_KEYS = ("iterations", "delay_s", "pairing", "fsync", "cache", "numa", 
 CALIBRATION_KEYS = ("pairing", "fsync", "numa")
 SPARK_KEYS = ("spark_master", "spark_options")
 
+FINISHED, CHECKED = "finished.json", "checked.json"
+"""What the engine of a run, and the check of what it wrote, leave beside its plan."""
+
 CALIBRATION = 0
 """Repetition of a short run on small blocks, from which is learned what an engine costs; it is in no table of runs."""
 
@@ -117,10 +120,10 @@ class BigBrainPlan:
         return [self.places.bigbrain_blocks(tier) for tier in self.tiers]
 
     @property
-    def published(self) -> list[Path]:
+    def published(self) -> dict[str, Path]:
         """Tables of the published experiment that the report is made of, too; none unless the configuration has it."""
         names = ("published_runs", "published_phases", "published_predictions") if self.settings.published else ()
-        return [self.places.published / f"{name}.tsv" for name in names]
+        return {name: self.places.published / f"{name}.tsv" for name in names}
 
     def before(self, run: str) -> list[Path]:
         """What a run waits for: the end of the run before it."""
@@ -129,7 +132,7 @@ class BigBrainPlan:
 
     def checked(self, run: str) -> Path:
         """What the check of a run leaves."""
-        return self.places.bigbrain_run(run) / "checked.json"
+        return self.places.bigbrain_run(run) / CHECKED
 
     def needed_bytes(self, source: Source) -> int:
         """Room that blocks as large as the first one take on a tier, with what one run makes of them: what an iteration
@@ -160,14 +163,12 @@ class BigBrainPlan:
     def done(self, run: str) -> list[Path]:
         """What the check of a run waits for."""
         if run.split("/")[0] != SNAKEMAKE:
-            return [self.places.bigbrain_run(run) / "finished.json"]
+            return [self.places.bigbrain_run(run) / FINISHED]
         return [self.record(run, name, self.iterations(run)) for name in self.names(run)]
 
-    def known_before(self) -> list[Path]:
-        """What predictions rest on: probes of the tiers and calibrations."""
-        if not self.settings.bigbrain.predict:
-            return []
-        return [*map(self.places.probed, self.tiers), *map(self.checked, self.calibrations)]
+    def probes(self) -> list[Path]:
+        """Probes of the tiers, on which predictions rest; none if nothing is predicted."""
+        return [self.places.probed(tier) for tier in self.tiers] if self.settings.bigbrain.predict else []
 
     def tier(self, name: str) -> Tier:
         """A tier that is read and written.
@@ -197,11 +198,7 @@ class BigBrainPlan:
 
     def blocks(self, run: str) -> tuple[Block, ...]:
         """The blocks that a run reads, as their manifest has them; a calibration's are made when it begins."""
-        return () if is_calibration(run) else self.manifest(tier_of(run))
-
-    def manifest(self, tier: str) -> tuple[Block, ...]:
-        """The blocks on a tier."""
-        return tuple(Block(**row) for row in read_table(self.places.bigbrain_blocks(tier), "bigbrain_blocks"))
+        return () if is_calibration(run) else read_manifest(self.places.bigbrain_blocks(tier_of(run)))
 
     def task(self, run: str) -> Task:
         """A run with all that its workers must know."""
@@ -221,6 +218,11 @@ class BigBrainPlan:
             pinned=pinned,
             nodes=nodes,
         )
+
+
+def read_manifest(file: Path) -> tuple[Block, ...]:
+    """The blocks on a tier."""
+    return tuple(Block(**row) for row in read_table(file, "bigbrain_blocks"))
 
 
 def calibration_folder(folder: Path) -> Path:

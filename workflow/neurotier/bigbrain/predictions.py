@@ -14,31 +14,34 @@ and other users of the machine.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
-from neurotier.bigbrain.calibration import Calibration, usual
-from neurotier.bigbrain.tasks import DELAY, INCREMENT, PUBLISHED, READ, SNAKEMAKE, SPARK, START_UP, WRITE, Block
+from neurotier.bigbrain.calibration import Calibration, learn, usual
+from neurotier.bigbrain.plan import FINISHED
+from neurotier.bigbrain.tables import read_if_there
+from neurotier.bigbrain.tabulation import records_of
+from neurotier.bigbrain.tasks import DELAY, INCREMENT, PUBLISHED, READ, SNAKEMAKE, SPARK, START_UP, WRITE, Block, Task
 from neurotier.core.settings import BigBrainSettings
 from neurotier.core.tables import Row
 from neurotier.model.machine import Machine, PageCache, Processors
 from neurotier.model.paper import least_makespan_s
-from neurotier.model.prediction import REPEATABILITY, Forecast, Situation, forecast_among
-from neurotier.model.this_machine import Probed, between, machine_of
+from neurotier.model.prediction import FLUID, PAPER, REPEATABILITY, Simulated, Situation, predict_among
+from neurotier.model.this_machine import Probed, between, machine_of, page_cache_here, processors_here, read_probed
 from neurotier.model.workload import LAUNCH, Step, Workload
 from neurotier.storage.access import IN_MEMORY
 from neurotier.storage.probe.tier_figures import TierFigures
-
-PAPER, FLUID = "paper", "fluid"
 
 SESSION_SPREAD = 0.15
 """By how much starts of Spark's session differ that are seen once: standard deviation of the logarithm, assumed."""
 
 
 @dataclass(frozen=True)
-class Known:
+class Basis:
     """What is known before a run.
 
     Attributes
@@ -65,102 +68,135 @@ class Known:
         return sum(block.bytes for block in self.blocks)
 
 
-def rows_of(known: Known, engine: str, tier: str, parallelism: int, calibration: Calibration) -> list[Row]:
+def predict(
+    asked: BigBrainSettings,
+    blocks: Mapping[str, Sequence[Block]],
+    probes: Mapping[str, Path],
+    calibrations: Iterable[Path],
+) -> list[Row]:
+    """Rows of ``bigbrain_predictions.tsv`` for every engine and parallelism on every tier that was probed.
+
+    Parameters
+    ----------
+    asked
+        What is to be done.
+    blocks
+        Tier to its blocks.
+    probes
+        Tier to the file of its probe; none if nothing is to be predicted.
+    calibrations
+        Folders of the calibrations in the results, one for each engine and parallelism.
+    """
+    processors, page_cache = processors_here(1, others=0.0), page_cache_here(0.0)
+    learned = {}
+    for folder in calibrations:
+        task = Task.load(folder / "plan.json")
+        calibration = learn(task, records_of(task), read_if_there(folder / FINISHED), processors)
+        learned[task.engine, task.parallelism] = calibration
+    probed = {tier: read_probed(file) for tier, file in probes.items()}
+    rows = []
+    for tier, parallelism, engine in itertools.product(probed, asked.parallelism, asked.engines):
+        basis = Basis(asked, blocks[tier], probed, processors, page_cache)
+        rows += rows_of(basis, engine, tier, parallelism, learned[engine, parallelism])
+    return rows
+
+
+def rows_of(basis: Basis, engine: str, tier: str, parallelism: int, calibration: Calibration) -> list[Row]:
     """Rows of ``bigbrain_predictions.tsv`` for a condition: what each member predicts."""
-    told = forecast(known, engine, tier, parallelism, calibration)
+    told = fluid_prediction(basis, engine, tier, parallelism, calibration)
     about = {"engine": engine, "tier": tier, "parallelism": parallelism}
     none = {"low_s": None, "high_s": None, "limit": None}
     around_s, spread = calibration.around_s, 2 * SESSION_SPREAD * calibration.around_s
     return [
-        about | {"member": PAPER, "predicted_s": equation_one_s(known, tier)} | none,
+        about | {"member": PAPER, "predicted_s": equation_one_s(basis, tier)} | none,
         about
         | {
             "member": FLUID,
             "predicted_s": told.makespan_s + around_s,
             "low_s": told.low_s + around_s - spread,
             "high_s": told.high_s + around_s + spread,
-            "limit": "Spark's session" if around_s > told.makespan_s else told.predicted.limit,
+            "limit": "Spark's session" if around_s > told.makespan_s else told.usual.limit,
         },
     ]
 
 
-def equation_one_s(known: Known, tier: str) -> float:
+def equation_one_s(basis: Basis, tier: str) -> float:
     """Eq. (1), s: every iteration reads and writes the image once, by one stream, from and to the device."""
-    moved = known.data_bytes * known.asked.iterations
-    figures = known.probes[tier].usual
+    moved = basis.data_bytes * basis.asked.iterations
+    figures = basis.probes[tier].usual
     return least_makespan_s(moved, moved, figures.single_read_bytes_per_s, figures.single_write_bytes_per_s)
 
 
-def forecast(known: Known, engine: str, tier: str, parallelism: int, calibration: Calibration) -> Forecast:
+def fluid_prediction(basis: Basis, engine: str, tier: str, parallelism: int, calibration: Calibration) -> Simulated:
     """What the fluid model predicts for the blocks, from the start of the first to the end of the last."""
     machines = {
-        end: machine_here(known, tier, parallelism, {name: getattr(probe, end) for name, probe in known.probes.items()})
+        end: machine_here(basis, tier, parallelism, {name: getattr(probe, end) for name, probe in basis.probes.items()})
         for end in ("usual", "low", "high")
     }
 
-    def draw(lot: np.random.Generator) -> Situation:
-        where = {name: float(lot.uniform(-1, 1)) for name in machines["usual"].tiers}
-        slowness = float(np.exp(lot.normal(0, REPEATABILITY)))
+    def draw(rng: np.random.Generator) -> Situation:
+        where = {name: float(rng.uniform(-1, 1)) for name in machines["usual"].tiers}
+        slowness = float(np.exp(rng.normal(0, REPEATABILITY)))
         starts, gaps = calibration.starts_cpu_s, calibration.gaps_s
         drawn = Calibration(  # means of as many as were seen: so much is known of the mean of thousands
-            [float(np.mean(lot.choice(starts, len(starts)))) * slowness],
-            [float(np.mean(lot.choice(gaps, len(gaps)))) * slowness],
+            [float(np.mean(rng.choice(starts, len(starts)))) * slowness],
+            [float(np.mean(rng.choice(gaps, len(gaps)))) * slowness],
             calibration.increment_cpu_s_per_byte * slowness,
             calibration.around_s,
         )
         machine = between(machines["usual"], machines["low"], machines["high"], where)
-        return workload_of(known, engine, tier, parallelism, drawn), machine
+        return workload_of(basis, engine, tier, parallelism, drawn), machine
 
-    best = workload_of(known, engine, tier, parallelism, usual(calibration)), machines["usual"]
-    return forecast_among(best, draw, parallelism)
+    best = workload_of(basis, engine, tier, parallelism, usual(calibration)), machines["usual"]
+    return predict_among(best, draw, parallelism)
 
 
-def machine_here(known: Known, tier: str, parallelism: int, figures: Mapping[str, TierFigures]) -> Machine:
+def machine_here(basis: Basis, tier: str, parallelism: int, figures: Mapping[str, TierFigures]) -> Machine:
     """This machine with one set of figures; with ``fsync`` nothing is left to be written back."""
-    machine = machine_of(figures, parallelism, known.processors, known.page_cache)
-    if known.asked.fsync:
+    machine = machine_of(figures, parallelism, basis.processors, basis.page_cache)
+    if basis.asked.fsync:
         machine.tiers[tier] = replace(machine.tiers[tier], write_back=False)
     return machine
 
 
-def workload_of(known: Known, engine: str, tier: str, parallelism: int, calibration: Calibration) -> Workload:
+def workload_of(basis: Basis, engine: str, tier: str, parallelism: int, calibration: Calibration) -> Workload:
     """What there is to do, in the order in which the engine starts it.
 
     A job per block and iteration (Snakemake; Spark when it reads whole files), or a job per block. The engine's gap
     comes before every job that takes the place of another.
     """
-    asked = known.asked
+    asked = basis.asked
     apart = engine == SNAKEMAKE or (engine == SPARK and asked.pairing == PUBLISHED)
     every = list(range(1, asked.iterations + 1))
-    jobs = [(block, [k]) for k in every for block in known.blocks] if apart else [(one, every) for one in known.blocks]
+    jobs = [(block, [k]) for k in every for block in basis.blocks] if apart else [(one, every) for one in basis.blocks]
     launch = Step(START_UP, "compute", calibration.starts_cpu_s[0])
     tasks = []
     for number, (block, iterations) in enumerate(jobs):
         gap_s = calibration.gaps_s[0] if number >= parallelism else 0.0
         steps = [Step(LAUNCH.phase, "wait", gap_s), launch]
         for k in iterations:
-            steps += steps_of(known, tier, block, is_cached(known, tier, k, apart, parallelism), calibration)
+            steps += steps_of(basis, tier, block, is_cached(basis, tier, k, apart, parallelism), calibration)
         tasks.append(tuple(steps))
     return Workload(tasks)
 
 
-def steps_of(known: Known, tier: str, block: Block, cached: bool, calibration: Calibration) -> list[Step]:
+def steps_of(basis: Basis, tier: str, block: Block, cached: bool, calibration: Calibration) -> list[Step]:
     """One iteration of a block. Copying is within the tier's streams; phases that alternate add up as well in turn."""
     return [
         Step(READ, "read", block.bytes, tier, cached=cached),
         Step(INCREMENT, "compute", block.bytes * calibration.increment_cpu_s_per_byte),
         Step(WRITE, "write", block.bytes, tier),
-        Step(DELAY, "wait", known.asked.delay_s),
+        Step(DELAY, "wait", basis.asked.delay_s),
     ]
 
 
-def is_cached(known: Known, tier: str, iteration: int, apart: bool, parallelism: int) -> bool:
+def is_cached(basis: Basis, tier: str, iteration: int, apart: bool, parallelism: int) -> bool:
     """Whether an iteration finds its blocks in the page cache: what was read, or written just before, and fits.
 
     Files in memory by nature are read at their tier's own speed.
     """
-    if known.probes[tier].usual.kind in IN_MEMORY or (iteration == 1 and known.asked.cache == "cold"):
+    if basis.probes[tier].usual.kind in IN_MEMORY or (iteration == 1 and basis.asked.cache == "cold"):
         return False
-    size = known.data_bytes
-    since = 2 * size if apart or iteration == 1 else 2 * parallelism * size / max(1, len(known.blocks))
-    return since < known.page_cache.available_bytes
+    size = basis.data_bytes
+    since = 2 * size if apart or iteration == 1 else 2 * parallelism * size / max(1, len(basis.blocks))
+    return since < basis.page_cache.available_bytes

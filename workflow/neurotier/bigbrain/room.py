@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from neurotier.bigbrain.blocks.making import make_blocks
+from neurotier.bigbrain.blocks.sources import source_of
 from neurotier.bigbrain.plan import BigBrainPlan, calibration_folder
-from neurotier.bigbrain.tasks import ALL, NONE, Task, size_of
+from neurotier.bigbrain.tasks import ALL, NONE, Block, Task, size_of
 from neurotier.core.errors import SourceError, TierError
 from neurotier.core.private import remove_empty
 from neurotier.core.quantities import size
+
+
+def fill_tier(plan: BigBrainPlan, name: str, say: Callable[[str], None]) -> list[Block]:
+    """Make the blocks on a tier, in place of those that are there; ``say`` tells if they will not fit."""
+    tier, source = plan.tier(name), source_of(plan.settings.bigbrain)
+    tier.claim()
+    folder = plan.folder(tier) / "blocks"
+    shutil.rmtree(folder, ignore_errors=True)
+    needed, free = plan.needed_bytes(source), tier.free_bytes()
+    if needed > free:  # said, and tried: a file system that compresses may hold more than it seems
+        what = f"the blocks and what runs make of them need {size(needed)} at a time, and {size(free)} are free"
+        say(f"Tier {name!r} will be full before the end: {what}")
+    return make_blocks(source, folder, name, print)
 
 
 def ensure_blocks(plan: BigBrainPlan, task: Task) -> None:

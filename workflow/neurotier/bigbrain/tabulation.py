@@ -1,4 +1,4 @@
-"""The tables of the incrementation, the same for all engines."""
+"""The rows of the incrementation's tables, the same for all engines."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from neurotier.bigbrain.tasks import HEADER, INCREMENT, READ, START_UP, WORK_PHA
 from neurotier.core.files import read_json
 from neurotier.core.parallelism import Span, peak
 from neurotier.core.tables import Row
-
-Checked = Mapping[str, Any]
 
 TICK_S = 0.01
 """How exactly the kernel tells when a process was started, s."""
@@ -43,7 +41,7 @@ def phase_rows(task: Task, records: Iterable[Mapping[str, Any]]) -> list[Row]:
 
 
 def run_row(
-    task: Task, records: list[dict[str, Any]], checked: Checked, finished: Mapping[str, Any], starts: int = 1
+    task: Task, records: list[dict[str, Any]], checked: Mapping[str, Any], finished: Mapping[str, Any], starts: int = 1
 ) -> Row:
     """One run: makespan, phase sums, parallelism, and whether it is valid.
 
@@ -105,7 +103,9 @@ def busy(record: Mapping[str, Any]) -> Span:
     return start_s + TICK_S * any(phase["phase"] == START_UP for phase in record["phases"]), end_s
 
 
-def invalid_because(task: Task, records: list[dict[str, Any]], checked: Checked, most: int, starts: int) -> list[str]:
+def invalid_because(
+    task: Task, records: list[dict[str, Any]], checked: Mapping[str, Any], most: int, starts: int
+) -> list[str]:
     """Why a run's makespan cannot stand beside those of others; empty if it can.
 
     Every incomplete block is named: the published runs lost some in silence.

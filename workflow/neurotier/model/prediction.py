@@ -1,4 +1,4 @@
-"""A forecast: what the model predicts, with an interval for what it knows only roughly."""
+"""A prediction of the model, with an interval for what it knows only roughly."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ import numpy as np
 from neurotier.model.fluid import Predicted, simulate
 from neurotier.model.machine import Machine, TierSpeed
 from neurotier.model.workload import Workload
+
+PAPER, FLUID, APRIORI, FITTED = "paper", "fluid", "fluid a priori", "fluid fitted"
+"""Members of the model: Eq. (1); and the fluid model with what was probed, or, of the published server, with Table I
+and with speeds that were fitted to its runs."""
 
 DRAWS = 12
 LOW, HIGH = 0.05, 0.95
@@ -23,28 +27,38 @@ Situation = tuple[Workload, Machine]
 
 
 @dataclass(frozen=True)
-class Forecast:
-    """Predicted makespan, s.
+class Prediction:
+    """Predicted makespan, s; of Eq. (1), which has no interval, three times the same.
 
     Attributes
     ----------
     makespan_s
         With the speeds as they are known.
     low_s, high_s
-        The interval, from draws of the speeds and of which streams are slower than others.
-    predicted
-        The simulation behind ``makespan_s``.
+        The interval.
     """
 
     makespan_s: float
     low_s: float
     high_s: float
-    predicted: Predicted
 
 
-def forecast_among(
+@dataclass(frozen=True)
+class Simulated(Prediction):
+    """What the fluid model predicts; the interval is from draws of the speeds and of which streams are slower.
+
+    Attributes
+    ----------
+    usual
+        The simulation behind ``makespan_s``.
+    """
+
+    usual: Predicted
+
+
+def predict_among(
     usual: Situation, draw: Callable[[np.random.Generator], Situation], parallelism: int, draws: int = DRAWS
-) -> Forecast:
+) -> Simulated:
     """Predict a makespan that is known only roughly; the same numbers for the same knowledge.
 
     Parameters
@@ -52,7 +66,7 @@ def forecast_among(
     usual
         The situation as it is known best; the interval holds its makespan.
     draw
-        One that is as well possible, drawn by lot.
+        One that is as well possible, drawn at random.
     draws
         How many simulations the interval is taken from.
     """
@@ -60,12 +74,12 @@ def forecast_among(
     makespan_s = predicted.makespan_s
     drawn_s = [simulate(*draw(np.random.default_rng(seed)), parallelism, seed).makespan_s for seed in range(1, draws)]
     low_s, high_s = (float(end) for end in np.quantile([makespan_s, *drawn_s], [LOW, HIGH]))
-    return Forecast(makespan_s, min(low_s, makespan_s), max(high_s, makespan_s), predicted)
+    return Simulated(makespan_s, min(low_s, makespan_s), max(high_s, makespan_s), predicted)
 
 
-def forecast(
+def predict_makespan(
     workload: Workload, machine: Machine, parallelism: int, spreads: Mapping[str, float], draws: int = DRAWS
-) -> Forecast:
+) -> Simulated:
     """Predict the makespan of a workload.
 
     Parameters
@@ -76,16 +90,16 @@ def forecast(
         How many simulations the interval is taken from.
     """
 
-    def draw(lot: np.random.Generator) -> Situation:
-        tiers = {name: drawn(tier, spreads.get(name, 0.0), lot) for name, tier in machine.tiers.items()}
+    def draw(rng: np.random.Generator) -> Situation:
+        tiers = {name: drawn(tier, spreads.get(name, 0.0), rng) for name, tier in machine.tiers.items()}
         return workload, replace(machine, tiers=tiers)
 
-    return forecast_among((workload, machine), draw, parallelism, draws)
+    return predict_among((workload, machine), draw, parallelism, draws)
 
 
-def drawn(tier: TierSpeed, spread: float, lot: np.random.Generator) -> TierSpeed:
+def drawn(tier: TierSpeed, spread: float, rng: np.random.Generator) -> TierSpeed:
     """A tier whose reading and writing are by chance faster or slower than known, each as a whole."""
-    reading, writing = np.exp(spread * lot.standard_normal(2))
+    reading, writing = np.exp(spread * rng.standard_normal(2))
     return replace(
         tier,
         read_bytes_per_s=tier.read_bytes_per_s * reading,

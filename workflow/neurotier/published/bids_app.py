@@ -26,12 +26,12 @@ from email.utils import mktime_tz, parsedate_tz
 from pathlib import Path
 from typing import Any
 
+from neurotier.bigbrain.conditions import ORIGIN
 from neurotier.core.errors import InputError
 from neurotier.core.parallelism import peak
 from neurotier.core.tables import Row, columns
 from neurotier.run.compared import MEMORY, Compared
 
-ORIGIN = "published"
 TOOL = "bids-app-example"
 FOLDERS = (".", "bids-app-example", "experiments/bids-app-example", "*/bids-app-example", "*/*/bids-app-example")
 """Where a checkout, or part of one, has the runs."""

@@ -34,7 +34,7 @@ GNU_PARALLEL, SPARK = "gnu-parallel", "spark"
 MEMORY_MODE, APP_DIRECT = "Memory mode", "App Direct"
 HEADER, INCREMENT, WRITE, TASK, DRIVER = "load header", "read+increment", "write", "task", "driver"
 
-PHASES = {
+NAMES_IN_LOGS = {
     GNU_PARALLEL: {"read_file": HEADER, "increment_file": INCREMENT, "write_file": WRITE, "task_duration": TASK},
     SPARK: {"load_img": HEADER, "increment_data": INCREMENT, "save_incremented": WRITE, "driver_program": DRIVER},
 }
@@ -290,9 +290,9 @@ def read_phases(text: str, engine: str) -> Iterator[Phase]:
             name, start, end, file, thread = fields
         except ValueError:
             raise ValueError(f"line {number} has {len(fields)} fields, not {FIELDS}") from None
-        if name not in PHASES[engine]:
+        if name not in NAMES_IN_LOGS[engine]:
             raise ValueError(f"line {number}: {name!r} is no phase of {engine}")
-        phase = PHASES[engine][name]
+        phase = NAMES_IN_LOGS[engine][name]
         if phase not in (TASK, DRIVER):
             block_of[thread] = file.rpartition("-")[2]  # written blocks are named inc-BLOCK
         # the row of a task names no block: it is that of its thread's rows before it

@@ -5,12 +5,13 @@ from __future__ import annotations
 import statistics
 from dataclasses import astuple, dataclass, field
 
+from neurotier.bigbrain.conditions import Condition
 from neurotier.core.tables import Row
 from neurotier.model.fit import fit_tier
 from neurotier.model.machine import TierSpeed
 from neurotier.model.observed import Observed, Stream
 from neurotier.published.bigbrain import GNU_PARALLEL, INCREMENT, TASK, WRITE, BlockRun
-from neurotier.published.conditions import Condition
+from neurotier.published.conditions import device_and_mode
 from neurotier.published.replay import Replay
 from neurotier.published.server import KINDS, MEMORY_DEVICES, known_beforehand, page_cache
 from neurotier.published.table_one import device_bandwidths
@@ -38,7 +39,7 @@ class Speeds:
 
 
 @dataclass(frozen=True)
-class Launch:
+class Succession:
     """How processes follow each other.
 
     Attributes
@@ -57,7 +58,7 @@ class Launch:
 class Fits:
     """Everything that is fitted: how processes follow each other, and the speeds of each device that has runs."""
 
-    launch: Launch = field(default_factory=Launch)
+    launch: Succession = field(default_factory=Succession)
     speeds: dict[Device, Speeds] = field(default_factory=dict)
 
 
@@ -70,7 +71,7 @@ def fit_all(replay: Replay) -> Fits:
 
 def is_known(condition: Condition) -> bool:
     """Whether it is one of the paper's conditions on a device that is described."""
-    return not condition.variant and (condition.device, condition.mode) in KINDS
+    return not condition.variant and device_and_mode(condition) in KINDS
 
 
 def speed_rows(replay: Replay, fits: Fits) -> list[Row]:
@@ -105,7 +106,8 @@ def speed_row(device: Device, source: str, speeds: Speeds) -> Row:
 
 def device_of(condition: Condition) -> Device:
     """The device: Optane is one of memory, and another of storage; others are the same in both modes."""
-    return condition.device, condition.mode if condition.device == "Optane" else ""
+    device, mode = device_and_mode(condition)
+    return device, mode if device == "Optane" else ""
 
 
 def known(replay: Replay, condition: Condition) -> Speeds:
@@ -115,8 +117,8 @@ def known(replay: Replay, condition: Condition) -> Speeds:
     """
     printed = device_bandwidths(replay.bandwidths)
     own = {(one.device, one.mode): one.of(statistics.fmean) for one in replay.bandwidths}
-    kind = KINDS[condition.device, condition.mode]
-    here = own.get((condition.device, condition.mode), printed[condition.device])
+    place = device_and_mode(condition)
+    kind, here = KINDS[place], own.get(place, printed[place[0]])
     devices = MEMORY_DEVICES if kind == "tmpfs" else 1
     return Speeds(of_table(kind, here, devices), of_table("tmpfs", printed["DRAM"], MEMORY_DEVICES), TABLE_SPREAD)
 
@@ -129,15 +131,15 @@ def of_table(kind: str, read_write_mb_s: tuple[float, float], devices: int) -> T
 
 def fit_device(replay: Replay, device: Device) -> Speeds | None:
     """Speeds fitted to a device's runs with 25 processes; ``None`` without such runs."""
-    conditions = [one for one in replay.conditions if one.panel == FIT and not one.variant and device_of(one) == device]
+    conditions = [one for one in replay.conditions if one.panel == FIT and device_of(one) == device]
     observed = [
-        Observed(streams_of(run), page_cache(replay.root, condition.mode))
+        Observed(streams_of(run), page_cache(replay.root, device_and_mode(condition)[1]))
         for condition in conditions
         for run in replay.conditions[condition]
     ]
     if not observed:
         return None
-    kind, beforehand = KINDS[conditions[0].device, conditions[0].mode], known(replay, conditions[0])
+    kind, beforehand = KINDS[device_and_mode(conditions[0])], known(replay, conditions[0])
     one_stream = known_beforehand(
         kind, beforehand.tier.read_stream_bytes_per_s, beforehand.tier.write_stream_bytes_per_s
     )
@@ -153,25 +155,25 @@ def streams_of(run: BlockRun) -> list[Stream]:
     ]
 
 
-def launch_of(replay: Replay) -> Launch:
+def launch_of(replay: Replay) -> Succession:
     """How GNU Parallel's processes followed each other, as the median over runs on all devices.
 
     Starting Python is the same everywhere; what it takes longer on Isilon, it waits behind the blocks of others.
     """
     found = []
     for condition, runs in replay.conditions.items():
-        if condition.panel == FIT and not condition.variant:
+        if condition.panel == FIT:
             found += [one for run in runs if (one := follow_up(run)) is not None]
     if not found:
-        return Launch()
-    return Launch(*(statistics.median(values) for values in zip(*map(astuple, found), strict=True)))
+        return Succession()
+    return Succession(*(statistics.median(values) for values in zip(*map(astuple, found), strict=True)))
 
 
-def follow_up(run: BlockRun) -> Launch | None:
+def follow_up(run: BlockRun) -> Succession | None:
     """How processes followed each other in one run; ``None`` if none did."""
     tasks, slots = run.named(TASK), run.processes
     starts, ends = sorted(task.start_s for task in tasks), sorted(task.end_s for task in tasks)
     gaps = [start - end for start, end in zip(starts[slots:], ends, strict=False)]
     if not gaps:
         return None
-    return Launch((starts[slots - 1] - starts[0]) / max(slots - 1, 1), max(statistics.median(gaps), 0.0))
+    return Succession((starts[slots - 1] - starts[0]) / max(slots - 1, 1), max(statistics.median(gaps), 0.0))

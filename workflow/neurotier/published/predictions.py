@@ -18,17 +18,16 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from neurotier.bigbrain.image import BLOCKS
+from neurotier.bigbrain.conditions import Condition
 from neurotier.core.tables import Row
-from neurotier.model.prediction import Forecast, forecast
+from neurotier.model.prediction import APRIORI, FITTED, PAPER, Simulated, predict_makespan
 from neurotier.model.workload import Step, Workload
 from neurotier.published.bigbrain import INCREMENT, WRITE, BlockRun
-from neurotier.published.conditions import Condition, cells, is_stalled
-from neurotier.published.fits import FIT, Fits, Launch, Speeds, device_of, is_known, known
+from neurotier.published.conditions import device_and_mode, steady
+from neurotier.published.fits import FIT, Fits, Speeds, Succession, device_of, is_known, known
 from neurotier.published.replay import Replay
 from neurotier.published.server import page_cache, server
 
-PAPER, APRIORI, FITTED = "paper", "fluid a priori", "fluid fitted"
 TIER = "device"
 """The model's name of the one tier that there is."""
 
@@ -42,23 +41,27 @@ def predictions(replay: Replay, fits: Fits) -> list[Row]:
         equation_s = replay.equation_one_s(condition)
         if equation_s is not None:
             rows.append(row_of(condition, runs, PAPER, equation_s))
-        apriori = forecast_of(replay, condition, runs, known(replay, condition), Launch())
+        apriori = fluid_prediction(replay, condition, runs, known(replay, condition), Succession())
         rows.append(row_of(condition, runs, APRIORI, apriori.makespan_s, apriori))
         speeds = fits.speeds.get(device_of(condition))
         if speeds:
-            fitted = forecast_of(replay, condition, runs, speeds, fits.launch)
+            fitted = fluid_prediction(replay, condition, runs, speeds, fits.launch)
             rows.append(row_of(condition, runs, FITTED, fitted.makespan_s, fitted))
     return rows
 
 
 def row_of(
-    condition: Condition, runs: Sequence[BlockRun], member: str, predicted_s: float, told: Forecast | None = None
+    condition: Condition, runs: Sequence[BlockRun], member: str, predicted_s: float, told: Simulated | None = None
 ) -> Row:
     """The row of a prediction, held against the mean of the runs that were not stalled."""
-    going = [run for run in runs if not is_stalled(run, runs)]
+    going, (device, mode) = steady(runs), device_and_mode(condition)
     measured_s = statistics.fmean(run.makespan_s for run in going) if going else None
     return {
-        **{name: value for name, value in cells(condition).items() if name != "variant"},
+        "resolution_um": condition.resolution_um,
+        "engine": condition.engine,
+        "processes": condition.parallelism,
+        "device": device,
+        "mode": mode,
         "member": member,
         "fitted_on": member == FITTED and condition.panel == FIT,
         "predicted_s": predicted_s,
@@ -67,16 +70,16 @@ def row_of(
         "measured_s": measured_s,
         "stalled": len(runs) - len(going),
         "ratio": predicted_s / measured_s if measured_s else None,
-        "limit": told.predicted.limit if told else None,
+        "limit": told.usual.limit if told else None,
     }
 
 
-def forecast_of(
-    replay: Replay, condition: Condition, runs: Sequence[BlockRun], speeds: Speeds, launch: Launch
-) -> Forecast:
+def fluid_prediction(
+    replay: Replay, condition: Condition, runs: Sequence[BlockRun], speeds: Speeds, launch: Succession
+) -> Simulated:
     """What the fluid model predicts for a condition."""
     size = float(runs[0].block_bytes)
     task = (Step(INCREMENT, "read", size, TIER), Step(WRITE, "write", size, TIER))
-    workload = Workload([task] * BLOCKS[condition.resolution_um], launch.spawn_s, launch.launch_s, launch_counts=False)
-    machine = server(TIER, speeds.tier, speeds.memory, page_cache(replay.root, condition.mode))
-    return forecast(workload, machine, condition.processes, {TIER: speeds.spread})
+    workload = Workload([task] * condition.blocks, launch.spawn_s, launch.launch_s, launch_counts=False)
+    machine = server(TIER, speeds.tier, speeds.memory, page_cache(replay.root, device_and_mode(condition)[1]))
+    return predict_makespan(workload, machine, condition.parallelism, {TIER: speeds.spread})

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from neurotier.bigbrain.conditions import Condition
 from neurotier.core.errors import InputError
-from neurotier.core.places import short_hash
 from neurotier.core.tables import Row, write_table
 from neurotier.published.bids_app import find_logs, published_runs
 from neurotier.published.bigbrain import DRIVER, HEADER, INCREMENT, TASK, WRITE, BlockRun, Found, find_runs
-from neurotier.published.bigbrain import find_logs as find_bigbrain_logs
-from neurotier.published.conditions import Condition, by_condition
-from neurotier.published.table_one import PATTERN, Bandwidth, device_bandwidths, equation_one_s, read_bandwidths
+from neurotier.published.conditions import by_condition, device_and_mode
+from neurotier.published.table_one import Bandwidth, device_bandwidths, equation_one_s, read_bandwidths
 from neurotier.run.compared import Compared
 
 
@@ -34,7 +33,7 @@ class Replay:
 
     def equation_one_s(self, condition: Condition) -> float | None:
         """Makespan of a condition by Eq. (1) with Table I, s; ``None`` of a device that is not in it."""
-        bandwidth = device_bandwidths(self.bandwidths).get(condition.device)
+        bandwidth = device_bandwidths(self.bandwidths).get(device_and_mode(condition)[0])
         data_bytes = self.conditions[condition][0].data_bytes
         return equation_one_s(data_bytes, *bandwidth) if bandwidth else None
 
@@ -54,18 +53,6 @@ def read_published(root: Path) -> Replay:
         fix = "give a checkout of big-data-lab-team/paper-memory-storage, or one of its folders"
         raise InputError("has no logs of the published experiment", str(root), fix)
     return Replay(root, found, bandwidths, bids_app)
-
-
-def fingerprint(root: Path) -> str:
-    """What tells whether logs were added, removed or changed: a hash of their paths, sizes and times.
-
-    Of a path that is not there it is empty; reading it says so.
-    """
-    if not root.exists():
-        return ""
-    tasks = [file for log in find_logs(root) for file in (log, log.with_name("makespan_seconds")) if file.exists()]
-    files = [*find_bigbrain_logs(root), *root.rglob(PATTERN), *tasks]
-    return short_hash(str(sorted((str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files)))
 
 
 def write_tables(replay: Replay, folder: Path) -> None:

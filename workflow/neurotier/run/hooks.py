@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from neurotier.core.errors import NeurotierError
 from neurotier.core.parallelism import RESOURCES
 from neurotier.core.places import Places
 from neurotier.core.processes import CAMPAIGN, current_run
+from neurotier.core.settings import Settings
 from neurotier.dataset.health import remove_broken_clone
 from neurotier.dataset.unreachable import forget_unreachable, unreachable_sites
 from neurotier.run.healing import (
@@ -30,6 +32,28 @@ from neurotier.run.profile import Record, close_run, note_flush, read_records, u
 from neurotier.run.profile_config import only_looks
 from neurotier.run.start import Slots, acquire, command_line, end_run, start_run
 from neurotier.run.stops import end_at_signals, jobs_have_ended
+
+
+@dataclass(frozen=True)
+class Pages:
+    """What the end of a run has to do with pages: they are built on the run, so it is given them.
+
+    Attributes
+    ----------
+    report
+        Writes tables, figures and run report of those who were analysed.
+    comparison
+        Writes the comparison of the runs of a campaign that are there.
+    bigbrain
+        Writes the page of the BigBrain runs that are there, and returns what is to be said of them.
+    verdict
+        What a comparison that has been written says: one line each.
+    """
+
+    report: Callable[[Settings, Places], None]
+    comparison: Callable[[Settings, Places], None]
+    bigbrain: Callable[[Settings, Places], list[str]]
+    verdict: Callable[[Places], list[str]]
 
 
 def uses_containers(workflow: Any) -> bool:
@@ -102,8 +126,8 @@ def slots(plan: Plan, workflow: Any) -> Slots:
     )
 
 
-def finish(plan: Plan, succeeded: bool) -> None:
-    """End a run. After failures, write tables, figures and report for those who were analysed."""
+def finish(plan: Plan, succeeded: bool, after: Pages) -> None:
+    """End a run. After failures, the pages are written of what was done all the same."""
     settings, run, stopped_by = plan.settings, current_run(), jobs_have_ended()
     places = Places.from_settings(settings)
     try:
@@ -120,11 +144,12 @@ def finish(plan: Plan, succeeded: bool) -> None:
         if stopped_by is not None and CAMPAIGN in os.environ:
             return  # the campaign was stopped, and does this run again
         if not succeeded and everyone:
-            write_what_is_there(plan, places)
+            if not plan.is_campaign:
+                after.report(settings, places)
+            elif (places.campaign / "plan.tsv").exists():  # else the campaign was refused, and what is there stays
+                after.comparison(settings, places)
         if not succeeded and (places.bigbrain / "runs").is_dir():
-            from neurotier.bigbrain.stages import write_partial
-
-            for line in write_partial(settings, places):
+            for line in after.bigbrain(settings, places):
                 say(line)
     except OSError as error:
         say(f"neurotier: the end of the run could not be written: {error.filename}: {error.strerror}")
@@ -138,32 +163,9 @@ def finish(plan: Plan, succeeded: bool) -> None:
         say(summary_line(places, everyone, failures))
         say(f"Report: {places.results / 'report.html'}")
     if plan.is_comparing and (places.results / "comparison.html").exists():
-        for line in verdict_lines(places):
+        for line in after.verdict(places):
             say(line)
         say(f"Report: {places.results / 'comparison.html'}")
-
-
-def write_what_is_there(plan: Plan, places: Places) -> None:
-    """Write the report on what a run that failed has done."""
-    if plan.is_campaign:
-        from neurotier.pages.comparison.stages import write_all
-
-        if (places.campaign / "plan.tsv").exists():  # else the campaign was refused, and what is there stays
-            write_all(plan.settings, places)
-    else:
-        from neurotier.pages.report.stages import write_partial
-
-        write_partial(plan.settings, places)
-
-
-def verdict_lines(places: Places) -> list[str]:
-    """How many runs a comparison has and leaves out, and which placement was fastest."""
-    from neurotier.pages.comparison.verdict import judge
-    from neurotier.run.compared import read_comparison_tables
-
-    compared = read_comparison_tables(places.comparison)
-    verdict = judge(compared.runs, compared.participants)
-    return [verdict.counts, *(f"{family.name}: {family.headline}" for family in verdict.families)]
 
 
 def summary_line(places: Places, everyone: list[str], failures: list[Record]) -> str:

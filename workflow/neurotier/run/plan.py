@@ -140,21 +140,6 @@ class Plan:
         tables = [Path(folder, "profile", "runs.tsv") for folder in self.settings.comparison.results]
         return [*tables, *([self.places.campaign / "done.tsv"] if self.is_campaign else [])]
 
-    def published_logs(self, _wildcards: object) -> list[str]:
-        """Where the logs of the published experiment are, and which: when they change, they are read again.
-
-        Raises
-        ------
-        SettingsError
-            If nobody said so.
-        """
-        if self.settings.published is None:
-            fix = "add --config published=PATH, a checkout of big-data-lab-team/paper-memory-storage or any part of it"
-            raise SettingsError("there is nothing to replay", where="target published", fix=fix)
-        from neurotier.published.replay import fingerprint  # no other target needs what it loads
-
-        return [self.settings.published, fingerprint(Path(self.settings.published))]
-
     @property
     def is_app(self) -> bool:
         """Whether a BIDS App runs instead of a tool."""

@@ -37,6 +37,10 @@ class Context:
         """The input files of that name."""
         return [Path(file) for file in self.snakemake.input.get(name, [])]
 
+    def inputs_named(self, start: str) -> dict[str, Path]:
+        """The input files whose names begin so, by name."""
+        return {name: Path(file) for name, file in self.snakemake.input.items() if name.startswith(start)}
+
     def output(self, name: str) -> Path:
         """The output file of that name."""
         return Path(self.snakemake.output[name])

@@ -1,33 +1,52 @@
-"""The figure ``bigbrain_gantts``: when each block was read, incremented and written (the paper's Figures 2 and 4)."""
+"""When each block was read, incremented and written (the paper's Figures 2 and 4)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from neurotier.bigbrain.conditions import Condition
 from neurotier.bigbrain.tabulation import TICK_S
-from neurotier.bigbrain.tasks import DELAY, HEADER, INCREMENT, READ, SPARK, START_UP, WRITE
-from neurotier.core.quantities import mean_count, percent, seconds
+from neurotier.bigbrain.tasks import DELAY, HEADER, INCREMENT, READ, SPARK, START_UP, STREAMING, WRITE
+from neurotier.core.quantities import counted, mean_count, percent, seconds
 from neurotier.core.tables import Row
-from neurotier.pages.bigbrain.conditions import Condition
-from neurotier.pages.bigbrain.lanes import NO_RUN, name_of, own
-from neurotier.pages.bigbrain.makespans import valid_runs
-from neurotier.pages.bigbrain.phase_sums import KINDS
+from neurotier.pages.bigbrain.names import ENGINES, NO_RUN, name_of, own
+from neurotier.pages.bigbrain.phases import KINDS
+from neurotier.pages.bigbrain.tables import Tables
+from neurotier.pages.kit.findings import Finding
+from neurotier.pages.kit.gantt import Chart, Job, Segment, draw_charts, pack
 from neurotier.pages.kit.style import YELLOW, empty_figure, house_style, save_figure, state
-from neurotier.pages.published.strips import Chart, Strip, draw_charts
-from neurotier.published.bigbrain import Phase
+from neurotier.published.conditions import device_and_mode
 
-ORDER = (START_UP, HEADER, READ, INCREMENT, WRITE, DELAY)
-COLOURS = {kind.label: kind.colour for kind in KINDS.values()} | {"pause": YELLOW}
-LABELS = dict(zip(ORDER, COLOURS, strict=True))
+COLOURS = {label: colour for label, _, colour in KINDS.values()} | {"pause": YELLOW}
+LABELS = dict(zip((START_UP, HEADER, READ, INCREMENT, WRITE, DELAY), COLOURS, strict=True))
 CELLS = ("origin", "engine", "tier", "parallelism")
 NOTE = (
     "Of each condition the valid repetition of middle makespan. A lane holds blocks that came one after the other, each"
-    " iteration a bar of its own; every panel has a clock of its own. Streaming, phases alternate in pieces of 2 MiB:"
-    " within a bar they are drawn one after the other with their summed durations, and what remains is a grey line."
+    " iteration a bar of its own; every panel has a clock of its own."
+)
+STREAMING_NOTE = (
+    " Streaming, phases alternate in pieces of 2 MiB: within a bar they are drawn one after the other with their summed"
+    " durations, and what remains is a grey line."
 )
 SPARK_NOTE = " Spark's own start and end are before and after what is drawn; its makespan has them."
+REPLAY_NOTE = " Of GNU Parallel, reading is within 'increment'; of Spark it is in no phase."
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A condition, its repetition of middle makespan, and the chart of that."""
+
+    row: Row
+    run: Row
+    chart: Chart
+
+
+def parts(tables: Tables) -> dict[str, Tables]:
+    """Of the replay, a figure for each image and number of processes."""
+    return tables.parts(lambda one: f"{one.resolution_um}um_{one.parallelism}")
 
 
 def middle(runs: Sequence[Row]) -> Row:
@@ -35,89 +54,98 @@ def middle(runs: Sequence[Row]) -> Row:
     return sorted(runs, key=lambda run: float(run["makespan_s"]))[(len(runs) - 1) // 2]
 
 
-def strips(phases: Sequence[Row]) -> list[Strip]:
-    """The iterations of the blocks of one run, from its rows of ``bigbrain_phases.tsv``."""
-    found: dict[tuple[str, int], dict[str, Row]] = {}
-    for row in phases:
-        found.setdefault((row["block"], row["iteration"]), {})[row["phase"]] = row
-    return [strip_of(block, members) for (block, _), members in found.items()]
-
-
-def strip_of(block: str, members: dict[str, Row]) -> Strip:
-    """An iteration of a block: its phases one after the other, each as long as its pieces together."""
-    start_s, end_s = min(row["start_s"] for row in members.values()), max(row["end_s"] for row in members.values())
-    phases, clock_s = [], start_s
-    for name in ORDER:
-        if name in members:
-            phases.append(Phase(LABELS[name], clock_s, clock_s + members[name]["duration_s"], block))
-            clock_s = phases[-1].end_s
-    return Strip(block, start_s, max(end_s, clock_s), phases)
-
-
-def charts(rows: Sequence[Row], runs: Sequence[Row], phases: Sequence[Row]) -> list[tuple[Row, Row, Chart]]:
-    """Each condition of one's own with its middle repetition and the chart of that.
-
-    Parameters
-    ----------
-    rows
-        Rows of ``bigbrain_conditions.tsv``.
-    runs
-        Runs of all origins, alike.
-    phases
-        Rows of ``bigbrain_phases.tsv``.
-    """
-    repetitions, by_run = valid_runs(runs), dict[tuple[object, ...], list[Row]]()
-    for phase in phases:
-        by_run.setdefault(run_key(phase), []).append(phase)
-    found = []
-    for row in own(rows):
+def drawn_of(tables: Tables) -> list[Drawn]:
+    """Each condition of one's own, or of the replay."""
+    repetitions, found = tables.repetitions(), []
+    for row in tables.conditions if tables.is_replay else own(tables.conditions):
         run = middle(repetitions[Condition.of(row)])
         told = f"{seconds(run['makespan_s'])}, {mean_count(run['mean_parallelism'])} of {row['parallelism']} in a phase"
-        if row["engine"] == SPARK:
+        if run["start_up_s"] and row["engine"] == SPARK:
             told += f"; start of Spark {seconds(run['start_up_s'])}"
-        found.append((row, run, Chart(f"{name_of(row)}\n{told}", strips(by_run[run_key(run)]), TICK_S)))
+        if left := run["incomplete_blocks"]:
+            told += f"; {counted(left, 'block')} not written"
+        slack_s = 0.0 if tables.is_replay else TICK_S
+        lanes = pack(jobs_of(tables.phases_of(run), row["pairing"] == STREAMING), slack_s)
+        found.append(Drawn(row, run, Chart(f"{name_of(row)}\n{told}", lanes)))
     return found
 
 
-def run_key(row: Row) -> tuple[object, ...]:
-    """What tells a run of one's own from others."""
-    return tuple(row[name] for name in ("engine", "tier", "parallelism", "repetition"))
+def jobs_of(phases: Sequence[Row], streaming: bool) -> list[Job]:
+    """The iterations of the blocks of one run, from rows of ``bigbrain_phases.tsv``.
+
+    Phases of streaming alternate: they are laid one after the other, each as long as its pieces together.
+    """
+    found: dict[tuple[str, int], dict[str, Row]] = {}
+    for row in phases:
+        found.setdefault((row["block"], row["iteration"]), {})[row["phase"]] = row
+    jobs = []
+    for (block, _), members in found.items():
+        start_s, end_s = min(row["start_s"] for row in members.values()), max(row["end_s"] for row in members.values())
+        segments, clock_s = [], start_s
+        for name, label in LABELS.items():
+            if name in members:
+                begun_s = clock_s if streaming else members[name]["start_s"]
+                clock_s = begun_s + members[name]["duration_s"]
+                segments.append(Segment(label, begun_s, clock_s))
+        jobs.append(Job(block, start_s, max(end_s, clock_s), segments, complete=WRITE in members))
+    return sorted(jobs, key=lambda job: (job.start_s, job.end_s, job.name))
 
 
-def busy_share(row: Row, run: Row, chart: Chart) -> float:
+def busy_share(one: Drawn) -> float:
     """Share of the workers' time, from first start to last end, that is in a phase or the start of a process."""
-    drawn_s = math.fsum(phase.duration_s for strip in chart.strips for phase in strip.phases)
-    return drawn_s / (float(run["makespan_s"]) * int(row["parallelism"]))
+    drawn_s = math.fsum(part.end_s - part.start_s for _, job in one.chart.lanes for part in job.segments)
+    return drawn_s / (float(one.run["makespan_s"]) * int(one.row["parallelism"]))
 
 
-def gantt_finding(shown: Sequence[tuple[Row, Row, Chart]]) -> str:
-    """How much of their time workers are busy; the rest is the engine's own and waiting."""
+def finding(tables: Tables) -> Finding:
+    """How much of their time workers are busy; the rest is the engine's own and waiting. Of the replay, with what."""
+    if tables.is_replay:
+        return Finding(replay_finding(tables.conditions))
+    shown = drawn_of(tables)
     if not shown:
-        return NO_RUN
-    ordered = sorted(shown, key=lambda one: busy_share(*one))
-    low, high = (f"{percent(busy_share(*one))} ({name_of(one[0])})" for one in (ordered[0], ordered[-1]))
+        return Finding(NO_RUN)
+    ordered = sorted(shown, key=busy_share)
+    low, high = (f"{percent(busy_share(one))} ({name_of(one.row)})" for one in (ordered[0], ordered[-1]))
     told = f"{low} of the time" if len(shown) == 1 else f"from {low} to {high} of the time"
-    return f"Workers are busy, starts and pauses included, {told}"
+    return Finding(f"Workers are busy, starts and pauses included, {told}")
 
 
-def draw_gantts(rows: Sequence[Row], runs: Sequence[Row], phases: Sequence[Row], stem: Path) -> None:
-    """Draw a run of each condition of one's own; write SVG, PNG and TSV. See :func:`charts`."""
-    shown = charts(rows, runs, phases)
+def replay_finding(rows: Sequence[Row]) -> str:
+    """What takes blocks the longest, and where; modes of a device are told only if they differ."""
+    verbs = {"write_s": "writing", "increment_s": "reading and incrementing", "load_header_s": "loading headers"}
+    longest = {}
+    for row in rows:
+        longest[Condition.of(row)] = max(reversed(verbs), key=lambda phase: row[phase])
+    told: dict[str, list[str]] = {}
+    for one, phase in longest.items():
+        device, _ = device_and_mode(one)
+        alike = {
+            longest[other] for other in longest if (device_and_mode(other)[0], other.engine) == (device, one.engine)
+        }
+        name = device if len(alike) == 1 else one.tier.replace(", ", " in ")
+        engine = f" ({ENGINES[one.engine]})" if len({other.engine for other in longest}) > 1 else ""
+        told.setdefault(phase, []).append(f"{name}{engine}")
+    first, *others = (phase for phase in verbs if phase in told)
+    places = {phase: ", ".join(dict.fromkeys(names)) for phase, names in told.items()}
+    sentence = f"{verbs[first].capitalize()} is the longest phase on {places[first]}"
+    return "; ".join([sentence, *(f"{verbs[phase]} on {places[phase]}" for phase in others)])
+
+
+def draw(tables: Tables, stem: Path) -> None:
+    """Draw a run of each condition of one's own, or of the replay; write SVG, PNG and TSV."""
+    shown = drawn_of(tables)
     with house_style():
         if shown:
-            drawn = {phase.name for *_, chart in shown for strip in chart.strips for phase in strip.phases}
-            colours = {name: colour for name, colour in COLOURS.items() if name in drawn}
-            figure = draw_charts([chart for *_, chart in shown], colours)
-            spark = any(row["engine"] == SPARK for row, *_ in shown)
-            state(figure, gantt_finding(shown), NOTE + SPARK_NOTE * spark)
+            figure = draw_charts([one.chart for one in shown], COLOURS, "first phase")
+            streaming = any(one.row["pairing"] == STREAMING for one in shown)
+            spark = any(one.row["engine"] == SPARK for one in shown)
+            note = NOTE + STREAMING_NOTE * streaming + SPARK_NOTE * spark + REPLAY_NOTE * tables.is_replay
+            state(figure, finding(tables).sentence, note)
         else:
             figure = empty_figure(NO_RUN)
-        save_figure(
-            figure,
-            stem,
-            [
-                {name: row[name] for name in CELLS} | {"repetition": run["repetition"]} | one
-                for row, run, chart in shown
-                for one in chart.rows()
-            ],
-        )
+        rows = [
+            {name: one.row[name] for name in CELLS} | {"repetition": one.run["repetition"]} | phase
+            for one in shown
+            for phase in one.chart.rows("block")
+        ]
+        save_figure(figure, stem, rows)

@@ -1,116 +1,207 @@
-"""The figure ``bigbrain_makespans``: makespans, Eq. (1) and the fluid model (the paper's Figures 1a, 3a, 5a to 8a)."""
+"""Makespans of the incrementation, Eq. (1) and the fluid model (the paper's Figures 1a, 3a, 5a to 8a)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from neurotier.core.quantities import counted
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from neurotier.bigbrain.conditions import Condition
+from neurotier.core.quantities import counted, seconds
 from neurotier.core.tables import Row
-from neurotier.pages.bigbrain.conditions import FLUID, Condition, by_condition, factors
-from neurotier.pages.bigbrain.lanes import NO_RUN, image_panels, own, published, range_text, shown
-from neurotier.pages.comparison.statistics import is_compared
-from neurotier.pages.kit.style import BLUE, VERMILION, empty_figure, house_style, save_figure, state
-from neurotier.pages.published.makespans import Measured, draw_lanes, filled_with
-from neurotier.published.conditions import ratio_text
-from neurotier.published.members import PAPER, Guess, Mark
+from neurotier.model.prediction import PAPER, Prediction
+from neurotier.pages.bigbrain.marks import MARKS, draw_predictions, in_order, logarithmic
+from neurotier.pages.bigbrain.names import (
+    NO_RUN,
+    image_panels,
+    off_factor,
+    own,
+    published,
+    published_name,
+    range_text,
+    ratio_text,
+    shown,
+)
+from neurotier.pages.bigbrain.tables import Tables, cells
+from neurotier.pages.kit.findings import Finding
+from neurotier.pages.kit.hover import hover
+from neurotier.pages.kit.lanes import Panel, beside, draw_legend, label_lanes, panel_axes
+from neurotier.pages.kit.style import BLACK, empty_figure, house_style, save_figure, state
+from neurotier.published.conditions import is_stalled
 
-MARKS = {PAPER: Mark("Eq. (1)", "D", VERMILION), FLUID: Mark("fluid", "^", BLUE)}
-CELLS = ("origin", "engine", "tier", "parallelism", "blocks", "iterations", "pairing")
+CIRCLE: dict[str, Any] = {"marker": "o", "markersize": 5, "fillstyle": "none", "color": BLACK, "markeredgewidth": 0.8}
+CROSS = CIRCLE | {"marker": "x"}
 NOTE = (
-    "Bar: median over valid repetitions; circle: a repetition; line through a prediction: its interval; axes are"
-    " logarithmic, and each has a range of its own. Right: median, and how many times that Eq. (1) says. Factors above:"
-    " geometric means."
+    "Bar: {middle} over valid repetitions; circle: a repetition; line through a prediction: its interval; axes are"
+    " logarithmic, and each has a range of its own. Right: {middle}, and how many times that Eq. (1) says. Factors"
+    " above: geometric means."
 )
 PUBLISHED_NOTE = (
-    " Published: Eq. (1) with Table I; the fluid model with speeds fitted to the runs with 25 processes at 40 µm, where"
-    " there are any; factors leave those out."
+    " Published: latest end - earliest start of the tasks that ended; of Spark, the driver's time. Eq. (1) with Table"
+    " I; the fluid model with speeds fitted to the runs with 25 processes at 40 µm, where there are any; factors leave"
+    " those out."
 )
-INCOMPLETE = " * Some blocks were not written (the SSD was full): their tasks never ended and do not count."
+INCOMPLETE = " * Some blocks were read and not written (the SSD was full): their tasks never ended and do not count."
+STALLED = " Stalled: beyond 1.5 times the middle repetition; in the {middle}{as_published}."
+AS_PUBLISHED = ", as published, and not in the factor above"
+
+
+@dataclass(frozen=True)
+class Makespans:
+    """Makespans of a condition: of its repetitions, apart from those that stalled, and as predicted, s."""
+
+    middle_s: float
+    steady_s: Sequence[float]
+    stalled_s: Sequence[float]
+    predictions: Mapping[str, Prediction]
+
+    @property
+    def ends_s(self) -> list[float]:
+        """Everything that the axis must hold."""
+        predicted = [end for one in self.predictions.values() for end in (one.makespan_s, one.low_s, one.high_s)]
+        return [*self.steady_s, *self.stalled_s, *predicted]
+
+
+def parts(tables: Tables) -> dict[str, Tables]:
+    """Of the replay, a figure for each image, and one of what is in no figure of the paper."""
+    return tables.parts(lambda one: f"{one.resolution_um}um", "others")
+
+
+def finding(tables: Tables) -> Finding:
+    """From which makespan to which, of one's own, and how far predictions are off; without any, of the paper's."""
+    rows = tables.conditions
+    if tables.is_replay:
+        return Finding(replay_finding(tables))
+    if own(rows):
+        return Finding("; ".join(filter(None, [range_text(own(rows)), factors_text(own(rows))])))
+    return Finding(f"{NO_RUN}; published ones: {factors_text(published(rows))}" if published(rows) else NO_RUN)
 
 
 def factors_text(rows: Sequence[Row]) -> str:
-    """By how much predictions miss conditions; empty without any.
+    """By how much predictions miss conditions that they were not fitted to; empty without any.
 
     >>> factors_text([{"equation_one_ratio": 0.5, "fluid_ratio": 1.2, "fluid_fitted_on": False}])
     'Eq. (1) is off by a factor of 2.00, the fluid model by 1.20 (1 condition)'
     """
-    found = factors(rows)
-    names = {"equation_one": "Eq. (1)", FLUID: "the fluid model"}
-    counts = {name: counted(count, "condition") for name, (_, count) in found.items()}
+    ratios = {
+        "Eq. (1)": [row["equation_one_ratio"] for row in rows if row["equation_one_ratio"]],
+        "the fluid model": [row["fluid_ratio"] for row in rows if row["fluid_ratio"] and not row["fluid_fitted_on"]],
+    }
+    found = {name: factor for name, some in ratios.items() if (factor := off_factor(some)) is not None}
+    counts = {name: counted(len(ratios[name]), "condition") for name in found}
     alike = len(set(counts.values())) == 1
-    told = [
-        f"{names[name]} by {ratio_text(factor)}{'' if alike else f' ({counts[name]})'}"
-        for name, (factor, _) in found.items()
-    ]
+    told = [f"{name} by {ratio_text(off)}{'' if alike else f' ({counts[name]})'}" for name, off in found.items()]
     text = ", ".join(told).replace(" by ", " is off by a factor of ", 1)
     return f"{text} ({counts[next(iter(found))]})" if found and alike else text
 
 
-def makespan_finding(rows: Sequence[Row]) -> str:
-    """From which makespan to which, of one's own, and how far predictions are off; without any, of the paper's."""
-    known = own(rows)
-    if known:
-        return "; ".join(filter(None, [range_text(known), factors_text(known)]))
-    return f"{NO_RUN}; published ones: {factors_text(published(rows))}" if published(rows) else NO_RUN
+def replay_finding(tables: Tables) -> str:
+    """The widest gap between devices, and how far Eq. (1) is off, stalled repetitions left out of that."""
+    repetitions = tables.repetitions()
+    rows = {Condition.of(row): row for row in tables.conditions}
+    times, ratios = {one: row["makespan_s"] for one, row in rows.items()}, []
+    for one, row in rows.items():
+        steady_s, _ = apart([run["makespan_s"] for run in repetitions[one]])
+        if row["equation_one_s"]:
+            ratios.append(row["equation_one_s"] / statistics.fmean(steady_s))
+    factor = off_factor(ratios)
+    off = f"; Eq. (1) is off by a factor of {ratio_text(factor)}" if factor else ""
+    off += " on average" if factor and len(times) > 1 else ""
+    if len(times) == 1:
+        (only,) = times
+        return f"{published_name(only)}: {seconds(times[only])}{off}"
+    panels: dict[tuple[int, str, int], list[Condition]] = {}
+    for one in times:
+        if one.panel:
+            panels.setdefault(one.panel, []).append(one)
+    ordered = [sorted(members, key=lambda one: times[one]) for members in panels.values()]
+    gaps = [(times[members[-1]] / times[members[0]], members[0], members[-1]) for members in ordered]
+    ratio, fast, slow = max(gaps, key=lambda gap: gap[0], default=(1.0, None, None))
+    if fast is None or slow is None or ratio <= 1:
+        ends = (min(times, key=lambda one: times[one]), max(times, key=lambda one: times[one]))
+        low, high = (f"{seconds(times[one])} ({published_name(one)})" for one in ends)
+        return f"Makespans from {low} to {high}"
+    said = f"{slow.tier} ({seconds(times[slow])}) takes {ratio_text(ratio)} times as long as {fast.tier}"
+    return f"{said} ({seconds(times[fast])}) with {slow.parallelism} processes{off}"
 
 
-def draw_makespans(rows: Sequence[Row], runs: Sequence[Row], stem: Path) -> None:
-    """Draw the makespans of all conditions; write SVG, PNG and TSV.
+def apart(makespans_s: Sequence[float]) -> tuple[list[float], list[float]]:
+    """Repetitions that went on, and those that stalled, s."""
+    stalled_s = [one for one in makespans_s if is_stalled(one, makespans_s)]
+    return [one for one in makespans_s if one not in stalled_s], stalled_s
 
-    Parameters
-    ----------
-    rows
-        Rows of ``bigbrain_conditions.tsv``.
-    runs
-        Runs of all origins, alike.
-    stem
-        Path of the files, without extension.
-    """
-    repetitions = valid_runs(runs)
 
-    def measured(row: Row) -> Measured:
+def draw(tables: Tables, stem: Path) -> None:
+    """Draw the makespans of all conditions; write SVG, PNG and TSV."""
+    repetitions, rows = tables.repetitions(), shown(tables.conditions)
+
+    def measured(row: Row) -> Makespans:
         values = [run["makespan_s"] for run in repetitions.get(Condition.of(row), [])]
-        return Measured(row["makespan_s"], values, guesses_of(row))
+        return Makespans(row["makespan_s"], *apart(values), tables.predictions(row))
 
     with house_style():
-        panels = filled_with(image_panels(rows, "a"), measured)
+        panels = image_panels(rows, measured, "a")
         if panels:
-            figure = draw_lanes(panels, "median", MARKS, shared=False)
-            incomplete = any(row["incomplete_blocks"] for row in shown(rows))
-            note = NOTE + PUBLISHED_NOTE * bool(published(rows)) + INCOMPLETE * incomplete
-            state(figure, makespan_finding(rows), note)
+            figure = draw_panels(panels, tables.middle)
+            stalled = any(one.stalled_s for panel in panels for _, one in panel.filled())
+            note = NOTE.format(middle=tables.middle) + PUBLISHED_NOTE * bool(published(rows))
+            note += INCOMPLETE * any(row["incomplete_blocks"] for row in rows)
+            note += STALLED.format(middle=tables.middle, as_published=AS_PUBLISHED * tables.is_replay) * stalled
+            state(figure, finding(tables).sentence, note)
         else:
-            figure = empty_figure(makespan_finding(rows))
-        save_figure(figure, stem, table(rows, repetitions))
+            figure = empty_figure(finding(tables).sentence)
+        save_figure(figure, stem, table(tables, repetitions))
 
 
-def valid_runs(runs: Sequence[Row]) -> dict[Condition, list[Row]]:
-    """The valid runs of each condition."""
-    return by_condition(filter(is_compared, runs))
+def draw_panels(panels: Sequence[Panel[Makespans]], middle: str) -> Figure:
+    """What was measured and predicted of each lane, on logarithmic axes; ``middle`` is what the bar is, in a word."""
+    figure, (legend, *all_axes) = panel_axes(panels, legend=True)
+    for axes, panel in zip(all_axes, panels, strict=True):
+        for lane, one in panel.filled():
+            axes.plot([one.middle_s] * 2, [lane - 0.36, lane + 0.06], color=BLACK, linewidth=2.2, solid_capstyle="butt")
+            label = panel.lanes[lane].label
+            for values, style in ((one.steady_s, CIRCLE), (one.stalled_s, CROSS)):
+                (points,) = axes.plot(values, [lane - 0.15] * len(values), linestyle="", **style)
+                points.set_url(hover(f"{label}: {', '.join(map(seconds, values))}"))
+            draw_predictions(axes, lane, label, one.predictions)
+            beside(axes, lane, text_of(one))
+        label_lanes(axes, panel)
+        ends_s = [end for _, one in panel.filled() for end in one.ends_s]
+        logarithmic(axes, min(ends_s), max(ends_s))
+    all_axes[-1].set_xlabel("Makespan (s)")
+    every = [one for panel in panels for _, one in panel.filled()]
+    handles = [
+        Line2D([], [], linestyle="", marker="|", markersize=10, markeredgewidth=2.2, color=BLACK, label=middle),
+        Line2D([], [], linestyle="", **CIRCLE, label="repetition"),
+    ]
+    if any(one.stalled_s for one in every):
+        handles.append(Line2D([], [], linestyle="", **CROSS, label="stalled repetition"))
+    members = in_order(member for one in every for member in one.predictions)
+    draw_legend(legend, [*handles, *(MARKS[member].handle() for member in members)])
+    return figure
 
 
-def guesses_of(row: Row) -> list[Guess]:
-    """What is predicted of a condition."""
-    found = []
-    if row["equation_one_s"]:
-        found.append((PAPER, *[row["equation_one_s"]] * 3))
-    if row["fluid_s"]:
-        ends = (row["fluid_s"] if row[name] is None else row[name] for name in ("fluid_low_s", "fluid_high_s"))
-        found.append((FLUID, row["fluid_s"], *ends))
-    return found
+def text_of(one: Makespans) -> str:
+    """Mean or median makespan, and what Eq. (1) says of it."""
+    if PAPER not in one.predictions:
+        return seconds(one.middle_s)
+    return f"{seconds(one.middle_s)}; Eq. (1) {ratio_text(one.predictions[PAPER].makespan_s / one.middle_s)} x"
 
 
-def table(rows: Sequence[Row], repetitions: dict[Condition, list[Row]]) -> list[Row]:
+def table(tables: Tables, repetitions: Mapping[Condition, Sequence[Row]]) -> list[Row]:
     """The numbers behind the figure: a row per repetition, and one per prediction."""
     found = []
-    for row in shown(rows):
-        about = {name: row[name] for name in CELLS}
+    for row in shown(tables.conditions):
+        about = cells(row)
         for run in repetitions.get(Condition.of(row), []):
             times = {"makespan_s": run["makespan_s"], "low_s": None, "high_s": None}
             found.append({**about, "kind": "measured", "of": f"repetition {run['repetition']}", **times})
-        for member, value, low, high in guesses_of(row):
-            times = {"makespan_s": value, "low_s": low, "high_s": high}
-            of = row["fluid_member"] if member == FLUID else member
-            found.append({**about, "kind": "predicted", "of": of, **times})
+        for member, one in tables.predictions(row).items():
+            times = {"makespan_s": one.makespan_s, "low_s": one.low_s, "high_s": one.high_s}
+            found.append({**about, "kind": "predicted", "of": member, **times})
     return found

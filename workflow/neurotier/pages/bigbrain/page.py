@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from neurotier.bigbrain.conditions import Condition
 from neurotier.bigbrain.tasks import SPARK
 from neurotier.core.tables import Row
-from neurotier.pages.bigbrain.collect import Collected
-from neurotier.pages.bigbrain.conditions import Condition
-from neurotier.pages.bigbrain.figures import SPARK_FIGURE, figures
-from neurotier.pages.bigbrain.lanes import heading_of, image_of
-from neurotier.pages.bigbrain.verdict import judge
-from neurotier.pages.kit.html import FigureView, figure_view, link, write_html
+from neurotier.pages.bigbrain.figures import FIGURES
+from neurotier.pages.bigbrain.figures import SPARK as SPARK_FIGURE
+from neurotier.pages.bigbrain.names import heading_of, image_of
+from neurotier.pages.bigbrain.tables import Tables
+from neurotier.pages.bigbrain.verdict import Verdict
+from neurotier.pages.kit.figures import figure_views
+from neurotier.pages.kit.html import link, write_html
 
 TEMPLATE = Path(__file__).resolve().parent / "bigbrain.html.j2"
 SHOWN_ROWS = 50
@@ -40,35 +41,31 @@ class PanelView:
         return any(row["incomplete_blocks"] for row in self.rows)
 
 
-def write_page(collected: Collected, folder: Path, path: Path) -> None:
-    """Write the page; equal tables and figures give equal bytes.
+def write_page(tables: Tables, verdict: Verdict, folder: Path, figures: Path, page: Path) -> None:
+    """Write ``bigbrain.html``; equal tables and figures give equal bytes.
 
     Parameters
     ----------
-    collected
+    tables
         What it is about.
-    folder
-        Folder of the tables; figures are in ``figures`` below it.
-    path
-        HTML file to write; its links are relative to its folder.
+    verdict
+        What they say.
+    folder, figures
+        Folders of the tables and of the figures, which it links to.
+    page
+        HTML file to write.
     """
     panels: dict[str, list[Row]] = {}
-    for row in collected.conditions:
+    for row in tables.conditions:
         panels.setdefault(f"{image_of(row)}; {heading_of(row)}", []).append(row)
+    ran = any(run["engine"] == SPARK for run in tables.own_runs)
+    entries = [entry for entry in FIGURES if ran or entry is not SPARK_FIGURE]
     context = {
-        "verdict": judge(collected.conditions, collected.runs),
+        "verdict": verdict,
         "panels": [PanelView(title, rows) for title, rows in panels.items()],
-        "figures": list(figure_views(collected, folder / "figures", path.parent)),
-        "files": {name: link(folder / name, path.parent) for name in TABLES},
-        "published_page": link(path.with_name("published.html"), path.parent),
+        "figures": figure_views("bigbrain", entries, tables, figures, page.parent),
+        "files": {name: link(folder / name, page.parent) for name in TABLES},
+        "published_page": link(page.with_name("published.html"), page.parent),
         "shown_rows": SHOWN_ROWS,
     }
-    write_html(TEMPLATE, context, path)
-
-
-def figure_views(collected: Collected, folder: Path, page_folder: Path) -> Iterator[FigureView]:
-    """The figures with their findings and files; that of Spark if it ran."""
-    spark = any(run["engine"] == SPARK for run in collected.runs)
-    for one in figures(collected):
-        if spark or one.name != SPARK_FIGURE:
-            yield figure_view(folder / one.name, page_folder, one.heading, one.reading, one.finding)
+    write_html(TEMPLATE, context, page)

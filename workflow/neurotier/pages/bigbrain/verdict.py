@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from neurotier.bigbrain.tabulation import outputs_text
 from neurotier.core.quantities import counted, percent, seconds
 from neurotier.core.tables import Row
-from neurotier.pages.bigbrain.lanes import NO_RUN, name_of, own, published
 from neurotier.pages.bigbrain.makespans import factors_text
+from neurotier.pages.bigbrain.names import NO_RUN, name_of, own, published
 from neurotier.pages.comparison.statistics import is_compared
 from neurotier.pages.kit.findings import at_once, times_text
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import StrMethodFormatter
 
 from neurotier.core.quantities import counted, percent, seconds, share_of, shorten
 from neurotier.core.tables import Row
 from neurotier.pages.comparison.names import LONGEST_NAME, NO_RUN, Names
+from neurotier.pages.comparison.panels import headed
 from neurotier.pages.comparison.statistics import (
     CONFIDENCE,
     Condition,
@@ -24,14 +24,12 @@ from neurotier.pages.comparison.statistics import (
     paired_differences,
 )
 from neurotier.pages.kit.findings import Finding
-from neurotier.pages.kit.lanes import Lane, Panel, beside, draw_distribution, headed, label_lanes, panel_axes
-from neurotier.pages.kit.style import BLACK, BLUE, GREY, VERMILION, empty_figure, house_style, save_figure, state
+from neurotier.pages.kit.lanes import Lane, Panel, beside, label_lanes, panel_axes
+from neurotier.pages.kit.spread import draw_distribution
+from neurotier.pages.kit.style import GREY, VERMILION, empty_figure, house_style, save_figure, state
 
 MOST_PAIRS = 60
 """With more pairs of placements, those with the fastest are drawn."""
-
-READABLE_DOTS = 100
-"""Most participants that get a dot each."""
 
 NOTE = (
     "Wall time of each participant's job, mean over repetitions, the second placement's taken from the first's. Box:"
@@ -126,12 +124,8 @@ def draw(found: Sequence[Pair]) -> Figure:
         axes.axvline(0, color=GREY, linewidth=1)
         for lane, pair in panel.filled():
             values, difference = list(pair.by_participant.values()), pair.difference
-            draw_distribution(axes, lane, values)
-            if len(values) <= READABLE_DOTS:
-                steps = lane + 0.2 * np.sin(2.4 * np.arange(len(values)))  # apart, and the same every time
-                axes.plot(values, steps, linestyle="", marker=".", markersize=3.5, color=BLUE, alpha=0.6)
-            axes.plot([difference.low_s, difference.high_s], [lane, lane], color=VERMILION, linewidth=3)
-            axes.plot([difference.median_s], [lane], marker="D", markersize=5, color=VERMILION, markeredgecolor=BLACK)
+            interval = (difference.low_s, difference.high_s)
+            draw_distribution(axes, lane, values, difference.median_s, VERMILION, interval)
             beside(axes, lane, told(difference))
         label_lanes(axes, panel)
         axes.set_xlabel("Difference of wall time per participant (s)")

@@ -3,42 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
-from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from neurotier.core.quantities import counted, mean_count, percent, seconds, shorten
 from neurotier.core.tables import Row
 from neurotier.pages.comparison.names import Names, condition_cells
 from neurotier.pages.comparison.statistics import condition_of
 from neurotier.pages.kit.findings import Finding, at_once
-from neurotier.pages.kit.lanes import LEGEND_IN, draw_legend
-from neurotier.pages.kit.style import (
-    BLACK,
-    PHASE_COLOURS,
-    VERMILION,
-    WIDTH_IN,
-    empty_figure,
-    house_style,
-    save_figure,
-    state,
-)
-from neurotier.pages.report.findings import NONE_FINISHED, ParticipantTime, participant_times, present_phases, slots
-from neurotier.pages.report.gantt import add_jobs
+from neurotier.pages.kit.gantt import Chart, Job, Segment, draw_charts, pack
+from neurotier.pages.kit.style import BLACK, PHASE_COLOURS, VERMILION, empty_figure, house_style, save_figure, state
 
 MOST_RUNS = 24
 """With more runs, one of each condition is drawn: the one in the middle."""
 
 MOST_PANELS = 48
 COLUMNS = 3
-PANEL_IN = 1.75
-LANES_IN = 1.05
-VECTOR_JOBS = 400
-"""With more jobs in the whole figure, bars are pixels: an SVG of thousands of them is large and slow."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +26,7 @@ class Small:
     """One small Gantt: a row of ``compared_runs.tsv`` and its jobs, earliest start first."""
 
     run: Row
-    times: list[ParticipantTime]
+    jobs: list[Job]
 
 
 def jobs_of(runs: Sequence[Row], participants: Sequence[Row]) -> list[Small]:
@@ -56,10 +36,20 @@ def jobs_of(runs: Sequence[Row], participants: Sequence[Row]) -> list[Small]:
         rows.setdefault((row["origin"], row["run"]), []).append(row)
     found = []
     for run in sorted(runs, key=order_of):
-        times = participant_times(rows.get((run["origin"], run["run"]), []))
-        times.sort(key=lambda time: (time.start_s, time.participant))
-        found += [Small(run, times)] if times else []
+        phases: dict[str, list[Row]] = {}
+        for row in rows.get((run["origin"], run["run"]), []):
+            phases.setdefault(row["participant"], []).append(row)
+        jobs = sorted(map(job_of, phases.values()), key=lambda job: (job.start_s, job.name))
+        found += [Small(run, jobs)] if jobs else []
     return found
+
+
+def job_of(phases: Sequence[Row]) -> Job:
+    """A participant job from its rows of ``compared_participants.tsv``."""
+    rows = {row["phase"]: row for row in phases}
+    segments = [Segment(name, rows[name]["start_s"], rows[name]["end_s"]) for name in PHASE_COLOURS if name in rows]
+    start_s, end_s = min(row["start_s"] for row in phases), max(row["end_s"] for row in phases)
+    return Job(phases[0]["participant"], start_s, end_s, segments)
 
 
 def order_of(run: Row) -> tuple[object, ...]:
@@ -90,7 +80,7 @@ def gantts_finding(runs: Sequence[Row], participants: Sequence[Row]) -> Finding:
     """How many of the jobs asked for ran at a time."""
     found = [small.run for small in jobs_of(runs, participants)]
     if not found:
-        return Finding(f"{NONE_FINISHED[:1].upper()}{NONE_FINISHED[1:]}", shown=False)
+        return Finding("No participant finished", shown=False)
     known = [run for run in found if run["parallelism"] and run["mean_parallelism"] is not None]
     if not known:
         return Finding(f"{counted(len(found), 'run')}; how many jobs were to run at once is not known")
@@ -106,13 +96,14 @@ def draw_gantts(runs: Sequence[Row], participants: Sequence[Row], stem: Path) ->
     """Draw a small Gantt per run, valid or not; write SVG, PNG and TSV."""
     found, finding = jobs_of(runs, participants), gantts_finding(runs, participants)
     shown, left = chosen(found)
+    charts = charts_of(shown)
     with house_style():
         if finding.shown:
-            figure = draw(shown)
+            figure = draw_charts(charts, PHASE_COLOURS, "first start", COLUMNS)
             state(figure, finding.sentence, note(shown, left))
         else:
             figure = empty_figure(finding.sentence)
-        save_figure(figure, stem, table(shown))
+        save_figure(figure, stem, table(shown, charts))
 
 
 def note(shown: Sequence[Small], left: str) -> str:
@@ -123,82 +114,36 @@ def note(shown: Sequence[Small], left: str) -> str:
     return text
 
 
-def draw(shown: Sequence[Small]) -> Figure:
-    """The figure of at least one run."""
-    lines = -(-len(shown) // COLUMNS)
-    figure = Figure(figsize=(WIDTH_IN, PANEL_IN * lines + LEGEND_IN + 1.0))
-    cells = figure.add_gridspec(lines + 1, COLUMNS, height_ratios=[LEGEND_IN] + [PANEL_IN] * lines)
-    grid = [figure.add_subplot(cells[1 + place // COLUMNS, place % COLUMNS]) for place in range(len(shown))]
+def charts_of(shown: Sequence[Small]) -> list[Chart]:
+    """A chart of each run; runs of one origin and tool share a scale."""
     names = Names(condition_of(small.run) for small in shown)
-    longest: dict[tuple[str, str], float] = {}
-    for small in shown:
-        longest[scale_of(small)] = max(longest.get(scale_of(small), 0.0), length_s(small))
-    rasterized = sum(len(small.times) for small in shown) > VECTOR_JOBS
-    for axes, small in zip(grid, shown, strict=True):
-        draw_small(axes, small, longest[scale_of(small)], rasterized)
-        title(axes, small, names)
-    for axes in grid[-COLUMNS:]:  # the lowest of each column
-        axes.set_xlabel("Time since the first start (s)", fontsize=8)
-    phases = present_phases(time for small in shown for time in small.times)
-    legend = figure.add_subplot(cells[0, :])
-    draw_legend(legend, [Patch(color=PHASE_COLOURS[phase], label=phase) for phase in phases])
-    return figure
+    charts = [
+        Chart(title(small.run, names), pack(small.jobs), colour=BLACK if small.run["valid"] == "valid" else VERMILION)
+        for small in shown
+    ]
+    scales = [(small.run["origin"], small.run["tool"]) for small in shown]
+    longest_s = {
+        scale: max(chart.end_s for chart, own in zip(charts, scales, strict=True) if own == scale)
+        for scale in set(scales)
+    }
+    return [replace(chart, length_s=longest_s[scale]) for chart, scale in zip(charts, scales, strict=True)]
 
 
-def scale_of(small: Small) -> tuple[str, str]:
-    """Runs that agree in this share a scale."""
-    return small.run["origin"], small.run["tool"]
-
-
-def length_s(small: Small) -> float:
-    """Time from the first start to the last end, s."""
-    return max(time.end_s for time in small.times) - small.times[0].start_s
-
-
-def draw_small(axes: Axes, small: Small, longest_s: float, rasterized: bool) -> None:
-    """The bars of one run."""
-    lanes = slots(small.times)
-    count = max(lanes) + 1
-    add_jobs(axes, small.times, lanes, min(8.0, 0.85 * LANES_IN * 72 / count), rasterized)
-    axes.set_xlim(0, 1.01 * longest_s or 1)
-    axes.set_ylim(count - 0.4, -0.6)
-    axes.set_yticks([])
-    axes.tick_params(labelsize=7)
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 5, 10]))
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
-    axes.grid(visible=False, axis="y")
-    axes.set_ylabel(counted(count, "lane"), fontsize=7)
-
-
-def title(axes: Axes, small: Small, names: Names) -> None:
+def title(run: Row, names: Names) -> str:
     """Condition and repetition, makespan, and how many ran at a time; or why the run is not valid."""
-    run, condition = small.run, condition_of(small.run)
+    condition = condition_of(run)
     first = ", ".join([shorten(condition.placement, 28), *(shorten(text, 18) for text in names.fields_of(condition))])
     number = f"no. {run['repetition']}: " if run["repetition"] is not None else ""
+    if run["valid"] != "valid":
+        return f"{first}\n{number}{shorten(run['valid'], 42)}"
     mean = f"mean {mean_count(run['mean_parallelism'])} of {at_once(condition.parallelism)}"
-    lines = [first, f"{number}{seconds(run['makespan_s'])}, {mean}"]
-    valid = run["valid"] == "valid"
-    if not valid:
-        lines[1] = f"{number}{shorten(run['valid'], 42)}"
-    axes.set_title("\n".join(lines), fontsize=7.5, color=BLACK if valid else VERMILION)
+    return f"{first}\n{number}{seconds(run['makespan_s'])}, {mean}"
 
 
-def table(shown: Sequence[Small]) -> list[Row]:
+def table(shown: Sequence[Small], charts: Sequence[Chart]) -> list[Row]:
     """The numbers behind the figure: one row per phase drawn, s since the run's first start."""
-    rows = []
-    for small in shown:
-        origin_s = small.times[0].start_s
-        for lane, time in zip(slots(small.times), small.times, strict=True):
-            rows += [
-                {
-                    **condition_cells(condition_of(small.run)),
-                    "run": small.run["run"],
-                    "lane": lane,
-                    "participant": time.participant,
-                    "phase": phase,
-                    "start_s": time.phase(phase, "start_s") - origin_s,
-                    "end_s": time.phase(phase, "end_s") - origin_s,
-                }
-                for phase in present_phases([time])
-            ]
-    return rows
+    return [
+        {**condition_cells(condition_of(small.run)), "run": small.run["run"], **row}
+        for small, chart in zip(shown, charts, strict=True)
+        for row in chart.rows()
+    ]

@@ -8,20 +8,19 @@ from dataclasses import asdict, dataclass
 from itertools import groupby
 from pathlib import Path
 
-import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import StrMethodFormatter
 
 from neurotier.core.quantities import counted, seconds, share_of, shorten
 from neurotier.core.tables import Row
 from neurotier.pages.comparison.names import LONGEST_NAME, NO_RUN, Names
+from neurotier.pages.comparison.panels import headed
 from neurotier.pages.comparison.statistics import Condition, Family, by_condition, families
 from neurotier.pages.kit.findings import Finding
-from neurotier.pages.kit.lanes import Lane, beside, draw_distribution, headed, label_lanes, panel_axes
-from neurotier.pages.kit.style import BLACK, BLUE, PURPLE, empty_figure, house_style, save_figure, state
-from neurotier.pages.report.stacks import quartiles
+from neurotier.pages.kit.lanes import Lane, beside, label_lanes, panel_axes
+from neurotier.pages.kit.spread import draw_distribution, quartiles
+from neurotier.pages.kit.style import PURPLE, empty_figure, house_style, save_figure, state
 
-READABLE_DOTS = 100
 NOTE = (
     "Wall time until the container was up, of every participant job of all repetitions. Box: quartiles; line: 5th to"
     " 95th per cent; diamond: median; dots: jobs, if few. Valid runs only."
@@ -95,12 +94,8 @@ def draw(found: dict[Place, list[float]]) -> Figure:
     for axes, panel in zip(all_axes, panels, strict=True):
         for lane, place in panel.filled():
             values = found[place]
-            draw_distribution(axes, lane, values)
-            if len(values) <= READABLE_DOTS:
-                steps = lane + 0.2 * np.sin(2.4 * np.arange(len(values)))
-                axes.plot(values, steps, linestyle="", marker=".", markersize=3.5, color=BLUE, alpha=0.6)
             median = statistics.median(values)
-            axes.plot([median], [lane], marker="D", markersize=5, color=PURPLE, markeredgecolor=BLACK)
+            draw_distribution(axes, lane, values, median, PURPLE)
             beside(axes, lane, f"{seconds(median)}, {counted(len(values), 'job')}")
         label_lanes(axes, panel)
         axes.set_xlim(0, None)
@@ -113,7 +108,7 @@ def table(found: dict[Place, list[float]]) -> list[Row]:
     """The numbers behind the figure: one row per place."""
     rows = []
     for place, values in found.items():
-        lower, median, upper = quartiles(values) if len(values) > 1 else [values[0]] * 3
+        lower, median, upper = quartiles(values)
         row = {**asdict(place.family), "images_tier": place.tier}
         times = {"lower_quartile_s": lower, "median_s": median, "upper_quartile_s": upper}
         rows.append(row | {"jobs": len(values), "least_s": values[0], **times, "greatest_s": values[-1]})

@@ -12,9 +12,11 @@ from neurotier.core.quantities import seconds, shorten
 from neurotier.core.spread import Spread, spread
 from neurotier.core.tables import Row
 from neurotier.pages.comparison.names import LONGEST_NAME, NO_RUN, Names, condition_cells, spread_cells
+from neurotier.pages.comparison.panels import group_panels
 from neurotier.pages.comparison.statistics import Condition, SpeedUp, by_condition, families, speed_ups
 from neurotier.pages.kit.findings import Finding, at_once, spread_text, times_text
-from neurotier.pages.kit.lanes import Lane, beside, group_panels, label_lanes, panel_axes
+from neurotier.pages.kit.lanes import Lane, beside, label_lanes, panel_axes
+from neurotier.pages.kit.spread import side_by_side
 from neurotier.pages.kit.style import BLACK, SKY, empty_figure, house_style, save_figure, state
 
 NOTE = (
@@ -78,11 +80,8 @@ def draw(times: dict[Condition, Spread], ups: dict[Condition, SpeedUp]) -> Figur
             values = times[condition].values
             longest = max(longest, *values)
             axes.barh(lane, times[condition].median, height=0.66, color=SKY, linewidth=0)
-            # side by side, so that equal values are seen
-            steps = [
-                lane + 0.44 * (place - (len(values) - 1) / 2) / max(4, len(values)) for place in range(len(values))
-            ]
-            axes.plot(values, steps, linestyle="", marker="o", markersize=4, markerfacecolor="white", color=BLACK)
+            places = side_by_side(lane, len(values), 0.44)
+            axes.plot(values, places, linestyle="", marker="o", markersize=4, markerfacecolor="white", color=BLACK)
             up = ups.get(condition)
             speed_up = f"; {times_text(up.ratio.median)} x as fast" if up is not None else ""
             beside(axes, lane, spread_text(times[condition]) + speed_up)

@@ -10,11 +10,11 @@ from pathlib import Path
 from neurotier.core.spread import Spread, spread
 from neurotier.core.tables import Row
 from neurotier.pages.comparison.figures import FIGURES, findings
+from neurotier.pages.comparison.panels import panel_title
 from neurotier.pages.comparison.statistics import Condition, Family, by_condition, families, left_out
 from neurotier.pages.comparison.verdict import judge
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.html import FigureView, figure_view, link, write_html
-from neurotier.pages.kit.lanes import panel_title
 
 TEMPLATE = Path(__file__).resolve().parent / "comparison.html.j2"
 SHOWN_ROWS = 50

@@ -9,9 +9,11 @@ from neurotier.core.quantities import MISSING, shorten, size
 from neurotier.core.spread import Spread, spread
 from neurotier.core.tables import Row
 from neurotier.pages.comparison.names import NO_RUN, Names, condition_cells, spread_cells
+from neurotier.pages.comparison.panels import group_panels
 from neurotier.pages.comparison.statistics import Condition, by_condition
 from neurotier.pages.kit.findings import Finding
-from neurotier.pages.kit.lanes import Bar, Kind, Lane, draw_stacked, group_panels
+from neurotier.pages.kit.lanes import Lane
+from neurotier.pages.kit.stacks import Bar, Kind, draw_stacked
 from neurotier.pages.kit.style import SKY, VERMILION, empty_figure, house_style, save_figure, state
 
 KINDS = (Kind("read", SKY), Kind("written", VERMILION))

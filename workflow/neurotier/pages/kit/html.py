@@ -19,6 +19,7 @@ import jinja2
 
 from neurotier.core import quantities
 from neurotier.core.files import write_text
+from neurotier.pages.kit.svg import inline
 
 HERE = Path(__file__).resolve().parent
 FILTERS = (
@@ -38,7 +39,7 @@ class FigureView:
     sentence
         The finding, which is its title too: here the alternative text.
     picture
-        Data address, empty if the figure was not drawn.
+        The SVG itself, empty if the figure was not drawn; not escaped.
     files
         Kind and address of the files beside the page.
     """
@@ -97,16 +98,12 @@ def link(path: Path, folder: Path) -> str:
 
 
 def embedded(path: Path) -> str:
-    """A picture as a data address; empty if it is not there."""
-    kind = {".svg": "image/svg+xml", ".png": "image/png"}[path.suffix]
-    try:
-        return f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"
-    except FileNotFoundError:
-        return ""
+    """A PNG as a data address."""
+    return f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}"
 
 
 def figure_view(stem: Path, folder: Path, heading: str, reading: str, sentence: str) -> FigureView:
     """The figure whose files are ``stem.svg``, ``.png`` and ``.tsv``, on a page in ``folder``."""
     paths = {kind: stem.with_name(f"{stem.name}.{kind.lower()}") for kind in ("SVG", "PNG", "TSV")}
     files = [(kind, address) for kind, path in paths.items() if (address := link(path, folder))]
-    return FigureView(stem.name, heading, reading, f"{sentence}.", embedded(paths["SVG"]), files)
+    return FigureView(stem.name, heading, reading, f"{sentence}.", inline(paths["SVG"]), files)

@@ -18,6 +18,8 @@ from matplotlib.figure import Figure
 
 from neurotier.core.files import write_bytes, write_text
 from neurotier.core.tables import write_plain
+from neurotier.pages.kit.hover import with_titles
+from neurotier.pages.kit.svg import with_own_ids
 
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
@@ -104,11 +106,13 @@ def save_figure(figure: Figure, stem: Path, rows: Sequence[Mapping[str, Any]]) -
     """Write a figure as ``stem.svg`` and ``stem.png`` (150 dpi), and the numbers it shows as ``stem.tsv``.
 
     Equal figures give equal bytes: no date, no version of matplotlib, no random ids. Call it within
-    :func:`house_style`. The resolution of the SVG is that of what is drawn as pixels in it.
+    :func:`house_style`. The resolution of the SVG is that of what is drawn as pixels in it. Parts of the
+    figure say on hover what :func:`neurotier.pages.kit.hover.hover` gives them.
     """
     svg, png = io.StringIO(), io.BytesIO()
     figure.savefig(svg, format="svg", dpi=2 * DPI, metadata={"Date": None, "Creator": None})
     figure.savefig(png, format="png", dpi=DPI, metadata={"Software": None})
-    write_text(stem.with_name(f"{stem.name}.svg"), svg.getvalue())
+    content = with_own_ids(with_titles(svg.getvalue()), stem.name)
+    write_text(stem.with_name(f"{stem.name}.svg"), content)
     write_bytes(stem.with_name(f"{stem.name}.png"), png.getvalue())
     write_plain(stem.with_name(f"{stem.name}.tsv"), rows)

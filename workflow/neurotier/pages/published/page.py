@@ -7,16 +7,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from neurotier.bigbrain.conditions import Condition
 from neurotier.core.quantities import counted
 from neurotier.core.tables import Row
+from neurotier.model.prediction import PAPER
+from neurotier.pages.bigbrain.marks import MARKS, in_order
+from neurotier.pages.bigbrain.names import published_name
 from neurotier.pages.comparison.statistics import by_condition as bids_conditions
-from neurotier.pages.kit.html import FigureView, figure_view, link, write_html
-from neurotier.pages.published.figures import Figure, figures
-from neurotier.pages.published.slips import slips_of
+from neurotier.pages.kit.figures import figures_of
+from neurotier.pages.kit.html import figure_view, link, write_html
+from neurotier.pages.published.figures import FIGURES, READINGS, heading_of
+from neurotier.pages.published.slips import mean_of, slips_of
+from neurotier.pages.published.tables import Replayed
 from neurotier.published.bids_app import CONDITIONS, PARALLELISMS
 from neurotier.published.bigbrain import BlockRun
-from neurotier.published.conditions import Condition, absent, incomplete_text, is_stalled, mean, panels
-from neurotier.published.members import mark_of, members_of, predicted
+from neurotier.published.conditions import absent, steady
 from neurotier.published.replay import Replay, bandwidth_rows, run_rows, skipped_rows
 
 TEMPLATE = Path(__file__).resolve().parent / "published.html.j2"
@@ -40,7 +45,7 @@ class ConditionView:
 
     def mean(self, measure: str) -> float:
         """Mean of a property over repetitions."""
-        return mean(self.runs, measure)
+        return mean_of(self.runs, measure)
 
     @property
     def repetitions(self) -> str:
@@ -51,12 +56,12 @@ class ConditionView:
     def stalled(self) -> list[str]:
         """Repetitions that took much longer than the middle one, and the longest phase of each."""
         middle_s = statistics.median(run.makespan_s for run in self.runs)
-        texts = []
+        steady_runs, texts = steady(self.runs), []
         for run in self.runs:
-            if is_stalled(run, self.runs):
+            if run not in steady_runs:
                 longest = max(run.work, key=lambda phase: phase.duration_s)
                 texts.append(
-                    f"{self.condition.place}: repetition {run.repetition} took {run.makespan_s:,.2f} s, the middle one"
+                    f"{self.condition.tier}: repetition {run.repetition} took {run.makespan_s:,.2f} s, the middle one"
                     f" {middle_s:,.2f} s; its longest phase is a {longest.name} of {longest.duration_s:,.2f} s"
                 )
         return texts
@@ -64,7 +69,9 @@ class ConditionView:
     @property
     def incomplete(self) -> str:
         """How many blocks were not written."""
-        return incomplete_text(self.runs)
+        counts = [len(run.incomplete_blocks) + run.missing_blocks for run in self.runs]
+        some = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
+        return f"{some} of {self.condition.blocks:,} blocks not written" if max(counts) else ""
 
 
 @dataclass(frozen=True)
@@ -78,7 +85,7 @@ class PanelView:
     def notes(self) -> list[str]:
         """How blocks that were not written bear on the makespans, and which repetitions stand apart."""
         incomplete = [
-            f"* {view.condition.place}: {view.incomplete}. With their reading, from the first start to the last end is"
+            f"* {view.condition.tier}: {view.incomplete}. With their reading, from the first start to the last end is"
             f" {view.mean('span_s'):,.2f} s on average; the makespan, as published, is"
             f" {view.mean('makespan_s'):,.2f} s"
             for view in self.views
@@ -101,47 +108,49 @@ class BidsView:
         return statistics.fmean(known) if known else None
 
 
-def write_page(replay: Replay, predictions: Sequence[Row], speeds: Sequence[Row], folder: Path, path: Path) -> None:
-    """Write the page; equal logs and figures give equal bytes.
+def write_page(tables: Replayed, speeds: Sequence[Row], folder: Path, figures: Path, page: Path) -> None:
+    """Write ``published.html``; equal logs and figures give equal bytes.
 
     Parameters
     ----------
-    replay
-        What was found.
-    predictions
-        Rows of ``published_predictions.tsv``; may be empty.
+    tables
+        What was found, and what the model predicts.
     speeds
         Rows of ``published_speeds.tsv``; may be empty.
-    folder
-        Folder of the tables; figures are in ``figures`` below it.
-    path
-        HTML file to write; its links are relative to its folder.
+    folder, figures
+        Folders of the tables and of the figures, which it links to.
+    page
+        HTML file to write.
     """
-    rows = run_rows(replay)
+    replay, members = tables.replay, in_order(row["member"] for row in tables.predicted)
     context = {
         "replay": replay,
         "headline": headline(replay),
         "absent": absent_texts(replay),
         "skipped": skipped_rows(replay),
-        "invalid": [row for row in rows if row["valid"] != "valid"],
-        "panels": panel_views(replay, predictions),
-        "members": {member: mark_of(member).label for member in members_of(predictions) if member != "paper"},
+        "invalid": [row for row in run_rows(replay) if row["valid"] != "valid"],
+        "panels": panel_views(tables),
+        "members": {member: MARKS[member].label for member in members if member != PAPER},
         "bids": bids_views(replay),
         "bandwidths": bandwidth_rows(replay),
         "speeds": speeds,
         "figures": [
-            (view(one, folder / "figures", path.parent), slips_of(one.name, replay))
-            for one in figures(replay, predictions)
+            (
+                figure_view(
+                    figures / one.name,
+                    page.parent,
+                    heading_of(one.entry, one.name),
+                    READINGS.get(one.name, one.entry.reading),
+                    one.finding.sentence,
+                ),
+                slips_of(one.name, replay),
+            )
+            for one in figures_of("published", FIGURES, tables)
         ],
-        "files": {name: link(folder / name, path.parent) for name in TABLES},
+        "files": {name: link(folder / name, page.parent) for name in TABLES},
         "shown_rows": SHOWN_ROWS,
     }
-    write_html(TEMPLATE, context, path)
-
-
-def view(figure: Figure, folder: Path, page_folder: Path) -> FigureView:
-    """A figure with its finding and its files."""
-    return figure_view(folder / figure.name, page_folder, figure.heading, figure.reading, figure.finding)
+    write_html(TEMPLATE, context, page)
 
 
 def headline(replay: Replay) -> str:
@@ -173,17 +182,19 @@ def absent_texts(replay: Replay) -> list[str]:
     return texts
 
 
-def panel_views(replay: Replay, predictions: Sequence[Row]) -> list[PanelView]:
+def panel_views(tables: Replayed) -> list[PanelView]:
     """The conditions of the paper's figures, a table for each engine and number of processes."""
-    found = []
-    for members in panels(replay.conditions).values():
-        views = []
-        for condition in members:
-            estimate = replay.equation_one_s(condition)
-            values = {member: value for member, value, *_ in predicted(predictions, condition, estimate)}
-            views.append(ConditionView(condition, replay.conditions[condition], estimate, values))
-        found.append(PanelView(members[0].name.removesuffix(f", {members[0].place}"), views))
-    return found
+    panels: dict[tuple[int, str, int], list[ConditionView]] = {}
+    for row in tables.conditions:
+        one = Condition.of(row)
+        if one.panel:
+            predictions = {member: found.makespan_s for member, found in tables.predictions(row).items()}
+            view = ConditionView(one, tables.replay.conditions[one], row["equation_one_s"], predictions)
+            panels.setdefault(one.panel, []).append(view)
+    return [
+        PanelView(published_name(views[0].condition).removesuffix(f", {views[0].condition.tier}"), views)
+        for views in panels.values()
+    ]
 
 
 def bids_views(replay: Replay) -> list[BidsView]:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import statistics
+from collections.abc import Sequence
+from dataclasses import replace
+
+from neurotier.bigbrain.tasks import GNU_PARALLEL, SPARK
 from neurotier.core.quantities import counted, number, seconds
-from neurotier.published.bigbrain import GNU_PARALLEL, SPARK
-from neurotier.published.conditions import Condition, mean, ratio_text
+from neurotier.pages.bigbrain.names import ratio_text
+from neurotier.published.bigbrain import BlockRun
 from neurotier.published.replay import Replay
 from neurotier.published.table_one import device_bandwidths, equation_one_s
 
@@ -43,6 +48,11 @@ def slips_of(figure: str, replay: Replay) -> list[str]:
     return [text for text in found.get(kind, []) if text]
 
 
+def mean_of(runs: Sequence[BlockRun], measure: str) -> float:
+    """Mean of a property over repetitions, as the paper has it."""
+    return statistics.fmean(float(getattr(run, measure)) for run in runs)
+
+
 def ssd_estimate(replay: Replay, figure: str) -> str:
     """The SSD's estimate was drawn with another device's write bandwidth; empty if no run bears on it."""
     runs = [run for members in replay.conditions.values() for run in members if run.device == "local SSD"]
@@ -63,10 +73,10 @@ def spark_writes(replay: Replay) -> str:
     claim = "The text says once that Spark's writes are 1.4 to 1.6 times longer, and once that they take nearly half"
     ratios = []
     for condition, runs in replay.conditions.items():
-        other = Condition(condition.resolution_um, GNU_PARALLEL, condition.processes, condition.device, condition.mode)
+        other = replace(condition, engine=GNU_PARALLEL)
         if condition.engine == SPARK and not condition.variant and other in replay.conditions:
-            ratio = mean(runs, "write_s") / mean(replay.conditions[other], "write_s")
-            ratios.append(f"{ratio_text(ratio)} on {condition.place} with {condition.processes} processes")
+            ratio = mean_of(runs, "write_s") / mean_of(replay.conditions[other], "write_s")
+            ratios.append(f"{ratio_text(ratio)} on {condition.tier} with {condition.parallelism} processes")
     if not ratios:
         return f"{claim}. In the whole repository the first is the reverse; the logs at hand hold no pair to show it."
     return f"{claim}. Spark's summed write time over GNU Parallel's, in the data: {'; '.join(ratios)}."

@@ -1,4 +1,4 @@
-"""The figure ``predicted``: what each member of the model predicts against what was measured."""
+"""What each member of the model predicts against what was measured."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
 from neurotier.core.quantities import counted
 from neurotier.core.tables import Row
+from neurotier.pages.bigbrain.marks import MARKS, in_order
+from neurotier.pages.bigbrain.names import off_factor, ratio_text
+from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.style import BLACK, GREY, LIGHT_GREY, WIDTH_IN, house_style, save_figure, state
-from neurotier.published.conditions import off_factor, ratio_text
-from neurotier.published.members import mark_of, members_of
+from neurotier.pages.published.tables import Replayed
 
 BAND = 0.15
 """Share of the measured makespan that a good prediction is within."""
@@ -43,29 +45,34 @@ def error_factors(predictions: Sequence[Row]) -> dict[str, float]:
     rows = [row for row in held_against(predictions) if not row["fitted_on"]]
     for row in rows:
         ratios.setdefault(row["member"], []).append(row["predicted_s"] / row["measured_s"])
-    return {member: factor for member in members_of(rows) if (factor := off_factor(ratios[member]))}
+    return {member: factor for member in in_order(ratios) if (factor := off_factor(ratios[member]))}
 
 
-def predictions_finding(predictions: Sequence[Row]) -> str:
+def parts(tables: Replayed) -> dict[str, Replayed]:
+    """Itself if any condition that is predicted was measured."""
+    return {"": tables} if held_against(tables.predicted) else {}
+
+
+def finding(tables: Replayed) -> Finding:
     """By which factor each member is off, where it was not fitted."""
-    counts = Counter(row["member"] for row in held_against(predictions) if not row["fitted_on"])
+    counts = Counter(row["member"] for row in held_against(tables.predicted) if not row["fitted_on"])
     told = [
         f"{member} {ratio_text(factor)} ({counted(counts[member], 'condition')})"
-        for member, factor in error_factors(predictions).items()
+        for member, factor in error_factors(tables.predicted).items()
     ]
-    return f"Predictions are off by these factors where nothing was fitted: {', '.join(told)}"
+    return Finding(f"Predictions are off by these factors where nothing was fitted: {', '.join(told)}")
 
 
-def draw_predictions(predictions: Sequence[Row], stem: Path) -> None:
+def draw(tables: Replayed, stem: Path) -> None:
     """Draw predictions of which at least one was measured; write SVG, PNG and TSV."""
-    rows = held_against(predictions)
+    rows = held_against(tables.predicted)
     with house_style():
-        figure = draw(rows)
-        state(figure, predictions_finding(rows), NOTE)
+        figure = draw_rows(rows)
+        state(figure, finding(tables).sentence, NOTE)
         save_figure(figure, stem, rows)
 
 
-def draw(rows: Sequence[Row]) -> Figure:
+def draw_rows(rows: Sequence[Row]) -> Figure:
     """The figure, both axes logarithmic and of one scale."""
     figure = Figure(figsize=(WIDTH_IN, 6.6))
     axes = figure.subplots()
@@ -77,7 +84,7 @@ def draw(rows: Sequence[Row]) -> Figure:
     axes.plot(ends, ends, color=BLACK, linewidth=1)
     factors, handles = error_factors(rows), list[Line2D | Patch]()
     for member, factor in factors.items():
-        mark = mark_of(member)
+        mark = MARKS[member]
         mine = [row for row in rows if row["member"] == member]
         for row in mine:
             if row["low_s"] is not None and row["high_s"] is not None:

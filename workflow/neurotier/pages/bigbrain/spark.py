@@ -1,4 +1,4 @@
-"""The figure ``bigbrain_spark``: where Spark's time goes, and how much longer it takes than GNU parallel."""
+"""Where Spark's time goes, and how much longer it takes than GNU parallel."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from neurotier.bigbrain.engines.spark_events import DRIVER, TASKS
-from neurotier.bigbrain.tasks import DELAY, WORK_PHASES
+from neurotier.bigbrain.tasks import DELAY, GNU_PARALLEL, SPARK, WORK_PHASES
 from neurotier.core.quantities import counted, percent, seconds
 from neurotier.core.spread import Spread, spread
 from neurotier.core.tables import Row
+from neurotier.pages.bigbrain.tables import Tables
 from neurotier.pages.comparison.statistics import is_compared
-from neurotier.pages.kit.findings import at_once, times_text
-from neurotier.pages.kit.lanes import Bar, Kind, Lane, Panel, draw_stacked
+from neurotier.pages.kit.findings import Finding, at_once, times_text
+from neurotier.pages.kit.lanes import Lane, Panel
+from neurotier.pages.kit.stacks import Bar, Kind, draw_stacked
 from neurotier.pages.kit.style import (
     BLACK,
     BLUE,
@@ -31,7 +33,6 @@ from neurotier.pages.kit.style import (
     state,
 )
 
-SPARK, GNU_PARALLEL = "spark", "gnu-parallel"
 Group = tuple[str, tuple[str, ...]]
 """Whose time, and which parts of it are drawn as one."""
 
@@ -55,13 +56,13 @@ NOTE = (
     " write."
 )
 
-Condition = tuple[str, int]
+Place = tuple[str, int]
 """Tier and parallelism."""
 
 
-def conditions(run_rows: Sequence[Row], engine: str) -> dict[Condition, list[Row]]:
+def conditions(run_rows: Sequence[Row], engine: str) -> dict[Place, list[Row]]:
     """Conditions of an engine to the valid repetitions, in the order of the table."""
-    found: dict[Condition, list[Row]] = {}
+    found: dict[Place, list[Row]] = {}
     for row in run_rows:
         if row["engine"] == engine and is_compared(row):
             found.setdefault((row["tier"], row["parallelism"]), []).append(row)
@@ -74,7 +75,7 @@ def makespan_s(rows: Sequence[Row]) -> float:
     return found.median if found else 0.0
 
 
-def ratios(run_rows: Sequence[Row]) -> dict[Condition, float]:
+def ratios(run_rows: Sequence[Row]) -> dict[Place, float]:
     """How many times GNU parallel's median makespan Spark took, where both have valid runs."""
     spark, parallel = (conditions(run_rows, engine) for engine in (SPARK, GNU_PARALLEL))
     return {
@@ -84,18 +85,13 @@ def ratios(run_rows: Sequence[Row]) -> dict[Condition, float]:
     }
 
 
-def spark_finding(run_rows: Sequence[Row]) -> str:
-    """How much longer Spark took than GNU parallel, and how much of it was the start of its session.
-
-    Parameters
-    ----------
-    run_rows
-        Rows of ``bigbrain_runs.tsv``.
-    """
+def finding(tables: Tables) -> Finding:
+    """How much longer Spark took than GNU parallel, and how much of it was the start of its session."""
+    run_rows = tables.own_runs
     spark, beside = conditions(run_rows, SPARK), ratios(run_rows)
     if not spark:
         asked = any(row["engine"] == SPARK for row in run_rows)
-        return "No run of Spark is valid" if asked else "No run of the incrementation was Spark's"
+        return Finding("No run of Spark is valid" if asked else "No run of the incrementation was Spark's")
     starts = [spread(rows, "start_up_s") for rows in spark.values()]
     shares = [start.median / makespan_s(rows) for start, rows in zip(starts, spark.values(), strict=True) if start]
     told = (
@@ -104,7 +100,8 @@ def spark_finding(run_rows: Sequence[Row]) -> str:
         else between(seconds, map(makespan_s, spark.values()))
     )
     blocks = counted(max(row["blocks"] for rows in spark.values() for row in rows), "block")
-    return f"Spark took {told} for {blocks}; the start of its session was {between(percent, shares)} of its time"
+    start = f"the start of its session was {between(percent, shares)} of its time"
+    return Finding(f"Spark took {told} for {blocks}; {start}")
 
 
 def between(text: Callable[[float], str], values: Iterable[float]) -> str:
@@ -117,24 +114,16 @@ def between(text: Callable[[float], str], values: Iterable[float]) -> str:
     return " to ".join(dict.fromkeys((text(told[0]), text(told[-1]))))
 
 
-def draw_spark(spark_rows: Sequence[Row], run_rows: Sequence[Row], stem: Path) -> None:
-    """Draw the parts of Spark's time in every condition; write SVG, PNG and TSV.
-
-    Parameters
-    ----------
-    spark_rows, run_rows
-        Rows of ``bigbrain_spark.tsv`` and of ``bigbrain_runs.tsv``.
-    stem
-        Path of the files, without extension.
-    """
+def draw(tables: Tables, stem: Path) -> None:
+    """Draw the parts of Spark's time in every condition; write SVG, PNG and TSV."""
     with house_style():
-        panels = panels_of(spark_rows, run_rows)
+        panels, sentence = panels_of(tables.spark, tables.own_runs), finding(tables).sentence
         if panels:
             figure = draw_stacked(panels, list(KINDS.values()), "Wall time of the driver, sum over tasks (s)")
-            state(figure, spark_finding(run_rows), NOTE)
+            state(figure, sentence, NOTE)
         else:
-            figure = empty_figure(spark_finding(run_rows))
-        save_figure(figure, stem, spark_rows)
+            figure = empty_figure(sentence)
+        save_figure(figure, stem, tables.spark)
 
 
 def panels_of(spark_rows: Sequence[Row], run_rows: Sequence[Row]) -> list[Panel[Bar]]:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
-from neurotier.bigbrain.tasks import PUBLISHED
-from neurotier.core.quantities import counted, seconds, size
+from neurotier.bigbrain.conditions import Condition
+from neurotier.bigbrain.tasks import GNU_PARALLEL, PUBLISHED, SPARK
+from neurotier.core.quantities import counted, number, seconds, size
 from neurotier.core.tables import Row
-from neurotier.pages.bigbrain.conditions import Condition
 from neurotier.pages.kit.findings import at_once
 from neurotier.pages.kit.lanes import Lane, Panel
-from neurotier.published.conditions import ENGINES, FIGURES
+from neurotier.published.conditions import FIGURES
 
 NO_RUN = "No run of the incrementation is valid"
+ENGINES = {GNU_PARALLEL: "GNU Parallel", SPARK: "Spark"}
+"""What the paper calls the engines."""
+
+Value = TypeVar("Value")
 
 
 def shown(rows: Iterable[Row]) -> list[Row]:
@@ -39,10 +46,20 @@ def name_of(row: Row) -> str:
     return f"{row['engine']} on {row['tier']}, {at_once(row['parallelism'])}"
 
 
+def published_name(one: Condition) -> str:
+    """A published condition in words: image, engine, processes, device and mode."""
+    told = [f"{one.resolution_um} µm", ENGINES[one.engine], f"{one.parallelism} processes", one.tier]
+    return ", ".join([*told, one.variant] if one.variant else told)
+
+
 def label_of(row: Row) -> str:
-    """A published condition beside others of its engine and parallelism; a star where blocks were not written."""
+    """A condition beside others of its image and parallelism; a star where blocks were not written."""
+    one = Condition.of(row)
+    if not one.is_published:
+        return f"{row['engine']} on {row['tier']}"
     device, comma, mode = row["tier"].partition(", ")
-    return f"{device}{'*' if row['incomplete_blocks'] else ''}{comma}{mode}"
+    label = f"{device}{'*' if row['incomplete_blocks'] else ''}{comma}{mode}"
+    return f"{label}: {one.variant}" if one.variant else label
 
 
 def image_of(row: Row) -> str:
@@ -57,46 +74,32 @@ def image_of(row: Row) -> str:
 def heading_of(row: Row, part: str = "") -> str:
     """What stands above conditions that differ in their tier, and of one's own, in their engine."""
     one = Condition.of(row)
-    if one.panel is None:
+    if not one.is_published:
         return at_once(one.parallelism)
-    number = FIGURES.get(one.panel)
+    number = FIGURES.get(one.panel) if one.panel else None
     return f"{ENGINES[one.engine]}, {at_once(one.parallelism)}" + (f" (Figure {number}{part})" if number else "")
 
 
-def image_panels(rows: Iterable[Row], part: str = "") -> list[Panel[Row]]:
+def image_panels(rows: Iterable[Row], value: Callable[[Row], Value], part: str = "") -> list[Panel[Value]]:
     """A panel for each origin and image, in it a heading for each parallelism, and a lane for each condition.
 
     Parameters
     ----------
     rows
         Rows of ``bigbrain_conditions.tsv``; those without a valid run have no lane.
+    value
+        What stands on the lane of a condition.
     part
         Of the paper's figure: ``a`` for makespans, ``b`` for phases.
     """
-    groups: dict[str, dict[str, list[Lane[Row]]]] = {}
+    groups: dict[str, dict[str, list[Lane[Value]]]] = {}
     for row in shown(rows):
-        text = label_of(row) if Condition.of(row).is_published else f"{row['engine']} on {row['tier']}"
-        groups.setdefault(image_of(row), {}).setdefault(heading_of(row, part), []).append(Lane(text, row))
-    return [Panel(image, headed(lanes)) for image, lanes in groups.items()]
-
-
-def tier_panels(rows: Iterable[Row]) -> list[Panel[Row]]:
-    """A panel for each tier, in it a heading for each parallelism and a lane for each engine; the paper's as there."""
-    groups: dict[str, dict[str, list[Lane[Row]]]] = {}
-    for row in own(rows):
-        title = f"{row['origin']}: tier {row['tier']}"
-        groups.setdefault(title, {}).setdefault(heading_of(row), []).append(Lane(row["engine"], row))
-    panels = [Panel(title, headed(lanes)) for title, lanes in groups.items()]
-    papers: dict[str, list[Lane[Row]]] = {}
-    for row in published(rows):
-        title = f"published, {Condition.of(row).resolution_um} µm: {heading_of(row, 'b')}"
-        papers.setdefault(title, []).append(Lane(label_of(row), row))
-    return [*panels, *(Panel(title, tuple(lanes)) for title, lanes in papers.items())]
-
-
-def headed(lanes: dict[str, list[Lane[Row]]]) -> tuple[Lane[Row], ...]:
-    """Lanes below their headings."""
-    return tuple(lane for heading, some in lanes.items() for lane in (Lane[Row](heading), *some))
+        lanes = groups.setdefault(image_of(row), {}).setdefault(heading_of(row, part), [])
+        lanes.append(Lane(label_of(row), value(row)))
+    return [
+        Panel(image, tuple(lane for heading, some in lanes.items() for lane in (Lane[Value](heading), *some)))
+        for image, lanes in groups.items()
+    ]
 
 
 def range_text(rows: Sequence[Row]) -> str:
@@ -105,3 +108,22 @@ def range_text(rows: Sequence[Row]) -> str:
     low, high = (f"{seconds(row['makespan_s'])} ({name_of(row)})" for row in (ordered[0], ordered[-1]))
     blocks = counted(max(row["blocks"] for row in rows), "block")
     return f"Incrementing {blocks} took {low}" if len(rows) == 1 else f"Incrementing {blocks} took from {low} to {high}"
+
+
+def off_factor(ratios: Iterable[float]) -> float | None:
+    """Geometric mean of the factors by which ratios miss 1, either way; ``None`` of none.
+
+    >>> off_factor([2.0, 0.5])
+    2.0
+    """
+    logarithms = [abs(math.log(ratio)) for ratio in ratios]
+    return math.exp(statistics.fmean(logarithms)) if logarithms else None
+
+
+def ratio_text(ratio: float) -> str:
+    """A ratio with three significant digits.
+
+    >>> ratio_text(0.468), ratio_text(5.153), ratio_text(239.6)
+    ('0.47', '5.15', '240')
+    """
+    return number(ratio, 2 if ratio < 9.995 else 1 if ratio < 99.95 else 0)

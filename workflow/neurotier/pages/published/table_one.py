@@ -1,4 +1,4 @@
-"""The figure ``table_one``: the storage benchmark, every measurement and what Table I of the paper prints."""
+"""The storage benchmark of the paper: every measurement and what Table I of the paper prints."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from matplotlib.lines import Line2D
 
 from neurotier.core.quantities import number
 from neurotier.core.tables import Row
+from neurotier.pages.bigbrain.marks import logarithmic
+from neurotier.pages.bigbrain.names import ratio_text
+from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.lanes import Lane, Panel, beside, draw_legend, label_lanes, panel_axes
 from neurotier.pages.kit.style import BLACK, SKY, VERMILION, house_style, save_figure, state
-from neurotier.pages.published.makespans import logarithmic
+from neurotier.pages.published.tables import Replayed
 from neurotier.published.bigbrain import APP_DIRECT
-from neurotier.published.conditions import ratio_text
 from neurotier.published.table_one import Bandwidth
 
 WAYS = (("Read", SKY, "o"), ("Write", VERMILION, "D"))
@@ -25,8 +27,14 @@ NOTE = (
 )
 
 
-def table_one_finding(bandwidths: Sequence[Bandwidth]) -> str:
+def parts(tables: Replayed) -> dict[str, Replayed]:
+    """Itself if there is a benchmark."""
+    return {"": tables} if tables.replay.bandwidths else {}
+
+
+def finding(tables: Replayed) -> Finding:
     """How far apart the devices are, and whether the means are those that are printed."""
+    bandwidths = tables.replay.bandwidths
     in_table = [one for one in bandwidths if one.mode == APP_DIRECT] or bandwidths
     reads = {one: one.of(statistics.fmean) for one in in_table}
     fast, slow = (chosen(reads, key=lambda one: reads[one][0]) for chosen in (max, min))
@@ -36,20 +44,22 @@ def table_one_finding(bandwidths: Sequence[Bandwidth]) -> str:
     if printed:
         told = "; the means are Table I" if len(as_printed) == len(printed) else "; the means are not those of Table I"
     if fast == slow:
-        return f"{fast.device} reads {number(reads[fast][0])} MB/s and writes {number(reads[fast][1])} MB/s{told}"
+        read, write = map(number, reads[fast])
+        return Finding(f"{fast.device} reads {read} MB/s and writes {write} MB/s{told}")
     by_read, by_write = (ratio_text(reads[fast][way] / reads[slow][way]) for way in (0, 1))
-    return f"{fast.device} reads {by_read} times and writes {by_write} times as fast as {slow.device}{told}"
+    return Finding(f"{fast.device} reads {by_read} times and writes {by_write} times as fast as {slow.device}{told}")
 
 
-def draw_table_one(bandwidths: Sequence[Bandwidth], stem: Path) -> None:
+def draw(tables: Replayed, stem: Path) -> None:
     """Draw at least one device; write SVG, PNG and TSV."""
+    bandwidths = tables.replay.bandwidths
     with house_style():
-        figure = draw(bandwidths)
-        state(figure, table_one_finding(bandwidths), NOTE)
+        figure = draw_devices(bandwidths)
+        state(figure, finding(tables).sentence, NOTE)
         save_figure(figure, stem, table(bandwidths))
 
 
-def draw(bandwidths: Sequence[Bandwidth]) -> Figure:
+def draw_devices(bandwidths: Sequence[Bandwidth]) -> Figure:
     """The figure: a panel for reading and one for writing."""
     lanes = tuple(Lane(f"{one.device}, {one.mode}", one) for one in bandwidths)
     shown = [Panel(way, lanes) for way, *_ in WAYS]

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 from neurotier.core.tables import Row
+from neurotier.model.prediction import APRIORI, FITTED, PAPER
 from neurotier.published.fits import fit_all
-from neurotier.published.predictions import APRIORI, FITTED, PAPER, predictions
+from neurotier.published.predictions import predictions
 from neurotier.published.replay import read_published
 from neurotier.published.server import page_cache
 from published_logs import DISK_BENCH, REFERENCE, whole_log, write_log

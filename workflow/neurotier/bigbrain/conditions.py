@@ -1,0 +1,62 @@
+"""Conditions of the incrementation: what repetitions have in common, for runs of one's own and published ones alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from neurotier.bigbrain.image import BLOCKS
+from neurotier.core.tables import Row
+
+ORIGIN = "published"
+"""Origin of what the paper has measured; that of one's own runs is the name of the host."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What repetitions have in common.
+
+    Attributes
+    ----------
+    tier
+        Of a published one, the device and the mode that Optane was in.
+    block_bytes
+        Size of all blocks together.
+    variant
+        What sets a published one apart from those of the paper's figures; else empty.
+    """
+
+    origin: str
+    engine: str
+    tier: str
+    parallelism: int
+    blocks: int
+    block_bytes: int
+    iterations: int
+    pairing: str
+    variant: str = ""
+
+    @classmethod
+    def of(cls, row: Row) -> Condition:
+        """The condition of a run, or of a row of ``bigbrain_conditions.tsv``."""
+        names = [name for name in cls.__match_args__ if name != "variant"]
+        return cls(**{name: row[name] for name in names}, variant=row.get("variant", ""))
+
+    @property
+    def is_published(self) -> bool:
+        """Whether the paper measured it."""
+        return self.origin == ORIGIN
+
+    @property
+    def resolution_um(self) -> int | None:
+        """Resolution of the published image, um; ``None`` of a condition of one's own."""
+        known = (size for size, count in BLOCKS.items() if count == self.blocks)
+        return next(known, None) if self.is_published else None
+
+    @property
+    def panel(self) -> tuple[int, str, int] | None:
+        """What published conditions share that stand in one figure of the paper: resolution (um), engine, processes.
+
+        ``None`` of variants, which are in no figure, and of one's own.
+        """
+        size = self.resolution_um
+        return None if size is None or self.variant else (size, self.engine, self.parallelism)

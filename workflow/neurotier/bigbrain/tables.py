@@ -1,0 +1,62 @@
+"""The tables of the incrementation, from what its runs have left in the results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from neurotier.bigbrain.engines.numa import NOTICE, ONE_NODE
+from neurotier.bigbrain.engines.spark_events import drivers_of, spark_rows
+from neurotier.bigbrain.plan import CHECKED, FINISHED
+from neurotier.bigbrain.tabulation import outputs_text, phase_rows, records_of, run_row
+from neurotier.bigbrain.tasks import Task
+from neurotier.core.files import read_json
+from neurotier.core.quantities import seconds
+from neurotier.core.tables import Row, write_table
+
+
+@dataclass(frozen=True)
+class Tabulated:
+    """Rows of ``bigbrain_phases.tsv``, ``bigbrain_runs.tsv`` and ``bigbrain_spark.tsv``."""
+
+    phases: list[Row]
+    runs: list[Row]
+    spark: list[Row]
+
+    def write(self, folder: Path) -> None:
+        """Write the three tables in a folder."""
+        for name, rows in (("phases", self.phases), ("runs", self.runs), ("spark", self.spark)):
+            write_table(folder / f"bigbrain_{name}.tsv", f"bigbrain_{name}", rows)
+
+    def lines(self) -> list[str]:
+        """A line about each run, and one about their output."""
+        told = [
+            f"BigBrain: {row['engine']} on {row['tier']}, {row['parallelism']} at once,"
+            f" repetition {row['repetition']}: "
+            + (seconds(row["makespan_s"]) if row["valid"] == "valid" else row["valid"])
+            for row in self.runs
+        ]
+        if any(row["pinned"] == ONE_NODE for row in self.runs):
+            told.append(NOTICE)
+        same = outputs_text(self.runs)
+        return [*told, f"BigBrain: {same}"] if same else told
+
+
+def tabulate(folders: Iterable[Path]) -> Tabulated:
+    """Tabulate runs from their folders in the results; each has begun, and may not have ended."""
+    found = Tabulated([], [], [])
+    for folder in folders:
+        task, drivers = Task.load(folder / "plan.json"), drivers_of(folder)
+        records = records_of(task)
+        found.phases.extend(phase_rows(task, records))
+        found.spark.extend(spark_rows(task, drivers, records))
+        left = read_if_there(folder / CHECKED), read_if_there(folder / FINISHED)
+        found.runs.append(run_row(task, records, *left, starts=len(drivers)))
+    return found
+
+
+def read_if_there(file: Path) -> dict[str, Any]:
+    """What a JSON file says; nothing while it is not there."""
+    return dict(read_json(file)) if file.exists() else {}

@@ -1,0 +1,65 @@
+"""How figures mark what members of the model predict, and what axes of times are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+from neurotier.core.quantities import seconds
+from neurotier.model.prediction import APRIORI, FITTED, FLUID, PAPER, Prediction
+from neurotier.pages.kit.hover import hover
+from neurotier.pages.kit.style import BLUE, GREEN, PURPLE, VERMILION
+
+
+@dataclass(frozen=True)
+class Mark:
+    """How a prediction is drawn."""
+
+    label: str
+    marker: str
+    colour: str
+
+    def handle(self) -> Line2D:
+        """Its line of a legend."""
+        return Line2D([], [], linestyle="", marker=self.marker, color=self.colour, markersize=6, label=self.label)
+
+
+MARKS = {
+    PAPER: Mark("Eq. (1)", "D", VERMILION),
+    FLUID: Mark("fluid", "v", PURPLE),
+    FITTED: Mark("fluid, fitted", "^", BLUE),
+    APRIORI: Mark("fluid, a priori", "s", GREEN),
+}
+
+
+def in_order(members: Iterable[str]) -> list[str]:
+    """Members of the model, each once, in order of the marks."""
+    found = set(members)
+    return [member for member in MARKS if member in found]
+
+
+def draw_predictions(axes: Axes, lane: int, label: str, predictions: Mapping[str, Prediction]) -> None:
+    """Markers below the middle of a lane that has a label, each with a line over its interval."""
+    for member, one in predictions.items():
+        mark, at = MARKS[member], lane + 0.27
+        if one.high_s > one.low_s:
+            axes.plot([one.low_s, one.high_s], [at, at], color=mark.colour, linewidth=1)
+        (point,) = axes.plot(
+            [one.makespan_s], [at], linestyle="", marker=mark.marker, markersize=4.5, color=mark.colour
+        )
+        point.set_url(hover(f"{label}, {mark.label}: {seconds(one.makespan_s)}"))
+
+
+def logarithmic(axes: Axes, low: float, high: float) -> None:
+    """A logarithmic axis from a little below the least to a little above the greatest value."""
+    axes.set_xscale("log")
+    axes.set_xlim(low / 1.4, high * 1.4)
+    decades = math.log10(high / low) if low > 0 else 1
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if decades < 2.5 else (1,)))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())

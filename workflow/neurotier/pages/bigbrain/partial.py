@@ -1,0 +1,56 @@
+"""What is written about the incrementation after a run that failed: Snakemake makes no tables of some of the runs."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+from neurotier.bigbrain.plan import BigBrainPlan
+from neurotier.bigbrain.room import make_room, remove_blocks
+from neurotier.bigbrain.tables import tabulate
+from neurotier.core.files import read_json
+from neurotier.core.places import Places
+from neurotier.core.processes import current_run
+from neurotier.core.settings import Settings
+from neurotier.pages.bigbrain.figures import FIGURES
+from neurotier.pages.bigbrain.page import write_page
+from neurotier.pages.bigbrain.tables import read_tables, write_conditions
+from neurotier.pages.bigbrain.verdict import judge
+from neurotier.pages.kit.figures import draw_all
+
+RULES = ("make_blocks", "begin_increment", "increment_block", "run_gnu_parallel", "run_spark", "check_increment")
+"""Rules whose failure is one of the incrementation."""
+
+
+def write_partial(settings: Settings, places: Places) -> list[str]:
+    """Write tables, figures and page of the runs that have begun; lines that say what they show.
+
+    Nothing is written, and nothing said, if this run of the workflow had no part in the incrementation. Predictions
+    that were made for other runs than these are removed.
+    """
+    plan = BigBrainPlan(settings, places)
+    begun = {run: file for run in plan.order if (file := places.bigbrain_run(run) / "plan.json").exists()}
+    if not begun or not had_a_part(places):
+        return []
+    files = {name: places.bigbrain / f"bigbrain_{name}.tsv" for name in ("conditions", "runs", "phases", "spark")}
+    predictions = places.bigbrain / "bigbrain_predictions.tsv"
+    if predictions.exists() and predictions.stat().st_mtime < max(file.stat().st_mtime for file in begun.values()):
+        predictions.unlink()
+    tabulated = tabulate(begun[run].parent for run in plan.runs if run in begun)
+    tabulated.write(places.bigbrain)
+    make_room(plan)
+    remove_blocks(plan)
+    write_conditions(files["runs"], predictions, plan.published, socket.gethostname(), files["conditions"])
+    tables, figures = read_tables(**files, published=plan.published), places.bigbrain / "figures"
+    draw_all("bigbrain", FIGURES, tables, figures)
+    verdict, page = judge(tables.conditions, tables.own_runs), places.results / "bigbrain.html"
+    write_page(tables, verdict, places.bigbrain, figures, page)
+    report = places.shortened(Path.cwd()).results / page.name
+    return [*tabulated.lines(), *verdict.told(), f"Report: {report}"]
+
+
+def had_a_part(places: Places) -> bool:
+    """Whether this run of the workflow has done any job of the incrementation: each writes a log."""
+    started_s = read_json(places.runs / f"{current_run()}.json")["started_s"]
+    logs = [log for rule in RULES for log in (places.logs / rule).rglob("*.log")]
+    return any(log.stat().st_mtime >= started_s for log in logs)

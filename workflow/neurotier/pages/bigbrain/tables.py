@@ -1,0 +1,268 @@
+"""What the figures and the page of the incrementation are made of: its tables, and those of the published experiment.
+
+Runs of both origins have the same columns: those of ``bigbrain_runs.tsv`` and an origin
+(:mod:`neurotier.published.own_columns`).
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from neurotier.bigbrain.conditions import ORIGIN, Condition
+from neurotier.core.tables import Row, read_table, write_table
+from neurotier.model.prediction import APRIORI, FITTED, FLUID, PAPER, Prediction
+from neurotier.pages.comparison.statistics import is_compared
+from neurotier.published import own_columns
+
+FLUIDS = (FLUID, FITTED, APRIORI)
+"""Fluid members of the model, the one to show first."""
+
+SUMS = ("start_up_s", "load_header_s", "read_s", "increment_s", "write_s")
+CELLS = ("origin", "engine", "tier", "parallelism", "blocks", "iterations", "pairing")
+
+Predictions = Mapping[Condition, Mapping[str, Row]]
+"""What is predicted of a condition, by member of the model."""
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What there is to show.
+
+    Attributes
+    ----------
+    conditions
+        Rows of ``bigbrain_conditions.tsv``.
+    runs
+        Runs of all origins.
+    phases, spark
+        Rows of ``bigbrain_phases.tsv`` and ``bigbrain_spark.tsv``.
+    """
+
+    conditions: list[Row]
+    runs: list[Row]
+    phases: list[Row] = field(default_factory=list)
+    spark: list[Row] = field(default_factory=list)
+
+    middle = "median"
+    """What the values of a condition are of its repetitions."""
+
+    @property
+    def is_replay(self) -> bool:
+        """Whether they are those of the published experiment, as its own page shows it."""
+        return False
+
+    @property
+    def own_runs(self) -> list[Row]:
+        """Runs of this machine, the invalid ones, too."""
+        return [run for run in self.runs if run["origin"] != ORIGIN]
+
+    def repetitions(self) -> dict[Condition, list[Row]]:
+        """The valid runs of each condition."""
+        return by_condition(filter(is_compared, self.runs))
+
+    def phases_of(self, run: Row) -> list[Row]:
+        """Rows of ``bigbrain_phases.tsv`` of a run."""
+        return self.phases_by_run.get(run_key(run), [])
+
+    @cached_property
+    def phases_by_run(self) -> dict[tuple[object, ...], list[Row]]:
+        """Rows of ``bigbrain_phases.tsv`` by run."""
+        found: dict[tuple[object, ...], list[Row]] = {}
+        for row in self.phases:
+            found.setdefault(run_key(row), []).append(row)
+        return found
+
+    def predictions(self, row: Row) -> dict[str, Prediction]:
+        """What members of the model predict for a condition."""
+        found = {}
+        if row["equation_one_s"]:
+            found[PAPER] = Prediction(*[row["equation_one_s"]] * 3)
+        if row["fluid_s"]:
+            ends = (row["fluid_s"] if row[name] is None else row[name] for name in ("fluid_low_s", "fluid_high_s"))
+            found[row["fluid_member"]] = Prediction(row["fluid_s"], *ends)
+        return found
+
+    def parts(self, by: Callable[[Condition], str], rest: str = "") -> dict[str, Tables]:
+        """Tables of each part of a figure, by what is added to its name.
+
+        Parameters
+        ----------
+        by
+            The part that a condition belongs to, where there are several: in the replay.
+        rest
+            The part of conditions that are in no figure of the paper, where the replay shows them.
+        """
+        return {"": self}
+
+
+def run_key(row: Row) -> tuple[object, ...]:
+    """What tells a run of one's own from others."""
+    return tuple(row[name] for name in ("engine", "tier", "parallelism", "repetition"))
+
+
+def read_tables(conditions: Path, runs: Path, phases: Path, spark: Path, published: Mapping[str, Path]) -> Tables:
+    """Read the tables of the incrementation, and the published ones if the conditions have any.
+
+    Parameters
+    ----------
+    conditions, runs, phases, spark
+        Files of those tables.
+    published
+        Files ``published_runs`` and ``published_phases``, by their names; those that are not there have no rows.
+    """
+    rows = read_table(conditions, "bigbrain_conditions")
+    host = next((row["origin"] for row in rows if row["origin"] != ORIGIN), "")
+    found = own_runs(read_table(runs, "bigbrain_runs"), host)
+    if any(row["origin"] == ORIGIN for row in rows):
+        found += read_published_runs(published)
+    return Tables(rows, found, read_table(phases, "bigbrain_phases"), read_table(spark, "bigbrain_spark"))
+
+
+def write_conditions(runs: Path, predictions: Path, published: Mapping[str, Path], host: str, conditions: Path) -> None:
+    """Write ``bigbrain_conditions.tsv``.
+
+    Parameters
+    ----------
+    runs, predictions
+        ``bigbrain_runs.tsv`` and ``bigbrain_predictions.tsv``, which is not there after a run that failed.
+    published
+        Files ``published_runs``, ``published_phases`` and ``published_predictions`` if they belong to it, by name.
+    host
+        What the conditions of one's own are called.
+    conditions
+        File to write.
+    """
+    found = own_runs(read_table(runs, "bigbrain_runs"), host) + read_published_runs(published)
+    own = read_if_there({"bigbrain_predictions": predictions}, "bigbrain_predictions")
+    beside = predictions_by_condition(found, own, read_if_there(published, "published_predictions"))
+    write_table(conditions, "bigbrain_conditions", condition_rows(found, beside))
+
+
+def own_runs(runs: Iterable[Row], host: str) -> list[Row]:
+    """Rows of ``bigbrain_runs.tsv`` with their origin, which is the name of the host."""
+    return [{"origin": host, **run} for run in runs]
+
+
+def read_published_runs(published: Mapping[str, Path]) -> list[Row]:
+    """Published runs of the paper's figures, in their order; see :func:`read_tables`."""
+    runs, phases = (read_if_there(published, name) for name in ("published_runs", "published_phases"))
+    return own_columns.run_rows([run for run in runs if run["variant"] is None], phases)
+
+
+def read_if_there(files: Mapping[str, Path], name: str) -> list[Row]:
+    """A table's rows; none while it is not there."""
+    return read_table(files[name], name) if name in files and files[name].exists() else []
+
+
+def by_condition(runs: Iterable[Row]) -> dict[Condition, list[Row]]:
+    """All runs, invalid ones too, by condition; those of one's own by parallelism, else in the order given."""
+    found: dict[Condition, list[Row]] = {}
+    for run in runs:
+        found.setdefault(Condition.of(run), []).append(run)
+    own = sorted((one for one in found if not one.is_published), key=lambda one: one.parallelism)
+    return {one: found[one] for one in [*own, *(one for one in found if one.is_published)]}
+
+
+def predictions_by_condition(runs: Iterable[Row], own: Iterable[Row], published: Iterable[Row]) -> Predictions:
+    """Predictions of the conditions of some runs.
+
+    Parameters
+    ----------
+    runs
+        Runs of all origins.
+    own, published
+        Rows of ``bigbrain_predictions.tsv`` and ``published_predictions.tsv``.
+    """
+    names = ("engine", "tier", "parallelism")
+    about: dict[tuple[object, ...], dict[str, Row]] = {}
+    for row in own:
+        about.setdefault(tuple(row[name] for name in names), {})[row["member"]] = row
+    found: dict[Condition, dict[str, Row]] = {}
+    for one in by_condition(runs):
+        if not one.is_published:
+            found[one] = about.get(tuple(getattr(one, name) for name in names), {})
+    for row in published:
+        found.setdefault(own_columns.condition_of(row), {})[row["member"]] = row
+    return found
+
+
+def condition_rows(
+    runs: Sequence[Row],
+    predictions: Predictions,
+    middle: Callable[[Sequence[float]], float] = statistics.median,
+) -> list[Row]:
+    """Rows of ``bigbrain_conditions.tsv``.
+
+    Published conditions without a valid run are left out; those of one's own are there, without values.
+
+    Parameters
+    ----------
+    runs
+        Runs of all origins.
+    predictions
+        What is predicted of their conditions.
+    middle
+        What is taken of the values of valid repetitions.
+    """
+    rows = []
+    for one, members in by_condition(runs).items():
+        valid = [run for run in members if is_compared(run)]
+        if valid or not one.is_published:
+            values = measured(valid, middle)
+            rows.append(
+                {name: getattr(one, name) for name in Condition.__match_args__ if name != "variant"}
+                | {"runs": len(valid), "invalid_runs": len(members) - len(valid)}
+                | values
+                | predicted(predictions.get(one, {}), values["makespan_s"])
+            )
+    return rows
+
+
+def measured(valid: Sequence[Row], middle: Callable[[Sequence[float]], float]) -> Row:
+    """Middle and range over valid runs; empty of none."""
+
+    def known(name: str) -> list[float]:
+        return [float(run[name]) for run in valid if run[name] is not None]
+
+    peaks = [run["peak_parallelism"] for run in valid if run["peak_parallelism"] is not None]
+    times_s = known("makespan_s")
+    return {
+        "cache": ", ".join(sorted({run["cache"] for run in valid if run["cache"]})) or None,
+        "incomplete_blocks": max((run["incomplete_blocks"] for run in valid), default=0),
+        "makespan_s": middle(times_s) if times_s else None,
+        "makespan_low_s": min(times_s, default=None),
+        "makespan_high_s": max(times_s, default=None),
+        **{name: middle(values) if (values := known(name)) else None for name in (*SUMS, "mean_parallelism")},
+        "peak_parallelism": max(peaks, default=None),
+    }
+
+
+def predicted(members: Mapping[str, Row], makespan_s: float | None) -> Row:
+    """What Eq. (1) and a fluid model say, and how that compares with what was measured, s."""
+    member = next((one for one in FLUIDS if one in members), None)
+    fluid = members[member] if member else {}
+    paper_s = members[PAPER]["predicted_s"] if PAPER in members else None
+    return {
+        "equation_one_s": paper_s,
+        "equation_one_ratio": ratio(paper_s, makespan_s),
+        "fluid_member": member,
+        "fluid_fitted_on": fluid.get("fitted_on", False) if fluid else None,
+        "fluid_s": fluid.get("predicted_s"),
+        "fluid_low_s": fluid.get("low_s"),
+        "fluid_high_s": fluid.get("high_s"),
+        "fluid_ratio": ratio(fluid.get("predicted_s"), makespan_s),
+    }
+
+
+def ratio(predicted_s: float | None, measured_s: float | None) -> float | None:
+    """Predicted over measured, where both are known."""
+    return predicted_s / measured_s if predicted_s and measured_s else None
+
+
+def cells(row: Row) -> Row:
+    """A condition as the first cells of a row behind a figure; those of the replay have a variant."""
+    return {name: row[name] for name in (*CELLS, "variant") if name in row}

@@ -1,0 +1,63 @@
+"""Distributions on lanes: where values lie, their middle, and how sure that is."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from neurotier.pages.kit.style import BLACK, BLUE, LIGHT_GREY
+
+READABLE_DOTS = 100
+"""Most values that get a dot each."""
+
+
+def quartiles(values: Sequence[float]) -> list[float]:
+    """Lower quartile, median and upper quartile of at least one value."""
+    return statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else [*values] * 3
+
+
+def draw_distribution(
+    axes: Axes,
+    lane: int,
+    values: Sequence[float],
+    median: float,
+    colour: str,
+    interval: tuple[float, float] | None = None,
+) -> None:
+    """Values of a lane.
+
+    A box of the quartiles, a line from the 5th to the 95th per cent, few values as dots, the median as a diamond, and
+    its interval, if one is known, as a thick line.
+    """
+    axes.boxplot(
+        [list(values)],
+        positions=[lane],
+        orientation="horizontal",
+        widths=0.6,
+        whis=(5, 95),
+        showfliers=False,
+        manage_ticks=False,
+        patch_artist=True,
+        boxprops={"facecolor": LIGHT_GREY, "linewidth": 0},
+        medianprops={"linewidth": 0},
+        whiskerprops={"color": "#8c8c8c", "linewidth": 1},
+        capprops={"linewidth": 0},
+    )
+    if len(values) <= READABLE_DOTS:
+        steps = lane + 0.2 * np.sin(2.4 * np.arange(len(values)))  # apart, and the same every time
+        axes.plot(values, steps, linestyle="", marker=".", markersize=3.5, color=BLUE, alpha=0.6)
+    if interval is not None:
+        axes.plot(interval, [lane, lane], color=colour, linewidth=3)
+    axes.plot([median], [lane], marker="D", markersize=5, color=colour, markeredgecolor=BLACK)
+
+
+def side_by_side(lane: float, count: int, height: float) -> list[float]:
+    """Where dots of a lane stand, one beside the other, so that equal values are seen.
+
+    >>> side_by_side(1, 3, 0.8)
+    [0.8, 1.0, 1.2]
+    """
+    return [lane + height * (place - (count - 1) / 2) / max(4, count) for place in range(count)]

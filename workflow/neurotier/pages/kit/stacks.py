@@ -1,0 +1,132 @@
+"""Stacked bars: what times or bytes consist of, on the lanes of panels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import StrMethodFormatter
+
+from neurotier.core.quantities import MISSING, seconds
+from neurotier.core.spread import Spread
+from neurotier.pages.kit.hover import hover
+from neurotier.pages.kit.lanes import Panel, beside, draw_legend, label_lanes, panel_axes
+from neurotier.pages.kit.style import BLACK, GREY
+
+Words = Callable[[float], str]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One part of stacked bars: how it is named and filled; hatched for what is not a measured cause."""
+
+    label: str
+    colour: str
+    hatched: bool = False
+
+    @property
+    def filling(self) -> dict[str, Any]:
+        """How it is filled."""
+        if self.hatched:
+            return {"facecolor": self.colour, "edgecolor": GREY, "hatch": "/////", "linewidth": 0}
+        return {"color": self.colour, "linewidth": 0}
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A stacked bar: a spread for each kind, ``None`` where it is not known, and what is written beside it.
+
+    Medians are drawn, and those below 0 as 0.
+    """
+
+    parts: Sequence[Spread | None]
+    text: str = ""
+
+    def medians(self) -> list[float]:
+        """The parts' medians; 0 for what is not known."""
+        return [part.median if part is not None else 0.0 for part in self.parts]
+
+
+def edges(bars: Sequence[Bar]) -> np.ndarray:
+    """Where each part of every bar begins and, last, where the bars end; shape ``(parts + 1, bars)``."""
+    lengths = np.asarray([[0.0, *bar.medians()] for bar in bars])
+    return np.cumsum(np.maximum(0.0, lengths), axis=1).T
+
+
+def draw_stacked(
+    panels: Sequence[Panel[Bar]],
+    kinds: Sequence[Kind],
+    label: str,
+    scale: float = 1.0,
+    ranges: bool = False,
+    words: Words = seconds,
+) -> Figure:
+    """A figure of stacked bars.
+
+    Parameters
+    ----------
+    panels
+        At least one, each with at least one bar.
+    kinds
+        The parts of every bar, from the axis outwards.
+    label
+        Of the axis.
+    scale
+        Size of the axis' unit in that of the values.
+    ranges
+        Draw a line from the least to the greatest value of every part.
+    words
+        How a value is said under the pointer.
+    """
+    figure, (legend, *all_axes) = panel_axes(panels, legend=True)
+    for axes, panel in zip(all_axes, panels, strict=True):
+        draw_bars(axes, panel, kinds, scale, ranges, words)
+        axes.set_xlabel(label)
+    draw_legend(legend, [Patch(label=kind.label, **kind.filling) for kind in kinds])
+    return figure
+
+
+def draw_bars(
+    axes: Axes,
+    panel: Panel[Bar],
+    kinds: Sequence[Kind],
+    scale: float = 1.0,
+    ranges: bool = False,
+    words: Words = seconds,
+) -> None:
+    """The bars of one panel; see :func:`draw_stacked`."""
+    lanes, bars = zip(*panel.filled(), strict=True)
+    bounds = edges(bars) / scale
+    for place, kind in enumerate(kinds):
+        left, right = bounds[place], bounds[place + 1]
+        drawn = axes.barh(lanes, right - left, left=left, height=0.72, **kind.filling)
+        for patch, lane, bar in zip(drawn, lanes, bars, strict=True):
+            part = bar.parts[place]
+            value = words(part.median) if part is not None else MISSING
+            patch.set_url(hover(f"{panel.lanes[lane].label}, {kind.label}: {value}"))
+    label_lanes(axes, panel)
+    axes.set_xlim(0, 1.02 * float(bounds[-1].max()) or 1)
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+    for lane, bar in zip(lanes, bars, strict=True):
+        beside(axes, lane, bar.text)
+        if ranges:
+            draw_ranges(axes, lane, bar, scale)
+
+
+def draw_ranges(axes: Axes, lane: int, bar: Bar, scale: float) -> None:
+    """A line from the least to the greatest value at the end of every part, by turns above and below the middle."""
+    left = 0.0
+    for place, part in enumerate(bar.parts):
+        if part is None:
+            continue
+        if part.high > part.low:
+            low, high = ((left + max(0.0, value)) / scale for value in (part.low, part.high))
+            step = -0.14 if place % 2 else 0.14
+            axes.plot([low, high], [lane - step] * 2, color=BLACK, linewidth=1.2, marker="|", markersize=4)
+            axes.set_xlim(0, max(axes.get_xlim()[1], 1.02 * high))
+        left += max(0.0, part.median)

@@ -1,0 +1,59 @@
+"""Published BigBrain runs with the columns that our own have: those of ``bigbrain_runs.tsv`` and an origin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from neurotier.bigbrain.conditions import Condition
+from neurotier.bigbrain.tasks import HEADER, INCREMENT, WRITE
+from neurotier.core.tables import Row
+from neurotier.published import bigbrain
+from neurotier.published.bigbrain import BlockRun
+from neurotier.published.conditions import condition, order
+
+PHASES = {bigbrain.HEADER: HEADER, bigbrain.INCREMENT: INCREMENT, bigbrain.WRITE: WRITE}
+"""The phases of blocks as our own runs have them; reading is within incrementing, or, of Spark, in no phase."""
+
+
+def condition_of(row: Row) -> Condition:
+    """The condition of a row of ``published_runs.tsv`` or ``published_predictions.tsv``."""
+    place = (row["device"], row["mode"])
+    about = row.get("iterations", 1), row.get("variant") or ""
+    return condition(row["resolution_um"], row["engine"], row["processes"], place, *about)
+
+
+def run_rows(runs: Iterable[Row], phases: Iterable[Row]) -> list[Row]:
+    """Published runs with the columns that conditions and figures need, in the order of the paper's figures.
+
+    Parameters
+    ----------
+    runs, phases
+        Rows of ``published_runs.tsv`` and ``published_phases.tsv``.
+    """
+    sums = {(row["run"], PHASES[row["phase"]]): row["sum_s"] for row in phases if row["phase"] in PHASES}
+    found = []
+    for run in runs:
+        own = condition_of(run)
+        kept = ("run", "repetition", "valid", "incomplete_blocks", "makespan_s", "mean_parallelism", "equation_one_s")
+        row = (
+            vars(own)
+            | {f"{phase}_s": sums.get((run["run"], phase), 0.0) for phase in PHASES.values()}
+            | dict.fromkeys(("cache", "start_up_s", "read_s", "peak_parallelism"))
+            | {name: run[name] for name in kept}
+        )
+        found.append((order(own), row))
+    return [row for _, row in sorted(found, key=lambda one: one[0])]
+
+
+def phase_rows(own: Condition, run: BlockRun) -> list[Row]:
+    """Rows of ``bigbrain_phases.tsv`` for a run: those of its blocks' phases, the n-th one of a kind of iteration n."""
+    about = {name: getattr(own, name) for name in ("engine", "tier", "parallelism")} | {"repetition": run.repetition}
+    iterations: dict[tuple[str, str], int] = {}
+    rows = []
+    for phase in run.work:
+        key = phase.block, phase.name
+        iterations[key] = iterations.get(key, 0) + 1
+        cells = {"iteration": iterations[key], "block": phase.block, "phase": PHASES[phase.name]}
+        times = {"start_s": phase.start_s, "end_s": phase.end_s, "duration_s": phase.duration_s}
+        rows.append(about | cells | times)
+    return rows

@@ -1,0 +1,43 @@
+"""What the rules of the replay ask when Snakemake builds its graph of jobs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from neurotier.core.errors import SettingsError
+from neurotier.core.places import short_hash
+
+
+def asked_logs(published: str | None) -> list[str]:
+    """Where the logs of the published experiment are, and which: when they change, they are read again.
+
+    Parameters
+    ----------
+    published
+        The path that the configuration names.
+
+    Raises
+    ------
+    SettingsError
+        If it names none.
+    """
+    if published is None:
+        fix = "add --config published=PATH, a checkout of big-data-lab-team/paper-memory-storage or any part of it"
+        raise SettingsError("there is nothing to replay", where="target published", fix=fix)
+    return [published, fingerprint(Path(published))]
+
+
+def fingerprint(root: Path) -> str:
+    """What tells whether logs were added, removed or changed: a hash of their paths, sizes and times.
+
+    Of a path that is not there it is empty; reading it says so.
+    """
+    from neurotier.published import bids_app, bigbrain, table_one  # no other target needs what they load
+
+    if not root.exists():
+        return ""
+    tasks = [
+        file for log in bids_app.find_logs(root) for file in (log, log.with_name("makespan_seconds")) if file.exists()
+    ]
+    files = [*bigbrain.find_logs(root), *root.rglob(table_one.PATTERN), *tasks]
+    return short_hash(str(sorted((str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files)))
