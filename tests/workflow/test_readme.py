@@ -38,16 +38,19 @@ LOCAL = {BLOCKS: "blocks-dataset"}
 """Part of a command to what stands for it here: a DataLad dataset of three small blocks."""
 
 NO_ANALYSIS = ["tool={name: noop}"]
-FEWER_STEPS = ["tool={brainextractor: {iterations: 50}}"]
 SHORT_PROBE = ["--config", "probe={time_s: 5, file_mib: 16, repetitions: 1}"]
 SHORTER = {
-    "campaign.yaml": ["--config", "campaign={repetitions: 1, parallelism: [2]}", *NO_ANALYSIS],
-    **dict.fromkeys(("snakemake probe", "snakemake advise", "bigbrain.yaml"), SHORT_PROBE),
+    "campaign.yaml": [
+        *("--config", "campaign={repetitions: 1, parallelism: [1]}", *NO_ANALYSIS),
+        *("dataset={participants: [sub-0099001]}", "demo={voxel_size_mm: 2}"),  # of the dataset that is there
+    ],
+    **dict.fromkeys(("snakemake probe", "snakemake advise"), SHORT_PROBE),
+    "bigbrain.yaml": [*SHORT_PROBE, "bigbrain={count: 2, iterations: 1}"],
     "sweep-blocks.yaml": ["--config", "sweep={sets: {blocks: {processes: [1], patterns: [read], seconds: 0.1}}}"],
     "bids-app.yaml": ["--config", 'app={arguments: [--skip_bids_validator, --iterations, "50"]}'],
-    **dict.fromkeys(("results-tmpfs", "results-apptainer"), FEWER_STEPS),
+    "results-apptainer": ["tool={brainextractor: {iterations: 50}}"],
     "folder.yaml": ["--config", "dataset={source: study}", "tiers={data: {path: ., kind: block}}"],
-    **dict.fromkeys(("results-25", "results=part", "results=one"), NO_ANALYSIS),
+    **dict.fromkeys(("results-tmpfs", "results-25", "results=part", "results=one"), NO_ANALYSIS),
 }
 """Words added to a line, whose ``--config`` is last."""
 
