@@ -1,7 +1,7 @@
 """Begin a run of the incrementation: its plan says what its workers must know."""
 
-from neurotier.bigbrain.begin import begin
 from neurotier.bigbrain.plan import BigBrainPlan
+from neurotier.bigbrain.run_folder import begin
 from neurotier.run.scripting import Context, run_script
 
 

@@ -1,7 +1,7 @@
 """Check every voxel of what a run of the incrementation wrote."""
 
-from neurotier.bigbrain.begin import write_checked
 from neurotier.bigbrain.checking import check_task
+from neurotier.bigbrain.run_folder import write_checked
 from neurotier.bigbrain.tasks import Task
 from neurotier.run.scripting import Context, run_script
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from neurotier.bigbrain.begin import take_up
 from neurotier.bigbrain.engines.gnu_parallel import run_gnu_parallel
 from neurotier.bigbrain.plan import BigBrainPlan
+from neurotier.bigbrain.run_folder import take_up
 from neurotier.core.files import write_json
 from neurotier.run.scripting import Context, run_script
 

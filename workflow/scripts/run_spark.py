@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from neurotier.bigbrain.begin import take_up, write_spark_end
 from neurotier.bigbrain.engines.spark import run_spark
 from neurotier.bigbrain.plan import BigBrainPlan
+from neurotier.bigbrain.run_folder import take_up, write_spark_end
 from neurotier.run.scripting import Context, run_script
 
 

@@ -1,4 +1,4 @@
-"""How a run of the incrementation begins, and how its engine goes on with one that was interrupted."""
+"""The folder of a run in the results: its plan when it begins, and what its engine and its check leave in it."""
 
 from __future__ import annotations
 
