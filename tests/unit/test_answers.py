@@ -8,10 +8,10 @@ import pytest
 from neurotier.core.tables import Row
 from neurotier.meter.traffic import flow
 from neurotier.meter.usage import ACCOUNT, LABELS
+from neurotier.pages.kit.causes import COMPUTE_BOUND_SHARE, sum_causes
 from neurotier.pages.kit.style import CAUSE_COLOURS
 from neurotier.pages.report import account
-from neurotier.pages.report.answers import COMPUTE_BOUND_SHARE, Answer, run_answers, saved_at_most_s, slowest_answers
-from neurotier.pages.report.causes import sum_causes
+from neurotier.pages.report.answers import Answer, run_answers, saved_at_most_s, slowest_answers
 from neurotier.pages.report.data import Tables
 from neurotier.pages.report.times import participant_times
 from report_data import RUN, phase_row, sampled, without_account

@@ -37,6 +37,11 @@ class Compared:
         return Compared(self.runs + other.runs, self.participants + other.participants, self.traffic + other.traffic)
 
 
+def is_compared(run: Row) -> bool:
+    """Whether a run takes part in the comparison."""
+    return bool(run["valid"] == "valid" and run["makespan_s"] is not None)
+
+
 def write_comparison_tables(compared: Compared, folder: Path) -> None:
     """Write the three tables.
 

@@ -12,7 +12,6 @@ from neurotier.core.quantities import counted, percent, seconds
 from neurotier.core.spread import Spread, spread
 from neurotier.core.tables import Row
 from neurotier.pages.bigbrain.tables import Tables
-from neurotier.pages.comparison.statistics import is_compared
 from neurotier.pages.kit.findings import Finding, at_once, times_text
 from neurotier.pages.kit.lanes import Lane, Panel
 from neurotier.pages.kit.stacks import Bar, Kind, draw_stacked
@@ -32,6 +31,7 @@ from neurotier.pages.kit.style import (
     save_figure,
     state,
 )
+from neurotier.run.compared import is_compared
 
 Group = tuple[str, tuple[str, ...]]
 """Whose time, and which parts of it are drawn as one."""

@@ -15,8 +15,8 @@ from pathlib import Path
 from neurotier.bigbrain.conditions import ORIGIN, Condition
 from neurotier.core.tables import Row, read_table, write_table
 from neurotier.model.prediction import APRIORI, FITTED, FLUID, PAPER, Prediction
-from neurotier.pages.comparison.statistics import is_compared
 from neurotier.published import own_columns
+from neurotier.run.compared import is_compared
 
 FLUIDS = (FLUID, FITTED, APRIORI)
 """Fluid members of the model, the one to show first."""

@@ -10,8 +10,8 @@ from neurotier.core.quantities import counted, percent, seconds
 from neurotier.core.tables import Row
 from neurotier.pages.bigbrain.makespans import factors_text
 from neurotier.pages.bigbrain.names import NO_RUN, name_of, own, published
-from neurotier.pages.comparison.statistics import is_compared
 from neurotier.pages.kit.findings import at_once, times_text
+from neurotier.run.compared import is_compared
 
 FIELDS = ("tier", "engine", "parallelism")
 """What conditions differ in, by :func:`effects`."""

@@ -14,11 +14,11 @@ from neurotier.meter.usage import LABELS
 from neurotier.pages.comparison.names import NO_RUN, Names, condition_cells, spread_cells
 from neurotier.pages.comparison.panels import group_panels
 from neurotier.pages.comparison.statistics import Condition, by_condition
+from neurotier.pages.kit.causes import CPU, MEMORY_STALL, UNEXPLAINED
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.lanes import Lane
 from neurotier.pages.kit.stacks import Bar, Kind, draw_stacked
 from neurotier.pages.kit.style import CAUSE_COLOURS, write_figure
-from neurotier.pages.report.causes import CPU, MEMORY_STALL, UNEXPLAINED
 from neurotier.run.compared import Compared
 
 NOTE = (

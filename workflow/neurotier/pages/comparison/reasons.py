@@ -13,8 +13,19 @@ from neurotier.core.quantities import counted, mean_count, percent, seconds
 from neurotier.core.tables import Row
 from neurotier.meter.usage import LABELS
 from neurotier.pages.comparison.statistics import Condition
-from neurotier.pages.report.answers import COLD_SHARE, COMPUTE_BOUND_SHARE, NOTABLE_SHARE, SYSTEM_SHARE, WARM_SHARE
-from neurotier.pages.report.causes import BLOCK_IO, CPU, MEMORY_STALL, OTHER, RUN_QUEUE, UNEXPLAINED
+from neurotier.pages.kit.causes import (
+    BLOCK_IO,
+    COLD_SHARE,
+    COMPUTE_BOUND_SHARE,
+    CPU,
+    MEMORY_STALL,
+    NOTABLE_SHARE,
+    OTHER,
+    RUN_QUEUE,
+    SYSTEM_SHARE,
+    UNEXPLAINED,
+    WARM_SHARE,
+)
 from neurotier.run.compared import MEMORY
 
 Groups = Mapping[Condition, Sequence[Row]]

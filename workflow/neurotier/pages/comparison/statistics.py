@@ -15,7 +15,7 @@ import pandas as pd
 
 from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
-from neurotier.run.compared import MEMORY
+from neurotier.run.compared import MEMORY, is_compared
 
 CONFIDENCE = 0.95
 """Confidence of the intervals of paired differences, where there are participants enough for it (6)."""
@@ -36,11 +36,6 @@ class Condition:
     cache: str
     parallelism: int
     placement: str
-
-
-def is_compared(run: Row) -> bool:
-    """Whether a run takes part in the comparison."""
-    return bool(run["valid"] == "valid" and run["makespan_s"] is not None)
 
 
 def condition_of(run: Row) -> Condition:

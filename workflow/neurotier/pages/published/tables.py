@@ -12,10 +12,10 @@ from neurotier.core.tables import Row
 from neurotier.model.prediction import PAPER, Prediction
 from neurotier.pages.bigbrain.marks import in_order
 from neurotier.pages.bigbrain.tables import Tables, by_condition, condition_rows
-from neurotier.pages.comparison.statistics import is_compared
 from neurotier.published import own_columns
 from neurotier.published.bigbrain import BlockRun
 from neurotier.published.replay import Replay, name_of, phase_rows, run_rows
+from neurotier.run.compared import is_compared
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,10 +11,10 @@ from neurotier.core.parallelism import PHASES
 from neurotier.core.quantities import counted, percent, share_of, shorten
 from neurotier.core.tables import Row
 from neurotier.meter.usage import LABELS
+from neurotier.pages.kit.causes import MEMORY_STALL, UNEXPLAINED, Causes, sum_causes, why_no_account
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.stacks import Kind
 from neurotier.pages.kit.style import CAUSE_COLOURS, write_figure
-from neurotier.pages.report.causes import MEMORY_STALL, UNEXPLAINED, Causes, sum_causes, why_no_account
 from neurotier.pages.report.data import Tables
 from neurotier.pages.report.stacks import Stack, draw_stacks
 from neurotier.pages.report.times import (

@@ -23,35 +23,28 @@ from dataclasses import dataclass
 from neurotier.core.parallelism import MOVING_PHASES
 from neurotier.core.quantities import counted, percent, seconds, share_of, size
 from neurotier.core.tables import Row
-from neurotier.pages.report.causes import (
+from neurotier.pages.kit.causes import (
     BLOCK_IO,
+    COLD_SHARE,
+    COMPUTE_BOUND_SHARE,
     MEMORY_STALL,
+    NOTABLE_SHARE,
     OTHER,
     RUN_QUEUE,
+    SYSTEM_SHARE,
     UNEXPLAINED,
+    WARM_SHARE,
     Causes,
     sum_causes,
     why_no_account,
 )
 from neurotier.pages.report.times import ParticipantTime, participant_times, present_phases
 
-COMPUTE_BOUND_SHARE = 0.75
-"""From this share of wall time on, spent on a CPU but not on moving data, a run is called compute-bound."""
-
-NOTABLE_SHARE = 0.05
-"""From this share of wall time on, a cause of waiting is worth a sentence."""
-
-SYSTEM_SHARE = 0.10
-"""From this share of wall time on, system time of computing is worth a sentence."""
-
 MOST_SHARE = 0.5
 """A phase with more than this share of a cause has most of it."""
 
 NOTABLE_BYTES = 100 * 2**20
 """From so many bytes per participant on, reading is worth a sentence."""
-
-WARM_SHARE, COLD_SHARE = 0.99, 0.01
-"""Inputs are called cached from the one share of their bytes on, and not cached up to the other."""
 
 SLOWEST = 5
 """How many participants get answers of their own."""

@@ -9,7 +9,7 @@ from neurotier.advice.words import interval
 from neurotier.core.parallelism import PHASES
 from neurotier.core.quantities import number, percent, seconds
 from neurotier.core.tables import Row
-from neurotier.pages.report.causes import sum_causes
+from neurotier.pages.kit.causes import sum_causes
 from neurotier.pages.report.times import ParticipantTime
 
 TIERS = ("dataset_tier", "work_tier", "images_tier", "results_tier")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from neurotier.core.quantities import MISSING, clock, counted, mean_count, percent, seconds, share_of, utc
 from neurotier.core.tables import Row
-from neurotier.pages.report.causes import sum_causes
+from neurotier.pages.kit.causes import sum_causes
 from neurotier.pages.report.data import ReportData
 from neurotier.pages.report.times import ParticipantTime
 

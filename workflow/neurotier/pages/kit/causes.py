@@ -15,6 +15,18 @@ UNEXPLAINED = "residual_s"
 SWITCH = "as root: sysctl kernel.task_delayacct=1"
 """What to do about a kernel that accounts no waits."""
 
+COMPUTE_BOUND_SHARE = 0.75
+"""From this share of wall time on, spent on a CPU but not on moving data, a run is called compute-bound."""
+
+NOTABLE_SHARE = 0.05
+"""From this share of wall time on, a cause of waiting is worth a sentence."""
+
+SYSTEM_SHARE = 0.10
+"""From this share of wall time on, system time of computing is worth a sentence."""
+
+WARM_SHARE, COLD_SHARE = 0.99, 0.01
+"""Inputs are called cached from the one share of their bytes on, and not cached up to the other."""
+
 
 @dataclass(frozen=True)
 class Causes:
