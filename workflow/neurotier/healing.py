@@ -86,7 +86,7 @@ def damaged_json(places: Places) -> Iterator[Damage]:
     for folder in (places.failures, places.profile / "records", places.profile / "steps", places.index):
         for file in sorted(folder.rglob("*.json")):
             if read(file) is None:
-                yield Damage((file,), f"{file} is damaged")
+                yield Damage(tuple(outputs_with(file, places)), f"{file} is damaged")
     for file in sorted((places.state / "got").rglob("*")):
         if not file.is_dir() and read(file) is None:
             yield Damage((file,), f"{file} is damaged")
@@ -164,12 +164,31 @@ def damaged_outputs(places: Places) -> Iterator[Damage]:
     """Tables, figures and pages that have another size than at the end of the last run, or are gone.
 
     Snakemake makes what is missing only where something else needs it; so the page that shows it goes, too.
+    Without the list of sizes nobody can tell, and what is made in seconds is made again.
     """
-    for name, size_bytes in (read(places.outputs) or {}).items():
+    known = read(places.outputs)
+    if known is None and not last_was_killed(places):
+        if files := tuple(quickly_made(places)):
+            yield Damage(files, f"{places.outputs}, which lists the outputs, is gone or damaged")
+        return
+    for name, size_bytes in (known or {}).items():
         file = places.results / name
         if not file.is_file() or file.stat().st_size != size_bytes:
             page = places.results / f"{PAGES.get(name.split('/')[0], 'report')}.html"
             yield Damage((*outputs_with(file, places), page), f"{file} is not as it was written")
+
+
+def last_was_killed(places: Places) -> bool:
+    """Whether the last run did not come to its end: then it has listed nothing."""
+    runs = [facts for file in places.runs.glob("*.json") if (facts := read(file)) is not None]
+    return bool(runs) and "ended_s" not in max(runs, key=lambda facts: facts.get("started_s", 0.0))
+
+
+def quickly_made(places: Places) -> Iterator[Path]:
+    """Tables, figures and pages that are made from records in seconds; not what was measured, or predicted once."""
+    for folder in (places.profile, places.group, places.figures, places.comparison, places.comparison / "figures"):
+        yield from (file for file in sorted(folder.glob("*.*")) if file.is_file() and not file.name.startswith("."))
+    yield from (page for page in (places.results / "report.html", places.results / "comparison.html") if page.exists())
 
 
 def outputs_with(file: Path, places: Places) -> list[Path]:
