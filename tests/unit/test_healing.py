@@ -10,7 +10,16 @@ import pytest
 from neurotier.analysis.staging import publish
 from neurotier.errors import StateError
 from neurotier.files import clear_log, write_json, write_text
-from neurotier.healing import find_damage, forget_outputs, lines, note_index, note_outputs, remove
+from neurotier.healing import (
+    find_damage,
+    forget_outputs,
+    lines,
+    note_index,
+    note_outputs,
+    remove,
+    restore_kept,
+    write_and_keep,
+)
 from neurotier.places import Places
 from neurotier.run import acquire
 
@@ -204,3 +213,19 @@ def test_without_the_list_of_outputs_they_are_made_again(places: Places, spoil: 
 def test_a_killed_run_has_no_list_and_nothing_is_removed_for_that(places: Places) -> None:
     begin_another_run(places)
     assert find_damage(places, by_app=False) == []
+
+
+@pytest.mark.parametrize("spoil", [Path.unlink, lambda file: file.write_text('{"name"')])
+def test_what_every_analysis_waits_for_is_put_back_as_old_as_it_was(
+    places: Places, spoil: Callable[[Path], None]
+) -> None:
+    file = places.index / "tool.json"
+    write_and_keep(places, file, {"name": "noop"})
+    written = file.read_bytes()
+    kept_ns = (places.kept / "tool.json").stat().st_mtime_ns
+    assert list(restore_kept(places)) == []
+    spoil(file)
+    (line,) = restore_kept(places)
+    assert str(file) in line
+    assert file.read_bytes() == written
+    assert file.stat().st_mtime_ns == kept_ns

@@ -20,7 +20,7 @@ from typing import Any
 
 from neurotier.analysis.staging import lacking
 from neurotier.errors import StateError
-from neurotier.files import remove_whatever, write_json, write_text
+from neurotier.files import remove_whatever, write_bytes, write_json, write_text
 from neurotier.places import Places
 from neurotier.tables import read_table
 
@@ -247,6 +247,32 @@ def forget_markers(places: Places) -> None:
     """Short-lived markers of a run that was killed: what they say of images and batches need not hold any more."""
     for folder in (places.state / "got", places.state / "batches"):
         remove_whatever(folder)
+
+
+def write_and_keep(places: Places, file: Path, data: Any) -> None:
+    """Write a file of the index that every analysis waits for, and a copy for :func:`restore_kept`."""
+    write_json(file, data)
+    write_json(places.kept / file.absolute().relative_to(places.index.absolute()), data)
+
+
+def restore_kept(places: Places) -> Iterator[str]:
+    """Put lost files of the index back, as old as they were; a line about each."""
+    for copy in sorted(places.kept.rglob("*.json")):
+        file = places.index / copy.relative_to(places.kept)
+        if not is_json(file) and is_json(copy):
+            remove_whatever(file)
+            write_bytes(file, content(copy))
+            os.utime(file, ns=(copy.stat().st_mtime_ns, copy.stat().st_mtime_ns))
+            yield f"neurotier: {file} was lost or damaged, and is restored"
+
+
+def is_json(file: Path) -> bool:
+    """Whether a file is there and holds JSON."""
+    try:
+        json.loads(content(file))
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def restore_state(places: Places) -> None:

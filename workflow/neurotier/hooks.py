@@ -19,6 +19,7 @@ from neurotier.healing import (
     lines,
     note_outputs,
     remove,
+    restore_kept,
     restore_state,
 )
 from neurotier.jobs import note_killed, participants, read_failures
@@ -68,6 +69,8 @@ def heal(plan: Plan, arguments: Sequence[str]) -> None:
     try:
         if changes:
             acquire(places)
+            for line in restore_kept(places):
+                say(line)
         damages = find_damage(places, plan.is_app)
         if changes:
             remove(damages)
