@@ -11,7 +11,16 @@ from neurotier.analysis.staging import publish
 from neurotier.core.errors import StateError
 from neurotier.core.files import clear_log, write_json, write_text
 from neurotier.core.places import Places
-from neurotier.run.healing import damage_lines, find_damage, forget_outputs, note_index, note_outputs, remove
+from neurotier.run.healing import (
+    damage_lines,
+    find_damage,
+    forget_outputs,
+    note_index,
+    note_outputs,
+    remove,
+    restore_kept,
+    write_and_keep,
+)
 from neurotier.run.start import acquire
 
 MASK = "anat/sub-01_desc-brain_mask.nii.gz"
@@ -27,7 +36,7 @@ def places(tmp_path: Path) -> Places:
     (made / "anat" / "link").symlink_to("sub-01_desc-brain_mask.nii.gz")
     _, _, kept = publish(made, found.analysed("sub-01", False))
     write_json(found.record("sub-01"), {"participant": "sub-01", "derivatives": kept})
-    write_json(found.runs / "a.json", {"run": "a"})
+    write_json(found.runs / "a.json", {"run": "a", "started_s": 1.0, "ended_s": 2.0})
     write_json(found.index / "dataset.json", {"source": "x"})
     write_text(found.index / "images.tsv", "participant\nsub-01\n")
     write_text(found.index / "skipped.tsv", "item\treason\n")
@@ -52,6 +61,12 @@ def cut(*names: str) -> Callable[[Places], None]:
             (places.results / name).write_bytes(content[: len(content) // 2])
 
     return damage
+
+
+def begin_another_run(places: Places) -> None:
+    """What the start of a run does to the list of outputs."""
+    forget_outputs(places)
+    write_json(places.runs / "b.json", {"run": "b", "started_s": 3.0})
 
 
 def without(*names: str) -> Callable[[Places], None]:
@@ -96,7 +111,7 @@ CASES = [
     (cut("index/skipped.json"), ["index/images.tsv", "index/skipped.json", "report.html"]),
     (cut("index/images.json"), ["index/images.json", "index/images.tsv", "report.html"]),
     (cut("report.html"), ["report.html"]),
-    (cut("state/outputs.json"), []),
+    (cut("state/outputs.json"), ["group/group.json", "group/group.tsv", "report.html"]),
     (emptied("state/index.json"), []),
 ]
 
@@ -127,7 +142,7 @@ def test_damage_is_found_and_what_depends_on_it_goes(
 
 def test_half_an_index_is_made_again_whatever_is_known_of_the_last_run(places: Places) -> None:
     """Snakemake asks for one of two outputs, misses the other, and ends with exit 0 without anybody's analysis."""
-    forget_outputs(places)
+    begin_another_run(places)
     without("index/skipped.tsv")(places)
     (damage,) = find_damage(places, by_app=False)
     assert damage.files == (places.index / "images.tsv",)
@@ -135,7 +150,7 @@ def test_half_an_index_is_made_again_whatever_is_known_of_the_last_run(places: P
 
 def test_a_run_that_is_on_says_nothing_of_its_outputs(places: Places) -> None:
     """It may be killed when it has written some of them anew."""
-    forget_outputs(places)
+    begin_another_run(places)
     cut("group/group.tsv")(places)
     assert find_damage(places, by_app=False) == []
 
@@ -176,3 +191,41 @@ def test_what_lies_in_the_place_of_a_log_goes(tmp_path: Path, make: Callable[[Pa
     log.write_text("kept\n")
     clear_log(log)
     assert log.read_text() == "kept\n"
+
+
+@pytest.mark.parametrize("name", ["images", "skipped"])
+def test_a_table_whose_sidecar_was_cut_short_is_made_again_with_it(places: Places, name: str) -> None:
+    places.outputs.write_text("")
+    (places.index / f"{name}.json").write_text('{"x":')
+    remove(find_damage(places, by_app=False))
+    assert not (places.index / "images.tsv").exists()
+
+
+@pytest.mark.parametrize("spoil", [Path.unlink, lambda file: file.write_text("")])
+def test_without_the_list_of_outputs_they_are_made_again(places: Places, spoil: Callable[[Path], None]) -> None:
+    spoil(places.outputs)
+    remove(find_damage(places, by_app=False))
+    assert not (places.group / "group.tsv").exists()
+    assert not (places.results / "report.html").exists()
+    assert places.record("sub-01").exists()
+
+
+def test_a_killed_run_has_no_list_and_nothing_is_removed_for_that(places: Places) -> None:
+    begin_another_run(places)
+    assert find_damage(places, by_app=False) == []
+
+
+@pytest.mark.parametrize("spoil", [Path.unlink, lambda file: file.write_text('{"name"')])
+def test_what_every_analysis_waits_for_is_put_back_as_old_as_it_was(
+    places: Places, spoil: Callable[[Path], None]
+) -> None:
+    file = places.index / "tool.json"
+    write_and_keep(places, file, {"name": "noop"})
+    written = file.read_bytes()
+    kept_ns = (places.kept / "tool.json").stat().st_mtime_ns
+    assert list(restore_kept(places)) == []
+    spoil(file)
+    (line,) = restore_kept(places)
+    assert str(file) in line
+    assert file.read_bytes() == written
+    assert file.stat().st_mtime_ns == kept_ns

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import socket
 import stat
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from neurotier.core.errors import BusyError, TierError
-from neurotier.core.private import private_folder
+from neurotier.core.private import divide, private_folder
 from neurotier.core.processes import started_s
 from neurotier.core.work_folders import owner_lives, read_owner, remove_leftovers, work_folder
 
@@ -146,3 +147,14 @@ def test_folder_of_another_host_is_removed_for_the_same_results_only(work: Path)
     assert remove_leftovers(work, "id") == ["ours"]
     with pytest.raises(BusyError, match="in use by another host"), work_folder(work / "theirs", "id"):
         pass
+
+
+def test_a_directory_service_that_stops_answering_gives_no_folder_another_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = private_folder(Path("/tier"))
+
+    def away(user: int) -> None:
+        raise KeyError(user)
+
+    monkeypatch.setattr(pwd, "getpwuid", away)
+    assert private_folder(Path("/tier")) == before
+    assert divide(before / "work")[1][1:] == ("work",)

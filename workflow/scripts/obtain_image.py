@@ -4,7 +4,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from neurotier.analysis.steps import measured, write_step
-from neurotier.core.files import write_json
+from neurotier.run.healing import write_and_keep
 from neurotier.run.jobs import image_store
 from neurotier.run.scripting import Context, run_script
 
@@ -15,7 +15,7 @@ def main(context: Context) -> None:
     store = image_store(settings, places, Path(context.snakemake.log[0]), context.say)
     image, usage = measured(lambda: store.obtain(settings.image or "", key))
     facts = {name: value for name, value in asdict(image).items() if name != "form"}  # no matter of what it is
-    write_json(Path(context.snakemake.output.image), facts)
+    write_and_keep(places, Path(context.snakemake.output.image), facts)
     write_step(places, "obtain_image", "", image.name, [("obtain", usage)])
 
 

@@ -181,6 +181,11 @@ class Places:
         return self.state / "outputs.json"
 
     @property
+    def kept(self) -> Path:
+        """Copies of what every analysis waits for: made anew, it would have everyone analysed again."""
+        return self.state / "kept"
+
+    @property
     def index_checksum(self) -> Path:
         """Checksum of the index of images as it was written."""
         return self.state / "index.json"

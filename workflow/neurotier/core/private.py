@@ -14,6 +14,7 @@ import shutil
 import stat
 import subprocess
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from neurotier.core.errors import TierError
@@ -23,8 +24,12 @@ PREFIX = "neurotier-"
 PRIVATE = 0o700
 
 
+@cache
 def user_name() -> str:
-    """The owner of this process, whatever the environment says; the number of a user without a name (containers)."""
+    """The owner of this process, whatever the environment says; the number of a user without a name (containers).
+
+    It is looked up once: a directory service that stops answering must not give a process's folders another name.
+    """
     return name_of(os.getuid())
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from neurotier.analysis.staging import first_missing
 from neurotier.core.errors import StateError
-from neurotier.core.files import remove_whatever, write_json, write_text
+from neurotier.core.files import remove_whatever, write_bytes, write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.tables import read_table
 
@@ -86,7 +86,7 @@ def damaged_json(places: Places) -> Iterator[Damage]:
     for folder in (places.failures, places.profile / "records", places.profile / "steps", places.index):
         for file in sorted(folder.rglob("*.json")):
             if read(file) is None:
-                yield Damage((file,), f"{file} is damaged")
+                yield Damage(tuple(outputs_with(file, places)), f"{file} is damaged")
     for file in sorted((places.state / "got").rglob("*")):
         if not file.is_dir() and read(file) is None:
             yield Damage((file,), f"{file} is damaged")
@@ -164,12 +164,31 @@ def damaged_outputs(places: Places) -> Iterator[Damage]:
     """Tables, figures and pages that are missing or have another size than at the end of the last run.
 
     Snakemake makes a missing file only if something else needs it, so the page that shows it is removed as well.
+    Without the list of sizes damage cannot be detected, so whatever is made in seconds is made again.
     """
-    for name, size_bytes in (read(places.outputs) or {}).items():
+    known = read(places.outputs)
+    if known is None and not last_was_killed(places):
+        if files := tuple(quickly_made(places)):
+            yield Damage(files, f"{places.outputs}, which lists the outputs, is gone or damaged")
+        return
+    for name, size_bytes in (known or {}).items():
         file = places.results / name
         if not file.is_file() or file.stat().st_size != size_bytes:
             page = places.results / f"{PAGES.get(name.split('/')[0], 'report')}.html"
             yield Damage((*outputs_with(file, places), page), f"{file} is not as it was written")
+
+
+def last_was_killed(places: Places) -> bool:
+    """Whether the last run did not come to its end: then it has listed nothing."""
+    runs = [facts for file in places.runs.glob("*.json") if (facts := read(file)) is not None]
+    return bool(runs) and "ended_s" not in max(runs, key=lambda facts: facts.get("started_s", 0.0))
+
+
+def quickly_made(places: Places) -> Iterator[Path]:
+    """Tables, figures and pages that are made from records in seconds; not what was measured, or predicted once."""
+    for folder in (places.profile, places.group, places.figures, places.comparison, places.comparison / "figures"):
+        yield from (file for file in sorted(folder.glob("*.*")) if file.is_file() and not file.name.startswith("."))
+    yield from (page for page in (places.results / "report.html", places.results / "comparison.html") if page.exists())
 
 
 def outputs_with(file: Path, places: Places) -> list[Path]:
@@ -228,6 +247,32 @@ def forget_markers(places: Places) -> None:
     """Remove short-lived markers of a killed run: what they say about images and batches may be outdated."""
     for folder in (places.state / "got", places.state / "batches"):
         remove_whatever(folder)
+
+
+def write_and_keep(places: Places, file: Path, data: Any) -> None:
+    """Write a file of the index that every analysis waits for, and a copy for :func:`restore_kept`."""
+    write_json(file, data)
+    write_json(places.kept / file.absolute().relative_to(places.index.absolute()), data)
+
+
+def restore_kept(places: Places) -> Iterator[str]:
+    """Put lost files of the index back, as old as they were; a line about each."""
+    for copy in sorted(places.kept.rglob("*.json")):
+        file = places.index / copy.relative_to(places.kept)
+        if not is_json(file) and is_json(copy):
+            remove_whatever(file)
+            write_bytes(file, content(copy))
+            os.utime(file, ns=(copy.stat().st_mtime_ns, copy.stat().st_mtime_ns))
+            yield f"neurotier: {file} was lost or damaged, and is restored"
+
+
+def is_json(file: Path) -> bool:
+    """Whether a file is there and holds JSON."""
+    try:
+        json.loads(content(file))
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def restore_state(places: Places) -> None:

@@ -23,6 +23,7 @@ from neurotier.run.healing import (
     forget_outputs,
     note_outputs,
     remove,
+    restore_kept,
     restore_state,
 )
 from neurotier.run.jobs import note_killed, participants, read_failures
@@ -101,6 +102,8 @@ def heal(plan: Plan, arguments: Sequence[str]) -> None:
     try:
         if changes:
             acquire(places)
+            for line in restore_kept(places):
+                say(line)
         damages = find_damage(places, plan.is_app)
         if changes:
             remove(damages)
