@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import psutil
-
 from neurotier.core.quantities import size
 from neurotier.core.tiers import Tier
 
@@ -42,8 +40,7 @@ def free_on(tier: Tier) -> int | None:
     """Free bytes of a tier; for tmpfs at most the available memory, whatever the size of its mount."""
     if tier.node or not tier.path.is_dir():
         return None
-    free = tier.free_bytes()
-    return min(free, psutil.virtual_memory().available) if tier.kind == "tmpfs" else free
+    return tier.usable_bytes()
 
 
 def room_for(tiers: Mapping[str, str], needed: Mapping[str, int], free: Mapping[str, int | None]) -> Room:

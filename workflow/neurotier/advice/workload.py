@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from neurotier.advice.scaling import Costs
+from neurotier.core.kinds import KINDS, is_in_memory
 from neurotier.model.machine import MEMORY
 from neurotier.model.workload import LAUNCH, Step, Workload
-from neurotier.storage.access import IN_MEMORY
 
 READS = {"stage_in": "dataset", "container_start": "images", "compute": "work", "stage_out": "work"}
 WRITES = {"stage_in": "work", "compute": "work", "stage_out": "results"}
@@ -107,7 +107,7 @@ def steps(participant: Participant, costs: Costs, storage: Storage) -> list[Step
             tier = storage.tiers[WRITES[phase]]
             wait_s += cost["written_files"].of(size) * storage.create_s.get(tier, 0.0)
             deleted_in_cache = (
-                WRITES[phase] == "work" and storage.kinds[tier] == "block" and lifetime_s < storage.expiry_s
+                WRITES[phase] == "work" and KINDS[storage.kinds[tier]].write_back and lifetime_s < storage.expiry_s
             )
             steps_of_job.append(Step(phase, "write", written, MEMORY if deleted_in_cache else tier))
         steps_of_job += [Step(phase, "wait", wait_s), Step(phase, "compute", cpu_s)]
@@ -117,7 +117,7 @@ def steps(participant: Participant, costs: Costs, storage: Storage) -> list[Step
 def reads(phase: str, role: str, count: float, storage: Storage) -> list[Step]:
     """Steps that read from a role's tier. What a job wrote itself is still cached; tmpfs and DAX have no cache."""
     tier = storage.tiers[role]
-    if storage.kinds[tier] in IN_MEMORY:
+    if is_in_memory(storage.kinds[tier]):
         return [Step(phase, "read", count, tier)]
     resident = storage.resident if phase == "stage_in" else 1.0
     return [Step(phase, "read", resident * count, tier, cached=True), Step(phase, "read", (1 - resident) * count, tier)]

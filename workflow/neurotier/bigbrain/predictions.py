@@ -26,6 +26,7 @@ from neurotier.bigbrain.plan import FINISHED
 from neurotier.bigbrain.tables import read_if_there
 from neurotier.bigbrain.tabulation import records_of
 from neurotier.bigbrain.tasks import DELAY, INCREMENT, PUBLISHED, READ, SNAKEMAKE, SPARK, START_UP, WRITE, Block, Task
+from neurotier.core.kinds import is_in_memory
 from neurotier.core.settings import BigBrainSettings
 from neurotier.core.tables import Row
 from neurotier.model.machine import Machine, PageCache, Processors
@@ -33,7 +34,6 @@ from neurotier.model.paper import least_makespan_s
 from neurotier.model.prediction import FLUID, PAPER, REPEATABILITY, Simulated, Situation, predict_among
 from neurotier.model.this_machine import Probed, between, machine_of, page_cache_here, processors_here, read_probed
 from neurotier.model.workload import LAUNCH, Step, Workload
-from neurotier.storage.access import IN_MEMORY
 from neurotier.storage.probe.tier_figures import TierFigures
 
 SESSION_SPREAD = 0.15
@@ -195,7 +195,7 @@ def is_cached(basis: Basis, tier: str, iteration: int, apart: bool, parallelism:
 
     Files in memory by nature are read at their tier's own speed.
     """
-    if basis.probes[tier].usual.kind in IN_MEMORY or (iteration == 1 and basis.asked.cache == "cold"):
+    if is_in_memory(basis.probes[tier].usual.kind) or (iteration == 1 and basis.asked.cache == "cold"):
         return False
     size = basis.data_bytes
     since = 2 * size if apart or iteration == 1 else 2 * parallelism * size / max(1, len(basis.blocks))

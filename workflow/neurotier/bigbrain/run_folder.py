@@ -14,8 +14,8 @@ from neurotier.bigbrain.plan import CHECKED, FINISHED, BigBrainPlan, is_calibrat
 from neurotier.bigbrain.room import check_calibration_fits, ensure_blocks, make_room
 from neurotier.bigbrain.tasks import Task
 from neurotier.core.files import write_json
+from neurotier.core.kinds import is_in_memory
 from neurotier.core.processes import current_run
-from neurotier.storage.access import IN_MEMORY
 from neurotier.storage.page_cache import prepare_cache
 
 
@@ -46,7 +46,7 @@ def begin(plan: BigBrainPlan, run: str, file: Path) -> None:
     files = [Path(block.file) for block in task.blocks]
     # a calibration tells what is spent besides reading: where reading is within incrementing, it must cost little
     asked = "warm" if is_calibration(run) else plan.settings.bigbrain.cache
-    cache = prepare_cache(asked, files, [], in_memory=plan.tier(task.tier).kind in IN_MEMORY, programs=False)
+    cache = prepare_cache(asked, files, [], in_memory=is_in_memory(plan.tier(task.tier).kind), programs=False)
     task = replace(task, cache=cache.state, cache_problem=cache.problem)
     if task.pinned == ONE_NODE:
         print(NOTICE)

@@ -24,14 +24,9 @@ import psutil
 
 from neurotier.core.configuration import expand
 from neurotier.core.errors import SettingsError, TierError
+from neurotier.core.kinds import KINDS, kind_of_mount
 from neurotier.core.private import check_private, make_private, private_folder, user_name
 from neurotier.core.settings import Settings, TierSettings
-
-MEMORY_TYPES = {"tmpfs", "ramfs"}
-NETWORK_TYPES = {
-    *("nfs", "nfs4", "cifs", "smb3", "smb2", "9p", "afs", "ceph", "fuse.ceph", "glusterfs", "fuse.glusterfs"),
-    *("lustre", "gpfs", "beegfs", "fhgfs", "orangefs", "pvfs2", "panfs", "fuse.sshfs", "fuse.juicefs", "wekafs"),
-}
 
 
 @dataclass(frozen=True)
@@ -46,12 +41,7 @@ class Mount:
     @property
     def kind(self) -> str:
         """The kind of tier that this file system makes."""
-        if self.fs_type in MEMORY_TYPES:
-            return "tmpfs"
-        if self.fs_type in NETWORK_TYPES:
-            return "network"
-        options = self.options.split(",")
-        return "fsdax" if {"dax", "dax=always"} & set(options) else "block"
+        return kind_of_mount(self.fs_type, self.options)
 
 
 @dataclass(frozen=True)
@@ -135,6 +125,11 @@ class Tier:
         """Free bytes that neurotier may use: at most the declared capacity."""
         free = shutil.disk_usage(self.path).free
         return free if self.capacity_bytes is None else min(free, self.capacity_bytes)
+
+    def usable_bytes(self) -> int:
+        """Bytes that files may take now: free space that is memory is no more than the memory that is available."""
+        free = self.free_bytes()
+        return min(free, psutil.virtual_memory().available) if KINDS[self.kind].takes_memory else free
 
     def facts(self) -> TierFacts:
         """Declared and real properties, for the facts of a run; for a node's tier only the declared ones."""

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from neurotier.core.kinds import KINDS
 from neurotier.model.machine import TierSpeed
 from neurotier.model.observed import Observed, Vector
 
@@ -20,9 +21,6 @@ SPREAD = 0.1
 
 ONE_OF_MANY, ALL = 3.3, 0.1
 """How well a probe with one stream tells what many get: to a factor of 27 (e^3.3), or to 10 %."""
-
-SPREADS = {"block": ALL, "network": ALL, "fsdax": ONE_OF_MANY, "tmpfs": ONE_OF_MANY}
-"""By kind of tier: one stream can use a disk or a network up; of memory it gets a small part only."""
 
 MIXED_SPREAD = 1.0
 """The same for ``mixed``, which is hardly below 0.2 or above 2."""
@@ -50,7 +48,7 @@ def fit_tier(
 
     expected = to_vector(prior, memory)
     spreads = np.full(len(expected), ONE_OF_MANY)
-    spreads[:2], spreads[4] = SPREADS[kind], MIXED_SPREAD
+    spreads[:2], spreads[4] = (ALL if KINDS[kind].one_stream_tells else ONE_OF_MANY), MIXED_SPREAD
 
     def residuals(vector: Vector) -> Vector:
         speeds = from_vector(vector, prior, memory)

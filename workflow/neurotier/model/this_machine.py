@@ -12,9 +12,9 @@ import numpy as np
 import psutil
 
 from neurotier.core.errors import InputError
+from neurotier.core.kinds import KINDS, is_in_memory
 from neurotier.core.tables import read_table
 from neurotier.model.machine import MEMORY, Machine, PageCache, Processors, TierSpeed
-from neurotier.storage.access import IN_MEMORY
 from neurotier.storage.probe.tier_figures import Curve, TierFigures, figures_of
 
 SYSCTL = Path("/proc/sys/vm")
@@ -75,13 +75,13 @@ def tier_speed(figures: TierFigures, streams: int) -> TierSpeed:
         read_stream_bytes_per_s=at(figures.read_bytes_per_s, 1),
         write_stream_bytes_per_s=at(figures.write_bytes_per_s, 1),
         mixed=min(max(mixed, MIXED_RANGE[0]), MIXED_RANGE[1]),
-        write_back=figures.kind == "block",
+        write_back=KINDS[figures.kind].write_back,
     )
 
 
 def memory_speed(figures: Mapping[str, TierFigures], streams: int) -> TierSpeed:
     """The page cache, as seen through the tier that got most out of it."""
-    seen = [tier for tier in figures.values() if tier.kind not in IN_MEMORY] or list(figures.values())
+    seen = [tier for tier in figures.values() if not is_in_memory(tier.kind)] or list(figures.values())
     best = max(seen, key=lambda tier: at(tier.buffered_write_bytes_per_s, streams))
     return TierSpeed(
         read_bytes_per_s=at(best.cached_read_bytes_per_s, streams),

@@ -13,7 +13,7 @@ from neurotier.model.observed import Observed, Stream
 from neurotier.published.bigbrain import GNU_PARALLEL, INCREMENT, TASK, WRITE, BlockRun
 from neurotier.published.conditions import device_and_mode
 from neurotier.published.replay import Replay
-from neurotier.published.server import KINDS, MEMORY_DEVICES, known_beforehand, page_cache
+from neurotier.published.server import DEVICE_KINDS, MEMORY_DEVICES, known_beforehand, page_cache
 from neurotier.published.table_one import device_bandwidths
 
 FIT = (40, GNU_PARALLEL, 25)
@@ -71,7 +71,7 @@ def fit_all(replay: Replay) -> Fits:
 
 def is_known(condition: Condition) -> bool:
     """Whether it is one of the paper's conditions on a device that is described."""
-    return not condition.variant and device_and_mode(condition) in KINDS
+    return not condition.variant and device_and_mode(condition) in DEVICE_KINDS
 
 
 def speed_rows(replay: Replay, fits: Fits) -> list[Row]:
@@ -118,7 +118,7 @@ def known(replay: Replay, condition: Condition) -> Speeds:
     printed = device_bandwidths(replay.bandwidths)
     own = {(one.device, one.mode): one.of(statistics.fmean) for one in replay.bandwidths}
     place = device_and_mode(condition)
-    kind, here = KINDS[place], own.get(place, printed[place[0]])
+    kind, here = DEVICE_KINDS[place], own.get(place, printed[place[0]])
     devices = MEMORY_DEVICES if kind == "tmpfs" else 1
     return Speeds(of_table(kind, here, devices), of_table("tmpfs", printed["DRAM"], MEMORY_DEVICES), TABLE_SPREAD)
 
@@ -139,7 +139,7 @@ def fit_device(replay: Replay, device: Device) -> Speeds | None:
     ]
     if not observed:
         return None
-    kind, beforehand = KINDS[device_and_mode(conditions[0])], known(replay, conditions[0])
+    kind, beforehand = DEVICE_KINDS[device_and_mode(conditions[0])], known(replay, conditions[0])
     one_stream = known_beforehand(
         kind, beforehand.tier.read_stream_bytes_per_s, beforehand.tier.write_stream_bytes_per_s
     )

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from neurotier.core.kinds import KINDS
 from neurotier.model.machine import MEMORY, Machine, PageCache, Processors, TierSpeed
 from neurotier.published.bigbrain import APP_DIRECT, MEMORY_MODE
 
 PROCESSORS = Processors(cores=48, threads=96)
 """Two Xeon Platinum 8260M."""
 
-KINDS = {
+DEVICE_KINDS = {
     ("DRAM", APP_DIRECT): "tmpfs",
     ("Optane", MEMORY_MODE): "tmpfs",
     ("Optane", APP_DIRECT): "fsdax",
@@ -68,7 +69,7 @@ def known_beforehand(kind: str, read_bytes_per_s: float, write_bytes_per_s: floa
         write_bytes_per_s * devices,
         read_bytes_per_s,
         write_bytes_per_s,
-        write_back=kind == "block",
+        write_back=KINDS[kind].write_back,
     )
 
 

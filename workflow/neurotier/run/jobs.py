@@ -31,6 +31,7 @@ from neurotier.core.errors import (
     one_line,
 )
 from neurotier.core.files import clear_log, read_json, write_json, write_text
+from neurotier.core.kinds import KINDS
 from neurotier.core.places import Places
 from neurotier.core.private import make_private, remove_empty
 from neurotier.core.processes import RUN, current_run
@@ -218,7 +219,7 @@ def image_store(settings: Settings, places: Places, log: Path, say: Callable[[st
     """
     form = settings.containers.form
     if form == "auto":  # measured: tests/benchmarks/containers.py
-        form = "sif" if tiers_of(settings)["images"].kind == "network" or not can_unpack() else "sandbox"
+        form = "sif" if KINDS[tiers_of(settings)["images"].kind].remote or not can_unpack() else "sandbox"
     for folder in (places.image_store.absolute(), places.images.absolute()):
         make_private(folder)
     return Store(

@@ -28,10 +28,6 @@ from neurotier.dataset.index import image_of
 MEGABYTE = 1_000_000
 """Unit of Snakemake's ``*_mb`` resources, which are decimal."""
 
-MEMORY_MB = {"brainextractor": (500, 260), "bet": (200, 40), "noop": (100, 0)}
-"""Peak memory of a participant job by tool: a base, and MB per MB of the largest compressed image (measured on
-heads of 1 mm and 0.67 mm: 0.9 to 1.2 GB and 3.9 GB with brainextractor, 0.2 GB per 1 mm head with bet)."""
-
 
 class Plan:
     """Answers for the rules' input functions, resources and parameters."""
@@ -223,9 +219,12 @@ class Plan:
         """Peak memory, MB, times the number of the attempt, at most what the machine has."""
         if self.is_app:
             return min(self.settings.app.memory_mb * attempt, self.memory_limit_mb)
-        base_mb, per_mb = MEMORY_MB[self.settings.tool.name]
+        from neurotier.analysis.tools import TOOLS  # which loads what reads images
+
+        base_mb, per_mb = TOOLS[self.settings.tool.name].memory_mb
         largest_bytes = max((image.size_bytes or 0 for image in self.images(participant)), default=0)
-        return min((base_mb + per_mb * largest_bytes // MEGABYTE) * attempt, self.memory_limit_mb)
+        needed_mb: int = (base_mb + per_mb * largest_bytes // MEGABYTE) * attempt
+        return min(needed_mb, self.memory_limit_mb)
 
     @cached_property
     def work_limit_mb(self) -> int | None:

@@ -36,7 +36,7 @@ from neurotier.core.tiers import Tier, facts_json, tiers_of
 from neurotier.core.work_folders import remove_leftovers
 from neurotier.run.snakemake_internals import Slots
 
-VERSIONED = ("snakemake", "datalad", "git-annex", "pybids", "nibabel", "numpy", "brainextractor")
+VERSIONED = ("snakemake", "datalad", "git-annex", "pybids", "nibabel", "numpy")
 
 held: dict[Path, int] = {}
 """Locks held by this process until it ends, with their descriptors."""
@@ -212,8 +212,10 @@ def machine(cpus: int) -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """Versions of the software that results and timings depend on."""
+    from neurotier.analysis.tools import TOOLS  # which loads what reads images
+
     installed = {"neurotier": __version__, "python": platform.python_version()}
-    for name in VERSIONED:
+    for name in (*VERSIONED, *filter(None, (tool.package for tool in TOOLS.values()))):
         try:
             installed[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neurotier.core.errors import ToolError
+from neurotier.core.kinds import KINDS
 from neurotier.storage.fio import FioJob, run_fio
 
 MIB = 1 << 20
@@ -28,17 +29,6 @@ class Access:
 BUFFERED = Access("psync", direct=False)
 """As programs read and write, and ``dd``."""
 
-WAYS = {
-    "tmpfs": (BUFFERED,),
-    "fsdax": (Access("libpmem", direct=True), Access("mmap", direct=False), BUFFERED),
-    "block": (Access("libaio", direct=True), Access("io_uring", direct=True), Access("psync", direct=True), BUFFERED),
-    "network": (Access("libaio", direct=True), Access("io_uring", direct=True), Access("psync", direct=True), BUFFERED),
-}
-"""Ways by kind of tier, best first. Memory-backed tiers have nothing behind the page cache, or no page cache."""
-
-IN_MEMORY = ("tmpfs", "fsdax")
-"""Kinds whose files are in memory by nature: none can be read cold."""
-
 
 def find_access(folder: Path, kind: str) -> Access:
     """The best way that the file system and this fio take.
@@ -48,7 +38,7 @@ def find_access(folder: Path, kind: str) -> Access:
     ToolError
         If not even buffered files can be written; with fio's reason.
     """
-    *better, last = WAYS[kind]
+    *better, last = (Access(engine, direct) for engine, direct in KINDS[kind].fio_engines)
     for way in better:
         try:
             attempt(way, folder)

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-
 from neurotier.core.errors import TierError, ToolError
 from neurotier.core.places import Places, short_hash
 from neurotier.core.private import remove_empty
@@ -105,12 +103,6 @@ def claim(tier: Tier, target: str, places: Places) -> FioRunner:
     remove_abandoned(folder.parent)
     remove_leftover(folder, places.identity)
     return FioRunner(target, tier, folder)
-
-
-def free_bytes(tier: Tier) -> int:
-    """Bytes that files may take; those of a tmpfs are memory, of which less may be available."""
-    free = tier.free_bytes()
-    return min(free, psutil.virtual_memory().available) if tier.kind == "tmpfs" else free
 
 
 def facts_of(tier: Tier) -> Row:

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from neurotier.core.kinds import is_in_memory
 from neurotier.core.quantities import rate
 from neurotier.core.tables import Row
 from neurotier.pages.kit.findings import Finding
@@ -26,7 +27,6 @@ from neurotier.pages.kit.style import (
     state,
 )
 from neurotier.pages.probe.concurrency import short_rate
-from neurotier.storage.access import IN_MEMORY
 from neurotier.storage.table_one import TABLE_ONE, nearest
 
 LANE_IN = 0.28
@@ -87,7 +87,7 @@ def read_bars(tiers: dict[str, dict[str, Row]]) -> list[Bar]:
     """Reads of each tier, cold and from the page cache, and the published ones."""
     bars = []
     for tier, patterns in tiers.items():
-        memory = patterns["read"]["kind"] in IN_MEMORY
+        memory = is_in_memory(patterns["read"]["kind"])
         bars.append(bar_of(patterns["read"], tier, SKY if memory else BLUE))
         if "cached_read" in patterns:
             bars.append(bar_of(patterns["cached_read"], f"{tier}, from the page cache", SKY))
@@ -97,7 +97,7 @@ def read_bars(tiers: dict[str, dict[str, Row]]) -> list[Bar]:
 def write_bars(tiers: dict[str, dict[str, Row]]) -> list[Bar]:
     """Writes of each tier, and the published ones."""
     bars = [
-        bar_of(patterns["write"], tier, SKY if patterns["write"]["kind"] in IN_MEMORY else BLUE)
+        bar_of(patterns["write"], tier, SKY if is_in_memory(patterns["write"]["kind"]) else BLUE)
         for tier, patterns in tiers.items()
     ]
     return bars + [published_bar(device.name, device.write_bytes_per_s) for device in TABLE_ONE]

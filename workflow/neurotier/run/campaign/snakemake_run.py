@@ -21,6 +21,7 @@ import yaml
 
 from neurotier.core.errors import RunError
 from neurotier.core.files import read_json, remove_tree, write_text
+from neurotier.core.kinds import is_in_memory
 from neurotier.core.places import Places, short_hash
 from neurotier.core.private import user_name
 from neurotier.core.processes import CAMPAIGN, RUN, current_run, end, marked, start_process
@@ -179,10 +180,10 @@ def make_cache_ready(asked: str, inner: Settings, places: Places, log: Path) -> 
     inputs = [dataset.path / row["path"] for row in read_table(places.index / "images.tsv", "images")]
     tiers = tiers_of(inner)
     others: list[Path] = []
-    if inner.image and tiers["images"].kind not in ("tmpfs", "fsdax"):
+    if inner.image and not is_in_memory(tiers["images"].kind):
         images = image_store(inner, places, log, lambda _: None).images
         others = [path for path in images.rglob("*") if path.is_file() and not path.is_symlink()]
-    return prepare_cache(asked, inputs, others, in_memory=tiers["dataset"].kind in ("tmpfs", "fsdax"))
+    return prepare_cache(asked, inputs, others, in_memory=is_in_memory(tiers["dataset"].kind))
 
 
 def last_run(places: Places) -> Record | None:

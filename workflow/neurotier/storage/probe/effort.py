@@ -10,7 +10,6 @@ from neurotier.core.settings import ProbeSettings
 from neurotier.core.tiers import Tier
 from neurotier.storage.access import MIB
 from neurotier.storage.probe.measurements import BLOCK_BYTES, levels
-from neurotier.storage.runner import free_bytes
 
 SMALLEST_BYTES = 16 * MIB
 """Least that all streams together have to move for their bandwidth to mean something: a disk throttled to 20 MB/s takes
@@ -70,7 +69,7 @@ def effort_for(tier: Tier, settings: ProbeSettings, streams: int) -> Effort:
     TierError
         If the smallest files that make sense are more than its share.
     """
-    free = free_bytes(tier)
+    free = tier.usable_bytes()
     room, needed = int(settings.share * free), streams * SMALLEST_BYTES
     if room < needed:
         raise TierError(

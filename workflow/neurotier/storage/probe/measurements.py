@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
-from neurotier.storage.access import IN_MEMORY, MIB, Access
+from neurotier.core.kinds import is_in_memory
+from neurotier.storage.access import MIB, Access
 from neurotier.storage.fio import FioJob, FioResult
 
 Part = Literal["one_stream", "concurrency", "small", "metadata"]
@@ -45,7 +46,7 @@ def one_stream(kind: str, file_bytes: int) -> list[Measurement]:
         Measurement("one_stream", "write", job("write", "write", end_fsync=True, fresh=True)),
         Measurement("one_stream", "read", job("read", "read")),
     ]
-    if kind in IN_MEMORY:
+    if is_in_memory(kind):
         return measurements
     return [*measurements, Measurement("one_stream", "cached_read", job("cached_read", "read", evict=False))]
 
@@ -55,7 +56,7 @@ def small(access: Access, kind: str, file_bytes: int, slice_s: float) -> list[Me
 
     Buffered writes would end in the page cache; they are flushed one by one.
     """
-    flushed = () if access.direct or kind in IN_MEMORY else (("sync", "1"),)
+    flushed = () if access.direct or is_in_memory(kind) else (("sync", "1"),)
     measurements = []
     for pattern, way, options in (("random_read", "randread", ()), ("random_write", "randwrite", flushed)):
         for depth in (1, DEEP) if access.queues else (1,):
@@ -111,13 +112,13 @@ def concurrency(access: Access, kind: str, streams: int, file_bytes: int, slice_
         files="curve",
     )
     past = replace(buffered, engine=access.engine, direct=access.direct)
-    again = replace(past, runtime_s=slice_s, repeat=True) if access.direct or kind in IN_MEMORY else past
+    again = replace(past, runtime_s=slice_s, repeat=True) if access.direct or is_in_memory(kind) else past
     measurements = [
         Measurement("concurrency", "write", replace(past, end_fsync=True, fresh=True)),
         Measurement("concurrency", "read", replace(again, name="read", pattern="read")),
         Measurement("concurrency", "mixed", replace(again, name="mixed", pattern="rw", end_fsync=True)),
     ]
-    if kind in IN_MEMORY:
+    if is_in_memory(kind):
         return measurements
     cached = replace(buffered, name="cached_read", pattern="read", preread=True, runtime_s=slice_s, repeat=True)
     return [

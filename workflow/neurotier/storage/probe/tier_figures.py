@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neurotier.core.errors import InputError
+from neurotier.core.kinds import is_in_memory
 from neurotier.core.tables import Row, read_table
-from neurotier.storage.access import IN_MEMORY
 
 Curve = dict[int, float]
 """Bandwidth of all streams together, bytes/s, by the number of streams at once."""
@@ -80,7 +80,7 @@ def figures_of(rows: list[Row]) -> TierFigures:
     single = {row["pattern"]: row for row in rows if row["part"] == "one_stream"}
     requests = {row["pattern"]: row for row in rows if row["part"] in ("small", "metadata") and row["queue_depth"] == 1}
     read, write = curve(rows, "read"), curve(rows, "write")
-    in_memory = first["kind"] in IN_MEMORY
+    in_memory = is_in_memory(first["kind"])
     return TierFigures(
         tier=first["tier"],
         kind=first["kind"],

@@ -10,6 +10,7 @@ import psutil
 
 from neurotier.core.errors import TierError, ToolError
 from neurotier.core.files import read_json, write_json
+from neurotier.core.kinds import KINDS
 from neurotier.core.places import Places
 from neurotier.core.private import remove_empty
 from neurotier.core.quantities import clock, counted, percent, seconds, size
@@ -17,7 +18,7 @@ from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
 from neurotier.core.tiers import Tier
 from neurotier.storage.access import Access, find_access
-from neurotier.storage.runner import FioRunner, claim, free_bytes
+from neurotier.storage.runner import FioRunner, claim
 from neurotier.storage.sweep.grid import Point, planned_sets, room_bytes
 from neurotier.storage.sweep.records import MEASURED, Records, cells
 from neurotier.storage.sweep.ways import direct_sizes, job_of, layout_job, left_out, way_of
@@ -113,7 +114,7 @@ def sweep(settings: Settings, places: Places, say: Callable[[str], None]) -> lis
 
 def check_room(tier: Tier, name: str, points: list[Point], share: float) -> None:
     """Raise :class:`TierError` if a set's files would take more than their share of a tier."""
-    needed, free = room_bytes(points), free_bytes(tier)
+    needed, free = room_bytes(points), tier.usable_bytes()
     if needed > share * free:
         most = max(point.processes for point in points)
         raise TierError(
@@ -145,7 +146,7 @@ def measure_all(runner: FioRunner, records: Records, points: list[Point], progre
     access = find_access(folder, tier.kind)
     direct = direct_sizes(folder, {point.block_bytes for point in points}) if access.direct else set()
     ways = {point: way_of(point, access) for point in points}
-    memory_bytes = psutil.virtual_memory().available - (room_bytes(points) if tier.kind == "tmpfs" else 0)
+    memory_bytes = psutil.virtual_memory().available - (room_bytes(points) if KINDS[tier.kind].takes_memory else 0)
     known = {point: reason for point in points if (reason := left_out(point, ways[point], direct, memory_bytes))}
     reasons = {point: f"left out: {reason}" for point, reason in known.items()}
     possible = [point for point in points if point not in reasons]

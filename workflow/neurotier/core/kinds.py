@@ -1,0 +1,90 @@
+"""Kinds of storage: everything that depends on what a tier is, in one record per kind.
+
+To add a kind, add a record here and its name to the configuration schema.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What is true of every tier of a kind.
+
+    Attributes
+    ----------
+    file_systems
+        Types of file system, as the kernel names them, that are always of this kind.
+    mount_options
+        Mount options that make any other local file system one of this kind.
+    in_memory
+        Whether files are in memory by nature: none can be read cold, and no page cache stands before them.
+    takes_memory
+        Whether its free space is the machine's memory, of which less may be available.
+    write_back
+        Whether the kernel writes to the device later than the program does.
+    remote
+        Whether waiting for it is waiting for a network.
+    one_stream_tells
+        Whether one stream uses the device up, so that a probe with one tells what many get; of memory it gets a part.
+    fio_engines
+        fio's engines by which a tier is measured, best first, and whether each passes the page cache.
+    """
+
+    file_systems: frozenset[str] = frozenset()
+    mount_options: frozenset[str] = frozenset()
+    in_memory: bool = False
+    takes_memory: bool = False
+    write_back: bool = False
+    remote: bool = False
+    one_stream_tells: bool = True
+    fio_engines: tuple[tuple[str, bool], ...] = (("psync", False),)
+
+
+DEVICE_ENGINES = (("libaio", True), ("io_uring", True), ("psync", True), ("psync", False))
+
+KINDS = {
+    "tmpfs": Kind(
+        file_systems=frozenset({"tmpfs", "ramfs"}), in_memory=True, takes_memory=True, one_stream_tells=False
+    ),
+    "fsdax": Kind(
+        mount_options=frozenset({"dax", "dax=always"}),
+        in_memory=True,
+        one_stream_tells=False,
+        fio_engines=(("libpmem", True), ("mmap", False), ("psync", False)),
+    ),
+    "network": Kind(
+        file_systems=frozenset(
+            (
+                *("nfs", "nfs4", "cifs", "smb3", "smb2", "9p", "afs", "ceph", "fuse.ceph", "glusterfs"),
+                *("fuse.glusterfs", "lustre", "gpfs", "beegfs", "fhgfs", "orangefs", "pvfs2", "panfs", "fuse.sshfs"),
+                *("fuse.juicefs", "wekafs"),
+            )
+        ),
+        remote=True,
+        fio_engines=DEVICE_ENGINES,
+    ),
+    "block": Kind(write_back=True, fio_engines=DEVICE_ENGINES),
+}
+
+LOCAL_DISK = "block"
+"""Kind of a file system that is of no other kind."""
+
+
+def kind_of_mount(file_system: str, options: str) -> str:
+    """The kind of tier that a mounted file system makes.
+
+    >>> kind_of_mount("ext4", "rw,dax=always"), kind_of_mount("ext4", "rw"), kind_of_mount("nfs4", "rw")
+    ('fsdax', 'block', 'network')
+    """
+    for name, kind in KINDS.items():
+        if file_system in kind.file_systems:
+            return name
+    given = set(options.split(","))
+    return next((name for name, kind in KINDS.items() if kind.mount_options & given), LOCAL_DISK)
+
+
+def is_in_memory(kind: str) -> bool:
+    """Whether files of a kind of tier are in memory by nature."""
+    return KINDS[kind].in_memory
