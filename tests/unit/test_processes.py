@@ -10,6 +10,15 @@ import time
 import psutil
 from neurotier.processes import RUN, end, lives, processes_of
 
+WHILE_FORKING = """
+import functools, os, signal
+from neurotier.processes import start_process
+from neurotier.stops import unwinding
+os.register_at_fork(before=functools.partial(os.kill, os.getpid(), signal.SIGTERM))
+with unwinding():
+    start_process(["sleep", "100"]).wait()
+"""
+
 
 def start(run: str, *command: str) -> subprocess.Popen[bytes]:
     """A process of a run."""
@@ -36,8 +45,9 @@ def test_neither_this_process_nor_those_above_it_are_found() -> None:
 def test_one_that_ignores_sigterm_is_killed() -> None:
     stubborn = start("test-processes-4", "sh", "-c", "trap '' TERM; while :; do sleep 0.1; done")
     time.sleep(0.3)
-    end([psutil.Process(stubborn.pid)])
-    assert not psutil.pid_exists(stubborn.pid)
+    process = psutil.Process(stubborn.pid)
+    end([process])
+    assert not lives(process)
     stubborn.wait()
 
 
@@ -53,3 +63,11 @@ def test_a_zombie_has_ended() -> None:
     end([process])
     assert time.monotonic() - begun_s < 5
     zombie.wait()
+
+
+def test_a_signal_that_comes_while_a_process_is_started_is_not_lost() -> None:
+    """Python drops what is raised in the hooks that it runs around a fork."""
+    done = subprocess.run([sys.executable, "-c", WHILE_FORKING], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "Interrupted" in done.stderr.splitlines()[-1]
+    assert "Exception ignored" not in done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -12,9 +13,11 @@ import pytest
 import yaml
 from neurotier.configuration import config_schema
 from neurotier.errors import NeurotierError, SettingsError, TierError, ToolError
+from neurotier.meter.measure import Interrupted
 from neurotier.places import Places
 from neurotier.probe.access import BUFFERED, Access
 from neurotier.settings import Settings, SweepSetSettings
+from neurotier.stops import unwinding
 from neurotier.sweeps.figures import draw_all, figure_names, findings
 from neurotier.sweeps.grid import Point, planned_sets, room_bytes
 from neurotier.sweeps.headlines import headline_rows
@@ -161,12 +164,12 @@ def test_points_are_kept_and_not_measured_again(memory: Path) -> None:
     def interrupt(_number: int, _frame: object) -> None:
         if len(list(kept.glob("*.json"))) >= 2:
             signal.setitimer(signal.ITIMER_REAL, 0)
-            raise KeyboardInterrupt
+            os.kill(os.getpid(), signal.SIGTERM)
 
     signal.signal(signal.SIGALRM, interrupt)
     signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
     try:
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(Interrupted), unwinding():
             run(settings)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)

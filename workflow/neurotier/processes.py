@@ -9,9 +9,11 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -27,6 +29,9 @@ What a campaign runs has results, and so runs, of its own; :data:`RUN` names tho
 """
 
 PATIENCE_S = 10.0
+
+postponed: list[int] | None = None
+"""Signals that came while a process is being started (:func:`start_process`); ``None`` at all other times."""
 
 
 def processes_of(runs: Collection[str]) -> list[psutil.Process]:
@@ -101,6 +106,30 @@ def end_tree(process: psutil.Process) -> None:
     """End a process and all that it started."""
     with contextlib.suppress(psutil.NoSuchProcess):
         end([process, *process.children(recursive=True)])
+
+
+def start_process(command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
+    """Start a process that ends with this one; ``options`` are those of :class:`subprocess.Popen`.
+
+    Around a fork Python runs hooks of its modules, and drops whatever is raised in them: what a signal's handler raises
+    there never arrives, and the signal would be lost. A handler that asks :func:`postpone` hears it once more when the
+    process has been started.
+    """
+    global postponed
+    postponed = []
+    try:
+        return subprocess.Popen(command, preexec_fn=end_with_parent, **options)
+    finally:
+        came, postponed = postponed, None
+        for number in came:
+            os.kill(os.getpid(), number)
+
+
+def postpone(number: int) -> bool:
+    """Whether a signal is sent again later, because a process is being started now."""
+    if postponed is not None:
+        postponed.append(number)
+    return postponed is not None
 
 
 def end_with_parent() -> None:

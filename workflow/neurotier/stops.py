@@ -22,7 +22,7 @@ import psutil
 
 from neurotier.files import read_json
 from neurotier.meter.measure import Interrupted
-from neurotier.processes import end, lives
+from neurotier.processes import end, lives, postpone
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -112,7 +112,7 @@ def unwinding() -> Iterator[None]:
     heard: list[int] = []
 
     def unwind(number: int, _frame: object) -> None:
-        if not heard:
+        if not heard and not postpone(number):
             heard.append(number)
             raise Interrupted(number)
 

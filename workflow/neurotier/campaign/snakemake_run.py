@@ -27,7 +27,7 @@ from neurotier.files import read_json, remove_tree, write_text
 from neurotier.jobs import image_store, load_dataset, read_failures
 from neurotier.places import Places, short_hash
 from neurotier.private import user_name
-from neurotier.processes import CAMPAIGN, RUN, end, end_with_parent, marked
+from neurotier.processes import CAMPAIGN, RUN, end, marked, start_process
 from neurotier.profile import Record
 from neurotier.run import current_run
 from neurotier.settings import Settings
@@ -161,13 +161,12 @@ def snakemake(arguments: list[str], log: Path) -> int:
     with log.open("a") as file:
         file.write(f"$ snakemake {' '.join(arguments)}\n")
         file.flush()
-        inner = subprocess.Popen(
+        inner = start_process(
             [sys.executable, "-m", "snakemake", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=subprocess.STDOUT,
             env=environment,
-            preexec_fn=end_with_parent,
         )
         try:
             return inner.wait()

@@ -21,7 +21,7 @@ from typing import Any
 import psutil
 
 from neurotier.errors import ToolError, one_line
-from neurotier.processes import PATIENCE_S, end_with_parent, marked
+from neurotier.processes import PATIENCE_S, marked, start_process
 
 PATTERNS = ("read", "write", "randread", "randwrite", "rw", "randrw")
 INSTALL = "install it (Debian, Ubuntu: apt install fio; conda: conda-forge's fio)"
@@ -222,28 +222,30 @@ def run_fio(job: FioJob, folder: Path, timeout_s: float) -> FioResult:
         for file in folder.glob(f"{job.files}.*"):
             file.unlink()
     call = secrets.token_hex(8)
-    process = subprocess.Popen(
-        job.command(),
-        cwd=folder,
-        env={**os.environ, CALL: call},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        preexec_fn=end_with_parent,
-        restore_signals=False,  # SIGPIPE stays ignored: else fio, told to end, dies of its last words, its streams not
-    )
+    process = None
     try:
+        process = start_process(
+            job.command(),
+            cwd=folder,
+            env={**os.environ, CALL: call},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            # SIGPIPE stays ignored: else fio, told to end, dies of its last words, and its streams go on
+            restore_signals=False,
+        )
         output, errors = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
         raise ToolError(f"fio did not end within {timeout_s:.0f} s", where=place(job, folder)) from None
     finally:
-        if process.returncode != 0:
-            process.kill()
+        if process is None or process.returncode != 0:
             for stream in marked(CALL, [call]):  # each leads a session of its own, so that no group holds them all
                 with suppress(psutil.NoSuchProcess):
                     stream.kill()
+        if process is not None and process.returncode is None:
+            process.kill()
             with suppress(subprocess.TimeoutExpired):
                 process.communicate(timeout=PATIENCE_S)  # who waits for a dead device cannot even be killed
     report = find_json(output)

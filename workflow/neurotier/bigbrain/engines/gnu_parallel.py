@@ -14,7 +14,7 @@ from neurotier.bigbrain.engines.numa import node_of, prefix
 from neurotier.bigbrain.tasks import Task
 from neurotier.errors import RunError, ToolError
 from neurotier.files import write_text
-from neurotier.processes import end_tree, end_with_parent
+from neurotier.processes import end_tree, start_process
 
 ENGINE = "engine gnu-parallel"
 FIX = "have GNU parallel on PATH (Debian: apt-get install parallel), or leave gnu-parallel out of bigbrain.engines"
@@ -75,14 +75,13 @@ def start(words: list[str], joblog: Path) -> subprocess.CompletedProcess[str]:
         If it is not there, is another program of that name (moreutils has one), or could not start its jobs.
     """
     try:
-        process = subprocess.Popen(
+        process = start_process(
             ["parallel", *words],
             env={**os.environ, "PARALLEL_SHELL": "/bin/sh"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            preexec_fn=end_with_parent,
         )
     except FileNotFoundError:
         raise ToolError("parallel is not on PATH", ENGINE, FIX) from None
