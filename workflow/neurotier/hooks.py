@@ -17,6 +17,7 @@ from neurotier.healing import (
     forget_markers,
     forget_outputs,
     lines,
+    lost_kept,
     note_outputs,
     remove,
     restore_kept,
@@ -31,6 +32,8 @@ from neurotier.profile import Record, close_run, note_flush, read_records, unclo
 from neurotier.profile_config import only_looks
 from neurotier.run import Slots, acquire, command_line, current_run, end_run, start_run
 from neurotier.stops import end_at_signals, jobs_have_ended
+
+WOULD_BE_PUT_BACK = "it would be put back, and what is listed here for want of it would not be done"
 
 
 def uses_containers(workflow: Any) -> bool:
@@ -69,8 +72,9 @@ def heal(plan: Plan, arguments: Sequence[str]) -> None:
     try:
         if changes:
             acquire(places)
-            for line in restore_kept(places):
-                say(line)
+        lost = lost_kept(places)
+        if changes:
+            restore_kept(lost)
         damages = find_damage(places, plan.is_app)
         if changes:
             remove(damages)
@@ -80,7 +84,9 @@ def heal(plan: Plan, arguments: Sequence[str]) -> None:
             forget_unreachable(places)
     except OSError:  # not writable: the start of the run says so
         return
-    for line in lines(damages, removed=changes):
+    for file in lost:
+        say(f"neurotier: {file} was lost or damaged; " + ("it is put back" if changes else WOULD_BE_PUT_BACK))
+    for line in lines([damage for damage in damages if not lost.keys() & set(damage.files)], removed=changes):
         say(line)
 
 
@@ -120,11 +126,12 @@ def finish(plan: Plan, succeeded: bool) -> None:
             say(f"failed  {path}: cannot be reached: {reason}")
         for failure in failures:
             say(f"failed  {failure['participant']}: {failure['reason']}")
-        if stopped_by is not None and CAMPAIGN in os.environ:
-            return  # the campaign was stopped, and does this run again
-        if not succeeded and everyone:
+        is_done_again = (
+            stopped_by is not None and CAMPAIGN in os.environ
+        )  # the campaign was stopped, and goes on with it
+        if not succeeded and not is_done_again and everyone:
             write_what_is_there(plan, places)
-        if not succeeded and (places.bigbrain / "runs").is_dir():
+        if not succeeded and not is_done_again and (places.bigbrain / "runs").is_dir():
             from neurotier.bigbrain.stages import write_partial
 
             for line in write_partial(settings, places):

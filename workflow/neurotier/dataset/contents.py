@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from neurotier.dataset.attempts import GoneError, first_message, retry
+from neurotier.dataset.attempts import GoneError, first_message, retry, wait_for_others
 from neurotier.dataset.datalad_environment import prepare_environment
 from neurotier.errors import InputError, SourceError
 from neurotier.files import flush_folder
@@ -168,7 +168,7 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, r
             message = f"could not be fetched: {first_message(error)}"
             raise SourceError(message, where=missing[0], fix=fix if bare else "") from None
 
-    retry(fetch, settings, report)
+    retry(lambda: wait_for_others(fetch, report), settings, report)
     for path in missing:
         flush_content(dataset, path, settings.links_to)
     return len(missing)
