@@ -263,6 +263,26 @@ def test_a_fifo_in_place_of_the_lock_is_said_in_a_line(project: Project) -> None
     assert "Traceback" not in ended.output
 
 
+def test_a_lost_file_that_all_waited_for_has_nobody_analysed_again(project: Project) -> None:
+    """Made again, it would be newer than every record, and Snakemake would analyse everyone anew."""
+    plain_dataset(project.folder / "bids", {t1w("01"): small_head(1), t1w("02"): small_head(2)})
+    arguments = project.configure(dataset={"source": "bids"}, tool={"name": "noop"})
+    assert project.snakemake(*arguments, targets=["participants"]).code == 0
+    tool, records = project.results / "index" / "tool.json", project.results / "profile" / "records"
+    tool.unlink()
+    (records / "sub-01.json").unlink()
+    other = (records / "sub-02.json").stat().st_mtime_ns
+    looked = project.snakemake("-n", *arguments, targets=["participants"])
+    assert "tool.json was lost or damaged; it would be put back" in looked.output
+    assert not tool.exists()
+    ended = project.snakemake(*arguments, targets=["participants"])
+    assert ended.code == 0, ended.output
+    assert "tool.json was lost or damaged; it is put back" in ended.output
+    assert "Analysing sub-01" in ended.output
+    assert (records / "sub-01.json").exists()
+    assert (records / "sub-02.json").stat().st_mtime_ns == other
+
+
 def test_jobs_wait_for_room_on_the_work_tier(project: Project) -> None:
     """Two jobs of 2 MB fit side by side on 4 MB, six do not: here it is not the cores that limit them."""
     plain_dataset(project.folder / "bids", {t1w(f"{number:02d}"): small_head(number) for number in range(6)})

@@ -5,21 +5,18 @@ Little is imported before it is known what is wanted: the meter must not cost wh
 
 from __future__ import annotations
 
-import signal
-
-if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-    # Until the job has its own handler, Ctrl-C ends this process without a trace of half-read modules.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-import argparse
 import sys
 
 from neurotier import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
     from pathlib import Path
+
+CANNOT_READ = 73
+"""Exit code of :class:`neurotier.core.errors.TierError`, whose module may be what cannot be read."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,12 +26,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from neurotier.meter import command
 
         return command.main(words[1:])
-    return run_job(parser().parse_args(words))
+    try:
+        return run_job(parser().parse_args(words))
+    except KeyboardInterrupt:  # while modules are imported
+        return 130
+    except OSError as error:  # a module or the results folder itself cannot be read
+        print(f"neurotier: {error.filename or 'a file of the results'}: {error.strerror}", file=sys.stderr)
+        return CANNOT_READ
 
 
 def run_job(options: argparse.Namespace) -> int:
     """Run a job of the workflow; the exit code of the process."""
-    from neurotier.core.errors import NeurotierError, TierError
+    from neurotier.core.errors import NeurotierError
     from neurotier.meter.measure import Interrupted
     from neurotier.run import jobs
     from neurotier.run.stops import unwinding
@@ -49,15 +52,14 @@ def run_job(options: argparse.Namespace) -> int:
     except Interrupted as interrupted:
         return 128 + interrupted.signal_number
     except NeurotierError as error:
-        line, code = str(error), error.exit_code
-    except OSError as error:  # the results folder itself cannot be read
-        line, code = f"{error.filename or 'a file of the results'}: {error.strerror}", TierError.exit_code
-    print(f"neurotier: {line}", file=sys.stderr)
-    return code
+        print(f"neurotier: {error}", file=sys.stderr)
+        return error.exit_code
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
+    import argparse
+
     main_parser = argparse.ArgumentParser(prog="neurotier", description=__doc__)
     main_parser.add_argument("--version", action="version", version=f"neurotier {__version__}")
     commands = main_parser.add_subparsers(dest="command", required=True)

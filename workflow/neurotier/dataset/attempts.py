@@ -29,32 +29,37 @@ class GoneError(SourceError):
 
 
 def retry(action: Callable[[], None], settings: DatasetSettings, say: Callable[[str], None]) -> None:
-    """Try an action that depends on a network, with a pause that doubles after each failure.
-
-    If another process is fetching the same content into the clone, wait for it; that is no failure.
-    """
-    attempt = 1
-    since: float | None = None
-    while True:
+    """Try an action that depends on a network, pausing twice as long after each failure."""
+    for attempt in range(1, settings.get_attempts + 1):
         try:
             action()
             return
         except GoneError:
             raise
         except SourceError as error:
-            if FETCHED_BY_ANOTHER.search(error.what):
-                if since is None:
-                    since = time.monotonic()
-                    say(f"{error.where}: another process is fetching it; waiting")
-                if time.monotonic() < since + LOOK_AT_MOST_S:
-                    time.sleep(LOOK_AGAIN_S)
-                    continue
             if attempt == settings.get_attempts or not NETWORK_DOWN.search(error.what):
                 raise
             pause_s = settings.get_backoff_s * 2 ** (attempt - 1)
             say(f"attempt {attempt} of {settings.get_attempts} failed ({error}); next in {pause_s:g} s")
             time.sleep(pause_s)
-            attempt += 1
+
+
+def wait_for_others(action: Callable[[], None], say: Callable[[str], None]) -> None:
+    """Do an action that fetches contents again for as long as another process is fetching one of them."""
+    until_s: float | None = None
+    while True:
+        try:
+            action()
+            return
+        except SourceError as error:
+            if not FETCHED_BY_ANOTHER.search(error.what):
+                raise
+            if until_s is None:
+                until_s = time.monotonic() + LOOK_AT_MOST_S
+                say(f"{error.where}: another process is fetching it; waiting")
+            if time.monotonic() > until_s:
+                raise
+            time.sleep(LOOK_AGAIN_S)
 
 
 @contextmanager

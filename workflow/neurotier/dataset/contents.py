@@ -19,7 +19,7 @@ from neurotier.core.errors import InputError, SourceError
 from neurotier.core.files import flush_folder
 from neurotier.core.foreign import file_in_dataset, kind_of, open_file
 from neurotier.core.settings import DatasetSettings
-from neurotier.dataset.attempts import GoneError, first_message, retry
+from neurotier.dataset.attempts import GoneError, first_message, retry, wait_for_others
 from neurotier.dataset.datalad_environment import prepare_environment
 
 KEY_SIZE = re.compile(r"-s(\d{1,18})-")
@@ -169,7 +169,7 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
             message = f"could not be fetched: {first_message(error)}"
             raise SourceError(message, where=missing[0], fix=fix if bare else "") from None
 
-    retry(fetch, settings, say)
+    retry(lambda: wait_for_others(fetch, say), settings, say)
     for path in missing:
         flush_content(dataset, path, settings.links_to)
     return len(missing)

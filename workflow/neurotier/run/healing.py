@@ -13,7 +13,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -255,15 +255,18 @@ def write_and_keep(places: Places, file: Path, data: Any) -> None:
     write_json(places.kept / file.absolute().relative_to(places.index.absolute()), data)
 
 
-def restore_kept(places: Places) -> Iterator[str]:
-    """Put lost files of the index back, as old as they were; a line about each."""
-    for copy in sorted(places.kept.rglob("*.json")):
-        file = places.index / copy.relative_to(places.kept)
-        if not is_json(file) and is_json(copy):
-            remove_whatever(file)
-            write_bytes(file, content(copy))
-            os.utime(file, ns=(copy.stat().st_mtime_ns, copy.stat().st_mtime_ns))
-            yield f"neurotier: {file} was lost or damaged, and is restored"
+def lost_kept(places: Places) -> dict[Path, Path]:
+    """Files of the index that were lost or damaged, with the copy of each that is whole."""
+    copies = {places.index / copy.relative_to(places.kept): copy for copy in sorted(places.kept.rglob("*.json"))}
+    return {file: copy for file, copy in copies.items() if not is_json(file) and is_json(copy)}
+
+
+def restore_kept(lost: Mapping[Path, Path]) -> None:
+    """Put lost files of the index back, as old as they were: Snakemake shall not take them for new ones."""
+    for file, copy in lost.items():
+        remove_whatever(file)
+        write_bytes(file, content(copy))
+        os.utime(file, ns=(copy.stat().st_mtime_ns, copy.stat().st_mtime_ns))
 
 
 def is_json(file: Path) -> bool:

@@ -21,6 +21,7 @@ from neurotier.run.healing import (
     find_damage,
     forget_markers,
     forget_outputs,
+    lost_kept,
     note_outputs,
     remove,
     restore_kept,
@@ -33,6 +34,8 @@ from neurotier.run.profile_tables import Record, close_run, note_flush, read_rec
 from neurotier.run.snakemake_internals import only_looks, options_of, rules_to_run_here, say_progress, slots
 from neurotier.run.start import acquire, command_line, end_run, start_run
 from neurotier.run.stops import end_at_signals, jobs_have_ended
+
+WOULD_BE_PUT_BACK = "it would be put back, and what is listed here for want of it would not be done"
 
 
 @dataclass(frozen=True)
@@ -102,8 +105,9 @@ def heal(plan: Plan, arguments: Sequence[str]) -> None:
     try:
         if changes:
             acquire(places)
-            for line in restore_kept(places):
-                say(line)
+        lost = lost_kept(places)
+        if changes:
+            restore_kept(lost)
         damages = find_damage(places, plan.is_app)
         if changes:
             remove(damages)
@@ -113,7 +117,9 @@ def heal(plan: Plan, arguments: Sequence[str]) -> None:
             forget_unreachable(places)
     except OSError:  # not writable: the start of the run says so
         return
-    for line in damage_lines(damages, removed=changes):
+    for file in lost:
+        say(f"neurotier: {file} was lost or damaged; " + ("it is put back" if changes else WOULD_BE_PUT_BACK))
+    for line in damage_lines([damage for damage in damages if not lost.keys() & set(damage.files)], removed=changes):
         say(line)
 
 
@@ -145,14 +151,14 @@ def finish(plan: Plan, succeeded: bool, after: Pages) -> None:
             say(f"failed  {path}: cannot be reached: {reason}")
         for failure in failures:
             say(f"failed  {failure['participant']}: {failure['reason']}")
-        if stopped_by is not None and CAMPAIGN in os.environ:
-            return  # the campaign was stopped, and does this run again
-        if not succeeded and everyone:
+        # A campaign that was stopped does this run again.
+        is_done_again = stopped_by is not None and CAMPAIGN in os.environ
+        if not succeeded and not is_done_again and everyone:
             if not plan.is_campaign:
                 after.report(settings, places)
             elif (places.campaign / "plan.tsv").exists():  # else the campaign was refused, and what is there stays
                 after.comparison(settings, places)
-        if not succeeded and (places.bigbrain / "runs").is_dir():
+        if not succeeded and not is_done_again and (places.bigbrain / "runs").is_dir():
             for line in after.bigbrain(settings, places):
                 say(line)
     except OSError as error:

@@ -304,12 +304,13 @@ def drop_participant_images(results: Path, participant: str, marker: Path, log: 
     """
     settings = load_settings(results)
     places = Places.from_settings(settings)
-    log.parent.mkdir(parents=True, exist_ok=True)
     kept = drop_images(load_dataset(places).path, [image.path for image in images_of(places, participant)])
-    log.write_text(f"kept: {kept}\n" if kept else "dropped\n")
+    said = f"kept: {kept}\n" if kept else "dropped\n"
+    clear_log(log)
+    write_text(log, said, durable=False)
     if kept:
         print(f"neurotier: {participant}: images stay on the dataset tier: {kept}", file=sys.stderr, flush=True)
-    write_text(marker, log.read_text())
+    write_text(marker, said)
     return 0
 
 

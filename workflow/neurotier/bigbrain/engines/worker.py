@@ -40,6 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if exit_code:
         print(line, file=sys.stderr, flush=True)
     Path(log).parent.mkdir(parents=True, exist_ok=True)
+    Path(log).unlink(missing_ok=True)  # a FIFO in its place would never be written
     Path(log).write_text(f"{line}\n")
     return exit_code
 
