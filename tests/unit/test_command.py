@@ -7,6 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from neurotier.core.errors import TierError
+from neurotier.core.places import Places
+from neurotier.run.jobs import reporting
 from support import ENVIRONMENT
 
 WITHOUT_A_MODULE = """
@@ -31,6 +34,11 @@ sys.exit(main(["analyze-participant", "sub-01", "--results", "results", "--log",
             73,
             "neurotier: /library/jobs.py: Input/output error\n",
         ),
+        (
+            "ModuleNotFoundError('No module named psutil')",
+            73,
+            f"neurotier: {sys.prefix}: No module named psutil; make this Python environment anew\n",
+        ),
         ("KeyboardInterrupt", 130, ""),
     ],
 )
@@ -44,3 +52,20 @@ def test_modules_that_cannot_be_read_are_a_line_and_no_trace(tmp_path: Path, err
         check=False,
     )
     assert (done.returncode, done.stderr) == (code, said)
+
+
+def test_a_package_whose_files_cannot_be_read_is_no_fault_of_ours(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """NumPy answers an unreadable file of its own with a page of advice about installing it."""
+    places, log = Places(*[tmp_path] * 5), tmp_path / "log"
+    with reporting(places, "sub-01", "analyze", log) as result:
+        try:
+            raise OSError(5, "Input/output error", "/library/array.so")
+        except OSError as error:
+            raise ImportError("IMPORTANT: PLEASE READ THIS\n" * 20) from error
+    assert result.exit_code == TierError.exit_code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "[Errno 5] Input/output error: '/library/array.so'; start the same command again" in line
+    assert "fault in neurotier" not in line
+    assert "PLEASE READ" in log.read_text()

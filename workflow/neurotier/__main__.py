@@ -33,6 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:  # a module or the results folder itself cannot be read
         print(f"neurotier: {error.filename or 'a file of the results'}: {error.strerror}", file=sys.stderr)
         return CANNOT_READ
+    except ImportError as error:
+        print(f"neurotier: {sys.prefix}: {error}; make this Python environment anew", file=sys.stderr)
+        return CANNOT_READ
 
 
 def run_job(options: argparse.Namespace) -> int:

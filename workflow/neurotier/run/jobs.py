@@ -50,6 +50,8 @@ from neurotier.meter.own import times_so_far
 from neurotier.run import slurm
 from neurotier.run.profile_tables import Record
 
+READ_AGAIN = "start the same command again, or make this Python environment anew"
+
 
 def load_settings(results: Path) -> Settings:
     """Settings of the run that works on a results folder.
@@ -340,6 +342,10 @@ def reporting(places: Places, participant: str, stage: str, log: Path) -> Iterat
         result.exit_code, reason = 128 + stop.signal_number, str(stop)
     except OSError as error:
         result.exit_code, reason = TierError.exit_code, f"{error.filename or 'a file'}: {error.strerror}"
+    except ImportError as error:  # packages turn an unreadable file of theirs into advice of many lines
+        result.exit_code = TierError.exit_code
+        reason = str(TierError(f"could not be read: {root_cause(error)}", where=sys.prefix, fix=READ_AGAIN))
+        note(log, traceback.format_exc())
     except Exception as error:
         result.exit_code, reason = 70, one_line(f"fault in neurotier: {type(error).__name__}: {error}")
         note(log, traceback.format_exc())
@@ -349,6 +355,17 @@ def reporting(places: Places, participant: str, stage: str, log: Path) -> Iterat
         with suppress(OSError):
             note(log, reason)
             keep_failure(places, participant, stage, reason, result.exit_code, log)
+
+
+def root_cause(error: BaseException) -> str:
+    """What an exception goes back to, in one line.
+
+    >>> root_cause(ImportError("no array library"))
+    'no array library'
+    """
+    while error.__cause__ or error.__context__:
+        error = error.__cause__ or error.__context__ or error
+    return one_line(str(error))
 
 
 def note(log: Path, line: str) -> None:
