@@ -38,6 +38,7 @@ LONGEST = ("test_readme", "test_stops", "test_in_containers", "test_slurm", "tes
 """Files that take longest, in order: begun last, they would keep one worker busy when the others have ended."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Say what one worker does in a row (pytest-xdist's groups), and have what takes long come first.
 
