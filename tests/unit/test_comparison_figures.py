@@ -29,13 +29,14 @@ from neurotier.pages.comparison.figures import FIGURES
 from neurotier.pages.comparison.gantts import MOST_PANELS, MOST_RUNS, chosen, jobs_of
 from neurotier.pages.comparison.names import Names
 from neurotier.pages.comparison.panels import group_panels
-from neurotier.pages.comparison.statistics import Condition, by_condition
+from neurotier.pages.comparison.statistics import by_condition
 from neurotier.pages.kit import style
 from neurotier.pages.kit.figures import draw_all, figures_of
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.lanes import Lane, Panel
 from neurotier.pages.kit.registry import FILES
 from neurotier.run.compared import Compared
+from neurotier.run.conditions import Condition
 
 TIERS = {"tmpfs": 1.0, "slow": 4.0}
 ODD = "a$b_1$ <b>&amp; \\frac{1}{2} µ\"'" + "x" * 80

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.bigbrain.conditions import Condition
+from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.errors import InputError
 from neurotier.core.tables import Row, read_table
 from neurotier.pages.bigbrain.names import published_name
@@ -39,7 +39,7 @@ def said_by(replay: Replay, predictions: list[Row]) -> dict[str, str]:
     return {figure.name: figure.finding.sentence for figure in figures_of("published", FIGURES, tables)}
 
 
-def prediction(one: Condition, member: str, predicted_s: float, measured_s: float) -> Row:
+def prediction(one: IncrementCondition, member: str, predicted_s: float, measured_s: float) -> Row:
     device, mode = device_and_mode(one)
     about: Row = {"resolution_um": one.resolution_um, "engine": one.engine, "processes": one.parallelism}
     times = {"predicted_s": predicted_s, "low_s": 0.9 * predicted_s, "high_s": 1.1 * predicted_s}

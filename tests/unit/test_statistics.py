@@ -10,16 +10,15 @@ import pytest
 from comparison_rows import job_rows, run_row
 from neurotier.core.spread import Spread, spread
 from neurotier.pages.comparison.statistics import (
-    Condition,
     Family,
     by_condition,
-    condition_of,
     families,
     left_out,
     median_interval,
     paired_differences,
     speed_ups,
 )
+from neurotier.run.conditions import Condition
 
 SHIFT_S = 3.0
 FAST = Condition("campaign", "brainextractor", "cold", 2, "tmpfs")
@@ -119,8 +118,8 @@ def test_two_placements_in_memory_are_compared_once() -> None:
 
 
 def test_parallelism_is_what_was_asked_or_else_the_most() -> None:
-    assert condition_of(run_row("a", "nfs", 1.0, parallelism=25)).parallelism == 25
-    assert condition_of(run_row("a", "nfs", 1.0, parallelism=None, peak_parallelism=7)).parallelism == 7
+    assert Condition.of(run_row("a", "nfs", 1.0, parallelism=25)).parallelism == 25
+    assert Condition.of(run_row("a", "nfs", 1.0, parallelism=None, peak_parallelism=7)).parallelism == 7
 
 
 def test_speed_up_spans_all_repetitions() -> None:

@@ -12,7 +12,7 @@ ORIGIN = "published"
 
 
 @dataclass(frozen=True)
-class Condition:
+class IncrementCondition:
     """What repetitions have in common.
 
     Attributes
@@ -36,7 +36,7 @@ class Condition:
     variant: str = ""
 
     @classmethod
-    def of(cls, row: Row) -> Condition:
+    def of(cls, row: Row) -> IncrementCondition:
         """The condition of a run, or of a row of ``bigbrain_conditions.tsv``."""
         names = [name for name in cls.__match_args__ if name != "variant"]
         return cls(**{name: row[name] for name in names}, variant=row.get("variant", ""))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Sequence
 
-from neurotier.bigbrain.conditions import ORIGIN, Condition
+from neurotier.bigbrain.conditions import ORIGIN, IncrementCondition
 from neurotier.bigbrain.image import BLOCK_BYTES, BLOCKS
 from neurotier.bigbrain.tasks import PUBLISHED
 from neurotier.published.bigbrain import APP_DIRECT, GNU_PARALLEL, MEMORY_MODE, SPARK, BlockRun
@@ -50,7 +50,7 @@ def tier_of(device: str, mode: str) -> str:
     return device if device == "DRAM" else f"{device}, {mode}"
 
 
-def device_and_mode(condition: Condition) -> tuple[str, str]:
+def device_and_mode(condition: IncrementCondition) -> tuple[str, str]:
     """Device and mode of a published condition, from its tier."""
     device, _, mode = condition.tier.partition(", ")
     return device, mode or APP_DIRECT
@@ -58,22 +58,22 @@ def device_and_mode(condition: Condition) -> tuple[str, str]:
 
 def condition(
     resolution_um: int, engine: str, processes: int, place: tuple[str, str], iterations: int = 1, variant: str = ""
-) -> Condition:
+) -> IncrementCondition:
     """A published condition; ``place`` is device and mode."""
     blocks = BLOCKS[resolution_um]
     size = blocks * BLOCK_BYTES[resolution_um]
     about = (ORIGIN, engine, tier_of(*place), processes, blocks, size, iterations, PUBLISHED)
-    return Condition(*about, variant)
+    return IncrementCondition(*about, variant)
 
 
-def by_condition(runs: Iterable[BlockRun]) -> dict[Condition, list[BlockRun]]:
+def by_condition(runs: Iterable[BlockRun]) -> dict[IncrementCondition, list[BlockRun]]:
     """Whole runs by condition, in the order of the paper's figures; the first repetition first.
 
     What was made again takes the place of what was there before, which becomes a variant.
     """
     whole = [run for run in runs if run.is_whole]
     again = {condition_of(run) for run in whole if run.path.parent.name.endswith(LATER)}
-    found: dict[Condition, list[BlockRun]] = {}
+    found: dict[IncrementCondition, list[BlockRun]] = {}
     for run in whole:
         own, folder = condition_of(run), run.path.parent.name
         if own in again and not folder.endswith(LATER):
@@ -82,7 +82,7 @@ def by_condition(runs: Iterable[BlockRun]) -> dict[Condition, list[BlockRun]]:
     return dict(sorted(found.items(), key=lambda item: order(item[0])))
 
 
-def condition_of(run: BlockRun, further: str = "") -> Condition:
+def condition_of(run: BlockRun, further: str = "") -> IncrementCondition:
     """The condition of a run; ``further`` adds to its variant."""
     several = f"{run.iterations} iterations" if run.iterations != 1 else ""
     variant = ", ".join(filter(None, (several, run.variant, further)))
@@ -90,14 +90,14 @@ def condition_of(run: BlockRun, further: str = "") -> Condition:
     return condition(run.resolution_um, run.engine, run.processes, place, run.iterations, variant)
 
 
-def order(one: Condition) -> tuple[object, ...]:
+def order(one: IncrementCondition) -> tuple[object, ...]:
     """Place of a published condition among others: by image, engine and processes, then as the paper's figures."""
     place = device_and_mode(one)
     known = PLACES.index(place) if place in PLACES else len(PLACES)
     return (-(one.resolution_um or 0), one.engine, one.parallelism, known, *place, one.variant)
 
 
-def absent(conditions: Iterable[Condition]) -> dict[int, list[str]]:
+def absent(conditions: Iterable[IncrementCondition]) -> dict[int, list[str]]:
     """Conditions of the paper's figures that are not there: figure to devices and modes; none of one, ``all``."""
     known = set(conditions)
     found: dict[int, list[str]] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from dataclasses import astuple, dataclass, field
 
-from neurotier.bigbrain.conditions import Condition
+from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.tables import Row
 from neurotier.model.fit import fit_tier
 from neurotier.model.machine import TierSpeed
@@ -69,7 +69,7 @@ def fit_all(replay: Replay) -> Fits:
     return Fits(launch_of(replay), {device: speeds for device, speeds in found.items() if speeds})
 
 
-def is_known(condition: Condition) -> bool:
+def is_known(condition: IncrementCondition) -> bool:
     """Whether it is one of the paper's conditions on a device that is described."""
     return not condition.variant and device_and_mode(condition) in DEVICE_KINDS
 
@@ -104,13 +104,13 @@ def speed_row(device: Device, source: str, speeds: Speeds) -> Row:
     }
 
 
-def device_of(condition: Condition) -> Device:
+def device_of(condition: IncrementCondition) -> Device:
     """The device: Optane is one of memory, and another of storage; others are the same in both modes."""
     device, mode = device_and_mode(condition)
     return device, mode if device == "Optane" else ""
 
 
-def known(replay: Replay, condition: Condition) -> Speeds:
+def known(replay: Replay, condition: IncrementCondition) -> Speeds:
     """What Table I, the number of memory modules and the kind of the device tell.
 
     In Memory mode the benchmark of tmpfs, which is not in the printed table, tells of Optane as memory.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from neurotier.bigbrain.conditions import Condition
+from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.bigbrain.tasks import HEADER, INCREMENT, WRITE
 from neurotier.core.tables import Row
 from neurotier.published import bigbrain
@@ -15,7 +15,7 @@ PHASES = {bigbrain.HEADER: HEADER, bigbrain.INCREMENT: INCREMENT, bigbrain.WRITE
 """The phases of blocks as our own runs have them; reading is within incrementing, or, of Spark, in no phase."""
 
 
-def condition_of(row: Row) -> Condition:
+def condition_of(row: Row) -> IncrementCondition:
     """The condition of a row of ``published_runs.tsv`` or ``published_predictions.tsv``."""
     place = (row["device"], row["mode"])
     about = row.get("iterations", 1), row.get("variant") or ""
@@ -45,7 +45,7 @@ def run_rows(runs: Iterable[Row], phases: Iterable[Row]) -> list[Row]:
     return [row for _, row in sorted(found, key=lambda one: one[0])]
 
 
-def phase_rows(own: Condition, run: BlockRun) -> list[Row]:
+def phase_rows(own: IncrementCondition, run: BlockRun) -> list[Row]:
     """Rows of ``bigbrain_phases.tsv`` for a run: those of its blocks' phases, the n-th one of a kind of iteration n."""
     about = {name: getattr(own, name) for name in ("engine", "tier", "parallelism")} | {"repetition": run.repetition}
     iterations: dict[tuple[str, str], int] = {}

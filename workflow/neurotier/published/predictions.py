@@ -18,7 +18,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from neurotier.bigbrain.conditions import Condition
+from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.tables import Row
 from neurotier.model.prediction import APRIORI, FITTED, PAPER, Simulated, predict_makespan
 from neurotier.model.workload import Step, Workload
@@ -51,7 +51,11 @@ def predictions(replay: Replay, fits: Fits) -> list[Row]:
 
 
 def row_of(
-    condition: Condition, runs: Sequence[BlockRun], member: str, predicted_s: float, told: Simulated | None = None
+    condition: IncrementCondition,
+    runs: Sequence[BlockRun],
+    member: str,
+    predicted_s: float,
+    simulated: Simulated | None = None,
 ) -> Row:
     """The row of a prediction, held against the mean of the runs that were not stalled."""
     going, (device, mode) = steady(runs), device_and_mode(condition)
@@ -65,17 +69,17 @@ def row_of(
         "member": member,
         "fitted_on": member == FITTED and condition.panel == FIT,
         "predicted_s": predicted_s,
-        "low_s": told.low_s if told else None,
-        "high_s": told.high_s if told else None,
+        "low_s": simulated.low_s if simulated else None,
+        "high_s": simulated.high_s if simulated else None,
         "measured_s": measured_s,
         "stalled": len(runs) - len(going),
         "ratio": predicted_s / measured_s if measured_s else None,
-        "limit": told.usual.limit if told else None,
+        "limit": simulated.usual.limit if simulated else None,
     }
 
 
 def fluid_prediction(
-    replay: Replay, condition: Condition, runs: Sequence[BlockRun], speeds: Speeds, launch: Succession
+    replay: Replay, condition: IncrementCondition, runs: Sequence[BlockRun], speeds: Speeds, launch: Succession
 ) -> Simulated:
     """What the fluid model predicts for a condition."""
     size = float(runs[0].block_bytes)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from neurotier.bigbrain.conditions import Condition
+from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.errors import InputError
 from neurotier.core.tables import Row, write_table
 from neurotier.published.bids_app import find_logs, published_runs
@@ -27,11 +27,11 @@ class Replay:
     bids_app: Compared = field(default_factory=Compared)
 
     @cached_property
-    def conditions(self) -> dict[Condition, list[BlockRun]]:
+    def conditions(self) -> dict[IncrementCondition, list[BlockRun]]:
         """The whole BigBrain runs by condition."""
         return by_condition(self.bigbrain.runs)
 
-    def equation_one_s(self, condition: Condition) -> float | None:
+    def equation_one_s(self, condition: IncrementCondition) -> float | None:
         """Makespan of a condition by Eq. (1) with Table I, s; ``None`` of a device that is not in it."""
         bandwidth = device_bandwidths(self.bandwidths).get(device_and_mode(condition)[0])
         data_bytes = self.conditions[condition][0].data_bytes

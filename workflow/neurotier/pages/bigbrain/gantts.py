@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from neurotier.bigbrain.conditions import Condition
+from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.bigbrain.tabulation import TICK_S
 from neurotier.bigbrain.tasks import DELAY, HEADER, INCREMENT, READ, SPARK, START_UP, STREAMING, WRITE
 from neurotier.core.quantities import counted, mean_count, percent, seconds
@@ -58,7 +58,7 @@ def drawn_of(tables: Tables) -> list[Drawn]:
     """Each condition of one's own, or of the replay."""
     repetitions, found = tables.repetitions(), []
     for row in tables.conditions if tables.is_replay else own(tables.conditions):
-        run = middle(repetitions[Condition.of(row)])
+        run = middle(repetitions[IncrementCondition.of(row)])
         told = f"{seconds(run['makespan_s'])}, {mean_count(run['mean_parallelism'])} of {row['parallelism']} in a phase"
         if run["start_up_s"] and row["engine"] == SPARK:
             told += f"; start of Spark {seconds(run['start_up_s'])}"
@@ -115,7 +115,7 @@ def replay_finding(rows: Sequence[Row]) -> str:
     verbs = {"write_s": "writing", "increment_s": "reading and incrementing", "load_header_s": "loading headers"}
     longest = {}
     for row in rows:
-        longest[Condition.of(row)] = max(reversed(verbs), key=lambda phase: row[phase])
+        longest[IncrementCondition.of(row)] = max(reversed(verbs), key=lambda phase: row[phase])
     told: dict[str, list[str]] = {}
     for one, phase in longest.items():
         device, _ = device_and_mode(one)

@@ -11,7 +11,7 @@ from typing import Any
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from neurotier.bigbrain.conditions import Condition
+from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.quantities import counted, seconds
 from neurotier.core.tables import Row
 from neurotier.model.prediction import PAPER, Prediction
@@ -103,7 +103,7 @@ def factors_text(rows: Sequence[Row]) -> str:
 def replay_finding(tables: Tables) -> str:
     """The widest gap between devices, and how far Eq. (1) is off, stalled repetitions left out of that."""
     repetitions = tables.repetitions()
-    rows = {Condition.of(row): row for row in tables.conditions}
+    rows = {IncrementCondition.of(row): row for row in tables.conditions}
     times, ratios = {one: row["makespan_s"] for one, row in rows.items()}, []
     for one, row in rows.items():
         steady_s, _ = apart([run["makespan_s"] for run in repetitions[one]])
@@ -115,7 +115,7 @@ def replay_finding(tables: Tables) -> str:
     if len(times) == 1:
         (only,) = times
         return f"{published_name(only)}: {seconds(times[only])}{off}"
-    panels: dict[tuple[int, str, int], list[Condition]] = {}
+    panels: dict[tuple[int, str, int], list[IncrementCondition]] = {}
     for one in times:
         if one.panel:
             panels.setdefault(one.panel, []).append(one)
@@ -141,7 +141,7 @@ def draw(tables: Tables, stem: Path) -> None:
     repetitions, rows = tables.repetitions(), shown(tables.conditions)
 
     def measured(row: Row) -> Makespans:
-        values = [run["makespan_s"] for run in repetitions.get(Condition.of(row), [])]
+        values = [run["makespan_s"] for run in repetitions.get(IncrementCondition.of(row), [])]
         return Makespans(row["makespan_s"], *apart(values), tables.predictions(row))
 
     with house_style():
@@ -193,12 +193,12 @@ def text_of(one: Makespans) -> str:
     return f"{seconds(one.middle_s)}; Eq. (1) {ratio_text(one.predictions[PAPER].makespan_s / one.middle_s)} x"
 
 
-def table(tables: Tables, repetitions: Mapping[Condition, Sequence[Row]]) -> list[Row]:
+def table(tables: Tables, repetitions: Mapping[IncrementCondition, Sequence[Row]]) -> list[Row]:
     """The numbers behind the figure: a row per repetition, and one per prediction."""
     found = []
     for row in shown(tables.conditions):
         about = cells(row)
-        for run in repetitions.get(Condition.of(row), []):
+        for run in repetitions.get(IncrementCondition.of(row), []):
             times = {"makespan_s": run["makespan_s"], "low_s": None, "high_s": None}
             found.append({**about, "kind": "measured", "of": f"repetition {run['repetition']}", **times})
         for member, one in tables.predictions(row).items():

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from neurotier.bigbrain.conditions import Condition
+from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.bigbrain.tasks import GNU_PARALLEL, PUBLISHED, SPARK
 from neurotier.core.quantities import counted, number, seconds, size
 from neurotier.core.tables import Row
@@ -29,12 +29,12 @@ def shown(rows: Iterable[Row]) -> list[Row]:
 
 def own(rows: Iterable[Row]) -> list[Row]:
     """Conditions with a valid run that this machine, not the paper, has measured."""
-    return [row for row in shown(rows) if not Condition.of(row).is_published]
+    return [row for row in shown(rows) if not IncrementCondition.of(row).is_published]
 
 
 def published(rows: Iterable[Row]) -> list[Row]:
     """Conditions that the paper has measured."""
-    return [row for row in shown(rows) if Condition.of(row).is_published]
+    return [row for row in shown(rows) if IncrementCondition.of(row).is_published]
 
 
 def name_of(row: Row) -> str:
@@ -46,7 +46,7 @@ def name_of(row: Row) -> str:
     return f"{row['engine']} on {row['tier']}, {at_once(row['parallelism'])}"
 
 
-def published_name(one: Condition) -> str:
+def published_name(one: IncrementCondition) -> str:
     """A published condition in words: image, engine, processes, device and mode."""
     told = [f"{one.resolution_um} µm", ENGINES[one.engine], f"{one.parallelism} processes", one.tier]
     return ", ".join([*told, one.variant] if one.variant else told)
@@ -54,7 +54,7 @@ def published_name(one: Condition) -> str:
 
 def label_of(row: Row) -> str:
     """A condition beside others of its image and parallelism; a star where blocks were not written."""
-    one = Condition.of(row)
+    one = IncrementCondition.of(row)
     if not one.is_published:
         return f"{row['engine']} on {row['tier']}"
     device, comma, mode = row["tier"].partition(", ")
@@ -64,7 +64,7 @@ def label_of(row: Row) -> str:
 
 def image_of(row: Row) -> str:
     """What was incremented, and how often."""
-    one = Condition.of(row)
+    one = IncrementCondition.of(row)
     where = f"{one.origin}, {one.resolution_um} µm" if one.resolution_um else one.origin
     text = f"{where}: {counted(one.blocks, 'block')}, {size(one.block_bytes)} in all"
     text += f", {counted(one.iterations, 'iteration')}" if one.iterations > 1 else ""
@@ -73,7 +73,7 @@ def image_of(row: Row) -> str:
 
 def heading_of(row: Row, part: str = "") -> str:
     """What stands above conditions that differ in their tier, and of one's own, in their engine."""
-    one = Condition.of(row)
+    one = IncrementCondition.of(row)
     if not one.is_published:
         return at_once(one.parallelism)
     number = FIGURES.get(one.panel) if one.panel else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from neurotier.bigbrain.conditions import Condition
+from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.bigbrain.tasks import SPARK
 from neurotier.core.tables import Row
 from neurotier.pages.bigbrain.figures import FIGURES
@@ -33,7 +33,7 @@ class PanelView:
     @property
     def is_published(self) -> bool:
         """Whether the paper measured them."""
-        return Condition.of(self.rows[0]).is_published
+        return IncrementCondition.of(self.rows[0]).is_published
 
     @property
     def incomplete(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from neurotier.bigbrain.conditions import Condition
+from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.quantities import mean_count, percent
 from neurotier.core.tables import Row
 from neurotier.pages.bigbrain.names import NO_RUN, image_panels, name_of, own, published, shown
@@ -79,7 +79,7 @@ def draw(tables: Tables, stem: Path) -> None:
     rows, repetitions = shown(tables.conditions), tables.repetitions()
 
     def busy(row: Row) -> Busy:
-        values = [run["mean_parallelism"] or 0.0 for run in repetitions.get(Condition.of(row), [])]
+        values = [run["mean_parallelism"] or 0.0 for run in repetitions.get(IncrementCondition.of(row), [])]
         return Busy(row["parallelism"], row["mean_parallelism"] or 0.0, values, row["peak_parallelism"])
 
     with house_style():

@@ -11,7 +11,7 @@ from typing import Any
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from neurotier.bigbrain.conditions import Condition
+from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.bigbrain.tasks import SPARK
 from neurotier.core.quantities import counted, mean_count, percent, seconds
 from neurotier.core.tables import Row
@@ -95,7 +95,7 @@ def finding(tables: Tables) -> Finding:
 
 def replay_finding(rows: Sequence[Row]) -> str:
     """Between which shares of the summed time is writing, and where."""
-    several = len({Condition.of(row).panel for row in rows}) > 1
+    several = len({IncrementCondition.of(row).panel for row in rows}) > 1
     ordered = sorted(rows, key=write_share)
 
     def told(row: Row) -> str:
@@ -114,7 +114,7 @@ def draw(tables: Tables, stem: Path) -> None:
     def sums(row: Row) -> Sums:
         text = f"{seconds(row['makespan_s'])}; {percent(write_share(row))} writing"
         text += f"; {mean_count(row['mean_parallelism'])} at once"
-        return Sums(row, repetitions[Condition.of(row)], text)
+        return Sums(row, repetitions[IncrementCondition.of(row)], text)
 
     with house_style():
         panels = image_panels(rows, sums, "b")

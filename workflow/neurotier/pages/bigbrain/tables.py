@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from neurotier.bigbrain.conditions import ORIGIN, Condition
+from neurotier.bigbrain.conditions import ORIGIN, IncrementCondition
 from neurotier.core.tables import Row, read_table, write_table
 from neurotier.model.prediction import APRIORI, FITTED, FLUID, PAPER, Prediction
 from neurotier.published import own_columns
@@ -24,7 +24,7 @@ FLUIDS = (FLUID, FITTED, APRIORI)
 SUMS = ("start_up_s", "load_header_s", "read_s", "increment_s", "write_s")
 CELLS = ("origin", "engine", "tier", "parallelism", "blocks", "iterations", "pairing")
 
-Predictions = Mapping[Condition, Mapping[str, Row]]
+Predictions = Mapping[IncrementCondition, Mapping[str, Row]]
 """What is predicted of a condition, by member of the model."""
 
 
@@ -60,7 +60,7 @@ class Tables:
         """Runs of this machine, the invalid ones, too."""
         return [run for run in self.runs if run["origin"] != ORIGIN]
 
-    def repetitions(self) -> dict[Condition, list[Row]]:
+    def repetitions(self) -> dict[IncrementCondition, list[Row]]:
         """The valid runs of each condition."""
         return by_condition(filter(is_compared, self.runs))
 
@@ -86,7 +86,7 @@ class Tables:
             found[row["fluid_member"]] = Prediction(row["fluid_s"], *ends)
         return found
 
-    def parts(self, by: Callable[[Condition], str], rest: str = "") -> dict[str, Tables]:
+    def parts(self, by: Callable[[IncrementCondition], str], rest: str = "") -> dict[str, Tables]:
         """Tables of each part of a figure, by what is added to its name.
 
         Parameters
@@ -158,11 +158,11 @@ def read_if_there(files: Mapping[str, Path], name: str) -> list[Row]:
     return read_table(files[name], name) if name in files and files[name].exists() else []
 
 
-def by_condition(runs: Iterable[Row]) -> dict[Condition, list[Row]]:
+def by_condition(runs: Iterable[Row]) -> dict[IncrementCondition, list[Row]]:
     """All runs, invalid ones too, by condition; those of one's own by parallelism, else in the order given."""
-    found: dict[Condition, list[Row]] = {}
+    found: dict[IncrementCondition, list[Row]] = {}
     for run in runs:
-        found.setdefault(Condition.of(run), []).append(run)
+        found.setdefault(IncrementCondition.of(run), []).append(run)
     own = sorted((one for one in found if not one.is_published), key=lambda one: one.parallelism)
     return {one: found[one] for one in [*own, *(one for one in found if one.is_published)]}
 
@@ -181,7 +181,7 @@ def predictions_by_condition(runs: Iterable[Row], own: Iterable[Row], published:
     about: dict[tuple[object, ...], dict[str, Row]] = {}
     for row in own:
         about.setdefault(tuple(row[name] for name in names), {})[row["member"]] = row
-    found: dict[Condition, dict[str, Row]] = {}
+    found: dict[IncrementCondition, dict[str, Row]] = {}
     for one in by_condition(runs):
         if not one.is_published:
             found[one] = about.get(tuple(getattr(one, name) for name in names), {})
@@ -214,7 +214,7 @@ def condition_rows(
         if valid or not one.is_published:
             values = measured(valid, middle)
             rows.append(
-                {name: getattr(one, name) for name in Condition.__match_args__ if name != "variant"}
+                {name: getattr(one, name) for name in IncrementCondition.__match_args__ if name != "variant"}
                 | {"runs": len(valid), "invalid_runs": len(members) - len(valid)}
                 | values
                 | predicted(predictions.get(one, {}), values["makespan_s"])

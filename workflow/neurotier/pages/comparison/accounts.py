@@ -13,13 +13,14 @@ from neurotier.core.tables import Row
 from neurotier.meter.usage import LABELS
 from neurotier.pages.comparison.names import NO_RUN, Names, condition_cells, spread_cells
 from neurotier.pages.comparison.panels import group_panels
-from neurotier.pages.comparison.statistics import Condition, by_condition
+from neurotier.pages.comparison.statistics import by_condition
 from neurotier.pages.kit.causes import CPU, MEMORY_STALL, UNEXPLAINED
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.lanes import Lane
 from neurotier.pages.kit.stacks import Bar, Kind, draw_stacked
 from neurotier.pages.kit.style import CAUSE_COLOURS, write_figure
 from neurotier.run.compared import Compared
+from neurotier.run.conditions import Condition
 
 NOTE = (
     "Medians over repetitions of the sums over participant jobs; the medians of the parts need not add up to that of"

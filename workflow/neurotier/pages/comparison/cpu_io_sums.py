@@ -12,12 +12,13 @@ from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
 from neurotier.pages.comparison.names import NO_RUN, Names, condition_cells, spread_cells
 from neurotier.pages.comparison.panels import group_panels
-from neurotier.pages.comparison.statistics import Condition, by_condition
+from neurotier.pages.comparison.statistics import by_condition
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.lanes import Lane
 from neurotier.pages.kit.stacks import Bar, Kind, draw_stacked
 from neurotier.pages.kit.style import CPU_COLOUR, IO_COLOUR, write_figure
 from neurotier.run.compared import Compared
+from neurotier.run.conditions import Condition
 
 KINDS = (Kind("CPU time", CPU_COLOUR), Kind("I/O time", IO_COLOUR))
 COLUMNS = {"cpu": "cpu_sum_s", "io": "io_sum_s"}

@@ -16,7 +16,6 @@ from neurotier.pages.comparison.names import LONGEST_NAME, NO_RUN, Names
 from neurotier.pages.comparison.panels import headed
 from neurotier.pages.comparison.statistics import (
     CONFIDENCE,
-    Condition,
     Difference,
     by_condition,
     families,
@@ -28,6 +27,7 @@ from neurotier.pages.kit.lanes import Lane, Panel, beside, label_lanes, panel_ax
 from neurotier.pages.kit.spread import draw_distribution
 from neurotier.pages.kit.style import GREY, VERMILION, write_figure
 from neurotier.run.compared import Compared
+from neurotier.run.conditions import Condition
 
 MOST_PAIRS = 60
 """With more pairs of placements, those with the fastest are drawn."""

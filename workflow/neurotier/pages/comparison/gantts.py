@@ -9,11 +9,12 @@ from pathlib import Path
 from neurotier.core.quantities import counted, mean_count, percent, seconds, shorten
 from neurotier.core.tables import Row
 from neurotier.pages.comparison.names import Names, condition_cells
-from neurotier.pages.comparison.statistics import condition_of, run_key
+from neurotier.pages.comparison.statistics import run_key
 from neurotier.pages.kit.findings import Finding, at_once
 from neurotier.pages.kit.gantt import Chart, Job, Segment, draw_charts, pack
 from neurotier.pages.kit.style import BLACK, PHASE_COLOURS, VERMILION, write_figure
 from neurotier.run.compared import Compared
+from neurotier.run.conditions import Condition
 
 MOST_RUNS = 24
 """With more runs, one of each condition is drawn: the one in the middle."""
@@ -52,7 +53,7 @@ def job_of(phases: Sequence[Row]) -> Job:
 
 def order_of(run: Row) -> tuple[object, ...]:
     """Runs side by side that differ in little."""
-    condition = condition_of(run)
+    condition = Condition.of(run)
     about = (condition.origin, condition.tool, condition.placement, condition.parallelism, condition.cache)
     return (*about, run["repetition"] or 0, run["run"])
 
@@ -63,7 +64,7 @@ def chosen(found: Sequence[Small]) -> tuple[list[Small], str]:
         return list(found), ""
     groups: dict[tuple[object, bool], list[Small]] = {}
     for small in found:
-        groups.setdefault((condition_of(small.run), small.run["valid"] == "valid"), []).append(small)
+        groups.setdefault((Condition.of(small.run), small.run["valid"] == "valid"), []).append(small)
     middle = [
         sorted(members, key=lambda small: (small.run["makespan_s"] or 0.0, small.run["run"]))[(len(members) - 1) // 2]
         for members in groups.values()
@@ -86,7 +87,7 @@ def finding(tables: Compared) -> Finding:
     low, high = (percent(run["mean_parallelism"] / run["parallelism"]) for run in (ordered[0], ordered[-1]))
     if low == high:
         return Finding(f"On average, {low} of the jobs asked for ran at a time")
-    name = Names(condition_of(run) for run in found).of(condition_of(ordered[0]))
+    name = Names(Condition.of(run) for run in found).of(Condition.of(ordered[0]))
     return Finding(f"On average, {low} to {high} of the jobs asked for ran at a time; fewest with {name}")
 
 
@@ -113,7 +114,7 @@ def note(shown: Sequence[Small], left: str) -> str:
 
 def charts_of(shown: Sequence[Small]) -> list[Chart]:
     """A chart of each run; runs of one origin and tool share a scale."""
-    names = Names(condition_of(small.run) for small in shown)
+    names = Names(Condition.of(small.run) for small in shown)
     charts = [
         Chart(title(small.run, names), pack(small.jobs), colour=BLACK if small.run["valid"] == "valid" else VERMILION)
         for small in shown
@@ -128,7 +129,7 @@ def charts_of(shown: Sequence[Small]) -> list[Chart]:
 
 def title(run: Row, names: Names) -> str:
     """Condition and repetition, makespan, and how many ran at a time; or why the run is not valid."""
-    condition = condition_of(run)
+    condition = Condition.of(run)
     first = ", ".join([shorten(condition.placement, 28), *(shorten(text, 18) for text in names.fields_of(condition))])
     number = f"no. {run['repetition']}: " if run["repetition"] is not None else ""
     if run["valid"] != "valid":
@@ -140,7 +141,7 @@ def title(run: Row, names: Names) -> str:
 def table(shown: Sequence[Small], charts: Sequence[Chart]) -> list[Row]:
     """The numbers behind the figure: one row per phase drawn, s since the run's first start."""
     return [
-        {**condition_cells(condition_of(small.run)), "run": small.run["run"], **row}
+        {**condition_cells(Condition.of(small.run)), "run": small.run["run"], **row}
         for small, chart in zip(shown, charts, strict=True)
         for row in chart.rows()
     ]

@@ -14,12 +14,13 @@ from neurotier.core.quantities import counted, seconds, share_of, shorten
 from neurotier.core.tables import Row
 from neurotier.pages.comparison.names import LONGEST_NAME, NO_RUN, Names
 from neurotier.pages.comparison.panels import headed
-from neurotier.pages.comparison.statistics import Condition, Family, by_condition, families, run_key
+from neurotier.pages.comparison.statistics import Family, by_condition, families, run_key
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.lanes import Lane, beside, label_lanes, panel_axes
 from neurotier.pages.kit.spread import draw_distribution, quartiles
 from neurotier.pages.kit.style import PURPLE, write_figure
 from neurotier.run.compared import Compared
+from neurotier.run.conditions import Condition
 
 NOTE = (
     "Wall time until the container was up, of every participant job of all repetitions. Box: quartiles; line: 5th to"

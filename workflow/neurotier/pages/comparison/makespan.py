@@ -13,12 +13,13 @@ from neurotier.core.spread import Spread, spread
 from neurotier.core.tables import Row
 from neurotier.pages.comparison.names import LONGEST_NAME, NO_RUN, Names, condition_cells, spread_cells
 from neurotier.pages.comparison.panels import group_panels
-from neurotier.pages.comparison.statistics import Condition, SpeedUp, by_condition, families, speed_ups
+from neurotier.pages.comparison.statistics import SpeedUp, by_condition, families, speed_ups
 from neurotier.pages.kit.findings import Finding, at_once, spread_text, times_text
 from neurotier.pages.kit.lanes import Lane, beside, label_lanes, panel_axes
 from neurotier.pages.kit.spread import side_by_side
 from neurotier.pages.kit.style import BLACK, SKY, write_figure
 from neurotier.run.compared import Compared
+from neurotier.run.conditions import Condition
 
 NOTE = (
     "Bar: median over repetitions; dot: a repetition; in brackets least, greatest and number. Speed-up: makespan at the"

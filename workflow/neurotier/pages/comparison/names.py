@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from neurotier.core.quantities import shorten
 from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
-from neurotier.pages.comparison.statistics import Condition
 from neurotier.pages.kit.findings import at_once
 from neurotier.run.compared import MEMORY
+from neurotier.run.conditions import Condition
 
 NO_RUN = "No valid run finished a participant job"
 LONGEST_NAME = 30

@@ -14,13 +14,14 @@ from neurotier.core.tables import Row
 from neurotier.pages.comparison.figures import FIGURES
 from neurotier.pages.comparison.panels import panel_title
 from neurotier.pages.comparison.reasons import CAUSES, WAITS, causes_text, signed
-from neurotier.pages.comparison.statistics import CONFIDENCE, Condition, Family, by_condition, families, left_out
+from neurotier.pages.comparison.statistics import CONFIDENCE, Family, by_condition, families, left_out
 from neurotier.pages.comparison.verdict import FamilyVerdict, PlacementVerdict, judge
 from neurotier.pages.kit.figures import figure_views
 from neurotier.pages.kit.html import link, write_html
 from neurotier.pages.kit.minibar import MiniBar, mini_bars
 from neurotier.pages.kit.style import CAUSE_COLOURS, CPU_COLOUR, IO_COLOUR
 from neurotier.run.compared import Compared
+from neurotier.run.conditions import Condition
 
 TEMPLATE = Path(__file__).resolve().parent / "comparison.html.j2"
 SHOWN_ROWS = 50

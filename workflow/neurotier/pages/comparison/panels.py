@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import TypeVar
 
 from neurotier.core.quantities import shorten
-from neurotier.pages.comparison.statistics import Condition, Family, families
+from neurotier.pages.comparison.statistics import Family, families
 from neurotier.pages.kit.findings import at_once
 from neurotier.pages.kit.lanes import Lane, Panel
 from neurotier.run.compared import MEMORY
+from neurotier.run.conditions import Condition
 
 Value = TypeVar("Value")
 

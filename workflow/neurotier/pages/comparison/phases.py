@@ -13,12 +13,13 @@ from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
 from neurotier.pages.comparison.names import NO_RUN, Names, condition_cells, spread_cells
 from neurotier.pages.comparison.panels import group_panels
-from neurotier.pages.comparison.statistics import Condition, by_condition, run_key
+from neurotier.pages.comparison.statistics import by_condition, run_key
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.lanes import Lane
 from neurotier.pages.kit.stacks import Bar, Kind, draw_stacked
 from neurotier.pages.kit.style import PHASE_COLOURS, write_figure
 from neurotier.run.compared import Compared
+from neurotier.run.conditions import Condition
 
 WHOLE = "whole"
 NOTE = (

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from neurotier.core.quantities import counted, mean_count, percent, seconds
 from neurotier.core.tables import Row
 from neurotier.meter.usage import LABELS
-from neurotier.pages.comparison.statistics import Condition
 from neurotier.pages.kit.causes import (
     BLOCK_IO,
     COLD_SHARE,
@@ -27,6 +26,7 @@ from neurotier.pages.kit.causes import (
     WARM_SHARE,
 )
 from neurotier.run.compared import MEMORY
+from neurotier.run.conditions import Condition
 
 Groups = Mapping[Condition, Sequence[Row]]
 

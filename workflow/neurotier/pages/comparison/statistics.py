@@ -16,33 +16,10 @@ import pandas as pd
 from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
 from neurotier.run.compared import MEMORY, is_compared
+from neurotier.run.conditions import Condition
 
 CONFIDENCE = 0.95
 """Confidence of the intervals of paired differences, where there are participants enough for it (6)."""
-
-
-@dataclass(frozen=True, order=True)
-class Condition:
-    """What was compared: rows of ``compared_runs.tsv`` that agree in these are repetitions of one another.
-
-    Attributes
-    ----------
-    parallelism
-        Participant jobs asked to run at once; where that is not known, the most there were.
-    """
-
-    origin: str
-    tool: str
-    cache: str
-    parallelism: int
-    placement: str
-
-
-def condition_of(run: Row) -> Condition:
-    """The condition of a row of ``compared_runs.tsv``."""
-    asked = run["parallelism"]
-    parallelism = run["peak_parallelism"] if asked is None else asked
-    return Condition(run["origin"], run["tool"], run["cache"], parallelism, run["placement"])
 
 
 def run_key(row: Row) -> tuple[str, str]:
@@ -55,7 +32,7 @@ def by_condition(runs: Iterable[Row]) -> dict[Condition, list[Row]]:
     groups: dict[Condition, list[Row]] = {}
     for run in runs:
         if is_compared(run):
-            groups.setdefault(condition_of(run), []).append(run)
+            groups.setdefault(Condition.of(run), []).append(run)
     return dict(sorted(groups.items()))
 
 

@@ -11,7 +11,6 @@ from neurotier.pages.comparison.statistics import (
     Difference,
     SpeedUp,
     by_condition,
-    condition_of,
     left_out,
     paired_differences,
     speed_ups,
@@ -19,6 +18,7 @@ from neurotier.pages.comparison.statistics import (
 from neurotier.published.bids_app import published_runs
 from neurotier.run.campaign.comparing import campaign_runs
 from neurotier.run.compared import Compared, runs_of_results
+from neurotier.run.conditions import Condition
 
 
 def everything_compared(campaign: Path | None, results: Sequence[str], published: str | None) -> Compared:
@@ -49,7 +49,7 @@ def write_summary_tables(compared: Compared, folder: Path) -> None:
 
 def makespan_rows(runs: Sequence[Row]) -> list[Row]:
     """One row per condition, also where no run of it is valid."""
-    groups, excluded = by_condition(runs), [condition_of(run) for run in left_out(runs)]
+    groups, excluded = by_condition(runs), [Condition.of(run) for run in left_out(runs)]
     rows = []
     for condition in sorted(groups.keys() | set(excluded)):
         members = groups.get(condition, [])

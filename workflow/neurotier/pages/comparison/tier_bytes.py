@@ -11,12 +11,13 @@ from neurotier.core.spread import Spread, spread
 from neurotier.core.tables import Row
 from neurotier.pages.comparison.names import NO_RUN, Names, condition_cells, spread_cells
 from neurotier.pages.comparison.panels import group_panels
-from neurotier.pages.comparison.statistics import Condition, by_condition, run_key
+from neurotier.pages.comparison.statistics import by_condition, run_key
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.lanes import Lane
 from neurotier.pages.kit.stacks import Bar, Kind, draw_stacked
 from neurotier.pages.kit.style import SKY, VERMILION, write_figure
 from neurotier.run.compared import Compared
+from neurotier.run.conditions import Condition
 
 KINDS = (Kind("read", SKY), Kind("written", VERMILION))
 COLUMNS = {"read": "read_bytes", "written": "written_bytes"}

@@ -17,7 +17,6 @@ from neurotier.core.tables import Row
 from neurotier.pages.comparison.reasons import longer_by_cause, reason_lines
 from neurotier.pages.comparison.statistics import (
     CONFIDENCE,
-    Condition,
     Difference,
     Family,
     by_condition,
@@ -26,6 +25,7 @@ from neurotier.pages.comparison.statistics import (
     paired_differences,
 )
 from neurotier.run.compared import MEMORY
+from neurotier.run.conditions import Condition
 
 CACHED_APART = 0.1
 """Shares of the inputs in the page cache that differ by more make runs unlike."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from neurotier.bigbrain.conditions import Condition
+from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.quantities import counted
 from neurotier.core.tables import Row
 from neurotier.model.prediction import PAPER
@@ -38,7 +38,7 @@ TABLES = (
 class ConditionView:
     """A condition in the table: its runs, Eq. (1), and what members of the model predict, s."""
 
-    condition: Condition
+    condition: IncrementCondition
     runs: Sequence[BlockRun]
     equation_one_s: float | None
     predictions: dict[str, float]
@@ -186,7 +186,7 @@ def panel_views(tables: Replayed) -> list[PanelView]:
     """The conditions of the paper's figures, a table for each engine and number of processes."""
     panels: dict[tuple[int, str, int], list[ConditionView]] = {}
     for row in tables.conditions:
-        one = Condition.of(row)
+        one = IncrementCondition.of(row)
         if one.panel:
             predictions = {member: found.makespan_s for member, found in tables.predictions(row).items()}
             view = ConditionView(one, tables.replay.conditions[one], row["equation_one_s"], predictions)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from neurotier.bigbrain.conditions import Condition
+from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.tables import Row
 from neurotier.model.prediction import PAPER, Prediction
 from neurotier.pages.bigbrain.marks import in_order
@@ -42,16 +42,16 @@ class Replayed(Tables):
         return {name_of(self.replay, run.path): run for run in self.replay.bigbrain.runs}
 
     @cached_property
-    def predicted_by_condition(self) -> dict[Condition, dict[str, Row]]:
+    def predicted_by_condition(self) -> dict[IncrementCondition, dict[str, Row]]:
         """Predictions of each condition, by member of the model."""
-        found: dict[Condition, dict[str, Row]] = {}
+        found: dict[IncrementCondition, dict[str, Row]] = {}
         for row in self.predicted:
             found.setdefault(own_columns.condition_of(row), {})[row["member"]] = row
         return found
 
     def phases_of(self, run: Row) -> list[Row]:
         """Rows of ``bigbrain_phases.tsv`` of a run, from its log."""
-        return own_columns.phase_rows(Condition.of(run), self.logs[run["run"]])
+        return own_columns.phase_rows(IncrementCondition.of(run), self.logs[run["run"]])
 
     def predictions(self, row: Row) -> dict[str, Prediction]:
         """What members of the model predict for a condition.
@@ -59,16 +59,16 @@ class Replayed(Tables):
         Eq. (1) is taken from the logs where no prediction has it; variants of a condition have no other.
         """
         found = {PAPER: Prediction(*[row["equation_one_s"]] * 3)} if row["equation_one_s"] is not None else {}
-        for member, one in self.predicted_by_condition.get(Condition.of(row), {}).items():
+        for member, one in self.predicted_by_condition.get(IncrementCondition.of(row), {}).items():
             ends = (one["predicted_s"] if one[end] is None else one[end] for end in ("low_s", "high_s"))
             found[member] = Prediction(one["predicted_s"], *ends)
         return {member: found[member] for member in in_order(found)}
 
-    def parts(self, by: Callable[[Condition], str], rest: str = "") -> dict[str, Tables]:
+    def parts(self, by: Callable[[IncrementCondition], str], rest: str = "") -> dict[str, Tables]:
         """Tables of each part of a figure; see :meth:`neurotier.pages.bigbrain.tables.Tables.parts`."""
         parts: dict[str, list[Row]] = {}
         for row in self.conditions:
-            one = Condition.of(row)
+            one = IncrementCondition.of(row)
             if rest or not one.variant:
                 parts.setdefault(rest if one.variant else by(one), []).append(row)
         last = {rest: parts.pop(rest)} if rest in parts and rest else {}

@@ -8,6 +8,7 @@ from neurotier.core.quantities import counted
 from neurotier.core.tables import read_table
 from neurotier.run.campaign.records import read_condition
 from neurotier.run.compared import Compared, runs_of_results
+from neurotier.run.conditions import CAMPAIGN
 
 
 def campaign_runs(plan: Path) -> Compared:
@@ -18,7 +19,7 @@ def campaign_runs(plan: Path) -> Compared:
         condition = read_condition(folder)
         if condition is not None:
             cache = condition["cache_state"]["state"]
-            found = runs_of_results(folder, "campaign", row["placement"], row["repetition"], cache)
+            found = runs_of_results(folder, CAMPAIGN, row["placement"], row["repetition"], cache)
             judged = {"valid": condition["valid"], "parallelism": row["parallelism"], "cache": row["cache"]}
             compared += Compared([run | judged for run in found.runs], found.participants, found.traffic)
     return compared

@@ -20,6 +20,7 @@ from neurotier.analysis.app import app_name
 from neurotier.core.errors import SettingsError
 from neurotier.core.places import Places, short_hash
 from neurotier.core.settings import Settings
+from neurotier.run.conditions import CAMPAIGN, Condition
 from neurotier.run.plan import Plan
 
 APART = ("results", "report", "campaign", "comparison", "published", "probe", "advice", "participants_per_job")
@@ -30,19 +31,6 @@ FETCHING = ("concurrent_gets", "get_attempts", "get_backoff_s", "drop", "validat
 
 PLACED = ("tiers", "placement", "in_containers")
 """Sections that do not change what a run makes."""
-
-
-@dataclass(frozen=True)
-class Condition:
-    """What is compared."""
-
-    placement: str
-    parallelism: int
-    cache: str
-    tool: str
-
-    def __str__(self) -> str:
-        return f"{self.placement}, {self.parallelism} at once, cache {self.cache}, {self.tool}"
 
 
 @dataclass(frozen=True)
@@ -93,7 +81,7 @@ def conditions(settings: Settings) -> list[Condition]:
         raise SettingsError("a campaign needs a placement", where="config key campaign.placements", fix="name one")
     tools = [app_name(settings)] if settings.app.image else campaign.tools or [settings.tool.name]
     matrix = itertools.product(campaign.placements, campaign.parallelism, campaign.cache, tools)
-    return [Condition(*found) for found in matrix]
+    return [Condition(CAMPAIGN, tool, cache, parallelism, placement) for placement, parallelism, cache, tool in matrix]
 
 
 def configuration_of(base: Mapping[str, Any], settings: Settings, condition: Condition) -> dict[str, Any]:
@@ -128,9 +116,9 @@ def planned_runs(base: Mapping[str, Any], settings: Settings) -> list[PlannedRun
         made[condition] = configuration, digest(measured), digest(analysed)
     order: list[tuple[int, Condition]] = []
     for repetition in range(1, settings.campaign.repetitions + 1):
-        lot = np.random.default_rng([settings.campaign.seed, repetition])
+        generator = np.random.default_rng([settings.campaign.seed, repetition])
         block = list(made)
-        order += [(repetition, block[drawn]) for drawn in lot.permutation(len(block))]
+        order += [(repetition, block[index]) for index in generator.permutation(len(block))]
     return [
         PlannedRun(position, repetition, condition, *made[condition])
         for position, (repetition, condition) in enumerate(order, start=1)

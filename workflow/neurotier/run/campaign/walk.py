@@ -1,6 +1,6 @@
 """The walk: every run of a campaign in turn, those that are there left out.
 
-It is one job of the outer Snakemake and not one job a run: an order drawn by lot cannot be said in rules, whose
+It is one job of the outer Snakemake and not one job a run: a shuffled order cannot be said in rules, whose
 priorities hold for all their jobs, and runs must never overlap.
 """
 
