@@ -74,11 +74,11 @@ def place_of(item: pytest.Item) -> int:
     return 1 + len(LONGEST) + (item.path.parent.name != "workflow")
 
 
-def missing(what: str) -> None:
+def missing(reason: str) -> None:
     """Skip, or fail where every real component is required."""
     if REQUIRE_ALL:
-        pytest.fail(f"{what} is required here (NEUROTIER_REQUIRE_ALL)")
-    pytest.skip(what)
+        pytest.fail(f"{reason} is required here (NEUROTIER_REQUIRE_ALL)")
+    pytest.skip(reason)
 
 
 @pytest.fixture(scope="session")

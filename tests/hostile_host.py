@@ -117,7 +117,7 @@ class Host:
     def image(self, **programs: str) -> Path:
         """An unpacked image with hostile programs, in which SECRET and TRAP stand for the paths of those."""
         places = {"SECRET": str(self.secret), "TRAP": str(self.trap)}
-        texts = {name: re.sub("SECRET|TRAP", lambda found: places[found[0]], text) for name, text in programs.items()}
+        texts = {name: re.sub("SECRET|TRAP", lambda match: places[match[0]], text) for name, text in programs.items()}
         root = tiny_root(self.folder, texts)
         shutil.copy(self.trap / "brain_mask.nii.gz", root / "opt" / "mask.nii.gz")
         (root / ".singularity.d").mkdir(exist_ok=True)

@@ -166,12 +166,12 @@ def is_ours() -> bool:
     return not target.exists() or target.read_text().startswith(MARK)
 
 
-def wait_until(ready: Callable[[], bool], what: str) -> None:
+def wait_until(ready: Callable[[], bool], name: str) -> None:
     """Wait for a daemon."""
     deadline = time.monotonic() + PATIENCE_S
     while not ready():
         if time.monotonic() > deadline:
-            raise TimeoutError(what)
+            raise TimeoutError(name)
         time.sleep(0.1)
 
 

@@ -70,20 +70,20 @@ class Bench:
     @contextmanager
     def truth(self) -> Iterator[Figures]:
         """Collect what the processes of a load say of themselves; it is there when the block has ended."""
-        found: Figures = {}
+        figures: Figures = {}
         with tempfile.NamedTemporaryFile(dir=self.shared) as file:
             os.chmod(file.name, 0o666)  # noqa: S103  # whoever the load runs as adds to it
             os.environ[TRUTH] = file.name
             try:
-                yield found
+                yield figures
             finally:
                 del os.environ[TRUTH]
             deadline = time.monotonic() + PATIENCE_S
-            while "processes" not in found or found.get("running", 0) != 0:
-                assert time.monotonic() < deadline, f"a process of the load did not end: {found}"
+            while "processes" not in figures or figures.get("running", 0) != 0:
+                assert time.monotonic() < deadline, f"a process of the load did not end: {figures}"
                 for line in file.read().splitlines():
                     for name, value in json.loads(line).items():
-                        found[name] = found.get(name, 0) + value
+                        figures[name] = figures.get(name, 0) + value
                 time.sleep(0.01)  # a daemon may outlive the tool that measured it
 
 

@@ -78,7 +78,7 @@ class Runs:
 def all_loads(fast: Path | None, slow: Path | None) -> list[Load]:
     """The loads; those on devices only where there is one."""
     others = ("account_other_s",)
-    found = [
+    loads = [
         Load("one process computes 2 s", ["burn", 2], CPU, single=True),
         Load("60 children of 20 ms, one by one", ["children", 60, 0.02], (*CPU, "processes"), single=True),
         Load("5,000 true, one by one", ["forks", 5000], (*CPU, "processes")),
@@ -91,18 +91,18 @@ def all_loads(fast: Path | None, slow: Path | None) -> list[Load]:
         Load("tmpfs, 256 MiB", ["buffered", "/dev/shm", 256], (*BYTES, "cpu_s"), single=True),
     ]
     if fast:
-        found += [
+        loads += [
             Load("ext4 through the page cache, 256 MiB", ["buffered", fast, 256], (*BYTES, "cpu_s"), single=True),
             Load("ext4, O_DIRECT, 256 MiB", ["direct", fast, 256], BYTES, single=True),
             Load("ext4, mapped, 256 MiB", ["mapped", fast, 256], BYTES, single=True),
         ]
     if slow:
         wait = (*BYTES[2:], "block_io_s", ROUGHLY)
-        found += [
+        loads += [
             Load(f"slow device, O_DIRECT, {SLOW_MIB} MiB", ["direct", slow, SLOW_MIB, 256], wait, single=True),
             Load(f"slow device, page cache, {SLOW_MIB} MiB", ["buffered", slow, SLOW_MIB, 256], wait, single=True),
         ]
-    return found
+    return loads
 
 
 @contextmanager
@@ -188,9 +188,11 @@ def print_measured(loads: list[Load], measured: dict[str, dict[str, Runs]]) -> N
         for figure in load.figures:
             names = [load.title, f"{figure.removeprefix('account_')}"]
             said = {name: runs.values(figure) for name, runs in by_tool.items()}
-            told = [f"{show(statistics.median(all_said), figure)}" if all_said else "-" for all_said in said.values()]
+            medians = [
+                f"{show(statistics.median(all_said), figure)}" if all_said else "-" for all_said in said.values()
+            ]
             true = [show(runs.truth(figure), figure) for runs in by_tool.values()]
-            shown = [one if one == "-" else f"{one} of {whole}" for one, whole in zip(told, true, strict=True)]
+            shown = [one if one == "-" else f"{one} of {whole}" for one, whole in zip(medians, true, strict=True)]
             values.append([*names, unit_of(figure)[0], *shown])
             errors.append([*names, *(error_cell(runs, figure) for runs in by_tool.values())])
     names = list(next(iter(measured.values())))
@@ -238,23 +240,25 @@ def print_criteria(loads: list[Load], measured: dict[str, dict[str, Runs]]) -> N
     rows = []
     for name in ours(measured[loads[0].title]):
         for title, figures, limit, least in criteria:
-            found = [
+            errors_of_loads = [
                 (load.title, runs.errors(figure))
                 for load, runs in ((load, measured[load.title][name]) for load in loads)
                 for figure in load.figures
                 if figure in figures and runs.truth(figure) >= least
             ]
-            rows.append([title, f"{limit:g} %", name, *verdict(found, limit)])
-        found = [(load.title, residuals(measured[load.title][name])) for load in loads if load.single]
-        rows.append(["residual of the account, one thread of action", "2 % of wall", name, *verdict(found, 2.0)])
+            rows.append([title, f"{limit:g} %", name, *verdict(errors_of_loads, limit)])
+        errors_of_loads = [(load.title, residuals(measured[load.title][name])) for load in loads if load.single]
+        rows.append(
+            ["residual of the account, one thread of action", "2 % of wall", name, *verdict(errors_of_loads, 2.0)]
+        )
     header = ["criterion", "limit", "by", "verdict", "worst single run", "load of the worst"]
     print_table(f"Criteria, over every single run of {REPETITIONS} per load", header, rows)
 
 
-def verdict(found: list[tuple[str, list[float]]], limit: float) -> list[str]:
+def verdict(errors_of_loads: list[tuple[str, list[float]]], limit: float) -> list[str]:
     """Reached or not, the worst error and its load."""
-    lacking = [title for title, errors in found if len(errors) < REPETITIONS]
-    worst = max(((abs(error), error, title) for title, errors in found for error in errors), default=None)
+    lacking = [title for title, errors in errors_of_loads if len(errors) < REPETITIONS]
+    worst = max(((abs(error), error, title) for title, errors in errors_of_loads for error in errors), default=None)
     if worst is None:
         return ["not measured", "-", "-"]
     reached = worst[0] <= limit and not lacking

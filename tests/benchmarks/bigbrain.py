@@ -126,7 +126,7 @@ def make_cold(task: Task) -> None:
 
 def measure_fio(task: Task, folder: Path) -> Figures:
     """fio's bandwidth, reading and writing files of the size of a block."""
-    found = {}
+    bandwidths = {}
     size_bytes = task.blocks[0].bytes // PIECE_BYTES * PIECE_BYTES
     for way in ("write", "read"):
         words = [f"--name={way}", f"--rw={way}", "--ioengine=psync", f"--bs={PIECE_BYTES}", f"--size={size_bytes}"]
@@ -135,11 +135,11 @@ def measure_fio(task: Task, folder: Path) -> Figures:
         words += ["--end_fsync=1"] if task.fsync and way == "write" else []
         words += [f"--filename_format={folder}/fio.$jobnum", "--create_on_open=1" if way == "write" else "--thread=0"]
         done = subprocess.run(["fio", *words], check=True, capture_output=True, text=True)
-        found[f"{way}_bytes_per_s"] = json.loads(done.stdout)["jobs"][0][way]["bw_bytes"]
+        bandwidths[f"{way}_bytes_per_s"] = json.loads(done.stdout)["jobs"][0][way]["bw_bytes"]
     for file in folder.glob("fio.*"):
         file.unlink()
-    both = 2 / (1 / found["read_bytes_per_s"] + 1 / found["write_bytes_per_s"])
-    return {**found, "io_bytes_per_s": both, "work_bytes_per_s": both, "all_bytes_per_s": both}
+    both = 2 / (1 / bandwidths["read_bytes_per_s"] + 1 / bandwidths["write_bytes_per_s"])
+    return {**bandwidths, "io_bytes_per_s": both, "work_bytes_per_s": both, "all_bytes_per_s": both}
 
 
 def touch_memory() -> None:

@@ -102,19 +102,23 @@ def main() -> None:
                 f"Spark, local[{AT_ONCE}]": with_spark("local", {}),
                 f"Spark, {AT_ONCE} workers": with_spark(url, OPTIONS),
             }
-            found = {
+            runs_by_condition = {
                 (pairing, engine): runs
                 for pairing in (STREAMING, PUBLISHED)
                 for engine, runs in measure_all(engines, pairing, blocks, folder, asked.repetitions).items()
             }
-    report(found, f"{asked.blocks} blocks of {blocks[0].bytes / 1e6:.0f} MB on {asked.folder}", asked.repetitions)
+    report(
+        runs_by_condition,
+        f"{asked.blocks} blocks of {blocks[0].bytes / 1e6:.0f} MB on {asked.folder}",
+        asked.repetitions,
+    )
 
 
 def measure_all(
     engines: Mapping[str, Engine], pairing: str, blocks: tuple[Block, ...], folder: Path, repetitions: int
 ) -> dict[str, list[tuple[float, Parts]]]:
     """Every engine in turn, as often as asked for."""
-    found: dict[str, list[tuple[float, Parts]]] = {engine: [] for engine in engines}
+    runs_by_engine: dict[str, list[tuple[float, Parts]]] = {engine: [] for engine in engines}
     for repetition in range(repetitions):
         for name, engine in engines.items():
             place = folder / "run"
@@ -131,29 +135,39 @@ def measure_all(
                 keep=NONE,
                 blocks=blocks,
             )
-            found[name].append(measure(engine, task, place, check=repetition == 0))
-    return found
+            runs_by_engine[name].append(measure(engine, task, place, check=repetition == 0))
+    return runs_by_engine
 
 
-def report(found: Mapping[tuple[str, str], list[tuple[float, Parts]]], what: str, repetitions: int) -> None:
+def report(
+    runs_by_condition: Mapping[tuple[str, str], list[tuple[float, Parts]]], workload: str, repetitions: int
+) -> None:
     """Print both tables."""
-    medians = {condition: statistics.median(wall_s for wall_s, _ in runs) for condition, runs in found.items()}
+    medians = {
+        condition: statistics.median(wall_s for wall_s, _ in runs) for condition, runs in runs_by_condition.items()
+    }
     print_table(
-        f"{what}, {AT_ONCE} at once, medians of {repetitions}",
+        f"{workload}, {AT_ONCE} at once, medians of {repetitions}",
         ("pairing", "engine", "makespan (s)", "times GNU parallel's"),
         [
             (*condition, spread([wall_s for wall_s, _ in runs]), f"{medians[condition] / medians[base]:.2f}")
-            for condition, runs in found.items()
+            for condition, runs in runs_by_condition.items()
             for base in [(condition[0], "GNU parallel")]
         ],
     )
-    spark = [condition for condition, runs in found.items() if runs[0][1]]
+    spark = [condition for condition, runs in runs_by_condition.items() if runs[0][1]]
     names = [(DRIVER, part) for part in DRIVER_PARTS] + [(TASKS, part) for part in TASK_PARTS]
     print_table(
         "Parts of Spark's time (s): wall time of the driver, sums over tasks",
         ("of", "part", *(f"{engine}, {pairing}" for pairing, engine in spark)),
         [
-            (*name, *(f"{statistics.median(parts[name] for _, parts in found[condition]):.3f}" for condition in spark))
+            (
+                *name,
+                *(
+                    f"{statistics.median(parts[name] for _, parts in runs_by_condition[condition]):.3f}"
+                    for condition in spark
+                ),
+            )
             for name in names
         ],
     )

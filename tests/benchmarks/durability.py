@@ -80,9 +80,9 @@ def measure(project: Project) -> None:
             jobs[name].append(job(project, patch))
             published[name].append(stage_out_s(project))
     rows = []
-    for name, found in jobs.items():
-        more = [100 * (one.wall_s / other.wall_s - 1) for one, other in zip(found, jobs["neither"], strict=True)]
-        wall, cpu = spread([one.wall_s for one in found]), spread([one.cpu_s for one in found])
+    for name, runs in jobs.items():
+        more = [100 * (one.wall_s / other.wall_s - 1) for one, other in zip(runs, jobs["neither"], strict=True)]
+        wall, cpu = spread([one.wall_s for one in runs]), spread([one.cpu_s for one in runs])
         rows.append([name, wall, cpu, spread(published[name], 4), f"{statistics.median(more):.1f}"])
     print_table(
         f"One participant, {REPETITIONS} jobs each, medians (range)",
@@ -102,10 +102,10 @@ def look(project: Project) -> None:
     walls_s, cpus_s = [], []
     for _ in range(5):
         begin_s, cpu_s = time.perf_counter(), time.process_time()
-        found = find_damage(places, by_app=False)
+        damages = find_damage(places, by_app=False)
         walls_s.append(time.perf_counter() - begin_s)
         cpus_s.append(time.process_time() - cpu_s)
-        assert not found, found[:3]
+        assert not damages, damages[:3]
     print_table(
         f"The look at the start of a command, {PARTICIPANTS} participants",
         ["wall (s)", "CPU (s)", "a participant (us)"],

@@ -122,8 +122,8 @@ def print_starts() -> None:
     rows = []
     for name, values in times.items():
         extra = [value - bare for value, bare in zip(values, times["true"], strict=True)]
-        told = verdict(statistics.median(extra), 40.0) if "meter" in name else ""
-        rows.append([name, spread(values, 1), "" if name == "true" else spread(extra, 1), told])
+        judgement = verdict(statistics.median(extra), 40.0) if "meter" in name else ""
+        rows.append([name, spread(values, 1), "" if name == "true" else spread(extra, 1), judgement])
     header = ["command", "wall, ms", "over true, ms", "at most 40 ms"]
     print_table(f"Start of the command, median (range) of {STARTS}", header, rows)
 

@@ -94,7 +94,7 @@ def main() -> None:
                     f"{1000 * median_s / JOBS:.0f}",
                 ]
             )
-    names = [f"{what} {name}, s" for what in ("makespan", "command") for name in ("snakemake", "parallel")]
+    names = [f"{quantity} {name}, s" for quantity in ("makespan", "command") for name in ("snakemake", "parallel")]
     header = ["task", names[0], names[1], "makespan ratio", names[2], names[3], "command ratio"]
     print_table(f"Overhead of {JOBS} jobs, {CORES} at once, median (range) of {REPETITIONS}", header, rows)
     print_table(

@@ -62,9 +62,11 @@ def main() -> None:
         arguments = project.configure(dataset={"source": str(make_dataset(project))}, tool=tool)
         assert project.snakemake(*arguments, targets=["ready"]).code == 0
         profiles = ["--profile", "profiles/local-96", "--workflow-profile", "profiles/tmpfs"]
-        told = ["--set-resources", "analyze_participant:mem_mb=200"]
+        resources = ["--set-resources", "analyze_participant:mem_mb=200"]
         with Peak() as peak:
-            ended = project.snakemake(*profiles, *told, *arguments, targets=["results/profile/runs.tsv"], cores=AT_ONCE)
+            ended = project.snakemake(
+                *profiles, *resources, *arguments, targets=["results/profile/runs.tsv"], cores=AT_ONCE
+            )
         assert ended.code == 0, ended.output
         (run,) = project.table("profile/runs.tsv")
         largest = max(int(row["max_rss_bytes"]) for row in project.table("profile/profile.tsv"))

@@ -64,11 +64,11 @@ def predict_and_run(project: Project, results: str, **sections: Any) -> list[lis
         ]
         measured_s = statistics.median(makespans)
         predicted_s, low_s, high_s = (float(row[name]) for name in ("predicted_s", "low_s", "high_s"))
-        told = " ".join(f"{makespan:.2f}" for makespan in makespans)
+        makespans_text = " ".join(f"{makespan:.2f}" for makespan in makespans)
         rows.append(
             [
                 *(row["tool"], row["placement"], f"{predicted_s:.2f}", f"{low_s:.2f} to {high_s:.2f}"),
-                *(f"{float(row['paper_s']):.2f}", told, f"{predicted_s / measured_s:.2f}", row["limit"]),
+                *(f"{float(row['paper_s']):.2f}", makespans_text, f"{predicted_s / measured_s:.2f}", row["limit"]),
             ]
         )
     return rows

@@ -85,8 +85,8 @@ def main() -> None:
             crosses = str(row[0]).startswith("slow")
             row += [f"{median / medians['slow']:.2f}", f"{median / bound_s:.2f}" if crosses else "-"]
         header = ["placement", "valid", "makespan, s", "mean at once", "to all on slow", "to the bound"]
-        what = f"{PARTICIPANTS} participants, {AT_ONCE} at once, {size_bytes / 1e6:.0f} MB"
-        print_table(f"{what}, slow tier {BYTES_PER_S / 1e6:.0f} MB/s: bound {bound_s:.1f} s", header, rows)
+        workload = f"{PARTICIPANTS} participants, {AT_ONCE} at once, {size_bytes / 1e6:.0f} MB"
+        print_table(f"{workload}, slow tier {BYTES_PER_S / 1e6:.0f} MB/s: bound {bound_s:.1f} s", header, rows)
 
 
 if __name__ == "__main__":

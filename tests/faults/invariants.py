@@ -84,13 +84,13 @@ def differing_tables(room: Room, reference: Reference) -> Iterator[str]:
         if not path.is_file():
             yield f"table: {name} is not there"
             continue
-        found = path.read_text()
+        own_text = path.read_text()
         changing = ("content",) if name == "index/images.tsv" else ()  # a plain file's content is told by its time
-        if name in EXACT_TABLES and without(found, changing) != without(text, changing):
+        if name in EXACT_TABLES and without(own_text, changing) != without(text, changing):
             yield f"table: {name} differs"
-        elif name in MEASURED_TABLES and phases(found) != phases(text):
-            yield f"table: {name} tells of {phases(found)} instead of {phases(text)}"
-        elif found.splitlines()[:1] != text.splitlines()[:1]:
+        elif name in MEASURED_TABLES and phases(own_text) != phases(text):
+            yield f"table: {name} tells of {phases(own_text)} instead of {phases(text)}"
+        elif own_text.splitlines()[:1] != text.splitlines()[:1]:
             yield f"table: the head of {name} differs"
 
 

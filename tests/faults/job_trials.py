@@ -84,13 +84,13 @@ def kill_at_moment(trial: Trial) -> None:
     with_fault(trial, lambda who, run: trial.job(who, run, during))
 
 
-def at_call(trial: Trial, what: str, call: strace.Call) -> None:
+def at_call(trial: Trial, fault: str, call: strace.Call) -> None:
     """A job that runs with a fault at one of its system calls."""
     log = trial.room.at / "injected"
-    trial.fault = f"{what} at {call.name} {call.nth}: {call.shown[:100]}"
+    trial.fault = f"{fault} at {call.name} {call.nth}: {call.shown[:100]}"
 
     def first(who: str, run: str) -> Said:
-        said = trial.job(who, run, before=strace.injecting(log, call, what))
+        said = trial.job(who, run, before=strace.injecting(log, call, fault))
         trial.hit = strace.has_hit(log)
         return said
 

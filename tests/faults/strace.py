@@ -57,9 +57,9 @@ def tracing(log: Path) -> list[str]:
     return ["strace", "-f", "-qq", "--seccomp-bpf", "-o", str(log)]
 
 
-def injecting(log: Path, call: Call, what: str) -> list[str]:
+def injecting(log: Path, call: Call, fault: str) -> list[str]:
     """Words that have a call fail (``error=EIO``) or kill its caller (``signal=SIGKILL``), put before a command."""
-    return [*tracing(log), "-e", f"trace={call.name}", "-e", f"inject={call.name}:{what}", "--"]
+    return [*tracing(log), "-e", f"trace={call.name}", "-e", f"inject={call.name}:{fault}", "--"]
 
 
 def calls_of(log: Path, folder: Path) -> list[Call]:

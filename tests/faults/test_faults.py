@@ -104,7 +104,7 @@ def make(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "violation"),
     [
         (lambda room: os.truncate(room.results / MASK, 2), "half file: derivatives/sub-a/anat/mask"),
         (lambda room: (room.results / MASK).unlink(), "missing: derivatives/sub-a/anat/mask"),
@@ -125,11 +125,11 @@ def make(path: Path) -> None:
     ],
 )
 def test_each_invariant_is_violated_by_what_it_is_there_for(
-    whole: tuple[Room, Reference], damage: Callable[[Room], object], told: str
+    whole: tuple[Room, Reference], damage: Callable[[Room], object], violation: str
 ) -> None:
     room, reference = whole
     damage(room)
-    assert any(line.startswith(told) for line in found(room, reference)), found(room, reference)
+    assert any(line.startswith(violation) for line in found(room, reference)), found(room, reference)
 
 
 def test_a_stray_process_is_found_by_its_marker() -> None:

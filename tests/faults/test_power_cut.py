@@ -33,7 +33,7 @@ class Cut:
 
     moment: str
     said: Said
-    found: list[str]
+    violations: list[str]
 
 
 @pytest.fixture
@@ -90,12 +90,12 @@ def cut_and_go_on(room: Room) -> tuple[Reference, list[Cut]]:
         (room.at / f"{moment}.img").replace(room.disk)
         mount_disk(room.disk, room.project)
         said = go(room)
-        found = [
+        violations = [
             *invariants.incomplete(room, reference, list(PARTICIPANTS)),
             *invariants.half_files(room, reference),
             *invariants.leftovers(room),
         ]
-        cuts.append(Cut(moment, said, found))
+        cuts.append(Cut(moment, said, violations))
     return reference, cuts
 
 
@@ -107,8 +107,8 @@ def test_after_a_power_cut_the_same_command_leaves_what_an_undisturbed_run_does(
     reference, cuts = in_room(room, folder, partial(cut_and_go_on, room))
     assert len(reference.derivatives) == 4 * len(PARTICIPANTS)
     wrong = [
-        f"{cut.moment}: exit {cut.said.code}, {cut.found}\n{cut.said.output[-3000:]}"
+        f"{cut.moment}: exit {cut.said.code}, {cut.violations}\n{cut.said.output[-3000:]}"
         for cut in cuts
-        if cut.said.code != 0 or cut.found or list(invariants.traces(cut.said))
+        if cut.said.code != 0 or cut.violations or list(invariants.traces(cut.said))
     ]
     assert not wrong, "\n\n".join(wrong)

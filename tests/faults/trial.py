@@ -59,9 +59,9 @@ class Trial:
         """What an undisturbed run leaves for a target."""
         return self.prepared.references[self.kind.name, target]
 
-    def violate(self, found: Iterable[str], when: str = "") -> None:
+    def violate(self, violations: Iterable[str], when: str = "") -> None:
         """Note what was violated."""
-        self.violations += [f"{when}{line}" for line in found]
+        self.violations += [f"{when}{line}" for line in violations]
 
     def command(
         self,

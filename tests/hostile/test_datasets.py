@@ -168,10 +168,10 @@ def test_table_of_participants_that_is_none_is_left_out(tmp_path: Path, kind: st
     else:
         table.write_bytes(b"participant_id\n" + b"\0" * 200_000)
     began_s = time.monotonic()
-    found = index(bids)
+    indexed = index(bids)
     assert time.monotonic() - began_s < 5
-    assert [image.label for image in found.images] == ["01"]
-    assert found.skipped[0].item == "'participants.tsv'"
+    assert [image.label for image in indexed.images] == ["01"]
+    assert indexed.skipped[0].item == "'participants.tsv'"
 
 
 def test_many_links_between_folders_end(tmp_path: Path) -> None:

@@ -78,8 +78,8 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Loaded]:
         ).stdout
     except subprocess.TimeoutExpired as expired:
         printed = expired.stdout or b""
-    found = [Loaded(**json.loads(line)) for line in printed.splitlines()]
-    return {one.name: one for one in found}
+    outcomes = [Loaded(**json.loads(line)) for line in printed.splitlines()]
+    return {one.name: one for one in outcomes}
 
 
 @pytest.mark.parametrize("name", HOSTILE)

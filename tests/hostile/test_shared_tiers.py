@@ -70,10 +70,10 @@ def run(project: Project, tier: Path, results_tier: str = "local") -> Ended:
     return project.snakemake(*arguments, path=STAND_INS, targets=["participants"])
 
 
-def refused(ended: Ended, what: str) -> None:
+def refused(ended: Ended, part: str) -> None:
     """It ended with one line that names owner and mend."""
     assert ended.code != 0
-    (line,) = ended.lines(what)
+    (line,) = ended.lines(part)
     assert "user nobody" in line
     assert "Traceback" not in ended.output
 

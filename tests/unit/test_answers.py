@@ -42,26 +42,26 @@ def staged(source: str, target: str, participant: str = "sub-1", size: int = 100
     return [{**place, **each} for each in flows]
 
 
-def told(rows: list[Row], traffic: list[Row] | None = None, kinds: dict[str, str] | None = None) -> list[str]:
+def texts(rows: list[Row], traffic: list[Row] | None = None, kinds: dict[str, str] | None = None) -> list[str]:
     return [answer.text for answer in run_answers(rows, traffic or [], KINDS if kinds is None else kinds)]
 
 
 def test_compute_bound() -> None:
     rows = [spent("stage_in", system=2.0, user=1.0, block_io=1.0), spent("compute", user=94.0, block_io=2.0)]
-    assert told(rows) == ["Compute-bound: a faster tier saves at most 5 %"], "staging less user, and compute's storage"
+    assert texts(rows) == ["Compute-bound: a faster tier saves at most 5 %"], "staging less user, and compute's storage"
 
 
 def test_copying_is_not_computing() -> None:
     rows = [spent("stage_in", system=40.0), spent("compute", user=60.0)]
-    assert told(rows) == ["A faster tier saves at most 40 %"]
+    assert texts(rows) == ["A faster tier saves at most 40 %"]
     share = COMPUTE_BOUND_SHARE
-    assert told([spent("compute", user=share, other=1 - share)])[0].startswith("Compute-bound")
-    assert not told([spent("compute", user=share - 0.01, other=1.01 - share)])[0].startswith("Compute-bound")
+    assert texts([spent("compute", user=share, other=1 - share)])[0].startswith("Compute-bound")
+    assert not texts([spent("compute", user=share - 0.01, other=1.01 - share)])[0].startswith("Compute-bound")
 
 
 def test_waiting_for_a_core_is_no_storage_of_any_phase() -> None:
     rows = [spent("stage_in", run_queue=19.0, block_io=1.0), spent("compute", run_queue=19.0, user=61.0)]
-    assert told(rows) == [
+    assert texts(rows) == [
         "Waiting for a core: 38 % of wall time; run fewer processes at once",
         "A faster tier saves at most 1 %",
     ]
@@ -73,18 +73,20 @@ def test_waiting_for_storage_says_where() -> None:
         spent("compute", user=53.0, block_io=5.0, tier="memory"),
     ]
     expected = "Waiting for storage: 45 % of wall time, most of it in stage_in{}; a faster tier saves at most 47 %"
-    assert told(rows, staged("nfs", "memory")) == [expected.format(" on tier nfs")], "memory has no storage to wait for"
-    assert told(rows, staged("nfs", "disk")) == [expected.format(" between tiers disk and nfs")]
-    assert told(rows) == [expected.format("")], "without traffic, the tiers of staging are not known"
+    assert texts(rows, staged("nfs", "memory")) == [expected.format(" on tier nfs")], (
+        "memory has no storage to wait for"
+    )
+    assert texts(rows, staged("nfs", "disk")) == [expected.format(" between tiers disk and nfs")]
+    assert texts(rows) == [expected.format("")], "without traffic, the tiers of staging are not known"
 
 
 def test_no_phase_is_named_that_has_not_most() -> None:
     rows = [spent("stage_in", block_io=10.0), spent("compute", block_io=10.0, user=40.0, other=2.0)]
-    assert "most of it" not in told(rows, staged("nfs", "disk"))[0]
+    assert "most of it" not in texts(rows, staged("nfs", "disk"))[0]
 
 
 def test_storage_of_a_compute_bound_run_does_not_repeat_the_bound() -> None:
-    assert told([spent("compute", user=80.0, block_io=20.0)]) == [
+    assert texts([spent("compute", user=80.0, block_io=20.0)]) == [
         "Compute-bound: a faster tier saves at most 20 %",
         "Waiting for storage: 20 % of wall time",
     ]
@@ -94,29 +96,29 @@ def test_storage_of_a_compute_bound_run_does_not_repeat_the_bound() -> None:
 def test_sleep_counts_as_storage_on_network_tiers_alone(tier: str, bound: str) -> None:
     rows = [spent("stage_in", user=1.0, tier=tier), spent("compute", user=62.0, block_io=7.0, other=30.0, tier=tier)]
     place = " on tier nfs" if tier == "nfs" else ""
-    assert told(rows)[0] == f"Asleep: 30 % of wall time, most of it in compute{place}; network, locks or timers"
-    assert told(rows)[1].endswith(f"a faster tier saves at most {bound} %")
+    assert texts(rows)[0] == f"Asleep: 30 % of wall time, most of it in compute{place}; network, locks or timers"
+    assert texts(rows)[1].endswith(f"a faster tier saves at most {bound} %")
 
 
 def test_short_of_memory() -> None:
     rows = [spent("compute", user=88.0, memory_stall=12.0)]
-    assert told(rows)[1] == "Short of memory: 12 % of wall time; start fewer participants at once"
-    assert told(rows)[0].endswith("at most 0 %")
+    assert texts(rows)[1] == "Short of memory: 12 % of wall time; start fewer participants at once"
+    assert texts(rows)[0].endswith("at most 0 %")
 
 
 def test_system_time_of_computing_is_said_but_not_counted() -> None:
     rows = [spent("compute", user=77.0, system=23.0)]
-    assert told(rows)[0] == "Compute-bound: a faster tier saves at most 0 %"
-    assert told(rows)[1].startswith("System time of computing: 23 % of wall time, not counted as what a faster tier")
-    assert len(told([spent("compute", user=91.0, system=9.0)])) == 1
+    assert texts(rows)[0] == "Compute-bound: a faster tier saves at most 0 %"
+    assert texts(rows)[1].startswith("System time of computing: 23 % of wall time, not counted as what a faster tier")
+    assert len(texts([spent("compute", user=91.0, system=9.0)])) == 1
 
 
 def test_what_is_not_explained_may_be_storage() -> None:
     rows = [spent("compute", user=90.0, unexplained=10.0)]
-    assert told(rows) == ["Compute-bound: a faster tier saves at most 10 %", "Not explained: 10 % of wall time"]
+    assert texts(rows) == ["Compute-bound: a faster tier saves at most 10 %", "Not explained: 10 % of wall time"]
     row = spent("compute", user=90.0, unexplained=-10.0) | {"wall_s": 80.0}
     assert saved_at_most_s(row, KINDS) == 0
-    assert "The causes exceed wall time by 12 %: take their shares as rough" in told([row])
+    assert "The causes exceed wall time by 12 %: take their shares as rough" in texts([row])
 
 
 def test_largest_share_comes_first_and_small_ones_not_at_all() -> None:
@@ -127,7 +129,7 @@ def test_largest_share_comes_first_and_small_ones_not_at_all() -> None:
 
 def test_participants_add_up() -> None:
     rows = [spent("compute", "sub-1", user=10.0), spent("compute", "sub-2", run_queue=90.0)]
-    assert told(rows)[0].startswith("Waiting for a core: 90 %")
+    assert texts(rows)[0].startswith("Waiting for a core: 90 %")
     slowest = slowest_answers(participant_times(rows), [], KINDS, count=1)
     assert [(time.participant, [answer.text for answer in answers]) for time, answers in slowest] == [
         (
@@ -140,7 +142,7 @@ def test_participants_add_up() -> None:
 def test_sampled_accounts_say_about() -> None:
     rows = [sampled(spent("compute", user=60.0, block_io=40.0), 0.5), sampled(spent("stage_out", user=20.0), 0.9)]
     place = "most of it in compute on tier disk"
-    assert told(rows) == [
+    assert texts(rows) == [
         f"Waiting for storage: about 33 % of wall time, {place}; a faster tier saves at most about 33 %",
         "Waits were sampled; threads with 60 % of the CPU time were seen",
     ]
@@ -151,38 +153,38 @@ def test_without_an_account_nothing_is_claimed() -> None:
     rows = [without_account(spent("compute", user=80.0, run_queue=5.0, other=15.0))]
     split = "CPU time is 80 % of wall time, I/O time (wall - CPU) 20 %"
     lacking, reason = "How much of it was waiting for storage", "the kernel accounts no waits for storage and memory"
-    assert told(rows) == [
+    assert texts(rows) == [
         f"{split}; threads waited 5.00 s for a core, added up",
         f"{lacking} is not known: {reason}; {SWITCH}",
     ]
     reason = "the kernel accounts no waits, or its records were lost"
-    assert told([rows[0] | {"run_queue_s": None}]) == [
+    assert texts([rows[0] | {"run_queue_s": None}]) == [
         split,
         f"Waiting for a core cannot be told from I/O: {reason}; {SWITCH}",
     ]
-    assert "were not credible" in told([rows[0] | {"memory_stall_s": 0.0}])[1]
+    assert "were not credible" in texts([rows[0] | {"memory_stall_s": 0.0}])[1]
 
 
 def test_a_phase_or_a_participant_without_an_account() -> None:
     lost = without_account(spent("stage_in", user=1.0, run_queue=9.0))
     rows = [lost, spent("compute", user=90.0)]
-    assert told(rows) == ["Compute-bound: a faster tier saves at most 9 %", "Not explained: 10 % of wall time"]
+    assert texts(rows) == ["Compute-bound: a faster tier saves at most 9 %", "Not explained: 10 % of wall time"]
     rows += [without_account(spent("compute", "sub-2", user=1.0, other=999.0))]
-    assert told(rows)[0] == "Compute-bound: a faster tier saves at most 9 %"
-    assert told(rows)[-1] == "1 participant of 2 has no account and is left out"
+    assert texts(rows)[0] == "Compute-bound: a faster tier saves at most 9 %"
+    assert texts(rows)[-1] == "1 participant of 2 has no account and is left out"
     computing = without_account(spent("compute", user=3.0, system=1.0, run_queue=2.0))
     assert saved_at_most_s(computing, KINDS) == 2.0
 
 
 @pytest.mark.parametrize("rows", [[], [spent("compute")], [without_account(spent("compute"))]])
 def test_no_time_at_all(rows: list[Row]) -> None:
-    assert told(rows) == ["No time was measured"]
+    assert texts(rows) == ["No time was measured"]
     assert all(answers == [] for _, answers in slowest_answers(participant_times(rows), [], KINDS))
 
 
 def test_a_participant_without_time_beside_one_with() -> None:
     rows = [spent("compute", "sub-1"), without_account(spent("compute", "sub-2", user=1.0))]
-    assert told(rows)[0].startswith("CPU time is 100 %"), "an account of no time is none"
+    assert texts(rows)[0].startswith("CPU time is 100 %"), "an account of no time is none"
 
 
 def test_bytes_read_per_participant() -> None:
@@ -190,11 +192,11 @@ def test_bytes_read_per_participant() -> None:
     rows = [spent("compute", name, user=1.0) | {"device_read_bytes": 150 * mib} for name in ("sub-1", "sub-2")]
     traffic = staged("nfs", "disk", "sub-1", 500 * mib) + staged("nfs", "disk", "sub-2", 340 * mib)
     traffic += staged("nfs", "disk", "sub-3", 10**12)
-    assert told(rows, traffic)[1:] == [
+    assert texts(rows, traffic)[1:] == [
         "Reading 420 MiB per participant from tier nfs",
         "Fetching 150 MiB per participant from devices and network file systems",
     ]
-    assert len(told(rows[:1], staged("nfs", "disk", size=mib))) == 2, "a MiB is not worth a sentence"
+    assert len(texts(rows[:1], staged("nfs", "disk", size=mib))) == 2, "a MiB is not worth a sentence"
 
 
 def cached(share: float | None, size: int = 100) -> dict[str, Any]:
@@ -205,7 +207,7 @@ def test_page_cache() -> None:
     def sentence(*changes: dict[str, Any], source: str = "disk") -> list[str]:
         rows = [spent("stage_in", f"sub-{n}", user=1.0) | change for n, change in enumerate(changes)]
         traffic = [each for n in range(len(changes)) for each in staged(source, "disk", f"sub-{n}")]
-        return told(rows, traffic)[1:]
+        return texts(rows, traffic)[1:]
 
     warm = "Inputs were in the page cache (100 %): a cold start would read them from tier disk"
     assert sentence(cached(1.0), cached(1.0)) == [warm]
@@ -220,8 +222,8 @@ def test_page_cache() -> None:
 
 def test_processes_left_behind() -> None:
     rows = [spent("compute", user=1.0) | {"left_behind": 1}]
-    assert told(rows)[-1] == "1 process outlived the tool"
-    assert told([*rows, spent("stage_out", user=1.0) | {"left_behind": 2}])[-1] == "3 processes outlived the tool"
+    assert texts(rows)[-1] == "1 process outlived the tool"
+    assert texts([*rows, spent("stage_out", user=1.0) | {"left_behind": 2}])[-1] == "3 processes outlived the tool"
 
 
 def test_causes_make_the_wall_time() -> None:

@@ -63,8 +63,8 @@ def known(**keys: object) -> Basis:
 FREE = Calibration([0.0], [0.0], 0.0, 0.0)
 
 
-def predicted(told: Basis, engine: str, tier: str, calibration: Calibration = FREE) -> dict[str, Row]:
-    return {row["member"]: row for row in rows_of(told, engine, tier, 2, calibration)}
+def predicted(basis: Basis, engine: str, tier: str, calibration: Calibration = FREE) -> dict[str, Row]:
+    return {row["member"]: row for row in rows_of(basis, engine, tier, 2, calibration)}
 
 
 def record(start_s: float, start_up_s: float, increment_s: float, end_s: float) -> dict[str, Any]:
@@ -144,8 +144,8 @@ def test_what_does_not_fit_the_page_cache_is_read_again() -> None:
     [("snakemake", STREAMING, 24), ("gnu-parallel", PUBLISHED, 8), ("spark", STREAMING, 8), ("spark", PUBLISHED, 24)],
 )
 def test_jobs_are_those_of_the_engine(engine: str, pairing: str, jobs: int) -> None:
-    told = known(iterations=3, pairing=pairing, delay_s=1.0)
-    workload = workload_of(told, engine, "disk", 2, Calibration([0.1], [0.25], 0.0, 0.0))
+    basis = known(iterations=3, pairing=pairing, delay_s=1.0)
+    workload = workload_of(basis, engine, "disk", 2, Calibration([0.1], [0.25], 0.0, 0.0))
     assert len(workload.tasks) == jobs
     steps = [step for one in workload.tasks for step in one]
     assert sum(step.amount for step in steps if step.kind == "read") == 24 * 100 * MB

@@ -14,15 +14,23 @@ from neurotier.pages.kit.stacks import Bar
 
 
 def run(engine: str, tier: str, makespan_s: float, **cells: Any) -> Row:
-    told = {"origin": "here", "engine": engine, "tier": tier, "parallelism": 2, "repetition": 1, "blocks": 24}
-    return {**told, "valid": "valid", "makespan_s": makespan_s, "start_up_s": 6.0, **cells}
+    run_cells = {"origin": "here", "engine": engine, "tier": tier, "parallelism": 2, "repetition": 1, "blocks": 24}
+    return {**run_cells, "valid": "valid", "makespan_s": makespan_s, "start_up_s": 6.0, **cells}
 
 
 def parts(tier: str, sum_s: float, **cells: Any) -> list[Row]:
     """Every part of a start took as long."""
-    told = {"engine": "spark", "tier": tier, "parallelism": 2, "repetition": 1, "attempt": 1, "tasks": 24, **cells}
+    start_cells = {
+        "engine": "spark",
+        "tier": tier,
+        "parallelism": 2,
+        "repetition": 1,
+        "attempt": 1,
+        "tasks": 24,
+        **cells,
+    }
     return [
-        {**told, "of": of, "part": part, "sum_s": sum_s}
+        {**start_cells, "of": of, "part": part, "sum_s": sum_s}
         for of, names in ((DRIVER, DRIVER_PARTS), (TASKS, TASK_PARTS))
         for part in names
     ]

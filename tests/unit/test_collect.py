@@ -28,18 +28,18 @@ from report_data import EARLIER, IMAGE_BYTES, RUN, make_results
 
 def test_a_results_folder(tmp_path: Path) -> None:
     places, _ = make_results(tmp_path / "a", 12, slots=3)
-    found = runs_of_results(places.results, "campaign", repetition=2, cache="cold")
-    (run,) = found.runs
+    compared = runs_of_results(places.results, "campaign", repetition=2, cache="cold")
+    (run,) = compared.runs
     (own,) = read_table(places.profile / "runs.tsv", "runs")
     shared = run.keys() & own.keys() - {"cache"}
     assert {name: run[name] for name in shared} == {name: own[name] for name in shared}
     assert (run["origin"], run["placement"], run["parallelism"], run["repetition"]) == ("campaign", "disk", 3, 2)
     assert (run["cache"], run["valid"], run["input_resident_before"]) == ("cold", "valid", 1.0)
     profile = read_table(places.profile / "profile.tsv", "profile")
-    assert len(found.participants) == len(profile)
-    assert sum(row["wall_s"] for row in found.participants) == pytest.approx(run["wall_sum_s"])
+    assert len(compared.participants) == len(profile)
+    assert sum(row["wall_s"] for row in compared.participants) == pytest.approx(run["wall_sum_s"])
     # Staged in and out: read and written; the analysis left as much again.
-    assert found.traffic == [
+    assert compared.traffic == [
         {
             "origin": "campaign",
             "run": RUN,
@@ -48,10 +48,10 @@ def test_a_results_folder(tmp_path: Path) -> None:
             "written_bytes": 36 * IMAGE_BYTES,
         }
     ]
-    write_comparison_tables(found, tmp_path / "comparison")
+    write_comparison_tables(compared, tmp_path / "comparison")
     back = read_comparison_tables(tmp_path / "comparison")
     assert back.runs == [pytest.approx(run)]
-    assert back.traffic == found.traffic
+    assert back.traffic == compared.traffic
 
 
 def test_a_dataset_in_memory_has_no_page_cache(tmp_path: Path) -> None:

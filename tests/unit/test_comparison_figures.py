@@ -139,7 +139,7 @@ def title_of(module: ModuleType, tables: Tables, monkeypatch: pytest.MonkeyPatch
     def listen(_figure: Figure, title: str, note: str) -> None:
         said.append((title, note))
 
-    monkeypatch.setattr(style, "state", listen)
+    monkeypatch.setattr(style, "set_title", listen)
     monkeypatch.setattr(style, "save_figure", lambda *_: None)
     module.draw(Compared(*tables), Path("figure"))
     ((title, note),) = said
@@ -213,8 +213,8 @@ def test_the_title_of_differences_gives_the_interval(small: Tables) -> None:
     sentence = differences.finding(Compared(*small)).sentence
     assert sentence.startswith("A participant takes ")
     assert " longer on slow than on tmpfs (95 % interval " in sentence
-    alike = campaign({"one": 1.0, "other": 1.0}, (2,), 1, 12)
-    assert differences.finding(Compared(*alike)).sentence.startswith("The largest difference, between ")
+    equal = campaign({"one": 1.0, "other": 1.0}, (2,), 1, 12)
+    assert differences.finding(Compared(*equal)).sentence.startswith("The largest difference, between ")
     few = campaign(TIERS, (2,), 1, 3)
     assert ", is not sure (75 % interval " in differences.finding(Compared(*few)).sentence
 
@@ -293,9 +293,9 @@ def test_names_say_no_more_than_tells_apart() -> None:
 
 def test_of_many_runs_one_of_each_condition_is_drawn() -> None:
     runs, jobs, _ = campaign(TIERS, (2, 4), 7, 2)
-    found = jobs_of(Compared(runs, jobs))
-    assert len(found) > MOST_RUNS
-    shown, note = chosen(found)
+    small_gantts = jobs_of(Compared(runs, jobs))
+    assert len(small_gantts) > MOST_RUNS
+    shown, note = chosen(small_gantts)
     assert note == "Of 28 runs, the one of middle makespan of each condition is drawn. "
     for small in shown:
         times = [
@@ -310,13 +310,13 @@ def test_of_many_runs_one_of_each_condition_is_drawn() -> None:
 
 def test_of_many_placements_the_fastest_is_set_against_the_others() -> None:
     runs, jobs, _ = campaign({f"tier{number:02d}": 1.0 + number for number in range(12)}, (2,), 1, 6)
-    found = pairs(Compared(runs, jobs))
-    shown, note = chosen_pairs(found)
-    assert len(found) == 66 > MOST_PAIRS
+    all_pairs = pairs(Compared(runs, jobs))
+    shown, note = chosen_pairs(all_pairs)
+    assert len(all_pairs) == 66 > MOST_PAIRS
     assert len(shown) == 11
     assert {pair.difference.faster.placement for pair in shown} == {"tier00"}
     assert note == " Of 66 pairs of placements, those with the fastest are drawn."
-    assert chosen_pairs(found[:MOST_PAIRS]) == (found[:MOST_PAIRS], "")
+    assert chosen_pairs(all_pairs[:MOST_PAIRS]) == (all_pairs[:MOST_PAIRS], "")
 
 
 def test_origins_do_not_mix(tmp_path: Path, small: Tables) -> None:

@@ -173,11 +173,11 @@ def test_without_an_account_nothing_is_said_of_cores() -> None:
 )
 def test_page_cache(cache: str, resident: float | None, sentence: str | None) -> None:
     changes = {"cache": cache, "input_resident_before": resident}
-    told = [
+    reasons = [
         line for line in only(compared([9.0], [9.5], nfs=changes, tmpfs={"cache": "memory"})).reasons if "cache" in line
     ]
-    assert len(told) == (sentence is not None)
-    assert all(line.startswith(str(sentence)) for line in told)
+    assert len(reasons) == (sentence is not None)
+    assert all(line.startswith(str(sentence)) for line in reasons)
 
 
 def test_a_run_below_its_parallelism_says_why() -> None:

@@ -164,7 +164,7 @@ def test_the_account_adds_up_to_wall_time(tmp_path: Path) -> None:
 def note_of(figure: ModuleType, rows: list[Row], folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The note below a figure."""
     notes: list[str] = []
-    monkeypatch.setattr(style, "state", lambda _figure, _title, note: notes.append(note))
+    monkeypatch.setattr(style, "set_title", lambda _figure, _title, note: notes.append(note))
     figure.draw(Tables(rows), folder / "figure")
     return "".join(notes)
 
@@ -199,8 +199,8 @@ def test_without_any_account_the_figure_says_what_to_do(tmp_path: Path) -> None:
 def test_the_title_of_the_account_names_the_largest_causes() -> None:
     rows = made(("sub-1", 0.0, 10.0, 8.0), ("sub-2", 5.0, 30.0, 24.0))
     # of the 8 s of 40 s off the CPU, half was waiting for a core, three tenths for storage, a fifth asleep
-    told = "10 % waiting for a core, 6 % waiting for storage, 4 % asleep"
-    sentence = f"80 % of the time of 2 participants on a CPU, {told}"
+    waits = "10 % waiting for a core, 6 % waiting for storage, 4 % asleep"
+    sentence = f"80 % of the time of 2 participants on a CPU, {waits}"
     assert said(account, rows) == sentence
     sentence = "50 % of the time of sub-1 waiting for a core, 30 % waiting for storage, 20 % asleep"
     assert said(account, made(("sub-1", 0, 10, 0))) == sentence

@@ -30,27 +30,27 @@ MASK = "anat/sub-01_desc-brain_mask.nii.gz"
 @pytest.fixture
 def places(tmp_path: Path) -> Places:
     """A results folder of one participant with two files, one table and a page, as a run leaves it."""
-    found = Places(*(tmp_path / name for name in ("results", "datasets", "work", "images", "image-store")))
+    places = Places(*(tmp_path / name for name in ("results", "datasets", "work", "images", "image-store")))
     made = tmp_path / "made"
     (made / "anat").mkdir(parents=True)
     (made / MASK).write_bytes(b"mask" * 100)
     (made / "anat" / "link").symlink_to("sub-01_desc-brain_mask.nii.gz")
-    _, _, kept = publish(made, found.analysed("sub-01", False))
-    write_json(found.record("sub-01"), {"participant": "sub-01", "derivatives": kept})
-    write_json(found.runs / "a.json", {"run": "a", "started_s": 1.0, "ended_s": 2.0})
-    write_json(found.index / "dataset.json", {"source": "x"})
-    write_text(found.index / "images.tsv", "participant\nsub-01\n")
-    write_text(found.index / "skipped.tsv", "item\treason\n")
+    _, _, kept = publish(made, places.analysed("sub-01", False))
+    write_json(places.record("sub-01"), {"participant": "sub-01", "derivatives": kept})
+    write_json(places.runs / "a.json", {"run": "a", "started_s": 1.0, "ended_s": 2.0})
+    write_json(places.index / "dataset.json", {"source": "x"})
+    write_text(places.index / "images.tsv", "participant\nsub-01\n")
+    write_text(places.index / "skipped.tsv", "item\treason\n")
     for name in ("images.json", "skipped.json"):
-        write_json(found.index / name, {"x": {"Description": "x"}})
-    write_text(found.group / "group.tsv", "participant\nsub-01\n")
-    write_json(found.group / "group.json", {"participant": {"Description": "x"}})
-    write_text(found.results / "report.html", "<p>")
-    write_text(found.kind, "tool\n")
-    write_json(found.got("sub-01"), {"end_s": 1.0})
-    note_index(found)
-    note_outputs(found)
-    return found
+        write_json(places.index / name, {"x": {"Description": "x"}})
+    write_text(places.group / "group.tsv", "participant\nsub-01\n")
+    write_json(places.group / "group.json", {"participant": {"Description": "x"}})
+    write_text(places.results / "report.html", "<p>")
+    write_text(places.kind, "tool\n")
+    write_json(places.got("sub-01"), {"end_s": 1.0})
+    note_index(places)
+    note_outputs(places)
+    return places
 
 
 def cut(*names: str) -> Callable[[Places], None]:
@@ -159,10 +159,10 @@ def test_a_run_that_is_on_says_nothing_of_its_outputs(places: Places) -> None:
 def test_many_damages_are_told_in_a_few_lines(places: Places) -> None:
     for number in range(20):
         write_json(places.record(f"sub-{number:02d}"), {"derivatives": {"x": [1, ""]}})
-    told = damage_lines(find_damage(places, by_app=False), removed=False)
-    assert len(told) == 4
-    assert told[0].endswith("would be made again")
-    assert "the same of 17 more" in told[-1]
+    lines = damage_lines(find_damage(places, by_app=False), removed=False)
+    assert len(lines) == 4
+    assert lines[0].endswith("would be made again")
+    assert "the same of 17 more" in lines[-1]
 
 
 @pytest.mark.parametrize(

@@ -159,8 +159,8 @@ def test_meters_that_share_a_record_do_not_mix_lines(tmp_path: Path) -> None:
     record = tmp_path / "record.jsonl"
     meters = [subprocess.Popen([*METER, "-q", "--record", str(record), "--", "echo", str(n)]) for n in range(8)]
     assert [process.wait() for process in meters] == [0] * 8
-    told = [json.loads(line)["command"][1] for line in record.read_text().splitlines()]
-    assert sorted(told) == [str(number) for number in range(8)]
+    echoed = [json.loads(line)["command"][1] for line in record.read_text().splitlines()]
+    assert sorted(echoed) == [str(number) for number in range(8)]
 
 
 @pytest.mark.alone  # a campaign of another test would empty the page cache
@@ -175,12 +175,12 @@ def test_tier_and_page_cache(tmp_path: Path) -> None:
     script = f"cat {image} > {folder}/copy; sync {folder}/copy"
     words = ["--tier", f"disk={folder}", "--input", str(image), "sh", "-c", script]
     assert meter("-q", "--record", str(record), *words).returncode == 0
-    told = json.loads(record.read_text())
-    assert (told["input_bytes"], told["input_resident_before"]) == (3_000_000, 0)
-    assert told["input_resident_after"] == pytest.approx(1, abs=0.01)  # the kernel may take a page back at any time
-    growth = next(flow for flow in told["tiers"] if flow["traffic_source"] == "growth")
+    measured = json.loads(record.read_text())
+    assert (measured["input_bytes"], measured["input_resident_before"]) == (3_000_000, 0)
+    assert measured["input_resident_after"] == pytest.approx(1, abs=0.01)  # the kernel may take a page back at any time
+    growth = next(flow for flow in measured["tiers"] if flow["traffic_source"] == "growth")
     assert (growth["tier"], growth["written_bytes"], growth["written_files"]) == ("disk", 3_000_000, 1)
-    for flow in told["tiers"]:
+    for flow in measured["tiers"]:
         if flow["traffic_source"] == "device":  # of all processes: at least ours
             assert flow["written_bytes"] >= 3_000_000
 
@@ -281,8 +281,8 @@ def test_pressure_is_that_of_a_control_group_of_ones_own(tmp_path: Path) -> None
     except OSError:
         missing("making a control group (version 2) needs root")
     try:
-        for name, beside in (("alone", ""), ("shared", "sleep 100 &")):
-            script = f'echo $$ > {group}/cgroup.procs; {beside} "$@"; code=$?; kill $! 2> /dev/null; exit $code'
+        for name, companion in (("alone", ""), ("shared", "sleep 100 &")):
+            script = f'echo $$ > {group}/cgroup.procs; {companion} "$@"; code=$?; kill $! 2> /dev/null; exit $code'
             record = tmp_path / name
             words = ["sh", "-c", script, "sh", *METER, "-q", "--record", str(record), "--", "sleep", "0.1"]
             subprocess.run(words, check=True)

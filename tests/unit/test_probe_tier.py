@@ -67,12 +67,12 @@ def memory_rows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Row]]
 
 
 def test_a_tier_in_memory_is_measured_whole(memory_rows: list[Row]) -> None:
-    found = [(row["part"], row["pattern"], row["streams"]) for row in memory_rows]
+    measured = [(row["part"], row["pattern"], row["streams"]) for row in memory_rows]
     alone = [("one_stream", "write", 1), ("one_stream", "read", 1)]
     small = [("small", "random_read", 1), ("small", "random_write", 1)]
     files = [("metadata", name, 1) for name in ("create", "stat", "delete")]
     curve = [("concurrency", name, streams) for streams in (1, 2) for name in ("write", "read", "mixed")]
-    assert found == [*alone, *small, *files, *curve]
+    assert measured == [*alone, *small, *files, *curve]
     for row in memory_rows:
         assert not row["direct"]
         assert row["operations_per_s"] > 0

@@ -71,8 +71,8 @@ def test_cpu_and_io_add_up_to_wall(places: Places) -> None:
 def test_traffic_is_told_per_phase_and_tier(places: Places) -> None:
     rows = traffic_rows([record("NYU/sub-01", 100.0)])
     write_table(places.profile / "traffic.tsv", "traffic", rows)
-    told = [(row["phase"], row["tier"], row["written_bytes"], row["read_bytes"]) for row in rows]
-    assert told == [(phase, "local", 7, None) for phase in ("stage_in", "compute", "stage_out")]
+    cells = [(row["phase"], row["tier"], row["written_bytes"], row["read_bytes"]) for row in rows]
+    assert cells == [(phase, "local", 7, None) for phase in ("stage_in", "compute", "stage_out")]
 
 
 def test_makespan_and_parallelism(places: Places) -> None:

@@ -43,8 +43,8 @@ def log(folder: Path, tasks: Any, makespan: str | None = "99\n") -> Path:
 def test_a_small_log(tmp_path: Path, inside: str) -> None:
     log(tmp_path / inside / "in-mem-4", TASKS)
     log(tmp_path / inside / "logs-of-nobody", TASKS)
-    found = published_runs(tmp_path)
-    (run,) = found.runs
+    published = published_runs(tmp_path)
+    (run,) = published.runs
     assert (run["run"], run["placement"], run["cache"], run["valid"]) == (
         "in-mem-4",
         "Optane Memory mode",
@@ -56,10 +56,10 @@ def test_a_small_log(tmp_path: Path, inside: str) -> None:
     assert run["start_s"] == 1567544400.0  # 21:00 UTC
     assert (run["wall_sum_s"], run["cpu_sum_s"], run["io_sum_s"]) == (240.5, 105.0, 135.5)
     assert run["mean_parallelism"] == pytest.approx(240 / 130)
-    first = found.participants[0]
+    first = published.participants[0]
     assert (first["participant"], first["phase"], first["end_s"] - first["start_s"]) == ("NYU_1_0025001", "whole", 60)
     assert (first["wall_s"], first["cpu_s"], first["io_s"]) == (60.25, 35.0, 25.25)
-    assert found.traffic == []
+    assert published.traffic == []
 
 
 def test_clocks_that_were_put_back(tmp_path: Path) -> None:
@@ -84,12 +84,12 @@ def test_unknown_conditions_are_taken_as_they_are_and_repetitions_counted(tmp_pa
 def test_failed_tasks_make_a_run_invalid(tmp_path: Path) -> None:
     failed = entry("NYU_1_0025004", "16:00:00", "18:00:00", **{"Exit code": "1", "real time": ""})
     log(tmp_path / "disk-1", [*TASKS, failed])
-    found = published_runs(tmp_path)
-    (run,) = found.runs
+    published = published_runs(tmp_path)
+    (run,) = published.runs
     assert (run["valid"], run["participants"], run["failed"]) == ("invalid: 1 participant failed", 3, 1)
     assert run["makespan_s"] == 130.0
-    assert len(found.participants) == 3
-    assert by_condition(found.runs) == {}
+    assert len(published.participants) == 3
+    assert by_condition(published.runs) == {}
 
 
 WHOLE = json.dumps({"tasks": TASKS})
@@ -129,13 +129,13 @@ def test_a_broken_makespan_and_a_folder_without_runs(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not REFERENCE.is_dir(), reason=f"no published logs in {REFERENCE}")
 def test_the_published_runs(tmp_path: Path) -> None:
-    found = published_runs(REFERENCE)
-    assert {(run["participants"], run["failed"], run["valid"]) for run in found.runs} == {(685, 0, "valid")}
-    assert {run["peak_parallelism"] for run in found.runs} == {25, 96}
-    for run in found.runs:
+    published = published_runs(REFERENCE)
+    assert {(run["participants"], run["failed"], run["valid"]) for run in published.runs} == {(685, 0, "valid")}
+    assert {run["peak_parallelism"] for run in published.runs} == {25, 96}
+    for run in published.runs:
         assert run["parallelism"] == asked_parallelism(run["peak_parallelism"])
         assert 0 <= run["makespan_s"] - run["logged_makespan_s"] <= 31
-        jobs = [row for row in found.participants if row["run"] == run["run"]]
+        jobs = [row for row in published.participants if row["run"] == run["run"]]
         first, *_, last = sorted(jobs, key=lambda row: row["participant"].lower())
         assert run["logged_makespan_s"] == last["end_s"] - first["start_s"], "how the published figure came about"
         assert all(abs(row["end_s"] - row["start_s"] - row["wall_s"]) < 1 for row in jobs)
@@ -145,16 +145,16 @@ def test_the_published_runs(tmp_path: Path) -> None:
         assert 0.94 * run["parallelism"] < run["mean_parallelism"] <= run["parallelism"]
     means = {
         (condition.placement, condition.parallelism): sum(run["makespan_s"] for run in runs) / len(runs)
-        for condition, runs in by_condition(found.runs).items()
+        for condition, runs in by_condition(published.runs).items()
     }
     memory, disk = (CONDITIONS[name][0] for name in ("in-mem", "disk"))
     expected = {(memory, 25): 2502, (memory, 96): 1081, (disk, 25): 2688, (disk, 96): 1253}
     assert {key: round(value) for key, value in means.items()} == expected
-    for difference in paired_differences(found.runs, found.participants):
+    for difference in paired_differences(published.runs, published.participants):
         assert (difference.faster.placement, difference.participants) == (memory, 685)
         assert difference.low_s > 0
-    assert all(2 < up.ratio.median < up.ideal for up in speed_ups(found.runs))
-    write_comparison_tables(found, tmp_path)
+    assert all(2 < up.ratio.median < up.ideal for up in speed_ups(published.runs))
+    write_comparison_tables(published, tmp_path)
     back = read_comparison_tables(tmp_path)
-    assert spread(back.runs, "makespan_s") == spread(found.runs, "makespan_s")
+    assert spread(back.runs, "makespan_s") == spread(published.runs, "makespan_s")
     assert len(back.participants) == 12 * 685

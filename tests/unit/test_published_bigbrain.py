@@ -100,9 +100,9 @@ def test_what_is_no_log_is_told_and_all_broken_ones_are_counted(tmp_path: Path) 
     write_log(tmp_path / "a", "slurm-17.out", "hello\n")
     write_log(tmp_path / ".git", DRAM_25, "not to be read")
     write_log(tmp_path / "system_conf", "ad_diskbench.out", DISK_BENCH)
-    found = find_runs(tmp_path)
-    assert [run.path.parent.name for run in found.runs] == ["a"]
-    assert [(path.name, reason) for path, reason in found.skipped] == [
+    contents = find_runs(tmp_path)
+    assert [run.path.parent.name for run in contents.runs] == ["a"]
+    assert [(path.name, reason) for path, reason in contents.skipped] == [
         ("slurm-17.out", "its name does not tell a condition")
     ]
     for number in range(3):

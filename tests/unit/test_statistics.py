@@ -105,8 +105,8 @@ def test_two_placements_in_memory_are_compared_once() -> None:
     runs = [run_row(run, placement, 9.0, cache=cache) for run, (placement, cache) in names.items()]
     phases = [row for number, run in enumerate(names) for row in job_rows(run, [10.0 + number] * 8)]
     pairs = [
-        (found.slower.placement, found.slower.cache, found.faster.placement)
-        for found in paired_differences(runs, phases)
+        (difference.slower.placement, difference.slower.cache, difference.faster.placement)
+        for difference in paired_differences(runs, phases)
     ]
     assert sorted(pairs) == [
         ("nfs", "cold", "ram"),

@@ -124,7 +124,7 @@ def test_examples_have_the_published_grids(name: str, count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "found", "way"),
+    ("asked", "best", "way"),
     [
         ({}, DIRECT, DIRECT),
         ({}, BUFFERED, BUFFERED),
@@ -134,8 +134,8 @@ def test_examples_have_the_published_grids(name: str, count: int) -> None:
         ({"engine": "mmap"}, DIRECT, Access("mmap", direct=False)),
     ],
 )
-def test_way_suits_tier_and_point(asked: dict[str, Any], found: Access, way: Access) -> None:
-    assert way_of(point(**asked), found) == way
+def test_way_suits_tier_and_point(asked: dict[str, Any], best: Access, way: Access) -> None:
+    assert way_of(point(**asked), best) == way
 
 
 @pytest.mark.parametrize(
@@ -254,21 +254,21 @@ def test_figures_and_page_are_those_of_the_rows(rows: list[Row], tmp_path: Path)
     write_page(tables, files, tmp_path / "figures", tmp_path / "sweep.html")
     reader = Reader()
     reader.feed((tmp_path / "sweep.html").read_text())
-    found = findings(tables)
-    assert list(found) == names
-    assert f"{found['heat_map_disk_a']}." in reader.text
+    sentences = findings(tables)
+    assert list(sentences) == names
+    assert f"{sentences['heat_map_disk_a']}." in reader.text
     assert all(one["status"] in reader.text for one in rows if one["status"] != "measured")
 
 
 def test_findings_and_numbers_behind_the_figures(tmp_path: Path) -> None:
     rows = grid_rows()
     tables = SweepTables(rows, headline_rows(rows))
-    found = findings(tables)
-    assert found["heat_map_disk_a"] == (
+    sentences = findings(tables)
+    assert sentences["heat_map_disk_a"] == (
         "disk: reading is fastest at 141 MB/s (sequential read, 1 MiB, 4 processes); writing is fastest at 141 MB/s"
         " (sequential write, 1 MiB, 4 processes)"
     )
-    assert found["lines_disk_a"].endswith(
+    assert sentences["lines_disk_a"].endswith(
         "; 90 % of the highest bandwidth takes blocks of 1 MiB to read and 1 MiB to write"
     )
     draw_all("sweep", FIGURES, tables, tmp_path)

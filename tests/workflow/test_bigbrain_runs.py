@@ -148,8 +148,8 @@ def test_spark_runs_on_a_standalone_cluster(project: Project, tmp_path: Path) ->
 @pytest.mark.usefixtures("spark")
 def test_engines_give_the_same_bytes_and_leave_nothing(project: Project) -> None:
     write_checkout(project.folder / "checkout")
-    told = {**SMALL, "tiers": ["local"], "engines": ENGINES}
-    arguments = project.configure(bigbrain=told, published="checkout")
+    bigbrain = {**SMALL, "tiers": ["local"], "engines": ENGINES}
+    arguments = project.configure(bigbrain=bigbrain, published="checkout")
     ended = project.snakemake(*arguments, targets=["bigbrain"])
     assert ended.code == 0, ended.output
     runs = project.table("bigbrain/bigbrain_runs.tsv")
@@ -173,7 +173,7 @@ def test_engines_give_the_same_bytes_and_leave_nothing(project: Project) -> None
     assert again.code == 0
     assert again.lines("Nothing to be done"), again.output
     others = ENGINES[:2]  # a start of Spark takes its time
-    changed = project.configure(bigbrain={**told, "engines": others, "iterations": 1})
+    changed = project.configure(bigbrain={**bigbrain, "engines": others, "iterations": 1})
     assert project.snakemake(*changed, targets=["bigbrain"]).code == 0
     assert {row["origin"] for row in project.table("bigbrain/bigbrain_conditions.tsv")} == {here}
     other = project.table("bigbrain/bigbrain_runs.tsv")

@@ -161,10 +161,10 @@ def test_the_example_app_runs_at_both_levels(
     assert ended.code == 0, ended.output
     for site in sites:
         images = (project.results / "derivatives" / site).glob("sub-*_brain.nii.gz")
-        found = [int((np.asanyarray(nib.load(image).dataobj) != 0).sum()) for image in images]
-        assert len(found) == brains
+        brain_sizes = [int((np.asanyarray(nib.load(image).dataobj) != 0).sum()) for image in images]
+        assert len(brain_sizes) == brains
         average = (project.results / "derivatives" / site / "avg_brain_size.txt").read_text()
-        assert average == f"Average brain size is {np.mean(found):g} voxels"
+        assert average == f"Average brain size is {np.mean(brain_sizes):g} voxels"
         description = json.loads((project.results / "derivatives" / site / "dataset_description.json").read_text())
         assert description["GeneratedBy"][-1]["Container"]["Type"] == "apptainer"
     summary = project.results / "derivatives" / "SiteA" / "sub-0099003_summary.json"

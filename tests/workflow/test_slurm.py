@@ -52,13 +52,13 @@ def ended(snakemake: subprocess.Popen[str]) -> Ended:
     return Ended(snakemake.returncode, output)
 
 
-def wait_for(found: Callable[[], Any]) -> Any:
+def wait_for(find: Callable[[], Any]) -> Any:
     """What is found, as soon as it is."""
     deadline = time.monotonic() + PATIENCE_S
-    while not (what := found()):
+    while not (found := find()):
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    return what
+    return found
 
 
 def records(project: Project) -> dict[str, dict[str, Any]]:
@@ -115,8 +115,10 @@ def test_results_are_those_of_a_local_run(cluster: Cluster, demo_source: Path, t
     storage = ["--workflow-profile", str(placement.parent)]
     done = remote.run("-m", "snakemake", *storage, *on_slurm(*config), path=STAND_INS)
     assert done.code == 0, done.output
-    alike = checksums(local.results / "derivatives")
-    assert alike == {name: sum_ for name, sum_ in checksums(remote.results / "derivatives").items() if "/sub-" in name}
+    local_checksums = checksums(local.results / "derivatives")
+    assert local_checksums == {
+        name: sum_ for name, sum_ in checksums(remote.results / "derivatives").items() if "/sub-" in name
+    }
     assert (remote.results / "report.html").exists()
     people = records(remote)
     jobs = {record["work_path"].rsplit("/", 1)[1] for record in people.values()}

@@ -68,13 +68,13 @@ def running(project: Project, part: str) -> psutil.Process | None:
     return None
 
 
-def wait_for(found: Callable[[], Any], still: Callable[[], bool]) -> Any:
+def wait_for(find: Callable[[], Any], still: Callable[[], bool]) -> Any:
     """What is found at last, while something still runs."""
     deadline = time.monotonic() + 2 * PATIENCE_S
     while time.monotonic() < deadline and still():
-        what = found()
-        if what:
-            return what
+        found = find()
+        if found:
+            return found
         time.sleep(0.05)
     raise AssertionError("it ended, or took too long, before what was waited for")
 
@@ -98,12 +98,12 @@ def stop(project: Project, arguments: list[str], reached: Callable[[], Any], num
     snakemake = project.start(*arguments)
     wait_for(reached, lambda: snakemake.poll() is None)
     main = psutil.Process(snakemake.pid)
-    told = [main]
+    receivers = [main]
     if part == "everything":
-        told += main.children(recursive=True)
+        receivers += main.children(recursive=True)
     elif part:
-        told = [wait_for(lambda: running(project, part), lambda: snakemake.poll() is None)]
-    for process in told:
+        receivers = [wait_for(lambda: running(project, part), lambda: snakemake.poll() is None)]
+    for process in receivers:
         if process.is_running():
             process.send_signal(number)
     began_s = time.monotonic()
@@ -156,9 +156,9 @@ def test_a_stopped_campaign_goes_on(project: Project, demo_source: Path) -> None
     for run, part, number in ((5, INNER, signal.SIGKILL), (6, "analyze-participant", signal.SIGTERM)):
         wait_for(partial(has_begun, project, run), lambda: snakemake.poll() is None)
         wait_for(lambda: running(project, "analyze-participant"), lambda: snakemake.poll() is None)
-        told = running(project, part)
-        assert told is not None
-        told.send_signal(number)
+        process = running(project, part)
+        assert process is not None
+        process.send_signal(number)
     assert snakemake.wait(timeout=PATIENCE_S) != 0
     assert processes_of(project) == []
 

@@ -11,7 +11,7 @@ def main(context: Context) -> None:
     tables = read_tables(**files, published=context.inputs_named("published_"))
     verdict, page = judge(tables.conditions, tables.own_runs), context.output("page")
     write_page(tables, verdict, files["runs"].parent, context.input("bigbrain_makespans").parent, page)
-    for line in verdict.told():
+    for line in verdict.terminal_lines():
         context.say(line)
     context.say(f"Report: {page}")
 

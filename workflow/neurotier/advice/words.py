@@ -67,8 +67,8 @@ def recommendation(rows: Sequence[Row]) -> str:
     gain = 1 - best["predicted_s"] / used["predicted_s"]
     if not matters(best, used):
         buys = f"{best['placement']} buys {percent(gain)}, within the interval of the predictions: "
-        alike = " or ".join(row["placement"] for row in fitting if row not in slower)
-        where = f"whether {alike}" if slower else f"where {what_differs(rows)} lies"
+        placements = " or ".join(row["placement"] for row in fitting if row not in slower)
+        where = f"whether {placements}" if slower else f"where {what_differs(rows)} lies"
         text = f"{bound(used)}{buys if gain >= NOTHING else ''}it does not matter {where}"
         return sentence(text, [*far, *misfits])
     return sentence(

@@ -47,12 +47,12 @@ def check_block(task: Task, block: Block) -> Checked:
             add = task.iterations % 2 ** (8 * layout.dtype.itemsize)
             for begin in range(0, count, step):
                 expected = np.empty(min(step, count - begin), layout.dtype)
-                found = np.empty_like(expected)
+                actual = np.empty_like(expected)
                 read_into(expected, read, block, before)
-                read_into(found, written, block, after)
+                read_into(actual, written, block, after)
                 np.add(expected, add, out=expected)
-                equal = equal and bool(np.array_equal(expected, found))
-                checksum.update(bytes_of(found))
+                equal = equal and bool(np.array_equal(expected, actual))
+                checksum.update(bytes_of(actual))
     return Checked(block.block, equal, checksum.hexdigest())
 
 

@@ -182,8 +182,8 @@ class BigBrainPlan:
         """
         tier = Tier.from_settings(self.settings.tiers[name])
         if tier.node:
-            what = f"tier {name!r} is each node's own (node: true), and all jobs must see the same blocks"
-            raise SettingsError(what, "config key bigbrain.tiers", "name a tier that all nodes share")
+            problem = f"tier {name!r} is each node's own (node: true), and all jobs must see the same blocks"
+            raise SettingsError(problem, "config key bigbrain.tiers", "name a tier that all nodes share")
         tier.check()
         return tier
 

@@ -103,7 +103,7 @@ def predict(
 
 def rows_of(basis: Basis, engine: str, tier: str, parallelism: int, calibration: Calibration) -> list[Row]:
     """Rows of ``bigbrain_predictions.tsv`` for a condition: what each member predicts."""
-    told = fluid_prediction(basis, engine, tier, parallelism, calibration)
+    simulated = fluid_prediction(basis, engine, tier, parallelism, calibration)
     about = {"engine": engine, "tier": tier, "parallelism": parallelism}
     none = {"low_s": None, "high_s": None, "limit": None}
     around_s, spread = calibration.around_s, 2 * SESSION_SPREAD * calibration.around_s
@@ -112,10 +112,10 @@ def rows_of(basis: Basis, engine: str, tier: str, parallelism: int, calibration:
         about
         | {
             "member": FLUID,
-            "predicted_s": told.makespan_s + around_s,
-            "low_s": told.low_s + around_s - spread,
-            "high_s": told.high_s + around_s + spread,
-            "limit": "Spark's session" if around_s > told.makespan_s else told.usual.limit,
+            "predicted_s": simulated.makespan_s + around_s,
+            "low_s": simulated.low_s + around_s - spread,
+            "high_s": simulated.high_s + around_s + spread,
+            "limit": "Spark's session" if around_s > simulated.makespan_s else simulated.usual.limit,
         },
     ]
 

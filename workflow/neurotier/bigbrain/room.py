@@ -24,8 +24,8 @@ def fill_tier(plan: BigBrainPlan, name: str, say: Callable[[str], None]) -> list
     shutil.rmtree(folder, ignore_errors=True)
     needed, free = plan.needed_bytes(source), tier.free_bytes()
     if needed > free:  # said, and tried: a file system that compresses may hold more than it seems
-        what = f"the blocks and what runs make of them need {size(needed)} at a time, and {size(free)} are free"
-        say(f"Tier {name!r} will be full before the end: {what}")
+        problem = f"the blocks and what runs make of them need {size(needed)} at a time, and {size(free)} are free"
+        say(f"Tier {name!r} will be full before the end: {problem}")
     return make_blocks(source, folder, name, print)
 
 
@@ -54,8 +54,8 @@ def check_calibration_fits(plan: BigBrainPlan, run: str) -> None:
     names = source.names()
     needed, free = 2 * len(names) * source.block(names[0])[0].file_bytes, tier.free_bytes()
     if needed > free:
-        what = f"the small blocks that predictions need take {size(needed)}, and {size(free)} are free"
-        raise TierError(what, f"tier {tier.name!r}", "make room, or set bigbrain.predict: false")
+        problem = f"the small blocks that predictions need take {size(needed)}, and {size(free)} are free"
+        raise TierError(problem, f"tier {tier.name!r}", "make room, or set bigbrain.predict: false")
 
 
 def make_room(plan: BigBrainPlan) -> None:

@@ -32,16 +32,16 @@ class Tabulated:
 
     def lines(self) -> list[str]:
         """A line about each run, and one about their output."""
-        told = [
+        lines = [
             f"BigBrain: {row['engine']} on {row['tier']}, {row['parallelism']} at once,"
             f" repetition {row['repetition']}: "
             + (seconds(row["makespan_s"]) if row["valid"] == "valid" else row["valid"])
             for row in self.runs
         ]
         if any(row["pinned"] == ONE_NODE for row in self.runs):
-            told.append(NOTICE)
+            lines.append(NOTICE)
         same = outputs_text(self.runs)
-        return [*told, f"BigBrain: {same}"] if same else told
+        return [*lines, f"BigBrain: {same}"] if same else lines
 
 
 def tabulate(folders: Iterable[Path]) -> Tabulated:

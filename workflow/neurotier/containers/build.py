@@ -146,9 +146,9 @@ def run_engine(
     if done.returncode == 0:
         return
     said = log.read_bytes()[begin:].decode(errors="replace")
-    for pattern, what, fix in complaints:
+    for pattern, problem, fix in complaints:
         if re.search(pattern, said, re.IGNORECASE):
-            raise ContainerError(what, where=doing, fix=fix)
+            raise ContainerError(problem, where=doing, fix=fix)
     lines = [line for line in said.splitlines() if re.match(r"\s*(FATAL|ERROR)", line)] or said.splitlines()[-1:]
     reason = lines[0].strip() if lines else f"exit code {done.returncode}"
     raise ContainerError(f"failed: {reason}", where=doing, fix=f"see {log}")

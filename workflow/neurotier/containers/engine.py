@@ -59,8 +59,8 @@ def find_engine() -> str:
         If there is none on PATH.
     """
     for name in NAMES:
-        if found := shutil.which(name):
-            return found
+        if path := shutil.which(name):
+            return path
     raise ContainerError(
         f"neither {' nor '.join(NAMES)} is on PATH",
         where="--sdm apptainer",
@@ -114,9 +114,9 @@ def explain(said: str, where: str) -> NeurotierError:
     >>> str(explain("FATAL: squashfuse_ll exited: fuse: failed to open /dev/fuse: Permission denied", "x.sif"))
     'x.sif: this user may mount no image file here (FUSE); set containers.form to sandbox, ...'
     """
-    for pattern, what, fix in SYMPTOMS:
+    for pattern, problem, fix in SYMPTOMS:
         if re.search(pattern, said, re.IGNORECASE):
-            return ContainerError(what, where=where, fix=fix)
+            return ContainerError(problem, where=where, fix=fix)
     lines = [line for line in said.splitlines() if re.match(r"\s*(FATAL|ERROR)", line)] or said.splitlines()[-1:]
     return ContainerError(
         f"the container did not start: {lines[-1].strip() if lines else 'no reason given'}", where=where

@@ -320,8 +320,8 @@ def check_digest(file: Path, source: Path, image: ContainerImage) -> None:
     """Raise :class:`AlteredError` unless a file, which is ``source`` or a copy of it, has the image's digest."""
     digest = sha256(file)
     if digest != image.sha256:
-        what = f"has changed since it was obtained (sha256 {image.sha256[:12]}... then, {digest[:12]}... now)"
-        raise AlteredError(what, where=str(source), fix=AGAIN)
+        problem = f"has changed since it was obtained (sha256 {image.sha256[:12]}... then, {digest[:12]}... now)"
+        raise AlteredError(problem, where=str(source), fix=AGAIN)
 
 
 AGAIN = "start with --forcerun obtain_image"

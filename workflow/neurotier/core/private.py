@@ -87,8 +87,8 @@ def refuse_planted(folder: Path, where: str = "") -> None:
     with suppress(FileNotFoundError):
         facts = folder.lstat()
         if facts.st_uid != os.getuid() and folder.parent.stat().st_mode & stat.S_IWOTH:
-            what = f"is {kind_of(facts.st_mode)} that user {name_of(facts.st_uid)} made where everybody may write"
-            raise TierError(f"{folder} {what}", where, "choose another folder with --config results=NAME")
+            problem = f"is {kind_of(facts.st_mode)} that user {name_of(facts.st_uid)} made where everybody may write"
+            raise TierError(f"{folder} {problem}", where, "choose another folder with --config results=NAME")
 
 
 def open_private(path: Path, make: bool = False) -> int:

@@ -208,21 +208,21 @@ def find_runs(root: Path) -> Found:
     InputError
         If the path is not there, or a log is not what its name says; the first such log is named.
     """
-    found, broken = Found(), list[InputError]()
+    contents, broken = Found(), list[InputError]()
     for path in find_logs(root):
         if not NAME.fullmatch(path.name):
-            found.skipped.append((path, "its name does not tell a condition"))
+            contents.skipped.append((path, "its name does not tell a condition"))
             continue
         try:
-            found.runs.append(read_run(path))
+            contents.runs.append(read_run(path))
         except InputError as error:
             broken.append(error)
     if broken:
         first, others = broken[0], len(broken) - 1
         more = f" (and {others} more logs cannot be read)" if others else ""
         raise InputError(f"{first.what}{more}", first.where, first.fix)
-    found.runs.sort(key=order)
-    return found
+    contents.runs.sort(key=order)
+    return contents
 
 
 def find_logs(root: Path) -> Iterator[Path]:
@@ -315,9 +315,9 @@ def variant_of(rest: str, phases: Iterable[Phase]) -> tuple[int, str]:
     ((40, ''), (40, '60delay withpc'))
     """
     words = [word for word in rest.split("_") if word]
-    told = [int(match[1]) for word in words if (match := RESOLUTION.fullmatch(word))]
+    resolutions = [int(match[1]) for word in words if (match := RESOLUTION.fullmatch(word))]
     others = " ".join(word for word in words if not RESOLUTION.fullmatch(word))
-    resolution_um = told[0] if told else resolution_of({phase.block for phase in phases} - {""})
+    resolution_um = resolutions[0] if resolutions else resolution_of({phase.block for phase in phases} - {""})
     if resolution_um not in BLOCKS:
         raise ValueError(f"is of a resolution of {resolution_um} um, not of {' or '.join(map(str, BLOCKS))}")
     return resolution_um, others

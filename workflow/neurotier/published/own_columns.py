@@ -31,7 +31,7 @@ def run_rows(runs: Iterable[Row], phases: Iterable[Row]) -> list[Row]:
         Rows of ``published_runs.tsv`` and ``published_phases.tsv``.
     """
     sums = {(row["run"], PHASES[row["phase"]]): row["sum_s"] for row in phases if row["phase"] in PHASES}
-    found = []
+    keyed_rows = []
     for run in runs:
         own = condition_of(run)
         kept = ("run", "repetition", "valid", "incomplete_blocks", "makespan_s", "mean_parallelism", "equation_one_s")
@@ -41,8 +41,8 @@ def run_rows(runs: Iterable[Row], phases: Iterable[Row]) -> list[Row]:
             | dict.fromkeys(("cache", "start_up_s", "read_s", "peak_parallelism"))
             | {name: run[name] for name in kept}
         )
-        found.append((order(own), row))
-    return [row for _, row in sorted(found, key=lambda one: one[0])]
+        keyed_rows.append((order(own), row))
+    return [row for _, row in sorted(keyed_rows, key=lambda one: one[0])]
 
 
 def phase_rows(own: IncrementCondition, run: BlockRun) -> list[Row]:

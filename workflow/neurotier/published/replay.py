@@ -46,13 +46,13 @@ def read_published(root: Path) -> Replay:
     InputError
         If there is nothing of the published data below the path, or a log is not what it should be.
     """
-    found = find_runs(root)
+    bigbrain = find_runs(root)
     bandwidths = read_bandwidths(root)
     bids_app = published_runs(root) if find_logs(root) else Compared()
-    if not (found.runs or bandwidths or bids_app.runs):
+    if not (bigbrain.runs or bandwidths or bids_app.runs):
         fix = "give a checkout of big-data-lab-team/paper-memory-storage, or one of its folders"
         raise InputError("has no logs of the published experiment", str(root), fix)
-    return Replay(root, found, bandwidths, bids_app)
+    return Replay(root, bigbrain, bandwidths, bids_app)
 
 
 def write_tables(replay: Replay, folder: Path) -> None:

@@ -40,8 +40,8 @@ def page_cache(root: Path, mode: str) -> PageCache:
     """Memory and kernel settings in a mode, from ``system_conf`` below a path if it has them."""
     name = MODE_FILES[mode]
     available = re.search(r"^MemAvailable:\s+(\d+) kB", text_of(root, f"{name}_meminfo"), re.MULTILINE)
-    told = dict(re.findall(r"^/proc/sys/vm/(\w+):(\d+)$", text_of(root, "adm_vm"), re.MULTILINE))
-    background, ratio, expiry = (int(told.get(key, value)) for key, value in DIRTY.items())
+    settings = dict(re.findall(r"^/proc/sys/vm/(\w+):(\d+)$", text_of(root, "adm_vm"), re.MULTILINE))
+    background, ratio, expiry = (int(settings.get(key, value)) for key, value in DIRTY.items())
     return PageCache(
         available_bytes=int(available[1]) * 1024 if available else AVAILABLE_BYTES[mode],
         background_ratio=background / 100,

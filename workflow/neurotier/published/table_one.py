@@ -77,8 +77,8 @@ def read_bandwidths(root: Path) -> list[Bandwidth]:
     for file in files:
         for label, sample in read_samples(file):
             samples.setdefault(label, []).append(sample)
-    found = [bandwidth(label, rows) for label, rows in samples.items()]
-    return sorted(found, key=lambda one: (one.mode, -statistics.mean(one.read_mb_s)))
+    bandwidths = [bandwidth(label, rows) for label, rows in samples.items()]
+    return sorted(bandwidths, key=lambda one: (one.mode, -statistics.mean(one.read_mb_s)))
 
 
 def bandwidth(label: str, rows: Sequence[tuple[float, float, float]]) -> Bandwidth:

@@ -47,15 +47,15 @@ class FolderSource:
         InputError
             If there is none, or more than one for a name.
         """
-        found = dict(sorted(block_files(self.folder).items())[: self.count])
-        if not found:
+        files_by_name = dict(sorted(block_files(self.folder).items())[: self.count])
+        if not files_by_name:
             kinds = ", ".join(f"*{kind}" for kind in KINDS)
             raise InputError(f"holds no {kinds}", f"config key bigbrain.source: {self.folder}", FIX)
-        for name, files in found.items():
+        for name, files in files_by_name.items():
             if len(files) > 1:
-                what = f"is there more than once: {', '.join(file.name for file in files)}"
-                raise InputError(what, f"block {name} ({self.folder})", "keep one kind of file in the folder")
-        return {name: files[0] for name, files in found.items()}
+                problem = f"is there more than once: {', '.join(file.name for file in files)}"
+                raise InputError(problem, f"block {name} ({self.folder})", "keep one kind of file in the folder")
+        return {name: files[0] for name, files in files_by_name.items()}
 
     def names(self) -> list[str]:
         return list(self.files())
@@ -66,11 +66,11 @@ class FolderSource:
         file, layout = files[name], layout_in(files[name])
         first, where = layout_in(next(iter(files.values()))), where_of(file)
         if layout.dtype != first.dtype:
-            what = f"is of another type than the first: expected {first.dtype.name}, found {layout.dtype.name}"
-            raise InputError(what, where, "convert it, or take it away")
+            problem = f"is of another type than the first: expected {first.dtype.name}, found {layout.dtype.name}"
+            raise InputError(problem, where, "convert it, or take it away")
         if layout.dtype.name not in UNSIGNED:
-            what = f"has voxels of type {layout.dtype.name}, not of {', '.join(UNSIGNED)}"
-            raise InputError(what, where, "convert it: adding 1 wraps around in unsigned types alone")
+            problem = f"has voxels of type {layout.dtype.name}, not of {', '.join(UNSIGNED)}"
+            raise InputError(problem, where, "convert it: adding 1 wraps around in unsigned types alone")
         if kind_of(file) == MINC:
             return layout, header_of(layout, open_volume(file).affine), pieces_of_part(file, whole(file), layout)
         if kind_of(file) == PLAIN:
@@ -147,20 +147,20 @@ def open_file(file: Path) -> BinaryIO:
 
 def contents(file: Path, layout: Layout) -> Iterator[bytes]:
     """A whole NIfTI file, piece by piece."""
-    found = 0
+    size_bytes = 0
     try:
         with open_file(file) as opened:
-            while found <= layout.file_bytes and (piece := opened.read(PIECE_BYTES)):
-                found += len(piece)
+            while size_bytes <= layout.file_bytes and (piece := opened.read(PIECE_BYTES)):
+                size_bytes += len(piece)
                 yield piece
     except UNPACK_ERRORS as error:
         raise InputError(f"cannot be unpacked ({error})", where_of(file), "fetch it again") from None
-    check_size(file, layout, found)  # of a packed file, nobody knows before
+    check_size(file, layout, size_bytes)  # of a packed file, nobody knows before
 
 
-def check_size(file: Path, layout: Layout, found: int) -> None:
+def check_size(file: Path, layout: Layout, size_bytes: int) -> None:
     """Raise :class:`InputError` unless a block is as long as its header says."""
-    if found != layout.file_bytes:
-        what = "is truncated" if found < layout.file_bytes else "is too long"
-        what = f"{what}: expected {layout.file_bytes} bytes, found {found}"
-        raise InputError(what, where_of(file), "fetch it again")
+    if size_bytes != layout.file_bytes:
+        problem = "is truncated" if size_bytes < layout.file_bytes else "is too long"
+        problem = f"{problem}: expected {layout.file_bytes} bytes, found {size_bytes}"
+        raise InputError(problem, where_of(file), "fetch it again")

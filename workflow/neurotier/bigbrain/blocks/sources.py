@@ -123,8 +123,8 @@ class VolumeSource:
         """
         shape = open_volume(self.path).shape
         if len(shape) != 3 or any(size < parts for size, parts in zip(shape, self.split, strict=True)):
-            what = f"is of shape {shape_of(shape)}, which cannot be split in {shape_of(self.split)}"
-            raise InputError(what, str(self.path), "correct bigbrain.split")
+            problem = f"is of shape {shape_of(shape)}, which cannot be split in {shape_of(self.split)}"
+            raise InputError(problem, str(self.path), "correct bigbrain.split")
         edges = [
             [size * part // parts for part in range(parts + 1)] for size, parts in zip(shape, self.split, strict=True)
         ]

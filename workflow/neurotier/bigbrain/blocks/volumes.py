@@ -66,8 +66,8 @@ def pieces_of_part(path: Path, part: Part, layout: Layout) -> Iterator[np.ndarra
         if voxels.dtype.kind == "f":
             voxels = np.rint(voxels)
         if not (voxels.min() >= 0 and voxels.max() <= largest):
-            what = f"has voxels from {voxels.min()} to {voxels.max()}, which {layout.dtype.name} cannot hold"
-            raise InputError(what, str(path), "scale it to 0 ... 65535")
+            problem = f"has voxels from {voxels.min()} to {voxels.max()}, which {layout.dtype.name} cannot hold"
+            raise InputError(problem, str(path), "scale it to 0 ... 65535")
         yield voxels.astype(layout.dtype, order="F")
 
 

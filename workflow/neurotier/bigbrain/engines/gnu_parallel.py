@@ -61,8 +61,8 @@ def run_gnu_parallel(plan: Path, logs: Path) -> Path:
     if incomplete:
         reasons = [line for line in done.stdout.splitlines() if line.startswith("neurotier: ")]
         first = f"; the first said: {reasons[0].removeprefix('neurotier: ')}" if reasons else ""
-        what = f"{incomplete_text(incomplete, len(task.blocks))}{first}"
-        raise RunError(what, task.run, "mend that, and start the same command again: what is complete stays")
+        problem = f"{incomplete_text(incomplete, len(task.blocks))}{first}"
+        raise RunError(problem, task.run, "mend that, and start the same command again: what is complete stays")
     return joblog
 
 

@@ -190,8 +190,8 @@ def open_block(block: Block, source: Path) -> tuple[Any, bytes, Layout]:
     try:
         file = source.open("rb", buffering=0)
     except FileNotFoundError:
-        what = f"is not there: expected {block.bytes} bytes, found no file"
-        raise InputError(what, f"block {block.block} ({source})", FIX) from None
+        problem = f"is not there: expected {block.bytes} bytes, found no file"
+        raise InputError(problem, f"block {block.block} ({source})", FIX) from None
     try:
         header = file.read(HEADER_BYTES)
         layout = layout_of(block, source, header, os.fstat(file.fileno()).st_size)
@@ -216,8 +216,8 @@ def layout_of(block: Block, source: Path, header: bytes, size_bytes: int) -> Lay
         if shape_text(layout.shape) != block.shape:
             raise ValueError(f"is of another shape: expected {block.shape}, found {shape_text(layout.shape)}")
         if size_bytes != block.bytes:
-            what = "is truncated" if size_bytes < block.bytes else "is too long"
-            raise ValueError(f"{what}: expected {block.bytes} bytes, found {size_bytes}")
+            problem = "is truncated" if size_bytes < block.bytes else "is too long"
+            raise ValueError(f"{problem}: expected {block.bytes} bytes, found {size_bytes}")
     except ValueError as error:
         raise InputError(str(error), f"block {block.block} ({source})", FIX) from None
     return layout

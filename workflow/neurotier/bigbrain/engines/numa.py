@@ -60,13 +60,13 @@ def usable_nodes(folder: Path, cpus: set[int], memory: set[int] | None = None) -
     memory
         Nodes whose memory may be used; ``None`` means all.
     """
-    found = []
+    nodes = []
     for place in folder.glob("node[0-9]*"):
         node = int(place.name.removeprefix("node"))
         allowed = memory is None or node in memory
         if allowed and cpus & read_list((place / "cpulist").read_text()) and memory_kib(place):
-            found.append(node)
-    return tuple(sorted(found))
+            nodes.append(node)
+    return tuple(sorted(nodes))
 
 
 def allowed_memory() -> set[int] | None:

@@ -74,9 +74,9 @@ def run_spark(plan: Path, logs: Path, master: str, more: Mapping[str, str]) -> D
             context.setLogLevel("ERROR")
             said = (increment_files if task.pairing == PUBLISHED else increment_paths)(context, task, plan)
     except (Py4JError, PySparkException) as error:
-        what = " ".join(str(error).splitlines()[:2])  # the second names Java's exception
-        java = "is there Java 17 or later? " if NO_JAVA in what else ""
-        raise ToolError(f"Spark failed: {what}", ENGINE, f"{java}see {logs / 'spark.log'}") from None
+        message = " ".join(str(error).splitlines()[:2])  # the second names Java's exception
+        java = "is there Java 17 or later? " if NO_JAVA in message else ""
+        raise ToolError(f"Spark failed: {message}", ENGINE, f"{java}see {logs / 'spark.log'}") from None
     driver = replace(driver, end_s=time.time())
     write_json(left, asdict(driver))
     reasons = [line for line in said if line]
@@ -84,8 +84,8 @@ def run_spark(plan: Path, logs: Path, master: str, more: Mapping[str, str]) -> D
     incomplete = task.incomplete()
     if incomplete:
         first = f"; the first said: {reasons[0]}" if reasons else ""
-        what = f"{incomplete_text(incomplete, len(task.blocks))}{first}"
-        raise RunError(what, task.run, "mend that, and start the same command again: what is complete stays")
+        problem = f"{incomplete_text(incomplete, len(task.blocks))}{first}"
+        raise RunError(problem, task.run, "mend that, and start the same command again: what is complete stays")
     return driver
 
 

@@ -174,14 +174,14 @@ def task_parts(events: Events, records: Sequence[Mapping[str, Any]]) -> dict[str
     }
     rest_s = run_s - math.fsum(ours.values())
     garbage_s = min(math.fsum(task.garbage_s for task in tasks), max(0.0, rest_s))
-    found = ours | {
+    parts = ours | {
         "scheduling": whole_s - deserialise_s - run_s - serialise_s,
         "deserialise": deserialise_s,
         "garbage": garbage_s,
         "python": rest_s - garbage_s,
         "serialise": serialise_s,
     }
-    return {part: found[part] for part in TASK_PARTS}
+    return {part: parts[part] for part in TASK_PARTS}
 
 
 def lies_within(iteration: Span, tasks: Sequence[SparkTask]) -> bool:
@@ -218,10 +218,10 @@ def spark_rows(task: Task, drivers: Sequence[Driver], records: Sequence[Mapping[
     rows = []
     for attempt, driver in enumerate(drivers, 1):
         events = read_events(Path(driver.events))
-        told = condition(task) | {"attempt": attempt, "tasks": len(events.tasks)}
+        start_cells = condition(task) | {"attempt": attempt, "tasks": len(events.tasks)}
         parts = {DRIVER: driver_parts(driver, events), TASKS: task_parts(events, records)}
         rows += [
-            told | {"of": of, "part": part, "sum_s": sum_s}
+            start_cells | {"of": of, "part": part, "sum_s": sum_s}
             for of, some in parts.items()
             for part, sum_s in some.items()
         ]

@@ -12,7 +12,7 @@ from neurotier.core.quantities import percent
 from neurotier.core.tables import Row
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.hover import hover
-from neurotier.pages.kit.style import BLACK, BLUE, LIGHT_GREY, ORANGE, WIDTH_IN, house_style, save_figure, state
+from neurotier.pages.kit.style import BLACK, BLUE, LIGHT_GREY, ORANGE, WIDTH_IN, house_style, save_figure, set_title
 
 LANE_IN = 0.5
 NOTE = (
@@ -24,29 +24,33 @@ Panel = tuple[int, str]
 
 def panels(rows: Sequence[Row]) -> dict[Panel, list[Row]]:
     """Rows by parallelism and state of the page cache."""
-    found: dict[Panel, list[Row]] = {}
+    rows_by_panel: dict[Panel, list[Row]] = {}
     for row in rows:
-        found.setdefault((row["parallelism"], row["cache"]), []).append(row)
-    return found
+        rows_by_panel.setdefault((row["parallelism"], row["cache"]), []).append(row)
+    return rows_by_panel
 
 
 def finding(rows: Sequence[Row]) -> Finding:
     """The recommendation for the greatest parallelism."""
-    found = panels(rows)
-    chosen = max(found, key=lambda panel: panel[0])
-    about = f"{chosen[0]} at once, cache {chosen[1]}: " if len(found) > 1 else ""
-    return Finding(about + recommendation(found[chosen]))
+    rows_by_panel = panels(rows)
+    chosen = max(rows_by_panel, key=lambda panel: panel[0])
+    about = f"{chosen[0]} at once, cache {chosen[1]}: " if len(rows_by_panel) > 1 else ""
+    return Finding(about + recommendation(rows_by_panel[chosen]))
 
 
 def draw(rows: Sequence[Row], stem: Path) -> None:
     """Draw a panel for each parallelism and state of the page cache; write SVG, PNG and TSV."""
-    found = panels(rows)
+    rows_by_panel = panels(rows)
     with house_style():
-        figure = Figure(figsize=(WIDTH_IN, 1.9 + LANE_IN * len(rows) + 0.4 * len(found)))
+        figure = Figure(figsize=(WIDTH_IN, 1.9 + LANE_IN * len(rows) + 0.4 * len(rows_by_panel)))
         axes = figure.subplots(
-            len(found), 1, sharex=True, squeeze=False, height_ratios=[len(each) for each in found.values()]
+            len(rows_by_panel),
+            1,
+            sharex=True,
+            squeeze=False,
+            height_ratios=[len(each) for each in rows_by_panel.values()],
         )[:, 0]
-        for one, ((jobs, cache), each) in zip(axes, found.items(), strict=True):
+        for one, ((jobs, cache), each) in zip(axes, rows_by_panel.items(), strict=True):
             one.set_title(f"{jobs} at once, page cache {cache}, {each[0]['participants']:,} participants")
             for lane, row in enumerate(each):
                 (bar,) = one.barh(lane, row["predicted_s"], height=0.6, color=BLUE if row["fits"] else LIGHT_GREY)
@@ -63,5 +67,5 @@ def draw(rows: Sequence[Row], stem: Path) -> None:
             one.grid(visible=False, axis="y")
         axes[-1].set_xlim(0, 1.9 * max(max(row["high_s"], row["paper_s"]) for row in rows))
         axes[-1].set_xlabel("Predicted makespan (s)")
-        state(figure, finding(rows).sentence, NOTE)
+        set_title(figure, finding(rows).sentence, NOTE)
         save_figure(figure, stem, rows)

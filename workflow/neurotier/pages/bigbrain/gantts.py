@@ -17,7 +17,7 @@ from neurotier.pages.bigbrain.phases import KINDS
 from neurotier.pages.bigbrain.tables import Tables
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.gantt import Chart, Job, Segment, draw_charts, pack
-from neurotier.pages.kit.style import YELLOW, empty_figure, house_style, save_figure, state
+from neurotier.pages.kit.style import YELLOW, empty_figure, house_style, save_figure, set_title
 from neurotier.published.conditions import device_and_mode
 
 COLOURS = {label: colour for label, _, colour in KINDS.values()} | {"pause": YELLOW}
@@ -56,18 +56,20 @@ def middle(runs: Sequence[Row]) -> Row:
 
 def drawn_of(tables: Tables) -> list[Drawn]:
     """Each condition of one's own, or of the replay."""
-    repetitions, found = tables.repetitions(), []
+    repetitions, drawn = tables.repetitions(), []
     for row in tables.conditions if tables.is_replay else own(tables.conditions):
         run = middle(repetitions[IncrementCondition.of(row)])
-        told = f"{seconds(run['makespan_s'])}, {mean_count(run['mean_parallelism'])} of {row['parallelism']} in a phase"
+        subtitle = (
+            f"{seconds(run['makespan_s'])}, {mean_count(run['mean_parallelism'])} of {row['parallelism']} in a phase"
+        )
         if run["start_up_s"] and row["engine"] == SPARK:
-            told += f"; start of Spark {seconds(run['start_up_s'])}"
+            subtitle += f"; start of Spark {seconds(run['start_up_s'])}"
         if left := run["incomplete_blocks"]:
-            told += f"; {counted(left, 'block')} not written"
+            subtitle += f"; {counted(left, 'block')} not written"
         slack_s = 0.0 if tables.is_replay else TICK_S
         lanes = pack(jobs_of(tables.phases_of(run), row["pairing"] == STREAMING), slack_s)
-        found.append(Drawn(row, run, Chart(f"{name_of(row)}\n{told}", lanes)))
-    return found
+        drawn.append(Drawn(row, run, Chart(f"{name_of(row)}\n{subtitle}", lanes)))
+    return drawn
 
 
 def jobs_of(phases: Sequence[Row], streaming: bool) -> list[Job]:
@@ -75,11 +77,11 @@ def jobs_of(phases: Sequence[Row], streaming: bool) -> list[Job]:
 
     Phases of streaming alternate: they are laid one after the other, each as long as its pieces together.
     """
-    found: dict[tuple[str, int], dict[str, Row]] = {}
+    rows_by_iteration: dict[tuple[str, int], dict[str, Row]] = {}
     for row in phases:
-        found.setdefault((row["block"], row["iteration"]), {})[row["phase"]] = row
+        rows_by_iteration.setdefault((row["block"], row["iteration"]), {})[row["phase"]] = row
     jobs = []
-    for (block, _), members in found.items():
+    for (block, _), members in rows_by_iteration.items():
         start_s, end_s = min(row["start_s"] for row in members.values()), max(row["end_s"] for row in members.values())
         segments, clock_s = [], start_s
         for name, label in LABELS.items():
@@ -106,8 +108,8 @@ def finding(tables: Tables) -> Finding:
         return Finding(NO_RUN)
     ordered = sorted(shown, key=busy_share)
     low, high = (f"{percent(busy_share(one))} ({name_of(one.row)})" for one in (ordered[0], ordered[-1]))
-    told = f"{low} of the time" if len(shown) == 1 else f"from {low} to {high} of the time"
-    return Finding(f"Workers are busy, starts and pauses included, {told}")
+    shares = f"{low} of the time" if len(shown) == 1 else f"from {low} to {high} of the time"
+    return Finding(f"Workers are busy, starts and pauses included, {shares}")
 
 
 def replay_finding(rows: Sequence[Row]) -> str:
@@ -116,17 +118,17 @@ def replay_finding(rows: Sequence[Row]) -> str:
     longest = {}
     for row in rows:
         longest[IncrementCondition.of(row)] = max(reversed(verbs), key=lambda phase: row[phase])
-    told: dict[str, list[str]] = {}
+    names_by_phase: dict[str, list[str]] = {}
     for one, phase in longest.items():
         device, _ = device_and_mode(one)
-        alike = {
+        device_phases = {
             longest[other] for other in longest if (device_and_mode(other)[0], other.engine) == (device, one.engine)
         }
-        name = device if len(alike) == 1 else one.tier.replace(", ", " in ")
+        name = device if len(device_phases) == 1 else one.tier.replace(", ", " in ")
         engine = f" ({ENGINES[one.engine]})" if len({other.engine for other in longest}) > 1 else ""
-        told.setdefault(phase, []).append(f"{name}{engine}")
-    first, *others = (phase for phase in verbs if phase in told)
-    places = {phase: ", ".join(dict.fromkeys(names)) for phase, names in told.items()}
+        names_by_phase.setdefault(phase, []).append(f"{name}{engine}")
+    first, *others = (phase for phase in verbs if phase in names_by_phase)
+    places = {phase: ", ".join(dict.fromkeys(names)) for phase, names in names_by_phase.items()}
     sentence = f"{verbs[first].capitalize()} is the longest phase on {places[first]}"
     return "; ".join([sentence, *(f"{verbs[phase]} on {places[phase]}" for phase in others)])
 
@@ -140,7 +142,7 @@ def draw(tables: Tables, stem: Path) -> None:
             streaming = any(one.row["pairing"] == STREAMING for one in shown)
             spark = any(one.row["engine"] == SPARK for one in shown)
             note = NOTE + STREAMING_NOTE * streaming + SPARK_NOTE * spark + REPLAY_NOTE * tables.is_replay
-            state(figure, finding(tables).sentence, note)
+            set_title(figure, finding(tables).sentence, note)
         else:
             figure = empty_figure(NO_RUN)
         rows = [

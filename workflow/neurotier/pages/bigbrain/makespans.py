@@ -30,8 +30,8 @@ from neurotier.pages.bigbrain.names import (
 from neurotier.pages.bigbrain.tables import Tables, cells
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.hover import hover
-from neurotier.pages.kit.lanes import Panel, beside, draw_legend, label_lanes, panel_axes
-from neurotier.pages.kit.style import BLACK, empty_figure, house_style, save_figure, state
+from neurotier.pages.kit.lanes import Panel, annotate_lane, draw_legend, label_lanes, panel_axes
+from neurotier.pages.kit.style import BLACK, empty_figure, house_style, save_figure, set_title
 from neurotier.published.conditions import is_stalled
 
 CIRCLE: dict[str, Any] = {"marker": "o", "markersize": 5, "fillstyle": "none", "color": BLACK, "markeredgewidth": 0.8}
@@ -92,12 +92,14 @@ def factors_text(rows: Sequence[Row]) -> str:
         "Eq. (1)": [row["equation_one_ratio"] for row in rows if row["equation_one_ratio"]],
         "the fluid model": [row["fluid_ratio"] for row in rows if row["fluid_ratio"] and not row["fluid_fitted_on"]],
     }
-    found = {name: factor for name, some in ratios.items() if (factor := off_factor(some)) is not None}
-    counts = {name: counted(len(ratios[name]), "condition") for name in found}
-    alike = len(set(counts.values())) == 1
-    told = [f"{name} by {ratio_text(off)}{'' if alike else f' ({counts[name]})'}" for name, off in found.items()]
-    text = ", ".join(told).replace(" by ", " is off by a factor of ", 1)
-    return f"{text} ({counts[next(iter(found))]})" if found and alike else text
+    factors = {name: factor for name, some in ratios.items() if (factor := off_factor(some)) is not None}
+    counts = {name: counted(len(ratios[name]), "condition") for name in factors}
+    same_count = len(set(counts.values())) == 1
+    parts = [
+        f"{name} by {ratio_text(off)}{'' if same_count else f' ({counts[name]})'}" for name, off in factors.items()
+    ]
+    text = ", ".join(parts).replace(" by ", " is off by a factor of ", 1)
+    return f"{text} ({counts[next(iter(factors))]})" if factors and same_count else text
 
 
 def replay_finding(tables: Tables) -> str:
@@ -152,7 +154,7 @@ def draw(tables: Tables, stem: Path) -> None:
             note = NOTE.format(middle=tables.middle) + PUBLISHED_NOTE * bool(published(rows))
             note += INCOMPLETE * any(row["incomplete_blocks"] for row in rows)
             note += STALLED.format(middle=tables.middle, as_published=AS_PUBLISHED * tables.is_replay) * stalled
-            state(figure, finding(tables).sentence, note)
+            set_title(figure, finding(tables).sentence, note)
         else:
             figure = empty_figure(finding(tables).sentence)
         save_figure(figure, stem, table(tables, repetitions))
@@ -169,7 +171,7 @@ def draw_panels(panels: Sequence[Panel[Makespans]], middle: str) -> Figure:
                 (points,) = axes.plot(values, [lane - 0.15] * len(values), linestyle="", **style)
                 points.set_url(hover(f"{label}: {', '.join(map(seconds, values))}"))
             draw_predictions(axes, lane, label, one.predictions)
-            beside(axes, lane, text_of(one))
+            annotate_lane(axes, lane, text_of(one))
         label_lanes(axes, panel)
         ends_s = [end for _, one in panel.filled() for end in one.ends_s]
         logarithmic(axes, min(ends_s), max(ends_s))

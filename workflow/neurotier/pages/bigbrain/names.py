@@ -48,8 +48,8 @@ def name_of(row: Row) -> str:
 
 def published_name(one: IncrementCondition) -> str:
     """A published condition in words: image, engine, processes, device and mode."""
-    told = [f"{one.resolution_um} µm", ENGINES[one.engine], f"{one.parallelism} processes", one.tier]
-    return ", ".join([*told, one.variant] if one.variant else told)
+    parts = [f"{one.resolution_um} µm", ENGINES[one.engine], f"{one.parallelism} processes", one.tier]
+    return ", ".join([*parts, one.variant] if one.variant else parts)
 
 
 def label_of(row: Row) -> str:

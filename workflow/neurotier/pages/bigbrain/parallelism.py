@@ -16,7 +16,7 @@ from neurotier.pages.bigbrain.names import NO_RUN, image_panels, name_of, own, p
 from neurotier.pages.bigbrain.tables import Tables, cells
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.hover import hover
-from neurotier.pages.kit.lanes import Panel, beside, label_lanes, panel_axes
+from neurotier.pages.kit.lanes import Panel, annotate_lane, label_lanes, panel_axes
 from neurotier.pages.kit.style import (
     BLACK,
     LIGHT_GREY,
@@ -25,7 +25,7 @@ from neurotier.pages.kit.style import (
     empty_figure,
     house_style,
     save_figure,
-    state,
+    set_title,
 )
 
 NOTE = (
@@ -65,13 +65,13 @@ def finding(tables: Tables) -> Finding:
     if not ordered:
         return Finding(NO_RUN)
 
-    def told(row: Row) -> str:
+    def described(row: Row) -> str:
         return f"{mean_count(row['mean_parallelism'])} of {row['parallelism']} ({row['engine']} on {row['tier']})"
 
     if len(ordered) == 1:
         count = mean_count(ordered[0]["mean_parallelism"])
         return Finding(f"On average {count} blocks were in a phase ({name_of(ordered[0])})")
-    return Finding(f"Blocks in a phase at once, on average: from {told(ordered[0])} to {told(ordered[-1])}")
+    return Finding(f"Blocks in a phase at once, on average: from {described(ordered[0])} to {described(ordered[-1])}")
 
 
 def draw(tables: Tables, stem: Path) -> None:
@@ -87,7 +87,7 @@ def draw(tables: Tables, stem: Path) -> None:
         if panels:
             figure = draw_panels(panels)
             note = NOTE.format(middle=tables.middle) + PUBLISHED_NOTE * bool(published(rows))
-            state(figure, finding(tables).sentence, note)
+            set_title(figure, finding(tables).sentence, note)
         else:
             figure = empty_figure(finding(tables).sentence)
         columns = ("runs", "mean_parallelism", "peak_parallelism")
@@ -108,7 +108,7 @@ def draw_panels(panels: Sequence[Panel[Busy]]) -> Figure:
             if busy.peak is not None:
                 axes.plot([busy.peak] * 2, [lane - 0.33, lane + 0.33], color=VERMILION, linewidth=2)
                 text += f"; peak {busy.peak:,}"
-            beside(axes, lane, text)
+            annotate_lane(axes, lane, text)
         label_lanes(axes, panel)
         axes.set_xlim(0, 1.02 * max(max(busy.asked, busy.peak or 0, *busy.values) for _, busy in panel.filled()))
     all_axes[-1].set_xlabel("Blocks in a phase at once")

@@ -46,7 +46,7 @@ def write_partial(settings: Settings, places: Places) -> list[str]:
     verdict, page = judge(tables.conditions, tables.own_runs), places.results / "bigbrain.html"
     write_page(tables, verdict, places.bigbrain, figures, page)
     report = places.shortened(Path.cwd()).results / page.name
-    return [*tabulated.lines(), *verdict.told(), f"Report: {report}"]
+    return [*tabulated.lines(), *verdict.terminal_lines(), f"Report: {report}"]
 
 
 def had_a_part(places: Places) -> bool:

@@ -20,7 +20,7 @@ from neurotier.pages.bigbrain.names import NO_RUN, image_panels, own, published,
 from neurotier.pages.bigbrain.tables import SUMS, Tables, cells
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.hover import hover
-from neurotier.pages.kit.lanes import Panel, beside, draw_legend, label_lanes, panel_axes
+from neurotier.pages.kit.lanes import Panel, annotate_lane, draw_legend, label_lanes, panel_axes
 from neurotier.pages.kit.style import (
     GREEN,
     GREY,
@@ -30,7 +30,7 @@ from neurotier.pages.kit.style import (
     empty_figure,
     house_style,
     save_figure,
-    state,
+    set_title,
 )
 
 KINDS = dict(
@@ -98,13 +98,13 @@ def replay_finding(rows: Sequence[Row]) -> str:
     several = len({IncrementCondition.of(row).panel for row in rows}) > 1
     ordered = sorted(rows, key=write_share)
 
-    def told(row: Row) -> str:
+    def described(row: Row) -> str:
         about = f", {row['parallelism']} processes" if several else ""
         return f"{percent(write_share(row))} ({row['tier']}{about})"
 
     if len(ordered) == 1:
-        return f"Writing takes {told(ordered[0])} of the summed time"
-    return f"Writing takes from {told(ordered[0])} to {told(ordered[-1])} of the summed time"
+        return f"Writing takes {described(ordered[0])} of the summed time"
+    return f"Writing takes from {described(ordered[0])} to {described(ordered[-1])} of the summed time"
 
 
 def draw(tables: Tables, stem: Path) -> None:
@@ -123,7 +123,7 @@ def draw(tables: Tables, stem: Path) -> None:
             spark = any(row["engine"] == SPARK for row in published(rows))
             note = NOTE.format(middle=tables.middle) + PUBLISHED_NOTE * bool(published(rows)) + SPARK_NOTE * spark
             note += INCOMPLETE * any(row["incomplete_blocks"] for row in rows)
-            state(figure, finding(tables).sentence, note)
+            set_title(figure, finding(tables).sentence, note)
         else:
             figure = empty_figure(finding(tables).sentence)
         columns = ("runs", "makespan_s", *SUMS, "mean_parallelism", "incomplete_blocks")
@@ -148,7 +148,7 @@ def draw_panels(panels: Sequence[Panel[Sums]]) -> Figure:
                 point.set_url(hover(f"{panel.lanes[lane].label}, {phase}: {seconds(sums.middle[name])}"))
                 known += [sums.middle[name], *values]
             drawn.update(names)
-            beside(axes, lane, sums.text)
+            annotate_lane(axes, lane, sums.text)
         label_lanes(axes, panel)
         if known:
             logarithmic(axes, min(known), max(known))

@@ -29,7 +29,7 @@ from neurotier.pages.kit.style import (
     empty_figure,
     house_style,
     save_figure,
-    state,
+    set_title,
 )
 from neurotier.run.compared import is_compared
 
@@ -88,20 +88,20 @@ def ratios(run_rows: Sequence[Row]) -> dict[Place, float]:
 def finding(tables: Tables) -> Finding:
     """How much longer Spark took than GNU parallel, and how much of it was the start of its session."""
     run_rows = tables.own_runs
-    spark, beside = conditions(run_rows, SPARK), ratios(run_rows)
+    spark, ratio_by_condition = conditions(run_rows, SPARK), ratios(run_rows)
     if not spark:
         asked = any(row["engine"] == SPARK for row in run_rows)
         return Finding("No run of Spark is valid" if asked else "No run of the incrementation was Spark's")
     starts = [spread(rows, "start_up_s") for rows in spark.values()]
     shares = [start.median / makespan_s(rows) for start, rows in zip(starts, spark.values(), strict=True) if start]
-    told = (
-        f"{between(times_text, beside.values())} times as long as GNU parallel"
-        if beside
+    times = (
+        f"{between(times_text, ratio_by_condition.values())} times as long as GNU parallel"
+        if ratio_by_condition
         else between(seconds, map(makespan_s, spark.values()))
     )
     blocks = counted(max(row["blocks"] for rows in spark.values() for row in rows), "block")
     start = f"the start of its session was {between(percent, shares)} of its time"
-    return Finding(f"Spark took {told} for {blocks}; {start}")
+    return Finding(f"Spark took {times} for {blocks}; {start}")
 
 
 def between(text: Callable[[float], str], values: Iterable[float]) -> str:
@@ -110,8 +110,8 @@ def between(text: Callable[[float], str], values: Iterable[float]) -> str:
     >>> between(times_text, [4.0, 2.0]), between(times_text, [2.0])
     ('2.00 to 4.00', '2.00')
     """
-    told = sorted(values)
-    return " to ".join(dict.fromkeys((text(told[0]), text(told[-1]))))
+    ordered = sorted(values)
+    return " to ".join(dict.fromkeys((text(ordered[0]), text(ordered[-1]))))
 
 
 def draw(tables: Tables, stem: Path) -> None:
@@ -120,7 +120,7 @@ def draw(tables: Tables, stem: Path) -> None:
         panels, sentence = panels_of(tables.spark, tables.own_runs), finding(tables).sentence
         if panels:
             figure = draw_stacked(panels, list(KINDS.values()), "Wall time of the driver, sum over tasks (s)")
-            state(figure, sentence, NOTE)
+            set_title(figure, sentence, NOTE)
         else:
             figure = empty_figure(sentence)
         save_figure(figure, stem, tables.spark)
@@ -129,11 +129,15 @@ def draw(tables: Tables, stem: Path) -> None:
 def panels_of(spark_rows: Sequence[Row], run_rows: Sequence[Row]) -> list[Panel[Bar]]:
     """A panel for each tier, in it a heading for each parallelism, a lane for the driver and one for the tasks."""
     lanes: dict[str, list[Lane[Bar]]] = {}
-    beside = ratios(run_rows)
+    ratio_by_condition = ratios(run_rows)
     for condition, runs in conditions(run_rows, SPARK).items():
         (tier, parallelism), every = condition, [parts_of(run, spark_rows) for run in runs]
         driver, tasks = (tuple(group_spread(every, group, of) for group in KINDS) for of in (DRIVER, TASKS))
-        times = f"; {times_text(beside[condition])} times GNU parallel's" if condition in beside else ""
+        times = (
+            f"; {times_text(ratio_by_condition[condition])} times GNU parallel's"
+            if condition in ratio_by_condition
+            else ""
+        )
         lanes.setdefault(tier, []).extend(
             (
                 Lane(at_once(parallelism)),

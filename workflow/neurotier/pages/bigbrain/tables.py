@@ -116,10 +116,10 @@ def read_tables(conditions: Path, runs: Path, phases: Path, spark: Path, publish
     """
     rows = read_table(conditions, "bigbrain_conditions")
     host = next((row["origin"] for row in rows if row["origin"] != ORIGIN), "")
-    found = own_runs(read_table(runs, "bigbrain_runs"), host)
+    run_rows = own_runs(read_table(runs, "bigbrain_runs"), host)
     if any(row["origin"] == ORIGIN for row in rows):
-        found += read_published_runs(published)
-    return Tables(rows, found, read_table(phases, "bigbrain_phases"), read_table(spark, "bigbrain_spark"))
+        run_rows += read_published_runs(published)
+    return Tables(rows, run_rows, read_table(phases, "bigbrain_phases"), read_table(spark, "bigbrain_spark"))
 
 
 def write_conditions(runs: Path, predictions: Path, published: Mapping[str, Path], host: str, conditions: Path) -> None:
@@ -136,10 +136,10 @@ def write_conditions(runs: Path, predictions: Path, published: Mapping[str, Path
     conditions
         File to write.
     """
-    found = own_runs(read_table(runs, "bigbrain_runs"), host) + read_published_runs(published)
+    run_rows = own_runs(read_table(runs, "bigbrain_runs"), host) + read_published_runs(published)
     own = read_if_there({"bigbrain_predictions": predictions}, "bigbrain_predictions")
-    beside = predictions_by_condition(found, own, read_if_there(published, "published_predictions"))
-    write_table(conditions, "bigbrain_conditions", condition_rows(found, beside))
+    predicted = predictions_by_condition(run_rows, own, read_if_there(published, "published_predictions"))
+    write_table(conditions, "bigbrain_conditions", condition_rows(run_rows, predicted))
 
 
 def own_runs(runs: Iterable[Row], host: str) -> list[Row]:
@@ -181,13 +181,13 @@ def predictions_by_condition(runs: Iterable[Row], own: Iterable[Row], published:
     about: dict[tuple[object, ...], dict[str, Row]] = {}
     for row in own:
         about.setdefault(tuple(row[name] for name in names), {})[row["member"]] = row
-    found: dict[IncrementCondition, dict[str, Row]] = {}
+    predictions: dict[IncrementCondition, dict[str, Row]] = {}
     for one in by_condition(runs):
         if not one.is_published:
-            found[one] = about.get(tuple(getattr(one, name) for name in names), {})
+            predictions[one] = about.get(tuple(getattr(one, name) for name in names), {})
     for row in published:
-        found.setdefault(own_columns.condition_of(row), {})[row["member"]] = row
-    return found
+        predictions.setdefault(own_columns.condition_of(row), {})[row["member"]] = row
+    return predictions
 
 
 def condition_rows(

@@ -79,7 +79,7 @@ class Verdict:
     invalid: list[str]
     is_good: bool
 
-    def told(self) -> list[str]:
+    def terminal_lines(self) -> list[str]:
         """It for the terminal; each run and the outputs have been told when they were tabulated."""
         count = len(self.invalid)
         lines = [self.headline, *self.lines, f"{counted(count, 'run')} not compared, being invalid" if count else ""]
@@ -119,20 +119,22 @@ def fastest_of(rows: Sequence[Row]) -> Row:
 def effects(known: Sequence[Row]) -> list[Effect]:
     """What each field makes of the fastest condition's makespan, the greatest first."""
 
-    def alike(field: str) -> list[Row]:
+    def differing_only_in(field: str) -> list[Row]:
         same = [name for name in (*FIELDS, "blocks", "iterations", "pairing") if name != field]
         return [row for row in known if all(row[name] == best[name] for name in same)]
 
     best = fastest_of(known)
-    found = [Effect(field, best, max(alike(field), key=lambda row: float(row["makespan_s"]))) for field in FIELDS]
+    found = [
+        Effect(field, best, max(differing_only_in(field), key=lambda row: float(row["makespan_s"]))) for field in FIELDS
+    ]
     return sorted((one for one in found if one.slowest is not best), key=lambda one: -one.ratio)
 
 
-def effects_text(found: Sequence[Effect]) -> str:
+def effects_text(effects: Sequence[Effect]) -> str:
     """What mattered most first; empty if there is nothing to compare."""
-    if not found:
+    if not effects:
         return ""
-    first, *others = found
+    first, *others = effects
     names = {"tier": "the tier", "engine": "the engine", "parallelism": "the parallelism"}
     if not others:
         return capital(first.text)
@@ -145,8 +147,8 @@ def starts_text(row: Row) -> str:
     share = row["start_up_s"] / (row["start_up_s"] + work_s) if row["start_up_s"] else 0.0
     if share < MUCH:
         return ""
-    what = f"{percent(share)} of the processes' time was their own start"
-    return f"With {name_of(row)}, {what}: with larger blocks, tiers would differ more"
+    share_text = f"{percent(share)} of the processes' time was their own start"
+    return f"With {name_of(row)}, {share_text}: with larger blocks, tiers would differ more"
 
 
 def off(where: str, rows: Sequence[Row]) -> Iterator[str]:

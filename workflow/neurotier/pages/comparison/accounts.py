@@ -64,20 +64,22 @@ def finding(tables: Compared) -> Finding:
     """The largest share of a wait, and between which shares is time on a CPU."""
     if not by_condition(tables.runs):
         return Finding(NO_RUN, shown=False)
-    found = accounts(tables.runs)
-    if not found:
+    accounts_by_condition = accounts(tables.runs)
+    if not accounts_by_condition:
         return Finding("No run has an account of its wall time; published logs know CPU and I/O time only", shown=False)
-    names = Names(found)
-    on_cpu = sorted(share(account, *CPU) for account in found.values())
+    names = Names(accounts_by_condition)
+    on_cpu = sorted(share(account, *CPU) for account in accounts_by_condition.values())
     low, high = percent(on_cpu[0]), percent(on_cpu[-1])
     text = f"{low if low == high else f'{low} to {high}'} of summed time on a CPU"
     waits = [cause for cause in LABELS if cause not in CPU]
     largest, cause, condition = max(
-        (share(account, cause), cause, condition) for condition, account in found.items() for cause in waits
+        (share(account, cause), cause, condition)
+        for condition, account in accounts_by_condition.items()
+        for cause in waits
     )
     if percent(largest) == percent(0.0):
         return Finding(text)
-    least = min(share(account, cause) for account in found.values())
+    least = min(share(account, cause) for account in accounts_by_condition.values())
     much = (
         percent(largest) if percent(least) == percent(largest) else f"up to {percent(largest)} ({names.of(condition)})"
     )
@@ -86,17 +88,20 @@ def finding(tables: Compared) -> Finding:
 
 def draw(tables: Compared, stem: Path) -> None:
     """Draw the accounts of all valid runs that have one; write SVG, PNG and TSV."""
-    found = accounts(tables.runs)
-    note = NOTE + without_account(tables.runs, found)
-    write_figure(stem, finding(tables), table(found), lambda: figure_of(found), note)
+    accounts_by_condition = accounts(tables.runs)
+    note = NOTE + without_account(tables.runs, accounts_by_condition)
+    write_figure(stem, finding(tables), table(accounts_by_condition), lambda: figure_of(accounts_by_condition), note)
 
 
-def figure_of(found: dict[Condition, Account]) -> Figure:
+def figure_of(accounts_by_condition: dict[Condition, Account]) -> Figure:
     """The figure of at least one condition."""
-    memory = any(median_of(account, MEMORY_STALL) for account in found.values())
+    memory = any(median_of(account, MEMORY_STALL) for account in accounts_by_condition.values())
     causes = [cause for cause in LABELS if cause != MEMORY_STALL or memory]
     kinds = [Kind(LABELS[cause], CAUSE_COLOURS[cause], cause == UNEXPLAINED) for cause in causes]
-    panels = group_panels(found, lambda condition: [Lane(condition.placement, bar(found[condition], causes))])
+    panels = group_panels(
+        accounts_by_condition,
+        lambda condition: [Lane(condition.placement, bar(accounts_by_condition[condition], causes))],
+    )
     return draw_stacked(panels, kinds, "Sum over participant jobs (s)")
 
 
@@ -108,16 +113,16 @@ def bar(account: Account, causes: Sequence[str]) -> Bar:
     )
 
 
-def without_account(runs: Sequence[Row], found: dict[Condition, Account]) -> str:
+def without_account(runs: Sequence[Row], accounts_by_condition: dict[Condition, Account]) -> str:
     """Which origins have conditions that are not shown."""
-    origins = sorted({condition.origin for condition in by_condition(runs) if condition not in found})
+    origins = sorted({condition.origin for condition in by_condition(runs) if condition not in accounts_by_condition})
     return f" Without an account, and not shown: {', '.join(origins)}." if origins else ""
 
 
-def table(found: dict[Condition, Account]) -> list[Row]:
+def table(accounts_by_condition: dict[Condition, Account]) -> list[Row]:
     """The numbers behind the figure: one row per condition, unclipped."""
     rows = []
-    for condition, account in found.items():
+    for condition, account in accounts_by_condition.items():
         row = condition_cells(condition)
         for cause, value in account.items():
             row |= spread_cells(column_of(cause).removesuffix("_s"), "s", value)

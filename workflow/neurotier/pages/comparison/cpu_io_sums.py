@@ -44,14 +44,16 @@ def io_share(times: dict[str, Spread]) -> float:
 
 def finding(tables: Compared) -> Finding:
     """Between which shares of the summed time is I/O, and where."""
-    found = sums(tables.runs)
-    if not found:
+    sums_by_condition = sums(tables.runs)
+    if not sums_by_condition:
         return Finding(NO_RUN, shown=False)
-    names = Names(found)
-    ordered = sorted(found, key=lambda condition: io_share(found[condition]))
-    low, high = (percent(io_share(found[condition])) for condition in (ordered[0], ordered[-1]))
+    names = Names(sums_by_condition)
+    ordered = sorted(sums_by_condition, key=lambda condition: io_share(sums_by_condition[condition]))
+    low, high = (percent(io_share(sums_by_condition[condition])) for condition in (ordered[0], ordered[-1]))
     if low == high:
-        return Finding(f"I/O takes {low} of the summed time" + (" in every condition" if len(found) > 1 else ""))
+        return Finding(
+            f"I/O takes {low} of the summed time" + (" in every condition" if len(sums_by_condition) > 1 else "")
+        )
     return Finding(
         f"I/O takes from {low} of the summed time ({names.of(ordered[0])}) to {high} ({names.of(ordered[-1])})"
     )
@@ -59,13 +61,21 @@ def finding(tables: Compared) -> Finding:
 
 def draw(tables: Compared, stem: Path) -> None:
     """Draw the summed CPU and I/O time of all valid runs; write SVG, PNG and TSV."""
-    found = sums(tables.runs)
-    write_figure(stem, finding(tables), table(found), lambda: figure_of(found), NOTE + below_zero(found))
+    sums_by_condition = sums(tables.runs)
+    write_figure(
+        stem,
+        finding(tables),
+        table(sums_by_condition),
+        lambda: figure_of(sums_by_condition),
+        NOTE + below_zero(sums_by_condition),
+    )
 
 
-def figure_of(found: dict[Condition, dict[str, Spread]]) -> Figure:
+def figure_of(sums_by_condition: dict[Condition, dict[str, Spread]]) -> Figure:
     """The figure of at least one condition."""
-    panels = group_panels(found, lambda condition: [Lane(condition.placement, bar(found[condition]))])
+    panels = group_panels(
+        sums_by_condition, lambda condition: [Lane(condition.placement, bar(sums_by_condition[condition]))]
+    )
     return draw_stacked(panels, KINDS, "Sum over participant jobs (s)", ranges=True)
 
 
@@ -75,14 +85,14 @@ def bar(times: dict[str, Spread]) -> Bar:
     return Bar(tuple(times.values()), f"{cpu} + {io} s; {percent(io_share(times))} I/O")
 
 
-def below_zero(found: dict[Condition, dict[str, Spread]]) -> str:
+def below_zero(sums_by_condition: dict[Condition, dict[str, Spread]]) -> str:
     """What was clipped, if anything."""
-    if all(times["io"].median >= 0 for times in found.values()):
+    if all(times["io"].median >= 0 for times in sums_by_condition.values()):
         return ""
     return " Where CPU exceeds wall time (several cores at once), I/O time below 0 is drawn as 0."
 
 
-def table(found: dict[Condition, dict[str, Spread]]) -> list[Row]:
+def table(sums_by_condition: dict[Condition, dict[str, Spread]]) -> list[Row]:
     """The numbers behind the figure: one row per condition, unclipped."""
     return [
         {
@@ -91,5 +101,5 @@ def table(found: dict[Condition, dict[str, Spread]]) -> list[Row]:
             **spread_cells("cpu_sum", "s", times["cpu"]),
             **spread_cells("io_sum", "s", times["io"]),
         }
-        for condition, times in found.items()
+        for condition, times in sums_by_condition.items()
     ]

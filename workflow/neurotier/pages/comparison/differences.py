@@ -23,7 +23,7 @@ from neurotier.pages.comparison.statistics import (
     paired_differences,
 )
 from neurotier.pages.kit.findings import Finding
-from neurotier.pages.kit.lanes import Lane, Panel, beside, label_lanes, panel_axes
+from neurotier.pages.kit.lanes import Lane, Panel, annotate_lane, label_lanes, panel_axes
 from neurotier.pages.kit.spread import draw_distribution
 from neurotier.pages.kit.style import GREY, VERMILION, write_figure
 from neurotier.run.compared import Compared
@@ -61,19 +61,19 @@ def pairs(tables: Compared) -> list[Pair]:
     return found
 
 
-def chosen(found: Sequence[Pair]) -> tuple[list[Pair], str]:
+def chosen(all_pairs: Sequence[Pair]) -> tuple[list[Pair], str]:
     """What is drawn, and a sentence about what is not; empty if all is."""
-    if len(found) <= MOST_PAIRS:
-        return list(found), ""
+    if len(all_pairs) <= MOST_PAIRS:
+        return list(all_pairs), ""
     beaten: dict[Condition, int] = {}
-    for pair in found:
+    for pair in all_pairs:
         beaten.setdefault(pair.difference.faster, 0)
         beaten[pair.difference.slower] = beaten.get(pair.difference.slower, 0) + 1
     fastest = {
         min(members, key=lambda condition: (beaten[condition], condition)) for members in families(beaten).values()
     }
-    shown = [pair for pair in found if {pair.difference.slower, pair.difference.faster} & fastest]
-    text = f" Of {len(found):,} pairs of placements, those with the fastest are drawn"
+    shown = [pair for pair in all_pairs if {pair.difference.slower, pair.difference.faster} & fastest]
+    text = f" Of {len(all_pairs):,} pairs of placements, those with the fastest are drawn"
     if len(shown) > MOST_PAIRS:
         text += f", the first {MOST_PAIRS} of {len(shown):,}"
     return shown[:MOST_PAIRS], f"{text}."
@@ -81,13 +81,13 @@ def chosen(found: Sequence[Pair]) -> tuple[list[Pair], str]:
 
 def finding(tables: Compared) -> Finding:
     """The difference that is largest beside the time itself, and whether its interval of 95 % leaves out 0."""
-    conditions, found = by_condition(tables.runs), pairs(tables)
+    conditions, all_pairs = by_condition(tables.runs), pairs(tables)
     if not conditions:
         return Finding(NO_RUN, shown=False)
-    if not found:
+    if not all_pairs:
         return Finding("No two placements ran the same participants under the same conditions", shown=False)
     names = Names(conditions)
-    largest = max(found, key=lambda pair: pair.share)
+    largest = max(all_pairs, key=lambda pair: pair.share)
     difference = largest.difference
     slower, faster = (
         shorten(condition.placement, LONGEST_NAME) for condition in (difference.slower, difference.faster)
@@ -106,9 +106,9 @@ def draw(tables: Compared, stem: Path) -> None:
     write_figure(stem, finding(tables), table(shown), lambda: figure_of(shown), NOTE + left)
 
 
-def figure_of(found: Sequence[Pair]) -> Figure:
+def figure_of(shown: Sequence[Pair]) -> Figure:
     """The figure of at least one pair."""
-    panels = group(found)
+    panels = group(shown)
     figure, all_axes = panel_axes(panels)
     for axes, panel in zip(all_axes, panels, strict=True):
         axes.axvline(0, color=GREY, linewidth=1)
@@ -116,14 +116,14 @@ def figure_of(found: Sequence[Pair]) -> Figure:
             values, difference = list(pair.by_participant.values()), pair.difference
             interval = (difference.low_s, difference.high_s)
             draw_distribution(axes, lane, values, difference.median_s, VERMILION, interval)
-            beside(axes, lane, told(difference))
+            annotate_lane(axes, lane, difference_text(difference))
         label_lanes(axes, panel)
         axes.set_xlabel("Difference of wall time per participant (s)")
         axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
     return figure
 
 
-def told(difference: Difference) -> str:
+def difference_text(difference: Difference) -> str:
     """What stands beside a lane."""
     low, high = (seconds(value).removesuffix(" s") for value in (difference.low_s, difference.high_s))
     sure = "" if difference.confidence == CONFIDENCE else f", {percent(difference.confidence)} sure"
@@ -131,15 +131,15 @@ def told(difference: Difference) -> str:
     return f"{seconds(difference.median_s)} ({low} to {high}{sure}), {count}"
 
 
-def group(found: Sequence[Pair]) -> list[Panel[Pair]]:
+def group(shown: Sequence[Pair]) -> list[Panel[Pair]]:
     """Panels as in the other figures; one lane per pair."""
-    conditions = {condition for pair in found for condition in (pair.difference.slower, pair.difference.faster)}
+    conditions = {condition for pair in shown for condition in (pair.difference.slower, pair.difference.faster)}
     return headed(
         (
             family,
             [
                 Lane(pair_name(pair.difference), pair)
-                for pair in found
+                for pair in shown
                 if pair.difference.slower in members and pair.difference.faster in members
             ],
         )
@@ -152,7 +152,7 @@ def pair_name(difference: Difference) -> str:
     return f"{shorten(difference.slower.placement, 18)} - {shorten(difference.faster.placement, 18)}"
 
 
-def table(found: Sequence[Pair]) -> list[Row]:
+def table(shown: Sequence[Pair]) -> list[Row]:
     """The numbers behind the figure: one row per pair and participant, with the pair's median and interval."""
     return [
         {
@@ -168,6 +168,6 @@ def table(found: Sequence[Pair]) -> list[Row]:
             "participant": participant,
             "difference_s": value,
         }
-        for pair in found
+        for pair in shown
         for participant, value in pair.by_participant.items()
     ]

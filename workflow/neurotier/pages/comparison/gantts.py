@@ -58,18 +58,18 @@ def order_of(run: Row) -> tuple[object, ...]:
     return (*about, run["repetition"] or 0, run["run"])
 
 
-def chosen(found: Sequence[Small]) -> tuple[list[Small], str]:
+def chosen(small_gantts: Sequence[Small]) -> tuple[list[Small], str]:
     """What is drawn, and a sentence about what is not; empty if all is."""
-    if len(found) <= MOST_RUNS:
-        return list(found), ""
+    if len(small_gantts) <= MOST_RUNS:
+        return list(small_gantts), ""
     groups: dict[tuple[object, bool], list[Small]] = {}
-    for small in found:
+    for small in small_gantts:
         groups.setdefault((Condition.of(small.run), small.run["valid"] == "valid"), []).append(small)
     middle = [
         sorted(members, key=lambda small: (small.run["makespan_s"] or 0.0, small.run["run"]))[(len(members) - 1) // 2]
         for members in groups.values()
     ]
-    text = f"Of {len(found):,} runs, the one of middle makespan of each condition is drawn"
+    text = f"Of {len(small_gantts):,} runs, the one of middle makespan of each condition is drawn"
     if len(middle) > MOST_PANELS:
         text += f", of the first {MOST_PANELS} of {len(middle):,} conditions"
     return middle[:MOST_PANELS], f"{text}. "

@@ -16,7 +16,7 @@ from neurotier.pages.comparison.names import LONGEST_NAME, NO_RUN, Names
 from neurotier.pages.comparison.panels import headed
 from neurotier.pages.comparison.statistics import Family, by_condition, families, run_key
 from neurotier.pages.kit.findings import Finding
-from neurotier.pages.kit.lanes import Lane, beside, label_lanes, panel_axes
+from neurotier.pages.kit.lanes import Lane, annotate_lane, label_lanes, panel_axes
 from neurotier.pages.kit.spread import draw_distribution, quartiles
 from neurotier.pages.kit.style import PURPLE, write_figure
 from neurotier.run.compared import Compared
@@ -54,13 +54,13 @@ def finding(tables: Compared) -> Finding:
     """Where containers started fastest and slowest."""
     if not by_condition(tables.runs):
         return Finding(NO_RUN, shown=False)
-    found = starts(tables)
-    if not found:
+    times_by_place = starts(tables)
+    if not times_by_place:
         return Finding("No run that is compared started a container as a phase of its own", shown=False)
-    medians = {place: statistics.median(times) for place, times in found.items()}
+    medians = {place: statistics.median(times) for place, times in times_by_place.items()}
     names = Names(by_condition(tables.runs))
     gaps = []
-    for family, places in groupby(found, lambda place: place.family):
+    for family, places in groupby(times_by_place, lambda place: place.family):
         ordered = sorted(places, key=lambda place: medians[place])
         ratio = share_of(medians[ordered[-1]], medians[ordered[0]]) or 0.0
         gaps.append((len(ordered) > 1, ratio, family, ordered[0], ordered[-1]))
@@ -69,29 +69,29 @@ def finding(tables: Compared) -> Finding:
     like = Condition(family.origin, family.tool, family.cache, family.parallelism, "")
     where = f", {about}" if (about := names.about(like)) else ""
     if not several:
-        return Finding(f"Containers start from {faster}, median of {counted(len(found[fast]), 'job')}{where}")
+        return Finding(f"Containers start from {faster}, median of {counted(len(times_by_place[fast]), 'job')}{where}")
     return Finding(f"Containers start fastest from {faster} and slowest from {slower}{where}, medians")
 
 
 def draw(tables: Compared, stem: Path) -> None:
     """Draw the start-up times of all valid runs; write SVG, PNG and TSV."""
-    found = starts(tables)
-    write_figure(stem, finding(tables), table(found), lambda: figure_of(found), NOTE)
+    times_by_place = starts(tables)
+    write_figure(stem, finding(tables), table(times_by_place), lambda: figure_of(times_by_place), NOTE)
 
 
-def figure_of(found: dict[Place, list[float]]) -> Figure:
+def figure_of(times_by_place: dict[Place, list[float]]) -> Figure:
     """The figure of at least one place."""
     panels = headed(
         (family, [Lane(f"image on {place.tier}", place) for place in places])
-        for family, places in groupby(found, lambda place: place.family)
+        for family, places in groupby(times_by_place, lambda place: place.family)
     )
     figure, all_axes = panel_axes(panels)
     for axes, panel in zip(all_axes, panels, strict=True):
         for lane, place in panel.filled():
-            values = found[place]
+            values = times_by_place[place]
             median = statistics.median(values)
             draw_distribution(axes, lane, values, median, PURPLE)
-            beside(axes, lane, f"{seconds(median)}, {counted(len(values), 'job')}")
+            annotate_lane(axes, lane, f"{seconds(median)}, {counted(len(values), 'job')}")
         label_lanes(axes, panel)
         axes.set_xlim(0, None)
         axes.set_xlabel("Container start-up (s)")
@@ -99,10 +99,10 @@ def figure_of(found: dict[Place, list[float]]) -> Figure:
     return figure
 
 
-def table(found: dict[Place, list[float]]) -> list[Row]:
+def table(times_by_place: dict[Place, list[float]]) -> list[Row]:
     """The numbers behind the figure: one row per place."""
     rows = []
-    for place, values in found.items():
+    for place, values in times_by_place.items():
         lower, median, upper = quartiles(values)
         row = {**asdict(place.family), "images_tier": place.tier}
         times = {"lower_quartile_s": lower, "median_s": median, "upper_quartile_s": upper}

@@ -15,7 +15,7 @@ from neurotier.pages.comparison.names import LONGEST_NAME, NO_RUN, Names, condit
 from neurotier.pages.comparison.panels import group_panels
 from neurotier.pages.comparison.statistics import SpeedUp, by_condition, families, speed_ups
 from neurotier.pages.kit.findings import Finding, at_once, spread_text, times_text
-from neurotier.pages.kit.lanes import Lane, beside, label_lanes, panel_axes
+from neurotier.pages.kit.lanes import Lane, annotate_lane, label_lanes, panel_axes
 from neurotier.pages.kit.spread import side_by_side
 from neurotier.pages.kit.style import BLACK, SKY, write_figure
 from neurotier.run.compared import Compared
@@ -81,9 +81,11 @@ def figure_of(times: dict[Condition, Spread], ups: dict[Condition, SpeedUp]) -> 
             axes.plot(values, places, linestyle="", marker="o", markersize=4, markerfacecolor="white", color=BLACK)
             up = ups.get(condition)
             speed_up = f"; {times_text(up.ratio.median)} x as fast" if up is not None else ""
-            beside(axes, lane, spread_text(times[condition]) + speed_up)
+            annotate_lane(axes, lane, spread_text(times[condition]) + speed_up)
             if up is not None and panel.lanes[lane - 1].value is None:
-                beside(axes, lane - 1, f"speed-up from {at_once(up.lower.parallelism)}; ideal {times_text(up.ideal)} x")
+                annotate_lane(
+                    axes, lane - 1, f"speed-up from {at_once(up.lower.parallelism)}; ideal {times_text(up.ideal)} x"
+                )
         label_lanes(axes, panel)
         axes.set_xlim(0, 1.03 * longest or 1)
         axes.set_xlabel("Makespan (s)")

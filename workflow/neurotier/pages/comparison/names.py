@@ -38,12 +38,12 @@ class Names:
 
     def about(self, condition: Condition) -> str:
         """What a condition is besides its placement; empty if all are alike in it."""
-        told = [at_once(condition.parallelism)] if self.several else []
-        return ", ".join([*told, *self.fields_of(condition)])
+        parts = [at_once(condition.parallelism)] if self.several else []
+        return ", ".join([*parts, *self.fields_of(condition)])
 
     def fields_of(self, condition: Condition) -> list[str]:
         """What tells a condition apart besides placement and parallelism."""
-        return [told_of(name, str(getattr(condition, name))) for name in self.fields]
+        return [field_text(name, str(getattr(condition, name))) for name in self.fields]
 
 
 def apart(conditions: Iterable[Condition], fields: Sequence[str]) -> set[tuple[object, ...]]:
@@ -51,7 +51,7 @@ def apart(conditions: Iterable[Condition], fields: Sequence[str]) -> set[tuple[o
     return {tuple(getattr(each, name) for name in ("placement", "parallelism", *fields)) for each in conditions}
 
 
-def told_of(field: str, value: str) -> str:
+def field_text(field: str, value: str) -> str:
     """A field of a condition in words."""
     if field != "cache":
         return shorten(value, LONGEST_NAME)

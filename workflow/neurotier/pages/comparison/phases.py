@@ -49,10 +49,12 @@ def share(breakdown: Breakdown, phase: str) -> float:
 
 def finding(tables: Compared) -> Finding:
     """What computing takes of the summed wall time, and the largest other phase."""
-    found = breakdowns(tables)
-    if not found:
+    breakdowns_by_condition = breakdowns(tables)
+    if not breakdowns_by_condition:
         return Finding(NO_RUN, shown=False)
-    known = {condition: breakdown for condition, breakdown in found.items() if set(breakdown) != {WHOLE}}
+    known = {
+        condition: breakdown for condition, breakdown in breakdowns_by_condition.items() if set(breakdown) != {WHOLE}
+    }
     if not known:
         return Finding("Published logs know no phases, only whole jobs")
     names = Names(known)
@@ -74,15 +76,22 @@ def finding(tables: Compared) -> Finding:
 
 def draw(tables: Compared, stem: Path) -> None:
     """Draw the phases of all valid runs; write SVG, PNG and TSV."""
-    found = breakdowns(tables)
-    write_figure(stem, finding(tables), table(found), lambda: figure_of(found), NOTE)
+    breakdowns_by_condition = breakdowns(tables)
+    write_figure(
+        stem, finding(tables), table(breakdowns_by_condition), lambda: figure_of(breakdowns_by_condition), NOTE
+    )
 
 
-def figure_of(found: dict[Condition, Breakdown]) -> Figure:
+def figure_of(breakdowns_by_condition: dict[Condition, Breakdown]) -> Figure:
     """The figure of at least one condition."""
-    present = [phase for phase in PHASE_COLOURS if any(phase in breakdown for breakdown in found.values())]
+    present = [
+        phase for phase in PHASE_COLOURS if any(phase in breakdown for breakdown in breakdowns_by_condition.values())
+    ]
     kinds = [Kind(phase, PHASE_COLOURS[phase]) for phase in present]
-    panels = group_panels(found, lambda condition: [Lane(condition.placement, bar(found[condition], present))])
+    panels = group_panels(
+        breakdowns_by_condition,
+        lambda condition: [Lane(condition.placement, bar(breakdowns_by_condition[condition], present))],
+    )
     return draw_stacked(panels, kinds, "Sum of wall time over participant jobs (s)")
 
 
@@ -95,7 +104,7 @@ def bar(breakdown: Breakdown, present: Sequence[str]) -> Bar:
     return Bar(tuple(breakdown.get(phase) for phase in present), text)
 
 
-def table(found: dict[Condition, Breakdown]) -> list[Row]:
+def table(breakdowns_by_condition: dict[Condition, Breakdown]) -> list[Row]:
     """The numbers behind the figure: one row per condition and phase."""
     return [
         {
@@ -105,6 +114,6 @@ def table(found: dict[Condition, Breakdown]) -> list[Row]:
             **spread_cells("wall_sum", "s", value),
             "share": share(breakdown, phase),
         }
-        for condition, breakdown in found.items()
+        for condition, breakdown in breakdowns_by_condition.items()
         for phase, value in breakdown.items()
     ]

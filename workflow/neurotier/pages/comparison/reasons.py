@@ -157,8 +157,8 @@ def causes_text(longer: Mapping[str, float]) -> str:
     total_s = sum(longer.values())
     if total_s <= 0:
         return "no longer; the makespans differ by how the jobs filled them"
-    told = [cause for cause in longer if abs(longer[cause]) >= TOLD_SHARE * total_s]
-    parts = (signed(cause, longer[cause]) for cause in sorted(told, key=lambda cause: -abs(longer[cause])))
+    mentioned = [cause for cause in longer if abs(longer[cause]) >= TOLD_SHARE * total_s]
+    parts = (signed(cause, longer[cause]) for cause in sorted(mentioned, key=lambda cause: -abs(longer[cause])))
     return f"{seconds(total_s)} longer: {', '.join(parts)}"
 
 
@@ -191,7 +191,7 @@ def oversubscription_lines(groups: Groups) -> list[str]:
 
 def cache_lines(groups: Groups) -> list[str]:
     """What the page cache had of the inputs, for tiers that it stands before."""
-    alike: dict[str, list[str]] = {}
+    placements_of_sentence: dict[str, list[str]] = {}
     for condition, runs in groups.items():
         if condition.cache == MEMORY:
             continue
@@ -208,8 +208,8 @@ def cache_lines(groups: Groups) -> list[str]:
                 sentence = f"Page cache: it held {share} of the inputs of {{}} before the runs"
             else:
                 continue
-        alike.setdefault(sentence, []).append(condition.placement)
-    return [sentence.format(", ".join(placements)) for sentence, placements in alike.items()]
+        placements_of_sentence.setdefault(sentence, []).append(condition.placement)
+    return [sentence.format(", ".join(placements)) for sentence, placements in placements_of_sentence.items()]
 
 
 def idle_lines(groups: Groups) -> list[str]:
@@ -222,10 +222,12 @@ def idle_lines(groups: Groups) -> list[str]:
     low = [condition for condition, mean in means.items() if mean <= (1 - IDLE_SHARE) * condition.parallelism]
     if not low:
         return []
-    told = ", ".join(
+    low_means = ", ".join(
         f"{mean_count(means[condition])} of {condition.parallelism:,} ({condition.placement})" for condition in low
     )
-    return [f"Slots stood empty: mean parallelism {told}; launching, or the last jobs alone, is part of the makespan"]
+    return [
+        f"Slots stood empty: mean parallelism {low_means}; launching, or the last jobs alone, is part of the makespan"
+    ]
 
 
 def limit_lines(groups: Groups) -> list[str]:

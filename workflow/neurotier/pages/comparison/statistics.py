@@ -82,12 +82,14 @@ def paired_differences(runs: Sequence[Row], phases: Sequence[Row]) -> list[Diffe
     """
     means = mean_walls(runs, phases)
     pairs = dict.fromkeys(pair for members in families(means).values() for pair in combinations(members, 2))
-    found = []
+    differences = []
     for one, other in pairs:
         common = means[one].keys() & means[other].keys()
         if common:
-            found.append(difference(one, other, [means[one][name] - means[other][name] for name in sorted(common)]))
-    return found
+            differences.append(
+                difference(one, other, [means[one][name] - means[other][name] for name in sorted(common)])
+            )
+    return differences
 
 
 @dataclass(frozen=True, order=True)
@@ -178,11 +180,11 @@ def speed_ups(runs: Sequence[Row]) -> list[SpeedUp]:
     for condition in groups:
         family = (condition.origin, condition.tool, condition.cache, condition.placement)
         families.setdefault(family, []).append(condition)
-    found = []
+    ups = []
     for lower, *others in families.values():
         for higher in others:
             pairs = product(groups[lower], groups[higher])
             ratios = tuple(slow["makespan_s"] / fast["makespan_s"] for slow, fast in pairs if fast["makespan_s"] > 0)
             if ratios:
-                found.append(SpeedUp(lower, higher, Spread(ratios)))
-    return found
+                ups.append(SpeedUp(lower, higher, Spread(ratios)))
+    return ups

@@ -73,41 +73,41 @@ def makespan_rows(runs: Sequence[Row]) -> list[Row]:
                 "makespan_median_s": makespan and makespan.median,
                 "makespan_min_s": makespan and makespan.low,
                 "makespan_max_s": makespan and makespan.high,
-                **{name: (found := spread(members, column)) and found.median for name, column in medians.items()},
+                **{name: (known := spread(members, column)) and known.median for name, column in medians.items()},
             }
         )
     return rows
 
 
-def difference_row(found: Difference) -> Row:
+def difference_row(difference: Difference) -> Row:
     """One row of ``differences.tsv``."""
     return {
-        "origin": found.slower.origin,
-        "tool": found.slower.tool,
-        "parallelism": found.slower.parallelism,
-        "slower": found.slower.placement,
-        "slower_cache": found.slower.cache,
-        "faster": found.faster.placement,
-        "faster_cache": found.faster.cache,
-        "participants": found.participants,
-        "median_s": found.median_s,
-        "low_s": found.low_s,
-        "high_s": found.high_s,
-        "confidence": found.confidence,
+        "origin": difference.slower.origin,
+        "tool": difference.slower.tool,
+        "parallelism": difference.slower.parallelism,
+        "slower": difference.slower.placement,
+        "slower_cache": difference.slower.cache,
+        "faster": difference.faster.placement,
+        "faster_cache": difference.faster.cache,
+        "participants": difference.participants,
+        "median_s": difference.median_s,
+        "low_s": difference.low_s,
+        "high_s": difference.high_s,
+        "confidence": difference.confidence,
     }
 
 
-def speed_up_row(found: SpeedUp) -> Row:
+def speed_up_row(speed_up: SpeedUp) -> Row:
     """One row of ``speed_ups.tsv``."""
     return {
-        "origin": found.lower.origin,
-        "tool": found.lower.tool,
-        "cache": found.lower.cache,
-        "placement": found.lower.placement,
-        "lower_parallelism": found.lower.parallelism,
-        "higher_parallelism": found.higher.parallelism,
-        "ratio_median": found.ratio.median,
-        "ratio_min": found.ratio.low,
-        "ratio_max": found.ratio.high,
-        "ideal": found.ideal,
+        "origin": speed_up.lower.origin,
+        "tool": speed_up.lower.tool,
+        "cache": speed_up.lower.cache,
+        "placement": speed_up.lower.placement,
+        "lower_parallelism": speed_up.lower.parallelism,
+        "higher_parallelism": speed_up.higher.parallelism,
+        "ratio_median": speed_up.ratio.median,
+        "ratio_min": speed_up.ratio.low,
+        "ratio_max": speed_up.ratio.high,
+        "ideal": speed_up.ideal,
     }

@@ -35,7 +35,7 @@ def traffic(tables: Compared) -> dict[Condition, dict[str, Traffic]]:
     moved: dict[tuple[str, str], list[Row]] = {}
     for row in tables.traffic:
         moved.setdefault(run_key(row), []).append(row)
-    found = {}
+    traffic_by_condition = {}
     for condition, members in by_condition(tables.runs).items():
         own = [row for run in members for row in moved.get(run_key(run), [])]
         tiers = {}
@@ -45,8 +45,8 @@ def traffic(tables: Compared) -> dict[Condition, dict[str, Traffic]]:
             if any(value is not None for value in spreads.values()):
                 tiers[tier] = spreads
         if tiers:
-            found[condition] = tiers
-    return found
+            traffic_by_condition[condition] = tiers
+    return traffic_by_condition
 
 
 def total_bytes(flow: Traffic) -> float:
@@ -64,14 +64,16 @@ def finding(tables: Compared) -> Finding:
     """Over which tier most bytes went, and with which condition."""
     if not by_condition(tables.runs):
         return Finding(NO_RUN, shown=False)
-    found = traffic(tables)
-    if not found:
+    traffic_by_condition = traffic(tables)
+    if not traffic_by_condition:
         return Finding("Of no run that is compared is it known how many bytes it moved", shown=False)
     most, condition, tier = max(
-        (total_bytes(flow), condition, tier) for condition, tiers in found.items() for tier, flow in tiers.items()
+        (total_bytes(flow), condition, tier)
+        for condition, tiers in traffic_by_condition.items()
+        for tier, flow in tiers.items()
     )
-    read, written = texts(found[condition][tier])
-    where = f" ({Names(found).of(condition)})" if len(found) > 1 else ""
+    read, written = texts(traffic_by_condition[condition][tier])
+    where = f" ({Names(traffic_by_condition).of(condition)})" if len(traffic_by_condition) > 1 else ""
     if most <= 0:
         return Finding("No bytes were moved")
     return Finding(f"Most bytes cross the tier {shorten(tier, 30)}: {read} read and {written} written{where}")
@@ -79,15 +81,15 @@ def finding(tables: Compared) -> Finding:
 
 def draw(tables: Compared, stem: Path) -> None:
     """Draw the bytes of all valid runs; write SVG, PNG and TSV."""
-    found = traffic(tables)
-    write_figure(stem, finding(tables), table(found), lambda: figure_of(found), NOTE)
+    traffic_by_condition = traffic(tables)
+    write_figure(stem, finding(tables), table(traffic_by_condition), lambda: figure_of(traffic_by_condition), NOTE)
 
 
-def figure_of(found: dict[Condition, dict[str, Traffic]]) -> Figure:
+def figure_of(traffic_by_condition: dict[Condition, dict[str, Traffic]]) -> Figure:
     """The figure of at least one condition."""
-    most = max(total_bytes(flow) for tiers in found.values() for flow in tiers.values())
+    most = max(total_bytes(flow) for tiers in traffic_by_condition.values() for flow in tiers.values())
     unit = next((name for name, length in UNITS.items() if most >= 2 * length), "KiB")
-    panels = group_panels(found, lambda condition: lanes(condition, found[condition]))
+    panels = group_panels(traffic_by_condition, lambda condition: lanes(condition, traffic_by_condition[condition]))
     return draw_stacked(panels, KINDS, f"Sum over participant jobs ({unit})", UNITS[unit], words=size)
 
 
@@ -101,10 +103,10 @@ def lanes(condition: Condition, tiers: dict[str, Traffic]) -> list[Lane[Bar]]:
     return found
 
 
-def table(found: dict[Condition, dict[str, Traffic]]) -> list[Row]:
+def table(traffic_by_condition: dict[Condition, dict[str, Traffic]]) -> list[Row]:
     """The numbers behind the figure: one row per condition and tier."""
     rows = []
-    for condition, tiers in found.items():
+    for condition, tiers in traffic_by_condition.items():
         for tier, flow in tiers.items():
             row = condition_cells(condition) | {"tier": tier}
             for name, value in flow.items():

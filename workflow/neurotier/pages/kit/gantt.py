@@ -80,14 +80,14 @@ def pack(jobs: Iterable[Job], slack_s: float = 0.0) -> list[tuple[int, Job]]:
     >>> [(lane, job.name) for lane, job in pack(Job(name, *span, []) for name, span in spans.items())]
     [(0, 'a'), (1, 'b'), (1, 'c')]
     """
-    found, busy, free = [], list[tuple[float, int]](), list[int]()
+    placed, busy, free = [], list[tuple[float, int]](), list[int]()
     for job in sorted(jobs, key=lambda job: job.start_s):
         while busy and busy[0][0] <= job.start_s + slack_s:
             heapq.heappush(free, heapq.heappop(busy)[1])
         lane = heapq.heappop(free) if free else len(busy)
         heapq.heappush(busy, (job.end_s, lane))
-        found.append((lane, job))
-    return found
+        placed.append((lane, job))
+    return placed
 
 
 @dataclass(frozen=True)

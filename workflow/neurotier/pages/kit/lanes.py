@@ -67,7 +67,7 @@ def label_lanes(axes: Axes, panel: Panel[Value]) -> None:
     axes.grid(visible=False, axis="y")
 
 
-def beside(axes: Axes, lane: int, text: str) -> None:
+def annotate_lane(axes: Axes, lane: int, text: str) -> None:
     """Write at the right of a lane, outside the axes."""
     axes.annotate(
         text, (1, lane), (6, 0), xycoords=("axes fraction", "data"), textcoords="offset points", va="center", fontsize=8

@@ -49,12 +49,12 @@ def outputs(entries: Iterable[Entry], folder: Path, report: Callable[..., Any], 
         Where they stand in Snakemake's report.
     """
     names = [entry.name for entry in entries]
-    found: dict[str, Any] = {"others": [folder / f"{name}.{kind}" for name in names for kind in FILES]}
+    files: dict[str, Any] = {"others": [folder / f"{name}.{kind}" for name in names for kind in FILES]}
     for name in names:
         # Snakemake looks for captions beside the rules; this one is written when the figure is drawn.
         caption = (folder / f"{name}.rst").absolute()
-        found[name] = report(folder / f"{name}.svg", caption=str(caption), category=category)
-    return found
+        files[name] = report(folder / f"{name}.svg", caption=str(caption), category=category)
+    return files
 
 
 def pictures(entries: Iterable[Entry], folder: Path) -> dict[str, Path]:

@@ -15,7 +15,7 @@ from matplotlib.ticker import StrMethodFormatter
 from neurotier.core.quantities import MISSING, seconds
 from neurotier.core.spread import Spread
 from neurotier.pages.kit.hover import hover
-from neurotier.pages.kit.lanes import Panel, beside, draw_legend, label_lanes, panel_axes
+from neurotier.pages.kit.lanes import Panel, annotate_lane, draw_legend, label_lanes, panel_axes
 from neurotier.pages.kit.style import BLACK, GREY
 
 Words = Callable[[float], str]
@@ -113,7 +113,7 @@ def draw_bars(
     axes.set_xlim(0, 1.02 * float(bounds[-1].max()) or 1)
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
     for lane, bar in zip(lanes, bars, strict=True):
-        beside(axes, lane, bar.text)
+        annotate_lane(axes, lane, bar.text)
         if ranges:
             draw_ranges(axes, lane, bar, scale)
 

@@ -89,7 +89,7 @@ def house_style() -> Iterator[None]:
         yield
 
 
-def state(figure: Figure, title: str, note: str = "") -> None:
+def set_title(figure: Figure, title: str, note: str = "") -> None:
     """Put the finding above a figure and, in small letters, a note below it."""
     figure.suptitle(textwrap.fill(title, 92), x=0.012, ha="left", weight="bold")
     if note:
@@ -124,7 +124,7 @@ def write_figure(
     with house_style():
         figure = draw() if finding.shown else empty_figure(finding.sentence)
         if finding.shown:
-            state(figure, finding.sentence, note)
+            set_title(figure, finding.sentence, note)
         save_figure(figure, stem, rows)
 
 

@@ -24,7 +24,7 @@ from neurotier.pages.kit.style import (
     empty_figure,
     house_style,
     save_figure,
-    state,
+    set_title,
 )
 
 LINES = {
@@ -98,7 +98,7 @@ def draw(rows: Sequence[Row], stem: Path) -> None:
     with house_style():
         figure = curves_figure(tiers) if said.shown else empty_figure(said.sentence)
         if said.shown:
-            state(figure, said.sentence, NOTE)
+            set_title(figure, said.sentence, NOTE)
         save_figure(figure, stem, table(tiers))
 
 

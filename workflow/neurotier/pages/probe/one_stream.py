@@ -24,7 +24,7 @@ from neurotier.pages.kit.style import (
     empty_figure,
     house_style,
     save_figure,
-    state,
+    set_title,
 )
 from neurotier.pages.probe.concurrency import short_rate
 from neurotier.storage.table_one import TABLE_ONE, nearest
@@ -79,7 +79,7 @@ def draw(rows: Sequence[Row], stem: Path) -> None:
     with house_style():
         figure = bars_figure(bars) if said.shown else empty_figure(said.sentence)
         if said.shown:
-            state(figure, said.sentence, NOTE)
+            set_title(figure, said.sentence, NOTE)
         save_figure(figure, stem, table(bars) if said.shown else [])
 
 

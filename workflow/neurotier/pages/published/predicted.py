@@ -16,7 +16,7 @@ from neurotier.core.tables import Row
 from neurotier.pages.bigbrain.marks import MARKS, in_order
 from neurotier.pages.bigbrain.names import off_factor, ratio_text
 from neurotier.pages.kit.findings import Finding
-from neurotier.pages.kit.style import BLACK, GREY, LIGHT_GREY, WIDTH_IN, house_style, save_figure, state
+from neurotier.pages.kit.style import BLACK, GREY, LIGHT_GREY, WIDTH_IN, house_style, save_figure, set_title
 from neurotier.pages.published.tables import Replayed
 
 BAND = 0.15
@@ -56,11 +56,11 @@ def parts(tables: Replayed) -> dict[str, Replayed]:
 def finding(tables: Replayed) -> Finding:
     """By which factor each member is off, where it was not fitted."""
     counts = Counter(row["member"] for row in held_against(tables.predicted) if not row["fitted_on"])
-    told = [
+    factors = [
         f"{member} {ratio_text(factor)} ({counted(counts[member], 'condition')})"
         for member, factor in error_factors(tables.predicted).items()
     ]
-    return Finding(f"Predictions are off by these factors where nothing was fitted: {', '.join(told)}")
+    return Finding(f"Predictions are off by these factors where nothing was fitted: {', '.join(factors)}")
 
 
 def draw(tables: Replayed, stem: Path) -> None:
@@ -68,7 +68,7 @@ def draw(tables: Replayed, stem: Path) -> None:
     rows = held_against(tables.predicted)
     with house_style():
         figure = draw_rows(rows)
-        state(figure, finding(tables).sentence, NOTE)
+        set_title(figure, finding(tables).sentence, NOTE)
         save_figure(figure, stem, rows)
 
 

@@ -14,8 +14,8 @@ from neurotier.core.tables import Row
 from neurotier.pages.bigbrain.marks import logarithmic
 from neurotier.pages.bigbrain.names import ratio_text
 from neurotier.pages.kit.findings import Finding
-from neurotier.pages.kit.lanes import Lane, Panel, beside, draw_legend, label_lanes, panel_axes
-from neurotier.pages.kit.style import BLACK, SKY, VERMILION, house_style, save_figure, state
+from neurotier.pages.kit.lanes import Lane, Panel, annotate_lane, draw_legend, label_lanes, panel_axes
+from neurotier.pages.kit.style import BLACK, SKY, VERMILION, house_style, save_figure, set_title
 from neurotier.pages.published.tables import Replayed
 from neurotier.published.bigbrain import APP_DIRECT
 from neurotier.published.table_one import Bandwidth
@@ -40,14 +40,14 @@ def finding(tables: Replayed) -> Finding:
     fast, slow = (chosen(reads, key=lambda one: reads[one][0]) for chosen in (max, min))
     printed = [one for one in in_table if one.published]
     as_printed = [one for one in printed if tuple(round(value, 1) for value in reads[one]) == one.published]
-    told = ""
+    note = ""
     if printed:
-        told = "; the means are Table I" if len(as_printed) == len(printed) else "; the means are not those of Table I"
+        note = "; the means are Table I" if len(as_printed) == len(printed) else "; the means are not those of Table I"
     if fast == slow:
         read, write = map(number, reads[fast])
-        return Finding(f"{fast.device} reads {read} MB/s and writes {write} MB/s{told}")
+        return Finding(f"{fast.device} reads {read} MB/s and writes {write} MB/s{note}")
     by_read, by_write = (ratio_text(reads[fast][way] / reads[slow][way]) for way in (0, 1))
-    return Finding(f"{fast.device} reads {by_read} times and writes {by_write} times as fast as {slow.device}{told}")
+    return Finding(f"{fast.device} reads {by_read} times and writes {by_write} times as fast as {slow.device}{note}")
 
 
 def draw(tables: Replayed, stem: Path) -> None:
@@ -55,7 +55,7 @@ def draw(tables: Replayed, stem: Path) -> None:
     bandwidths = tables.replay.bandwidths
     with house_style():
         figure = draw_devices(bandwidths)
-        state(figure, finding(tables).sentence, NOTE)
+        set_title(figure, finding(tables).sentence, NOTE)
         save_figure(figure, stem, table(bandwidths))
 
 
@@ -74,7 +74,7 @@ def draw_devices(bandwidths: Sequence[Bandwidth]) -> Figure:
             axes.plot([average] * 2, [lane - 0.38, lane + 0.38], color=BLACK, linewidth=1.8)
             if one.published:
                 axes.plot([one.published[way]], [lane], linestyle="", marker="x", markersize=8, color=BLACK)
-            beside(axes, lane, f"{number(average, 1)}; {number(statistics.median(values), 1)} MB/s")
+            annotate_lane(axes, lane, f"{number(average, 1)}; {number(statistics.median(values), 1)} MB/s")
         label_lanes(axes, panel)
         logarithmic(axes, min(every), max(every))
     all_axes[-1].set_xlabel("Bandwidth (MB/s)")

@@ -100,21 +100,21 @@ def tiles(data: ReportData, times: list[ParticipantTime]) -> list[Tile]:
     run = data.last_run
     wall, cpu, io = (sum(getattr(time, key) for time in times) for key in ("wall_s", "cpu_s", "io_s"))
     images = f"{counted(len(data.group), 'brain mask')}" if data.group else "no brain mask"
-    found = [Tile("Participants done", f"{len(data.done):,} of {len(data.selected):,}", images)]
+    tiles = [Tile("Participants done", f"{len(data.done):,} of {len(data.selected):,}", images)]
     if run is None or run["makespan_s"] is None:
-        found += [Tile("Makespan", MISSING), Tile("Mean parallelism", MISSING)]
+        tiles += [Tile("Makespan", MISSING), Tile("Mean parallelism", MISSING)]
     else:
         span = clock(run["makespan_s"]) or f"started {utc(run['start_s'])}"
         cores = f"of {counted(run['cores'], 'core')}, " if run["cores"] else ""
         if run["flushed_s"] is not None and run["flushed_s"] > run["makespan_s"]:
             span += f", on its device after {seconds(run['flushed_s'])}"
-        found.append(Tile("Makespan, last run", seconds(run["makespan_s"]), span))
+        tiles.append(Tile("Makespan, last run", seconds(run["makespan_s"]), span))
         peak = f"{cores}peak {run['peak_parallelism']:,}"
-        found.append(Tile("Mean parallelism", mean_count(run["mean_parallelism"]), peak))
-    found.append(
+        tiles.append(Tile("Mean parallelism", mean_count(run["mean_parallelism"]), peak))
+    tiles.append(
         Tile("CPU time", percent(share_of(cpu, wall)), f"{seconds(cpu)} of {seconds(wall)} wall" if times else "")
     )
-    found.append(Tile("I/O time", percent(share_of(io, wall)), f"{seconds(io)}, wall - CPU" if times else ""))
+    tiles.append(Tile("I/O time", percent(share_of(io, wall)), f"{seconds(io)}, wall - CPU" if times else ""))
     slowest = times[0] if times else None
-    found.append(Tile("Slowest", seconds(slowest.wall_s if slowest else None), slowest.participant if slowest else ""))
-    return found
+    tiles.append(Tile("Slowest", seconds(slowest.wall_s if slowest else None), slowest.participant if slowest else ""))
+    return tiles

@@ -12,8 +12,8 @@ from neurotier.core.quantities import percent, rate
 from neurotier.core.tables import Row
 from neurotier.pages.kit.findings import Finding, times_text
 from neurotier.pages.kit.hover import hover
-from neurotier.pages.kit.lanes import Lane, Panel, beside, label_lanes, panel_axes
-from neurotier.pages.kit.style import ORANGE, SKY, empty_figure, house_style, save_figure, state
+from neurotier.pages.kit.lanes import Lane, Panel, annotate_lane, label_lanes, panel_axes
+from neurotier.pages.kit.style import ORANGE, SKY, empty_figure, house_style, save_figure, set_title
 from neurotier.pages.sweep.figures import SweepTables
 from neurotier.storage.sweep.medians import MB, requests_text
 
@@ -56,7 +56,7 @@ def draw(tables: SweepTables, stem: Path) -> None:
     with house_style():
         figure = headlines_figure(tables.headlines) if said.shown else empty_figure(said.sentence)
         if said.shown:
-            state(figure, said.sentence, NOTE)
+            set_title(figure, said.sentence, NOTE)
         save_figure(figure, stem, tables.headlines)
 
 
@@ -77,7 +77,7 @@ def headlines_figure(numbers: Sequence[Row]) -> Figure:
             text = f"{value_text(row['value'], unit)}{times}{setting}"
             colour, url = SKY if row["published"] else ORANGE, hover(f"{row['device']}: {text}")
             axes.barh(lane, row["value"] / SCALES[unit], height=0.66, color=colour, url=url)
-            beside(axes, lane, text)
+            annotate_lane(axes, lane, text)
         label_lanes(axes, panel)
         axes.set_xlabel(LABELS[unit])
         axes.xaxis.set_major_locator(MaxNLocator(5))

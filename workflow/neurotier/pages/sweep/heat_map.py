@@ -29,7 +29,7 @@ from neurotier.pages.kit.style import (
     empty_figure,
     house_style,
     save_figure,
-    state,
+    set_title,
 )
 from neurotier.pages.sweep.figures import SweepTables, by_set
 from neurotier.storage.sweep.medians import (
@@ -87,7 +87,7 @@ def draw(tables: SweepTables, stem: Path) -> None:
     with house_style():
         figure = heat_maps(tables.points, spots) if said.shown else empty_figure(said.sentence)
         if said.shown:
-            state(figure, said.sentence, NOTE)
+            set_title(figure, said.sentence, NOTE)
         save_figure(figure, stem, table(spots))
 
 

@@ -19,7 +19,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLoca
 
 from neurotier.core.spread import Spread
 from neurotier.pages.kit.findings import Finding
-from neurotier.pages.kit.style import WIDTH_IN, empty_figure, house_style, save_figure, state
+from neurotier.pages.kit.style import WIDTH_IN, empty_figure, house_style, save_figure, set_title
 from neurotier.pages.sweep.figures import SweepTables, by_set
 from neurotier.pages.sweep.heat_map import NOTHING, table
 from neurotier.storage.sweep.medians import (
@@ -108,7 +108,7 @@ def draw(tables: SweepTables, stem: Path) -> None:
     with house_style():
         figure = lines(spots) if said.shown else empty_figure(said.sentence)
         if said.shown:
-            state(figure, said.sentence, NOTE)
+            set_title(figure, said.sentence, NOTE)
         save_figure(figure, stem, table(spots))
 
 

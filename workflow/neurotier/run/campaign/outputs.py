@@ -20,12 +20,12 @@ def checksums(folder: Path) -> dict[str, str]:
     return found
 
 
-def difference(found: Mapping[str, str], first: Mapping[str, str], of: str) -> str:
+def difference(outputs: Mapping[str, str], first: Mapping[str, str], of: str) -> str:
     """How outputs differ from those of the first run, for people; empty if they do not.
 
     >>> difference({"a": "1", "b": "2"}, {"a": "1", "b": "3"}, "tmpfs")
     'outputs differ from those of tmpfs: 1 of 2 files, first b'
     """
-    apart = sorted(name for name in {*found, *first} if found.get(name) != first.get(name))
-    total = len({*found, *first})
+    apart = sorted(name for name in {*outputs, *first} if outputs.get(name) != first.get(name))
+    total = len({*outputs, *first})
     return f"outputs differ from those of {of}: {len(apart)} of {total} files, first {apart[0]}" if apart else ""

@@ -63,8 +63,8 @@ def check_campaign(campaign: Campaign) -> None:
     plan = Plan(settings, campaign.places)
     people = plan.read(campaign.places.index / "images.tsv")
     kinds = counted(len({run.condition for run in planned}), "condition")
-    what = f"{counted(len(planned), 'run')} of {counted(len(people), 'participant')}"
-    say(f"Campaign: {what} ({kinds}, {settings.campaign.repetitions} times, seed {settings.campaign.seed})")
+    counts = f"{counted(len(planned), 'run')} of {counted(len(people), 'participant')}"
+    say(f"Campaign: {counts} ({kinds}, {settings.campaign.repetitions} times, seed {settings.campaign.seed})")
     expected = how_long(campaign, len(people))
     if expected:
         say(expected)
@@ -121,13 +121,13 @@ def check_placements(campaign: Campaign) -> None:
 
 def needs(campaign: Campaign, people: Mapping[str, list[Image]]) -> Needs:
     """Bytes that each role still needs on each tier at the same time, at most; images are not counted."""
-    settings, images = campaign.settings, [image for found in people.values() for image in found]
+    settings, images = campaign.settings, [image for own in people.values() for image in own]
     dataset = sum(image.size_bytes or 0 for image in images)
-    each = sorted((work_bytes(found, settings) for found in people.values()), reverse=True)
-    found: Needs = {}
+    each = sorted((work_bytes(own, settings) for own in people.values()), reverse=True)
+    needed: Needs = {}
 
     def need(tier: str, role: str, count: int) -> None:
-        roles = found.setdefault(tier, {})
+        roles = needed.setdefault(tier, {})
         roles[role] = max(count, roles.get(role, 0))
 
     for run in campaign.planned:
@@ -137,7 +137,7 @@ def needs(campaign: Campaign, people: Mapping[str, list[Image]]) -> Needs:
         need(placed["results"], "results", RESULTS_FACTOR * dataset)
     if settings.campaign.keep_outputs:
         need(settings.placement["results"], "kept outputs", len(campaign.planned) * RESULTS_FACTOR * dataset)
-    return found
+    return needed
 
 
 def there_bytes(campaign: Campaign, tier: str, images: Sequence[Image]) -> int:

@@ -51,8 +51,8 @@ def walk(campaign: Campaign) -> None:
     conditions = [campaign.condition_of(run) for run in planned]
     stopped = sum(was_stopped(condition) for condition in conditions)
     if stopped:
-        what = f"{counted(stopped, 'run')} stopped, in whole or in part"
-        raise RunError(what, where="campaign", fix="start the same command again: no other run is done again")
+        problem = f"{counted(stopped, 'run')} stopped, in whole or in part"
+        raise RunError(problem, where="campaign", fix="start the same command again: no other run is done again")
     invalid = sum(not is_valid(condition) for condition in conditions)
     if invalid and campaign.settings.campaign.repeat_invalid:
         raise RunError(f"{counted(invalid, 'run')} invalid again", where="campaign", fix=f"see {campaign.places.logs}")
