@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -66,6 +66,12 @@ def running(project: Project, part: str) -> psutil.Process | None:
         except psutil.Error:
             continue
     return None
+
+
+def all_running(project: Project, parts: Sequence[str]) -> list[psutil.Process]:
+    """A process of a project for each part of a command line; none if one of them is not there."""
+    processes = [running(project, part) for part in parts]
+    return [process for process in processes if process is not None] if all(processes) else []
 
 
 def wait_for(find: Callable[[], Any], still: Callable[[], bool]) -> Any:
@@ -155,10 +161,8 @@ def test_a_stopped_campaign_goes_on(project: Project, demo_source: Path) -> None
     snakemake = project.start(*arguments)
     for run, part, number in ((5, INNER, signal.SIGKILL), (6, "analyze-participant", signal.SIGTERM)):
         wait_for(partial(has_begun, project, run), lambda: snakemake.poll() is None)
-        wait_for(lambda: running(project, "analyze-participant"), lambda: snakemake.poll() is None)
-        process = running(project, part)
-        assert process is not None
-        process.send_signal(number)
+        both = partial(all_running, project, ["analyze-participant", part])  # not a job that SIGKILL has orphaned
+        wait_for(both, lambda: snakemake.poll() is None)[-1].send_signal(number)
     assert snakemake.wait(timeout=PATIENCE_S) != 0
     assert processes_of(project) == []
 
