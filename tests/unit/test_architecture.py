@@ -159,7 +159,6 @@ def test_a_wrong_import_fails_the_check(tmp_path: Path, importer: str, imported:
     assert f"-> {imported}" in checked.stdout
 
 
-@pytest.mark.xfail(reason="the sweep's list of figures loads what draws them", strict=False)
 def test_rules_are_read_without_what_their_jobs_load(project: Project) -> None:
     """Every start of Snakemake reads them: SciPy and Matplotlib were half of its time."""
     ended = project.run("-X", "importtime", "-m", "snakemake", "--list-rules")

@@ -213,9 +213,10 @@ def remove(damages: list[Damage]) -> None:
 def damage_lines(damages: list[Damage], removed: bool) -> list[str]:
     """Messages about the damage for the user, a few lines at most."""
     done = "is made again" if removed else "would be made again"
-    shown = [f"neurotier: {damage.reason}" + (f"; it {done}" if damage.again else "") for damage in damages[:SHOWN]]
-    rest = len(damages) - SHOWN
-    return [*shown, *([f"neurotier: the same of {rest} more"] if rest > 0 else [])]
+    # One file may be found damaged in two ways.
+    lines = dict.fromkeys(f"neurotier: {damage.reason}" + (f"; it {done}" if damage.again else "") for damage in damages)
+    rest = len(lines) - SHOWN
+    return [*list(lines)[:SHOWN], *([f"neurotier: the same of {rest} more"] if rest > 0 else [])]
 
 
 def note_outputs(places: Places) -> None:
