@@ -214,9 +214,8 @@ def damage_lines(damages: list[Damage], removed: bool) -> list[str]:
     """Messages about the damage for the user, a few lines at most."""
     done = "is made again" if removed else "would be made again"
     # One file may be found damaged in two ways.
-    lines = dict.fromkeys(
-        f"neurotier: {damage.reason}" + (f"; it {done}" if damage.again else "") for damage in damages
-    )
+    said = (f"{damage.reason}; it {done}" if damage.again else damage.reason for damage in damages)
+    lines = [f"neurotier: {line}" for line in dict.fromkeys(said)]
     rest = len(lines) - SHOWN
     return [*lines[:SHOWN], *([f"neurotier: the same of {rest} more"] if rest > 0 else [])]
 
