@@ -19,16 +19,6 @@ with unwinding():
     start_process(["sleep", "100"]).wait()
 """
 
-WHILE_FORKING = """
-import functools, os, signal
-from neurotier.processes import start_process
-from neurotier.stops import unwinding
-os.register_at_fork(before=functools.partial(os.kill, os.getpid(), signal.SIGTERM))
-with unwinding():
-    start_process(["sleep", "100"]).wait()
-"""
-
-
 def start(run: str, *command: str) -> subprocess.Popen[bytes]:
     """A process of a run."""
     return subprocess.Popen(command or ("sleep", "100"), env={**os.environ, RUN: run})

@@ -51,6 +51,7 @@ def run_spark(plan: Path, logs: Path, master: str, more: Mapping[str, str]) -> D
     RunError
         If blocks are left incomplete; the others are done nevertheless.
     """
+    plan = plan.absolute()  # executors of a cluster work in folders of their own
     task, start_s = Task.load(plan), time.time()
     events = logs / f"events.{len(list(logs.glob('events.*'))) + 1}"
     events.mkdir(parents=True)
