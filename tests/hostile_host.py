@@ -20,7 +20,10 @@ CANARY = b"c4n4ry-0f-th3-h0st"
 LIMIT_S = 60
 """After this a job counts as hanging."""
 
-JOB_ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "workflow"), "NEUROTIER_RUN": "a-run"}
+JOB_RUN = f"run-{os.getpid()}"
+"""The run of the jobs here; other workers end processes by their run at the same time."""
+
+JOB_ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "workflow"), "NEUROTIER_RUN": JOB_RUN}
 
 JOB = """
 import os, sys

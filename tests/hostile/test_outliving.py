@@ -13,12 +13,15 @@ from pathlib import Path
 import psutil
 import pytest
 from container_images import Engine
-from hostile_host import JOB_ENVIRONMENT, Host
+from hostile_host import JOB_ENVIRONMENT, JOB_RUN, Host
 from neurotier.core.processes import end, lives, processes_of
 from support import PATIENCE_S
 
 SOON_S = 10.0
 """Within this, nothing of a container may live after its job."""
+
+PLAIN, QUOTED = f"NEUROTIER_RUN={JOB_RUN}\0".encode(), f'"NEUROTIER_RUN":"{JOB_RUN}"'.encode()
+"""The mark of the run in an environment, and in that of a container as its engine passes it on."""
 
 KILLER = """trap "" TERM INT HUP QUIT
 for again in 1 2 3; do
@@ -110,11 +113,11 @@ def test_every_process_of_a_container_has_the_run(host: Host, start: Callable[..
     wait_until((host.work / "out" / "ready").exists)
     guard, *_ = [child for child in psutil.Process(job.pid).children() if child != engine_of(job)]
     for process in (guard, psutil.Process(job.pid)):
-        assert b"NEUROTIER_RUN=a-run\0" in environment(process)
-    assert b'"NEUROTIER_RUN":"a-run"' in environment(engine_of(job))
+        assert PLAIN in environment(process)
+    assert QUOTED in environment(engine_of(job))
     wait_until(lambda: sum("86393" in process.cmdline() for process in inside(host)) == 2)
     for process in inside(host):
-        assert b'"NEUROTIER_RUN":"a-run"' in environment(process) or b"NEUROTIER_RUN=a-run\0" in environment(process)
+        assert QUOTED in environment(process) or PLAIN in environment(process)
 
 
 def test_what_outlives_even_its_guard_is_found_by_its_run(
@@ -129,7 +132,7 @@ def test_what_outlives_even_its_guard_is_found_by_its_run(
     job.wait()
     assert inside(host), "nobody was left to end it"
     assert processes_of(["another-run"]) == []
-    end(processes_of(["a-run"]))
+    end(processes_of([JOB_RUN]))
     wait_until(lambda: not inside(host))  # the kernel ends the others with the container's first process
 
 

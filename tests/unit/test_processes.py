@@ -19,6 +19,7 @@ with unwinding():
     start_process(["sleep", "100"]).wait()
 """
 
+
 def start(run: str, *command: str) -> subprocess.Popen[bytes]:
     """A process of a run."""
     return subprocess.Popen(command or ("sleep", "100"), env={**os.environ, RUN: run})
