@@ -12,10 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from neurotier.analysis.staging import TIME_STAMP
-from neurotier.containers.run import WORK, Bind, Container
-from neurotier.containers.store import PlacedImage
 from neurotier.core.errors import KilledError, ToolError
 from neurotier.core.foreign import Entry
 from neurotier.core.foreign_trees import checked_entries, copy_tree, same_content
@@ -25,6 +24,9 @@ from neurotier.core.work_folders import OUT, SCRATCH
 from neurotier.dataset.bids import without_prefix
 from neurotier.meter.tree import describe_exit
 from neurotier.meter.usage import Usage
+
+if TYPE_CHECKING:  # a job on the host starts no container
+    from neurotier.containers.store import PlacedImage
 
 RUN_SCRIPT = "/.singularity.d/runscript"
 """The script that ``apptainer run`` executes in an image."""
@@ -39,6 +41,8 @@ def participant_arguments(app: AppSettings, label: str) -> list[str]:
     >>> " ".join(participant_arguments(app, "01"))
     '/data /out participant --participant_label 01 -w /work/intermediate --no-check'
     """
+    from neurotier.containers.run import WORK
+
     work = [app.work_option, f"{WORK}/intermediate"] if app.work_option else []
     label = without_prefix(label, "sub")
     return [BIDS_DIR, OUT_DIR, "participant", app.label_option, label, *work, *app.arguments]
@@ -46,6 +50,8 @@ def participant_arguments(app: AppSettings, label: str) -> list[str]:
 
 def group_arguments(app: AppSettings) -> list[str]:
     """Arguments of the group level."""
+    from neurotier.containers.run import WORK
+
     work = [app.work_option, f"{WORK}/intermediate"] if app.work_option else []
     return [BIDS_DIR, OUT_DIR, "group", *work, *app.group_arguments]
 
@@ -81,6 +87,8 @@ def run_level(
         If the container does not start, or the app fails, writes nothing, or writes anything but files and links that
         stay in its output.
     """
+    from neurotier.containers.run import Bind, Container
+
     out, scratch = folder / OUT, folder / SCRATCH
     out.mkdir(exist_ok=True)
     (scratch / "intermediate").mkdir(parents=True)

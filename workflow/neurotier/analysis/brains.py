@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from neurotier.containers.run import Bind, Container
-from neurotier.containers.store import PlacedImage
+from neurotier.analysis.ordinary import is_ordinary
 from neurotier.core.private import remove_private
 from neurotier.core.settings import Settings
 from neurotier.core.work_folders import IN, OUT, SCRATCH
@@ -22,6 +21,7 @@ if TYPE_CHECKING:  # nibabel is slow to load: only the phase that computes pays 
 
     from neurotier.analysis.images import Mask
     from neurotier.analysis.tools import Tool
+    from neurotier.containers.store import PlacedImage
 
 
 @dataclass(frozen=True)
@@ -67,16 +67,33 @@ def analyze_images(
     return Analysed([row for row in rows if row is not None], start)
 
 
-def on_host(tool: Tool, images: list[Image], folder: Path, log: Path) -> Iterator[tuple[nib.Nifti1Image, Mask | None]]:
-    """Head and mask of each image in turn, by a tool on the host."""
+def checked_head(tool: Tool, staged: Path, name: str) -> nib.Nifti1Image | None:
+    """A head that can contain a brain, checked before its tool is started.
+
+    ``None`` for an ordinary image and a tool that makes no masks, for which it need not be loaded.
+
+    Raises
+    ------
+    InputError
+        See :func:`neurotier.analysis.images.load_head`.
+    """
+    if not tool.makes_masks and is_ordinary(staged):
+        return None
     from neurotier.analysis.images import load_head
 
+    return load_head(staged, name)
+
+
+def on_host(
+    tool: Tool, images: list[Image], folder: Path, log: Path
+) -> Iterator[tuple[nib.Nifti1Image | None, Mask | None]]:
+    """Head and mask of each image in turn, by a tool on the host."""
     for number, image in enumerate(images):
         staged = folder / IN / image.path
         scratch = folder / f"{SCRATCH}-{number}"
         scratch.mkdir()
         os.chdir(scratch)  # temporary files of the tool stay on the work tier
-        head = load_head(staged, image.path)
+        head = checked_head(tool, staged, image.path)
         mask = tool.extract(head, staged, scratch, log, image.path)
         os.chdir(folder)
         shutil.rmtree(scratch)
@@ -85,10 +102,10 @@ def on_host(tool: Tool, images: list[Image], folder: Path, log: Path) -> Iterato
 
 def in_container(
     tool: Tool, images: list[Image], folder: Path, settings: Settings, log: Path, placed: PlacedImage
-) -> tuple[list[tuple[nib.Nifti1Image, Mask | None]], Usage]:
+) -> tuple[list[tuple[nib.Nifti1Image | None, Mask | None]], Usage]:
     """Head and mask of each image by a tool in a container, and the cost of starting the container."""
-    from neurotier.analysis.images import load_head
     from neurotier.analysis.in_container import INPUT, extract_all, take_cache
+    from neurotier.containers.run import Bind, Container
 
     scratch = folder / SCRATCH
     scratch.mkdir()
@@ -96,19 +113,19 @@ def in_container(
     container = Container(placed.engine, placed.path, settings.containers, scratch, [Bind(folder / IN, INPUT)])
     paths = [image.path for image in images]
     extracted = extract_all(
-        tool, container, paths, log, lambda: [load_head(folder / IN / path, path) for path in paths]
+        tool, container, paths, log, lambda: [checked_head(tool, folder / IN / path, path) for path in paths]
     )
     remove_private(scratch)
     return extracted
 
 
-def save(image: Image, head: nib.Nifti1Image, mask: Mask | None, out: Path) -> dict[str, Any] | None:
+def save(image: Image, head: nib.Nifti1Image | None, mask: Mask | None, out: Path) -> dict[str, Any] | None:
     """Write the derivatives of one image; its row for the group stage, or ``None`` without a mask."""
+    if mask is None:
+        return None
     from neurotier.analysis.derivatives import write_sidecars
     from neurotier.analysis.images import write_brain, write_mask
 
-    if mask is None:
-        return None
     mask_name = derivative_name(image.in_site, "mask", ".nii.gz")
     size = write_mask(mask, head, out / mask_name)
     write_brain(mask, head, out / derivative_name(image.in_site, "T1w", ".nii.gz"))

@@ -14,10 +14,8 @@ import shlex
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import nibabel as nib
-
-from neurotier.analysis.images import Mask, check_mask
 from neurotier.analysis.tools import MASK, Tool, end_of, failed, smallest_head
 from neurotier.containers.engine import LABELS, labelled_version
 from neurotier.containers.run import SCRIPT, WORK, Container
@@ -26,6 +24,11 @@ from neurotier.core.files import exclusive, flush_tree, partial_of, remove_whate
 from neurotier.core.foreign import read_end, read_text
 from neurotier.core.foreign_trees import copy_tree
 from neurotier.meter.usage import Usage
+
+if TYPE_CHECKING:  # a tool that makes no masks needs no image in memory
+    import nibabel as nib
+
+    from neurotier.analysis.images import Mask
 
 INPUT = "/input"
 """Folder in the container with the participant's images, read-only."""
@@ -43,8 +46,8 @@ def extract_all(
     container: Container,
     images: Sequence[str],
     log: Path,
-    load_heads: Callable[[], list[nib.Nifti1Image]],
-) -> tuple[list[tuple[nib.Nifti1Image, Mask | None]], Usage]:
+    load_heads: Callable[[], list[nib.Nifti1Image | None]],
+) -> tuple[list[tuple[nib.Nifti1Image | None, Mask | None]], Usage]:
     """Run a tool on all images of a participant.
 
     Parameters
@@ -70,7 +73,7 @@ def extract_all(
     ContainerError, InputError, ToolError
         If the container does not start, an image is not a head, or the tool fails.
     """
-    heads: list[nib.Nifti1Image] = []
+    heads: list[nib.Nifti1Image | None] = []
     folders = [container.scratch / str(number) for number in range(len(images))]
     for folder in folders:
         folder.mkdir(parents=True)
@@ -84,7 +87,7 @@ def extract_all(
         program=tool.name,
         script=script(tool, commands),
     )
-    masks = []
+    masks: list[tuple[nib.Nifti1Image | None, Mask | None]] = []
     for head, image, folder in zip(heads, images, folders, strict=True):
         printed = printed_in(container.scratch, folder.name, image)
         with log.open("ab") as file:
@@ -93,8 +96,12 @@ def extract_all(
         ended = (whole or 1) if code is None else code
         if ended != 0:
             raise failed(tool.name, ended, end_of(log) if printed is None else printed, image)
-        mask = f"{folder.name}/{MASK}"
-        masks.append((head, check_mask(container.scratch, mask, head, tool.name, image) if tool.makes_masks else None))
+        mask = None
+        if tool.makes_masks:
+            from neurotier.analysis.images import check_mask
+
+            mask = check_mask(container.scratch, f"{folder.name}/{MASK}", head, tool.name, image)
+        masks.append((head, mask))
     return masks, start
 
 
@@ -152,6 +159,8 @@ def prepare_in_container(tool: Tool, container: Container, cache: Path, log: Pat
     container.scratch.mkdir(parents=True, exist_ok=True)
     lines = [f"{shlex.join(tool.version_command)} >{WORK}/version"]
     if tool.cache_variable and not cache.exists():
+        import nibabel as nib
+
         nib.save(smallest_head(), head)
         (container.scratch / "0").mkdir()
         lines.append(script(tool, [tool.command(f"{WORK}/{head.name}", f"{WORK}/0")]))

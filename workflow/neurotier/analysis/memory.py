@@ -7,17 +7,15 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
-import psutil
-
-LEAST_BYTES = 4 << 30
-"""Always taken as available, so that a head of 512 x 512 x 512 voxels never counts as bad input: a job may get more
-memory after it was killed, and what other jobs use now they will free."""
+from neurotier.analysis.ordinary import LEAST_BYTES
 
 CGROUPS = Path("/sys/fs/cgroup")
 
 
 def memory_for_images() -> int:
     """Memory of this job, bytes: the least of what is available here and what its cgroups and Slurm allow."""
+    import psutil
+
     available = psutil.virtual_memory().available
     return max(LEAST_BYTES, min([available, *cgroup_limits(Path("/proc/self/cgroup"), CGROUPS), *slurm_limits()]))
 

@@ -21,32 +21,19 @@ import numpy.typing as npt
 from nibabel.volumeutils import apply_read_scaling
 
 from neurotier.analysis.inflating import EXPANSION, DamagedError, Inflated, truncated
+from neurotier.analysis.ordinary import MEMORY_SHARE, SLAB_BYTES, SURPLUS_BYTES, needed_bytes
 from neurotier.core.quantities import size
 
 Volume = npt.NDArray[Any]
 
-SLAB_BYTES = 256 << 10
-"""Stored data in memory at once; larger buffers are slower, as the C library gets each from the kernel anew."""
-
 HEADER_BYTES = 2 << 20
 """Most bytes before the data: notes of scanners take some kB, and nibabel needs 0.5 s for a hostile MiB."""
-
-SURPLUS_BYTES = 1 << 20
-"""Most bytes after the last voxel of a compressed file, as some writers pad."""
 
 ROUNDING = 1e-6
 """Relative error of an affine in float32: voxels flatter than this have no volume."""
 
 KINDS = (nib.Nifti1Image, nib.Nifti2Image)
 """In the order of the length of their headers."""
-
-FLOAT64_COPIES = 2
-"""Copies of an image that a tool holds at least, besides the stored voxels: one to work on, and one for the result.
-brainextractor briefly takes three times as much, but this is meant to recognise bombs, not to plan memory."""
-
-MEMORY_SHARE = 0.8
-"""Share of the job's memory that an image may take; the rest is for Python, the tool and its libraries. A head of
-512 x 512 x 512 float32 voxels takes 2.7 GB, and so is accepted with 4 GB."""
 
 
 class Source(Protocol):
@@ -99,10 +86,10 @@ class Stored:
 
     def check_memory(self, memory_bytes: int) -> None:
         """Raise :class:`DamagedError` if an image as declared cannot be analysed in this much memory."""
-        needed_bytes = self.voxels * (self.dtype.itemsize + FLOAT64_COPIES * np.dtype(np.float64).itemsize)
-        if needed_bytes > MEMORY_SHARE * memory_bytes:
+        needed = needed_bytes(self.voxels, self.dtype.itemsize)
+        if needed > MEMORY_SHARE * memory_bytes:
             raise DamagedError(
-                f"declares {shape_text(self.shape)} voxels of {self.dtype.name}, which take {size(needed_bytes)} of "
+                f"declares {shape_text(self.shape)} voxels of {self.dtype.name}, which take {size(needed)} of "
                 f"memory to analyse, and this job has {size(memory_bytes)}",
                 fix="report it upstream or, if the image really is as large, give the job more memory",
             )

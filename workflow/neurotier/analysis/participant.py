@@ -12,12 +12,11 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from neurotier.analysis.app import app_name, participant_arguments, root_files, run_level
 from neurotier.analysis.brains import Analysed, analyze_images
 from neurotier.analysis.staging import MARGIN_BYTES, check_room, naming_full_tier, publish, stage_in
-from neurotier.containers.store import PlacedImage
 from neurotier.core.errors import KilledError
 from neurotier.core.files import write_json
 from neurotier.core.foreign import entries_below
@@ -33,6 +32,9 @@ from neurotier.meter.own import usage_since_birth
 from neurotier.meter.residency import resident_share
 from neurotier.meter.traffic import Flow, content, flow, growth
 from neurotier.meter.usage import Usage
+
+if TYPE_CHECKING:  # a job on the host starts no container
+    from neurotier.containers.store import PlacedImage
 
 T = TypeVar("T")
 

@@ -7,23 +7,24 @@ To add a tool, add a class here and its options to the configuration schema.
 from __future__ import annotations
 
 import contextlib
-import importlib.metadata
 import os
 import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-import nibabel as nib
-
-from neurotier.analysis.images import Mask, check_grid, check_mask
 from neurotier.core.errors import KilledError, ToolError, one_line
 from neurotier.core.foreign import read_end, read_text
 from neurotier.core.settings import ToolSettings
 from neurotier.meter.function import run_in_phase
 from neurotier.meter.tree import describe_exit
+
+if TYPE_CHECKING:  # a tool that makes no masks needs no image in memory
+    import nibabel as nib
+
+    from neurotier.analysis.images import Mask
 
 MASK = "brain_mask.nii.gz"
 """The mask that a tool's command writes into its folder."""
@@ -69,13 +70,13 @@ class Tool(Protocol):
     def warm_up(self) -> None:
         """Preparation that is done once, and not by the first participant jobs at the same time."""
 
-    def extract(self, head: nib.Nifti1Image, image: Path, folder: Path, log: Path, name: str) -> Mask | None:
+    def extract(self, head: nib.Nifti1Image | None, image: Path, folder: Path, log: Path, name: str) -> Mask | None:
         """The brain mask of a head.
 
         Parameters
         ----------
         head
-            The loaded and checked image.
+            The loaded and checked image; ``None`` if it was checked and not loaded, for a tool that makes no masks.
         image
             Its file on the work tier.
         folder
@@ -129,6 +130,8 @@ class Bet:
         pass
 
     def extract(self, head: nib.Nifti1Image, image: Path, folder: Path, log: Path, name: str) -> Mask | None:
+        from neurotier.analysis.images import check_mask
+
         os.environ.update(self.environment)
         with log.open("ab") as file:
             code = run_in_phase(self.command(str(image), str(folder)), log=file, cwd=str(folder))
@@ -159,6 +162,8 @@ class BrainExtractor:
         return ["python3", "-c", PROGRAM.read_text(), image, f"{folder}/{MASK}", *options]
 
     def version(self) -> str:
+        import importlib.metadata
+
         try:
             return importlib.metadata.version("brainextractor")
         except importlib.metadata.PackageNotFoundError:
@@ -175,6 +180,8 @@ class BrainExtractor:
 
     def extract(self, head: nib.Nifti1Image, image: Path, folder: Path, log: Path, name: str) -> Mask | None:
         from brainextractor import BrainExtractor as Extractor
+
+        from neurotier.analysis.images import check_grid
 
         with log.open("a") as file, contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
             try:
@@ -208,7 +215,7 @@ class Noop:
     def warm_up(self) -> None:
         pass
 
-    def extract(self, head: nib.Nifti1Image, image: Path, folder: Path, log: Path, name: str) -> Mask | None:
+    def extract(self, head: nib.Nifti1Image | None, image: Path, folder: Path, log: Path, name: str) -> Mask | None:
         run_in_phase(self.command(str(image), str(folder)), cwd=str(folder))
         return None
 
@@ -226,6 +233,7 @@ def make_tool(settings: ToolSettings) -> Tool:
 
 def smallest_head() -> nib.Nifti1Image:
     """A blurred ball of 31 x 31 x 31 voxels of 4 mm: enough for a tool to compile its functions."""
+    import nibabel as nib
     import numpy as np
 
     axis = np.linspace(-60, 60, 31)

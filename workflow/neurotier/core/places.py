@@ -191,6 +191,15 @@ class Places:
         return self.state / "index.json"
 
     @property
+    def participants(self) -> Path:
+        """What is prepared for the jobs of each participant; copies of parts of the index."""
+        return self.state / "participants"
+
+    def prepared(self, participant: str) -> Path:
+        """What is prepared for the jobs of one participant, in one of 256 folders: there may be half a million."""
+        return self.participants / short_hash(participant)[:2] / f"{escaped(participant)}.json"
+
+    @property
     def verified(self) -> Path:
         """Markers that a run has verified the digest of a placed image; one per image and place."""
         return self.state / "verified"
@@ -254,7 +263,16 @@ class Places:
 
     def work_of(self, participant: str) -> Path:
         """A participant job's private folder on the work tier."""
-        return self.work / participant.replace("/", "%")  # no BIDS path has a per cent sign
+        return self.work / escaped(participant)
+
+
+def escaped(participant: str) -> str:
+    """A participant as the name of one file or folder; no BIDS path has a per cent sign.
+
+    >>> escaped("NYU/sub-01")
+    'NYU%sub-01'
+    """
+    return participant.replace("/", "%")
 
 
 def dataset_name(source: str, version: str | None) -> str:

@@ -12,7 +12,6 @@ import os
 import pwd
 import shutil
 import stat
-import subprocess
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -192,6 +191,8 @@ def remove_private(path: Path) -> None:
                     open_to_owner(path.name, descriptor)
                     shutil.rmtree(path.name, dir_fd=descriptor, ignore_errors=True)
             except RecursionError:  # a container can nest thousands of folders
+                import subprocess
+
                 subprocess.run(["rm", "-rf", "--", path.name], cwd=f"/proc/self/fd/{descriptor}", check=False)
     finally:
         os.close(descriptor)

@@ -16,8 +16,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from neurotier.core.configuration import SCHEMAS
 from neurotier.core.errors import StateError
 from neurotier.core.files import write_text
@@ -32,6 +30,8 @@ EMPTY = "n/a"
 @cache
 def schema(table: str) -> dict[str, Any]:
     """The schema of a table's rows; ``followed_by`` names one whose columns come after its own."""
+    import yaml
+
     whole: dict[str, Any] = yaml.safe_load((SCHEMAS / f"{table}.schema.yaml").read_text())
     following = whole.pop("followed_by", None)
     if following:

@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from neurotier.core.errors import BusyError, NeurotierError
 from neurotier.core.foreign import read_text
 from neurotier.core.private import make_private, names_in, remove_empty, remove_private
@@ -104,6 +102,8 @@ def owner_lives(owner: dict[str, Any]) -> bool:
 
     Good enough for leaving a folder alone, not for ending a process (:mod:`neurotier.core.processes`).
     """
+    import psutil
+
     try:
         process = psutil.Process(owner["pid"])
         same = owner["host"] == socket.gethostname() and abs(process.create_time() - owner["started_s"]) < 0.1

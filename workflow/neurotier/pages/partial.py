@@ -14,7 +14,7 @@ from neurotier.core.settings import Settings
 from neurotier.core.tables import write_table
 from neurotier.run.group import group_rows, summary
 from neurotier.run.hooks import Pages
-from neurotier.run.jobs import participants
+from neurotier.run.participants import participants
 from neurotier.run.profile_tables import read_records
 from neurotier.run.tabulation import tabulate_profile
 

@@ -27,7 +27,8 @@ from neurotier.run.healing import (
     restore_kept,
     restore_state,
 )
-from neurotier.run.jobs import note_killed, participants, read_failures
+from neurotier.run.jobs import note_killed, read_failures
+from neurotier.run.participants import participants, restore_prepared
 from neurotier.run.plan import Plan
 from neurotier.run.preconditions import check_programs, check_start
 from neurotier.run.profile_tables import Record, close_run, note_flush, read_records, unclosed_runs
@@ -113,6 +114,7 @@ def heal(plan: Plan, arguments: Sequence[str]) -> None:
             remove(damages)
             forget_markers(places)
             restore_state(places)
+            restore_prepared(places)
             remove_broken_clone(places, say)
             forget_unreachable(places)
     except OSError:  # not writable: the start of the run says so

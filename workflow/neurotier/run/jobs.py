@@ -9,17 +9,12 @@ from __future__ import annotations
 import os
 import sys
 import time
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from neurotier.analysis.app import app_name, root_files
-from neurotier.containers.engine import find_engine
-from neurotier.containers.run import Container
-from neurotier.containers.store import ContainerImage, PlacedImage, Store, can_unpack
 from neurotier.core.errors import (
     KilledError,
     NeurotierError,
@@ -31,24 +26,18 @@ from neurotier.core.errors import (
     one_line,
 )
 from neurotier.core.files import clear_log, read_json, write_json, write_text
-from neurotier.core.kinds import KINDS
 from neurotier.core.places import Places
-from neurotier.core.private import make_private, remove_empty
 from neurotier.core.processes import RUN, current_run
 from neurotier.core.settings import Settings
-from neurotier.core.tables import read_table
-from neurotier.core.tiers import tiers_of
-from neurotier.core.work_folders import SCRATCH, work_folder
-from neurotier.dataset.attempts import naming_commands
-from neurotier.dataset.bids import Image
-from neurotier.dataset.contents import drop_images, get_images
-from neurotier.dataset.index import image_of
-from neurotier.dataset.sites import is_installed
-from neurotier.dataset.source import Dataset, obtain
 from neurotier.meter.measure import Interrupted
 from neurotier.meter.own import times_so_far
 from neurotier.run import slurm
-from neurotier.run.profile_tables import Record
+from neurotier.run.participants import images_of, participants
+
+if TYPE_CHECKING:  # thousands of jobs start: each imports what it uses, where it uses it
+    from neurotier.containers.store import PlacedImage, Store
+    from neurotier.dataset.source import Dataset
+    from neurotier.run.profile_tables import Record
 
 READ_AGAIN = "start the same command again, or make this Python environment anew"
 
@@ -68,6 +57,8 @@ def load_settings(results: Path) -> Settings:
 
 def load_dataset(places: Places) -> Dataset:
     """The dataset that was cloned."""
+    from neurotier.dataset.source import Dataset
+
     data = read_json(places.index / "dataset.json")
     return Dataset(data["source"], Path(data["path"]), data["kind"], data["sites"], data.get("unreachable", {}))
 
@@ -86,6 +77,9 @@ def ensure_clone(settings: Settings, places: Places, site: str, say: Callable[[s
     SourceError
         If the site cannot be reached, or has changed since it was indexed; other sites do not matter.
     """
+    from neurotier.dataset.sites import is_installed
+    from neurotier.dataset.source import obtain
+
     dataset = load_dataset(places)
     if dataset.kind == "folder" or is_installed(dataset.path, site):
         return dataset
@@ -103,18 +97,6 @@ def ensure_clone(settings: Settings, places: Places, site: str, say: Callable[[s
 def dataset_json(dataset: Dataset) -> dict[str, Any]:
     """Content of ``index/dataset.json``."""
     return asdict(dataset) | {"path": str(dataset.path)}
-
-
-def images_of(places: Places, participant: str) -> list[Image]:
-    """The images of one participant."""
-    rows = read_table(places.index / "images.tsv", "images")
-    return [image_of(row) for row in rows if row["participant"] == participant]
-
-
-def participants(places: Places) -> list[str]:
-    """All participants that the index selects; none while there is no index."""
-    table = places.index / "images.tsv"
-    return list(dict.fromkeys(row["participant"] for row in read_table(table, "images"))) if table.exists() else []
 
 
 def read_failures(places: Places) -> list[Record]:
@@ -186,7 +168,7 @@ def analyze_participant(results: Path, participant: str, log: Path) -> int:
             participant=participant,
             run=current_run(),
             images=images_of(places, participant),
-            dataset=load_dataset(places).path,
+            dataset=Path(read_json(places.index / "dataset.json")["path"]),
             settings=settings,
             tool_version=read_json(places.index / "tool.json")["version"],
             log=log,
@@ -219,6 +201,12 @@ def image_store(settings: Settings, places: Places, log: Path, say: Callable[[st
     ContainerError
         If there is no container engine.
     """
+    from neurotier.containers.engine import find_engine
+    from neurotier.containers.store import Store, can_unpack
+    from neurotier.core.kinds import KINDS
+    from neurotier.core.private import make_private
+    from neurotier.core.tiers import tiers_of
+
     form = settings.containers.form
     if form == "auto":  # measured: tests/benchmarks/containers.py
         form = "sif" if KINDS[tiers_of(settings)["images"].kind].remote or not can_unpack() else "sandbox"
@@ -240,6 +228,8 @@ def placed_image(settings: Settings, places: Places, log: Path) -> PlacedImage |
     """The container image in use, placed again if its tier has lost it; ``None`` on the host."""
     if settings.image is None:
         return None
+    from neurotier.containers.store import ContainerImage, PlacedImage
+
     store = image_store(settings, places, log, lambda line: note(log, line))
     image = ContainerImage(**read_json(places.index / "image.json"), form=store.settings.form)
     return PlacedImage(store.engine, store.place(image), image.cache(store.kept), image.sha256)
@@ -266,7 +256,11 @@ def prepare_tool(settings: Settings, places: Places, log: Path) -> dict[str, Any
         version = tool.version()
         tool.warm_up()
         return {"name": tool.name, "version": version}
+    from neurotier.analysis.app import app_name
     from neurotier.analysis.in_container import prepare_in_container, read_labels
+    from neurotier.containers.run import Container
+    from neurotier.core.private import remove_empty
+    from neurotier.core.work_folders import SCRATCH, work_folder
 
     try:
         with work_folder(places.preparing, places.identity) as folder:
@@ -282,6 +276,10 @@ def prepare_tool(settings: Settings, places: Places, log: Path) -> dict[str, Any
 
 def get_participant_images(results: Path, participant: str, marker: Path, log: Path) -> int:
     """Get one participant's images to the dataset tier; the exit code of the process."""
+    from neurotier.analysis.app import root_files
+    from neurotier.dataset.attempts import naming_commands
+    from neurotier.dataset.contents import get_images
+
     settings = load_settings(results)
     places = Places.from_settings(settings)
     with reporting(places, participant, "get_images", log) as result:
@@ -304,6 +302,8 @@ def drop_participant_images(results: Path, participant: str, marker: Path, log: 
 
     Images that git-annex does not drop cost nothing but space; that is reported, and is no failure.
     """
+    from neurotier.dataset.contents import drop_images
+
     settings = load_settings(results)
     places = Places.from_settings(settings)
     kept = drop_images(load_dataset(places).path, [image.path for image in images_of(places, participant)])
@@ -345,16 +345,23 @@ def reporting(places: Places, participant: str, stage: str, log: Path) -> Iterat
     except ImportError as error:  # packages turn an unreadable file of theirs into advice of many lines
         result.exit_code = TierError.exit_code
         reason = str(TierError(f"could not be read: {root_cause(error)}", where=sys.prefix, fix=READ_AGAIN))
-        note(log, traceback.format_exc())
+        note_trace(log)
     except Exception as error:
         result.exit_code, reason = 70, one_line(f"fault in neurotier: {type(error).__name__}: {error}")
-        note(log, traceback.format_exc())
+        note_trace(log)
     if result.exit_code:
         with suppress(OSError):  # the results tier may be full, and the output go to a file on it
             print(f"neurotier: {participant}: {reason}", file=sys.stderr, flush=True)
         with suppress(OSError):
             note(log, reason)
             keep_failure(places, participant, stage, reason, result.exit_code, log)
+
+
+def note_trace(log: Path) -> None:
+    """Add the exception that is being handled to a job's log."""
+    import traceback
+
+    note(log, traceback.format_exc())
 
 
 def root_cause(error: BaseException) -> str:

@@ -1,11 +1,10 @@
 """The plan: answers to the rules while Snakemake builds its graph of jobs.
 
-The rules ask thousands of times, so the index is read once per version of its file.
+The rules ask thousands of times, so the index is read once per version of its file (:mod:`neurotier.run.participants`).
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
@@ -20,10 +19,9 @@ from neurotier.core.errors import InputError, NeurotierError, SettingsError
 from neurotier.core.files import read_json
 from neurotier.core.places import Places, short_hash
 from neurotier.core.settings import Settings
-from neurotier.core.tables import read_table
 from neurotier.core.tiers import tiers_of
 from neurotier.dataset.bids import Image
-from neurotier.dataset.index import image_of
+from neurotier.run.participants import Selected, selected_by
 
 MEGABYTE = 1_000_000
 """Unit of Snakemake's ``*_mb`` resources, which are decimal."""
@@ -34,9 +32,8 @@ class Plan:
 
     def __init__(self, settings: Settings, places: Places) -> None:
         self.settings, self.places = settings, places
-        self.read_at: tuple[str, int] | None = None
-        self.by_participant: dict[str, list[Image]] = {}
-        self.positions: dict[str, int] = {}
+        self.positions: tuple[Selected, dict[str, int]] = ({}, {})
+        self.facts_of_dataset: tuple[int, Any] = (0, None)
 
     @property
     def is_demo(self) -> bool:
@@ -46,18 +43,21 @@ class Plan:
     def images(self, participant: str) -> list[Image]:
         """A participant's images; none while there is no index."""
         table = self.places.index / "images.tsv"
-        return self.read(table).get(participant, []) if table.exists() else []
+        try:
+            return self.read(table).get(participant, [])
+        except FileNotFoundError:
+            return []
 
-    def read(self, table: Path | str) -> dict[str, list[Image]]:
+    def read(self, table: Path | str) -> Selected:
         """Participant to images, by the current index."""
-        version = (str(table), os.stat(table).st_mtime_ns)
-        if version != self.read_at:
-            self.by_participant = {}
-            for row in read_table(Path(table), "images"):
-                self.by_participant.setdefault(row["participant"], []).append(image_of(row))
-            self.positions = {name: position for position, name in enumerate(self.by_participant)}
-            self.read_at = version
-        return self.by_participant
+        return selected_by(Path(table))
+
+    def position(self, participant: str) -> int:
+        """Number of a participant in the index."""
+        selected = self.read(self.places.index / "images.tsv")
+        if self.positions[0] is not selected:
+            self.positions = selected, {name: position for position, name in enumerate(selected)}
+        return self.positions[1][participant]
 
     def participants(self, table: Path | str) -> list[str]:
         """Participants to analyse."""
@@ -73,7 +73,7 @@ class Plan:
         All participants that the index selects count, done or not, so that all processes of a run agree.
         """
         size = self.settings.participants_per_job
-        return self.positions[participant] // size if size > 1 and self.images(participant) else None
+        return self.position(participant) // size if size > 1 and self.images(participant) else None
 
     def group(self, participant: str) -> str | None:
         """Snakemake's name for the group of that cluster job."""
@@ -94,10 +94,17 @@ class Plan:
         """
         if not self.images(participant):
             raise InputError("no such participant is selected", where=participant, fix="see index/images.tsv")
-        plain = read_json(self.places.index / "dataset.json")["kind"] == "folder"
-        got = [] if plain else [self.places.got(participant)]
+        got = [] if self.is_folder() else [self.places.got(participant)]
         batch = self.batch(participant)
         return got if batch is None else [*got, self.places.batch(str(batch))]
+
+    def is_folder(self) -> bool:
+        """Whether the dataset is a plain folder, from which nothing is fetched."""
+        file = self.places.index / "dataset.json"
+        version = file.stat().st_mtime_ns
+        if self.facts_of_dataset[0] != version:
+            self.facts_of_dataset = version, read_json(file)
+        return bool(self.facts_of_dataset[1]["kind"] == "folder")
 
     def ready(self, table: Path | str) -> list[Path]:
         """Files that must exist before the first participant job."""

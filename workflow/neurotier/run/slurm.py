@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import socket
-import subprocess
 from pathlib import Path
 
 from neurotier.core.files import write_text
@@ -32,6 +31,8 @@ def job_of(log: Path) -> str | None:
 
 def state_of(job: str) -> str:
     """What became of a Slurm job, for example ``TIMEOUT``; empty if the accounting does not say."""
+    import subprocess
+
     if shutil.which("sacct") is None:
         return ""
     command = ["sacct", "--jobs", job, "--allocations", "--noheader", "--parsable2", "--format", "State"]

@@ -9,18 +9,19 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
-
-import psutil
+from typing import TYPE_CHECKING, Any
 
 from neurotier.core.files import read_json
 from neurotier.core.processes import end, lives, postpone
 from neurotier.meter.measure import Interrupted
-from neurotier.run.snakemake_internals import take_signals
+
+if TYPE_CHECKING:  # every job unwinds when it is told to end, few are: psutil takes 0.03 s of CPU to import
+    import threading
+
+    import psutil
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -49,6 +50,8 @@ class MainStop:
 
     def handle(self, number: int, _frame: object) -> None:
         """End all jobs; at the first signal, have Snakemake cancel what it has under way."""
+        import threading
+
         end_jobs()
         if self.heard is None:
             self.heard = number
@@ -68,6 +71,8 @@ main_stop = MainStop()
 
 def end_at_signals() -> None:
     """Have signals end this Snakemake and its jobs; what was ignored when it was started (``nohup``) stays ignored."""
+    from neurotier.run.snakemake_internals import take_signals
+
     main_stop.before = take_signals(SIGNALS, main_stop.handle)
 
 
@@ -82,6 +87,8 @@ def jobs_have_ended() -> str | None:
 
 def end_jobs() -> None:
     """Tell each job to end: the command and not the shell around it, which would leave its command behind."""
+    import psutil
+
     with suppress(psutil.Error):
         for job in psutil.Process().children():
             with suppress(psutil.Error):
@@ -92,6 +99,8 @@ def end_jobs() -> None:
 
 def kill_jobs() -> None:
     """Kill all that still runs below this process."""
+    import psutil
+
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):
             process.kill()
@@ -122,6 +131,8 @@ def unwinding() -> Iterator[None]:
         raise Interrupted(signal.SIGINT) from None
     finally:
         if heard:
+            import psutil
+
             end(psutil.Process().children(recursive=True))
         for number, action in before.items():
             signal.signal(number, action)
@@ -129,6 +140,8 @@ def unwinding() -> Iterator[None]:
 
 def runner(run_facts: Path) -> psutil.Process | None:
     """The Snakemake of a run, if it runs on this host; ``None`` if it does not, or cannot be seen from here."""
+    import psutil
+
     if not run_facts.exists():
         return None
     facts = read_json(run_facts)

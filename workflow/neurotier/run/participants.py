@@ -1,0 +1,112 @@
+"""The participants that the index selects: all of them, and what is prepared for the jobs of each.
+
+Jobs of a participant must not read the index of everyone, or the work of a run would grow with the square of its
+participants. So the index is cut into a small file for each, ``state/participants``, before it gets its name: there is
+no index without them. They are copies: a job whose file is lost or damaged makes it again from the index, and the start
+of a run makes all again if their folder is gone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from neurotier.core.errors import InputError, StateError
+from neurotier.core.files import partial_of, remove_whatever, rename_durably, write_bytes
+from neurotier.core.foreign import open_file
+from neurotier.core.places import Places
+from neurotier.dataset.bids import Image
+
+Selected = dict[str, list[Image]]
+"""Participants, in the order of the index, with the images of each."""
+
+known: dict[Path, tuple[tuple[int, ...], Selected]] = {}
+"""Indexes that this process has read, with the version of the file."""
+
+
+def selected_by(table: Path) -> Selected:
+    """All participants with their images, by an index of images, which is read once per version of its file."""
+    facts = os.stat(table)
+    version = (facts.st_mtime_ns, facts.st_size, facts.st_ino)
+    last = known.get(table.absolute())
+    if last is None or last[0] != version:
+        last = known[table.absolute()] = (version, read_index(table))
+    return last[1]
+
+
+def read_index(table: Path) -> Selected:
+    """Participants with their images, by an index of images."""
+    from neurotier.core.tables import read_table
+    from neurotier.dataset.index import image_of
+
+    return by_participant(image_of(row) for row in read_table(table, "images"))
+
+
+def by_participant(images: Iterable[Image]) -> Selected:
+    """Participants with their images, in the order of the images."""
+    selected: Selected = {}
+    for image in images:
+        selected.setdefault(image.participant, []).append(image)
+    return selected
+
+
+def participants(places: Places) -> list[str]:
+    """All participants that the index selects; none while there is no index."""
+    table = places.index / "images.tsv"
+    return list(selected_by(table)) if table.exists() else []
+
+
+def images_of(places: Places, participant: str) -> list[Image]:
+    """The images of one participant, from the file that was prepared for it.
+
+    Raises
+    ------
+    InputError
+        If the index does not select this participant.
+    """
+    file = places.prepared(participant)
+    try:
+        with open_file(file.parent, file.name, str(file)) as opened:
+            data = json.load(opened)
+        if data["participant"] == participant and data["images"]:
+            return [Image(**image) for image in data["images"]]
+    except (InputError, OSError, ValueError, LookupError, TypeError):  # lost or damaged
+        pass
+    images = selected_by(places.index / "images.tsv").get(participant)
+    if not images:
+        raise InputError("no such participant is selected", where=participant, fix="see index/images.tsv")
+    with suppress(OSError):  # the results tier may be full, which the job itself shall say
+        remove_whatever(file)
+        write_bytes(file, prepared(participant, images), durable=False)
+    return images
+
+
+def prepared(participant: str, images: Iterable[Image]) -> bytes:
+    """Content of the file of one participant; it is a copy, and need not survive a power cut."""
+    return json.dumps({"participant": participant, "images": [vars(image) for image in images]}).encode()
+
+
+def prepare_all(places: Places, selected: Mapping[str, Iterable[Image]]) -> None:
+    """Write the files of all participants in place of those that are there."""
+    hidden = partial_of(places.participants)
+    remove_whatever(hidden)
+    hidden.mkdir(parents=True)
+    for participant, images in selected.items():
+        file = hidden / places.prepared(participant).relative_to(places.participants)
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(prepared(participant, images))
+    remove_whatever(places.participants)
+    rename_durably(hidden, places.participants)
+
+
+def restore_prepared(places: Places) -> None:
+    """Prepare all participants again if nothing is prepared but there is an index, as of an earlier version."""
+    table = places.index / "images.tsv"
+    if table.exists() and not places.participants.is_dir():
+        try:
+            prepare_all(places, selected_by(table))
+        except StateError:  # it is made again, and they are prepared then
+            return
