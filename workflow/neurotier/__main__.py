@@ -40,11 +40,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run_job(options: argparse.Namespace) -> int:
     """Run a job of the workflow; the exit code of the process."""
+    import gc
+
+    gc.disable()  # nothing that is imported is garbage; to look for it takes a twentieth of a short job's CPU time
     from neurotier.core.errors import NeurotierError
+    from neurotier.core.processes import use_one_blas_thread
     from neurotier.meter.measure import Interrupted
     from neurotier.run import jobs
     from neurotier.run.stops import unwinding
 
+    gc.freeze()
+    gc.enable()
+    use_one_blas_thread()
     try:
         with unwinding():
             if options.command == "analyze-participant":

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from neurotier.analysis.inflating import EXPANSION, DamagedError, Inflated
+from neurotier.analysis.memory import LEAST_BYTES
 from neurotier.core.errors import InputError
 from neurotier.core.foreign import open_file
 
@@ -24,10 +25,6 @@ SLAB_BYTES = 256 << 10
 
 SURPLUS_BYTES = 1 << 20
 """Most bytes after the last voxel of a compressed file, as some writers pad."""
-
-LEAST_BYTES = 4 << 30
-"""Memory that is always taken as available, so that a head of 512 x 512 x 512 voxels never counts as bad input: a job
-may get more memory after it was killed, and what other jobs use now they will free."""
 
 FLOAT64_COPIES, FLOAT64_BYTES = 2, 8
 """Copies of an image that a tool holds at least, besides the stored voxels: one to work on, and one for the result.

@@ -11,7 +11,6 @@ import itertools
 import json
 import os
 import re
-import secrets
 import shutil
 import stat
 from collections.abc import Iterator
@@ -41,7 +40,7 @@ def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:
     and intermediates.
     """
     make_folders(path.parent, durable)
-    temporary = partial_of(path, secrets.token_hex(4))
+    temporary = partial_of(path, os.urandom(4).hex())
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -27,6 +27,9 @@ BUFFER_BYTES = 16 << 20
 LONGEST_SILENCE_S = 0.2
 DELAY_SWITCH = "/proc/sys/kernel/task_delayacct"
 
+records_arrive: bool | None = None
+"""Whether records arrive in the name spaces of this process; ``None`` until it has been tried."""
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,6 +52,9 @@ class ExitRecords:
     @classmethod
     def listen(cls) -> ExitRecords | None:
         """A listener for all CPUs; ``None`` where the kernel does not allow one, or sends it nothing."""
+        global records_arrive
+        if records_arrive is False:
+            return None
         sock = generic_socket()
         try:
             sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES)
@@ -56,7 +62,9 @@ class ExitRecords:
             with open("/sys/devices/system/cpu/possible", "rb") as file:
                 cpus = file.read().strip() + b"\0"
             request(sock, number, GET, ATTR_REGISTER_CPUMASK, cpus)
-            if not receives_records(sock):
+            if records_arrive is None:  # asked once: a thread and its record take more than a short phase
+                records_arrive = receives_records(sock)
+            if not records_arrive:
                 raise TimeoutError
         except (OSError, KeyError):
             sock.close()

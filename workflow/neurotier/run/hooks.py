@@ -12,7 +12,7 @@ from typing import Any
 
 from neurotier.core.errors import NeurotierError
 from neurotier.core.places import Places
-from neurotier.core.processes import CAMPAIGN, current_run
+from neurotier.core.processes import CAMPAIGN, current_run, use_one_blas_thread
 from neurotier.core.settings import Settings
 from neurotier.dataset.health import remove_broken_clone
 from neurotier.dataset.unreachable import forget_unreachable, unreachable_sites
@@ -64,10 +64,23 @@ class Pages:
 def make_importable(workflow_folder: str) -> None:
     """Have jobs find this Python and this library, installed or not: they run ``python3 -m neurotier``.
 
-    The command of a rule names no path, so that moving the environment is no reason to analyse everyone again.
+    The command of a rule names no path, so that moving the environment is no reason to analyse everyone again. Jobs
+    inherit the number of BLAS threads, too.
     """
     prepend("PATH", str(Path(sys.executable).parent))
     prepend("PYTHONPATH", workflow_folder)
+    use_one_blas_thread()
+
+
+def compile_library() -> None:
+    """Have bytecode of this library where jobs look for it, even if Python shall not write any as it imports.
+
+    Without, each job compiles what it imports, which doubles its start: 0.05 s of CPU. To find all of it there takes
+    0.01 s. Where it cannot be written (a checkout of somebody else), jobs do without.
+    """
+    import compileall
+
+    compileall.compile_dir(Path(__file__).parents[1], quiet=2)
 
 
 def prepend(variable: str, folder: str) -> None:
@@ -128,6 +141,7 @@ def heal(plan: Plan, arguments: Sequence[str]) -> None:
 def begin(plan: Plan, workflow: Any) -> None:
     """Start a run; see :func:`neurotier.run.start.start_run`. Earlier runs that were killed get their rows first."""
     check_programs(rules_to_run_here(workflow))
+    compile_library()
     say_progress(workflow)
     end_at_signals()
     run = start_run(plan.settings, slots(workflow, plan.threads), command_line())
