@@ -17,8 +17,17 @@ import fasteners
 import nibabel as nib
 import numpy as np
 import yaml
-from neurotier.core.settings import DemoSettings
+from neurotier.core.files import write_json
+from neurotier.core.places import Places
+from neurotier.core.settings import ROLES, DemoSettings, Settings
+from neurotier.core.tables import write_table
+from neurotier.core.tiers import find_mount
+from neurotier.dataset.bids import read_image
+from neurotier.dataset.index import Index
+from neurotier.dataset.source import Dataset
 from neurotier.demo.dataset import make_demo_dataset
+from neurotier.run.jobs import dataset_json
+from neurotier.run.participants import by_participant, prepare_all
 
 ROOT = Path(__file__).resolve().parent.parent
 DEBIAN_HEAD = Path("/usr/share/mricron/templates/ch2.nii.gz")
@@ -182,3 +191,35 @@ def checksums(derivatives: Path) -> dict[str, str]:
         for path in sorted(derivatives.rglob("*"))
         if path.is_file() and path.name != ".snakemake_timestamp"
     }
+
+
+def prepared_results(folder: Path, labels: Sequence[str], others: int = 0, **sections: Any) -> Path:
+    """A results folder as a run has it when its first participant job starts, made without Snakemake.
+
+    Parameters
+    ----------
+    folder
+        Where dataset and results are made.
+    labels
+        Participants with a small head each.
+    others
+        So many more are in the index, but not in the dataset.
+    sections
+        Sections of the configuration; the tool is ``noop`` unless they say otherwise.
+    """
+    dataset = plain_dataset(folder / "bids", {t1w(label): small_head(number) for number, label in enumerate(labels)})
+    tiers = {"disk": {"path": str(folder), "kind": find_mount(folder).kind}}
+    placement = dict.fromkeys(ROLES, "disk")
+    settings = Settings.from_config({"tiers": tiers, "placement": placement, "tool": {"name": "noop"}, **sections})
+    places = Places.from_settings(settings)
+    write_json(places.settings_file, settings.to_json())
+    write_json(places.index / "dataset.json", dataset_json(Dataset(str(dataset), dataset, "folder", {"": {}})))
+    write_json(places.index / "tool.json", {"name": settings.tool.name, "version": "1"})
+    size_bytes = {path: (dataset / path).stat().st_size for path in map(t1w, labels)}
+    index = [
+        read_image(path, "", size_bytes.get(path))
+        for path in map(t1w, [*labels, *map("x{:07d}".format, range(others))])
+    ]
+    prepare_all(places, by_participant(index))
+    write_table(places.index / "images.tsv", "images", Index(index, []).rows())
+    return places.results

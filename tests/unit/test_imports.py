@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from support import ENVIRONMENT, ROOT, prepared_results
 
 REPORTING = {"pandas", "matplotlib", "jinja2", "jsonschema"}
 SLOW = REPORTING | {"scipy", "numpy", "nibabel", "snakemake", "bids", "datalad"}
 """Libraries that take more than 0.05 s to import; the job needs some of them, but only in its phases."""
+
+JOB_ENVIRONMENT = {**ENVIRONMENT, "PYTHONPATH": str(ROOT / "workflow")}
 
 
 def imported_by(module: str) -> set[str]:
@@ -33,3 +38,21 @@ def test_a_participant_job_starts_without_slow_libraries(module: str) -> None:
 @pytest.mark.parametrize("module", ["neurotier.analysis.tools", "neurotier.analysis.in_container"])
 def test_the_phases_of_a_participant_job_need_no_library_of_the_report(module: str) -> None:
     assert not imported_by(module) & REPORTING
+
+
+def test_a_job_of_noop_loads_no_library_at_all(tmp_path: Path) -> None:
+    """From start to end, phases included: each of thousands of jobs would pay for it."""
+    results = prepared_results(tmp_path, ["01"])
+    words = ["analyze-participant", "sub-01", "--results", str(results), "--log", str(tmp_path / "log")]
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "neurotier", *words],
+        env=JOB_ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (results / "profile" / "records" / "sub-01.json").exists()
+    loaded = set(re.findall(r"^import time: .*\| +([\w.]+)$", done.stderr, re.MULTILINE))
+    assert "neurotier.analysis.tools" in loaded
+    assert not {name.partition(".")[0] for name in loaded} & (SLOW | {"psutil", "humanfriendly", "yaml"})
+    assert not loaded & {"subprocess", "traceback", "csv", "neurotier.core.tables", "neurotier.containers.run"}

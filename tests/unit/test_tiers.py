@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 from neurotier.core.errors import SettingsError, TierError
 from neurotier.core.settings import Settings, TierSettings
-from neurotier.core.tiers import Mount, Tier, find_mount, tiers_of
+from neurotier.core.tiers import Mount, Tier, find_mount, mounts, parse_size, tiers_of
 
 
 def tier(path: Path | str, kind: str, capacity: str | int | None = None) -> Tier:
@@ -39,6 +40,29 @@ def test_mount_below_another_is_found(tmp_path: Path, mount_tmpfs: Callable[...,
     facts = tier(folder, "tmpfs").facts()
     assert facts.free_bytes == 4 * 2**20
     assert "size=4096k" in facts.mount_options
+
+
+def test_mounts_are_those_that_psutil_tells(tmp_path: Path, mount_tmpfs: Callable[..., Path]) -> None:
+    ours = {str(mount_tmpfs(tmp_path / "a b\\c\td", "size=4m")), "/", "/proc"}  # others may come and go
+    told = psutil.disk_partitions(all=True)
+    known = [(each.mountpoint, each.fstype, each.opts) for each in told if each.mountpoint in ours]
+    found = [mount for mount in mounts() if mount.mount_point in ours]
+    assert [(mount.mount_point, mount.fs_type, mount.options) for mount in found] == known
+    assert len({mount.mount_point for mount in found}) >= 2
+
+
+@pytest.mark.parametrize(
+    ("text", "size_bytes"),
+    [("64 GiB", 64 << 30), ("1.5kB", 1500), ("2 tb", 2 * 10**12), (".5 Mi", 1 << 19), ("7", 7), ("7 B", 7)],
+)
+def test_sizes_as_people_write_them(text: str, size_bytes: int) -> None:
+    assert parse_size(text, "x") == size_bytes
+
+
+@pytest.mark.parametrize("text", ["5 potatoes", "1.2.3 GB", "", "GB", ".", "-1 GB", "1 iB"])
+def test_what_is_no_size_is_refused(text: str) -> None:
+    with pytest.raises(SettingsError, match="is not a size"):
+        parse_size(text, "x")
 
 
 def test_link_to_another_tier_is_seen_through(tmp_path: Path) -> None:
