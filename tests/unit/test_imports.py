@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from neurotier.core.processes import BLAS_THREADS
 from support import ENVIRONMENT, ROOT, prepared_results
 
 REPORTING = {"pandas", "matplotlib", "jinja2", "jsonschema"}
@@ -56,3 +57,33 @@ def test_a_job_of_noop_loads_no_library_at_all(tmp_path: Path) -> None:
     assert "neurotier.analysis.tools" in loaded
     assert not {name.partition(".")[0] for name in loaded} & (SLOW | {"psutil", "humanfriendly", "yaml"})
     assert not loaded & {"subprocess", "traceback", "csv", "neurotier.core.tables", "neurotier.containers.run"}
+
+
+def printed_by(code: str, **environment: str) -> str:
+    """What a new Python prints, in an environment without the variables in question."""
+    unset = {"PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX", "OMP_NUM_THREADS", *BLAS_THREADS}
+    own = {name: value for name, value in JOB_ENVIRONMENT.items() if name not in unset}
+    return subprocess.run(
+        [sys.executable, "-c", code], env=own | environment, capture_output=True, text=True, check=True
+    ).stdout
+
+
+def test_jobs_find_bytecode_even_if_python_shall_write_none(tmp_path: Path) -> None:
+    code = "from neurotier.run.hooks import compile_library; compile_library()"
+    printed_by(code, PYTHONDONTWRITEBYTECODE="1", PYTHONPYCACHEPREFIX=str(tmp_path))
+    compiled = {file.name.partition(".")[0] for file in tmp_path.rglob("neurotier/**/*.pyc")}
+    assert compiled >= {file.stem for file in (ROOT / "workflow" / "neurotier").rglob("*.py")}
+
+
+@pytest.mark.parametrize(
+    ("asked", "given"),
+    [
+        ({}, "1"),
+        ({"OMP_NUM_THREADS": "3"}, "None"),
+        ({"OPENBLAS_NUM_THREADS": "2"}, "2"),
+        ({"MKL_NUM_THREADS": "2"}, "None"),
+    ],
+)
+def test_jobs_use_one_blas_thread_unless_asked(asked: dict[str, str], given: str) -> None:
+    code = "from neurotier.core.processes import use_one_blas_thread; use_one_blas_thread()\nimport os\n"
+    assert printed_by(f"{code}print(os.environ.get('OPENBLAS_NUM_THREADS'))", **asked).strip() == given

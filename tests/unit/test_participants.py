@@ -21,6 +21,12 @@ def places(tmp_path: Path) -> Places:
     return Places.from_settings(load_settings(prepared_results(tmp_path, ["01", "02"], others=3)))
 
 
+def pipe_for(file: Path) -> None:
+    """Put a FIFO in place of a file."""
+    file.unlink()
+    os.mkfifo(file)
+
+
 def test_no_job_reads_the_index_of_everyone(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = selected_by(places.index / "images.tsv")["sub-01"]
     (places.index / "images.tsv").unlink()
@@ -29,9 +35,14 @@ def test_no_job_reads_the_index_of_everyone(places: Places, monkeypatch: pytest.
 
 
 def test_the_index_is_read_once_per_version(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
-    table, reads = places.index / "images.tsv", []
-    read = participants.read_index
-    monkeypatch.setattr(participants, "read_index", lambda file: reads.append(file) or read(file))
+    table, read = places.index / "images.tsv", participants.read_index
+    reads: list[Path] = []
+
+    def noting(file: Path) -> participants.Selected:
+        reads.append(file)
+        return read(file)
+
+    monkeypatch.setattr(participants, "read_index", noting)
     monkeypatch.setattr(participants, "known", {})
     assert len(selected_by(table)) == len(selected_by(table)) == 5
     assert len(reads) == 1
@@ -47,7 +58,7 @@ def test_the_index_is_read_once_per_version(places: Places, monkeypatch: pytest.
         lambda file: file.write_bytes(file.read_bytes()[:50]),
         lambda file: file.write_text("[]"),
         lambda file: file.write_text('{"participant": "sub-02", "images": [{}]}'),
-        lambda file: (file.unlink(), os.mkfifo(file)),
+        pipe_for,
         lambda file: (file.unlink(), file.mkdir()),
     ],
     ids=["lost", "empty", "cut short", "other", "another's", "FIFO", "folder"],
@@ -61,19 +72,33 @@ def test_a_file_that_was_lost_or_damaged_is_made_again(places: Places, spoil: Ca
     assert places.prepared("sub-02").read_bytes() == others
 
 
-def test_all_are_prepared_again_if_their_folder_is_gone(places: Places) -> None:
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda places: os.rename(places.participants, places.state / "elsewhere"),
+        lambda places: places.prepared("sub-02").unlink(),
+        lambda places: pipe_for(places.prepared("sub-02")),
+        lambda places: (places.participants / "count.json").write_text("{"),
+        lambda places: (places.participants / "count.json").unlink(),
+    ],
+    ids=["all", "one", "FIFO", "count damaged", "count lost"],
+)
+def test_a_run_starts_with_all_prepared(places: Places, spoil: Callable[[Places], object]) -> None:
     written = {file: file.read_bytes() for file in places.participants.rglob("*.json")}
-    os.rename(places.participants, places.state / "elsewhere")
+    made_ns = places.participants.stat().st_ctime_ns
+    restore_prepared(places)
+    assert places.participants.stat().st_ctime_ns == made_ns, "nothing was lost"
+    spoil(places)
     restore_prepared(places)
     assert {file: file.read_bytes() for file in places.participants.rglob("*.json")} == written
-    assert len(written) == 5
+    assert len(written) == 5 + 1
 
 
 def test_an_index_made_again_leaves_nobody_of_the_old_one(places: Places) -> None:
     selected = selected_by(places.index / "images.tsv")
     (image,) = selected["sub-02"]
     prepare_all(places, by_participant([image]))
-    assert [file.name for file in places.participants.rglob("*.json")] == ["sub-02.json"]
+    assert [file.name for file in places.participants.rglob("sub-*.json")] == ["sub-02.json"]
     assert not list(places.state.glob(".*"))
 
 

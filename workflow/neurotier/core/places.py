@@ -17,7 +17,8 @@ Rules, scripts and library take their paths from here and build none themselves.
     sweep/, sweep.html                  points/: each point of a sweep; its tables and figures, and the sweep's report
     bigbrain/, bigbrain.html            blocks/TIER.tsv, runs/RUN/: plan and records; tables and figures, and the page
     logs/RULE/                          one log per job
-    state/                              settings of the last run, run facts, failures, the lock
+    state/                              settings of the last run, run facts, failures, the lock; participants/: of each,
+                                        what its jobs need of the index
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The participants that the index selects: all of them, and what is prepared for the jobs of each.
 
 Jobs of a participant must not read the index of everyone, or the work of a run would grow with the square of its
-participants. So the index is cut into a small file for each, ``state/participants``, before it gets its name: there is
-no index without them. They are copies: a job whose file is lost or damaged makes it again from the index, and the start
-of a run makes all again if their folder is gone.
+participants. So the index is cut into a small file for each, ``state/participants``, before it gets its own name: there
+is no index without them. They are copies: the start of a run makes them again if one is lost, and a job makes its own
+again if that is damaged. What may change without the index, settings and tool, has small files of its own.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from neurotier.dataset.bids import Image
 
 Selected = dict[str, list[Image]]
 """Participants, in the order of the index, with the images of each."""
+
+COUNT = "count.json"
+"""File beside the folders of those who are prepared: how many they are."""
 
 known: dict[Path, tuple[tuple[int, ...], Selected]] = {}
 """Indexes that this process has read, with the version of the file."""
@@ -98,15 +101,36 @@ def prepare_all(places: Places, selected: Mapping[str, Iterable[Image]]) -> None
         file = hidden / places.prepared(participant).relative_to(places.participants)
         file.parent.mkdir(exist_ok=True)
         file.write_bytes(prepared(participant, images))
+    (hidden / COUNT).write_text(json.dumps({"participants": len(selected)}))
     remove_whatever(places.participants)
     rename_durably(hidden, places.participants)
 
 
 def restore_prepared(places: Places) -> None:
-    """Prepare all participants again if nothing is prepared but there is an index, as of an earlier version."""
+    """Prepare all participants again if there is an index and one of them is lost, or nobody is prepared at all."""
     table = places.index / "images.tsv"
-    if table.exists() and not places.participants.is_dir():
-        try:
-            prepare_all(places, selected_by(table))
-        except StateError:  # it is made again, and they are prepared then
-            return
+    if not table.exists() or is_complete(places.participants):
+        return
+    with suppress(StateError):  # of the index: it is made again, and all are prepared then
+        prepare_all(places, selected_by(table))
+
+
+def is_complete(folder: Path) -> bool:
+    """Whether as many participants are prepared as were; of half a million, names are read and no contents.
+
+    One whose file is cut short is found out by its job.
+    """
+    try:
+        with open_file(folder, COUNT, COUNT) as opened:
+            count = json.load(opened)["participants"]
+        found = 0
+        for shard in folder.iterdir():
+            if shard.name != COUNT:
+                with os.scandir(shard) as entries:
+                    whole = [entry.is_file(follow_symlinks=False) and entry.name.endswith(".json") for entry in entries]
+                if not all(whole):
+                    return False
+                found += len(whole)
+    except (InputError, OSError, ValueError, LookupError, TypeError):
+        return False
+    return bool(found == count)
