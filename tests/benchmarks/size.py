@@ -121,10 +121,10 @@ def everyone_records(places: Places) -> list[Path]:
 
 def tabulate(places: Places, settings: Settings) -> None:
     """As ``scripts/tabulate_profile.py``."""
-    from neurotier.run.tabulation import tabulate_profile
+    from neurotier.run.tabulation import TABLES, tabulate_profile
 
-    for name, rows in tabulate_profile(places, everyone_records(places)).items():
-        write_table(places.profile / f"{name}.tsv", name, rows)
+    tables = {name: places.profile / f"{name}.tsv" for name in TABLES}
+    tabulate_profile(places, everyone_records(places), tables)
 
 
 def group(places: Places, settings: Settings) -> None:

@@ -1,6 +1,6 @@
 """The plan: answers to the rules while Snakemake builds its graph of jobs.
 
-The rules ask thousands of times, so the index is read once per version of its file.
+The rules ask thousands of times, so each file of the index is read once per version.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ class Plan:
         self.read_at: tuple[str, int] | None = None
         self.by_participant: dict[str, list[Image]] = {}
         self.positions: dict[str, int] = {}
+        self.kind: tuple[int, str] | None = None
 
     @property
     def is_demo(self) -> bool:
@@ -58,6 +59,15 @@ class Plan:
             self.positions = {name: position for position, name in enumerate(self.by_participant)}
             self.read_at = version
         return self.by_participant
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the dataset is a plain folder, whose files are there without being fetched."""
+        file = self.places.index / "dataset.json"
+        version = os.stat(file).st_mtime_ns
+        if self.kind is None or self.kind[0] != version:
+            self.kind = (version, read_json(file)["kind"])
+        return self.kind[1] == "folder"
 
     def participants(self, table: Path | str) -> list[str]:
         """Participants to analyse."""
@@ -94,8 +104,7 @@ class Plan:
         """
         if not self.images(participant):
             raise InputError("no such participant is selected", where=participant, fix="see index/images.tsv")
-        plain = read_json(self.places.index / "dataset.json")["kind"] == "folder"
-        got = [] if plain else [self.places.got(participant)]
+        got = [] if self.is_plain else [self.places.got(participant)]
         batch = self.batch(participant)
         return got if batch is None else [*got, self.places.batch(str(batch))]
 
