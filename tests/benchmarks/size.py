@@ -20,7 +20,7 @@ from neurotier.core.files import write_json
 from neurotier.core.places import Places
 from neurotier.core.processes import RUN as RUN_VARIABLE
 from neurotier.core.settings import Settings
-from neurotier.core.tables import read_table, write_table
+from neurotier.core.tables import write_table
 from report_data import RUN, SITES, facts, images_of, names, profile_rows, settings_for, traffic_rows
 from support import Project
 
@@ -140,11 +140,11 @@ def group(places: Places, settings: Settings) -> None:
 def figures(places: Places, settings: Settings) -> None:
     """As ``scripts/draw_figures.py``."""
     from neurotier.pages.kit.figures import draw_all
-    from neurotier.pages.report.data import Tables
+    from neurotier.pages.report.data import Tables, read_shown
     from neurotier.pages.report.figures import FIGURES
 
     folders = {"profile": places.profile, "runs": places.profile, "group": places.group}
-    tables = Tables(**{name: read_table(folder / f"{name}.tsv", name) for name, folder in folders.items()})
+    tables = Tables(**{name: read_shown(folder / f"{name}.tsv", name) for name, folder in folders.items()})
     draw_all("report", FIGURES, tables, places.figures)
 
 

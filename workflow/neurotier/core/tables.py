@@ -72,12 +72,13 @@ def plain_types(table: str) -> dict[str, tuple[frozenset[type], frozenset[Any] |
     """Types and, if they are listed, values that each column may have; ``None`` if the schema says more than that."""
     found = {}
     for name, column in columns(table).items():
-        kinds = column.get("type", ())
-        if not column.keys() <= JUDGED or not kinds:
+        kinds, values = column.get("type", []), column.get("enum")
+        types = set(chain.from_iterable(TYPES[kind] for kind in ([kinds] if isinstance(kinds, str) else kinds)))
+        types = types or set(map(type, values or ()))
+        if not column.keys() <= JUDGED or not types:
             return None
-        types = chain.from_iterable(TYPES[kind] for kind in ([kinds] if isinstance(kinds, str) else kinds))
-        found[name] = (frozenset(types), frozenset(column["enum"]) if "enum" in column else None)
-    return found if set(schema(table)["required"]) == set(found) else None
+        found[name] = (frozenset(types), frozenset(values) if values else None)
+    return found
 
 
 def is_plainly_valid(row: Mapping[str, Any], table: str) -> bool:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from neurotier.core.parallelism import MOVING_PHASES
+from neurotier.core.parallelism import MOVING_PHASES, PHASES
 from neurotier.core.quantities import counted, percent, seconds, share_of, size
 from neurotier.core.tables import Row
 from neurotier.pages.kit.causes import (
@@ -38,7 +38,7 @@ from neurotier.pages.kit.causes import (
     sum_causes,
     why_no_account,
 )
-from neurotier.pages.report.times import ParticipantTime, participant_times, present_phases
+from neurotier.pages.report.times import ParticipantTime, participant_times
 
 MOST_SHARE = 0.5
 """A phase with more than this share of a cause has most of it."""
@@ -294,7 +294,8 @@ def where(rows: Sequence[Row], cause: str, flows: Sequence[Row], kinds: Kinds) -
 
 def phases_of(rows: Sequence[Row]) -> list[str]:
     """The phases that some rows are of, in their order."""
-    return present_phases(participant_times(rows))
+    found = {row["phase"] for row in rows}
+    return [phase for phase in PHASES if phase in found]
 
 
 def of_phase(rows: Iterable[Row], phase: str) -> list[Row]:
