@@ -77,13 +77,23 @@ class Plan:
         """Sites of the participants to analyse; ``""`` for a dataset without sites."""
         return sorted({images[0].site for images in self.read(table).values()})
 
+    @property
+    def is_batched(self) -> bool:
+        """Whether a cluster job has several participants."""
+        return self.settings.participants_per_job > 1
+
+    @property
+    def must_be_valid(self) -> bool:
+        """Whether an analysis waits for the validation of its site."""
+        return self.settings.dataset.validation == "require"
+
     def batch(self, participant: str) -> int | None:
         """Number of the cluster job that a participant belongs to; ``None`` if each has a job of its own.
 
         All participants that the index selects count, done or not, so that all processes of a run agree.
         """
         size = self.settings.participants_per_job
-        return self.positions[participant] // size if size > 1 and self.images(participant) else None
+        return self.positions[participant] // size if self.is_batched and self.images(participant) else None
 
     def group(self, participant: str) -> str | None:
         """Snakemake's name for the group of that cluster job."""
@@ -192,8 +202,8 @@ class Plan:
 
     def required_validation(self, participant: str) -> list[Path]:
         """Validation that an analysis waits for, if the dataset must be valid."""
-        required = self.settings.dataset.validation == "require"
-        return [self.places.validation(image.site) for image in self.images(participant)[:1]] if required else []
+        images = self.images(participant)[:1] if self.must_be_valid else []
+        return [self.places.validation(image.site) for image in images]
 
     def of_site(self, site_folder: str) -> list[str]:
         """Participants of one site (``SITE/``, or empty)."""

@@ -206,7 +206,7 @@ def doubts(times: Sequence[ParticipantTime], known: Sequence[Row], causes: Cause
     if causes.seen_share is not None:
         seen = percent(causes.seen_share)
         answers.append(Answer(f"Waits were sampled; threads with {seen} of the CPU time were seen"))
-    missing = len(times) - len(participant_times(known))
+    missing = sum(not time.accounted for time in times)
     if missing:
         state = "has no account and is left out" if missing == 1 else "have no account and are left out"
         answers.append(Answer(f"{counted(missing, 'participant')} of {len(times):,} {state}"))
