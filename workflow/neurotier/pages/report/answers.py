@@ -116,7 +116,7 @@ def time_answers(rows: Sequence[Row], flows: Sequence[Row], kinds: Kinds) -> lis
     return [
         *bound_answers(known, causes, flows, kinds),
         *wait_answers(known, causes, flows, kinds),
-        *doubts(times, known, causes),
+        *doubts(times, causes),
     ]
 
 
@@ -195,7 +195,7 @@ def wait_answers(rows: Sequence[Row], causes: Causes, flows: Sequence[Row], kind
     return answers
 
 
-def doubts(times: Sequence[ParticipantTime], known: Sequence[Row], causes: Causes) -> list[Answer]:
+def doubts(times: Sequence[ParticipantTime], causes: Causes) -> list[Answer]:
     """What the accounts leave open."""
     answers = []
     unexplained = causes.share_of(UNEXPLAINED)
