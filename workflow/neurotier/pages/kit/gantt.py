@@ -218,7 +218,7 @@ def draw_jobs(
         axes.plot(*zip(*left, strict=True), **CROSS)
     axes.set_xlim(0, 1.01 * (chart.length_s or chart.end_s) or 1)
     axes.set_ylim(chart.lane_count - 0.4, -0.6)
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
     axes.grid(visible=False, axis="y")
 
 

@@ -32,6 +32,8 @@ from neurotier.pages.report.data import Tables
 
 LANE_IN = 0.34
 NAMED_OUTLIERS = 20
+CROWDED = 600
+"""With more dots in a lane, they are small and pale."""
 GOLDEN = 0.6180339887
 """Multiples of it, modulo 1, spread evenly however many there are: a jitter that repeats."""
 
@@ -73,7 +75,7 @@ def figure_of(group: Sequence[Row]) -> Figure:
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")
     axes.margins(x=0.04)
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
     axes.set_xlabel("Brain volume (cm³)" + ("; line: median, box: middle half" if len(group) >= 5 else ""))
     if key:
         figure.supxlabel("\n".join(key), x=0.012, ha="left", fontsize=8, linespacing=1.35)
@@ -99,14 +101,18 @@ def draw_site(axes: Axes, lane: int, rows: Sequence[Row], outliers: dict[str, in
         (box,) = axes.barh(lane, upper - lower, left=lower, height=0.78, color=BLUE, alpha=0.16, linewidth=0)
         box.set_url(hover(f"Median {median:,.0f} cm³, middle half {lower:,.0f} to {upper:,.0f} cm³"))
         axes.vlines(median, lane - 0.39, lane + 0.39, color=BLACK, linewidth=1.4)
-    dots = axes.scatter(volumes, lane + spread, s=9 if len(rows) > 20 else 18, color=BLUE, alpha=0.7, linewidths=0)
+    size, alpha = 9 if len(rows) > 20 else 18, 0.7
+    if very_many and len(rows) > CROWDED:  # denser is darker, and the box stays visible
+        size, alpha = 4, max(0.06, alpha * CROWDED / len(rows))
+    dots = axes.scatter(volumes, lane + spread, s=size, color=BLUE, alpha=alpha, linewidths=0)
     dots.set_rasterized(very_many)
     if not very_many:
         dots.set_urls(said_by(rows))
     ring: Any = {"s": 70, "facecolors": "none", "edgecolors": OUTLIER_COLOUR, "linewidths": 1.4}
     unnamed = [place for place, row in enumerate(rows) if row["outlier"] and row["image"] not in outliers]
     if very_many and unnamed:
-        axes.scatter(volumes[unnamed], lane + spread[unnamed], rasterized=True, **ring)
+        smaller = {**ring, "s": 25, "linewidths": 0.7}
+        axes.scatter(volumes[unnamed], lane + spread[unnamed], rasterized=True, **smaller)
     for row, volume, offset in zip(rows, volumes, spread, strict=True):
         if not row["outlier"] or (very_many and row["image"] not in outliers):
             continue

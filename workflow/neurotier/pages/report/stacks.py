@@ -86,7 +86,7 @@ def draw_ranked(axes: Axes, stacks: Sequence[Stack], kinds: Sequence[Kind]) -> N
     axes.set(xlim=(0, count), ylim=(0, top), ylabel="Time per participant (s)")
     axes.set_xlabel(f"{counted(count, 'participant')}, ranked by wall time, slowest first")
     axes.grid(visible=False, axis="x")
-    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     labels = ("slowest quarter above", "median", "fastest quarter below")
     for place, label, quartile in zip(
@@ -142,5 +142,5 @@ def draw_slowest(axes: Axes, stacks: Sequence[Stack], kinds: Sequence[Kind]) -> 
     axes.set(xlim=(0.4, len(stacks) + 0.6), ylim=(0, 1.08 * float(bounds[-1].max()) or 1), ylabel="Time (s)")
     axes.set_xlabel(f"The slowest {len(stacks)}, one by one; their names are in the table of participants")
     axes.grid(visible=False, axis="x")
-    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
