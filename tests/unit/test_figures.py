@@ -22,8 +22,12 @@ from neurotier.pages.kit.style import house_style, save_figure
 from neurotier.pages.report import account, brain_volume, cpu_io, gantt
 from neurotier.pages.report.data import Tables
 from neurotier.pages.report.figures import FIGURES
+from neurotier.pages.report.stacks import Stack, tenths
 from neurotier.pages.report.times import participant_times
 from report_data import EARLIER, RUN, make_results, phase_row, sampled, without_account
+
+TENTH_OF_507 = (50, 51, 51, 50, 51, 51, 50, 51, 51, 51)
+"""How many of 507 participants each tenth has."""
 
 
 def tables(folder: Path, count: int, **changes: Any) -> Tables:
@@ -247,3 +251,53 @@ def test_lanes_never_overlap_and_are_as_many_as_the_peak() -> None:
     for lane in {lane for lane, _ in packed}:
         own = [job for at, job in packed if at == lane]
         assert all(first.end_s <= second.start_s for first, second in pairwise(own))
+
+
+def test_very_many_are_tenths_the_slowest_and_pixels(tmp_path: Path) -> None:
+    content = tables(tmp_path, 260, slots=25)
+    for folder in ("first", "second"):
+        draw_all("report", FIGURES, content, tmp_path / folder)
+    for path in (tmp_path / "first").iterdir():
+        assert path.read_bytes() == (tmp_path / "second" / path.name).read_bytes(), path.name
+    shown = {entry.name: (tmp_path / "first" / f"{entry.name}.svg").read_text() for entry in FIGURES}
+    times = participant_times(content.profile)
+    for figure, kind in (("account", "CPU, user"), ("cpu_io", "CPU time")):
+        assert f"<title>slowest tenth, {kind}: " in shown[figure]
+        assert f"<title>fastest tenth, {kind}: " in shown[figure]
+        named = [time.participant for time in times if f"<title>{time.participant}, {kind}: " in shown[figure]]
+        assert named == [time.participant for time in times[:50]]
+        assert len(read_plain(tmp_path / "first" / f"{figure}.tsv")) == 260
+    assert "<title>" not in shown["gantt"]
+    assert "data:image/png" in shown["gantt"]
+    outliers = brain_volume.numbered_outliers(content.group)
+    dots = [row["image"] for row in content.group if f"<title>{row['image']}: " in shown["brain_volume"]]
+    assert set(dots) == outliers.keys()
+    assert len(read_plain(tmp_path / "first" / "brain_volume.tsv")) == len(content.group)
+
+
+def test_up_to_200_are_drawn_one_by_one(tmp_path: Path) -> None:
+    content = tables(tmp_path, 200, slots=8)
+    draw_all("report", FIGURES, content, tmp_path)
+    assert "tenth" not in (tmp_path / "cpu_io.svg").read_text()
+    lanes = (tmp_path / "gantt.svg").read_text()
+    assert all(f"<title>{time.participant}, compute: " in lanes for time in participant_times(content.profile))
+
+
+def test_tenths_have_everyone_once() -> None:
+    stacks = [Stack(str(number), number, (number / 4, number * 3 / 4)) for number in range(507, 0, -1)]
+    means = [mean for mean, _ in tenths(stacks)]
+    assert [mean.name for mean in means[:2]] == ["slowest tenth", "tenth 2"]
+    assert sum(mean.wall_s * count for mean, count in zip(means, TENTH_OF_507, strict=True)) == pytest.approx(
+        sum(stack.wall_s for stack in stacks)
+    )
+    assert all(sum(mean.parts) == pytest.approx(mean.wall_s) for mean in means)
+
+
+def test_means_of_running_jobs_keep_their_area() -> None:
+    jobs = [Job(f"sub-{n}", n * 0.7, n * 0.7 + 2.5 + n % 3, []) for n in range(900)]
+    at, count = gantt.running_jobs(jobs)
+    edges, means = gantt.averaged(at, count)
+    assert len(edges) == gantt.STEPS + 1
+    area = sum((after - before) * mean for (before, after), mean in zip(pairwise(edges), means[:-1], strict=True))
+    assert area == pytest.approx(sum(job.end_s - job.start_s for job in jobs))
+    assert gantt.averaged(at[:800], count[:800]) == (at[:800], count[:800])

@@ -7,14 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import ValidationError
+from neurotier.core.errors import StateError
 from neurotier.core.files import write_json
 from neurotier.core.places import Places
 from neurotier.core.settings import ROLES, Settings
-from neurotier.core.tables import read_table, write_table
+from neurotier.core.tables import is_plainly_valid, read_table, write_table
 from neurotier.meter.traffic import flow
 from neurotier.meter.usage import Usage
 from neurotier.run.group import group_rows, summary
 from neurotier.run.profile_tables import close_run, profile_rows, run_rows, traffic_rows
+from neurotier.run.tabulation import TABLES, tabulate_profile
 
 
 def record(participant: str, start_s: float, run: str = "r1", voxels: int = 1000) -> dict[str, Any]:
@@ -165,3 +168,45 @@ def test_sums_of_the_account_do_not_pass_for_a_whole(places: Places) -> None:
     assert run["account_user_sum_s"] == pytest.approx(0.8)
     (run,) = run_rows(places, [*whole, rows[0] | {"phase": "start_up", "wall_s": 0.1}], [], 1)
     assert run["account_user_sum_s"] is None
+
+
+def test_few_columns_are_read_as_the_same_values(places: Places) -> None:
+    table = places.profile / "profile.tsv"
+    write_table(table, "profile", profile_rows([record("NYU/sub-01", 100.0)]))
+    few, whole = read_table(table, "profile", only=("wall_s", "participant", "site")), read_table(table, "profile")
+    assert few == [{name: row[name] for name in ("participant", "site", "wall_s")} for row in whole]
+    table.write_text(table.read_text()[:-20])
+    with pytest.raises(StateError):
+        read_table(table, "profile")
+
+
+@pytest.mark.parametrize("wrong", [{"wall_s": "1"}, {"phase": "lunch"}, {"participant": None}, {"more": 1}])
+def test_a_row_that_does_not_satisfy_its_schema_is_refused(places: Places, wrong: dict[str, Any]) -> None:
+    rows = profile_rows([record("NYU/sub-01", 100.0)])
+    table = places.profile / "profile.tsv"
+    assert is_plainly_valid(rows[0], "profile"), "the validator need not be asked"
+    with pytest.raises(ValidationError):
+        write_table(table, "profile", [*rows, rows[0] | wrong])
+    assert not list(places.profile.iterdir()), "neither the table nor a part of it"
+
+
+def test_a_row_that_only_the_validator_can_judge_is_written(places: Places) -> None:
+    rows = [row | {"minor_faults": 3.0} for row in profile_rows([record("NYU/sub-01", 100.0)])]
+    assert not is_plainly_valid(rows[0], "profile"), "whole numbers are integers to JSON alone"
+    write_table(places.profile / "profile.tsv", "profile", rows)
+
+
+def test_the_table_is_written_from_records_and_the_run_from_few_columns(places: Places) -> None:
+    records = []
+    for number in range(3):
+        records.append(places.record(f"a/sub-{number}"))
+        write_json(records[-1], record(f"a/sub-{number}", 100.0 + number))
+    note(places, "r1", started_s=99.0, ended_s=110.0)
+    tables = {name: places.profile / f"{name}.tsv" for name in TABLES}
+    tabulate_profile(places, [*records, places.record("a/sub-failed")], tables)
+    rows = [json.loads(file.read_text()) for file in records]
+    expected = {"profile": profile_rows(rows), "traffic": traffic_rows(rows)}
+    expected["runs"] = run_rows(places, expected["profile"], [], 4)
+    for name, content in expected.items():
+        write_table(places.profile / "expected.tsv", name, content)
+        assert tables[name].read_text() == (places.profile / "expected.tsv").read_text(), name

@@ -1,6 +1,7 @@
 # What all rules share: settings, places, and the functions that read participants from the index.
 
 import sys
+from functools import cache
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -41,53 +42,54 @@ wildcard_constraints:
 internals.set_limits(workflow, plan.limits())
 
 
-def participants_of_index():
-    return plan.participants(checkpoints.index_dataset.get().output.images)
+# The table of images. A checkpoint that is done stays so, and to look takes 0.1 ms; before, get() raises every time.
+@cache
+def index():
+    return checkpoints.index_dataset.get().output.images
 
 
 def markers(wildcards):
-    checkpoints.index_dataset.get()
+    index()
     return plan.markers(wildcards.participant)
 
 
 def all_ready(wildcards):
-    return plan.ready(checkpoints.index_dataset.get().output.images)
+    return plan.ready(index())
 
 
 def all_records(wildcards):
-    return [places.record(name) for name in participants_of_index()]
+    return [places.record(name) for name in plan.participants(index())]
 
 
 def all_derivatives(wildcards):
-    return [places.analysed(name, plan.is_app) for name in participants_of_index()]
+    return [places.analysed(name, plan.is_app) for name in plan.participants(index())]
 
 
 def derivative_descriptions(wildcards):
     return [
         places.derivatives / site / "dataset_description.json"
-        for site in plan.sites(checkpoints.index_dataset.get().output.images)
+        for site in plan.sites(index())
     ]
 
 
 def valid_site(wildcards):
-    checkpoints.index_dataset.get()
+    index()
     return plan.required_validation(wildcards.participant)
 
 
 def steps_of_sites(wildcards):
-    table = checkpoints.index_dataset.get().output.images
-    return plan.validations(table) + (
+    return plan.validations(index()) + (
         derivative_descriptions(wildcards) if plan.is_app else []
     )
 
 
 def outputs_of_site(wildcards):
-    checkpoints.index_dataset.get()
+    index()
     return plan.outputs_of(wildcards.site_folder)
 
 
 def dropped_markers(wildcards):
-    return plan.dropped(checkpoints.index_dataset.get().output.images)
+    return plan.dropped(index())
 
 
 def begin_run(workflow):

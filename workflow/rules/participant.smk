@@ -32,13 +32,14 @@ rule open_batch:
         "date > {output.marker:q} 2> {log:q}"
 
 
+# Functions that would give everyone the same are not asked: Snakemake takes 0.1 ms for each, of each participant.
 # It reads the index without naming it as input. The index exists, as the participants are known from it; and for jobs
 # with an input from a checkpoint, Snakemake does not check for changed params (another threshold, another image).
 rule analyze_participant:
     input:
         tool=places.index / "tool.json",
         image=plan.image_facts(),
-        valid=valid_site,
+        valid=valid_site if plan.must_be_valid else [],
         markers=markers,
     output:
         derivatives=directory(places.analysed("{participant}", plan.is_app)),
@@ -47,7 +48,7 @@ rule analyze_participant:
         LOGS / "analyze_participant/{participant}.log",
     priority: 10
     group:
-        lambda wildcards: plan.group(wildcards.participant)
+        (lambda wildcards: plan.group(wildcards.participant)) if plan.is_batched else None
     threads: plan.threads
     resources:
         work_mb=lambda wildcards: plan.work_mb(wildcards.participant),

@@ -16,7 +16,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from neurotier.core.errors import StateError
 from neurotier.core.libc import LIBC
@@ -39,12 +39,19 @@ def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:
     If not ``durable``, readers still see the whole file or none, but a power cut may lose it: enough for logs, markers
     and intermediates.
     """
+    with written_whole(path, durable) as file:
+        file.write(content)
+
+
+@contextmanager
+def written_whole(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
+    """A file to write piece by piece, which gets its name when all is written; as :func:`write_bytes`."""
     make_folders(path.parent, durable)
     temporary = partial_of(path, os.urandom(4).hex())
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             if durable:
                 os.fsync(file.fileno())

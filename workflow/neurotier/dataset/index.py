@@ -11,7 +11,7 @@ import csv
 import io
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -106,6 +106,7 @@ def index_dataset(dataset: Dataset, settings: DatasetSettings, suffixes: Sequenc
     images: list[Image] = []
     skipped: list[Skipped] = []
     everyone: set[str] = set()
+    is_participant = selector(settings.participants, "sub")
     skipped += [Skipped(repr(path), f"cannot be reached: {reason}") for path, reason in dataset.unreachable.items()]
     for site in dataset.sites:
         root = dataset.path / site
@@ -135,7 +136,7 @@ def index_dataset(dataset: Dataset, settings: DatasetSettings, suffixes: Sequenc
         skipped += [
             Skipped(member, reason)
             for member, reason in without_images(members, site_images, suffixes).items()
-            if selects(settings.participants, member.rsplit("/", 1)[-1].removeprefix("sub-"), "sub")
+            if is_participant(member.rsplit("/", 1)[-1].removeprefix("sub-"))
         ]
     sites = {image.site for image in images}
     if suffixes is not None and "" in sites and len(sites) > 1:
@@ -317,12 +318,12 @@ def select(images: Sequence[Image], settings: DatasetSettings, everyone: set[str
         check_known("participants", "sub", settings.participants, labels)
         check_known("sessions", "ses", settings.sessions, sorted({image.session for image in images} - {""}))
         check_known("runs", "run", settings.runs, sorted({image.bids_run for image in images} - {""}))
+    is_participant, is_session = selector(settings.participants, "sub"), selector(settings.sessions, "ses")
+    is_run = selector(settings.runs, "run")
     left = [
         image
         for image in images
-        if selects(settings.participants, image.label, "sub")
-        and selects(settings.sessions, image.session, "ses")
-        and selects(settings.runs, image.bids_run, "run")
+        if is_participant(image.label) and is_session(image.session) and is_run(image.bids_run)
     ]
     if not left:
         raise InputError(
@@ -333,27 +334,27 @@ def select(images: Sequence[Image], settings: DatasetSettings, everyone: set[str
     return left
 
 
-def selects(wanted: Sequence[str | int], label: str, prefix: str) -> bool:
-    """Whether a filter selects a label; an empty filter selects all.
+def selector(wanted: Sequence[str | int], prefix: str) -> Callable[[str], bool]:
+    """Whether a filter selects a label; an empty filter selects all. A filter may list thousands.
 
-    >>> selects(["ses-1"], "1", "ses"), selects(["1"], "01", "run"), selects(["1"], "01", "sub")
+    >>> selector(["ses-1"], "ses")("1"), selector(["1"], "run")("01"), selector(["1"], "sub")("01")
     (True, True, False)
     """
-    return not wanted or any(same_label(str(name), label, prefix) for name in wanted)
+    names = {plain_label(str(name), prefix) for name in wanted}
+    return lambda label: not names or plain_label(label, prefix) in names
 
 
-def same_label(name: str, label: str, prefix: str) -> bool:
-    """Whether a name as the user wrote it means a label. BIDS runs are numbers, so that 1 and 01 are the same."""
+def plain_label(name: str, prefix: str) -> str:
+    """A label as the user or a file wrote it, to compare. BIDS runs are numbers, so that 1 and 01 are the same."""
     bare = without_prefix(name, prefix)
-    if prefix == "run" and bare.isdigit() and label.isdigit():
-        return int(bare) == int(label)
-    return bare == label
+    return str(int(bare)) if prefix == "run" and bare.isdigit() else bare
 
 
 def check_known(key: str, prefix: str, wanted: Sequence[str | int], known: Sequence[str]) -> None:
     """Raise :class:`InputError` if a filter names a label that does not exist."""
+    plain = {plain_label(label, prefix) for label in known}
     for name in map(str, wanted):
-        if not any(same_label(name, label, prefix) for label in known):
+        if plain_label(name, prefix) not in plain:
             close = suggestion(without_prefix(name, prefix), list(known))
             raise InputError(
                 f"the dataset has no {prefix}-{without_prefix(name, prefix)}{close}",

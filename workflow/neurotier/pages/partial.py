@@ -8,15 +8,9 @@ from __future__ import annotations
 
 import os
 
-from neurotier.core.files import write_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
-from neurotier.core.tables import write_table
-from neurotier.run.group import group_rows, summary
 from neurotier.run.hooks import Pages
-from neurotier.run.participants import participants
-from neurotier.run.profile_tables import read_records
-from neurotier.run.tabulation import tabulate_profile
 
 
 def report(settings: Settings, places: Places) -> None:
@@ -25,24 +19,29 @@ def report(settings: Settings, places: Places) -> None:
     The tables are dated back: Snakemake would take them for finished ones, and neither make them again nor miss
     the participants that are not in them.
     """
+    from neurotier.core.files import write_json
+    from neurotier.core.tables import write_table
     from neurotier.pages.kit.figures import draw_all
     from neurotier.pages.report.data import Tables, collect
     from neurotier.pages.report.figures import FIGURES
     from neurotier.pages.report.mosaics import Picture, draw_mosaics
     from neurotier.pages.report.page import write_page
+    from neurotier.run.group import group_rows, summary
+    from neurotier.run.participants import participants
+    from neurotier.run.profile_tables import read_records
+    from neurotier.run.tabulation import TABLES, tabulate_profile
 
     records = [places.record(name) for name in participants(places)]
-    profile, group = tabulate_profile(places, records), group_rows(read_records(records))
-    files = {places.profile / f"{name}.tsv": (name, rows) for name, rows in profile.items()}
-    files[places.group / "group.tsv"] = ("group", group)
-    for file, (name, rows) in files.items():
-        write_table(file, name, rows)
+    tables = {name: places.profile / f"{name}.tsv" for name in TABLES}
+    tabulate_profile(places, records, tables)
+    group = group_rows(read_records(records))
+    write_table(places.group / "group.tsv", "group", group)
     write_json(places.group / "summary.json", summary(group))
     data = collect(places, settings)
     draw_all("report", FIGURES, Tables(data.profile, data.runs, data.group), places.figures)
-    draw_mosaics([Picture.of(row, places) for row in data.group], places.mosaics, workers=1)
+    draw_mosaics([Picture.of(row, places) for row in group], places.mosaics, workers=1)
     write_page(data, places.results / "report.html")
-    for file in (*files, places.group / "summary.json"):
+    for file in (*tables.values(), places.group / "group.tsv", places.group / "summary.json"):
         os.utime(file, (0, 0))
 
 

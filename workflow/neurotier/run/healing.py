@@ -13,7 +13,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,8 +71,8 @@ def find_damage(places: Places, by_app: bool) -> list[Damage]:
     if not places.state.is_dir():
         return []
     damages = [
+        *damaged_records(places, by_app),
         *damaged_json(places),
-        *lost_derivatives(places, by_app),
         *lost_sites(places),
         *damaged_index(places),
         *damaged_campaign(places),
@@ -82,8 +82,8 @@ def find_damage(places: Places, by_app: bool) -> list[Damage]:
 
 
 def damaged_json(places: Places) -> Iterator[Damage]:
-    """State and records that cannot be read; each is made again, or can be done without."""
-    for folder in (places.failures, places.profile / "records", places.profile / "steps", places.index):
+    """State that cannot be read; each file is made again, or can be done without."""
+    for folder in (places.failures, places.profile / "steps", places.index):
         for file in sorted(folder.rglob("*.json")):
             if read(file) is None:
                 yield Damage(tuple(outputs_with(file, places)), f"{file} is damaged")
@@ -98,12 +98,13 @@ def damaged_json(places: Places) -> Iterator[Damage]:
             yield Damage((file,), f"{file} is damaged")
 
 
-def lost_derivatives(places: Places, by_app: bool) -> Iterator[Damage]:
-    """Participants with derivatives that are missing or have another size than in their record."""
+def damaged_records(places: Places, by_app: bool) -> Iterator[Damage]:
+    """Records that cannot be read, and those of derivatives that are missing or have another size than in them."""
     folder = places.profile / "records"
-    for file in sorted(folder.rglob("sub-*.json")):
+    for file in sorted(folder.rglob("*.json")):
         record = read(file)
         if record is None:
+            yield Damage((file,), f"{file} is damaged")
             continue
         participant = file.relative_to(folder).with_suffix("").as_posix()
         analysed = places.analysed(participant, by_app)
@@ -224,19 +225,20 @@ def note_outputs(places: Places) -> None:
     """List outputs and their sizes at the end of a run, for :func:`damaged_outputs`."""
     folders = [places.results / name for name in LISTED_FOLDERS]
     files = [*places.results.glob("*.html"), *places.campaign.glob("*.tsv")]
-    files += [file for folder in folders for file in folder.rglob("*")]
+    files += [file for folder in folders for file in files_below(folder, lambda name: name not in RECORDS)]
+    files += files_below(places.derivatives, lambda name: not name.startswith(("sub-", ".")))
     known = {
         file.relative_to(places.results).as_posix(): file.stat().st_size
-        for file in (*files, *descriptions(places.derivatives))
-        if file.is_file() and not file.is_symlink() and not file.name.startswith(".") and not RECORDS & set(file.parts)
+        for file in files
+        if file.is_file() and not file.is_symlink() and not file.name.startswith(".")
     }
     write_json(places.outputs, known)
 
 
-def descriptions(derivatives: Path) -> Iterator[Path]:
-    """Files that describe the derivatives of each site; folders of participants are not entered."""
-    for root, names, files in os.walk(derivatives):
-        names[:] = [name for name in names if not name.startswith(("sub-", "."))]
+def files_below(folder: Path, may_enter: Callable[[str], bool]) -> Iterator[Path]:
+    """Files below a folder; folders below it, such as those of participants, are entered if their names allow it."""
+    for root, names, files in os.walk(folder):
+        names[:] = [name for name in names if may_enter(name)]
         yield from (Path(root, name) for name in files)
 
 

@@ -31,7 +31,14 @@ from neurotier.run.jobs import note_killed, read_failures
 from neurotier.run.participants import participants, restore_prepared
 from neurotier.run.plan import Plan
 from neurotier.run.preconditions import check_programs, check_start
-from neurotier.run.profile_tables import Record, close_run, note_flush, read_records, unclosed_runs
+from neurotier.run.profile_tables import (
+    Record,
+    close_run,
+    flush_results,
+    note_flush,
+    read_timed_rows,
+    unclosed_runs,
+)
 from neurotier.run.snakemake_internals import only_looks, options_of, rules_to_run_here, say_progress, slots
 from neurotier.run.start import acquire, command_line, end_run, start_run
 from neurotier.run.stops import end_at_signals, jobs_have_ended
@@ -161,7 +168,8 @@ def finish(plan: Plan, succeeded: bool, after: Pages) -> None:
         note_killed(places, run)
         everyone, failures = participants(places), read_failures(places)
         if not succeeded and stopped_by is None:  # then nobody has tabulated it
-            note_flush(places, lambda: read_records(map(places.record, everyone)))
+            flush = flush_results(places)
+            note_flush(places, flush, read_timed_rows(map(places.record, everyone)))
         close_run(places, run, everyone, failures)
         for path, reason in unreachable_sites(places).items():
             say(f"failed  {path}: cannot be reached: {reason}")

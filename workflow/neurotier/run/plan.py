@@ -33,7 +33,7 @@ class Plan:
     def __init__(self, settings: Settings, places: Places) -> None:
         self.settings, self.places = settings, places
         self.positions: tuple[Selected, dict[str, int]] = ({}, {})
-        self.facts_of_dataset: tuple[int, Any] = (0, None)
+        self.kind: tuple[int, str] | None = None
 
     @property
     def is_demo(self) -> bool:
@@ -59,6 +59,15 @@ class Plan:
             self.positions = selected, {name: position for position, name in enumerate(selected)}
         return self.positions[1][participant]
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether the dataset is a plain folder, whose files are there without being fetched."""
+        file = self.places.index / "dataset.json"
+        version = file.stat().st_mtime_ns
+        if self.kind is None or self.kind[0] != version:
+            self.kind = (version, read_json(file)["kind"])
+        return self.kind[1] == "folder"
+
     def participants(self, table: Path | str) -> list[str]:
         """Participants to analyse."""
         return list(self.read(table))
@@ -67,13 +76,23 @@ class Plan:
         """Sites of the participants to analyse; ``""`` for a dataset without sites."""
         return sorted({images[0].site for images in self.read(table).values()})
 
+    @property
+    def is_batched(self) -> bool:
+        """Whether a cluster job has several participants."""
+        return self.settings.participants_per_job > 1
+
+    @property
+    def must_be_valid(self) -> bool:
+        """Whether an analysis waits for the validation of its site."""
+        return self.settings.dataset.validation == "require"
+
     def batch(self, participant: str) -> int | None:
         """Number of the cluster job that a participant belongs to; ``None`` if each has a job of its own.
 
         All participants that the index selects count, done or not, so that all processes of a run agree.
         """
         size = self.settings.participants_per_job
-        return self.position(participant) // size if size > 1 and self.images(participant) else None
+        return self.position(participant) // size if self.is_batched and self.images(participant) else None
 
     def group(self, participant: str) -> str | None:
         """Snakemake's name for the group of that cluster job."""
@@ -94,17 +113,9 @@ class Plan:
         """
         if not self.images(participant):
             raise InputError("no such participant is selected", where=participant, fix="see index/images.tsv")
-        got = [] if self.is_folder() else [self.places.got(participant)]
+        got = [] if self.is_plain else [self.places.got(participant)]
         batch = self.batch(participant)
         return got if batch is None else [*got, self.places.batch(str(batch))]
-
-    def is_folder(self) -> bool:
-        """Whether the dataset is a plain folder, from which nothing is fetched."""
-        file = self.places.index / "dataset.json"
-        version = file.stat().st_mtime_ns
-        if self.facts_of_dataset[0] != version:
-            self.facts_of_dataset = version, read_json(file)
-        return bool(self.facts_of_dataset[1]["kind"] == "folder")
 
     def ready(self, table: Path | str) -> list[Path]:
         """Files that must exist before the first participant job."""
@@ -190,8 +201,8 @@ class Plan:
 
     def required_validation(self, participant: str) -> list[Path]:
         """Validation that an analysis waits for, if the dataset must be valid."""
-        required = self.settings.dataset.validation == "require"
-        return [self.places.validation(image.site) for image in self.images(participant)[:1]] if required else []
+        images = self.images(participant)[:1] if self.must_be_valid else []
+        return [self.places.validation(image.site) for image in images]
 
     def of_site(self, site_folder: str) -> list[str]:
         """Participants of one site (``SITE/``, or empty)."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +31,20 @@ UNKNOWN_SHARE = 0.01
 """Share of a run's wall time that phases without an account may have before sums of the account count as unknown."""
 
 
-def read_records(files: Iterable[Path]) -> list[Record]:
-    """Records of participant jobs, as far as the files are there, in the given order."""
-    return [read_json(file) for file in files if file.exists()]
+RUN_COLUMNS = (
+    *("run", "participant", "host", "start_s", "end_s", "wall_s", "cpu_s", "io_s"),
+    *(*ACCOUNT, "residual_s"),
+)
+"""What the row of a run is made from: those columns of ``profile.tsv``."""
+
+
+def read_records(files: Iterable[Path]) -> Iterator[Record]:
+    """Records of participant jobs, as far as the files are there, in the given order; one at a time is in memory."""
+    for file in files:
+        try:
+            yield read_json(file)
+        except FileNotFoundError:
+            continue
 
 
 def profile_rows(records: Iterable[Record]) -> list[Row]:
@@ -51,6 +62,16 @@ def profile_rows(records: Iterable[Record]) -> list[Row]:
         for record in records
         for phase in record["phases"]
     ]
+
+
+def timed_rows(rows: Iterable[Row]) -> list[Row]:
+    """Rows of ``profile.tsv`` with nothing but :data:`RUN_COLUMNS`: those of many participants fit into memory."""
+    return [{name: row[name] for name in RUN_COLUMNS} for row in rows]
+
+
+def read_timed_rows(files: Iterable[Path]) -> list[Row]:
+    """Such rows of the records that are there."""
+    return timed_rows(row for record in read_records(files) for row in profile_rows([record]))
 
 
 def traffic_rows(records: Iterable[Record]) -> list[Row]:
@@ -86,7 +107,7 @@ def close_run(places: Places, run: str, everyone: Sequence[str], failures: Seque
     """Write the final row of a run that has ended into its facts."""
     file = places.runs / f"{run}.json"
     facts = read_json(file)
-    rows = profile_rows(read_records(map(places.record, everyone)))
+    rows = read_timed_rows(map(places.record, everyone))
     row = run_row(facts, rows, failures, len(everyone), needs_in(places, facts, rows))
     write_json(file, facts | {"row": row})
 
@@ -116,7 +137,7 @@ def run_row(
     facts
         Facts of the run.
     rows
-        Rows of ``profile.tsv``, of all runs.
+        Rows of ``profile.tsv``, of all runs; :data:`RUN_COLUMNS` are enough.
     failures
         Failure records, of all runs.
     everyone
@@ -166,8 +187,15 @@ def run_row(
     }
 
 
-def note_flush(places: Places, records: Callable[[], list[Record]]) -> None:
-    """Flush everything that this run wrote to its device, and note the time in the facts of the run.
+def flush_results(places: Places) -> dict[str, float]:
+    """Flush everything that this run wrote to its device; when that began and ended, s since 1970."""
+    begin_s = time.time()
+    flush_file_system(places.results)
+    return {"begin_s": begin_s, "end_s": time.time()}
+
+
+def note_flush(places: Places, flush: Mapping[str, float], rows: Iterable[Row]) -> None:
+    """Note the time of a flush in the facts of this run.
 
     Only the first flush after the last job counts, and only on the host of the jobs: on another, it does not flush what
     they wrote.
@@ -176,19 +204,21 @@ def note_flush(places: Places, records: Callable[[], list[Record]]) -> None:
     ----------
     places
         Places of the results.
-    records
-        Reads the records of participants; called after the flush.
+    flush
+        What :func:`flush_results` gave, before the rows were read.
+    rows
+        Rows of ``profile.tsv``, of all runs; :data:`RUN_COLUMNS` are enough.
     """
-    begin_s = time.time()
-    flush_file_system(places.results)
-    flush = {"begin_s": begin_s, "end_s": time.time()}
+    last_s: dict[str, float] = {}
+    for row in rows:
+        if row["run"] == current_run():
+            last_s[row["host"]] = max(row["end_s"], last_s.get(row["host"], 0.0))
     file = places.runs / f"{current_run()}.json"
-    own = [record for record in records() if record["run"] == current_run()]
-    if not file.exists() or not own or {record["host"] for record in own} != {socket.gethostname()}:
+    if not file.exists() or last_s.keys() != {socket.gethostname()}:
         return
-    facts, last_s = read_json(file), max(record["phases"][-1]["end_s"] for record in own)
-    if facts.get("flush", {"begin_s": 0.0})["begin_s"] < last_s:
-        write_json(file, facts | {"flush": flush})
+    facts = read_json(file)
+    if facts.get("flush", {"begin_s": 0.0})["begin_s"] < last_s[socket.gethostname()]:
+        write_json(file, facts | {"flush": dict(flush)})
 
 
 def flushed_s(flush: Record | None, start_s: float | None, end_s: float | None) -> float | None:

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from neurotier.analysis.steps import step_rows
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, write_table, writing_table
 from neurotier.run.jobs import read_failures
-from neurotier.run.profile_tables import note_flush, profile_rows, read_records, run_rows, traffic_rows
+from neurotier.run.profile_tables import (
+    flush_results,
+    note_flush,
+    profile_rows,
+    read_records,
+    run_rows,
+    timed_rows,
+    traffic_rows,
+)
 from neurotier.run.start import note_swapping
 
+TABLES = ("profile", "traffic", "runs", "steps")
 
-def tabulate_profile(places: Places, records: Sequence[Path]) -> dict[str, list[Row]]:
-    """The rows of each table, by its name.
+
+def tabulate_profile(places: Places, records: Sequence[Path], tables: Mapping[str, Path]) -> None:
+    """Write the tables; records are read one by one, since all of many participants do not fit into memory.
 
     What this run wrote is brought to its device first, and that time and the machine's swapping are noted: a row of
     ``runs.tsv`` has them.
@@ -26,14 +36,23 @@ def tabulate_profile(places: Places, records: Sequence[Path]) -> dict[str, list[
         Of the results: facts of the runs, failures and records of what is done once are read there.
     records
         The record of everyone whom the index selects; those of participants that failed are not there.
+    tables
+        Path of each table by its name, one of :data:`TABLES`.
     """
-    note_flush(places, lambda: read_records(records))
+    flush = flush_results(places)
+    timed: list[Row] = []
+    with (
+        writing_table(tables["profile"], "profile") as write_profile,
+        writing_table(tables["traffic"], "traffic") as write_traffic,
+    ):
+        for record in read_records(records):
+            rows = profile_rows([record])
+            timed += timed_rows(rows)
+            for row in rows:
+                write_profile(row)
+            for row in traffic_rows([record]):
+                write_traffic(row)
+    note_flush(places, flush, timed)
     note_swapping(places, current_run())
-    done = read_records(records)
-    profile = profile_rows(done)
-    return {
-        "profile": profile,
-        "traffic": traffic_rows(done),
-        "runs": run_rows(places, profile, read_failures(places), len(records)),
-        "steps": step_rows(places),
-    }
+    write_table(tables["runs"], "runs", run_rows(places, timed, read_failures(places), len(records)))
+    write_table(tables["steps"], "steps", step_rows(places))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,7 +33,7 @@ VECTOR_JOBS = 400
 CROSS: dict[str, Any] = {"linestyle": "", "marker": "x", "color": BLACK, "markersize": 4, "markeredgewidth": 1.0}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Segment:
     """A phase of a job, from start to end, s."""
 
@@ -41,7 +42,7 @@ class Segment:
     end_s: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Job:
     """What occupies a lane without a break.
 
@@ -207,6 +208,22 @@ def draw_jobs(
     rasterized
         Draw the bars as pixels even in an SVG; they then say nothing under the pointer.
     """
+    if rasterized:
+        draw_pixels(axes, chart, colours, lane_points)
+    else:
+        draw_lines(axes, chart, colours, lane_points)
+    origin_s, jobs = chart.origin_s, chart.lanes
+    left = [(job.end_s - origin_s, lane) for lane, job in jobs if not job.complete]
+    if left:
+        axes.plot(*zip(*left, strict=True), **CROSS)
+    axes.set_xlim(0, 1.01 * (chart.length_s or chart.end_s) or 1)
+    axes.set_ylim(chart.lane_count - 0.4, -0.6)
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
+    axes.grid(visible=False, axis="y")
+
+
+def draw_lines(axes: Axes, chart: Chart, colours: Mapping[str, str], lane_points: float) -> None:
+    """Bars as shapes that say participant, phase and seconds under the pointer."""
     origin_s, jobs = chart.origin_s, chart.lanes
     whole = [[(job.start_s - origin_s, lane), (job.end_s - origin_s, lane)] for lane, job in jobs]
     lines = [LineCollection(whole, colors=GREY, linewidths=min(0.8, lane_points))]
@@ -219,12 +236,21 @@ def draw_jobs(
             [hover(f"{job.name}, {phase}: {seconds(segment.end_s - segment.start_s)}") for _, job, segment in drawn]
         )
     for line in lines:
-        line.set_rasterized(rasterized)
         axes.add_collection(line)
-    left = [(job.end_s - origin_s, lane) for lane, job in jobs if not job.complete]
-    if left:
-        axes.plot(*zip(*left, strict=True), **CROSS)
-    axes.set_xlim(0, 1.01 * (chart.length_s or chart.end_s) or 1)
-    axes.set_ylim(chart.lane_count - 0.4, -0.6)
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
-    axes.grid(visible=False, axis="y")
+
+
+def draw_pixels(axes: Axes, chart: Chart, colours: Mapping[str, str], lane_points: float) -> None:
+    """Bars as pixels, of each phase in one line with gaps: a shape for each of very many takes gigabytes."""
+    origin_s = chart.origin_s
+    spans: dict[str, tuple[list[float], list[float]]] = {phase: ([], []) for phase in ("", *colours)}
+    for lane, job in chart.lanes:
+        for phase, start_s, end_s in (
+            ("", job.start_s, job.end_s),
+            *((part.phase, part.start_s, part.end_s) for part in job.segments),
+        ):
+            at, lanes = spans.get(phase, ([], []))
+            at += (start_s - origin_s, end_s - origin_s, math.nan)
+            lanes += (lane, lane, math.nan)
+    for phase, (at, lanes) in spans.items():
+        colour, width = (colours[phase], lane_points) if phase else (GREY, min(0.8, lane_points))
+        axes.plot(at, lanes, color=colour, linewidth=width, solid_capstyle="butt", rasterized=True)

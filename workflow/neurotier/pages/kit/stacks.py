@@ -111,7 +111,7 @@ def draw_bars(
             patch.set_url(hover(f"{panel.lanes[lane].label}, {kind.label}: {value}"))
     label_lanes(axes, panel)
     axes.set_xlim(0, 1.02 * float(bounds[-1].max()) or 1)
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
     for lane, bar in zip(lanes, bars, strict=True):
         annotate_lane(axes, lane, bar.text)
         if ranges:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,12 @@ WIDTH_IN = 9.6
 DPI = 150
 READABLE_LANES = 40
 """Most participants whose names fit beside their bars."""
+
+DRAWN_SINGLY = 200
+"""With more participants, figures show tenths of them, the slowest, and pixels: the page would not open otherwise."""
+
+SLOWEST_DRAWN = 50
+"""So many of the slowest are drawn all the same, and listed on the page."""
 
 STYLE: Any = {
     "font.family": "DejaVu Sans",
@@ -104,7 +110,7 @@ def empty_figure(message: str) -> Figure:
 
 
 def write_figure(
-    stem: Path, finding: Finding, rows: Sequence[Mapping[str, Any]], draw: Callable[[], Figure], note: str = ""
+    stem: Path, finding: Finding, rows: Iterable[Mapping[str, Any]], draw: Callable[[], Figure], note: str = ""
 ) -> None:
     """Draw a figure with its finding above it and a note below, or why there is nothing to show, and save it.
 
@@ -128,7 +134,7 @@ def write_figure(
         save_figure(figure, stem, rows)
 
 
-def save_figure(figure: Figure, stem: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+def save_figure(figure: Figure, stem: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write a figure as ``stem.svg`` and ``stem.png`` (150 dpi), and the numbers it shows as ``stem.tsv``.
 
     Equal figures give equal bytes: no date, no version of matplotlib, no random ids. Call it within

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -16,12 +16,11 @@ from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.stacks import Kind
 from neurotier.pages.kit.style import CAUSE_COLOURS, write_figure
 from neurotier.pages.report.data import Tables
-from neurotier.pages.report.stacks import Stack, draw_stacks
+from neurotier.pages.report.stacks import Stack, draw_stacks, note_on_tenths
 from neurotier.pages.report.times import (
     LONGEST_NAME,
     NONE_FINISHED,
     ParticipantTime,
-    participant_times,
     present_phases,
 )
 
@@ -41,7 +40,7 @@ ROUNDING_S = 1e-3
 
 def accounted(tables: Tables) -> list[ParticipantTime]:
     """Participant jobs with an account of the wall time of at least one phase, slowest first."""
-    return [time for time in participant_times(tables.profile) if time.accounted]
+    return [time for time in tables.times if time.accounted]
 
 
 def causes_of(times: Sequence[ParticipantTime], phases: Sequence[str] = PHASES) -> Causes:
@@ -69,11 +68,12 @@ def finding(tables: Tables) -> Finding:
 def draw(tables: Tables, stem: Path) -> None:
     """Draw the wall time of every participant by cause, of whichever run; write SVG, PNG and TSV.
 
-    Up to 40 participants get a bar each; more are ranked into one filled profile with the quartiles marked.
+    Up to 40 participants get a bar each; more are ranked into one filled profile with the quartiles marked. More than
+    200 are drawn as tenths, and the slowest 50 one by one.
     Participants without an account of their waits are left out.
     """
     known = accounted(tables)
-    left_out = len(participant_times(tables.profile)) - len(known)
+    left_out = len(tables.times) - len(known)
     write_figure(stem, finding(tables), table(known), lambda: figure_of(known), note(known, left_out))
 
 
@@ -86,9 +86,9 @@ def figure_of(times: Sequence[ParticipantTime]) -> Figure:
     def stack(name: str, causes: Causes) -> Stack:
         return Stack(name, causes.wall_s, [causes.seconds_of(cause) for cause in shown])
 
-    participants = [stack(time.participant, causes_of([time])) for time in times]
+    participants = (stack(time.participant, causes_of([time])) for time in times)
     phases = [stack(phase, causes_of(times, [phase])) for phase in present_phases(times)]
-    return draw_stacks(participants, phases, kinds)
+    return draw_stacks(list(participants), phases, kinds)
 
 
 def note(times: Sequence[ParticipantTime], left_out: int) -> str:
@@ -108,18 +108,16 @@ def note(times: Sequence[ParticipantTime], left_out: int) -> str:
         text += f" For {counted(below_zero, 'participant')} the causes exceed wall time; that is not drawn."
     if left_out:
         text += f" {counted(left_out, 'participant')} without an account {'is' if left_out == 1 else 'are'} left out."
-    return text
+    return text + note_on_tenths(len(times))
 
 
-def table(times: Sequence[ParticipantTime]) -> list[Row]:
+def table(times: Sequence[ParticipantTime]) -> Iterator[Row]:
     """The numbers behind the figure: one row per participant, slowest first, unclipped."""
     columns = {"": PHASES, **{f"{phase}_": (phase,) for phase in present_phases(times)}}
-    rows = []
     for time in times:
         row: Row = {"participant": time.participant, "run": time.run}
         for prefix, phases in columns.items():
             causes = causes_of([time], phases)
             row[f"{prefix}wall_s"] = causes.wall_s
             row |= {f"{prefix}{cause}": causes.seconds_of(cause) for cause in LABELS}
-        rows.append(row)
-    return rows
+        yield row

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from neurotier.core.parallelism import MOVING_PHASES
+from neurotier.core.parallelism import MOVING_PHASES, PHASES
 from neurotier.core.quantities import counted, percent, seconds, share_of, size
 from neurotier.core.tables import Row
 from neurotier.pages.kit.causes import (
@@ -38,7 +38,7 @@ from neurotier.pages.kit.causes import (
     sum_causes,
     why_no_account,
 )
-from neurotier.pages.report.times import ParticipantTime, participant_times, present_phases
+from neurotier.pages.report.times import ParticipantTime, participant_times
 
 MOST_SHARE = 0.5
 """A phase with more than this share of a cause has most of it."""
@@ -116,7 +116,7 @@ def time_answers(rows: Sequence[Row], flows: Sequence[Row], kinds: Kinds) -> lis
     return [
         *bound_answers(known, causes, flows, kinds),
         *wait_answers(known, causes, flows, kinds),
-        *doubts(times, known, causes),
+        *doubts(times, causes),
     ]
 
 
@@ -195,7 +195,7 @@ def wait_answers(rows: Sequence[Row], causes: Causes, flows: Sequence[Row], kind
     return answers
 
 
-def doubts(times: Sequence[ParticipantTime], known: Sequence[Row], causes: Causes) -> list[Answer]:
+def doubts(times: Sequence[ParticipantTime], causes: Causes) -> list[Answer]:
     """What the accounts leave open."""
     answers = []
     unexplained = causes.share_of(UNEXPLAINED)
@@ -206,7 +206,7 @@ def doubts(times: Sequence[ParticipantTime], known: Sequence[Row], causes: Cause
     if causes.seen_share is not None:
         seen = percent(causes.seen_share)
         answers.append(Answer(f"Waits were sampled; threads with {seen} of the CPU time were seen"))
-    missing = len(times) - len(participant_times(known))
+    missing = sum(not time.accounted for time in times)
     if missing:
         state = "has no account and is left out" if missing == 1 else "have no account and are left out"
         answers.append(Answer(f"{counted(missing, 'participant')} of {len(times):,} {state}"))
@@ -294,7 +294,8 @@ def where(rows: Sequence[Row], cause: str, flows: Sequence[Row], kinds: Kinds) -
 
 def phases_of(rows: Sequence[Row]) -> list[str]:
     """The phases that some rows are of, in their order."""
-    return present_phases(participant_times(rows))
+    found = {row["phase"] for row in rows}
+    return [phase for phase in PHASES if phase in found]
 
 
 def of_phase(rows: Iterable[Row], phase: str) -> list[Row]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -13,12 +13,11 @@ from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.stacks import Kind
 from neurotier.pages.kit.style import CPU_COLOUR, IO_COLOUR, write_figure
 from neurotier.pages.report.data import Tables
-from neurotier.pages.report.stacks import Stack, draw_stacks
+from neurotier.pages.report.stacks import Stack, draw_stacks, note_on_tenths
 from neurotier.pages.report.times import (
     LONGEST_NAME,
     NONE_FINISHED,
     ParticipantTime,
-    participant_times,
     present_phases,
 )
 
@@ -28,7 +27,7 @@ KINDS = (Kind("CPU time", CPU_COLOUR), Kind("I/O time", IO_COLOUR))
 
 def finding(tables: Tables) -> Finding:
     """What CPU and I/O time share, and who was slowest."""
-    times = participant_times(tables.profile)
+    times = tables.times
     if not times:
         return Finding(NONE_FINISHED, shown=False)
     slowest = times[0]
@@ -52,9 +51,10 @@ def finding(tables: Tables) -> Finding:
 def draw(tables: Tables, stem: Path) -> None:
     """Draw CPU and I/O time of every participant, of whichever run; write SVG, PNG and TSV.
 
-    Up to 40 participants get a bar each; more are ranked into one filled profile with the quartiles marked.
+    Up to 40 participants get a bar each; more are ranked into one filled profile with the quartiles marked. More than
+    200 are drawn as tenths, and the slowest 50 one by one.
     """
-    times = participant_times(tables.profile)
+    times = tables.times
     write_figure(stem, finding(tables), table(times), lambda: figure_of(times), note(times))
 
 
@@ -77,18 +77,16 @@ def note(times: Sequence[ParticipantTime]) -> str:
             f" For {counted(below_zero, 'participant')} CPU exceeds wall time (several cores at once);"
             " I/O time below 0 is drawn as 0."
         )
-    return text
+    return text + note_on_tenths(len(times))
 
 
-def table(times: Sequence[ParticipantTime]) -> list[Row]:
+def table(times: Sequence[ParticipantTime]) -> Iterator[Row]:
     """The numbers behind the figure: one row per participant, slowest first, unclipped."""
     phases = present_phases(times)
-    return [
-        {
+    for time in times:
+        yield {
             "participant": time.participant,
             "run": time.run,
             **{column: getattr(time, column) for column in COLUMNS},
             **{f"{phase}_{column}": time.phase(phase, column) for phase in phases for column in COLUMNS},
         }
-        for time in times
-    ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,9 +17,22 @@ from neurotier.core.files import read_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, read_table
+from neurotier.meter.usage import ACCOUNT
+from neurotier.pages.report.times import ParticipantTime, participant_times
 
 Record = dict[str, Any]
 Content = TypeVar("Content")
+
+SHOWN_COLUMNS = {
+    "images": ("participant",),
+    "profile": (
+        *("run", "participant", "phase", "work_tier", "start_s", "end_s", "wall_s", "user_s", "cpu_s", "io_s"),
+        *("account", *ACCOUNT, "residual_s", "run_queue_s", "block_io_s", "memory_stall_s", "seen_share"),
+        *("max_rss_bytes", "device_read_bytes", "staged_bytes", "left_behind", "input_bytes", "input_resident_before"),
+    ),
+    "group": ("participant", "site", "image", "brain_voxels", "brain_volume_mm3", "robust_z", "outlier"),
+}
+"""What figures and page use of tables with rows for every participant: all of it does not fit into memory."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +42,11 @@ class Tables:
     profile: Sequence[Row] = ()
     runs: Sequence[Row] = ()
     group: Sequence[Row] = ()
+
+    @cached_property
+    def times(self) -> list[ParticipantTime]:
+        """The participant jobs of the profile, slowest first."""
+        return participant_times(self.profile)
 
 
 @dataclass(frozen=True)
@@ -72,23 +91,23 @@ class ReportData:
     missing: list[str] = field(default_factory=list)
     advice: list[Row] = field(default_factory=list)
 
-    @property
+    @cached_property
     def selected(self) -> set[str]:
         """Participants to analyse; without the table of images, those that left any trace."""
         listed = {row["participant"] for row in self.images}
         return listed or {row["participant"] for row in self.profile} | {str(f["participant"]) for f in self.failures}
 
-    @property
+    @cached_property
     def failed(self) -> set[str]:
         """Participants whose last attempt failed."""
         return {str(failure["participant"]) for failure in self.failures} & self.selected
 
-    @property
+    @cached_property
     def done(self) -> set[str]:
         """Participants with results, whose last attempt did not fail."""
         return ({row["participant"] for row in self.profile} & self.selected) - self.failed
 
-    @property
+    @cached_property
     def not_run(self) -> set[str]:
         """Participants without results that did not fail either."""
         return self.selected - self.done - self.failed
@@ -120,7 +139,7 @@ def collect(places: Places, settings: Settings) -> ReportData:
         return empty
 
     def table(folder: Path, name: str) -> list[Row]:
-        return read(folder / f"{name}.tsv", lambda path: read_table(path, name), [])
+        return read(folder / f"{name}.tsv", lambda path: read_shown(path, name), [])
 
     def record(path: Path) -> Record:
         return read(path, read_record, {})
@@ -146,6 +165,11 @@ def collect(places: Places, settings: Settings) -> ReportData:
         missing=missing,
         advice=table(places.advice, "advice") if (places.advice / "advice.tsv").exists() else [],
     )
+
+
+def read_shown(path: Path, table: str) -> list[Row]:
+    """The rows of a table, with those columns that figures and page use."""
+    return read_table(path, table, SHOWN_COLUMNS.get(table))
 
 
 def read_record(path: Path) -> Record:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
@@ -16,12 +17,22 @@ from neurotier.core.quantities import counted, mean_count, seconds, shorten
 from neurotier.core.tables import Row
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.gantt import Chart, Job, Segment, draw_jobs, pack, phase_handles
-from neurotier.pages.kit.style import BLACK, BLUE, PHASE_COLOURS, READABLE_LANES, WIDTH_IN, write_figure
+from neurotier.pages.kit.style import (
+    BLACK,
+    BLUE,
+    DRAWN_SINGLY,
+    PHASE_COLOURS,
+    READABLE_LANES,
+    WIDTH_IN,
+    write_figure,
+)
 from neurotier.pages.report.data import Tables
-from neurotier.pages.report.times import NONE_FINISHED, ParticipantTime, participant_times, present_phases
+from neurotier.pages.report.times import NONE_FINISHED, ParticipantTime, present_phases
 
 LANE_IN = 0.22
 MANY_LANES_IN = 4.6
+STEPS = 800
+"""Steps of the number of jobs running, if it changes more often: more than a page has room for."""
 
 
 def last_run(tables: Tables) -> str | None:
@@ -34,7 +45,7 @@ def last_run(tables: Tables) -> str | None:
 def last_jobs(tables: Tables) -> list[Job]:
     """The participant jobs of the last run, earliest start first."""
     run = last_run(tables)
-    jobs = [job_of(time) for time in participant_times(row for row in tables.profile if row["run"] == run)]
+    jobs = (job_of(time) for time in tables.times if time.run == run)
     return sorted(jobs, key=lambda job: (job.start_s, job.name))
 
 
@@ -60,7 +71,8 @@ def summary(tables: Tables) -> Row:
 
 def finding(tables: Tables) -> Finding:
     """How long the last run took, and how many participants ran at a time."""
-    run, shown = summary(tables), bool(last_jobs(tables))
+    run, last = summary(tables), last_run(tables)
+    shown = any(time.run == last for time in tables.times)
     if not run["participants"]:
         return Finding(NONE_FINISHED, shown)
     most = int(run["peak_parallelism"])
@@ -79,12 +91,12 @@ def draw(tables: Tables, stem: Path) -> None:
     Participants of earlier runs, which a resumed run keeps, have no place on this run's clock and are left out.
     """
     run, jobs = last_run(tables), last_jobs(tables)
-    rows = [{"run": run, **row} for row in Chart("", list(enumerate(jobs))).rows()] if jobs else []
+    rows = Chart("", list(enumerate(jobs))).rows() if jobs else []
     note = f"Run {run}; failed attempts are not drawn."
     write_figure(
         stem,
         finding(tables),
-        [{key: row[key] for key in ("run", "participant", "phase", "start_s", "end_s")} for row in rows],
+        ({"run": run, **{key: row[key] for key in ("participant", "phase", "start_s", "end_s")}} for row in rows),
         lambda: figure_of(jobs, summary(tables)["mean_parallelism"]),
         note,
     )
@@ -102,7 +114,7 @@ def figure_of(jobs: Sequence[Job], mean_parallelism: float) -> Figure:
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[1.4, lanes_in])
     draw_running(above, jobs, mean_parallelism)
     lane_in = 0.8 * (MANY_LANES_IN - 0.9) / chart.lane_count if many else 0.7 * LANE_IN
-    draw_jobs(below, chart, PHASE_COLOURS, 72 * lane_in)
+    draw_jobs(below, chart, PHASE_COLOURS, 72 * lane_in, rasterized=len(jobs) > DRAWN_SINGLY)
     below.set_xlabel("Time since the first start (s)")
     if many:
         below.set_yticks([])
@@ -119,7 +131,7 @@ def figure_of(jobs: Sequence[Job], mean_parallelism: float) -> Figure:
 
 def draw_running(axes: Axes, jobs: Sequence[Job], mean_parallelism: float) -> None:
     """Number of participant jobs running, and its mean over the makespan."""
-    at, count = running_jobs(jobs)
+    at, count = averaged(*running_jobs(jobs))
     axes.fill_between([moment - at[0] for moment in at], count, step="post", color=BLUE, alpha=0.35, linewidth=0)
     axes.axhline(mean_parallelism, color=BLACK, linewidth=1, linestyle=(0, (4, 3)))
     axes.annotate(
@@ -153,3 +165,17 @@ def running_jobs(jobs: Sequence[Job]) -> tuple[list[float], list[int]]:
     starts, ends = Counter(job.start_s for job in jobs), Counter(job.end_s for job in jobs)
     at = sorted(starts.keys() | ends.keys())
     return at, list(accumulate(starts[moment] - ends[moment] for moment in at))
+
+
+def averaged(at: Sequence[float], count: Sequence[float], steps: int = STEPS) -> tuple[list[float], list[float]]:
+    """A step function that has more steps than asked for, as its means over so many equal times; else as it is.
+
+    >>> averaged([0.0, 1.0, 2.0, 3.0, 4.0], [1, 3, 0, 2, 0], steps=2)
+    ([0.0, 2.0, 4.0], [2.0, 1.0, 0.0])
+    """
+    if len(at) <= steps + 1:
+        return list(at), list(count)
+    area = np.concatenate([[0.0], np.cumsum(np.diff(at) * np.asarray(count[:-1]))])
+    edges = np.linspace(at[0], at[-1], steps + 1)
+    means = np.diff(np.interp(edges, at, area)) / np.diff(edges)
+    return edges.tolist(), [*means.tolist(), 0.0]

@@ -15,16 +15,17 @@ from neurotier.core.tables import Row
 from neurotier.core.tiers import Mount
 from neurotier.pages.kit.figures import figure_views
 from neurotier.pages.kit.html import embedded, link, write_html
+from neurotier.pages.kit.style import SLOWEST_DRAWN
 from neurotier.pages.report.data import Record, ReportData, Tables
 from neurotier.pages.report.figures import FIGURES
 from neurotier.pages.report.mosaics import mosaic_name, placeholder_reason
 from neurotier.pages.report.prediction import prediction_view
-from neurotier.pages.report.times import participant_times, present_phases
+from neurotier.pages.report.times import present_phases
 from neurotier.pages.report.verdict import judge, tiles
 from neurotier.pages.report.where import where_view
 
 HERE = Path(__file__).resolve().parent
-SHOWN_ROWS = 50
+SHOWN_ROWS = SLOWEST_DRAWN
 """Longest table on the page; the rest is in the files it links to."""
 
 SHOWN_OPEN = 5
@@ -73,18 +74,19 @@ def write_page(data: ReportData, path: Path) -> None:
 
 def context(data: ReportData, folder: Path) -> dict[str, Any]:
     """What the template is given."""
-    times = participant_times(data.profile)
+    tables = Tables(data.profile, data.runs, data.group)
+    times = tables.times
     facts = complete("facts", data.facts)
     failures = [complete("failure", each) for each in data.failures if str(each["participant"]) in data.failed]
     mosaics, drawn = choose_mosaics(data, folder)
-    tables = Tables(data.profile, data.runs, data.group)
     return {
         "data": data,
         "title": title_of(data),
         "several_runs": len({time.run for time in times}) > 1,
         "verdict": judge(data),
         "tiles": tiles(data, times),
-        "failures": [{**failure, "log_link": log_link(data, failure, folder)} for failure in failures],
+        "failures": failures,
+        "failures_shown": [{**each, "log_link": log_link(data, each, folder)} for each in failures[:SHOWN_ROWS]],
         "not_run": sorted(data.not_run),
         "figures": figure_views("report", FIGURES, tables, data.figures, folder),
         "outliers": outliers(data),
@@ -169,7 +171,7 @@ def choose_mosaics(data: ReportData, folder: Path) -> tuple[list[MosaicView], in
     """The mosaics to embed, outliers first, then images spread evenly over the dataset; and how many there are."""
     paths = {row["image"]: data.mosaics / mosaic_name(row["image"]) for row in data.group}
     drawn = [row for row in data.group if paths[row["image"]].is_file()]
-    first = [row for row in outliers(data) if row in drawn][: data.settings.report.mosaics]
+    first = [row for row in outliers(data) if paths[row["image"]].is_file()][: data.settings.report.mosaics]
     others = spread([row for row in drawn if not row["outlier"]], data.settings.report.mosaics - len(first))
     views = []
     for row in first + others:

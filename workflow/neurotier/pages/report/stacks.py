@@ -1,4 +1,4 @@
-"""Stacked times: a bar per participant, or ranked areas of many, and below them the sums by phase."""
+"""Stacked times, and below them the sums by phase: a bar per participant, areas of many, or tenths of very many."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from neurotier.core.quantities import counted, percent, seconds, share_of
 from neurotier.core.spread import Spread
+from neurotier.pages.kit.hover import hover
 from neurotier.pages.kit.lanes import Lane, Panel
 from neurotier.pages.kit.spread import quartiles
 from neurotier.pages.kit.stacks import Bar, Kind, draw_bars, edges
-from neurotier.pages.kit.style import GREY, READABLE_LANES, WIDTH_IN
+from neurotier.pages.kit.style import DRAWN_SINGLY, GREY, READABLE_LANES, SLOWEST_DRAWN, WIDTH_IN
 
 BAR_IN = 0.22
+TENTHS = 10
 
 
 @dataclass(frozen=True)
@@ -41,17 +43,21 @@ def draw_stacks(participants: Sequence[Stack], phases: Sequence[Stack], kinds: S
     Parameters
     ----------
     participants
-        Slowest first; more than 40 are ranked into areas with the quartiles marked.
+        Slowest first; more than 40 are ranked into areas with the quartiles marked, and more than 200 drawn as tenths.
     phases
         Sums over participants.
     kinds
         What the parts are, from the axis outwards.
     """
-    many = len(participants) > READABLE_LANES
-    upper, lower = 3.4 if many else BAR_IN * len(participants) + 0.7, BAR_IN * len(phases) + 0.7
-    figure = Figure(figsize=(WIDTH_IN, upper + lower + 1.1))
-    above, below = figure.subplots(2, 1, height_ratios=[upper, lower])
-    if many:
+    many, very_many = (len(participants) > count for count in (READABLE_LANES, DRAWN_SINGLY))
+    lanes_in = BAR_IN * (TENTHS if very_many else len(participants)) + 0.7
+    heights = [3.4 if many and not very_many else lanes_in, *[2.4] * very_many, BAR_IN * len(phases) + 0.7]
+    figure = Figure(figsize=(WIDTH_IN, sum(heights) + 1.1))
+    above, *between, below = figure.subplots(len(heights), 1, height_ratios=heights)
+    if very_many:
+        draw_tenths(above, participants, kinds)
+        draw_slowest(between[0], participants[:SLOWEST_DRAWN], kinds)
+    elif many:
         draw_ranked(above, participants, kinds)
     else:
         lanes = [Lane(stack.name, stack.bar(seconds(stack.wall_s))) for stack in participants]
@@ -80,7 +86,7 @@ def draw_ranked(axes: Axes, stacks: Sequence[Stack], kinds: Sequence[Kind]) -> N
     axes.set(xlim=(0, count), ylim=(0, top), ylabel="Time per participant (s)")
     axes.set_xlabel(f"{counted(count, 'participant')}, ranked by wall time, slowest first")
     axes.grid(visible=False, axis="x")
-    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     labels = ("slowest quarter above", "median", "fastest quarter below")
     for place, label, quartile in zip(
@@ -89,3 +95,52 @@ def draw_ranked(axes: Axes, stacks: Sequence[Stack], kinds: Sequence[Kind]) -> N
         axes.vlines(place * count, 0, top, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)))
         text = f"{label}\n{seconds(quartile)}"
         axes.annotate(text, (place * count, top), (4, -2), textcoords="offset points", va="top", fontsize=8)
+
+
+def note_on_tenths(participants: int) -> str:
+    """What the note below a figure adds where not all participants are drawn: a sentence, or nothing."""
+    if participants <= DRAWN_SINGLY:
+        return ""
+    return f" Of more than {DRAWN_SINGLY} participants, tenths and the slowest are drawn; the TSV has everyone."
+
+
+def tenths(stacks: Sequence[Stack]) -> list[tuple[Stack, str]]:
+    """The mean of each tenth of the participants, in the order given, and its wall times in words.
+
+    >>> [(mean.parts, text) for mean, text in tenths([Stack(str(n), n, [n]) for n in range(20, 0, -1)])][:2]
+    [([19.5], '19.5 s (19.0 to 20.0 s)'), ([17.5], '17.5 s (17.0 to 18.0 s)')]
+    """
+    found = []
+    for place in range(TENTHS):
+        begin, end = (len(stacks) * step // TENTHS for step in (place, place + 1))
+        members = stacks[begin:end]
+        name = {0: "slowest tenth", TENTHS - 1: "fastest tenth"}.get(place, f"tenth {place + 1}")
+        wall_s, *parts = (
+            sum(values) / len(members) for values in zip(*((each.wall_s, *each.parts) for each in members), strict=True)
+        )
+        least, most = (seconds(pick(each.wall_s for each in members)) for pick in (min, max))
+        found.append((Stack(name, wall_s, parts), f"{seconds(wall_s)} ({least.removesuffix(' s')} to {most})"))
+    return found
+
+
+def draw_tenths(axes: Axes, stacks: Sequence[Stack], kinds: Sequence[Kind]) -> None:
+    """The mean of each tenth of the participants, which are given slowest first."""
+    lanes = [Lane(mean.name, mean.bar(text)) for mean, text in tenths(stacks)]
+    draw_bars(axes, Panel("", tuple(lanes)), kinds)
+    count = counted(len(stacks), "participant")
+    axes.set_xlabel(f"Mean time per participant (s), in tenths of {count} by wall time; beside the bar: wall time")
+
+
+def draw_slowest(axes: Axes, stacks: Sequence[Stack], kinds: Sequence[Kind]) -> None:
+    """A column for each of the slowest participants, named under the pointer."""
+    bounds, ranks = edges([stack.bar() for stack in stacks]), range(1, len(stacks) + 1)
+    for place, kind in enumerate(kinds):
+        low, high = bounds[place], bounds[place + 1]
+        drawn = axes.bar(ranks, high - low, bottom=low, width=0.8, **kind.filling)
+        for patch, stack in zip(drawn, stacks, strict=True):
+            patch.set_url(hover(f"{stack.name}, {kind.label}: {seconds(stack.parts[place])}"))
+    axes.set(xlim=(0.4, len(stacks) + 0.6), ylim=(0, 1.08 * float(bounds[-1].max()) or 1), ylabel="Time (s)")
+    axes.set_xlabel(f"The slowest {len(stacks)}, one by one; their names are in the table of participants")
+    axes.grid(visible=False, axis="x")
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))

@@ -13,7 +13,7 @@ LONGEST_NAME = 60
 """Letters of a participant's name in a title."""
 
 
-@dataclass
+@dataclass(slots=True)
 class ParticipantTime:
     """Times of one participant job, summed over its phases.
 

@@ -1,0 +1,260 @@
+"""Size: what the steps that see every participant take, for 685 participants and for 10 and 100 times as many.
+
+The dataset is a tree of empty files; the results are invented records of jobs of three phases, and empty derivatives.
+Both go through the code of a run, each step in a process of its own, whose imports count. Snakemake's own graph of jobs
+is not ours and takes minutes for many: its dry run is measured up to ``--start`` participants.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from bench import Timed, print_table, scratch_project, timed
+from neurotier.core.files import write_json
+from neurotier.core.places import Places
+from neurotier.core.processes import RUN as RUN_VARIABLE
+from neurotier.core.settings import Settings
+from neurotier.core.tables import write_table
+from report_data import RUN, SITES, facts, images_of, names, profile_rows, settings_for, traffic_rows
+from support import Project
+
+SIZES = (685, 6_850, 68_500)
+START = 685
+SLOTS = 25
+CHUNK = 685
+IN_ROWS_ONLY = ("run", "participant", "site", "tool", "work_tier", "host")
+"""Columns of ``profile.tsv`` that a record has once, and not in each phase."""
+
+
+def make(places: Places, settings: Settings, count: int) -> None:
+    """The dataset, the records of everyone, their derivatives and the facts of the run; nothing is flushed."""
+    dataset, begin_s, everyone = places.results / "bids", 0.0, names(count)
+    for at in range(0, count, CHUNK):
+        members = everyone[at : at + CHUNK]
+        rows: dict[str, list[dict[str, Any]]] = {}
+        for row in profile_rows(members, SLOTS, seed=at):
+            rows.setdefault(row["participant"], []).append(row)
+        for number, participant in enumerate(members, at):
+            make_participant(places, dataset, participant, number, rows[participant], begin_s)
+        begin_s += max(row["end_s"] for job in rows.values() for row in job) - min(
+            row["start_s"] for job in rows.values() for row in job
+        )
+    for site in SITES:
+        (dataset / site / "dataset_description.json").write_text('{"Name": "size", "BIDSVersion": "1.10.0"}')
+    sites = {site: {"url": f"///{site}", "version": "4f2a91c0ffee4711"} for site in SITES}
+    found = {"source": "size", "path": str(dataset), "kind": "folder", "sites": sites}
+    write_json(places.index / "dataset.json", found, durable=False)
+    more = {"parallelism": SLOTS, "limits": {"mem_mb": 200_000}, "image": None, "analysis": "brainextractor"}
+    write_json(places.runs / f"{RUN}.json", facts(places.results, settings, SLOTS) | more | {"ended_s": 1.8e9})
+    write_json(places.settings_file, settings.to_json())
+
+
+def make_participant(
+    places: Places, dataset: Path, participant: str, number: int, rows: list[dict[str, Any]], begin_s: float
+) -> None:
+    """Images, record and derivatives of one participant, whose job begins so much later."""
+    images = images_of(participant, number)
+    anat = Path(participant, "ses-1", "anat")
+    (dataset / anat).mkdir(parents=True)
+    (places.derivatives / anat).mkdir(parents=True)
+    manifest, measured, phases = {}, [], []
+    for image in images:
+        (dataset / image["path"]).touch()
+        mask = image["path"].replace("_T1w.nii.gz", "_desc-brain_mask.nii.gz")
+        for path in (mask, mask.replace("_mask", "_T1w")):
+            (places.derivatives / path).touch()
+            manifest[str(Path(path).relative_to(participant))] = [0, "e3b0c442"]
+        voxels = 180_000 - 37 * (number * 7919 % 997) - (90_000 if number % 180 == 3 else 0)
+        facts_of = {key: image[key] for key in ("session", "bids_run")}
+        measured.append({"image": image["path"], "mask": mask, **facts_of, "brain_voxels": voxels})
+        measured[-1]["voxel_volume_mm3"] = 8.0
+    for row in rows:
+        phase = {key: value for key, value in row.items() if key not in IN_ROWS_ONLY}
+        phase |= {key: row[key] + begin_s for key in ("start_s", "end_s")}
+        flows = [
+            {key: flow[key] for key in flow if key not in ("run", "participant", "phase")}
+            for flow in traffic_rows([row])
+        ]
+        phases.append({**phase, "traffic": flows})
+    once = {key: rows[0][key] for key in ("run", "participant", "tool", "work_tier", "host")}
+    record = {**once, "phases": phases, "images": measured, "derivatives": manifest}
+    write_json(places.record(participant), record, durable=False)
+
+
+def index(places: Places, settings: Settings) -> None:
+    """As ``scripts/index_dataset.py``."""
+    from neurotier.dataset.index import index_dataset
+    from neurotier.run.healing import note_index
+    from neurotier.run.jobs import load_dataset
+
+    found = index_dataset(load_dataset(places), settings.dataset)
+    write_table(places.index / "skipped.tsv", "skipped", [asdict(entry) for entry in found.skipped])
+    write_table(places.index / "images.tsv", "images", found.rows())
+    note_index(places)
+
+
+def plan(places: Places, settings: Settings) -> None:
+    """What the rules ask for every participant, and the look for damage before it."""
+    from neurotier.run.healing import damage_lines, find_damage
+    from neurotier.run.plan import Plan
+
+    assert not damage_lines(find_damage(places, by_app=False), removed=False)
+    asked, table = Plan(settings, places), places.index / "images.tsv"
+    asked.ready(table)
+    for name in asked.participants(table):
+        asked.markers(name), asked.required_validation(name), asked.contents(name), asked.group(name)
+        asked.work_mb(name), asked.mem_mb(name), places.record(name), places.analysed(name, by_app=False)
+
+
+def everyone_records(places: Places) -> list[Path]:
+    """The inputs of the rules that tabulate."""
+    from neurotier.run.participants import participants
+
+    return [places.record(name) for name in participants(places)]
+
+
+def tabulate(places: Places, settings: Settings) -> None:
+    """As ``scripts/tabulate_profile.py``."""
+    from neurotier.run.tabulation import TABLES, tabulate_profile
+
+    tables = {name: places.profile / f"{name}.tsv" for name in TABLES}
+    tabulate_profile(places, everyone_records(places), tables)
+
+
+def group(places: Places, settings: Settings) -> None:
+    """As ``scripts/summarize_group.py``."""
+    from neurotier.run.group import group_rows, summary
+    from neurotier.run.profile_tables import read_records
+
+    rows = group_rows(read_records(everyone_records(places)))
+    write_table(places.group / "group.tsv", "group", rows)
+    write_json(places.group / "summary.json", summary(rows))
+
+
+def figures(places: Places, settings: Settings) -> None:
+    """As ``scripts/draw_figures.py``."""
+    from neurotier.pages.kit.figures import draw_all
+    from neurotier.pages.report.data import Tables, read_shown
+    from neurotier.pages.report.figures import FIGURES
+
+    folders = {"profile": places.profile, "runs": places.profile, "group": places.group}
+    tables = Tables(**{name: read_shown(folder / f"{name}.tsv", name) for name, folder in folders.items()})
+    draw_all("report", FIGURES, tables, places.figures)
+
+
+def page(places: Places, settings: Settings) -> None:
+    """As ``scripts/write_report.py``."""
+    from neurotier.pages.report.data import collect
+    from neurotier.pages.report.page import write_page
+
+    write_page(collect(places, settings), places.results / "report.html")
+
+
+def end(places: Places, settings: Settings) -> None:
+    """What the end of a run does for everyone."""
+    from neurotier.run.healing import note_outputs
+    from neurotier.run.hooks import summary_line
+    from neurotier.run.jobs import note_killed, participants, read_failures
+    from neurotier.run.profile_tables import close_run
+
+    note_killed(places, RUN)
+    everyone, failures = participants(places), read_failures(places)
+    close_run(places, RUN, everyone, failures)
+    assert summary_line(places, everyone, failures).startswith(f"{len(everyone)} of {len(everyone)} ")
+    note_outputs(places)
+
+
+STEPS: dict[str, Callable[[Places, Settings], None]] = {
+    "index": index,
+    "plan": plan,
+    "tabulate": tabulate,
+    "group": group,
+    "figures": figures,
+    "page": page,
+    "end": end,
+}
+
+
+def take_step(name: str, folder: Path, count: int) -> None:
+    """Take one step in this process."""
+    settings = settings_for(folder, mosaics=0)
+    places = Places.from_settings(settings)
+    if name == "make":
+        make(places, settings, count)
+    else:
+        STEPS[name](places, settings)
+
+
+def measure(project: Project, count: int, keep: Path | None) -> tuple[dict[str, Timed], dict[str, int]]:
+    """Every step for so many participants, in order; and the size of every file that a reader opens, bytes."""
+    folder = keep / str(count) if keep else project.folder / str(count)
+    results = Places.from_settings(settings_for(folder)).results
+    words = [sys.executable, __file__, "--folder", str(folder), "--sizes", str(count), "--step"]
+    timed([*words, "make"], project.folder)
+    costs = {name: timed([*words, name], project.folder, **{RUN_VARIABLE: RUN}) for name in STEPS}
+    shown = [results / "report.html", *sorted((results / "figures").glob("*.svg")), results / "profile" / "profile.tsv"]
+    sizes = {file.name: file.stat().st_size for file in shown}
+    if keep is None:
+        shutil.rmtree(folder)
+    return costs, sizes
+
+
+def start(project: Project, count: int) -> Timed:
+    """A dry run over an index that is there, of a dataset of so many participants."""
+    for number, participant in enumerate(names(count)):
+        for image in images_of(participant, number):
+            file = project.folder / "bids" / image["path"]
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch()
+    arguments = project.configure(dataset={"source": "bids"}, tool={"name": "noop"})
+    timed(project.command(*arguments, targets=["results/index/images.tsv"]), project.folder)
+    return timed(project.command(*arguments, "--dry-run", "--quiet"), project.folder)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="numbers of participants")
+    parser.add_argument("--start", type=int, default=START, help="measure dry runs up to so many participants")
+    parser.add_argument("--keep", type=Path, help="a new folder for the results, which then stay")
+    parser.add_argument("--step", help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.step:
+        take_step(options.step, options.folder, options.sizes[0])
+        return
+    measured, dry_runs = [], []
+    for count in options.sizes:
+        with scratch_project() as project:
+            measured.append(measure(project, count, options.keep))
+        if count <= options.start:
+            with scratch_project() as project:
+                dry_runs.append((count, start(project, count)))
+    columns = [f"{count:,}: {what}" for count in options.sizes for what in ("CPU, s", "peak, MiB")]
+    rows = [
+        [
+            name,
+            *(
+                cell
+                for costs, _ in measured
+                for cell in (f"{costs[name].cpu_s:.2f}", f"{costs[name].max_rss_bytes / 2**20:.0f}")
+            ),
+        ]
+        for name in STEPS
+    ]
+    print_table("Size: each step in a process of its own", ["step", *columns], rows)
+    files = measured[0][1]
+    table = [[name, *(f"{sizes[name] / 2**20:.2f}" for _, sizes in measured)] for name in files]
+    print_table("Size: files, MiB", ["file", *(f"{count:,}" for count in options.sizes)], table)
+    if dry_runs:
+        cells = [[f"{count:,}", f"{run.cpu_s:.2f}", f"{run.max_rss_bytes / 2**20:.0f}"] for count, run in dry_runs]
+        print_table("Size: Snakemake's dry run from a warm index", ["participants", "CPU, s", "peak, MiB"], cells)
+
+
+if __name__ == "__main__":
+    main()
