@@ -160,7 +160,8 @@ def end(places: Places, settings: Settings) -> None:
     """What the end of a run does for everyone."""
     from neurotier.run.healing import note_outputs
     from neurotier.run.hooks import summary_line
-    from neurotier.run.jobs import note_killed, participants, read_failures
+    from neurotier.run.jobs import note_killed, read_failures
+    from neurotier.run.participants import participants
     from neurotier.run.profile_tables import close_run
 
     note_killed(places, RUN)

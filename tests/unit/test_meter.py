@@ -142,6 +142,21 @@ def test_tool_in_a_phase_gets_its_words_unread(tmp_path: Path) -> None:
     assert log.read_text() == "$(id) `id` 'a b'"
 
 
+def test_a_tool_begins_with_the_signals_of_a_shell(tmp_path: Path) -> None:
+    """Python ignores SIGPIPE; a tool that inherited that would write on into a pipe that nobody reads."""
+    with (tmp_path / "status").open("w") as file:
+        assert run_in_phase(["grep", "SigIgn", "/proc/self/status"], log=file) == 0
+    ignored = int((tmp_path / "status").read_text().split()[1], 16)
+    assert not ignored & (1 << signal.SIGPIPE - 1 | 1 << signal.SIGXFSZ - 1)
+
+
+def test_a_tool_that_is_not_there_is_said_as_by_subprocess(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no-such-tool"):
+        run_in_phase(["no-such-tool"])
+    with pytest.raises(FileNotFoundError):
+        run_in_phase(["true"], cwd=str(tmp_path / "nowhere"))
+
+
 def test_interrupted_is_no_ordinary_exception() -> None:
     assert not issubclass(Interrupted, Exception)
 

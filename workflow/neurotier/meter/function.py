@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -109,6 +110,8 @@ def run_in_phase(command: list[str], log: IO[Any] | None = None, cwd: str | None
     if pid == 0:
         try:
             die_with_parent()
+            for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores, and a tool shall not
+                signal.signal(number, signal.SIG_DFL)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             if log is not None:
                 os.dup2(log.fileno(), 1)
