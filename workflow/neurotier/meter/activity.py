@@ -89,9 +89,9 @@ class Activity:
         least_s = most_s = runtime_s = 0.0
         for thread, books in (*ended, *alive.items()):
             before = self.threads.get(thread, NOTHING)
-            if books.active_s < before.active_s:  # another thread of the same number
+            if books.runtime_s < before.runtime_s:  # another thread of the same number
                 before = NOTHING
-            new_s = books.active_s - before.active_s
+            new_s = max(0.0, books.active_s - before.active_s)
             if before.awake and books.awake and new_s == 0:
                 books.claimed_s = before.claimed_s + passed_s
                 certain_s = possible_s = passed_s

@@ -93,6 +93,8 @@ class Branches:
         time and time on a core, s. The records of the whole machine arrive, so some are of other trees.
     leaders
         Time on a core and waiting for one, s, of the main threads of the root's children, as their records have it.
+    misbooked
+        The threads to which the kernel booked more block-I/O wait than they can have had.
     outliving_s
         Active time of other threads that ended later than these main threads, s: while they end, the process is there.
     """
@@ -103,6 +105,7 @@ class Branches:
         self.ended: list[tuple[int, int, int, float, float]] = []
         self.leaders: dict[int, tuple[float, float]] = {}
         self.outliving_s = 0.0
+        self.misbooked: set[int] = set()
 
     def branch(self, pid: int) -> Branch:
         """Sums below a process that is still alive."""
@@ -126,6 +129,7 @@ class Branches:
         room_ns = max(0, 1000 * lifetime_us - runtime_ns - run_queue_ns)
         if block_io_ns > room_ns + TOLERANCE_NS:
             branch.misbooked_ns += room_ns
+            self.misbooked.add(pid)
             block_io_ns = 0
         storage_ns = max(0, block_io_ns - swap_in_ns - thrashing_ns)  # the kernel books those twice
         active_ns = runtime_ns + run_queue_ns + memory_ns + storage_ns

@@ -46,8 +46,6 @@ class Sampler:
         uninterruptible sleep, as for storage; and in which all were asleep, s.
     looks
         Number of samples.
-    misbooked
-        Whether the kernel booked more block-I/O wait to a thread than it can have had (see ``records.Branch``).
     most_active
         Most threads that were running, ready or waiting for storage in one sample.
     interval_s
@@ -63,15 +61,15 @@ class Sampler:
     def __init__(self, root: int, exits: ExitRecords | None, delays: bool) -> None:
         self.root, self.exits, self.delays = root, exits, delays
         self.activity, self.asynchronous = Activity(delays), AsynchronousCalls()
+        self.waits: dict[int, tuple[int, float, float, float, float]] = {}
         self.gone: list[tuple[int, Books]] = []
         self.family: set[int] = set()
         self.complete: dict[int, tuple[float, float]] = {}
         self.active_s = self.disk_s = self.asleep_s = self.disk_threads_s = 0.0
-        self.misbooked = False
         self.most_active = self.looks = 0
         self.interval_s = FIRST_INTERVAL_S
         self.first_look_s = self.last_look_s = time.monotonic()
-        self.threads: dict[tuple[int, int], tuple[float, float, float, int, int]] = {}
+        self.threads: dict[tuple[int, int], tuple[float, float, int, int]] = {}
 
     def look(self) -> None:
         """Take one sample."""
@@ -137,15 +135,37 @@ class Sampler:
         # by its start time (field 22 of proc(5)), a thread is told from a later one of the same number
         start_ticks, waited_s = int(fields[19]), int(fields[39]) / TICKS_PER_S
         runtime_s, run_queue_s = int(runtime_ns) / 1e9, int(run_queue_ns) / 1e9
-        lifetime_s = time.clock_gettime(time.CLOCK_BOOTTIME) - start_ticks / TICKS_PER_S
-        credible = waited_s <= lifetime_s - runtime_s - run_queue_s + TOLERANCE_S
-        if not credible:
-            self.misbooked = True
         if self.exits is None:
-            seen = (runtime_s, run_queue_s, waited_s, int(fields[11]), int(fields[12]))
+            seen = (runtime_s, run_queue_s, int(fields[11]), int(fields[12]))
             self.threads[thread, start_ticks] = seen
-        active_s = runtime_s + run_queue_s + (waited_s if credible and self.delays else 0.0)
-        return fields[0], Books(active_s, runtime_s, fields[0] in (b"R", b"D"))
+        on_s = runtime_s + run_queue_s
+        storage_s = self.credible_wait(thread, start_ticks, on_s, waited_s, fields[0] == b"D")
+        return fields[0], Books(on_s + (storage_s if self.delays else 0.0), runtime_s, fields[0] in (b"R", b"D"))
+
+    def credible_wait(self, thread: int, start_ticks: int, on_s: float, waited_s: float, disk: bool) -> float:
+        """A thread's wait for storage so far, s, without what the kernel misbooked (see ``records.Branch``).
+
+        What is booked between two looks counts as far as the thread had time for it. If that is more than all the
+        time that has passed, the state at the look tells.
+        """
+        now = time.monotonic()
+        start, looked_s, before_on_s, before_s, credible_s = self.waits.get(
+            thread, (start_ticks, self.last_look_s, 0.0, 0.0, 0.0)
+        )
+        if start != start_ticks:
+            looked_s, before_on_s, before_s, credible_s = self.last_look_s, 0.0, 0.0, 0.0
+        passed_s, booked_s = now - looked_s, waited_s - before_s
+        room_s = max(0.0, passed_s - (on_s - before_on_s))
+        if booked_s > passed_s + TOLERANCE_S:
+            credible_s += room_s if disk else 0.0
+        else:
+            credible_s += min(booked_s, room_s)
+        self.waits[thread] = (start_ticks, now, on_s, waited_s, credible_s)
+        return credible_s
+
+    def storage_s(self, threads: set[int]) -> float:
+        """The credible waits for storage of some threads, as far as they were seen, s."""
+        return sum(self.waits[thread][4] for thread in threads & self.waits.keys())
 
     def look_at_ended(self, pid: int) -> None:
         """Sample a process that has ended and is not yet waited for: its main thread is complete then."""
@@ -196,13 +216,14 @@ class Sampler:
         seen_s = self.active_s + self.disk_s + self.asleep_s
         return self.disk_threads_s * max(1.0, wall_s / seen_s) if seen_s else None
 
-    def block_io_s(self, wall_s: float) -> float | None:
-        """Waiting for block I/O that was seen, s, in steps of a clock tick (10 ms) per thread; or by states."""
-        return self.waiting_s(wall_s) if self.misbooked else sum(seen[2] for seen in self.threads.values())
+    @property
+    def block_io_s(self) -> float:
+        """Waiting for block I/O that was seen, s, in steps of a clock tick (10 ms) per thread."""
+        return sum(waits[4] for waits in self.waits.values())
 
     @property
     def user_share(self) -> float:
         """User time's share of the CPU time that was seen."""
-        user = sum(seen[3] for seen in self.threads.values())
-        both = user + sum(seen[4] for seen in self.threads.values())
+        user = sum(seen[2] for seen in self.threads.values())
+        both = user + sum(seen[3] for seen in self.threads.values())
         return user / both if both else 1.0

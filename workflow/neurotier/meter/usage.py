@@ -208,9 +208,12 @@ class Usage:
             self.wait_source, self.seen_share = "taskstats", 1.0
         if delays:
             self.memory_stall_s = branch.memory_ns / 1e9
-        if delays and misbooked_s <= self.wall_s * OVERLAP_SHARE + OVERLAP_S:
-            # in place of the little that the kernel misbooked, what the samples saw waiting
-            self.block_io_s = branch.block_io_ns / 1e9 + min(misbooked_s, sampler.waiting_s(self.wall_s) or 0.0)
+        if delays:
+            # in place of what the kernel misbooked, what was credible from look to look
+            credible_s = sampler.storage_s(sampler.exits.branches.misbooked) if sampler.exits else 0.0
+            self.block_io_s = branch.block_io_ns / 1e9 + min(misbooked_s, credible_s)
+            if misbooked_s > self.wall_s * OVERLAP_SHARE + OVERLAP_S:
+                self.wait_source = "sampled"
         elif run_queue:  # by default, Linux accounts waiting for a core and nothing else
             self.wait_source = "sampled"
             if not sampler.asynchronous.found:  # whoever waits for asynchronous calls looks asleep
@@ -237,9 +240,8 @@ class Usage:
                 self.user_s = sampler.runtime_s * sampler.user_share
                 self.system_s = sampler.runtime_s - self.user_s
                 self.cpu_source, self.seen_share = "sampled", None
-        credible = delays and not sampler.misbooked
-        if run_queue and (credible or not sampler.asynchronous.found):
-            seen_s = sampler.block_io_s(self.wall_s) if delays else sampler.waiting_s(self.wall_s)
+        if run_queue and (delays or not sampler.asynchronous.found):
+            seen_s = sampler.block_io_s if delays else sampler.waiting_s(self.wall_s)
             self.block_io_s = self.off_core(seen_s, sampler)
 
     def off_core(self, sampled_s: float | None, sampler: Sampler) -> float | None:
@@ -294,6 +296,8 @@ class Usage:
         other_s = max(0.0, lifetime_s - known_s)
         if sampler and (several or self.wait_source == "sampled"):
             least_s, most_s = self.active_bounds_s(sampler, branch)
+            if self.wait_source != "sampled":
+                least_s, most_s = max(least_s, min(known_s, self.wall_s) - overlap_s), min(most_s, known_s)
             if several and known_s > least_s:
                 parts = [part * least_s / known_s for part in parts]
             other_s = max(0.0, min(lifetime_s - sum(parts), lifetime_s - most_s))
