@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import time
@@ -34,6 +35,7 @@ from neurotier.meter.usage import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import NoReturn
 
     from neurotier.meter.records import Branch
 
@@ -104,12 +106,33 @@ def measure_command(command: list[str], grace_s: float = 5.0, forward: bool = Fa
 
     def execute() -> int:
         try:
-            os.execvp(command[0], command)
+            replace_process(command)
         except OSError as error:
             os.write(2, f"neurotier: {command[0]}: {error.strerror}\n".encode())
             return 127 if isinstance(error, FileNotFoundError) else 126
 
     return measure_child(execute, grace_s, forward)
+
+
+def replace_process(command: list[str]) -> NoReturn:
+    """``os.execvp``, which imports a module that takes longer than starting the command; does not return.
+
+    Raises
+    ------
+    OSError
+        If there is no such program, or it cannot be started.
+    """
+    program = command[0]
+    folders = [None] if "/" in program else os.environ.get("PATH", os.defpath).split(os.pathsep)
+    failure: OSError = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    for folder in folders:
+        try:
+            os.execv(program if folder is None else os.path.join(folder, program), command)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:  # another folder may have one that can be started
+            failure = error
+    raise failure
 
 
 class Instruments:
