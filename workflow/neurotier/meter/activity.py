@@ -69,7 +69,7 @@ class Activity:
         self.threads: dict[int, Books] = {}
         self.awake = True  # the tree begins with a process that runs
         self.least_s = self.most_s = self.seen_s = 0.0
-        self.open_squared = self.open_awake = 0.0
+        self.turned_squared = self.open_squared = self.open_awake = 0.0
         self.open_intervals = 0
 
     def add(self, passed_s: float, alive: dict[int, Books], ended: Iterable[tuple[int, Books]], awake: bool) -> None:
@@ -108,7 +108,9 @@ class Activity:
         self.least_s += least_s
         self.most_s += most_s
         self.seen_s += awake_share * passed_s
-        if most_s > least_s:
+        if awake_share == 0.5:  # it woke or fell asleep in between, at any moment as likely as at another
+            self.turned_squared += (most_s - least_s) ** 2 / 12
+        elif most_s > least_s:
             self.open_squared += (most_s - least_s) ** 2
             self.open_awake += awake_share
             self.open_intervals += 1
@@ -125,6 +127,6 @@ class Activity:
         Where bounds leave room, looks count as a sample, and the bounds are one standard error to both sides of it.
         """
         share = (self.open_awake + 0.5) / (self.open_intervals + 1)
-        error_s = (share * (1 - share) * self.open_squared) ** 0.5
+        error_s = (self.turned_squared + share * (1 - share) * self.open_squared) ** 0.5
         likely_s = min(max(self.seen_s, self.least_s), self.most_s)
         return max(self.least_s, likely_s - error_s), min(self.most_s, likely_s + error_s)

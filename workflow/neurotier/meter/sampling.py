@@ -54,6 +54,8 @@ class Sampler:
         Bounds of the time in which any thread was active.
     asynchronous
         Whether processes were seen that move bytes by asynchronous calls.
+    doubtful_s
+        Thread-seconds in which a wait for storage was misbooked, or after the last look may have been, s.
     complete
         Time on a core and waiting for one, s, of the root's children, when they had ended.
     """
@@ -62,6 +64,7 @@ class Sampler:
         self.root, self.exits, self.delays = root, exits, delays
         self.activity, self.asynchronous = Activity(delays), AsynchronousCalls()
         self.waits: dict[int, tuple[int, float, float, float, float]] = {}
+        self.doubtful_s = 0.0
         self.gone: list[tuple[int, Books]] = []
         self.family: set[int] = set()
         self.complete: dict[int, tuple[float, float]] = {}
@@ -122,7 +125,8 @@ class Sampler:
 
     def finish(self, ended_s: float) -> None:
         """Add the time between the last look and the phase's end, by the monotonic clock, s."""
-        self.add_interval({}, [], awake=True, now=ended_s)
+        passed_s = self.add_interval({}, [], awake=True, now=ended_s)
+        self.doubtful_s += passed_s if self.exits else 0.0
 
     def look_at(self, folder: str, thread: int) -> tuple[bytes, Books | None]:
         """The state of one thread, empty if it has ended, and what is booked for it; its waits are noted."""
@@ -158,6 +162,7 @@ class Sampler:
         room_s = max(0.0, passed_s - (on_s - before_on_s))
         if booked_s > passed_s + TOLERANCE_S:
             credible_s += room_s if disk else 0.0
+            self.doubtful_s += room_s
         else:
             credible_s += min(booked_s, room_s)
         self.waits[thread] = (start_ticks, now, on_s, waited_s, credible_s)

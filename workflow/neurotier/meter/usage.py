@@ -295,9 +295,9 @@ class Usage:
             several = several or sampler.most_active > 1
         other_s = max(0.0, lifetime_s - known_s)
         if sampler and (several or self.wait_source == "sampled"):
-            least_s, most_s = self.active_bounds_s(sampler, branch)
+            least_s, most_s = self.active_bounds_s(sampler, branch, known_s)
             if self.wait_source != "sampled":
-                least_s, most_s = max(least_s, min(known_s, self.wall_s) - overlap_s), min(most_s, known_s)
+                least_s = max(least_s, min(known_s, self.wall_s) - overlap_s)
             if several and known_s > least_s:
                 parts = [part * least_s / known_s for part in parts]
             other_s = max(0.0, min(lifetime_s - sum(parts), lifetime_s - most_s))
@@ -311,13 +311,18 @@ class Usage:
         self.account_other_s = other_s
         self.residual_s = self.wall_s - sum(parts) - other_s
 
-    def active_bounds_s(self, sampler: Sampler, branch: Branch | None) -> tuple[float, float]:
-        """Least and most time for which some thread of the tree was active, s."""
+    def active_bounds_s(self, sampler: Sampler, branch: Branch | None, known_s: float) -> tuple[float, float]:
+        """Least and most time for which some thread of the tree was active, s; its known thread-seconds are given."""
         least_s, most_s = sampler.activity.bounds_s()
+        unknown_s = sampler.doubtful_s if self.wait_source == "sampled" else 0.0
         if branch is None:  # threads that were not seen may have waited as those did that were
             unseen_s = max(0.0, self.cpu_s - sampler.runtime_s)
-            most_s += unseen_s * (1 + (self.run_queue_s or 0.0) / sampler.runtime_s) if sampler.runtime_s else unseen_s
+            unseen_s *= 1 + (self.run_queue_s or 0.0) / sampler.runtime_s if sampler.runtime_s else 1.0
+            most_s, unknown_s = most_s + unseen_s, unknown_s + unseen_s
         else:
             ending_s = sum(sampler.ending_s)
             least_s, most_s = least_s + ending_s, most_s + ending_s
-        return min(least_s, self.wall_s), min(most_s, self.wall_s)
+        if sampler.delays:  # all that may be active is in the books
+            most_s = min(most_s, known_s + unknown_s)
+        most_s = min(most_s, self.wall_s)
+        return min(least_s, most_s), most_s
