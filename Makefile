@@ -46,7 +46,7 @@ faults: $(READY) ## hold a fault campaign: COUNT=1000 SEED=1 (JOBS=2, ONLY=kind;
 
 bench-meter: $(READY) ## print how exact the meter is, beside other tools, and what it costs
 	@tests/set_up.sh
-	@for name in accuracy metering; do $(BIN)/python tests/benchmarks/$$name.py || exit 1; done
+	@for name in accuracy control_groups metering; do $(BIN)/python tests/benchmarks/$$name.py || exit 1; done
 
 environment: $(READY) ## make the environment alone
 

@@ -16,7 +16,7 @@ truth about the tree. What they know it from:
 ``running``
     Not 0 as long as a process that nobody waits for goes on.
 ``account_other_s``
-    How long all sleep for a timer; what it takes to get a core afterwards is another matter.
+    How long nobody does anything but sleep for a timer; what it takes to get a core afterwards is another matter.
 
 Nothing but the standard library, and little of it: a process starts in some 10 ms.
 """
@@ -172,6 +172,31 @@ def threads(count: str, seconds: str) -> Truth:
     return {"run_queue_s": sum(waits_ns) / 1e9, "threads": len(workers) + 1}
 
 
+def short_threads(count: str, seconds: str, asleep_s: str) -> Truth:
+    """Threads that compute at the same time, each for so many seconds, and then wait for a timer."""
+    import threading
+    import zlib
+
+    slept: list[tuple[float, float]] = []
+    block = bytes(MIB)
+
+    def work() -> None:
+        while time.thread_time() < float(seconds):
+            zlib.crc32(block)
+        begin = time.monotonic()
+        time.sleep(float(asleep_s))
+        slept.append((begin, time.monotonic()))
+
+    workers = [threading.Thread(target=work) for _ in range(int(count))]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    # the last to sleep is the last to wake: until then all others sleep or have ended
+    asleep_together_s = max(end for _, end in slept) - max(begin for begin, _ in slept)
+    return {"account_other_s": asleep_together_s, "threads": len(workers) + 1}
+
+
 def sleep(seconds: str) -> Truth:
     """One process that waits for a timer."""
     time.sleep(float(seconds))
@@ -324,7 +349,20 @@ def block_io_s() -> float | None:
 
 LOADS: dict[str, Callable[..., Truth]] = {
     load.__name__: load
-    for load in (burn, children, forks, daemon, unheard, threads, sleep, network, buffered, direct, mapped)
+    for load in (
+        burn,
+        children,
+        forks,
+        daemon,
+        unheard,
+        threads,
+        short_threads,
+        sleep,
+        network,
+        buffered,
+        direct,
+        mapped,
+    )
 }
 
 

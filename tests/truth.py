@@ -61,11 +61,16 @@ class Bench:
 
     def metered(self, *words: object, ordinary: bool = False) -> tuple[Figures, Figures]:
         """Run a load under the meter, also as an ordinary user; what is true, and what was measured."""
-        command = [self.python, "-S", "-c", METER, str(self.library), *self.load(*words)]
         with self.truth() as truth:
-            user = as_nobody() if ordinary else {}
-            done = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=300, cwd=self.shared, **user)
-        return truth, json.loads(done.stdout)
+            said = self.measured(self.load(*words), ordinary)
+        return truth, said
+
+    def measured(self, command: list[str], ordinary: bool = False) -> Figures:
+        """Run any command under the meter, also as an ordinary user; what was measured."""
+        metered = [self.python, "-S", "-c", METER, str(self.library), *command]
+        user = as_nobody() if ordinary else {}
+        done = subprocess.run(metered, stdout=subprocess.PIPE, check=True, timeout=300, cwd=self.shared, **user)
+        return dict(json.loads(done.stdout.splitlines()[-1]))
 
     @contextmanager
     def truth(self) -> Iterator[Figures]:

@@ -6,7 +6,9 @@ speed: each load tells its own truth, in the same run.
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from conftest import missing
 from loads import MIB
 from neurotier.meter.exits import DELAY_SWITCH, ExitRecords, delays_accounted
 from neurotier.meter.residency import resident_share
+from neurotier.meter.usage import NOT_ROOT, SWITCHED_OFF
 from truth import Bench, bench, loop_device
 
 pytestmark = pytest.mark.alone
@@ -25,6 +28,7 @@ ONE, SEVERAL = ("exact", "sampled"), ("scaled", "sampled")
 """Accounts of trees with one and with several active threads; sampled where the kernel misbooked a wait (Linux 6.18
 does)."""
 
+TICK_S = 0.01
 START_S = 0.02
 """What a process may spend before and after its own account of itself."""
 
@@ -120,6 +124,48 @@ def test_threads_count_in_thread_seconds_and_in_wall_time(exact: Bench) -> None:
     assert said["run_queue_s"] > said["account_run_queue_s"]
 
 
+@pytest.mark.parametrize("load", [(2, 0.1, 0.15), (4, 0.05, 0.2)])
+def test_short_threads_that_fall_asleep(exact: Bench, load: tuple[object, ...]) -> None:
+    """A quarter of a second: by two looks, half of it was booked wrongly, and nothing said so."""
+    truth, said = exact.metered("short_threads", *load)
+    assert said["account"] in SEVERAL
+    assert said["account_other_s"] == pytest.approx(truth["account_other_s"], abs=0.1 * said["wall_s"])
+    assert said["residual_s"] >= -TICK_S
+    assert said["residual_s"] <= 0.1 * said["wall_s"]
+    active_s = sum(said[f"account_{part}_s"] for part in ("user", "system", "run_queue", "block_io", "memory_stall"))
+    assert active_s + said["residual_s"] >= 0.95 * said["cpu_s"] / CPUS, "no scaling below what the cores allow"
+
+
+@pytest.mark.parametrize("ordinary", [False, True])
+@pytest.mark.parametrize(("engine", "calls"), [("libaio", "aio"), ("io_uring", "io_uring"), ("psync", None)])
+def test_asynchronous_calls(where: Bench, disk: Path, engine: str, calls: str | None, ordinary: bool) -> None:
+    """Nobody counts what they read and write, but the devices; half a second is accounted for all the same."""
+    if shutil.which("fio") is None:
+        missing("fio")
+    report = where.shared / f"{engine}-{ordinary}"
+    words = [
+        f"--name={engine}-{ordinary}",
+        "--size=32m",
+        "--unlink=1",
+        "--bs=128k",
+        "--rw=randrw",
+        "--iodepth=8",
+        "--direct=1",
+        "--fallocate=none",
+    ]
+    until = ["--runtime=500ms", "--time_based", "--output-format=json", f"--output={report}"]
+    said = where.measured(["fio", f"--ioengine={engine}", f"--directory={disk}", *words, *until], ordinary=ordinary)
+    job = json.loads(report.read_text())["jobs"][0]
+    laid_out = 32 * MIB  # fio writes its file beforehand, unless it is there
+    for way, name in (("read", "read"), ("write", "written")):
+        moved = job[way]["io_bytes"]
+        assert said[f"device_{name}_bytes"] >= 0.98 * moved
+        assert said[f"device_{name}_bytes"] <= 1.02 * moved + laid_out + 16 * MIB  # and its own program
+        assert (said[f"logical_{name}_bytes"] is None) == (calls is not None)
+    assert said["bytes_reason"] == calls
+    assert abs(said["residual_s"]) <= (0.02 if said["account"] == "exact" else 0.15) * said["wall_s"]
+
+
 @pytest.mark.parametrize("ordinary", [False, True])
 @pytest.mark.parametrize("load", [("sleep", 1), ("network", 20, 0.05)])
 def test_sleep_is_neither_cpu_nor_storage(exact: Bench, load: tuple[object, ...], ordinary: bool) -> None:
@@ -172,6 +218,7 @@ def test_ordinary_user_gets_samples_and_no_zeros_for_what_is_unknown(where: Benc
         missing("the kernel accounts no waits: sysctl kernel.task_delayacct=1")
     truth, said = where.metered("children", 2 * CPUS, 1, 2 * CPUS, ordinary=True)
     assert said["wait_source"] == said["account"] == "sampled"
+    assert said["account_reason"] == NOT_ROOT
     assert said["seen_share"] > 0.8
     assert close(said["run_queue_s"], truth["run_queue_s"], share=0.25)
     for unknown in ("memory_stall_s", "account_memory_stall_s", "processes", "threads", "thread_s"):
@@ -183,6 +230,7 @@ def test_default_kernel_still_gives_an_account(default_kernel: Bench, ordinary: 
     """Waiting for a core is accounted; for storage, threads are seen in the state of waiting for it."""
     truth, said = default_kernel.metered("children", 2 * CPUS, 0.6, 2 * CPUS, ordinary=ordinary)
     assert said["account"] == said["wait_source"] == "sampled"
+    assert said["account_reason"] == (NOT_ROOT if ordinary else SWITCHED_OFF)
     assert close(said["run_queue_s"], truth["run_queue_s"], share=0.25 if ordinary else 0.05)
     assert said["memory_stall_s"] is None
     try:

@@ -6,7 +6,9 @@ will cure, from a full disk or a network that was down.
 
 from __future__ import annotations
 
-from pathlib import Path
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # the meter starts often, and importing this costs a tenth of that
+    from pathlib import Path
 
 
 class NeurotierError(Exception):

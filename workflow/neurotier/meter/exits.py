@@ -8,10 +8,10 @@ Source: Linux ``Documentation/accounting/taskstats.rst`` and ``delay-accounting.
 
 from __future__ import annotations
 
+import _socket
 import _thread
 import errno
 import os
-import socket
 import sys
 
 from neurotier.meter.netlink import attributes, find_family, generic_socket, request, send
@@ -44,7 +44,7 @@ class ExitRecords:
         True if the kernel dropped records because they were not read in time, or sent some in another layout.
     """
 
-    def __init__(self, sock: socket.socket, family_number: int, cpus: bytes) -> None:
+    def __init__(self, sock: _socket.socket, family_number: int, cpus: bytes) -> None:
         self.sock, self.family_number, self.cpus = sock, family_number, cpus
         self.branches = Branches(os.getpid())
         self.lost = False
@@ -57,7 +57,7 @@ class ExitRecords:
             return None
         sock = generic_socket()
         try:
-            sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES)
+            sock.setsockopt(_socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES)
             number = find_family(sock, TASKSTATS)
             with open("/sys/devices/system/cpu/possible", "rb") as file:
                 cpus = file.read().strip() + b"\0"
@@ -114,9 +114,12 @@ def own_record() -> Branch | None:
     """The kernel's account of this process's main thread so far; ``None`` where it gives none."""
     branches = Branches(root=0)
     try:
-        with generic_socket() as sock:
+        sock = generic_socket()
+        try:
             pid = os.getpid().to_bytes(4, sys.byteorder)
             answer = request(sock, find_family(sock, TASKSTATS), GET, ATTR_PID, pid)
+        finally:
+            sock.close()
         for record in stats_of_threads(answer):
             branches.add(record)
     except (OSError, KeyError):
@@ -142,7 +145,7 @@ def ended_groups(message: bytes) -> Iterator[int]:
                     yield int.from_bytes(value[:4], sys.byteorder)
 
 
-def receives_records(sock: socket.socket) -> bool:
+def receives_records(sock: _socket.socket) -> bool:
     """Whether records arrive at all: none do in a network namespace other than the machine's own."""
     _thread.start_new_thread(int, ())  # a thread that ends at once, for the kernel to report
     sock.settimeout(LONGEST_SILENCE_S)

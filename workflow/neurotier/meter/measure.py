@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import time
@@ -20,11 +21,23 @@ from neurotier.meter.tree import (
     descendants,
     send,
 )
-from neurotier.meter.usage import Usage
+from neurotier.meter.usage import (
+    LEFT_BEHIND,
+    MISBOOKED,
+    NO_RECORDS,
+    NO_WAITS,
+    NOT_ROOT,
+    RECORDS_LOST,
+    SWITCHED_OFF,
+    Usage,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import NoReturn
+
+    from neurotier.meter.records import Branch
 
 DRAIN_INTERVAL_S = 0.2
 """Longest time between two reads of the exit records: their buffer is then large enough for 50,000 per second."""
@@ -73,8 +86,9 @@ def measure_child(child: Callable[[], int], grace_s: float, forward: bool = Fals
             tree = Tree.start(child, mask, instruments.sampler.look_at_ended)
             try:
                 watch(tree, instruments, grace_s, forward)
-                usage.wall_s = time.monotonic() - begin
+                usage.wall_s = tree.ended_s - begin
                 usage.end_s = usage.start_s + usage.wall_s
+                instruments.sampler.finish(tree.ended_s)
                 usage.left_behind = len(children(os.getpid()))
                 let_finish(tree, instruments, grace_s, forward)
             except BaseException:
@@ -92,7 +106,7 @@ def measure_command(command: list[str], grace_s: float = 5.0, forward: bool = Fa
 
     def execute() -> int:
         try:
-            os.execvp(command[0], command)
+            replace_process(command)
         except OSError as error:
             os.write(2, f"neurotier: {command[0]}: {error.strerror}\n".encode())
             return 127 if isinstance(error, FileNotFoundError) else 126
@@ -100,12 +114,41 @@ def measure_command(command: list[str], grace_s: float = 5.0, forward: bool = Fa
     return measure_child(execute, grace_s, forward)
 
 
+def replace_process(command: list[str]) -> NoReturn:
+    """``os.execvp``, which imports a module that takes longer than starting the command; does not return.
+
+    Raises
+    ------
+    OSError
+        If there is no such program, or it cannot be started.
+    """
+    program = command[0]
+    folders = [None] if "/" in program else os.environ.get("PATH", os.defpath).split(os.pathsep)
+    failure: OSError = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    for folder in folders:
+        try:
+            os.execv(program if folder is None else os.path.join(folder, program), command)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:  # another folder may have one that can be started
+            failure = error
+    raise failure
+
+
 class Instruments:
-    """The sources besides ``wait4`` that this process has access to."""
+    """The sources besides ``wait4`` that this process has access to.
+
+    Attributes
+    ----------
+    noticed_late_s
+        How long this process waited for a core before it could notice the phase's end, s.
+    """
 
     def __init__(self) -> None:
         self.exits = ExitRecords.listen()
-        self.sampler = Sampler(os.getpid(), waits=self.exits is None)
+        self.delays = delays_accounted()
+        self.sampler = Sampler(os.getpid(), self.exits, self.delays)
+        self.noticed_late_s = 0.0
         self.pressure = Pressure.start()
         self.bytes_before = bytes_of_children()
         self.next_drain_s = time.monotonic() + DRAIN_INTERVAL_S
@@ -130,15 +173,29 @@ class Instruments:
         """Fill in the usage, once the tree has ended."""
         usage.take_reaped(tree.reaped)
         usage.take_bytes(self.bytes_before, bytes_of_children())
-        run_queue, delays = run_queue_accounted(), delays_accounted()
         branch = self.exits.descendants() if self.exits else None
+        run_queue = run_queue_accounted()
         if branch is not None:
-            usage.take_exits(branch, self.sampler, run_queue, delays)
+            usage.take_exits(branch, self.sampler, run_queue, self.delays)
         elif self.exits is None:
-            usage.take_samples(self.sampler, run_queue, delays)
+            usage.take_samples(self.sampler, run_queue, self.delays)
+        usage.refuse_bytes(self.sampler.asynchronous.found)
         usage.take_pressure(self.pressure)
+        usage.account_reason = self.account_reason(usage, branch)
         if not usage.left_behind:  # or seconds from after the phase's end would be part of its account
-            usage.divide(branch, self.sampler)
+            usage.divide(branch, self.sampler, self.noticed_late_s)
+
+    def account_reason(self, usage: Usage, branch: Branch | None) -> str | None:
+        """Why the account is sampled, or why there is none; ``None`` if it rests on exit records alone."""
+        if usage.left_behind:
+            return LEFT_BEHIND
+        if usage.run_queue_s is None:
+            return RECORDS_LOST if self.exits and branch is None else NO_WAITS
+        if usage.wait_source != "sampled":
+            return None
+        if self.exits is None:
+            return NO_RECORDS if os.geteuid() == 0 else NOT_ROOT
+        return MISBOOKED if self.delays else SWITCHED_OFF
 
     def close(self) -> None:
         """Stop listening."""
@@ -146,12 +203,25 @@ class Instruments:
             self.exits.close()
 
 
+def own_queue_s() -> float:
+    """How long this thread has waited for a core, s."""
+    try:
+        with open("/proc/thread-self/schedstat", "rb") as file:
+            return int(file.read().split()[1]) / 1e9
+    except OSError:
+        return 0.0
+
+
 def watch(tree: Tree, instruments: Instruments, grace_s: float, forward: bool) -> None:
     """Wait until the phase's own process has ended, and handle signals meanwhile."""
     kill_at_s = float("inf")
+    queued_s = own_queue_s()
     while tree.exit_code is None:
         received = tree.wait(min(instruments.pause_s(), kill_at_s - time.monotonic()))
-        instruments.look()
+        queued_before_s, queued_s = queued_s, own_queue_s()
+        instruments.noticed_late_s = queued_s - queued_before_s  # while it looked and waited for the last time
+        if tree.exit_code is None:
+            instruments.look()
         if received is not None:
             if not forward:
                 raise Interrupted(received.si_signo)

@@ -85,11 +85,27 @@ class Branches:
     ----------
     root
         Process whose descendants are summed; its own threads do not count.
+
+    Attributes
+    ----------
+    ended
+        Of every thread that has ended since this was last taken: its number, its process, its parent, and its active
+        time and time on a core, s. The records of the whole machine arrive, so some are of other trees.
+    leaders
+        Time on a core and waiting for one, s, of the main threads of the root's children, as their records have it.
+    misbooked
+        The threads to which the kernel booked more block-I/O wait than they can have had.
+    outliving_s
+        Active time of other threads that ended later than these main threads, s: while they end, the process is there.
     """
 
     def __init__(self, root: int) -> None:
         self.root = root
         self.pending: dict[int, Branch] = {}
+        self.ended: list[tuple[int, int, int, float, float]] = []
+        self.leaders: dict[int, tuple[float, float]] = {}
+        self.outliving_s = 0.0
+        self.misbooked: set[int] = set()
 
     def branch(self, pid: int) -> Branch:
         """Sums below a process that is still alive."""
@@ -113,15 +129,20 @@ class Branches:
         room_ns = max(0, 1000 * lifetime_us - runtime_ns - run_queue_ns)
         if block_io_ns > room_ns + TOLERANCE_NS:
             branch.misbooked_ns += room_ns
+            self.misbooked.add(pid)
             block_io_ns = 0
         storage_ns = max(0, block_io_ns - swap_in_ns - thrashing_ns)  # the kernel books those twice
         active_ns = runtime_ns + run_queue_ns + memory_ns + storage_ns
+        self.ended.append((pid, group or pid, parent, active_ns / 1e9, runtime_ns / 1e9))
+        if leads and parent == self.root:
+            self.leaders[pid] = runtime_ns / 1e9, run_queue_ns / 1e9
         if leads:
             lifetime_ns = 1000 * (group_lifetime_us or lifetime_us)
             concurrent_ns = branch.children_lifetime_ns - (lifetime_ns - active_ns)
             branch.overlap_ns += max(0, min(branch.children_active_ns, concurrent_ns)) + branch.other_threads_ns
             branch.processes += 1
         else:
+            self.outliving_s += active_ns / 1e9 if group in self.leaders else 0.0
             branch.other_threads_ns += active_ns
             branch.parent = parent
         branch.threads += 1
@@ -144,6 +165,22 @@ class Branches:
         if leads:
             del self.pending[pid]
             self.branch(parent).merge(branch, lifetime_ns)
+
+    def take_ended(self, family: set[int]) -> list[tuple[int, float, float]]:
+        """Number, active time and time on a core, s, of the tree's threads that have ended since this was last asked.
+
+        Parameters
+        ----------
+        family
+            The processes of the tree that have been seen alive.
+        """
+        taken, family = [], family | {self.root}
+        for thread, group, parent, active_s, runtime_s in reversed(self.ended):  # a child ends before its parent
+            if group in family or parent in family:
+                family.add(group)
+                taken.append((thread, active_s, runtime_s))
+        self.ended.clear()
+        return taken
 
     def close_group(self, group: int) -> None:
         """The last thread of a process has ended: if its leader ended earlier, add the rest to the parent."""

@@ -1,8 +1,9 @@
 """Sampling the live threads of a tree: their states, and their waits where there are no exit records.
 
-The interval starts at 10 ms and grows with the cost of a sample, so that sampling takes at most 0.2 % of the time, or
-0.1 % where only states are read. What a thread does after its last sample is missed, and so is a thread that lives
-between two samples; the share of the tree's CPU time that was seen bounds how much that can be.
+The interval starts at 10 ms and grows with the age of the phase, to a twentieth of it, and with the cost of a sample:
+sampling takes at most 2 % of a core at first and in the end 0.2 % of the time, or 0.1 % where there are exit records.
+What a thread does after its last sample is missed without them, and so is a thread that lives between two samples; the
+share of the tree's CPU time that was seen bounds how much that can be.
 """
 
 from __future__ import annotations
@@ -10,11 +11,20 @@ from __future__ import annotations
 import os
 import time
 
+from neurotier.meter.activity import Activity, Books
+from neurotier.meter.asynchronous import AsynchronousCalls
 from neurotier.meter.tree import TICKS_PER_S, descendants, stat_fields
 
 FIRST_INTERVAL_S, LONGEST_INTERVAL_S = 0.01, 1.0
-COST_SHARE, COST_SHARE_OF_STATES = 0.002, 0.001
+COST_SHARE, COST_SHARE_BESIDE_RECORDS, FIRST_COST_SHARE = 0.002, 0.001, 0.02
+AGE_SHARE = 0.05
+"""While the cost allows it, a sample is taken whenever the phase has grown by this share."""
+
 TOLERANCE_S = 2 / TICKS_PER_S
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from neurotier.meter.exits import ExitRecords
 
 
 class Sampler:
@@ -24,8 +34,10 @@ class Sampler:
     ----------
     root
         Process whose descendants are sampled.
-    waits
-        Whether to read the waits of each thread, too: one more file per thread and sample.
+    exits
+        The exit records, where there are any; else the waits of each thread are kept, to be summed.
+    delays
+        Whether the kernel accounts waits for storage.
 
     Attributes
     ----------
@@ -34,26 +46,38 @@ class Sampler:
         uninterruptible sleep, as for storage; and in which all were asleep, s.
     looks
         Number of samples.
-    misbooked
-        Whether the kernel booked more block-I/O wait to a thread than it can have had (see ``records.Branch``).
     most_active
         Most threads that were running, ready or waiting for storage in one sample.
     interval_s
         Time until the next sample, s.
+    activity
+        Bounds of the time in which any thread was active.
+    asynchronous
+        Whether processes were seen that move bytes by asynchronous calls.
+    doubtful_s
+        Thread-seconds in which a wait for storage was misbooked, or after the last look may have been, s.
+    complete
+        Time on a core and waiting for one, s, of the root's children, when they had ended.
     """
 
-    def __init__(self, root: int, waits: bool) -> None:
-        self.root, self.waits = root, waits
+    def __init__(self, root: int, exits: ExitRecords | None, delays: bool) -> None:
+        self.root, self.exits, self.delays = root, exits, delays
+        self.activity, self.asynchronous = Activity(delays), AsynchronousCalls()
+        self.waits: dict[int, tuple[int, float, float, float, float]] = {}
+        self.doubtful_s = 0.0
+        self.gone: list[tuple[int, Books]] = []
+        self.family: set[int] = set()
+        self.complete: dict[int, tuple[float, float]] = {}
         self.active_s = self.disk_s = self.asleep_s = self.disk_threads_s = 0.0
-        self.misbooked = False
         self.most_active = self.looks = 0
         self.interval_s = FIRST_INTERVAL_S
-        self.last_look_s = time.monotonic()
-        self.threads: dict[tuple[str, str], tuple[float, float, float, int, int]] = {}
+        self.first_look_s = self.last_look_s = time.monotonic()
+        self.threads: dict[tuple[int, int], tuple[float, float, int, int]] = {}
 
     def look(self) -> None:
         """Take one sample."""
         begin = time.thread_time()
+        alive: dict[int, Books] = {}
         active = disk = 0
         pids = descendants(self.root)
         for pid in pids:
@@ -62,13 +86,15 @@ class Sampler:
             except OSError:
                 continue
             for thread in threads:
-                state = self.look_at(f"/proc/{pid}/task/{thread}", thread)
+                state, books = self.look_at(f"/proc/{pid}/task/{thread}", int(thread))
                 active += state in (b"R", b"")  # a thread that vanishes meanwhile was active to its end
                 disk += state == b"D"
+                if books:
+                    alive[int(thread)] = books
         if not active and descendants(self.root) != pids:
             active = 1  # a tree that has changed was not all asleep
-        now = time.monotonic()
-        passed_s, self.last_look_s = now - self.last_look_s, now
+        self.asynchronous.look(pids)
+        passed_s = self.add_interval(alive, pids, awake=bool(active or disk), now=time.monotonic())
         self.disk_threads_s += disk * passed_s
         if active:
             self.active_s += passed_s
@@ -79,38 +105,102 @@ class Sampler:
         self.looks += 1
         self.most_active = max(self.most_active, active + disk)
         cost_s = time.thread_time() - begin
-        share = COST_SHARE if self.waits else COST_SHARE_OF_STATES
-        self.interval_s = min(max(FIRST_INTERVAL_S, cost_s / share), LONGEST_INTERVAL_S)
+        share = COST_SHARE_BESIDE_RECORDS if self.exits else COST_SHARE
+        wanted_s = min(AGE_SHARE * (self.last_look_s - self.first_look_s), cost_s / share)
+        self.interval_s = min(max(FIRST_INTERVAL_S, wanted_s, cost_s / FIRST_COST_SHARE), LONGEST_INTERVAL_S)
 
-    def look_at(self, folder: str, thread: str) -> bytes:
-        """The state of one thread, empty if it has ended; its waits are noted."""
+    def add_interval(self, alive: dict[int, Books], pids: list[int], awake: bool, now: float) -> float:
+        """Add the time since the last look to the bounds of activity; its length, s."""
+        passed_s, self.last_look_s = max(0.0, now - self.last_look_s), now
+        ended, self.gone = self.gone, []
+        if self.exits:
+            self.exits.drain()
+            records = self.exits.branches.take_ended(self.family.union(pids))
+            ended = [(thread, Books(active_s, runtime_s, awake=False)) for thread, active_s, runtime_s in records]
+        for thread, _ in ended:
+            alive.pop(thread, None)  # it ended while the others were looked at
+        self.activity.add(passed_s, alive, ended, awake)
+        self.family = set(pids)
+        return passed_s
+
+    def finish(self, ended_s: float) -> None:
+        """Add the time between the last look and the phase's end, by the monotonic clock, s."""
+        passed_s = self.add_interval({}, [], awake=True, now=ended_s)
+        self.doubtful_s += passed_s if self.exits else 0.0
+
+    def look_at(self, folder: str, thread: int) -> tuple[bytes, Books | None]:
+        """The state of one thread, empty if it has ended, and what is booked for it; its waits are noted."""
         try:
             fields = stat_fields(f"{folder}/stat")
-            if self.waits:
-                with open(f"{folder}/schedstat", "rb") as file:
-                    runtime_ns, run_queue_ns, _ = file.read().split()
-                # by its start time (field 22 of proc(5)), a thread is told from a later one of the same number
-                start_ticks, waited_s = int(fields[19]), int(fields[39]) / TICKS_PER_S
-                runtime_s, run_queue_s = int(runtime_ns) / 1e9, int(run_queue_ns) / 1e9
-                lifetime_s = time.clock_gettime(time.CLOCK_BOOTTIME) - start_ticks / TICKS_PER_S
-                if waited_s > lifetime_s - runtime_s - run_queue_s + TOLERANCE_S:
-                    self.misbooked = True
-                seen = (runtime_s, run_queue_s, waited_s, int(fields[11]), int(fields[12]))
-                self.threads[thread, fields[19].decode()] = seen
+            with open(f"{folder}/schedstat", "rb") as file:
+                runtime_ns, run_queue_ns, _ = file.read().split()
         except OSError:
-            return b""
-        return fields[0]
+            return b"", None
+        # by its start time (field 22 of proc(5)), a thread is told from a later one of the same number
+        start_ticks, waited_s = int(fields[19]), int(fields[39]) / TICKS_PER_S
+        runtime_s, run_queue_s = int(runtime_ns) / 1e9, int(run_queue_ns) / 1e9
+        if self.exits is None:
+            seen = (runtime_s, run_queue_s, int(fields[11]), int(fields[12]))
+            self.threads[thread, start_ticks] = seen
+        on_s = runtime_s + run_queue_s
+        storage_s = self.credible_wait(thread, start_ticks, on_s, waited_s, fields[0] == b"D")
+        return fields[0], Books(on_s + (storage_s if self.delays else 0.0), runtime_s, fields[0] in (b"R", b"D"))
+
+    def credible_wait(self, thread: int, start_ticks: int, on_s: float, waited_s: float, disk: bool) -> float:
+        """A thread's wait for storage so far, s, without what the kernel misbooked (see ``records.Branch``).
+
+        What is booked between two looks counts as far as the thread had time for it. If that is more than all the
+        time that has passed, the state at the look tells.
+        """
+        now = time.monotonic()
+        start, looked_s, before_on_s, before_s, credible_s = self.waits.get(
+            thread, (start_ticks, self.last_look_s, 0.0, 0.0, 0.0)
+        )
+        if start != start_ticks:
+            looked_s, before_on_s, before_s, credible_s = self.last_look_s, 0.0, 0.0, 0.0
+        passed_s, booked_s = now - looked_s, waited_s - before_s
+        room_s = max(0.0, passed_s - (on_s - before_on_s))
+        if booked_s > passed_s + TOLERANCE_S:
+            credible_s += room_s if disk else 0.0
+            self.doubtful_s += room_s
+        else:
+            credible_s += min(booked_s, room_s)
+        self.waits[thread] = (start_ticks, now, on_s, waited_s, credible_s)
+        return credible_s
+
+    def storage_s(self, threads: set[int]) -> float:
+        """The credible waits for storage of some threads, as far as they were seen, s."""
+        return sum(self.waits[thread][4] for thread in threads & self.waits.keys())
 
     def look_at_ended(self, pid: int) -> None:
         """Sample a process that has ended and is not yet waited for: its main thread is complete then."""
-        if self.waits:
-            self.look_at(f"/proc/{pid}", str(pid))
+        if self.exits is None:
+            _, books = self.look_at(f"/proc/{pid}", pid)
+            if books:
+                self.gone.append((pid, books))
+            return
+        try:
+            with open(f"/proc/{pid}/schedstat", "rb") as file:
+                runtime_ns, run_queue_ns, _ = file.read().split()
+        except OSError:
+            return
+        self.complete[pid] = int(runtime_ns) / 1e9, int(run_queue_ns) / 1e9
 
     @property
-    def asleep_share(self) -> float:
-        """Share of the sampled time in which all were asleep; 0 without a sample."""
-        seen_s = self.active_s + self.disk_s + self.asleep_s
-        return self.asleep_s / seen_s if seen_s else 0.0
+    def ending_s(self) -> tuple[float, float]:
+        """Time on a core and waiting for one, s, of the root's children after their exit records.
+
+        The kernel makes a record before the process gives back its memory, which takes long where that is much.
+        """
+        leaders = self.exits.branches.leaders if self.exits else {}
+        pairs = [(self.complete[pid], leaders[pid]) for pid in self.complete.keys() & leaders.keys()]
+        on_core_s = sum(max(0.0, whole[0] - record[0]) for whole, record in pairs)
+        return on_core_s, sum(max(0.0, whole[1] - record[1]) for whole, record in pairs)
+
+    @property
+    def outliving_s(self) -> float:
+        """Active time of threads that ended after the main threads of the root's children, s."""
+        return self.exits.branches.outliving_s if self.exits else 0.0
 
     @property
     def runtime_s(self) -> float:
@@ -131,13 +221,14 @@ class Sampler:
         seen_s = self.active_s + self.disk_s + self.asleep_s
         return self.disk_threads_s * max(1.0, wall_s / seen_s) if seen_s else None
 
-    def block_io_s(self, wall_s: float) -> float | None:
-        """Waiting for block I/O that was seen, s, in steps of a clock tick (10 ms) per thread; or by states."""
-        return self.waiting_s(wall_s) if self.misbooked else sum(seen[2] for seen in self.threads.values())
+    @property
+    def block_io_s(self) -> float:
+        """Waiting for block I/O that was seen, s, in steps of a clock tick (10 ms) per thread."""
+        return sum(waits[4] for waits in self.waits.values())
 
     @property
     def user_share(self) -> float:
         """User time's share of the CPU time that was seen."""
-        user = sum(seen[3] for seen in self.threads.values())
-        both = user + sum(seen[4] for seen in self.threads.values())
+        user = sum(seen[2] for seen in self.threads.values())
+        both = user + sum(seen[3] for seen in self.threads.values())
         return user / both if both else 1.0

@@ -13,9 +13,11 @@ if TYPE_CHECKING:
 
 HOW = {
     "exact": "exact: one thread active at a time; asleep: network, locks, timers",
-    "scaled": "several threads at once; their seconds are scaled to the wall time in which any was active",
+    "scaled": "several threads at once: their seconds divide the time in which some was active for certain",
     "sampled": "sampled; asleep: network, locks, timers",
 }
+CALLS = {"io_uring": "io_uring", "aio": "AIO"}
+"""Asynchronous calls by the names that people use."""
 
 
 def summary(report: dict[str, Any], usage: Usage, width: int) -> str:
@@ -53,7 +55,8 @@ def account_lines(usage: Usage, width: int) -> list[str]:
             "The wall time is not divided by cause: processes outlived the command, and their seconds lie outside it"
         ]
     if usage.account is None:
-        return ["Where the wall time went is not known: this kernel accounts no waits, or its records were lost"]
+        why = usage.account_reason or "this kernel accounts no waits, or the phase was too short to be sampled"
+        return [f"Where the wall time went is not known: {why}"]
     label, figures = max(map(len, LABELS.values())) + 2, 22
     room = max(10, width - label - figures)
     lines = []
@@ -63,10 +66,19 @@ def account_lines(usage: Usage, width: int) -> list[str]:
         bar = "█" * round(room * min(1.0, max(0.0, share)))
         text = MISSING if value is None else f"{seconds(value):>11} {percent(value, usage.wall_s):>8}"
         lines.append(f"{cause:<{label}}{bar:<{room}}{text:>{figures}}")
-    how = HOW[usage.account]
+    return [*lines, *(f"({note})" for note in account_notes(usage, HOW[usage.account]))]
+
+
+def account_notes(usage: Usage, how: str) -> list[str]:
+    """How the account was made, and why no better."""
     if usage.account == "sampled" and usage.seen_share is not None:
         how += f"; threads with {100 * usage.seen_share:.0f} % of the CPU time were seen"
-    return [*lines, f"({how})"]
+    notes = [how]
+    if usage.account_reason:
+        notes.append(f"not exact: {usage.account_reason}")
+    if usage.bytes_reason:
+        notes.append(f"waits for {CALLS[usage.bytes_reason]} may count as asleep")
+    return notes
 
 
 def details(report: dict[str, Any], usage: Usage) -> list[tuple[str, str]]:
@@ -88,6 +100,8 @@ def details(report: dict[str, Any], usage: Usage) -> list[tuple[str, str]]:
         read = f"read {size(usage.logical_read_bytes)} ({size(usage.device_read_bytes)} from devices)"
         written = f"wrote {size(usage.logical_written_bytes)} ({size(usage.device_written_bytes)} to devices)"
         lines.append(("bytes", f"{read}, {written} [{usage.bytes_source}]"))
+        if usage.bytes_reason:
+            lines.append(("", f"n/a: the kernel counts what {CALLS[usage.bytes_reason]} moves at devices only"))
     switches = f"{usage.voluntary_switches:,} to wait, {usage.involuntary_switches:,} made to"
     faults = f"{counted(usage.major_faults, 'page fault')} with I/O"
     lines.append(("switches", f"{switches}; {faults} [{usage.cpu_source}]"))

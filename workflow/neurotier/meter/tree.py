@@ -73,6 +73,9 @@ class Tree:
         The phase's own process.
     exit_code
         Its code as ``os.waitstatus_to_exitcode`` gives it (negative for a signal); ``None`` while it runs.
+    ended_s
+        When it was found to have ended, by the monotonic clock, s: before it was reaped, which may take 0.1 s where
+        processes compete for a core (Linux 6.18).
     reaped
         Sums over all that have ended.
     signals
@@ -82,6 +85,7 @@ class Tree:
     def __init__(self, pid: int, signals: frozenset[signal.Signals], before_reaping: Callable[[int], None]) -> None:
         self.pid = pid
         self.exit_code: int | None = None
+        self.ended_s = float("inf")
         self.empty = False
         self.reaped = Reaped()
         self.signals = signals
@@ -131,6 +135,8 @@ class Tree:
                 return
             if ended is None:
                 return
+            if ended.si_pid == self.pid:
+                self.ended_s = time.monotonic()
             self.before_reaping(ended.si_pid)
             pid, status, usage = os.wait4(ended.si_pid, 0)
             self.reaped.add(usage)

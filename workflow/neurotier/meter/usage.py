@@ -49,6 +49,15 @@ LABELS = {
 UNHEARD_SHARE, UNHEARD_S = 0.01, 0.02
 """CPU time beyond what was waited for that is taken as processes nobody waited for (their parent ignores SIGCHLD)."""
 
+NOT_ROOT = "exit records need root"
+NO_RECORDS = "no exit records in this name space"
+RECORDS_LOST = "exit records were lost"
+SWITCHED_OFF = "kernel.task_delayacct is 0"
+MISBOOKED = "the kernel misbooked waits for storage"
+NO_WAITS = "the kernel accounts no waits"
+LEFT_BEHIND = "processes outlived the phase"
+"""Why an account is sampled, or why there is none."""
+
 OVERLAP_SHARE, OVERLAP_S = 0.01, 0.005
 """Overlapping activity up to which a tree counts as one thread of action."""
 
@@ -62,7 +71,7 @@ class Usage:
         Seconds since 1970-01-01 UTC; ``end_s`` is ``start_s + wall_s``, so that setting the clock during the phase
         does no harm.
     wall_s
-        Wall-clock time until the phase's own process was reaped, by the monotonic clock, s.
+        Wall-clock time until the phase's own process had ended, by the monotonic clock, s.
     user_s, system_s
         CPU time of the whole tree, s.
     run_queue_s, block_io_s, memory_stall_s
@@ -79,6 +88,9 @@ class Usage:
         Bytes through read and write calls, whatever was behind them (page cache, tmpfs, pipes); not mapped files.
     device_read_bytes, device_written_bytes
         Bytes fetched from, and sent on their way to, block devices and network file systems, mapped files included.
+    bytes_reason
+        Calls by which the tree moved bytes that no count of read and write calls contains: ``io_uring`` or ``aio``;
+        the logical bytes are then unknown.
     pressure_cpu_s, pressure_io_s, pressure_memory_s
         Wall time in which at least one thread was stalled, s.
     left_behind
@@ -87,11 +99,15 @@ class Usage:
         Size of the files the phase was said to read, and the share of it in the page cache.
     account
         How the account was made: ``exact`` (one thread of action: its parts are thread-seconds), ``scaled``
-        (several at once: thread-seconds scaled to the time in which any was active), ``sampled``, or ``None``:
-        the kernel accounts no waits, or processes outlived the phase, whose seconds lie outside its wall time.
+        (several at once: thread-seconds scaled to the time in which some was active for certain), ``sampled``, or
+        ``None``: the kernel accounts no waits, or processes outlived the phase, whose seconds lie outside its wall
+        time.
+    account_reason
+        Why it is sampled, or why there is none.
     account_user_s ... account_other_s, residual_s
         Wall time by cause, s; ``other`` is asleep: network, locks, timers. The residual is wall time less all
-        causes: what the meter's clock saw and the kernel's account does not explain.
+        causes: what the meter's clock saw and the kernel's account does not explain, and where several threads were
+        active, the time in which the tree may have been either active or asleep.
     """
 
     def __init__(self, start_s: float) -> None:
@@ -116,6 +132,7 @@ class Usage:
         self.device_read_bytes: int | None = None
         self.device_written_bytes: int | None = None
         self.bytes_source: str | None = None
+        self.bytes_reason: str | None = None
         self.pressure_cpu_s: float | None = None
         self.pressure_io_s: float | None = None
         self.pressure_memory_s: float | None = None
@@ -125,6 +142,7 @@ class Usage:
         self.input_resident_before: float | None = None
         self.input_resident_after: float | None = None
         self.account: str | None = None
+        self.account_reason: str | None = None
         self.account_user_s: float | None = None
         self.account_system_s: float | None = None
         self.account_run_queue_s: float | None = None
@@ -157,6 +175,12 @@ class Usage:
             self.device_read_bytes, self.device_written_bytes = moved[2:]
             self.bytes_source = "procfs"
 
+    def refuse_bytes(self, reason: str | None) -> None:
+        """Declare the logical bytes unknown, if the tree moved some by calls that the kernel does not count."""
+        if reason and self.bytes_source:
+            self.logical_read_bytes = self.logical_written_bytes = None
+            self.bytes_reason = reason
+
     def take_exits(self, branch: Branch, sampler: Sampler, run_queue: bool, delays: bool) -> None:
         """Take the figures of exit records.
 
@@ -180,15 +204,20 @@ class Usage:
             self.cpu_source = "taskstats"
         misbooked_s = branch.misbooked_ns / 1e9
         if run_queue:
-            self.run_queue_s = branch.run_queue_ns / 1e9
+            self.run_queue_s = branch.run_queue_ns / 1e9 + sampler.ending_s[1]
             self.wait_source, self.seen_share = "taskstats", 1.0
         if delays:
             self.memory_stall_s = branch.memory_ns / 1e9
-        if delays and misbooked_s <= self.wall_s * OVERLAP_SHARE + OVERLAP_S:
-            # in place of the little that the kernel misbooked, what the samples saw waiting
-            self.block_io_s = branch.block_io_ns / 1e9 + min(misbooked_s, sampler.waiting_s(self.wall_s) or 0.0)
+        if delays:
+            # in place of what the kernel misbooked, what was credible from look to look
+            credible_s = sampler.storage_s(sampler.exits.branches.misbooked) if sampler.exits else 0.0
+            self.block_io_s = branch.block_io_ns / 1e9 + min(misbooked_s, credible_s)
+            if misbooked_s > self.wall_s * OVERLAP_SHARE + OVERLAP_S:
+                self.wait_source = "sampled"
         elif run_queue:  # by default, Linux accounts waiting for a core and nothing else
-            self.block_io_s, self.wait_source = self.off_core(sampler.waiting_s(self.wall_s), sampler), "sampled"
+            self.wait_source = "sampled"
+            if not sampler.asynchronous.found:  # whoever waits for asynchronous calls looks asleep
+                self.block_io_s = self.off_core(sampler.waiting_s(self.wall_s), sampler)
         self.thread_s = branch.lifetime_us / 1e6
         self.processes, self.threads = branch.processes, branch.threads
         self.max_rss_bytes, self.memory_source = branch.max_rss_bytes, "taskstats"
@@ -211,8 +240,8 @@ class Usage:
                 self.user_s = sampler.runtime_s * sampler.user_share
                 self.system_s = sampler.runtime_s - self.user_s
                 self.cpu_source, self.seen_share = "sampled", None
-        if run_queue:
-            seen_s = sampler.block_io_s(self.wall_s) if delays else sampler.waiting_s(self.wall_s)
+        if run_queue and (delays or not sampler.asynchronous.found):
+            seen_s = sampler.block_io_s if delays else sampler.waiting_s(self.wall_s)
             self.block_io_s = self.off_core(seen_s, sampler)
 
     def off_core(self, sampled_s: float | None, sampler: Sampler) -> float | None:
@@ -229,7 +258,7 @@ class Usage:
         if pressure and any(value is not None for value in stalled.values()):
             self.pressure_source = pressure.source
 
-    def divide(self, branch: Branch | None, sampler: Sampler | None) -> None:
+    def divide(self, branch: Branch | None, sampler: Sampler | None, noticed_late_s: float = 0.0) -> None:
         """Divide the wall time by cause: fill the account.
 
         Parameters
@@ -237,35 +266,63 @@ class Usage:
         branch
             Sums over the tree by exit records; ``None`` where there are none.
         sampler
-            Its states of threads tell when all were asleep; ``None`` for a single thread that measures itself.
+            Its bounds tell how long the tree was active; ``None`` for a single thread that measures itself.
+        noticed_late_s
+            How long the meter waited for a core before it noticed the end; that is part of the wall time, s.
 
-        A tree with one thread of action is asleep for the rest of its lifetime, exactly. For a tree with several, the
-        share of samples in which all were asleep counts as asleep, and the rest is divided like its thread-seconds.
+        A tree with one thread of action is asleep for the rest of its lifetime, exactly. A tree with several was active
+        for a time between two bounds: its thread-seconds are scaled to the lower one, it was asleep for what the upper
+        one leaves, and what lies between them is not explained.
         """
-        if self.run_queue_s is None or self.block_io_s is None:
+        if self.run_queue_s is None or (self.block_io_s is None and self.bytes_reason is None):
             return
-        parts = [self.user_s, self.system_s, self.run_queue_s, self.block_io_s, self.memory_stall_s or 0.0]
+        parts = [self.user_s, self.system_s, self.run_queue_s, self.block_io_s or 0.0, self.memory_stall_s or 0.0]
         known_s = sum(parts)
         if branch is None:
             lifetime_s, overlap_s = self.wall_s, 0.0
         else:
-            lifetime_s = min(self.wall_s, branch.children_lifetime_ns / 1e9)
+            lifetime_s = branch.children_lifetime_ns / 1e9
             # daemons that ended during the phase are children of the meter, next to the phase's own process
-            concurrent_s = max(0.0, branch.children_lifetime_ns / 1e9 - self.wall_s)
+            concurrent_s = max(0.0, lifetime_s - self.wall_s)
             overlap_s = branch.overlap_ns / 1e9 + min(concurrent_s, branch.children_active_ns / 1e9)
+            if sampler:  # a process goes on after its main thread's record
+                lifetime_s += sum(sampler.ending_s) + sampler.outliving_s
+            lifetime_s = min(self.wall_s, lifetime_s)
+        noticed_late_s = min(noticed_late_s, self.wall_s - lifetime_s)
         overlap_s = max(overlap_s, known_s - self.wall_s)
         several = overlap_s > self.wall_s * OVERLAP_SHARE + OVERLAP_S
         if self.wait_source == "sampled" and sampler:
             several = several or sampler.most_active > 1
         other_s = max(0.0, lifetime_s - known_s)
-        if several:
-            asleep_share = sampler.asleep_share if sampler else 0.0
-            active_s = self.wall_s * (1 - asleep_share)
-            scale = min(1.0, active_s / known_s) if known_s else 1.0
-            parts = [scale * part for part in parts]
-            other_s = max(0.0, self.wall_s - active_s)
+        if sampler and (several or self.wait_source == "sampled"):
+            least_s, most_s = self.active_bounds_s(sampler, branch, known_s)
+            if self.wait_source != "sampled":
+                least_s = max(least_s, min(known_s, self.wall_s) - overlap_s)
+            if several and known_s > least_s:
+                parts = [part * least_s / known_s for part in parts]
+            other_s = max(0.0, min(lifetime_s - sum(parts), lifetime_s - most_s))
+        elif several:
+            parts, other_s = [part * self.wall_s / known_s for part in parts], 0.0
+        parts[2] += noticed_late_s
         self.account = "sampled" if self.wait_source == "sampled" else "scaled" if several else "exact"
-        self.account_user_s, self.account_system_s, self.account_run_queue_s, self.account_block_io_s = parts[:4]
+        self.account_user_s, self.account_system_s, self.account_run_queue_s = parts[:3]
+        self.account_block_io_s = None if self.block_io_s is None else parts[3]
         self.account_memory_stall_s = None if self.memory_stall_s is None else parts[4]
         self.account_other_s = other_s
         self.residual_s = self.wall_s - sum(parts) - other_s
+
+    def active_bounds_s(self, sampler: Sampler, branch: Branch | None, known_s: float) -> tuple[float, float]:
+        """Least and most time for which some thread of the tree was active, s; its known thread-seconds are given."""
+        least_s, most_s = sampler.activity.bounds_s()
+        unknown_s = sampler.doubtful_s if self.wait_source == "sampled" else 0.0
+        if branch is None:  # threads that were not seen may have waited as those did that were
+            unseen_s = max(0.0, self.cpu_s - sampler.runtime_s)
+            unseen_s *= 1 + (self.run_queue_s or 0.0) / sampler.runtime_s if sampler.runtime_s else 1.0
+            most_s, unknown_s = most_s + unseen_s, unknown_s + unseen_s
+        else:
+            ending_s = sum(sampler.ending_s)
+            least_s, most_s = least_s + ending_s, most_s + ending_s
+        if sampler.delays:  # all that may be active is in the books
+            most_s = min(most_s, known_s + unknown_s)
+        most_s = min(most_s, self.wall_s)
+        return min(least_s, most_s), most_s

@@ -148,7 +148,7 @@ def saved_at_most_s(row: Row, kinds: Kinds) -> float:
     if not accounted:
         return max(0.0, float(row["wall_s"] - row["cpu_s"]))
     asleep_s = row[OTHER] if kinds.get(row["work_tier"]) == "network" else 0.0
-    return float(row[BLOCK_IO] + asleep_s + max(0.0, row[UNEXPLAINED]))
+    return float((row[BLOCK_IO] or 0.0) + asleep_s + max(0.0, row[UNEXPLAINED]))
 
 
 def bound_answers(rows: Sequence[Row], causes: Causes, flows: Sequence[Row], kinds: Kinds) -> list[Answer]:
