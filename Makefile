@@ -12,7 +12,7 @@ DEMO := snakemake --workflow-profile profiles/local --cores 2
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test check benchmark faults bench-meter environment lock clean
+.PHONY: help demo test test-fast check benchmark faults bench-meter environment lock clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -26,6 +26,10 @@ demo: $(READY) ## run the demonstration: dataset, brain extraction, report
 test: $(READY) ## set up the test tools (Debian packages, if root; PySpark) and run all tests
 	@tests/set_up.sh
 	@tests/run.sh $(PYTEST)
+
+test-fast: $(READY) ## run the tests of the library, which need no run of the workflow: some three minutes
+	@tests/set_up.sh
+	@$(BIN)/python -m pytest -q --numprocesses=3 --dist=loadgroup -m 'not alone' tests/unit
 
 check: $(READY) ## style, types and lints, as in continuous integration
 	$(BIN)/ruff check workflow tests
