@@ -207,7 +207,7 @@ def measure(project: Project, count: int, keep: Path | None) -> tuple[dict[str, 
 
 
 def start(project: Project, count: int) -> Timed:
-    """A dry run over an index that is there, of a dataset of so many participants."""
+    """A dry run over an index that is there, of a dataset of so many participants: the least of three."""
     for number, participant in enumerate(names(count)):
         for image in images_of(participant, number):
             file = project.folder / "bids" / image["path"]
@@ -215,7 +215,8 @@ def start(project: Project, count: int) -> Timed:
             file.touch()
     arguments = project.configure(dataset={"source": "bids"}, tool={"name": "noop"})
     timed(project.command(*arguments, targets=["results/index/images.tsv"]), project.folder)
-    return timed(project.command(*arguments, "--dry-run", "--quiet"), project.folder)
+    command = project.command(*arguments, "--dry-run", "--quiet")
+    return min((timed(command, project.folder) for _ in range(3)), key=lambda run: run.cpu_s)
 
 
 def main() -> None:
