@@ -48,7 +48,9 @@ rule analyze_participant:
         LOGS / "analyze_participant/{participant}.log",
     priority: 10
     group:
-        (lambda wildcards: plan.group(wildcards.participant)) if plan.is_batched else None
+        (lambda wildcards: plan.group(wildcards.participant))
+        if plan.is_batched
+        else None
     threads: plan.threads
     resources:
         work_mb=lambda wildcards: plan.work_mb(wildcards.participant),
