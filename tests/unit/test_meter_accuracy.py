@@ -160,7 +160,7 @@ def test_asynchronous_calls(where: Bench, disk: Path, engine: str, calls: str | 
     for way, name in (("read", "read"), ("write", "written")):
         moved = job[way]["io_bytes"]
         assert said[f"device_{name}_bytes"] >= 0.98 * moved
-        assert said[f"device_{name}_bytes"] <= 1.02 * moved + laid_out + 16 * MIB  # and its own program
+        assert said[f"device_{name}_bytes"] <= 1.02 * moved + laid_out + 64 * MIB  # and programs not in memory
         assert (said[f"logical_{name}_bytes"] is None) == (calls is not None)
     assert said["bytes_reason"] == calls
     assert abs(said["residual_s"]) <= (0.02 if said["account"] == "exact" else 0.15) * said["wall_s"]
