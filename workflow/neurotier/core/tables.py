@@ -96,6 +96,15 @@ def is_plainly_valid(row: Mapping[str, Any], table: str) -> bool:
 
 
 @contextmanager
+def writing_rows(path: Path) -> Iterator[Callable[[Iterable[str]], Any]]:
+    """Write tab-separated cells row by row with the function given; the file appears whole, or not at all."""
+    with written_whole(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+        yield csv.writer(text, delimiter="\t", lineterminator="\n").writerow
+        text.detach()  # or it would close the file, which is still to be flushed
+
+
+@contextmanager
 def writing_table(path: Path, table: str) -> Iterator[Callable[[Mapping[str, Any]], None]]:
     """Write a table row by row with the function given; table and sidecar appear whole, or not at all.
 
@@ -105,18 +114,15 @@ def writing_table(path: Path, table: str) -> Iterator[Callable[[Mapping[str, Any
         If a row does not satisfy the schema: a fault of ours, not of the user.
     """
     digits = {name: column.get("significant") for name, column in columns(table).items()}
-    with written_whole(path) as file:
-        text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-        writer = csv.writer(text, delimiter="\t", lineterminator="\n")
-        writer.writerow(digits)
+    with writing_rows(path) as write_cells:
+        write_cells(digits)
 
         def write(row: Mapping[str, Any]) -> None:
             if not is_plainly_valid(row, table):
                 validator(table).validate(dict(row))
-            writer.writerow([to_text(row[name], significant) for name, significant in digits.items()])
+            write_cells(to_text(row[name], significant) for name, significant in digits.items())
 
         yield write
-        text.detach()
     write_text(path.with_suffix(".json"), json.dumps(sidecar(table), indent=2) + "\n")
 
 
@@ -177,14 +183,11 @@ def reads(column: Mapping[str, Any], texts: dict[str, str]) -> Callable[[str], A
 
 def write_plain(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write the numbers behind a figure; its columns are those of the first row."""
-    with written_whole(path) as file:
-        text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-        writer = csv.writer(text, delimiter="\t", lineterminator="\n")
+    with writing_rows(path) as write:
         for place, row in enumerate(rows):
             if place == 0:
-                writer.writerow(row)
-            writer.writerow([to_text(value) for value in row.values()])
-        text.detach()
+                write(row)
+            write(to_text(value) for value in row.values())
 
 
 def sidecar(table: str) -> dict[str, dict[str, str]]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import IO, Any, Generic, TypeVar
 
-from neurotier.meter.measure import measure_child
+from neurotier.meter.measure import measure_child, replace_process
 from neurotier.meter.tree import describe_exit, die_with_parent, shell_code
 from neurotier.meter.usage import Usage
 
@@ -118,7 +118,7 @@ def run_in_phase(command: list[str], log: IO[Any] | None = None, cwd: str | None
                 os.dup2(log.fileno(), 2)
             if cwd is not None:
                 os.chdir(cwd)
-            os.execvp(command[0], command)
+            replace_process(command)
         except OSError as error:
             os.write(failure_of_child, pickle.dumps((error.errno, error.strerror, error.filename or command[0])))
         finally:
