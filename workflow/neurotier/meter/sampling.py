@@ -13,14 +13,13 @@ import time
 
 from neurotier.meter.activity import Activity, Books
 from neurotier.meter.asynchronous import AsynchronousCalls
+from neurotier.meter.storage_wait import StorageWait
 from neurotier.meter.tree import TICKS_PER_S, descendants, stat_fields
 
 FIRST_INTERVAL_S, LONGEST_INTERVAL_S = 0.01, 1.0
 COST_SHARE, COST_SHARE_BESIDE_RECORDS, FIRST_COST_SHARE = 0.002, 0.001, 0.02
 AGE_SHARE = 0.05
 """While the cost allows it, a sample is taken whenever the phase has grown by this share."""
-
-TOLERANCE_S = 2 / TICKS_PER_S
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,8 +53,6 @@ class Sampler:
         Bounds of the time in which any thread was active.
     asynchronous
         Whether processes were seen that move bytes by asynchronous calls.
-    doubtful_s
-        Thread-seconds in which a wait for storage was misbooked, or after the last look may have been, s.
     complete
         Time on a core and waiting for one, s, of the root's children, when they had ended.
     """
@@ -63,8 +60,8 @@ class Sampler:
     def __init__(self, root: int, exits: ExitRecords | None, delays: bool) -> None:
         self.root, self.exits, self.delays = root, exits, delays
         self.activity, self.asynchronous = Activity(delays), AsynchronousCalls()
-        self.waits: dict[int, tuple[int, float, float, float, float]] = {}
-        self.doubtful_s = 0.0
+        self.waits: dict[int, StorageWait] = {}
+        self.after_last_look_s = 0.0
         self.gone: list[tuple[int, Books]] = []
         self.family: set[int] = set()
         self.complete: dict[int, tuple[float, float]] = {}
@@ -125,8 +122,7 @@ class Sampler:
 
     def finish(self, ended_s: float) -> None:
         """Add the time between the last look and the phase's end, by the monotonic clock, s."""
-        passed_s = self.add_interval({}, [], awake=True, now=ended_s)
-        self.doubtful_s += passed_s if self.exits else 0.0
+        self.after_last_look_s = self.add_interval({}, [], awake=True, now=ended_s)
 
     def look_at(self, folder: str, thread: int) -> tuple[bytes, Books | None]:
         """The state of one thread, empty if it has ended, and what is booked for it; its waits are noted."""
@@ -143,34 +139,15 @@ class Sampler:
             seen = (runtime_s, run_queue_s, int(fields[11]), int(fields[12]))
             self.threads[thread, start_ticks] = seen
         on_s = runtime_s + run_queue_s
-        storage_s = self.credible_wait(thread, start_ticks, on_s, waited_s, fields[0] == b"D")
-        return fields[0], Books(on_s + (storage_s if self.delays else 0.0), runtime_s, fields[0] in (b"R", b"D"))
-
-    def credible_wait(self, thread: int, start_ticks: int, on_s: float, waited_s: float, disk: bool) -> float:
-        """A thread's wait for storage so far, s, without what the kernel misbooked (see ``records.Branch``).
-
-        What is booked between two looks counts as far as the thread had time for it. If that is more than all the
-        time that has passed, the state at the look tells.
-        """
-        now = time.monotonic()
-        start, looked_s, before_on_s, before_s, credible_s = self.waits.get(
-            thread, (start_ticks, self.last_look_s, 0.0, 0.0, 0.0)
-        )
-        if start != start_ticks:
-            looked_s, before_on_s, before_s, credible_s = self.last_look_s, 0.0, 0.0, 0.0
-        passed_s, booked_s = now - looked_s, waited_s - before_s
-        room_s = max(0.0, passed_s - (on_s - before_on_s))
-        if booked_s > passed_s + TOLERANCE_S:
-            credible_s += room_s if disk else 0.0
-            self.doubtful_s += room_s
-        else:
-            credible_s += min(booked_s, room_s)
-        self.waits[thread] = (start_ticks, now, on_s, waited_s, credible_s)
-        return credible_s
+        wait = self.waits.get(thread)
+        if wait is None or wait.start_ticks != start_ticks:
+            wait = self.waits[thread] = StorageWait(start_ticks, self.last_look_s)
+        wait.look(time.monotonic(), on_s, waited_s, fields[0] == b"D")
+        return fields[0], Books(on_s + (wait.booked_s if self.delays else 0.0), runtime_s, fields[0] in (b"R", b"D"))
 
     def storage_s(self, threads: set[int]) -> float:
-        """The credible waits for storage of some threads, as far as they were seen, s."""
-        return sum(self.waits[thread][4] for thread in threads & self.waits.keys())
+        """The waits for storage of some threads, as far as they were seen, s."""
+        return sum(self.waits[thread].total_s for thread in threads & self.waits.keys())
 
     def look_at_ended(self, pid: int) -> None:
         """Sample a process that has ended and is not yet waited for: its main thread is complete then."""
@@ -185,6 +162,12 @@ class Sampler:
         except OSError:
             return
         self.complete[pid] = int(runtime_ns) / 1e9, int(run_queue_ns) / 1e9
+
+    @property
+    def doubtful_s(self) -> float:
+        """Thread-seconds in which a wait for storage was misbooked, or after the last look may have been, s."""
+        misbooked_s = sum(wait.all_doubtful_s for wait in self.waits.values())
+        return misbooked_s + (self.after_last_look_s if self.exits else 0.0)
 
     @property
     def ending_s(self) -> tuple[float, float]:
@@ -224,7 +207,7 @@ class Sampler:
     @property
     def block_io_s(self) -> float:
         """Waiting for block I/O that was seen, s, in steps of a clock tick (10 ms) per thread."""
-        return sum(waits[4] for waits in self.waits.values())
+        return self.storage_s(set(self.waits))
 
     @property
     def user_share(self) -> float:
