@@ -22,6 +22,9 @@ NOBODY = 65534
 THROTTLE = Path("/sys/fs/cgroup/blkio")
 """Control groups of version 1: their root group throttles a device for everybody, write-back included."""
 
+BYTECODE = shutil.ignore_patterns("__pycache__")
+"""What other tests may be writing meanwhile."""
+
 METER = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
@@ -102,7 +105,7 @@ def bench() -> Iterator[Bench]:
         shared.chmod(0o1777)
         shutil.copy(ROOT / "tests" / "loads.py", folder)
         package = Path("workflow", "neurotier")
-        shutil.copytree(ROOT / package / "meter", folder / package / "meter")
+        shutil.copytree(ROOT / package / "meter", folder / package / "meter", ignore=BYTECODE)
         (folder / package / "core").mkdir()
         for name in ("__init__.py", "core/__init__.py", "core/libc.py"):  # all that the meter needs of the rest
             shutil.copy(ROOT / package / name, folder / package / name)

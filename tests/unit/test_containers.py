@@ -25,7 +25,7 @@ from neurotier.meter.function import measure_function
 from neurotier.meter.lap import take_out
 from neurotier.meter.usage import ACCOUNT, Usage
 from support import PATIENCE_S, ROOT
-from truth import as_nobody, python_for_all
+from truth import BYTECODE, as_nobody, python_for_all
 
 SETTINGS = ContainerSettings("sif", network=False, environment={}, binds=[], build_arguments={})
 
@@ -138,7 +138,7 @@ def test_an_ordinary_user_runs_an_unpacked_image(engine: Engine, tiny_image: Pat
         folder = Path(name)
         folder.chmod(0o777)
         package = folder / "workflow"
-        shutil.copytree(ROOT / "workflow" / "neurotier", package / "neurotier")
+        shutil.copytree(ROOT / "workflow" / "neurotier", package / "neurotier", ignore=BYTECODE)
         unpacked = tiny_image.parent / "root"
         shutil.copytree(unpacked, folder / "image", symlinks=True)
         program = [python_for_all(), "-c", ONE_RUN]
