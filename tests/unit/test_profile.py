@@ -210,3 +210,14 @@ def test_the_table_is_written_from_records_and_the_run_from_few_columns(places: 
     for name, content in expected.items():
         write_table(places.profile / "expected.tsv", name, content)
         assert tables[name].read_text() == (places.profile / "expected.tsv").read_text(), name
+
+
+def test_records_of_an_earlier_version_are_tabulated(tmp_path: Path) -> None:
+    """They lack the columns that have a default."""
+    old = record("sub-1", 100.0)
+    for phase in old["phases"]:
+        phase.pop("account_reason", None)
+        phase.pop("bytes_reason", None)
+    write_table(tmp_path / "profile.tsv", "profile", profile_rows([old]))
+    rows = read_table(tmp_path / "profile.tsv", "profile")
+    assert {row["account_reason"] for row in rows} == {row["bytes_reason"] for row in rows} == {None}

@@ -60,6 +60,12 @@ def columns(table: str) -> dict[str, dict[str, Any]]:
 
 
 @cache
+def defaults(table: str) -> dict[str, Any]:
+    """Values of the columns that what an earlier version wrote may lack."""
+    return {name: column["default"] for name, column in columns(table).items() if "default" in column}
+
+
+@cache
 def validator(table: str) -> Draft202012Validator:
     """The validator of a table's rows."""
     from jsonschema import Draft202012Validator
@@ -155,9 +161,7 @@ def read_table(path: Path, table: str, only: Collection[str] | None = None) -> l
             reader = csv.reader(file, delimiter="\t")
             places = {name: place for place, name in enumerate(next(reader, []))}
             absent = {
-                name: column["default"]
-                for name, column in described.items()
-                if name not in places and "default" in column
+                name: defaults(table)[name] for name in described if name in defaults(table).keys() - places.keys()
             }
             cells = [(name, places.get(name), reads(column, texts)) for name, column in described.items()]
             there = [(name, place, read) for name, place, read in cells if name not in absent]

@@ -18,7 +18,7 @@ from neurotier.core.parallelism import job_spans, limited_by, mean, peak
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run
 from neurotier.core.settings import Settings
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, defaults
 from neurotier.meter.usage import ACCOUNT
 from neurotier.run.plan import needs_of
 
@@ -57,6 +57,7 @@ def profile_rows(records: Iterable[Record]) -> list[Row]:
             "tool": record["tool"],
             "work_tier": record["work_tier"],
             "host": record["host"],
+            **defaults("profile"),
             **{key: value for key, value in phase.items() if key != "traffic"},
         }
         for record in records
