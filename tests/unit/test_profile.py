@@ -221,3 +221,8 @@ def test_records_of_an_earlier_version_are_tabulated(tmp_path: Path) -> None:
     write_table(tmp_path / "profile.tsv", "profile", profile_rows([old]))
     rows = read_table(tmp_path / "profile.tsv", "profile")
     assert {row["account_reason"] for row in rows} == {row["bytes_reason"] for row in rows} == {None}
+    (image,) = old["images"]
+    del image["bids_run"]
+    image["run"] = "2"
+    (row,) = group_rows([old])
+    assert row["bids_run"] == "2"
