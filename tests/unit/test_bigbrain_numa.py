@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psutil
 import pytest
 from bigbrain_blocks import PLACEMENT, TIERS, make, task_of, worker_of
 from neurotier.bigbrain.checking import check_block
 from neurotier.bigbrain.engines import numa as numa_module
-from neurotier.bigbrain.engines.gnu_parallel import run_gnu_parallel
+from neurotier.bigbrain.engines.gnu_parallel import SERVER, run_gnu_parallel
 from neurotier.bigbrain.engines.numa import ONE_NODE, PIN, node_of, pinning, prefix, usable_nodes
 from neurotier.bigbrain.engines.worker import work
 from neurotier.bigbrain.plan import BigBrainPlan
-from neurotier.bigbrain.tasks import NONE, STREAMING, Task
+from neurotier.bigbrain.tasks import NONE, Task
 from neurotier.core.errors import SettingsError, ToolError
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
@@ -139,13 +142,44 @@ def test_binding_reaches_the_worker(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("gnu_parallel", "numactl")
-def test_gnu_parallel_pins_each_block(tmp_path: Path) -> None:
+def test_gnu_parallel_binds_the_process_of_each_block(tmp_path: Path) -> None:
     blocks = make(tmp_path)
-    task = task_of(tmp_path, blocks, nodes=(0,), pinned="1 node", pairing=STREAMING)
+    task = task_of(tmp_path, blocks, nodes=(0,), pinned="1 node", delay_s=1.0)
     plan = tmp_path / "plan.json"
     plan.write_text(json.dumps(task.to_json()))
-    joblog = run_gnu_parallel(plan, tmp_path / "logs")
+    found = set[str]()
+    with ThreadPoolExecutor(1) as pool:
+        engine = pool.submit(run_gnu_parallel, plan, tmp_path / "logs")
+        while not engine.done():
+            found |= {policy for child in psutil.Process().children(recursive=True) for policy in policies(child.pid)}
+            time.sleep(0.02)
+        engine.result()
+    assert "bind:0" in found
     assert all(check_block(task, block).equal for block in blocks)
-    commands = [line.split("\t")[8] for line in joblog.read_text().splitlines()[1:]]
-    assert len(commands) == 3
-    assert all(command.startswith("numactl --cpunodebind=0 --membind=0 ") for command in commands)
+
+
+def policies(pid: int) -> set[str]:
+    """Policies of the memory of a process that a fork server has forked; none of others, or once it is gone."""
+    try:
+        line = [psutil.Process(pid), *psutil.Process(pid).parents()][:2]
+        forked = all(SERVER in process.cmdline() for process in line)
+        lines = Path(f"/proc/{pid}/numa_maps").read_text().splitlines() if forked else []
+    except (psutil.Error, OSError):
+        return set()
+    return {line.split()[1] for line in lines if " heap " in line}
+
+
+@pytest.mark.usefixtures("gnu_parallel")
+def test_gnu_parallel_has_a_fork_server_on_each_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bin").mkdir()
+    numactl = tmp_path / "bin" / "numactl"  # this machine may have one node only; what it was told, records tell
+    numactl.write_text('#!/bin/sh\nNEUROTIER_RUN="$1 $2"\nexport NEUROTIER_RUN\nshift 2\nexec "$@"\n')
+    numactl.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
+    blocks = make(tmp_path, count=5)
+    task = task_of(tmp_path, blocks, nodes=(0, 2), pinned="2 nodes")
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps(task.to_json()))
+    run_gnu_parallel(plan, tmp_path / "logs")
+    told = [json.loads(task.record(block, 1).read_text())["attempt"] for block in blocks]
+    assert told == [f"--cpunodebind={node} --membind={node}" for node in (0, 2, 0, 2, 0)]

@@ -163,7 +163,7 @@ def test_engines_give_the_same_bytes_and_leave_nothing(project: Project) -> None
         *((here, engine, "local") for engine in ENGINES),
         ("published", "gnu-parallel", "DRAM"),
     ]
-    assert conditions[3]["fluid_member"] == "fluid fitted"
+    assert conditions[3]["fluid_member"] == "fluid measured"
     for name in ("makespans", "phases", "gantts", "parallelism"):
         assert "gnu-parallel" in (project.results / "bigbrain" / "figures" / f"bigbrain_{name}.tsv").read_text()
     assert ended.lines("Report: results/bigbrain.html")

@@ -1,11 +1,19 @@
-"""The engine ``gnu-parallel``: one command per block, with GNU parallel's own log of them kept."""
+"""The engine ``gnu-parallel``: one command per block, with GNU parallel's own log of them kept.
+
+The command is small: it has a process forked for its block that has everything loaded, and ends as that one does
+(:mod:`neurotier.bigbrain.engines.fork_server`). The server is started together with GNU parallel, and the first blocks
+wait for it: that is in their ``start_up``, and so in the makespan.
+"""
 
 from __future__ import annotations
 
 import os
 import shlex
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import psutil
@@ -18,6 +26,15 @@ from neurotier.core.processes import end_tree, start_process
 
 ENGINE = "engine gnu-parallel"
 FIX = "have GNU parallel on PATH (Debian: apt-get install parallel), or leave gnu-parallel out of bigbrain.engines"
+SERVER = "neurotier.bigbrain.engines.fork_server"
+"""Not imported here, as it loads NumPy: this module is read at every start."""
+
+CLIENT_COMMAND = (sys.executable, "-I", "-S", str(Path(__file__).with_name("fork_client.py")))
+"""What is started for a block, with the server's address and the block's name."""
+
+SERVER_LOG = "fork_server.log"
+"""Takes what servers and their processes print: nothing, unless one of them has a fault."""
+
 NAMED = 10
 """How many blocks a message names."""
 
@@ -48,14 +65,13 @@ def run_gnu_parallel(plan: Path, logs: Path) -> Path:
     logs.mkdir(parents=True, exist_ok=True)
     joblog = logs / f"joblog.{len(list(logs.glob('joblog.*.tsv'))) + 1}.tsv"
     todo = logs / "todo.txt"
-    names = [block.block for block in task.pending()]
-    write_text(todo, "".join(f"{name}\t{node_of(task, name)}\n" if task.nodes else f"{name}\n" for name in names))
-    worker = [sys.executable, "-m", "neurotier.bigbrain.engines.worker", str(plan)]
-    command = f"{shlex.join(worker)} {{1}} all {shlex.quote(str(logs))}/{{1}}.log"
     own = ["--will-cite", "--jobs", str(task.parallelism), "--joblog", str(joblog), "--arg-file", str(todo)]
-    if task.nodes:
-        own, command = [*own, "--colsep", "\t"], f"{' '.join(prefix('{2}'))} {command}"
-    done = start([*own, command], joblog)
+    with ExitStack() as stack:
+        addresses = {node: stack.enter_context(serving(plan, logs, node)) for node in task.nodes or [None]}
+        names = [block.block for block in task.pending()]
+        lines = [f"{addresses[node_of(task, name)]}\t{name}\n" for name in names]
+        write_text(todo, "".join(lines), durable=False)
+        done = start([*own, "--colsep", "\t", f"{shlex.join(CLIENT_COMMAND)} {{1}} {{2}}"], joblog)
     print(done.stdout)
     incomplete = task.incomplete()
     if incomplete:
@@ -64,6 +80,39 @@ def run_gnu_parallel(plan: Path, logs: Path) -> Path:
         problem = f"{incomplete_text(incomplete, len(task.blocks))}{first}"
         raise RunError(problem, task.run, "mend that, and start the same command again: what is complete stays")
     return joblog
+
+
+@contextmanager
+def serving(plan: Path, logs: Path, node: int | None) -> Iterator[str]:
+    """Have a fork server, which ends with this process at the latest; its address.
+
+    Clients may connect at once, and wait until it has loaded what it needs.
+
+    Parameters
+    ----------
+    plan
+        ``plan.json`` of the run.
+    logs
+        Where logs go.
+    node
+        The NUMA node that it, and so what it forks, is pinned to; ``None`` if it is not.
+    """
+    with socket.socket(socket.AF_UNIX) as listener, (logs / SERVER_LOG).open("ab") as log:
+        listener.bind("")  # the kernel finds a name that lies in no folder, and so is never left behind
+        listener.listen()
+        address, descriptor = listener.getsockname()[1:].decode(), listener.fileno()
+        process = start_process(
+            [*prefix(node), sys.executable, "-m", SERVER, str(plan), str(logs), str(descriptor)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            pass_fds=[descriptor],
+        )
+    with process:
+        try:
+            yield address
+        finally:
+            end_tree(psutil.Process(process.pid))
 
 
 def start(words: list[str], joblog: Path) -> subprocess.CompletedProcess[str]:

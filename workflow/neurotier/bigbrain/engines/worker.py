@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 for _pool in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # NumPy would start threads that nobody uses
@@ -28,21 +28,41 @@ EVERY = "all"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code of the process."""
     plan, name, which, log = sys.argv[1:] if arguments is None else arguments
-    start_s, line, exit_code = process_start_s(), "", 0
+    iteration, start_s = None if which == EVERY else int(which), process_start_s()
+    exit_code, line = told(name, Path(log), lambda: work_on(Task.load(Path(plan)), name, iteration, start_s))
+    if exit_code:
+        print(line, file=sys.stderr, flush=True)
+    return exit_code
+
+
+def told(name: str, log: Path, doing: Callable[[], list[int]]) -> tuple[int, str]:
+    """Do the work on a block; the exit code that tells how it went, and the line that does, which is in its log, too.
+
+    Parameters
+    ----------
+    name
+        The block.
+    log
+        Takes the line.
+    doing
+        The work, which says what iterations it has done.
+    """
+    exit_code = 0
     try:
-        task = Task.load(Path(plan))
-        done = work(task, find_block(task, name), None if which == EVERY else int(which), start_s)
-        line = f"{name}: iterations done: {done}"
+        line = f"{name}: iterations done: {doing()}"
     except NeurotierError as error:
         line, exit_code = f"neurotier: {error}", error.exit_code
     except OSError as error:
         line, exit_code = f"neurotier: block {name}: {error.filename}: {error.strerror}", TierError.exit_code
-    if exit_code:
-        print(line, file=sys.stderr, flush=True)
-    Path(log).parent.mkdir(parents=True, exist_ok=True)
-    Path(log).unlink(missing_ok=True)  # a FIFO in its place would never be written
-    Path(log).write_text(f"{line}\n")
-    return exit_code
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.unlink(missing_ok=True)  # a FIFO in its place would never be written
+    log.write_text(f"{line}\n")
+    return exit_code, line
+
+
+def work_on(task: Task, name: str, iteration: int | None, start_s: float | None) -> list[int]:
+    """Do one iteration of a block, given by its name, or all that are left; which were done."""
+    return work(task, find_block(task, name), iteration, start_s)
 
 
 def work(
@@ -83,9 +103,9 @@ def find_block(task: Task, name: str) -> Block:
     return found
 
 
-def process_start_s() -> float:
-    """When this process was started, s since 1970, to 10 ms."""
-    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+def process_start_s(pid: int | str = "self") -> float:
+    """When a process was started, s since 1970, to 10 ms."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[19]) / os.sysconf("SC_CLK_TCK")
     return time.time() - age_s
 
