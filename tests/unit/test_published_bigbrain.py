@@ -9,7 +9,8 @@ import pytest
 from neurotier.bigbrain.image import BLOCK_BYTES
 from neurotier.core.errors import InputError
 from neurotier.published.bigbrain import HEADER, TASK, BlockRun, find_runs, read_run
-from neurotier.published.table_one import read_bandwidths
+from neurotier.published.skipped import DAMAGED, UNNAMED
+from neurotier.published.table_one import find_bandwidths
 from published_logs import DISK_BENCH, DRAM_25, REFERENCE, SPARK_25, spark_log, task, whole_log, write_log
 
 
@@ -36,11 +37,25 @@ def test_incomplete_blocks_count_in_the_sums_and_not_in_the_makespan(tmp_path: P
     assert run.increment_s == pytest.approx(3.0)
 
 
-def test_a_log_that_lacks_more_than_a_few_blocks_is_not_whole(tmp_path: Path) -> None:
+@pytest.mark.parametrize("label", ["tmpfsAD", "localAD"])
+def test_a_log_that_lacks_a_block_or_the_end_of_a_task_is_not_whole(tmp_path: Path, label: str) -> None:
     whole = whole_log(wave_s=4.0).splitlines(keepends=True)
-    few, part = (write_log(tmp_path / name, DRAM_25, "".join(whole[4 * int(name) :])) for name in ("12", "13"))
-    assert (read_run(few).missing_blocks, read_run(few).is_whole) == (12, True)
-    assert (read_run(part).missing_blocks, read_run(part).is_whole) == (13, False)
+    name = DRAM_25.replace("tmpfsAD", label)
+    said = {"all": "", "without a block": "1 block is not in the log", "without an end": "1 task without an end"}
+    kept = {"all": whole, "without a block": whole[4:], "without an end": whole[:-1]}
+    for which, lines in kept.items():
+        run = read_run(write_log(tmp_path / which, name, "".join(lines)))
+        assert run.is_whole == (which == "all")
+        assert run.invalid_because.startswith(said[which])
+        assert bool(run.invalid_because) == bool(said[which])
+
+
+def test_an_emulated_run_is_whole_with_fewer_files_than_tasks(tmp_path: Path) -> None:
+    rows = "".join(task(number % 70, float(number), resolution_um=20) for number in range(1000))
+    run = read_run(write_log(tmp_path, "1-tmpfs_1it_25cpus_em_20bb-0.out", rows))
+    assert (run.is_emulated, len(run.blocks), run.missing_blocks, run.is_whole) == (True, 70, 0, True)
+    real = read_run(write_log(tmp_path, "1-tmpfs_1it_25cpus_20bb-0.out", rows))
+    assert (real.is_emulated, real.missing_blocks, real.is_whole) == (False, 930, False)
 
 
 def test_a_log_of_spark(tmp_path: Path) -> None:
@@ -85,30 +100,25 @@ GOOD = task(0, 0.0) + task(1, 1.0)
         (spark_log(), "has 1 fields"),
     ],
 )
-def test_broken_logs_are_one_clear_error(tmp_path: Path, text: str, said: str) -> None:
+def test_broken_logs_are_named_and_skipped(tmp_path: Path, text: str, said: str) -> None:
     file = write_log(tmp_path, DRAM_25, text)
     write_log(tmp_path / "fine", DRAM_25, GOOD)
-    with pytest.raises(InputError) as raised:
-        find_runs(tmp_path)
-    assert raised.value.where == str(file)
-    assert said in raised.value.what
-    assert "\n" not in str(raised.value)
+    contents = find_runs(tmp_path)
+    assert [run.path.parent.name for run in contents.runs] == ["fine"]
+    (skipped,) = contents.skipped
+    assert (skipped.path, skipped.kind) == (file, DAMAGED)
+    assert said in skipped.reason
+    assert "\n" not in skipped.reason
 
 
-def test_what_is_no_log_is_told_and_all_broken_ones_are_counted(tmp_path: Path) -> None:
+def test_what_is_no_log_is_told(tmp_path: Path) -> None:
     write_log(tmp_path / "a", DRAM_25, GOOD)
     write_log(tmp_path / "a", "slurm-17.out", "hello\n")
     write_log(tmp_path / ".git", DRAM_25, "not to be read")
     write_log(tmp_path / "system_conf", "ad_diskbench.out", DISK_BENCH)
     contents = find_runs(tmp_path)
     assert [run.path.parent.name for run in contents.runs] == ["a"]
-    assert [(path.name, reason) for path, reason in contents.skipped] == [
-        ("slurm-17.out", "its name does not tell a condition")
-    ]
-    for number in range(3):
-        write_log(tmp_path, DRAM_25.replace("-0.", f"-{number}."), "")
-    with pytest.raises(InputError, match="and 2 more logs"):
-        find_runs(tmp_path)
+    assert [(one.path.name, one.kind) for one in contents.skipped] == [("slurm-17.out", UNNAMED)]
     with pytest.raises(InputError, match="is not there"):
         find_runs(tmp_path / "nowhere")
 
@@ -124,7 +134,8 @@ def test_bandwidths(tmp_path: Path) -> None:
     rows = "tmpfsAD,1.5 GB/s,5 GB/s,4 GB/s\ntmpfsAD,2.5 GB/s,6 GB/s,4 GB/s\ntmpfsAD,2.5 GB/s,7 GB/s,4 GB/s\n"
     rows += "isilon,111 MB/s,117 MB/s,3.5 GB/s\n"
     write_log(tmp_path / "system_conf", "ad_diskbench.out", DISK_BENCH + rows)
-    fast, slow = read_bandwidths(tmp_path)
+    (fast, slow), skipped = find_bandwidths(tmp_path)
+    assert skipped == []
     assert (fast.device, fast.mode, fast.published) == ("DRAM", "App Direct", (5304.3, 3338.2))
     assert fast.of(statistics.mean) == pytest.approx((6 * 1024, 6.5 / 3 * 1024))
     assert fast.of(statistics.median) == pytest.approx((6 * 1024, 2.5 * 1024))
@@ -144,8 +155,9 @@ def test_bandwidths(tmp_path: Path) -> None:
 )
 def test_broken_storage_benchmarks(tmp_path: Path, text: str, said: str) -> None:
     write_log(tmp_path, "ad_diskbench.out", text)
-    with pytest.raises(InputError, match=said):
-        read_bandwidths(tmp_path)
+    bandwidths, (skipped,) = find_bandwidths(tmp_path)
+    assert bandwidths == []
+    assert said in skipped.reason
 
 
 @pytest.fixture(scope="module")
@@ -198,7 +210,7 @@ def test_the_ssd_was_full_and_nothing_else(conditions: dict[tuple[str, str, int]
 def test_table_one_as_printed() -> None:
     if not REFERENCE.is_dir():
         pytest.skip(f"no published logs in {REFERENCE}")
-    printed = [one for one in read_bandwidths(REFERENCE) if one.published]
+    printed = [one for one in find_bandwidths(REFERENCE)[0] if one.published]
     assert [one.device for one in printed] == ["DRAM", "Optane", "local SSD", "Isilon"]
     for one in printed:
         assert tuple(round(value, 1) for value in one.of(statistics.mean)) == one.published

@@ -11,6 +11,7 @@ rule tabulate_published:
         bids_app=places.published / "published_bids_app.tsv",
         table_one=places.published / "table_one.tsv",
         skipped=places.published / "published_skipped.tsv",
+        claims=places.published / "published_claims.tsv",
     log:
         LOGS / "tabulate_published/tabulate_published.log",
     priority: 1
@@ -30,6 +31,8 @@ rule predict_published:
     output:
         predictions=places.published / "published_predictions.tsv",
         speeds=places.published / "published_speeds.tsv",
+        validation=places.published / "published_validation.tsv",
+        parameters=places.published / "published_parameters.tsv",
     log:
         LOGS / "predict_published/predict_published.log",
     priority: 1
@@ -46,6 +49,7 @@ rule predict_published:
 rule draw_published:
     input:
         predictions=places.published / "published_predictions.tsv",
+        validation=places.published / "published_validation.tsv",
     output:
         figures=report(
             directory(places.published_figures),
@@ -67,8 +71,11 @@ rule draw_published:
 rule write_published:
     input:
         tables=rules.tabulate_published.output,
+        claims=places.published / "published_claims.tsv",
         predictions=places.published / "published_predictions.tsv",
         speeds=places.published / "published_speeds.tsv",
+        validation=places.published / "published_validation.tsv",
+        parameters=places.published / "published_parameters.tsv",
         figures=places.published_figures,
     output:
         page=report(

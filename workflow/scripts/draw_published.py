@@ -12,7 +12,8 @@ from neurotier.run.scripting import Context, run_script
 
 def main(context: Context) -> None:
     predicted = read_table(context.input("predictions"), "published_predictions")
-    tables = replayed(read_published(Path(context.snakemake.params.logs[0])), predicted)
+    validation = read_table(context.input("validation"), "published_validation")
+    tables = replayed(read_published(Path(context.snakemake.params.logs[0])), predicted, validation)
     draw_all("published", FIGURES, tables, context.output("figures"))
 
 

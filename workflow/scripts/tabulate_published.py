@@ -1,13 +1,17 @@
-"""Tabulate the logs of the published experiment."""
+"""Tabulate the logs of the published experiment, and judge the claims of the paper by them."""
 
 from pathlib import Path
 
+from neurotier.core.tables import write_table
+from neurotier.published.claims.table import claim_rows
 from neurotier.published.replay import read_published, write_tables
 from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:
-    write_tables(read_published(Path(context.snakemake.params.logs[0])), context.output("runs").parent)
+    replay = read_published(Path(context.snakemake.params.logs[0]))
+    write_tables(replay, context.output("runs").parent)
+    write_table(context.output("claims"), "published_claims", claim_rows(replay))
 
 
 if __name__ == "__main__":

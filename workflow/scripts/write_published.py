@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from neurotier.core.tables import read_table
-from neurotier.pages.published.page import headline, write_page
+from neurotier.pages.published.page import Judged, headline, verdict, write_page
 from neurotier.pages.published.tables import replayed
 from neurotier.published.replay import read_published
 from neurotier.run.scripting import Context, run_script
@@ -11,10 +11,17 @@ from neurotier.run.scripting import Context, run_script
 
 def main(context: Context) -> None:
     predictions, page = context.input("predictions"), context.output("page")
-    speeds = read_table(context.input("speeds"), "published_speeds")
+    validation = read_table(context.input("validation"), "published_validation")
+    judged = Judged(
+        read_table(context.input("claims"), "published_claims"),
+        read_table(context.input("speeds"), "published_speeds"),
+        read_table(context.input("parameters"), "published_parameters"),
+    )
     replay = read_published(Path(context.snakemake.params.logs[0]))
-    tables = replayed(replay, read_table(predictions, "published_predictions"))
-    write_page(tables, speeds, predictions.parent, context.input("figures"), page)
+    tables = replayed(replay, read_table(predictions, "published_predictions"), validation)
+    write_page(tables, judged, predictions.parent, context.input("figures"), page)
+    for text in verdict(tables, judged):
+        context.say(f"{text}.")
     context.say(f"{headline(replay)}. Page: {page}")
 
 

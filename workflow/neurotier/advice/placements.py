@@ -63,9 +63,9 @@ class AdvicePlan:
         }
         return [self.places.probed(name) for name in self.settings.tiers if name in used]
 
-    def records(self, calibration: Path | str) -> list[Path]:
-        """Records of those who are analysed first."""
-        return [self.places.record(name) for name in read_json(Path(calibration))["participants"]]
+    def analysed(self, calibration: Path | str) -> list[Path]:
+        """Markers of the batches of those who are analysed first."""
+        return self.plan.analysed_of(read_json(Path(calibration))["participants"])
 
     def others(self) -> list[Path]:
         """Records of another results folder, if ``advice.calibration`` names one."""

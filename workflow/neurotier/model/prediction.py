@@ -11,9 +11,9 @@ from neurotier.model.fluid import SimulatedRun, simulate
 from neurotier.model.machine import Machine, TierSpeed
 from neurotier.model.workload import Workload
 
-PAPER, FLUID, APRIORI, FITTED = "paper", "fluid", "fluid a priori", "fluid fitted"
-"""Members of the model: Eq. (1); and the fluid model with what was probed, or, of the published server, with Table I
-and with speeds that were fitted to its runs."""
+PAPER, FLUID, APRIORI, FITTED, MEASURED = "paper", "fluid", "fluid a priori", "fluid fitted", "fluid measured"
+"""Members of the model: Eq. (1); and the fluid model with what was probed, or, of the published server, with Table I,
+with speeds that were fitted to its runs, and with what its logs show directly."""
 
 DRAWS = 12
 LOW, HIGH = 0.05, 0.95

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from email.utils import mktime_tz, parsedate_tz
 from pathlib import Path
@@ -30,6 +31,7 @@ from neurotier.bigbrain.conditions import ORIGIN
 from neurotier.core.errors import InputError
 from neurotier.core.parallelism import peak
 from neurotier.core.tables import Row, columns
+from neurotier.published.skipped import DAMAGED, EMPTY_FOLDER, Skipped
 from neurotier.run.compared import MEMORY, Compared
 
 TOOL = "bids-app-example"
@@ -46,6 +48,9 @@ CONDITIONS = {
     "isilon": ("Isilon", "network"),
 }
 """Placement (all roles but the image) and its kind, by the name that the repository gives a condition."""
+
+BET = re.compile(r"\bbet2?\s+\S*?(?:/(?P<site>[^/\s]+))?/sub-(?P<subject>\w+)/\S*_T1w")
+"""How a log tells that the brain of an image is extracted."""
 
 IMAGE, IMAGES_TIER = "bids-example.simg", "Isilon"
 NAME = re.compile(r"(?P<condition>.+)-(?P<number>\d+)")
@@ -72,20 +77,70 @@ def published_runs(path: Path) -> Compared:
     InputError
         If there is no run below the path, or a log is not what it should be.
     """
-    logs = sorted(find_logs(path), key=lambda log: run_name(log))
-    if not logs:
+    compared, skipped = find_published(path)
+    if not compared.runs and not skipped:
         fix = "give a checkout of big-data-lab-team/paper-memory-storage, or its folder bids-app-example"
         raise InputError("has no CONDITION-NUMBER/tasks.json of the published runs", str(path), fix)
+    for one in skipped:
+        if one.kind == DAMAGED:
+            raise InputError(one.reason, str(one.path), FIX)
+    return compared
+
+
+def find_published(path: Path) -> tuple[Compared, list[Skipped]]:
+    """All published runs at or below a path, and what of them could not be read."""
     compared, repetitions = Compared(), dict[tuple[str, int], int]()
+    logs = sorted(find_logs(path), key=lambda log: run_name(log))
+    reason = "has no tasks.json"
+    skipped = [Skipped(folder, EMPTY_FOLDER, reason) for folder in folders_without_log(path, logs)]
     for log in logs:
         condition, _ = run_name(log)
-        tasks, failed = read_tasks(log)
+        try:
+            tasks, failed = read_tasks(log)
+        except (InputError, OSError) as error:
+            skipped.append(Skipped.damaged(log, error))
+            continue
+        try:
+            logged_s = logged_makespan_s(log.with_name("makespan_seconds"))
+        except (InputError, OSError) as error:
+            skipped.append(Skipped.damaged(log.with_name("makespan_seconds"), error))
+            logged_s = None
         running = peak([(task.start_s, task.end_s) for task in tasks])
         asked = asked_parallelism(running)
         repetition = repetitions[condition, asked] = repetitions.get((condition, asked), 0) + 1
-        row = run_row(log, tasks, failed, running) | {"parallelism": asked, "repetition": repetition}
+        row = run_row(log, tasks, failed, running) | {"logged_makespan_s": logged_s}
+        row |= {"parallelism": asked, "repetition": repetition}
         compared += Compared([row], [participant_row(log, task) for task in tasks])
-    return compared
+    return compared, skipped
+
+
+def folders_without_log(path: Path, logs: Sequence[Path]) -> list[Path]:
+    """Folders that are named like a run where runs are, and have no log."""
+    rooms = {log.parent.parent for log in logs if log.parent != path.resolve()}
+    rooms |= {folder for name in FOLDERS[1:] for folder in path.glob(name) if folder.is_dir()}
+    known = {log.parent for log in logs}
+    beside = {folder for room in rooms for folder in room.iterdir() if folder.is_dir()}
+    return sorted(folder for folder in beside - known if NAME.fullmatch(folder.name))
+
+
+def never_extracted(path: Path, participants: Iterable[str]) -> list[str]:
+    """Participants in whose logs no ``bet`` is started, in any run; none where no log tells of most of them.
+
+    The launcher wrote ``logs/*.log`` beside ``tasks.json``: each line of a ``bet`` names the image, below its site.
+    """
+    known, started = sorted(set(participants)), set[str]()
+    for log in find_logs(path):
+        for file in sorted((log.parent / "logs").glob("*.log")):
+            try:
+                text = file.read_text(errors="replace")
+            except OSError:
+                continue
+            subjects = {match["subject"] for match in BET.finditer(text)}
+            images = {f"{match['site']}_{match['subject']}" for match in BET.finditer(text) if match["site"]}
+            own = {name for name in known if name in file.stem and name.rpartition("_")[2] in subjects}
+            started |= images | own
+    never = [name for name in known if name not in started]
+    return never if len(never) < len(known) / 2 else []
 
 
 def find_logs(path: Path) -> set[Path]:
@@ -201,7 +256,7 @@ def run_row(log: Path, tasks: list[Task], failed: int, running: int) -> Row:
         "failed": failed,
         "start_s": start_s,
         "makespan_s": makespan_s,
-        "logged_makespan_s": logged_makespan_s(log.with_name("makespan_seconds")),
+        "logged_makespan_s": None,
         "wall_sum_s": wall_s,
         "cpu_sum_s": cpu_s,
         "io_sum_s": wall_s - cpu_s,

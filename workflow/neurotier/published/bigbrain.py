@@ -14,6 +14,8 @@ What the logs mean
   image, ``increment_data`` adds one, ``save_incremented`` writes.
 - A block without a write is incomplete: the local SSD was full. Such blocks were read and incremented, so they count
   in the phase sums, but having no ``task_duration`` they do not count in the makespan.
+- A block that is not in the log at all, or that was written by a task without an end, was lost: the log is a part.
+- Runs with ``em`` in their name emulate a large image: 1,000 tasks over 70 files.
 - Label ``tmpfs`` is Optane in Memory mode, where all memory is Optane; ``tmpfsAD`` is DRAM.
 """
 
@@ -29,6 +31,8 @@ from pathlib import Path
 
 from neurotier.bigbrain.image import BLOCK_BYTES, BLOCKS, GRIDS
 from neurotier.core.errors import InputError
+from neurotier.core.quantities import counted
+from neurotier.published.skipped import UNNAMED, Skipped
 
 GNU_PARALLEL, SPARK = "gnu-parallel", "spark"
 MEMORY_MODE, APP_DIRECT = "Memory mode", "App Direct"
@@ -45,8 +49,8 @@ DEVICES = {"tmpfs": "Optane", "tmpfsAD": "DRAM", "optaneAD": "Optane"} | {
 }
 """Device by the label in a log's name; other labels are shown as they are."""
 
-MOST_MISSING = 0.1
-"""Share of blocks that a log may lack; the full SSD stopped up to 8 % of the tasks, though after reading."""
+EMULATED = "em"
+"""Word in the name of a run whose many tasks share a few files, so that an image larger than the device is emulated."""
 
 NAME = re.compile(
     r"(?P<spark>spark-)?(?P<epoch>\d+)-(?P<label>[^_]+)_(?P<iterations>\d+)it_(?P<processes>\d+)cpus?"
@@ -172,14 +176,34 @@ class BlockRun:
         return tuple(block for block in self.blocks if writes[block] < max(1, reads[block]))
 
     @property
+    def is_emulated(self) -> bool:
+        """Whether its tasks share files: a task stands for a block then."""
+        return EMULATED in self.variant.split()
+
+    @property
     def missing_blocks(self) -> int:
         """How many blocks of the image the log does not know: their tasks failed at once, or the log is a part."""
-        return max(0, BLOCKS[self.resolution_um] - len(self.blocks))
+        known = len(self.named(HEADER)) if self.is_emulated else len(self.blocks)
+        return max(0, BLOCKS[self.resolution_um] - known)
+
+    @property
+    def lost_ends(self) -> int:
+        """How many tasks of GNU Parallel have written a block, and have no end in the log."""
+        ends = len(self.named(TASK))
+        return max(0, len(self.named(WRITE)) // self.iterations - ends) if ends else 0
+
+    @property
+    def invalid_because(self) -> str:
+        """Why the log is not that of a whole run; empty if it is."""
+        if self.missing_blocks:
+            verb = "block is" if self.missing_blocks == 1 else "blocks are"
+            return f"{self.missing_blocks} {verb} not in the log"
+        return f"{counted(self.lost_ends, 'task')} without an end: the log is a part" if self.lost_ends else ""
 
     @property
     def is_whole(self) -> bool:
-        """Whether the log can be that of a whole run: at most a few tasks failed at once."""
-        return self.missing_blocks <= MOST_MISSING * BLOCKS[self.resolution_um]
+        """Whether the log can be that of a whole run: every block is in it, and no task lost its end."""
+        return not self.invalid_because
 
     @property
     def block_bytes(self) -> int:
@@ -197,30 +221,26 @@ class Found:
     """What a folder holds: runs, and what looks like a log and is none, with the reason."""
 
     runs: list[BlockRun] = field(default_factory=list)
-    skipped: list[tuple[Path, str]] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
 
 
 def find_runs(root: Path) -> Found:
-    """All runs at or below a path, by condition and repetition.
+    """All runs at or below a path, by condition and repetition; a log that cannot be read is skipped.
 
     Raises
     ------
     InputError
-        If the path is not there, or a log is not what its name says; the first such log is named.
+        If the path is not there.
     """
-    contents, broken = Found(), list[InputError]()
+    contents = Found()
     for path in find_logs(root):
         if not NAME.fullmatch(path.name):
-            contents.skipped.append((path, "its name does not tell a condition"))
+            contents.skipped.append(Skipped(path, UNNAMED, "its name does not tell a condition"))
             continue
         try:
             contents.runs.append(read_run(path))
-        except InputError as error:
-            broken.append(error)
-    if broken:
-        first, others = broken[0], len(broken) - 1
-        more = f" (and {others} more logs cannot be read)" if others else ""
-        raise InputError(f"{first.what}{more}", first.where, first.fix)
+        except (InputError, OSError) as error:
+            contents.skipped.append(Skipped.damaged(path, error))
     contents.runs.sort(key=order)
     return contents
 

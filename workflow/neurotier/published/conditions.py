@@ -35,7 +35,7 @@ LARGE_PLACES = tuple(place for place in PLACES if place[0] in ("Optane", "Isilon
 """Those that held the image at 20 um."""
 
 STALLED = 1.5
-"""A repetition that takes so many times the middle one is shown apart."""
+"""A repetition that takes so many times the middle one, or so much less, is shown apart."""
 
 LATER = "_redo"
 """A folder named so holds runs that were made again: the paper's figures show these."""
@@ -97,6 +97,11 @@ def order(one: IncrementCondition) -> tuple[object, ...]:
     return (-(one.resolution_um or 0), one.engine, one.parallelism, known, *place, one.variant)
 
 
+def expected() -> list[IncrementCondition]:
+    """The conditions of the paper's figures, in their order."""
+    return [condition(*panel, place) for panel in FIGURES for place in (PLACES if panel[0] == 40 else LARGE_PLACES)]
+
+
 def absent(conditions: Iterable[IncrementCondition]) -> dict[int, list[str]]:
     """Conditions of the paper's figures that are not there: figure to devices and modes; none of one, ``all``."""
     known = set(conditions)
@@ -119,7 +124,18 @@ def is_stalled(makespan_s: float, repetitions_s: Iterable[float]) -> bool:
     return makespan_s > STALLED * statistics.median(repetitions_s)
 
 
+def is_hasty(makespan_s: float, repetitions_s: Iterable[float]) -> bool:
+    """Whether a repetition took much less than the middle one: it did less, or something was done already."""
+    return makespan_s * STALLED < statistics.median(repetitions_s)
+
+
+def is_outlier(makespan_s: float, repetitions_s: Iterable[float]) -> bool:
+    """Whether a repetition is far from the middle one, either way."""
+    times_s = list(repetitions_s)
+    return is_stalled(makespan_s, times_s) or is_hasty(makespan_s, times_s)
+
+
 def steady(runs: Sequence[BlockRun]) -> list[BlockRun]:
-    """The repetitions that did not stall."""
+    """The repetitions that are no outliers, either way."""
     times_s = [run.makespan_s for run in runs]
-    return [run for run in runs if not is_stalled(run.makespan_s, times_s)]
+    return [run for run in runs if not is_outlier(run.makespan_s, times_s)]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.tables import Row
 from neurotier.model.fit import fit_tier
 from neurotier.model.machine import TierSpeed
-from neurotier.model.observed import Observed, Stream
-from neurotier.published.bigbrain import GNU_PARALLEL, INCREMENT, TASK, WRITE, BlockRun
+from neurotier.model.observed import Observed
+from neurotier.published.bigbrain import GNU_PARALLEL
 from neurotier.published.conditions import device_and_mode
+from neurotier.published.evidence import Succession, follow_up, middle_of, streams_of
 from neurotier.published.replay import Replay
 from neurotier.published.server import DEVICE_KINDS, MEMORY_DEVICES, known_beforehand, page_cache
 from neurotier.published.table_one import device_bandwidths
@@ -36,22 +37,6 @@ class Speeds:
     tier: TierSpeed
     memory: TierSpeed
     spread: float
-
-
-@dataclass(frozen=True)
-class Succession:
-    """How processes follow each other.
-
-    Attributes
-    ----------
-    spawn_s
-        From one start to the next at the beginning, s.
-    launch_s
-        From the end of a process to the first row of its successor, s: starting Python and its libraries.
-    """
-
-    spawn_s: float = 0.0
-    launch_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -147,14 +132,6 @@ def fit_device(replay: Replay, device: Device) -> Speeds | None:
     return Speeds(tier, memory or beforehand.memory, FITTED_SPREAD)
 
 
-def streams_of(run: BlockRun) -> list[Stream]:
-    """What read from the device and wrote to it: NiBabel reads a block when it is incremented."""
-    return [
-        Stream(phase.name == WRITE, run.block_bytes, phase.start_s, phase.end_s)
-        for phase in run.named(INCREMENT, WRITE)
-    ]
-
-
 def launch_of(replay: Replay) -> Succession:
     """How GNU Parallel's processes followed each other, as the median over runs on all devices.
 
@@ -164,16 +141,4 @@ def launch_of(replay: Replay) -> Succession:
     for condition, runs in replay.conditions.items():
         if condition.panel == FIT:
             found += [one for run in runs if (one := follow_up(run)) is not None]
-    if not found:
-        return Succession()
-    return Succession(*(statistics.median(values) for values in zip(*map(astuple, found), strict=True)))
-
-
-def follow_up(run: BlockRun) -> Succession | None:
-    """How processes followed each other in one run; ``None`` if none did."""
-    tasks, slots = run.named(TASK), run.processes
-    starts, ends = sorted(task.start_s for task in tasks), sorted(task.end_s for task in tasks)
-    gaps = [start - end for start, end in zip(starts[slots:], ends, strict=False)]
-    if not gaps:
-        return None
-    return Succession((starts[slots - 1] - starts[0]) / max(slots - 1, 1), max(statistics.median(gaps), 0.0))
+    return middle_of(found) if found else Succession()

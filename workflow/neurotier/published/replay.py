@@ -10,21 +10,37 @@ from pathlib import Path
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.errors import InputError
 from neurotier.core.tables import Row, write_table
-from neurotier.published.bids_app import find_logs, published_runs
-from neurotier.published.bigbrain import DRIVER, HEADER, INCREMENT, TASK, WRITE, BlockRun, Found, find_runs
+from neurotier.published.bids_app import find_published, never_extracted
+from neurotier.published.bigbrain import DRIVER, FIX, HEADER, INCREMENT, TASK, WRITE, BlockRun, Found, find_runs
 from neurotier.published.conditions import by_condition, device_and_mode
-from neurotier.published.table_one import Bandwidth, device_bandwidths, equation_one_s, read_bandwidths
+from neurotier.published.skipped import DAMAGED, Skipped
+from neurotier.published.table_one import Bandwidth, device_bandwidths, equation_one_s, find_bandwidths
 from neurotier.run.compared import Compared
 
 
 @dataclass(frozen=True)
 class Replay:
-    """What was found below a path: BigBrain runs, storage benchmarks, BIDS App runs."""
+    """What was found below a path: BigBrain runs, storage benchmarks, BIDS App runs.
+
+    Attributes
+    ----------
+    others_skipped
+        What was not read of the last two.
+    never_extracted
+        Participants that count as analysed though no run started ``bet`` on them, where the logs tell.
+    """
 
     root: Path
     bigbrain: Found = field(default_factory=Found)
     bandwidths: list[Bandwidth] = field(default_factory=list)
     bids_app: Compared = field(default_factory=Compared)
+    others_skipped: list[Skipped] = field(default_factory=list)
+    never_extracted: list[str] = field(default_factory=list)
+
+    @property
+    def skipped(self) -> list[Skipped]:
+        """All that was not read."""
+        return [*self.bigbrain.skipped, *self.others_skipped]
 
     @cached_property
     def conditions(self) -> dict[IncrementCondition, list[BlockRun]]:
@@ -34,8 +50,7 @@ class Replay:
     def equation_one_s(self, condition: IncrementCondition) -> float | None:
         """Makespan of a condition by Eq. (1) with Table I, s; ``None`` of a device that is not in it."""
         bandwidth = device_bandwidths(self.bandwidths).get(device_and_mode(condition)[0])
-        data_bytes = self.conditions[condition][0].data_bytes
-        return equation_one_s(data_bytes, *bandwidth) if bandwidth else None
+        return equation_one_s(condition.block_bytes * condition.iterations, *bandwidth) if bandwidth else None
 
 
 def read_published(root: Path) -> Replay:
@@ -44,15 +59,21 @@ def read_published(root: Path) -> Replay:
     Raises
     ------
     InputError
-        If there is nothing of the published data below the path, or a log is not what it should be.
+        If there is nothing of the published data below the path that can be read.
     """
     bigbrain = find_runs(root)
-    bandwidths = read_bandwidths(root)
-    bids_app = published_runs(root) if find_logs(root) else Compared()
+    bandwidths, spoiled = find_bandwidths(root)
+    bids_app, broken = find_published(root)
+    never = never_extracted(root, (row["participant"] for row in bids_app.participants))
+    replay = Replay(root, bigbrain, bandwidths, bids_app, spoiled + broken, never)
     if not (bigbrain.runs or bandwidths or bids_app.runs):
+        damaged = [one for one in replay.skipped if one.kind == DAMAGED]
+        if damaged:
+            more = f" (and {len(damaged) - 1} more files cannot be read)" if len(damaged) > 1 else ""
+            raise InputError(f"{damaged[0].reason}{more}", str(damaged[0].path), FIX)
         fix = "give a checkout of big-data-lab-team/paper-memory-storage, or one of its folders"
         raise InputError("has no logs of the published experiment", str(root), fix)
-    return Replay(root, bigbrain, bandwidths, bids_app)
+    return replay
 
 
 def write_tables(replay: Replay, folder: Path) -> None:
@@ -79,7 +100,7 @@ def run_rows(replay: Replay) -> list[Row]:
         rows.append(
             {
                 "run": name_of(replay, run.path),
-                "valid": "valid" if run.is_whole else f"invalid: {missing} blocks are not in the log",
+                "valid": "valid" if run.is_whole else f"invalid: {run.invalid_because}",
                 **{name: getattr(run, name) for name in ("resolution_um", "engine", "processes", "device", "mode")},
                 "variant": (condition.variant if condition else run.variant) or None,
                 **{name: getattr(run, name) for name in ("label", "iterations", "repetition")},
@@ -134,4 +155,4 @@ def bandwidth_rows(replay: Replay) -> list[Row]:
 
 def skipped_rows(replay: Replay) -> list[Row]:
     """Rows of ``published_skipped.tsv``: files that were not read, and runs that are not whole."""
-    return [{"path": name_of(replay, path), "reason": reason} for path, reason in replay.bigbrain.skipped]
+    return [{"path": name_of(replay, one.path), "kind": one.kind, "reason": one.reason} for one in replay.skipped]

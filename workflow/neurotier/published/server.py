@@ -26,6 +26,12 @@ DEVICE_KINDS = {
 MEMORY_DEVICES = 12
 """Memory modules that a tmpfs is spread over, DRAM or, in Memory mode, Optane (the paper, sections II-A and IV-C)."""
 
+DRAM_BYTES = 12 * 64 * 2**30
+"""What Memory mode caches Optane in (the paper, section II-A)."""
+
+MODULE_BYTES_PER_S = (1.75e9, 0.58e9)
+"""Read and write bandwidth of a module of 256 GiB, 64 bytes at a time (Intel's product brief of the module, 2019)."""
+
 MODE_FILES = {APP_DIRECT: "adm", MEMORY_MODE: "memm"}
 """How ``system_conf`` names the modes."""
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from neurotier.core.errors import InputError
 from neurotier.model.paper import least_makespan_s
 from neurotier.published.bigbrain import APP_DIRECT, DEVICES, FIX, MEMORY_MODE
+from neurotier.published.skipped import Skipped
 from neurotier.storage.table_one import PUBLISHED_MB_S
 
 PATTERN = "*diskbench.out"
@@ -64,21 +65,21 @@ class Bandwidth:
         return statistic(self.read_mb_s), statistic(self.write_mb_s)
 
 
-def read_bandwidths(root: Path) -> list[Bandwidth]:
-    """The devices of all storage benchmarks at or below a path, in order of Table I; empty if there are none.
-
-    Raises
-    ------
-    InputError
-        If a benchmark's log is not what it should be.
-    """
+def find_bandwidths(root: Path) -> tuple[list[Bandwidth], list[Skipped]]:
+    """The devices of all storage benchmarks at or below a path, in order of Table I, and which could not be read."""
     files = [root] if root.match(PATTERN) else sorted(root.rglob(PATTERN))
     samples: dict[str, list[tuple[float, float, float]]] = {}
+    skipped = []
     for file in files:
-        for label, sample in read_samples(file):
+        try:
+            rows = list(read_samples(file))
+        except (InputError, OSError) as error:
+            skipped.append(Skipped.damaged(file, error))
+            continue
+        for label, sample in rows:
             samples.setdefault(label, []).append(sample)
-    bandwidths = [bandwidth(label, rows) for label, rows in samples.items()]
-    return sorted(bandwidths, key=lambda one: (one.mode, -statistics.mean(one.read_mb_s)))
+    bandwidths = [bandwidth(label, of_device) for label, of_device in samples.items()]
+    return sorted(bandwidths, key=lambda one: (one.mode, -statistics.mean(one.read_mb_s))), skipped
 
 
 def bandwidth(label: str, rows: Sequence[tuple[float, float, float]]) -> Bandwidth:

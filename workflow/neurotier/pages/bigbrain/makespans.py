@@ -32,7 +32,7 @@ from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.hover import hover
 from neurotier.pages.kit.lanes import Panel, annotate_lane, draw_legend, label_lanes, panel_axes
 from neurotier.pages.kit.style import BLACK, empty_figure, house_style, save_figure, set_title
-from neurotier.published.conditions import is_stalled
+from neurotier.published.conditions import is_outlier
 
 CIRCLE: dict[str, Any] = {"marker": "o", "markersize": 5, "fillstyle": "none", "color": BLACK, "markeredgewidth": 0.8}
 CROSS = CIRCLE | {"marker": "x"}
@@ -43,28 +43,27 @@ NOTE = (
 )
 PUBLISHED_NOTE = (
     " Published: latest end - earliest start of the tasks that ended; of Spark, the driver's time. Eq. (1) with Table"
-    " I; the fluid model with speeds fitted to the runs with 25 processes at 40 µm, where there are any; factors leave"
-    " those out."
+    " I; the fluid model measured from the logs of other conditions, or fitted to the runs with 25 processes at 40 µm."
 )
 INCOMPLETE = " * Some blocks were read and not written (the SSD was full): their tasks never ended and do not count."
-STALLED = " Stalled: beyond 1.5 times the middle repetition; in the {middle}{as_published}."
+OUTLIERS = " Outlier: 1.5 times the middle repetition, or less than that part of it; in the {middle}{as_published}."
 AS_PUBLISHED = ", as published, and not in the factor above"
 
 
 @dataclass(frozen=True)
 class Makespans:
-    """Makespans of a condition: of its repetitions, apart from those that stalled, and as predicted, s."""
+    """Makespans of a condition: of its repetitions, apart from outliers, and as predicted, s."""
 
     middle_s: float
     steady_s: Sequence[float]
-    stalled_s: Sequence[float]
+    outliers_s: Sequence[float]
     predictions: Mapping[str, Prediction]
 
     @property
     def ends_s(self) -> list[float]:
         """Everything that the axis must hold."""
         predicted = [end for one in self.predictions.values() for end in (one.makespan_s, one.low_s, one.high_s)]
-        return [*self.steady_s, *self.stalled_s, *predicted]
+        return [*self.steady_s, *self.outliers_s, *predicted]
 
 
 def parts(tables: Tables) -> dict[str, Tables]:
@@ -103,7 +102,7 @@ def factors_text(rows: Sequence[Row]) -> str:
 
 
 def replay_finding(tables: Tables) -> str:
-    """The widest gap between devices, and how far Eq. (1) is off, stalled repetitions left out of that."""
+    """The widest gap between devices, and how far Eq. (1) is off, outliers left out of that."""
     repetitions = tables.repetitions()
     rows = {IncrementCondition.of(row): row for row in tables.conditions}
     times, ratios = {one: row["makespan_s"] for one, row in rows.items()}, []
@@ -133,9 +132,9 @@ def replay_finding(tables: Tables) -> str:
 
 
 def apart(makespans_s: Sequence[float]) -> tuple[list[float], list[float]]:
-    """Repetitions that went on, and those that stalled, s."""
-    stalled_s = [one for one in makespans_s if is_stalled(one, makespans_s)]
-    return [one for one in makespans_s if one not in stalled_s], stalled_s
+    """Repetitions that went on, and the outliers, s."""
+    outliers_s = [one for one in makespans_s if is_outlier(one, makespans_s)]
+    return [one for one in makespans_s if one not in outliers_s], outliers_s
 
 
 def draw(tables: Tables, stem: Path) -> None:
@@ -150,10 +149,10 @@ def draw(tables: Tables, stem: Path) -> None:
         panels = image_panels(rows, measured, "a")
         if panels:
             figure = draw_panels(panels, tables.middle)
-            stalled = any(one.stalled_s for panel in panels for _, one in panel.filled())
+            has_outliers = any(one.outliers_s for panel in panels for _, one in panel.filled())
             note = NOTE.format(middle=tables.middle) + PUBLISHED_NOTE * bool(published(rows))
             note += INCOMPLETE * any(row["incomplete_blocks"] for row in rows)
-            note += STALLED.format(middle=tables.middle, as_published=AS_PUBLISHED * tables.is_replay) * stalled
+            note += OUTLIERS.format(middle=tables.middle, as_published=AS_PUBLISHED * tables.is_replay) * has_outliers
             set_title(figure, finding(tables).sentence, note)
         else:
             figure = empty_figure(finding(tables).sentence)
@@ -167,7 +166,7 @@ def draw_panels(panels: Sequence[Panel[Makespans]], middle: str) -> Figure:
         for lane, one in panel.filled():
             axes.plot([one.middle_s] * 2, [lane - 0.36, lane + 0.06], color=BLACK, linewidth=2.2, solid_capstyle="butt")
             label = panel.lanes[lane].label
-            for values, style in ((one.steady_s, CIRCLE), (one.stalled_s, CROSS)):
+            for values, style in ((one.steady_s, CIRCLE), (one.outliers_s, CROSS)):
                 (points,) = axes.plot(values, [lane - 0.15] * len(values), linestyle="", **style)
                 points.set_url(hover(f"{label}: {', '.join(map(seconds, values))}"))
             draw_predictions(axes, lane, label, one.predictions)
@@ -181,8 +180,8 @@ def draw_panels(panels: Sequence[Panel[Makespans]], middle: str) -> Figure:
         Line2D([], [], linestyle="", marker="|", markersize=10, markeredgewidth=2.2, color=BLACK, label=middle),
         Line2D([], [], linestyle="", **CIRCLE, label="repetition"),
     ]
-    if any(one.stalled_s for one in every):
-        handles.append(Line2D([], [], linestyle="", **CROSS, label="stalled repetition"))
+    if any(one.outliers_s for one in every):
+        handles.append(Line2D([], [], linestyle="", **CROSS, label="outlier"))
     members = in_order(member for one in every for member in one.predictions)
     draw_legend(legend, [*handles, *(MARKS[member].handle() for member in members)])
     return figure

@@ -11,9 +11,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from neurotier.core.quantities import seconds
-from neurotier.model.prediction import APRIORI, FITTED, FLUID, PAPER, Prediction
+from neurotier.model.prediction import APRIORI, FITTED, FLUID, MEASURED, PAPER, Prediction
 from neurotier.pages.kit.hover import hover
-from neurotier.pages.kit.style import BLUE, GREEN, PURPLE, VERMILION
+from neurotier.pages.kit.style import BLACK, BLUE, GREEN, PURPLE, VERMILION
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class Mark:
 MARKS = {
     PAPER: Mark("Eq. (1)", "D", VERMILION),
     FLUID: Mark("fluid", "v", PURPLE),
+    MEASURED: Mark("fluid, measured", "o", BLACK),
     FITTED: Mark("fluid, fitted", "^", BLUE),
     APRIORI: Mark("fluid, a priori", "s", GREEN),
 }

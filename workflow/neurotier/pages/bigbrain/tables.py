@@ -14,11 +14,11 @@ from pathlib import Path
 
 from neurotier.bigbrain.conditions import ORIGIN, IncrementCondition
 from neurotier.core.tables import Row, read_table, write_table
-from neurotier.model.prediction import APRIORI, FITTED, FLUID, PAPER, Prediction
+from neurotier.model.prediction import APRIORI, FITTED, FLUID, MEASURED, PAPER, Prediction
 from neurotier.published import own_columns
 from neurotier.run.compared import is_compared
 
-FLUIDS = (FLUID, FITTED, APRIORI)
+FLUIDS = (FLUID, MEASURED, FITTED, APRIORI)
 """Fluid members of the model, the one to show first."""
 
 SUMS = ("start_up_s", "load_header_s", "read_s", "increment_s", "write_s")

@@ -6,6 +6,11 @@ from neurotier.pages.kit.registry import Entry
 
 FIGURES = (
     Entry(
+        "predicted",
+        "Predicted against measured",
+        "Every condition, predicted without having seen its runs (left), or any run on its device (right).",
+    ),
+    Entry(
         "table_one",
         "Table I: bandwidth of one stream",
         "Read and write bandwidth of each device by the published storage benchmark.",
@@ -44,11 +49,6 @@ FIGURES = (
         "CPU and I/O time of the BIDS App example (Figure 10)",
         "Sums over all tasks of a run, medians over repetitions.",
     ),
-    Entry(
-        "predicted",
-        "Predicted against measured",
-        "Every condition that a member of the model predicts, on axes of one scale.",
-    ),
 )
 
 OTHERS = "conditions that are in no figure of the paper"
@@ -63,7 +63,7 @@ READINGS = {
 def heading_of(entry: Entry, name: str) -> str:
     """What a figure is, with the part that it shows.
 
-    >>> heading_of(FIGURES[3], "gantt_20um_25"), heading_of(FIGURES[1], "makespan_40um")
+    >>> heading_of(FIGURES[4], "gantt_20um_25"), heading_of(FIGURES[2], "makespan_40um")
     ('Who did what when, 20 µm, 25 processes', 'Makespans, 40 µm')
     """
     part = name.removeprefix(entry.name).strip("_")

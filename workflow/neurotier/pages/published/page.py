@@ -3,44 +3,54 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from neurotier.bigbrain.conditions import IncrementCondition
-from neurotier.core.quantities import counted
+from neurotier.core.quantities import counted, number
 from neurotier.core.tables import Row
-from neurotier.model.prediction import PAPER
+from neurotier.model.prediction import MEASURED, PAPER
 from neurotier.pages.bigbrain.marks import MARKS, in_order
 from neurotier.pages.bigbrain.names import published_name
 from neurotier.pages.comparison.statistics import by_condition as bids_conditions
 from neurotier.pages.kit.figures import figures_of
 from neurotier.pages.kit.html import figure_view, link, write_html
 from neurotier.pages.published.figures import FIGURES, READINGS, heading_of
+from neurotier.pages.published.predicted import TITLES, scores_of, sentence_of
 from neurotier.pages.published.slips import mean_of, slips_of
 from neurotier.pages.published.tables import Replayed
+from neurotier.published import own_columns
 from neurotier.published.bids_app import CONDITIONS, PARALLELISMS
-from neurotier.published.bigbrain import BlockRun
-from neurotier.published.conditions import absent, steady
-from neurotier.published.replay import Replay, bandwidth_rows, run_rows, skipped_rows
+from neurotier.published.bigbrain import HEADER, BlockRun
+from neurotier.published.claims.facts import OPTANE_MEMORY, AbsentError, Facts
+from neurotier.published.claims.table import counts_text
+from neurotier.published.conditions import absent, device_and_mode, steady
+from neurotier.published.knowledge import CHOSEN
+from neurotier.published.replay import Replay, bandwidth_rows, name_of, run_rows, skipped_rows
+from neurotier.published.skipped import DAMAGED, EMPTY_FOLDER, UNNAMED
 
 TEMPLATE = Path(__file__).resolve().parent / "published.html.j2"
 SHOWN_ROWS = 50
 """Longest list on the page; the rest is in the files it links to."""
 
 TABLES = (
+    *("published_claims.tsv", "published_validation.tsv", "published_parameters.tsv", "published_predictions.tsv"),
     *("published_runs.tsv", "published_phases.tsv", "table_one.tsv", "published_bids_app.tsv"),
-    *("published_skipped.tsv", "published_predictions.tsv", "published_speeds.tsv"),
+    *("published_skipped.tsv", "published_speeds.tsv"),
 )
 
 
 @dataclass(frozen=True)
 class ConditionView:
-    """A condition in the table: its runs, Eq. (1), and what members of the model predict, s."""
+    """A condition in the table: its runs, Eq. (1), the same as the paper draws it, and predictions, s."""
 
     condition: IncrementCondition
     runs: Sequence[BlockRun]
     equation_one_s: float | None
+    drawn_s: float | None
     predictions: dict[str, float]
 
     def mean(self, measure: str) -> float:
@@ -53,17 +63,23 @@ class ConditionView:
         return " · ".join(f"{run.makespan_s:,.2f}" for run in self.runs)
 
     @property
-    def stalled(self) -> list[str]:
-        """Repetitions that took much longer than the middle one, and the longest phase of each."""
+    def outliers(self) -> list[str]:
+        """Repetitions far from the middle one, and what tells why."""
         middle_s = statistics.median(run.makespan_s for run in self.runs)
-        steady_runs, texts = steady(self.runs), []
+        going, texts = steady(self.runs), []
+        usual_s = statistics.fmean(run.header_s for run in going) if going else 0.0
         for run in self.runs:
-            if run not in steady_runs:
-                longest = max(run.work, key=lambda phase: phase.duration_s)
-                texts.append(
-                    f"{self.condition.tier}: repetition {run.repetition} took {run.makespan_s:,.2f} s, the middle one"
-                    f" {middle_s:,.2f} s; its longest phase is a {longest.name} of {longest.duration_s:,.2f} s"
-                )
+            if run in going:
+                continue
+            longest = max(run.work, key=lambda phase: phase.duration_s)
+            why = f"its longest phase is a {longest.name} of {longest.duration_s:,.2f} s"
+            if run.makespan_s < middle_s:
+                why = f"its images took {run.header_s:,.2f} s to make in all, those of the others {usual_s:,.0f} s"
+                why += ": it read its input lazily" if run.header_s < usual_s / 10 else ""
+            texts.append(
+                f"{published_name(self.condition)}: repetition {run.repetition} took {run.makespan_s:,.2f} s, the"
+                f" middle one {middle_s:,.2f} s; {why}"
+            )
         return texts
 
     @property
@@ -83,7 +99,7 @@ class PanelView:
 
     @property
     def notes(self) -> list[str]:
-        """How blocks that were not written bear on the makespans, and which repetitions stand apart."""
+        """How blocks that were not written bear on the makespans, and which repetitions are outliers."""
         incomplete = [
             f"* {view.condition.tier}: {view.incomplete}. With their reading, from the first start to the last end is"
             f" {view.mean('span_s'):,.2f} s on average; the makespan, as published, is"
@@ -91,7 +107,7 @@ class PanelView:
             for view in self.views
             if view.incomplete
         ]
-        return incomplete + [text for view in self.views for text in view.stalled]
+        return incomplete + [text for view in self.views for text in view.outliers]
 
 
 @dataclass(frozen=True)
@@ -108,32 +124,51 @@ class BidsView:
         return statistics.fmean(known) if known else None
 
 
-def write_page(tables: Replayed, speeds: Sequence[Row], folder: Path, figures: Path, page: Path) -> None:
+@dataclass(frozen=True)
+class Judged:
+    """Rows of ``published_claims.tsv``, ``published_speeds.tsv`` and ``published_parameters.tsv``; may be empty."""
+
+    claims: Sequence[Row] = ()
+    speeds: Sequence[Row] = ()
+    parameters: Sequence[Row] = ()
+
+
+def write_page(tables: Replayed, judged: Judged, folder: Path, figures: Path, page: Path) -> None:
     """Write ``published.html``; equal logs and figures give equal bytes.
 
     Parameters
     ----------
     tables
         What was found, and what the model predicts.
-    speeds
-        Rows of ``published_speeds.tsv``; may be empty.
+    judged
+        What the claims of the paper came to, and what the model was given.
     folder, figures
         Folders of the tables and of the figures, which it links to.
     page
         HTML file to write.
     """
     replay, members = tables.replay, in_order(row["member"] for row in tables.predicted)
+    panels = panel_views(tables)
     context = {
         "replay": replay,
         "headline": headline(replay),
-        "absent": absent_texts(replay),
-        "skipped": skipped_rows(replay),
-        "invalid": [row for row in run_rows(replay) if row["valid"] != "valid"],
-        "panels": panel_views(tables),
+        "verdict": verdict(tables, judged),
+        "left_out": left_out(replay, panels),
+        "claims": judged.claims,
+        "scores": {what: list(scores_of(tables.validation, what).values()) for what in TITLES},
+        "titles": TITLES,
+        "marks": MARKS,
+        "name_of_row": name_of_row,
+        "panels": panels,
         "members": {member: MARKS[member].label for member in members if member != PAPER},
         "bids": bids_views(replay),
         "bandwidths": bandwidth_rows(replay),
-        "speeds": speeds,
+        "speeds": judged.speeds,
+        "parameters": parameter_views(judged.parameters),
+        "given": given_text(judged),
+        "unseen": [row for row in tables.predicted if row["measured_s"] is None and row["member"] == MEASURED],
+        "equations": {name_of_row(row): row["predicted_s"] for row in tables.predicted if row["member"] == PAPER},
+        "chosen": CHOSEN,
         "figures": [
             (
                 figure_view(
@@ -151,6 +186,99 @@ def write_page(tables: Replayed, speeds: Sequence[Row], folder: Path, figures: P
         "shown_rows": SHOWN_ROWS,
     }
     write_html(TEMPLATE, context, page)
+
+
+def verdict(tables: Replayed, judged: Judged) -> list[str]:
+    """What the replay came to: the claims, and the predictions."""
+    texts = [counts_text(judged.claims)] if judged.claims else []
+    alone, unknown = (scores_of(tables.validation, what) for what in TITLES)
+    return texts + ([sentence_of(alone, unknown)] if alone else [])
+
+
+def name_of_row(row: Row) -> str:
+    """The condition of a row about a prediction in words."""
+    return published_name(own_columns.condition_of(row))
+
+
+def given_text(judged: Judged) -> str:
+    """How many figures each fluid member was given, by where they are from."""
+    fitted = sum(5 + 2 * row["write_back"] for row in judged.speeds if row["source"] == "25 processes")
+    origins = Counter(view.origin for view in parameter_views(judged.parameters))
+    own = ", ".join(f"{count} {origin}" for origin, count in origins.most_common())
+    text = f"The fitted member has {counted(fitted, 'fitted speed')}; the measured member has none"
+    return f"{text}: {own}" if own else text
+
+
+@dataclass(frozen=True)
+class ParameterView:
+    """A figure that the measured member was given for one or several conditions."""
+
+    where: str
+    name: str
+    value: str
+    origin: str
+    source: str
+
+
+def parameter_views(rows: Sequence[Row]) -> list[ParameterView]:
+    """The figures of all conditions; what several have alike stands once, with the first of them."""
+    found: dict[tuple[object, ...], ParameterView] = {}
+    for row in rows:
+        key = tuple(row[name] for name in ("device", "name", "value", "source"))
+        units = {"bytes/s": (1e6, "MB/s"), "bytes": (1e9, "GB")}
+        factor, unit = units.get(row["unit"], (1.0, row["unit"]))
+        value = f"{number(row['value'] / factor, 0 if row['value'] / factor >= 100 else 2)} {unit}"
+        view = ParameterView(name_of_row(row), row["name"], value.strip(), row["origin"], row["source"])
+        found.setdefault(key, view)
+    return list(found.values())
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What is not in the figures for one kind of reason: in a line, and one by one."""
+
+    summary: str
+    items: list[str]
+
+
+def left_out(replay: Replay, panels: Sequence[PanelView]) -> list[LeftOut]:
+    """What the page does not show, or counts apart, by kind."""
+    found = []
+    if missing := absent_texts(replay):
+        found.append(
+            LeftOut(f"Not in these logs: {counted(len(missing), 'figure')} of the paper, or parts of them", missing)
+        )
+    kinds: dict[str, list[str]] = {}
+    for row in skipped_rows(replay):
+        kinds.setdefault(row["kind"], []).append(f"{row['path']}: {row['reason']}")
+    for kind, items in kinds.items():
+        found.append(LeftOut(f"{counted(len(items), KIND_NOUNS[kind][0])} skipped: {KIND_NOUNS[kind][1]}", items))
+    invalid = [f"{row['run']}: {row['valid']}" for row in run_rows(replay) if row["valid"] != "valid"]
+    if invalid:
+        found.append(LeftOut(f"{counted(len(invalid), 'run')} not shown: the log is not of a whole run", invalid))
+    outliers = [text for panel in panels for view in panel.views for text in view.outliers]
+    if outliers:
+        text = f"{counted(len(outliers), 'repetition')} shown apart, and in no comparison: an outlier"
+        found.append(LeftOut(text, outliers))
+    emulated = [run for run in replay.bigbrain.runs if run.is_emulated]
+    if emulated:
+        items = [
+            f"{name_of(replay, run.path)}: {len(run.named(HEADER)):,} tasks over {len(run.blocks):,} files"
+            for run in emulated
+        ]
+        found.append(LeftOut(f"{counted(len(emulated), 'run')} that emulates an image: tasks share files", items))
+    if replay.never_extracted:
+        text = f"{counted(len(replay.never_extracted), 'participant')} counted as analysed, though no run started bet"
+        found.append(LeftOut(text, replay.never_extracted))
+    return found
+
+
+KIND_NOUNS = {
+    DAMAGED: ("file", "damaged"),
+    UNNAMED: ("file", "its name tells no condition"),
+    EMPTY_FOLDER: ("folder", "it has no tasks.json"),
+}
+"""What is skipped by kind: what it is, and why."""
 
 
 def headline(replay: Replay) -> str:
@@ -171,8 +299,8 @@ def absent_texts(replay: Replay) -> list[str]:
     texts = []
     if not replay.bandwidths:
         texts.append("Table I: no storage benchmark; Eq. (1) uses the bandwidths as printed")
-    for number, places in absent(replay.conditions).items():
-        texts.append(f"Figure {number}: {'; '.join(places) if places != ['all'] else 'no run'}")
+    for figure, places in absent(replay.conditions).items():
+        texts.append(f"Figure {figure}: {'; '.join(places) if places != ['all'] else 'no run'}")
     known = {(condition.placement, condition.parallelism) for condition in bids_conditions(replay.bids_app.runs)}
     for asked in PARALLELISMS:
         missing = [placement for placement, _ in CONDITIONS.values() if (placement, asked) not in known]
@@ -189,12 +317,24 @@ def panel_views(tables: Replayed) -> list[PanelView]:
         one = IncrementCondition.of(row)
         if one.panel:
             predictions = {member: found.makespan_s for member, found in tables.predictions(row).items()}
-            view = ConditionView(one, tables.replay.conditions[one], row["equation_one_s"], predictions)
+            drawn_s = drawn_equation_s(tables.replay, one)
+            view = ConditionView(one, tables.replay.conditions[one], row["equation_one_s"], drawn_s, predictions)
             panels.setdefault(one.panel, []).append(view)
     return [
         PanelView(published_name(views[0].condition).removesuffix(f", {views[0].condition.tier}"), views)
         for views in panels.values()
     ]
+
+
+def drawn_equation_s(replay: Replay, one: IncrementCondition) -> float | None:
+    """Eq. (1) as the paper's figures draw it where that is not with Table I: Memory mode, and the SSD, s."""
+    facts, size = Facts(replay), one.resolution_um or 40
+    with suppress(AbsentError):
+        if device_and_mode(one) == OPTANE_MEMORY:
+            return facts.drawn_equation_s(OPTANE_MEMORY, size)
+        if device_and_mode(one)[0] == "local SSD":
+            return facts.ssd_as_drawn_s(size)
+    return None
 
 
 def bids_views(replay: Replay) -> list[BidsView]:

@@ -1,71 +1,70 @@
-"""What each member of the model predicts against what was measured."""
+"""What each member of the model predicts against what was measured, where it has not looked."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
-from neurotier.core.quantities import counted
+from neurotier.core.quantities import percent
 from neurotier.core.tables import Row
+from neurotier.model.prediction import MEASURED, PAPER
 from neurotier.pages.bigbrain.marks import MARKS, in_order
-from neurotier.pages.bigbrain.names import off_factor, ratio_text
+from neurotier.pages.bigbrain.names import ratio_text
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.style import BLACK, GREY, LIGHT_GREY, WIDTH_IN, house_style, save_figure, set_title
 from neurotier.pages.published.tables import Replayed
+from neurotier.published.validation import CLOSE, CONDITION, DEVICE, Score, scores
 
-BAND = 0.15
-"""Share of the measured makespan that a good prediction is within."""
-
+TITLES = {CONDITION: "Without the condition's own runs", DEVICE: "Without any run on the device"}
 NOTE = (
-    "Line: predicted as measured; band: within 15 %. A marker per condition and member; vertical line: interval of the"
-    " prediction; hollow: speeds were fitted to runs of this very condition. Factor: geometric mean of how far a member"
-    " is off, either way, hollow ones and stalled repetitions left out."
+    "Line: predicted as measured; band: within 20 %. A marker per condition and member; vertical line: interval of the"
+    " prediction. Factor: geometric mean of how far a member is off, either way. Outliers among the repetitions are"
+    " left out. Eq. (1) and 'a priori' learn nothing from runs, and are the same on both sides."
 )
 
 
-def held_against(predictions: Sequence[Row]) -> list[Row]:
+def held_against(rows: Sequence[Row]) -> list[Row]:
     """The predictions of conditions that were measured."""
-    return [row for row in predictions if row["measured_s"] and row["predicted_s"] > 0]
+    return [row for row in rows if row["measured_s"] and row["predicted_s"] > 0]
 
 
-def error_factors(predictions: Sequence[Row]) -> dict[str, float]:
-    """Geometric mean of the factors by which each member is off where it was not fitted.
-
-    >>> rows = [{"member": "paper", "predicted_s": 2.0 * off, "measured_s": 2.0} for off in (2.0, 0.5)]
-    >>> error_factors([row | {"fitted_on": False} for row in rows])
-    {'paper': 2.0}
-    """
-    ratios: dict[str, list[float]] = {}
-    rows = [row for row in held_against(predictions) if not row["fitted_on"]]
-    for row in rows:
-        ratios.setdefault(row["member"], []).append(row["predicted_s"] / row["measured_s"])
-    return {member: factor for member in in_order(ratios) if (factor := off_factor(ratios[member]))}
+def scores_of(rows: Sequence[Row], held_out: str) -> dict[str, Score]:
+    """The score of each member, by what was held out, in the order of the marks."""
+    found = {score.member: score for score in scores(held_against(rows)) if score.held_out == held_out}
+    return {member: found[member] for member in in_order(found)}
 
 
 def parts(tables: Replayed) -> dict[str, Replayed]:
     """Itself if any condition that is predicted was measured."""
-    return {"": tables} if held_against(tables.predicted) else {}
+    return {"": tables} if held_against(tables.validation) else {}
 
 
 def finding(tables: Replayed) -> Finding:
-    """By which factor each member is off, where it was not fitted."""
-    counts = Counter(row["member"] for row in held_against(tables.predicted) if not row["fitted_on"])
-    factors = [
-        f"{member} {ratio_text(factor)} ({counted(counts[member], 'condition')})"
-        for member, factor in error_factors(tables.predicted).items()
-    ]
-    return Finding(f"Predictions are off by these factors where nothing was fitted: {', '.join(factors)}")
+    """How far the measured member is off, and Eq. (1)."""
+    alone, unknown = (scores_of(tables.validation, held_out) for held_out in (CONDITION, DEVICE))
+    return Finding(sentence_of(alone, unknown))
+
+
+def sentence_of(alone: Mapping[str, Score], unknown: Mapping[str, Score]) -> str:
+    """The finding from the scores without a condition, and without a device."""
+    best = MEASURED if MEASURED in alone else next(iter(alone))
+    score = alone[best]
+    text = f"Held out, conditions are predicted within a factor of {ratio_text(score.factor)}"
+    text += f" ({score.close} of {score.conditions} within {percent(CLOSE)}"
+    text += f", {score.covered} in their interval)" if score.covered is not None else ")"
+    text += f", whole devices of {ratio_text(unknown[best].factor)}" if best in unknown else ""
+    return text + (f"; Eq. (1): {ratio_text(alone[PAPER].factor)}" if PAPER in alone and best != PAPER else "")
 
 
 def draw(tables: Replayed, stem: Path) -> None:
     """Draw predictions of which at least one was measured; write SVG, PNG and TSV."""
-    rows = held_against(tables.predicted)
+    rows = held_against(tables.validation)
     with house_style():
         figure = draw_rows(rows)
         set_title(figure, finding(tables).sentence, NOTE)
@@ -73,40 +72,46 @@ def draw(tables: Replayed, stem: Path) -> None:
 
 
 def draw_rows(rows: Sequence[Row]) -> Figure:
-    """The figure, both axes logarithmic and of one scale."""
-    figure = Figure(figsize=(WIDTH_IN, 6.6))
-    axes = figure.subplots()
+    """The figure: a panel for what was held out, all axes logarithmic and of one scale."""
+    figure = Figure(figsize=(WIDTH_IN, 5.6))
+    panels = figure.subplots(1, 2, sharex=True, sharey=True)
     times = [row[name] for row in rows for name in ("predicted_s", "measured_s")]
-    ends = [min(times) / 1.5, max(times) * 1.5]
-    axes.fill_between(
-        ends, [(1 - BAND) * end for end in ends], [(1 + BAND) * end for end in ends], color=LIGHT_GREY, linewidth=0
-    )
+    ends = min(times) / 1.5, max(times) * 1.5
+    for axes, held_out in zip(panels, TITLES, strict=True):
+        draw_panel(axes, [row for row in rows if row["held_out"] == held_out], ends)
+        axes.set_title(TITLES[held_out], fontsize=9, weight="bold")
+        axes.legend(handles=handles(rows, held_out), loc="upper left", fontsize=7.5)
+    panels[0].set_ylabel("Predicted makespan (s)")
+    return figure
+
+
+def draw_panel(axes: Axes, rows: Sequence[Row], ends: tuple[float, float]) -> None:
+    """One panel."""
+    low, high = ([(1 + sign * CLOSE) * end for end in ends] for sign in (-1, 1))
+    axes.fill_between(ends, low, high, color=LIGHT_GREY, linewidth=0)
     axes.plot(ends, ends, color=BLACK, linewidth=1)
-    factors, handles = error_factors(rows), list[Line2D | Patch]()
-    for member, factor in factors.items():
-        mark = MARKS[member]
-        mine = [row for row in rows if row["member"] == member]
-        for row in mine:
-            if row["low_s"] is not None and row["high_s"] is not None:
-                axes.plot([row["measured_s"]] * 2, [row["low_s"], row["high_s"]], color=mark.colour, linewidth=0.8)
+    for member in in_order(row["member"] for row in rows):
+        mark, mine = MARKS[member], [row for row in rows if row["member"] == member]
+        best = member == MEASURED
+        for row in mine if best else ():
+            axes.plot([row["measured_s"]] * 2, [row["low_s"], row["high_s"]], color=mark.colour, linewidth=0.8)
         measured, said = ([row[name] for row in mine] for name in ("measured_s", "predicted_s"))
-        fill = [mark.colour if not row["fitted_on"] else "white" for row in mine]
-        axes.scatter(measured, said, s=36, marker=mark.marker, c=fill, edgecolors=mark.colour, alpha=0.85, zorder=3)
-        handle = mark.handle()
-        handle.set_label(f"{mark.label}: off by {ratio_text(factor)}")
-        handles.append(handle)
+        points = axes.scatter(measured, said, s=34 if best else 22, marker=mark.marker, c=mark.colour, linewidths=0)
+        points.set(alpha=0.95 if best else 0.6, zorder=4 if best else 3)
     axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
     for one in (axes.xaxis, axes.yaxis):
         one.set_major_formatter(StrMethodFormatter("{x:,g}"))
         one.set_minor_formatter(NullFormatter())
     axes.set_aspect("equal")
     axes.set_xlabel("Measured makespan (s)")
-    axes.set_ylabel("Predicted makespan (s)")
-    axes.legend(
-        handles=[*handles, Patch(color=LIGHT_GREY, label="within 15 %")],
-        loc="upper left",
-        bbox_to_anchor=(1.02, 1),
-        fontsize=8,
-    )
     axes.spines[["top", "right"]].set(visible=True, color=GREY)
-    return figure
+
+
+def handles(rows: Sequence[Row], held_out: str) -> list[Line2D | Patch]:
+    """The legend of a panel: each member, and by how much it is off."""
+    found: list[Line2D | Patch] = []
+    for member, score in scores_of(rows, held_out).items():
+        handle = MARKS[member].handle()
+        handle.set_label(f"{MARKS[member].label}: off by {ratio_text(score.factor)}")
+        found.append(handle)
+    return [*found, Patch(color=LIGHT_GREY, label=f"within {percent(CLOSE)}")]

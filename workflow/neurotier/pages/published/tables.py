@@ -26,12 +26,13 @@ class Replayed(Tables):
     ----------
     replay
         What was found.
-    predicted
-        Rows of ``published_predictions.tsv``; may be empty.
+    predicted, validation
+        Rows of ``published_predictions.tsv`` and ``published_validation.tsv``; may be empty.
     """
 
     replay: Replay
     predicted: Sequence[Row]
+    validation: Sequence[Row]
 
     middle = "mean"
     is_replay = True
@@ -75,15 +76,15 @@ class Replayed(Tables):
         return {name: replace(self, conditions=rows) for name, rows in (parts | last).items()}
 
 
-def replayed(replay: Replay, predicted: Sequence[Row]) -> Replayed:
+def replayed(replay: Replay, predicted: Sequence[Row], validation: Sequence[Row] = ()) -> Replayed:
     """The tables of a replay: means over repetitions, as the paper has them.
 
     Parameters
     ----------
     replay
         What was found.
-    predicted
-        Rows of ``published_predictions.tsv``; may be empty.
+    predicted, validation
+        Rows of ``published_predictions.tsv`` and ``published_validation.tsv``; may be empty.
     """
     runs = own_columns.run_rows(run_rows(replay), phase_rows(replay))
     valid = {one: some for one, members in by_condition(runs).items() if (some := list(filter(is_compared, members)))}
@@ -91,4 +92,4 @@ def replayed(replay: Replay, predicted: Sequence[Row]) -> Replayed:
         row | {"variant": one.variant, "equation_one_s": members[0]["equation_one_s"]}
         for row, (one, members) in zip(condition_rows(runs, {}, statistics.fmean), valid.items(), strict=True)
     ]
-    return Replayed(rows, runs, replay=replay, predicted=predicted)
+    return Replayed(rows, runs, replay=replay, predicted=predicted, validation=validation)

@@ -1,0 +1,71 @@
+"""The verdicts about the paper's claims: on logs that were made to agree with one, and not to, and on the published."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from neurotier.core.tables import Row, read_table, write_table
+from neurotier.published.claims.judging import CONTRADICTED, HOLDS, PARTLY, UNKNOWN
+from neurotier.published.claims.table import claim_rows
+from neurotier.published.replay import read_published
+from published_logs import REFERENCE, bids_tasks, whole_log, write_checkout, write_log
+
+TWELVE = "App Direct is approximately 12x slower than Memory mode"
+SIMILAR = "25 to 96: performance improved by a similar factor on all devices"
+
+
+def verdicts(checkout: Path) -> dict[str, Row]:
+    return {row["claim"]: row for row in claim_rows(read_published(checkout))}
+
+
+@pytest.mark.parametrize(("times", "verdict"), [(12, HOLDS), (13, HOLDS), (10, PARTLY), (20, CONTRADICTED)])
+def test_a_claim_is_judged_by_the_figure_of_the_logs(tmp_path: Path, times: int, verdict: str) -> None:
+    write_log(tmp_path / "40bb_redo", "1-tmpfs_1it_25cpus_40bb-0.out", whole_log(4.0))
+    write_log(tmp_path / "40bb_redo", "1-optaneAD_1it_25cpus_40bb-0.out", whole_log(4.0 * times))
+    found = verdicts(tmp_path)[TWELVE]
+    assert (found["place"], found["verdict"], found["found"]) == ("III-A1", verdict, f"{times:.1f} times")
+
+
+def test_without_its_runs_a_claim_cannot_be_told(tmp_path: Path) -> None:
+    found = verdicts(write_checkout(tmp_path))
+    assert found[TWELVE]["verdict"] == UNKNOWN
+    assert found[TWELVE]["found"] == "no run of Optane, App Direct with 25 processes at 40 µm, GNU Parallel"
+    assert found[SIMILAR]["verdict"] == UNKNOWN
+
+
+@pytest.mark.parametrize(("minutes", "verdict"), [(12, UNKNOWN), (24, CONTRADICTED)])
+def test_claims_about_the_bids_app(tmp_path: Path, minutes: int, verdict: str) -> None:
+    """The disk becomes twice as fast with more processes; and memory as well, or not at all: that is enough to tell."""
+    folder = tmp_path / "bids-app-example"
+    many = [f"NYU_1_{number:07}" for number in range(96)]
+    for name, time, names in (
+        ("disk-1", 10, many),
+        ("disk-4", 20, many[:25]),
+        ("in-mem-1", minutes, many),
+        ("in-mem-4", 24, many[:25]),
+    ):
+        write_log(folder / name, "tasks.json", bids_tasks(time, names))
+    found = verdicts(tmp_path)[SIMILAR]
+    assert found["verdict"] == verdict
+    assert found["found"].endswith("no run: Optane App Direct, Isilon"), "what it does not know of is said"
+
+
+@pytest.mark.skipif(not REFERENCE.is_dir(), reason=f"no published logs in {REFERENCE}")
+def test_the_published_claims(tmp_path: Path) -> None:
+    rows = claim_rows(read_published(REFERENCE))
+    write_table(tmp_path / "published_claims.tsv", "published_claims", rows)
+    assert read_table(tmp_path / "published_claims.tsv", "published_claims") == rows
+    found = {row["claim"]: row for row in rows}
+    assert len(found) == len(rows)
+    said = {claim for claim, row in found.items() if row["verdict"] == CONTRADICTED}
+    assert said == {
+        "we used the entire CoRR dataset",
+        "local SSD was approximately 1.4x slower than expected, in both modes",
+        "Spark's writes are 1.4-1.6x longer with Optane",
+        "memory required at any moment did not exceed the available DRAM (20 µm)",
+        "Isilon is limited by the network speed of 10 Gbps",
+    }
+    assert found["Memory mode is 3.8x faster than expected"]["found"].startswith("3.78 times by the benchmark of tmpfs")
+    unknown = [row for row in rows if row["verdict"] == UNKNOWN]
+    assert all("no run" in row["found"] for row in unknown), "what is missing is named"

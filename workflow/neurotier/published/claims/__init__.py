@@ -1,0 +1,1 @@
+"""The paper's worded claims, each held against its raw logs."""

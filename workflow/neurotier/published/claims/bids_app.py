@@ -1,0 +1,106 @@
+"""The paper's claims about the BIDS App example, and what the logs say of each."""
+
+from __future__ import annotations
+
+from neurotier.published.bids_app import CONDITIONS, PARALLELISMS
+from neurotier.published.claims.facts import AbsentError, Facts
+from neurotier.published.claims.judging import UNKNOWN, Claim, Judgement, known, listed, of_all, of_truths
+
+MEMORY, DIRECT, SSD, ISILON = (placement for placement, _ in CONDITIONS.values())
+GREW = 1.1
+"""What grew by less than a tenth has not grown."""
+
+SIMILAR = 1.15
+"""Speed-ups are similar of which the greatest is at most so many times the least."""
+
+DATALAD_SITES = 32
+"""Sites of CoRR that are available, by the paper's introduction."""
+
+
+def order_of(facts: Facts, column: str, processes: int, names: tuple[str, ...]) -> tuple[bool, str]:
+    """Whether placements come in this order, least first, of those that have runs; and their figures."""
+    found = known({name: name for name in names}, lambda name: facts.bids(column, name, processes))
+    if len(found) < 2:
+        raise AbsentError(f"runs of {next(iter(found))} alone with {processes} processes")
+    return list(found) == sorted(found, key=lambda name: found[name]), listed(found, " s")
+
+
+def without_runs(facts: Facts) -> list[str]:
+    """Placements that have no runs with 25 and 96 processes."""
+    known_of = facts.bids_placements(PARALLELISMS)
+    return [placement for placement, _ in CONDITIONS.values() if placement not in known_of]
+
+
+def direct_behind_ssd(facts: Facts) -> Judgement:
+    truths, texts = {}, []
+    for processes in PARALLELISMS:
+        found = {name: facts.bids("makespan_s", name, processes) for name in (SSD, DIRECT)}
+        truths[str(processes)] = found[DIRECT] > found[SSD]
+        texts.append(f"{processes}: {listed(found, ' s')}")
+    return of_truths(truths, "; ".join(texts))
+
+
+def memory_first(facts: Facts) -> Judgement:
+    truths, texts = {}, []
+    for processes in PARALLELISMS:
+        _, text = order_of(facts, "makespan_s", processes, (MEMORY, DIRECT, SSD, ISILON))
+        found = {one: facts.bids("makespan_s", one, processes) for one in facts.bids_placements([processes])}
+        truths[f"first, {processes}"] = min(found, key=lambda name: found[name]) == MEMORY
+        if ISILON in found:
+            truths[f"last, {processes}"] = max(found, key=lambda name: found[name]) == ISILON
+        texts.append(f"{processes}: {text}")
+    return of_all(of_truths(truths, "; ".join(texts)), without_runs(facts))
+
+
+def similar_factors(facts: Facts) -> Judgement:
+    found = {
+        name: facts.bids("makespan_s", name, 25) / facts.bids("makespan_s", name, 96)
+        for name in facts.bids_placements(PARALLELISMS)
+    }
+    if len(found) < 2:
+        raise AbsentError("runs of fewer than two placements with 25 and 96 processes")
+    judged = of_truths({"similar": max(found.values()) / min(found.values()) < SIMILAR}, listed(found, " times"))
+    return of_all(judged, without_runs(facts))
+
+
+def grew(facts: Facts, column: str) -> Judgement:
+    found = {
+        name: facts.bids(column, name, 96) / facts.bids(column, name, 25)
+        for name in facts.bids_placements(PARALLELISMS)
+    }
+    if not found:
+        raise AbsentError("no placement has runs with 25 and 96 processes")
+    truths = {name: value > GREW for name, value in found.items()}
+    return of_truths(truths, f"96 over 25: {listed(found, ' times')}")
+
+
+def least(facts: Facts) -> Judgement:
+    truths, texts = {}, []
+    for column, what in (("io_sum_s", "I/O"), ("cpu_sum_s", "CPU")):
+        for processes in PARALLELISMS:
+            truths[f"{what} {processes}"], text = order_of(facts, column, processes, (MEMORY, SSD, DIRECT, ISILON))
+            texts.append(f"{what} with {processes}: {text}")
+    return of_all(of_truths(truths, "; ".join(texts)), without_runs(facts))
+
+
+def entire_dataset(facts: Facts) -> Judgement:
+    tasks = {row["participant"] for row in facts.replay.bids_app.participants}
+    if not tasks:
+        return Judgement("no run of the BIDS App example", UNKNOWN)
+    sites = {task.rpartition("_")[0] for task in tasks}
+    text = f"{len(tasks)} participants of {len(sites)} sites; the introduction counts {DATALAD_SITES} available sites"
+    if facts.replay.never_extracted:
+        text += f"; {', '.join(facts.replay.never_extracted)} never ran bet"
+    return of_truths({"all": len(sites) >= DATALAD_SITES}, text)
+
+
+CLAIMS = (
+    Claim("II-D2", "we used the entire CoRR dataset", entire_dataset),
+    Claim("III-C", "the makespan of App Direct is longer than that of the local disk", direct_behind_ssd),
+    Claim("III-C", "Memory mode performs better than others while Isilon has the longest makespan", memory_first),
+    Claim("III-C", "25 to 96: performance improved by a similar factor on all devices", similar_factors),
+    Claim("III-C", "a significant increase in the I/O time at 96 processes", lambda facts: grew(facts, "io_sum_s")),
+    Claim("III-C", "also an increase in CPU processing", lambda facts: grew(facts, "cpu_sum_s")),
+    Claim("III-C", "tmpfs spends least I/O and CPU, then local disk, Optane, and Isilon", least),
+)
+"""In the order of the paper."""

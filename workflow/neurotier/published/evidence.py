@@ -1,0 +1,154 @@
+"""What the published runs of one condition show, for the member of the model whose speeds are measured.
+
+Each condition is read by itself, so that what is learned without one knows nothing of it.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from neurotier.bigbrain.conditions import IncrementCondition
+from neurotier.model.fit import unevenness
+from neurotier.model.loaded import Loaded, loaded, pooled
+from neurotier.model.observed import Observed, Stream
+from neurotier.published.bigbrain import GNU_PARALLEL, HEADER, INCREMENT, SPARK, TASK, WRITE, BlockRun
+from neurotier.published.conditions import device_and_mode, steady
+from neurotier.published.replay import Replay
+from neurotier.published.server import DEVICE_KINDS, page_cache
+
+PAUSE = 4.0
+"""The JVM stood still where blocks came so many times later than usual: by chance that is one gap in 55 (e^-4)."""
+
+FASTEST_WAVES = 0.95
+"""Where something else limits a Spark run, its fastest twentieth of waves shows what the JVM can ship."""
+
+
+@dataclass(frozen=True)
+class Succession:
+    """How processes follow each other.
+
+    Attributes
+    ----------
+    spawn_s
+        From one start to the next at the beginning, s.
+    launch_s
+        From the end of a process to the first row of its successor, s: starting Python and its libraries.
+    """
+
+    spawn_s: float = 0.0
+    launch_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Shipping:
+    """What runs of Spark show of its JVM, which reads whole files and ships them to Python.
+
+    Attributes
+    ----------
+    first_s
+        From the start of the driver to the first phase of a block, s: the first wave is shipped meanwhile.
+    bytes_per_s
+        What it shipped on average after the first wave.
+    fastest_bytes_per_s
+        What it shipped in the fastest waves.
+    pauses
+        Part of the time in which it shipped nothing.
+    load_s, increment_s
+        Median time of making an image of a block, and of incrementing it, s.
+    """
+
+    first_s: float
+    bytes_per_s: float
+    fastest_bytes_per_s: float
+    pauses: float
+    load_s: float
+    increment_s: float
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the runs of a condition show; of Spark, that of its JVM, because no row of its logs shows its reading."""
+
+    runs: int
+    loaded: Loaded | None = None
+    unevenness: float = 0.0
+    succession: Succession | None = None
+    shipping: Shipping | None = None
+
+
+def evidence_of(replay: Replay) -> dict[IncrementCondition, Evidence]:
+    """The evidence of every condition of the paper's figures, on devices that are described."""
+    known = [one for one in replay.conditions if not one.variant and device_and_mode(one) in DEVICE_KINDS]
+    return {one: read_evidence(replay, one) for one in known}
+
+
+def read_evidence(replay: Replay, condition: IncrementCondition) -> Evidence:
+    """The evidence of a condition, from the repetitions that are no outliers."""
+    runs = steady(replay.conditions[condition])
+    if condition.engine == SPARK:
+        return Evidence(len(runs), shipping=shipping_of(runs))
+    if condition.engine != GNU_PARALLEL or not all(run.named(INCREMENT) and run.named(WRITE) for run in runs):
+        return Evidence(len(runs))
+    cache = page_cache(replay.root, device_and_mode(condition)[1])
+    observed = [Observed(streams_of(run), cache) for run in runs]
+    followed = [one for run in runs if (one := follow_up(run)) is not None]
+    return Evidence(
+        runs=len(runs),
+        loaded=pooled([loaded(one) for one in observed]),
+        unevenness=unevenness(observed),
+        succession=middle_of(followed) if followed else None,
+    )
+
+
+def streams_of(run: BlockRun) -> list[Stream]:
+    """What read from the device and wrote to it: NiBabel reads a block when it is incremented."""
+    return [
+        Stream(phase.name == WRITE, run.block_bytes, phase.start_s, phase.end_s)
+        for phase in run.named(INCREMENT, WRITE)
+    ]
+
+
+def follow_up(run: BlockRun) -> Succession | None:
+    """How processes followed each other in one run; ``None`` if none did."""
+    tasks, slots = run.named(TASK), run.processes
+    starts, ends = sorted(task.start_s for task in tasks), sorted(task.end_s for task in tasks)
+    gaps = [start - end for start, end in zip(starts[slots:], ends, strict=False)]
+    if not gaps:
+        return None
+    return Succession((starts[slots - 1] - starts[0]) / max(slots - 1, 1), max(statistics.median(gaps), 0.0))
+
+
+def middle_of(successions: Sequence[Succession]) -> Succession:
+    """The median of several, each figure by itself."""
+    return Succession(
+        statistics.median(one.spawn_s for one in successions), statistics.median(one.launch_s for one in successions)
+    )
+
+
+def shipping_of(runs: Sequence[BlockRun]) -> Shipping | None:
+    """What runs of Spark show of the JVM, as means over the runs; ``None`` if none has more than two waves."""
+    found = [one for run in runs if (one := shipping_in(run)) is not None]
+    names = Shipping.__match_args__
+    return Shipping(*(statistics.fmean(getattr(one, name) for one in found) for name in names)) if found else None
+
+
+def shipping_in(run: BlockRun) -> Shipping | None:
+    """What one run shows: a block has been shipped when Python begins with it."""
+    wave = run.processes
+    starts = np.sort([phase.start_s for phase in run.named(HEADER)])
+    if len(starts) <= 2 * wave or starts[-1] <= starts[wave]:
+        return None
+    gaps = np.diff(starts[wave:])
+    waves_s = starts[wave:] - starts[:-wave]
+    return Shipping(
+        first_s=float(starts[0]),
+        bytes_per_s=float(len(gaps) * run.block_bytes / gaps.sum()),
+        fastest_bytes_per_s=float(wave * run.block_bytes / np.quantile(waves_s, 1 - FASTEST_WAVES)),
+        pauses=float(gaps[gaps > PAUSE * gaps.mean()].sum() / gaps.sum()),
+        load_s=statistics.median(phase.duration_s for phase in run.named(HEADER)),
+        increment_s=statistics.median(phase.duration_s for phase in run.named(INCREMENT)),
+    )

@@ -1,0 +1,406 @@
+"""What the measured member of the model is given for a condition, each figure with its source.
+
+Nothing is fitted. What the logs of the device show under load is taken from there (:mod:`neurotier.model.loaded`);
+what they do not show, from Table I, from the device's data sheet, or from what is known of how such a device works.
+
+- **Memory** (DRAM, Optane in Memory mode): reading and writing are copies by the processors, so both share one pool,
+  which is what was in flight when most was; a stream is as fast as the program.
+- **Memory mode, with more than its DRAM holds**: the blocks come round once, so that none is found in DRAM. Reading a
+  block takes what the modules give at 64 bytes a time, which is how the DRAM is filled.
+- **App Direct** and **network**: bandwidths while only reads or only writes are in flight, and what remains while both
+  are, in which tasks also wait for small requests behind the blocks of others. A network tier of which no run is known
+  takes turns (half duplex), as a link of one queue does.
+- **SSD**: Table I and the kernel's settings of write-back.
+- **Spark**: one JVM reads whole files and ships them; it stops for garbage in proportion to what is in flight, so with
+  the number of processes.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from neurotier.bigbrain.conditions import IncrementCondition
+from neurotier.core.quantities import percent
+from neurotier.model.loaded import BUSIER, FASTEST, Loaded, pooled
+from neurotier.model.machine import Machine, TierSpeed
+from neurotier.model.workload import Step, Workload
+from neurotier.published.bigbrain import HEADER, INCREMENT, MEMORY_MODE, SPARK, WRITE
+from neurotier.published.conditions import device_and_mode
+from neurotier.published.evidence import FASTEST_WAVES, PAUSE, Evidence, Shipping, Succession, middle_of
+from neurotier.published.fits import device_of, known
+from neurotier.published.replay import Replay
+from neurotier.published.server import (
+    DEVICE_KINDS,
+    DRAM_BYTES,
+    MEMORY_DEVICES,
+    MODULE_BYTES_PER_S,
+    PROCESSORS,
+    page_cache,
+    server,
+)
+
+MEASURED_LOGS, TABLE, PHYSICS, ASSUMED = "measured", "Table I", "physics", "assumed"
+"""Where a parameter is from."""
+
+OTHERS_COUNT = 0.5
+"""What runs with another number of processes count beside those with the same."""
+
+PAUSES_UNSEEN = 0.5
+"""Part of its time that a JVM is taken to stand still, where no run shows it."""
+
+DEVICE_LIMITS = 0.5
+"""A device limits a run of Spark that reaches this part of what the device gives: not the JVM does."""
+
+MOST_MIXED = 2.0
+"""What a tier can do at most while it reads and writes: both as if it did nothing else."""
+
+CHOSEN = (
+    f"runs with another number of processes than is predicted count {OTHERS_COUNT} beside those with the same",
+    f"what memory gives is the mean over the busier {percent(BUSIER)} of the time",
+    f"a program's own speed is what its fastest {percent(1 - FASTEST)} of streams reach",
+    f"the JVM stands still where blocks come more than {PAUSE:g} times as late as on average",
+    f"a device limits a run of Spark that reaches {percent(DEVICE_LIMITS)} of what the device gives",
+    f"the fastest {percent(1 - FASTEST_WAVES)} of waves then show what the JVM can ship",
+    f"where no run shows it, the JVM stands still for {percent(PAUSES_UNSEEN)} of the time",
+)
+"""What was chosen, once for all conditions."""
+
+TIER, JVM = "device", "JVM"
+"""The model's names of the tier, and of what ships blocks to Python."""
+
+Conditions = Mapping[IncrementCondition, Evidence]
+"""Evidence by condition: of those that may be known."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One figure that the model is given: SI units, its origin (one of four), and in words where it is from."""
+
+    name: str
+    value: float
+    unit: str
+    origin: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Jvm:
+    """What Spark's JVM does at a number of processes.
+
+    Attributes
+    ----------
+    first_s
+        Until the first wave has been shipped, the start of the session included, s.
+    bytes_per_s
+        What it ships after that.
+    low_bytes_per_s, high_bytes_per_s
+        Bounds of it, where it had to be carried from another number of processes.
+    load_s, increment_s
+        Time of making an image of a block, and of incrementing it, s.
+    """
+
+    first_s: float
+    bytes_per_s: float
+    low_bytes_per_s: float
+    high_bytes_per_s: float
+    load_s: float
+    increment_s: float
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What the model is given for a condition: of the JVM ``None`` without Spark, or without a run of it."""
+
+    tier: TierSpeed
+    memory: TierSpeed
+    succession: Succession
+    jvm: Jvm | None
+    parameters: tuple[Parameter, ...]
+
+
+@dataclass
+class Learner:
+    """Learns what can be known for one condition, and notes each figure.
+
+    Parameters
+    ----------
+    condition
+        What is to be predicted.
+    evidence
+        What may be known; nothing else of the runs is looked at.
+    replay
+        For Table I and the kernel's settings.
+    """
+
+    condition: IncrementCondition
+    evidence: Conditions
+    replay: Replay
+    parameters: list[Parameter] = field(default_factory=list)
+
+    def note(self, name: str, value: float, unit: str, origin: str, source: str) -> float:
+        """Note a figure, and give it back."""
+        self.parameters.append(Parameter(name, value, unit, origin, source))
+        return value
+
+    def learn(self) -> Knowledge:
+        """Everything for the condition."""
+        tier, memory = self.tier(), known(self.replay, self.condition).memory
+        if tier.write_back:
+            _, write = self.ceiling()
+            self.note("one stream, write to the page cache", write, "bytes/s", *CEILING)
+            memory = replace(memory, write_stream_bytes_per_s=write)
+            self.note_write_back(memory)
+        grew = "CPU time of the BIDS App example grew 1.28 to 1.45 times from 25 to 96 processes"
+        self.note("two threads on a core, over one", PROCESSORS.smt_factor, "", MEASURED_LOGS, grew)
+        by_spark = self.condition.engine == SPARK
+        succession = Succession() if by_spark else self.succession()
+        return Knowledge(
+            tier, memory, succession, self.jvm(tier.read_bytes_per_s) if by_spark else None, tuple(self.parameters)
+        )
+
+    def note_write_back(self, memory: TierSpeed) -> None:
+        """Note what the page cache gives and holds, for a device with write-back."""
+        source = f"one stream of dd on DRAM, times {MEMORY_DEVICES} modules"
+        self.note("write to the page cache", memory.write_bytes_per_s, "bytes/s", TABLE, source)
+        cache = page_cache(self.replay.root, device_and_mode(self.condition)[1])
+        source = "the kernel's settings in system_conf"
+        self.note("dirty bytes that are written back", cache.background_bytes, "bytes", MEASURED_LOGS, source)
+        self.note("dirty bytes at which writers wait", cache.throttling_bytes, "bytes", MEASURED_LOGS, source)
+        self.note("time after which they are written back", cache.expiry_s, "s", MEASURED_LOGS, source)
+
+    def own(self) -> dict[IncrementCondition, Loaded]:
+        """What runs on the condition's device show."""
+        device = device_of(self.condition)
+        return {one: seen.loaded for one, seen in self.evidence.items() if seen.loaded and device_of(one) == device}
+
+    def ceiling(self) -> tuple[float, float]:
+        """What one process reads and writes at most, bytes/s: its own processing is most of it."""
+        seen = [one.loaded for where, one in self.evidence.items() if one.loaded and fits_cores(where)]
+        memory = known(self.replay, self.condition).memory
+        read = max((one.fastest_read_bytes_per_s for one in seen), default=memory.read_stream_bytes_per_s)
+        write = max((one.fastest_write_bytes_per_s for one in seen), default=memory.write_stream_bytes_per_s)
+        return read, write
+
+    def weighted(self, own: Mapping[IncrementCondition, Loaded]) -> Loaded:
+        """Conditions of the device as one; those with another number of processes count less."""
+        same = self.condition.parallelism
+        return pooled(list(own.values()), [1.0 if one.parallelism == same else OTHERS_COUNT for one in own])
+
+    def tier(self) -> TierSpeed:
+        """Speeds of the device."""
+        kind = DEVICE_KINDS[device_and_mode(self.condition)]
+        speed = {"tmpfs": self.memory_tier, "block": self.disk_tier}.get(kind, self.shared_tier)()
+        own = self.own()
+        seen = [one.unevenness for where, one in self.evidence.items() if where in own or (one.loaded and not own)]
+        source = f"streams that began one after the other, {words(own) if own else f'other devices, for {UNKNOWN}'}"
+        value = self.note("unevenness of streams", statistics.fmean(seen or [0.0]), "", MEASURED_LOGS, source)
+        return replace(speed, unevenness=value)
+
+    def memory_tier(self) -> TierSpeed:
+        """DRAM, or Optane in Memory mode."""
+        cached = {one: seen for one, seen in self.own().items() if not exceeds_cache(one)}
+        if cached:
+            pool = max(seen.most_bytes_per_s for seen in cached.values())
+            source = MEASURED_LOGS, f"in flight in the busier half of the time, {words(cached)}"
+        else:
+            printed = known(self.replay, self.condition).tier
+            pool = 2 / (1 / printed.read_bytes_per_s + 1 / printed.write_bytes_per_s)
+            source = TABLE, f"{UNKNOWN}: one stream of dd, times {MEMORY_DEVICES} modules"
+        self.note("read and write together", pool, "bytes/s", *source)
+        read_stream, write_stream = self.ceiling()
+        origin = CEILING
+        if alone := {one: seen for one, seen in cached.items() if fits_cores(one)}:
+            seen = pooled(list(alone.values()))
+            read_stream, write_stream = seen.read_stream_bytes_per_s, seen.write_stream_bytes_per_s
+            origin = MEASURED_LOGS, f"median stream, {words(alone)}"
+        self.note("one stream, read", read_stream, "bytes/s", *origin)
+        self.note("one stream, write", write_stream, "bytes/s", *origin)
+        if not exceeds_cache(self.condition):
+            self.note("both at once", 1.0, "", PHYSICS, "reading and writing are copies of the same processors")
+            return TierSpeed(pool, pool, read_stream, write_stream)
+        apart = "reading waits for the modules and writing for the processors: neither takes from the other"
+        self.note("both at once", MOST_MIXED, "", PHYSICS, apart)
+        return TierSpeed(self.missed_bytes_per_s(), pool, read_stream, write_stream, mixed=MOST_MIXED)
+
+    def missed_bytes_per_s(self) -> float:
+        """What Memory mode reads when nothing is in its DRAM."""
+        beyond = {one: seen for one, seen in self.own().items() if exceeds_cache(one)}
+        if beyond:
+            missed = self.weighted(beyond).mixed_read_bytes_per_s
+            return self.note(
+                "read, not in DRAM", missed, "bytes/s", MEASURED_LOGS, f"while both go on, {words(beyond)}"
+            )
+        fetch, write_back = (MEMORY_DEVICES * one for one in MODULE_BYTES_PER_S)
+        source = (
+            "data sheet, 64 bytes at a time: for each block read, it is fetched, another is fetched to be written, and"
+            " one is written back"
+        )
+        return self.note("read, not in DRAM", 1 / (2 / fetch + 1 / write_back), "bytes/s", PHYSICS, source)
+
+    def disk_tier(self) -> TierSpeed:
+        """The local SSD: one stream uses it up, so Table I tells what many get."""
+        printed = known(self.replay, self.condition).tier
+        source = TABLE, "one stream of dd uses the SSD up"
+        self.note("read", printed.read_bytes_per_s, "bytes/s", *source)
+        self.note("write", printed.write_bytes_per_s, "bytes/s", *source)
+        self.note("both at once", 1.0, "", PHYSICS, "reading and write-back take turns: half of the time each")
+        return printed
+
+    def shared_tier(self) -> TierSpeed:
+        """Optane in App Direct mode, and Isilon."""
+        printed, own = known(self.replay, self.condition).tier, self.own()
+        read, write, mixed = printed.read_bytes_per_s, printed.write_bytes_per_s, 1.0
+        origins = [(TABLE, f"{UNKNOWN}: one stream of dd")] * 2 + [(PHYSICS, f"{UNKNOWN}: it takes turns")]
+        if own:
+            seen = self.weighted(own)
+            read, write = finite(seen.read_bytes_per_s, read), finite(seen.write_bytes_per_s, write)
+            mixed = min(finite(seen.mixed, mixed), MOST_MIXED)
+            texts = (
+                f"{seen.read_only_s:,.0f} s of only reads",
+                f"{seen.write_only_s:,.0f} s of only writes",
+                "from the first write to the last read",
+            )
+            origins = [(MEASURED_LOGS, f"{text}, {words(own)}") for text in texts]
+        figures = (("read", read, "bytes/s"), ("write", write, "bytes/s"), ("both at once", mixed, ""))
+        for figure, origin in zip(figures, origins, strict=True):
+            self.note(*figure, *origin)
+        read_stream, write_stream = self.ceiling()
+        self.note("one stream, read", read_stream, "bytes/s", *CEILING)
+        self.note("one stream, write", write_stream, "bytes/s", *CEILING)
+        return TierSpeed(read, write, read_stream, write_stream, mixed)
+
+    def succession(self) -> Succession:
+        """How GNU Parallel's processes follow each other: starting Python is the same on every device."""
+        found = {one: seen.succession for one, seen in self.evidence.items() if seen.succession}
+        some = {one: found[one] for one in found if fits_cores(one)} or found
+        if not some:
+            self.note("start of a process", 0.0, "s", PHYSICS, "no run shows it")
+            return Succession()
+        middle = middle_of(list(some.values()))
+        source = f"end of a task to the start of the next, median of {len(some)} conditions"
+        self.note("start of a process", middle.launch_s, "s", MEASURED_LOGS, source)
+        source = f"the first wave, median of {len(some)} conditions"
+        self.note("from one start to the next", middle.spawn_s, "s", MEASURED_LOGS, source)
+        return middle
+
+    def jvm(self, read_bytes_per_s: float) -> Jvm | None:
+        """What the JVM does at the condition's number of processes; ``None``, at no cost, if no run of it is known."""
+        found = {one: seen.shipping for one, seen in self.evidence.items() if seen.shipping}
+        if not found:
+            return None
+        ships, low, high = self.ships_bytes_per_s(found)
+        own = {one: seen for one, seen in found.items() if device_of(one) == device_of(self.condition)} or found
+        own = {one: seen for one, seen in own.items() if one.parallelism == self.condition.parallelism} or own
+        per_process_s = statistics.geometric_mean([seen.first_s / one.parallelism for one, seen in own.items()])
+        first_s = per_process_s * self.condition.parallelism
+        self.note("first wave", first_s, "s", MEASURED_LOGS, f"per process as in {spark_words(own)}")
+        wave_bytes = self.condition.parallelism * self.condition.block_bytes / self.condition.blocks
+        if wave_bytes / read_bytes_per_s > first_s:
+            first_s = wave_bytes / read_bytes_per_s
+            self.note("first wave, reading", first_s, "s", PHYSICS, "the device takes longer than the JVM")
+        load_s, increment_s = (
+            statistics.fmean(getattr(seen, name) for seen in found.values()) for name in ("load_s", "increment_s")
+        )
+        source = f"median of a block, {spark_words(found)}"
+        self.note("image from bytes", load_s, "s", MEASURED_LOGS, source)
+        self.note("increment", increment_s, "s", MEASURED_LOGS, source)
+        return Jvm(first_s, ships, low, high, load_s, increment_s)
+
+    def ships_bytes_per_s(self, found: Mapping[IncrementCondition, Shipping]) -> tuple[float, float, float]:
+        """What the JVM ships, with bounds.
+
+        Of runs with as many processes that the JVM limits, the mean. Where a device limits those, their fastest waves;
+        and of runs with another number of processes, what they ship, with pauses that grow with the blocks in flight;
+        of both, the geometric mean.
+        """
+        processes = self.condition.parallelism
+        limited = {one: seen for one, seen in found.items() if not self.device_limits(one, seen)}
+        same = {one: seen for one, seen in limited.items() if one.parallelism == processes}
+        if same:
+            ships = statistics.fmean(seen.bytes_per_s for seen in same.values())
+            source = f"mean after the first wave, {spark_words(same)}"
+            return self.note("the JVM ships", ships, "bytes/s", MEASURED_LOGS, source), ships, ships
+        estimates, sources = [], []
+        held_up = {one: seen for one, seen in found.items() if one.parallelism == processes}
+        if held_up:
+            estimates.append(max(seen.fastest_bytes_per_s for seen in held_up.values()))
+            sources.append(f"the fastest waves where the device limits, {spark_words(held_up)}")
+        others = limited or ({} if held_up else found)
+        bounds = list(estimates)
+        if others:
+            more = processes / statistics.fmean(one.parallelism for one in others)
+            shipped = statistics.fmean(
+                seen.bytes_per_s if one in limited else seen.fastest_bytes_per_s for one, seen in others.items()
+            )
+            pauses = statistics.fmean(seen.pauses for seen in others.values()) if limited else PAUSES_UNSEEN
+            estimates.append(shipped / (1 - pauses + pauses * more))
+            bounds += [shipped, shipped / more]
+            sources.append(
+                f"{spark_words(others)}: pauses, {percent(pauses)} of the time, grow with the blocks in flight"
+            )
+        ships = statistics.geometric_mean(estimates)
+        origin = PHYSICS if others else MEASURED_LOGS
+        self.note("the JVM ships", ships, "bytes/s", origin, "; ".join(sources))
+        return ships, min([ships, *bounds]), max([ships, *bounds])
+
+    def device_limits(self, one: IncrementCondition, seen: Shipping) -> bool:
+        """Whether a run of Spark reached a good part of what its device gives."""
+        speed = Learner(one, self.evidence, self.replay).tier()
+        one_way_s = 1 / speed.read_bytes_per_s, 1 / speed.write_bytes_per_s
+        return seen.bytes_per_s * max(sum(one_way_s) / speed.mixed, *one_way_s) > DEVICE_LIMITS
+
+
+CEILING = (MEASURED_LOGS, "the program itself: the fastest tenth of streams on any device that is known")
+UNKNOWN = "no run of the device is known"
+
+
+def fits_cores(condition: IncrementCondition) -> bool:
+    """Whether every process had a core of its own, so that its streams show what the program can do."""
+    return condition.parallelism <= PROCESSORS.cores
+
+
+def exceeds_cache(condition: IncrementCondition) -> bool:
+    """Whether Optane in Memory mode has to hold more than its DRAM: what is read and what is written."""
+    return device_and_mode(condition) == ("Optane", MEMORY_MODE) and 2 * condition.block_bytes > DRAM_BYTES
+
+
+def finite(value: float, otherwise: float) -> float:
+    """A value, or what stands for it where there was no such time."""
+    return value if math.isfinite(value) else otherwise
+
+
+def words(own: Mapping[IncrementCondition, Loaded]) -> str:
+    """Conditions of a device in short: resolution and processes, each once."""
+    texts = dict.fromkeys(f"{one.resolution_um} um with {one.parallelism}" for one in own)
+    return ", ".join(texts)
+
+
+def spark_words(found: Mapping[IncrementCondition, Shipping]) -> str:
+    """Conditions of Spark in short."""
+    return ", ".join(f"{one.tier} with {one.parallelism}" for one in found)
+
+
+def knowledge_for(condition: IncrementCondition, evidence: Conditions, replay: Replay) -> Knowledge:
+    """What is known for a condition from the evidence of some conditions; its own may be among them."""
+    return Learner(condition, evidence, replay).learn()
+
+
+def situation(condition: IncrementCondition, given: Knowledge, replay: Replay) -> tuple[Workload, Machine]:
+    """Workload and machine of a condition."""
+    size = condition.block_bytes / condition.blocks
+    cache = page_cache(replay.root, device_and_mode(condition)[1])
+    machine = server(TIER, given.tier, given.memory, cache)
+    read, write = Step(INCREMENT, "read", size, TIER), Step(WRITE, "write", size, TIER)
+    jvm = given.jvm
+    if jvm is None:
+        tasks = [(read, write)] * condition.blocks
+        return Workload(tasks, given.succession.spawn_s, given.succession.launch_s, launch_counts=False), machine
+    machine.tiers[JVM] = TierSpeed(jvm.bytes_per_s, jvm.bytes_per_s, jvm.bytes_per_s, jvm.bytes_per_s)
+    work = (Step(HEADER, "compute", jvm.load_s), Step(INCREMENT, "compute", jvm.increment_s), write)
+    first = (Step("first wave", "wait", jvm.first_s), *work)
+    later = (Step("ship", "read", size, TIER), Step("ship", "read", size, JVM), *work)
+    waves = min(condition.parallelism, condition.blocks)
+    return Workload([first] * waves + [later] * (condition.blocks - waves)), machine
