@@ -12,6 +12,7 @@ import pytest
 from neurotier.core.errors import InputError
 from neurotier.core.tables import read_table
 from neurotier.pages.kit.style import OUTLINE_COLOUR
+from neurotier.pages.report import mosaics
 from neurotier.pages.report.mosaics import (
     SLICES,
     TILE_PX,
@@ -140,11 +141,13 @@ def test_one_bad_image_does_not_cost_the_others(tmp_path: Path, pair: tuple[Path
         Picture(broken, mask, folder / "SiteA" / "broken.png", "broken " * 40),
         Picture(tmp_path / "gone.nii.gz", mask, folder / "gone.png", "gone"),
     ]
-    reasons = draw_mosaics(pictures, folder, workers)
+    reasons = draw_mosaics(pictures, folder, workers, tmp_path / "drawn")
     assert set(reasons) == {pictures[1].out, pictures[2].out}
     assert "gone.nii.gz" in placeholder_reason(pictures[2].out)
     before = {picture.out: picture.out.stat().st_mtime_ns for picture in pictures}
-    assert set(draw_mosaics(pictures, folder, workers)) == set(reasons), "placeholders are tried again"
+    assert set(draw_mosaics(pictures, folder, workers, tmp_path / "drawn")) == set(reasons), (
+        "placeholders are tried again"
+    )
     assert good.out.stat().st_mtime_ns == before[good.out], "current pictures stay"
 
 
@@ -164,12 +167,38 @@ def test_picture_of_a_row(tmp_path: Path, pair: tuple[Path, Path]) -> None:
 def test_pictures_follow_masks_and_list(tmp_path: Path, pair: tuple[Path, Path]) -> None:
     folder = tmp_path / "mosaics"
     first, second = (Picture(*pair, folder / f"{name}.png", name) for name in ("first", "second"))
-    assert draw_mosaics([first, second], folder, 1) == {}
+    assert draw_mosaics([first, second], folder, 1, tmp_path / "drawn") == {}
     older = second.out.stat().st_mtime_ns - 10_000_000_000
     os.utime(second.out, ns=(older, older))
     os.utime(pair[1], ns=(older + 5_000_000_000, older + 5_000_000_000))
-    draw_mosaics([second], folder, 1)
+    draw_mosaics([second], folder, 1, tmp_path / "drawn")
     assert not first.out.exists(), "no longer in the list"
     assert second.out.stat().st_mtime_ns > older, "the mask is newer"
-    assert draw_mosaics([], folder, 1) == {}
+    assert draw_mosaics([], folder, 1, tmp_path / "drawn") == {}
     assert not second.out.exists()
+
+
+def test_pictures_that_were_drawn_are_not_drawn_again(
+    tmp_path: Path, pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Snakemake removes the folder before it has any of them made."""
+    folder, drawn = tmp_path / "mosaics", tmp_path / "drawn"
+    pictures = [Picture(*pair, folder / "SiteA" / f"{name}.png", name) for name in ("first", "second")]
+    assert draw_mosaics(pictures, folder, 1, drawn) == {}
+    contents = {picture.out: picture.out.read_bytes() for picture in pictures}
+    shutil.rmtree(folder)
+    begun: list[str] = []
+    monkeypatch.setattr(mosaics, "draw_or_explain", lambda picture: begun.append(picture.title))
+    assert draw_mosaics(pictures, folder, 1, drawn) == {}
+    assert begun == []
+    assert {picture.out: picture.out.read_bytes() for picture in pictures} == contents
+
+
+def test_a_picture_cut_short_under_one_name_is_drawn_anew(tmp_path: Path, pair: tuple[Path, Path]) -> None:
+    folder, drawn = tmp_path / "mosaics", tmp_path / "drawn"
+    picture = Picture(*pair, folder / "first.png", "first")
+    draw_mosaics([picture], folder, 1, drawn)
+    whole = picture.out.read_bytes()
+    os.truncate(drawn / "first.png", len(whole) // 2)
+    draw_mosaics([picture], folder, 1, drawn)
+    assert picture.out.read_bytes() == (drawn / "first.png").read_bytes() == whole

@@ -8,7 +8,7 @@ from neurotier.run.scripting import Context, run_script
 def main(context: Context) -> None:
     rows = read_table(context.input("group"), "group")
     pictures = [Picture.of(row, context.places) for row in rows]
-    draw_mosaics(pictures, context.output("mosaics"), context.snakemake.threads)
+    draw_mosaics(pictures, context.places.mosaics, context.snakemake.threads, context.places.drawn)
 
 
 if __name__ == "__main__":

@@ -8,9 +8,10 @@ and some tens of kB each.
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from io import BytesIO
 from pathlib import Path, PurePosixPath
@@ -25,7 +26,7 @@ from PIL import Image, ImageColor, ImageDraw, ImageFont, PngImagePlugin
 from neurotier.analysis.images import opened
 from neurotier.analysis.memory import memory_for_images
 from neurotier.core.errors import InputError, one_line
-from neurotier.core.files import read_json, write_bytes
+from neurotier.core.files import read_json, remove_whatever, write_bytes
 from neurotier.core.foreign import file_in_dataset
 from neurotier.core.places import Places
 from neurotier.core.quantities import cm3
@@ -44,6 +45,7 @@ GREYS = 32
 """Grey levels: a PNG of noise shrinks with their number, and the eye tells few more apart."""
 
 OUTLINE, WHITE = GREYS, GREYS + 1
+LAST_CHUNK = b"\0\0\0\0IEND\xaeB`\x82"
 REASON_KEY = "neurotier-reason"
 
 Bytes2D = npt.NDArray[np.uint8]
@@ -95,11 +97,13 @@ def mosaic_name(image: str) -> PurePosixPath:
     return PurePosixPath(*parts[:subject], f"{strip_extension(pure.name)}.png")
 
 
-def draw_mosaics(pictures: Sequence[Picture], folder: Path, workers: int) -> dict[Path, str]:
+def draw_mosaics(pictures: Sequence[Picture], folder: Path, workers: int, drawn: Path) -> dict[Path, str]:
     """Bring a folder of mosaics up to date with a list of images.
 
     Pictures newer than their mask stay; pictures of images that are no longer listed go. What cannot be drawn
     gets a picture that says why, and is tried again next time.
+
+    A picture that was drawn before is the same file in both folders, under two names.
 
     Parameters
     ----------
@@ -109,6 +113,8 @@ def draw_mosaics(pictures: Sequence[Picture], folder: Path, workers: int) -> dic
         Where they lie; every other PNG below it is removed.
     workers
         Processes that draw at the same time.
+    drawn
+        Where pictures stay if the folder is emptied.
 
     Returns
     -------
@@ -116,11 +122,37 @@ def draw_mosaics(pictures: Sequence[Picture], folder: Path, workers: int) -> dic
         Path of each placeholder to the reason.
     """
     folder.mkdir(parents=True, exist_ok=True)  # there is none to draw with the tool noop
-    wanted = {picture.out for picture in pictures}
+    kept = {picture.out: drawn / picture.out.relative_to(folder) for picture in pictures}
     for path in folder.rglob("*.png"):
+        if path not in kept:
+            path.unlink()
+    wanted = set(kept.values())
+    for path in drawn.rglob("*.png"):
         if path not in wanted:
             path.unlink()
+    for picture in pictures:
+        if not is_current(picture) and is_current(replace(picture, out=kept[picture.out])):
+            give_name(kept[picture.out], picture.out)
     stale = [picture for picture in pictures if not is_current(picture)]
+    reasons = draw_all(stale, workers)
+    for picture in pictures:
+        if picture.out not in reasons and not is_current(replace(picture, out=kept[picture.out])):
+            give_name(picture.out, kept[picture.out])
+    return reasons
+
+
+def give_name(file: Path, name: Path) -> None:
+    """Give a file a second name, or have a copy of it there, where file systems have no hard links."""
+    name.parent.mkdir(parents=True, exist_ok=True)
+    remove_whatever(name)
+    try:
+        os.link(file, name)
+    except OSError:
+        shutil.copy2(file, name)
+
+
+def draw_all(stale: Sequence[Picture], workers: int) -> dict[Path, str]:
+    """Draw pictures; path of each placeholder to the reason."""
     if not stale:
         return {}
     if workers <= 1 or len(stale) == 1:
@@ -132,12 +164,19 @@ def draw_mosaics(pictures: Sequence[Picture], folder: Path, workers: int) -> dic
 
 
 def is_current(picture: Picture) -> bool:
-    """Whether the picture is there, is newer than its mask, and is not a placeholder."""
+    """Whether the picture is there and whole, is newer than its mask, and is not a placeholder."""
     try:
         newer = picture.out.stat().st_mtime_ns >= picture.mask.stat().st_mtime_ns
+        return newer and is_whole(picture.out) and not placeholder_reason(picture.out)
     except OSError:
         return False
-    return newer and not placeholder_reason(picture.out)
+
+
+def is_whole(path: Path) -> bool:
+    """Whether a PNG has its last chunk: both names of a file that was cut short tell of the same bytes."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - len(LAST_CHUNK)))
+        return file.read() == LAST_CHUNK
 
 
 def placeholder_reason(path: Path) -> str:
