@@ -19,7 +19,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from bench import print_table, spread
+from bench import drop_caches, print_table, spread
 from neurotier.containers.engine import find_engine
 from neurotier.containers.run import Container
 from neurotier.containers.store import ContainerImage, Store
@@ -34,11 +34,6 @@ AT_ONCE = 25
 RATE = "400mbit"
 TOOL = ["python3", "-c", "import brainextractor"]
 SETTINGS = ContainerSettings("sif", network=False, environment={}, binds=[], build_arguments={})
-
-
-def drop_caches() -> None:
-    os.sync()
-    Path("/proc/sys/vm/drop_caches").write_text("3")
 
 
 def once(engine: str, image: Path, command: list[str]) -> tuple[float, float]:

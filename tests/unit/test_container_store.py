@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from container_images import Engine, make_tiny, tiny_root
 from neurotier.containers.build import build_arguments, ingredients, machine_argument
+from neurotier.containers.prune import remove_unused, stored_images
 from neurotier.containers.reference import read_reference
 from neurotier.containers.run import Container
 from neurotier.containers.store import Store, content_of
@@ -343,3 +344,56 @@ def test_an_unpacked_image_is_not_made_of_a_damaged_one(store: Callable[..., Sto
     with pytest.raises(ContainerError, match="has changed since it was obtained"):
         made.place(image)
     assert names(made.images) == []
+
+
+def stored_two(folder: Path) -> tuple[Path, Path]:
+    """A store of two images that were used 40 days and one day ago, and of a third that cannot be read."""
+    kept, images = folder / "kept", folder / "images"
+    for name, sha, days in (("old-11111111", "a" * 64, 40), ("new-22222222", "b" * 64, 1)):
+        (images / f"{name[:3]}-{sha[:12]}.sandbox" / "bin").mkdir(parents=True)
+        (kept / f"{name[:3]}-{sha[:12]}.cache").mkdir(parents=True)
+        (kept / f"{name}.sif").write_bytes(b"x" * 1000)
+        (kept / f"{name}.json").write_text(json.dumps({"sha256": sha, "size_bytes": 1000}))
+        os.utime(kept / f"{name}.json", (time.time() - days * 86_400,) * 2)
+    (kept / "cut-33333333.json").write_text('{"sha256"')
+    os.utime(kept / "cut-33333333.json", (0, 0))
+    return kept, images
+
+
+def test_images_that_nobody_uses_leave_store_and_tier(tmp_path: Path) -> None:
+    kept, images = stored_two(tmp_path)
+    (removed,) = remove_unused(list(stored_images(kept, images)), 30, in_use=())
+    assert removed.name == "old-11111111"
+    assert names(kept) == sorted(
+        ["cut-33333333.json", "new-22222222.json", "new-22222222.sif", "new-bbbbbbbbbbbb.cache"]
+    )
+    assert names(images) == ["new-bbbbbbbbbbbb.sandbox"]
+
+
+def test_the_image_of_these_results_and_one_that_was_just_used_stay(tmp_path: Path) -> None:
+    kept, images = stored_two(tmp_path)
+    stored = list(stored_images(kept, images))
+    assert remove_unused(stored, 30, in_use=["a" * 64]) == []
+    os.utime(kept / "old-11111111.json")  # a run has begun since the store was listed
+    assert remove_unused(stored, 30, in_use=()) == []
+    assert len(names(kept)) == 7
+
+
+def test_a_file_of_the_users_is_never_removed(tmp_path: Path) -> None:
+    kept, images = tmp_path / "kept", tmp_path / "images"
+    own = tmp_path / "own.sif"
+    own.write_bytes(b"mine")
+    kept.mkdir()
+    (kept / "own-44444444.json").write_text(json.dumps({"sha256": "c" * 64, "size_bytes": 4, "source": str(own)}))
+    os.utime(kept / "own-44444444.json", (0, 0))
+    assert [image.name for image in remove_unused(list(stored_images(kept, images)), 1, in_use=())] == ["own-44444444"]
+    assert own.read_bytes() == b"mine"
+
+
+def test_a_run_notes_that_it_uses_an_image(store: Callable[..., Store], definition: Path, tmp_path: Path) -> None:
+    made = store(BASE=str(tiny_root(tmp_path)), PAUSE="0")
+    image = made.obtain(str(definition), "tool.bet.image")
+    facts = made.find_kept(image).with_suffix(".json")
+    os.utime(facts, (0, 0))
+    made.place(image)
+    assert time.time() - facts.stat().st_mtime < PATIENCE_S

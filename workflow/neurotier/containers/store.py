@@ -228,6 +228,7 @@ class Store:
         marker = Marker(self.verified, self.run, target)
         if marker.is_set():
             return target
+        self.note_use(image)
         with exclusive(target):
             if marker.is_set():
                 return target
@@ -240,6 +241,11 @@ class Store:
             self.put(image, kept or self.find_kept(image), target)
             marker.set()
         return target
+
+    def note_use(self, image: ContainerImage) -> None:
+        """Note that an image is used now: who prunes the store goes by that."""
+        with contextlib.suppress(ContainerError, OSError):
+            os.utime(self.find_kept(image).with_suffix(".json"))
 
     def expected(self, image: ContainerImage, kept: Path | None) -> str | None:
         """The digest that the placed image must have; ``None`` for an unpacked image whose digest was not kept."""

@@ -1,0 +1,101 @@
+"""Images that nobody uses any more leave the store, and the tiers that they were placed on, when that is asked for.
+
+Many results folders share a store, and none knows of the others. So an image tells itself when it was used last: a run
+that uses it touches what the store notes of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from neurotier.core.errors import StateError
+from neurotier.core.files import exclusive, read_json, remove_whatever
+
+DAY_S = 86_400.0
+
+
+@dataclass(frozen=True)
+class StoredImage:
+    """An image in the store.
+
+    Attributes
+    ----------
+    facts
+        The store's notes of it; the image lies beside them, unless it is a file of the user's.
+    sha256
+        Digest of the image file.
+    files
+        What it takes in the store and on the images tier.
+    size_bytes
+        Size of the image file, if it is the store's.
+    used_s
+        When it was used last, s since 1970.
+    """
+
+    facts: Path
+    sha256: str
+    files: tuple[Path, ...]
+    size_bytes: int
+    used_s: float
+
+    @property
+    def name(self) -> str:
+        """Its name in the store."""
+        return self.facts.stem
+
+
+def stored_images(kept: Path, images: Path) -> Iterator[StoredImage]:
+    """The images of a store, in order of name; what cannot be read is left alone.
+
+    Parameters
+    ----------
+    kept
+        Folder of the store.
+    images
+        Folder of placed images on the images tier in use.
+    """
+    for facts in sorted(kept.glob("*.json")):
+        with suppress(FileNotFoundError, StateError, LookupError, TypeError):
+            digest = str(read_json(facts)["sha256"])
+            image = facts.with_suffix(".sif")
+            name = f"{facts.stem.rpartition('-')[0]}-{digest[:12]}"
+            placed = [images / f"{name}.{form}" for form in ("sif", "sandbox")]
+            files = [image, kept / f"{name}.cache", *placed]
+            size_bytes = image.stat().st_size if image.exists() else 0
+            yield StoredImage(facts, digest, tuple(file for file in files if file.exists()), size_bytes, used(facts))
+
+
+def used(facts: Path) -> float:
+    """When an image was used last, by the store's notes of it, s since 1970."""
+    return facts.stat().st_mtime
+
+
+def remove_unused(stored: Collection[StoredImage], days: float, in_use: Collection[str]) -> list[StoredImage]:
+    """Remove images that were not used for some days; those that were removed.
+
+    Parameters
+    ----------
+    stored
+        Images of one store.
+    days
+        How long an image must not have been used, d.
+    in_use
+        Digests of images that stay in any case.
+    """
+    removed = []
+    for image in stored:
+        shared = any(other.sha256 == image.sha256 and other != image for other in stored)
+        with exclusive(image.facts.with_suffix(".sif")):  # as when it is made; a run may have begun to use it
+            if image.sha256 in in_use or not image.facts.exists() or time.time() - used(image.facts) < days * DAY_S:
+                continue
+            remove_whatever(image.facts)  # first: without them the store makes the image anew
+            own = image.facts.with_suffix(".sif")
+            for file in image.files:
+                if file == own or not shared:
+                    remove_whatever(file)
+            removed.append(image)
+    return removed
