@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -48,6 +49,11 @@ class Ended:
     def lines(self, part: str) -> list[str]:
         """Lines of the output that contain a text."""
         return [line for line in self.output.splitlines() if part in line]
+
+    @property
+    def analysed(self) -> list[str]:
+        """Participants for whom a job was begun, or would be, in order of name."""
+        return sorted(name for line in self.lines("Analysing ") for name in re.findall(r"[\w/]*sub-\w+", line))
 
 
 @dataclass(frozen=True)

@@ -210,19 +210,23 @@ def reference_of(room: Room) -> Reference:
 
 
 def names_in(results: Path) -> list[str]:
-    """Names of everything in a results folder but logs, run facts and Snakemake's own."""
+    """Names of everything in a results folder but logs, run facts, numbers of batches and Snakemake's own."""
     names = []
     for path in results.rglob("*"):
         name = str(path.relative_to(results))
-        if not path.is_dir() and not name.startswith(("logs/", "state/runs/")) and path.name != ".snakemake_timestamp":
+        if (
+            not path.is_dir()
+            and not name.startswith(("logs/", "state/runs/", "state/batches/"))
+            and path.name != ".snakemake_timestamp"
+        ):
             names.append(name)
     return sorted(names)
 
 
 def job_words(participant: str) -> list[str]:
-    """The command of the rule ``analyze_participant``."""
-    log = f"results/logs/analyze_participant/{participant}.log"
-    return [sys.executable, "-m", "neurotier", "analyze-participant", participant, "--results", "results", "--log", log]
+    """The command of the rule ``analyze_participants``, for one of them."""
+    words = [sys.executable, "-m", "neurotier", "analyze-participants", participant, "--results", "results"]
+    return [*words, "--log", f"results/logs/analyze_participants/{participant}.log"]
 
 
 def get_words(participant: str) -> list[str]:

@@ -50,8 +50,12 @@ def test_prepare_tool(project: Project) -> None:
     assert read(project.results / "index" / "tool.json") == {"name": "noop", "version": "1"}
 
 
-def test_get_images_and_analyze_participant(project: Project) -> None:
-    assert make(project, f"profile/records/{PARTICIPANT}.json") == ["get_images", "analyze_participant"]
+def test_get_images_and_analyze_participants(project: Project) -> None:
+    batches = read(project.results / "state" / "batches.json")["batches"]
+    assert isinstance(batches, dict)
+    (number,) = (number for number, members in batches.items() if PARTICIPANT in members)
+    assert len(batches) == 2
+    assert make(project, f"state/batches/{number}") == ["get_images", "analyze_participants"]
     record = read(project.results / "profile" / "records" / f"{PARTICIPANT}.json")
     phases = record["phases"]
     assert isinstance(phases, list)
@@ -69,7 +73,12 @@ def test_describe_derivatives(project: Project) -> None:
 
 
 def test_tabulate_profile_runs_everyone(project: Project) -> None:
-    assert set(make(project, "profile/profile.tsv")) == {"get_images", "analyze_participant", "tabulate_profile"}
+    assert set(make(project, "profile/profile.tsv")) == {
+        "get_images",
+        "analyze_participants",
+        "require_participants",
+        "tabulate_profile",
+    }
     assert len(project.table("profile/profile.tsv")) == 2 * 4
 
 
@@ -78,10 +87,10 @@ def test_summarize_group_is_empty_without_masks(project: Project) -> None:
     assert project.table("group/group.tsv") == []
 
 
-def test_participant_that_is_not_selected_is_said_so(project: Project) -> None:
+def test_batch_that_is_not_there_is_said_so(project: Project) -> None:
     arguments = project.configure(
         demo={"head": "simulated", "voxel_size_mm": 4.0}, dataset={"sites": ["SiteB"]}, tool={"name": "noop"}
     )
-    ended = project.snakemake(*arguments, targets=["results/profile/records/SiteB/sub-7.json"])
+    ended = project.snakemake(*arguments, targets=["results/state/batches/77"])
     assert ended.code != 0
-    assert ended.lines("SiteB/sub-7: no such participant is selected")
+    assert ended.lines("batch 77: there is no such batch")

@@ -74,7 +74,7 @@ def test_rules_that_go_to_a_cluster_are_there() -> None:
     snakefile = (ROOT / "workflow" / "Snakefile").read_text()
     listed = snakefile[snakefile.index("internals.run_locally_but(") :].partition(")")[0]
     elsewhere = re.findall(r'"(\w+)"', listed)
-    assert "analyze_participant" in elsewhere
+    assert "analyze_participants" in elsewhere
     assert set(elsewhere) <= set(rules())
 
 

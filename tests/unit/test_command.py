@@ -22,7 +22,7 @@ class Broken:
 
 sys.meta_path.insert(0, Broken())
 from neurotier.__main__ import main
-sys.exit(main(["analyze-participant", "sub-01", "--results", "results", "--log", "log"]))
+sys.exit(main(["analyze-participants", "sub-01", "--results", "results", "--log", "log"]))
 """
 
 
@@ -59,7 +59,7 @@ def test_a_package_whose_files_cannot_be_read_is_no_fault_of_ours(
 ) -> None:
     """NumPy answers an unreadable file of its own with a page of advice about installing it."""
     places, log = Places(*[tmp_path] * 5), tmp_path / "log"
-    with reporting(places, "sub-01", "analyze", log) as result:
+    with reporting(places, ["sub-01"], "analyze", log) as result:
         try:
             raise OSError(5, "Input/output error", "/library/array.so")
         except OSError as error:

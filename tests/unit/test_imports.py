@@ -44,7 +44,7 @@ def test_the_phases_of_a_participant_job_need_no_library_of_the_report(module: s
 def test_a_job_of_noop_loads_no_library_at_all(tmp_path: Path) -> None:
     """From start to end, phases included: each of thousands of jobs would pay for it."""
     results = prepared_results(tmp_path, ["01"])
-    words = ["analyze-participant", "sub-01", "--results", str(results), "--log", str(tmp_path / "log")]
+    words = ["analyze-participants", "sub-01", "--results", str(results), "--log", str(tmp_path / "log")]
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "neurotier", *words],
         env=JOB_ENVIRONMENT,

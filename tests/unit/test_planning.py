@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import write_table
+from neurotier.run.participants import selected_by
 from neurotier.run.plan import Plan
 from neurotier.run.snakemake_internals import set_limits
 
@@ -79,3 +81,15 @@ def test_index_that_changes_is_read_again(tmp_path: Path) -> None:
     assert made.participants(table) == ["A/sub-01"]
     table.write_text(table.read_text().replace("sub-01", "sub-02"))
     assert made.participants(table) == ["A/sub-02"]
+
+
+def test_the_longest_are_the_most_urgent(tmp_path: Path) -> None:
+    made = plan(tmp_path, "1 GB", 1)
+    selected = selected_by(made.places.index / "images.tsv")
+    (image, _) = selected["A/sub-01"]
+    sizes = {"A/sub-01": 10, "A/sub-02": 40, "A/sub-03": None}
+    rows = [vars(replace(image, participant=name, size_bytes=size)) for name, size in sizes.items()]
+    write_table(made.places.index / "images.tsv", "images", [{**row, "session": None} for row in rows])
+    made.decide({}, anew=False, slots=4)
+    urgency = {made.members(number)[0]: made.urgency(number) for number in made.batches}
+    assert urgency == {"A/sub-01": 0.25, "A/sub-02": 1.0, "A/sub-03": 0.0}

@@ -109,7 +109,7 @@ def test_a_lost_image_is_placed_again_and_nobody_is_analysed_again(
     shutil.rmtree(contained.results / "derivatives" / "SiteB" / "sub-0099102")
     ended = contained.snakemake(*again, *SDM)
     assert ended.code == 0, ended.output
-    assert [line.split()[-1] for line in ended.lines("Analysing")] == ["SiteB/sub-0099102"]
+    assert ended.analysed == ["SiteB/sub-0099102"]
     host = checksums(contained.folder / "results-host" / "derivatives")
     assert checksums(contained.results / "derivatives") == host
 
@@ -258,12 +258,12 @@ def test_killing_one_of_many_leaves_nothing_of_it(project: Project, engine: Engi
     assert "killed before it could say why" in (project.results / "report.html").read_text()
     ended = project.snakemake(*project.configure(dataset={"source": "bids"}, app=app, containers=sif), *SDM)
     assert ended.code == 0, ended.output
-    assert [line.split()[-1] for line in ended.lines("Analysing")] == ["sub-03"]
+    assert ended.analysed == ["sub-03"]
 
 
 def in_(process: psutil.Process, project: Project) -> bool:
     try:
-        return Path(process.cwd()).is_relative_to(project.folder) and "analyze-participant" in process.cmdline()
+        return Path(process.cwd()).is_relative_to(project.folder) and "analyze-participants" in process.cmdline()
     except psutil.Error:
         return False
 
@@ -321,4 +321,4 @@ def test_a_dataset_that_must_be_valid_and_is_not_stops_before_anybody(project: P
     ended = project.snakemake(*project.configure(dataset=dataset, tool={"name": "noop"}))
     assert ended.code != 0
     assert ended.lines("neurotier: dataset: is not valid BIDS: "), ended.output
-    assert not ended.lines("Analysing")
+    assert not ended.analysed

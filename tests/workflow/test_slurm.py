@@ -29,9 +29,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         missing(str(error))
 
 
-def on_slurm(*arguments: str, group: int = 4) -> list[str]:
+def on_slurm(*arguments: str, group: int = 4, at_once: int = 4) -> list[str]:
     """Arguments that send the participants to Slurm, ``group`` of them per job."""
-    return ["--profile", "profiles/slurm", *QUICK, *arguments, "--config", f"participants_per_job={group}"]
+    batches = f"batches={{participants: {group}, at_once: {at_once}}}"
+    return ["--profile", "profiles/slurm", *QUICK, *arguments, "--config", batches]
 
 
 def started(project: Project, *arguments: str, path: Path) -> subprocess.Popen[str]:
@@ -88,6 +89,11 @@ def slurm_job(project: Project, participant: str) -> tuple[str, str] | None:
     return (found[1], found[2]) if found else None
 
 
+def jobs_with_records(project: Project) -> list[tuple[str, str]]:
+    """Slurm's jobs, with their nodes, that have analysed somebody."""
+    return [job for name in records(project) if (job := slurm_job(project, name)) is not None]
+
+
 def bet_that(folder: Path, first: str) -> None:
     """A stand-in for bet that does something first."""
     folder.mkdir()
@@ -126,7 +132,7 @@ def test_results_are_those_of_a_local_run(cluster: Cluster, demo_source: Path, t
     assert all(record["work_path"].startswith(f"{scratch}/root/") for record in people.values())
     assert all(job.isdigit() and int(job) >= first for job in jobs)
     assert len(jobs) == 1
-    assert len(jobs_since(cluster, first)) == 2  # the participants together, and what follows together
+    assert len(jobs_since(cluster, first)) == 6  # the participants together, and five steps from tables to report
     assert not [path for path in scratch.rglob("*") if path.name.startswith("neurotier-")]
 
 
@@ -147,11 +153,12 @@ def test_only_what_may_pass_is_tried_again(cluster: Cluster, project: Project) -
     assert done.lines("4 of 5 participants done, 1 failed")
     assert len((tools / "calls").read_text().splitlines()) == 5  # sub-00 twice, the bad image never
     first_time, second_time = jobs_since(cluster, first, "ReqMem", "TimelimitRaw", "State", "JobIDRaw")
-    assert [first_time[2], second_time[2]] == ["FAILED", "FAILED"]
+    assert [first_time[2], second_time[2]] == ["FAILED", "COMPLETED"]
     assert int(second_time[0].rstrip("M")) == 2 * int(first_time[0].rstrip("M"))
-    assert int(second_time[1]) > 15
-    (log,) = (project.folder / ".snakemake" / "slurm_logs").rglob(f"{second_time[3]}.log")
-    assert "sub-bad: failed in this run already, and is not tried again" in log.read_text()
+    assert int(second_time[1]) == 2 * int(first_time[1]) == 2 * 15 * 2  # two rounds of four at once
+    log = next((project.results / "logs" / "analyze_participants").glob("*.log")).read_text()
+    assert f"Slurm job {second_time[3]} on " in log
+    assert "1 of 5 to analyse: sub-00" in log
     failure = json.loads((project.results / "state" / "failures" / "sub-bad.json").read_text())
     assert failure["exit_code"] == 65
     assert "the image file is empty" in (project.results / "report.html").read_text()
@@ -163,14 +170,14 @@ def test_a_node_that_dies_is_survived_and_a_killed_job_names_its_log(cluster: Cl
     plain_dataset(project.folder / "bids", images)
     bet_that(project.folder / "tools", "case $1 in *slow*) exec sleep 100;; esac; sleep 2")
     config = project.configure(dataset={"source": "bids"}, tool={"name": "bet"})
-    arguments = on_slurm(*config, "--cores", "1", "--preemptible-retries", "0", group=3)
+    arguments = on_slurm(*config, "--preemptible-retries", "0", group=2, at_once=1)
     snakemake = started(project, *arguments, path=project.folder / "tools")
 
     slow = wait_for(lambda: slurm_job(project, "sub-slow"))[0]
     end = ["scontrol", "update", f"JobId={slow}", "EndTime=now"]
     wait_for(lambda: succeeds(*end))  # refused where the next second begins before the controller hears of it
-    before = wait_for(lambda: records(project))
-    first, node = wait_for(lambda: slurm_job(project, next(iter(before))))
+    first, node = wait_for(lambda: next((job for job in jobs_with_records(project) if job[0] != slow), None))
+    before = records(project)
     cluster.kill_node(node)
     wait_for(lambda: ["NODE_FAIL"] in states(cluster, first))
     cluster.start_node(node)
@@ -186,3 +193,60 @@ def test_a_node_that_dies_is_survived_and_a_killed_job_names_its_log(cluster: Cl
     assert log == project.results / "logs" / "slurm" / f"{slow}.log"
     assert "DUE TO TIME LIMIT" in log.read_text()
     assert f'href="logs/slurm/{slow}.log"' in (project.results / "report.html").read_text()
+
+
+def called(project: Project) -> list[str]:
+    """Participants for whom the tool was begun, once for each time."""
+    calls = project.folder / "tools" / "calls"
+    return re.findall(r"sub-\w+(?=_T1w)", calls.read_text()) if calls.exists() else []
+
+
+def test_a_dead_head_leaves_nobody_behind_and_the_rest_is_divided_anew(cluster: Cluster, project: Project) -> None:
+    """Never more jobs than the missing need, nobody analysed by two at once, and what the old jobs did counts."""
+    labels = [f"{number:02d}" for number in range(12)]
+    plain_dataset(project.folder / "bids", {t1w(label): small_head() for label in labels})
+    tools = project.folder / "tools"
+    bet_that(tools, f'echo "$1" >> {tools}/calls; sleep 3')
+    arguments = on_slurm(*project.configure(dataset={"source": "bids"}, tool={"name": "bet"}), at_once=1)
+    first = next_job(cluster)
+    head = started(project, *arguments, path=tools)
+    wait_for(lambda: len(records(project)) >= 2)
+    head.kill()
+    head.communicate()
+    left = subprocess.run(["squeue", "--me", "-h", "-o", "%i"], capture_output=True, text=True, check=True)
+    listed = project.run("-m", "neurotier", "jobs", "results")
+    assert sorted(line.split()[0] for line in listed.output.splitlines()) == sorted(left.stdout.split())
+    assert "RUNNING" in listed.output
+
+    second = next_job(cluster)
+    assert len(jobs_since(cluster, first)) == second - first == 3
+    done = ended(started(project, *arguments, path=tools))
+    assert done.code == 0, done.output
+    assert done.lines("neurotier: ended 3 cluster jobs that an earlier run had left")
+    assert sorted(records(project)) == [f"sub-{label}" for label in labels]
+    again = jobs_since(cluster, second, "State")
+    missing_then = len(done.analysed)
+    assert 0 < missing_then <= 10
+    assert [state for (state,) in again] == ["COMPLETED"] * -(-missing_then // 4)
+    twice = {name for name in called(project) if called(project).count(name) > 1}
+    assert len(twice) <= 3  # the one that each of the old jobs was at when it was ended
+    assert {state.partition(" ")[0] for (state,) in jobs_since(cluster, first, "State")[:3]} == {"CANCELLED"}
+    assert project.run("-m", "neurotier", "jobs", "results").output == ""
+
+
+def test_a_job_ended_by_scancel_is_heard_of(cluster: Cluster, project: Project) -> None:
+    plain_dataset(project.folder / "bids", {t1w(label): small_head() for label in ("00", "01")})
+    tools = project.folder / "tools"
+    bet_that(tools, f"[ -e {tools}/go ] || exec sleep 1000")
+    arguments = on_slurm(*project.configure(dataset={"source": "bids"}, tool={"name": "bet"}))
+    head = started(project, *arguments, "--preemptible-retries", "0", path=tools)
+    job, _ = wait_for(lambda: slurm_job(project, "sub-00"))
+    subprocess.run(["scancel", job], check=True)
+    done = ended(head)
+    assert done.code != 0
+    assert done.lines("failed  sub-00: ") or done.lines("failed  sub-01: "), done.output
+    assert f"Slurm job {job}: CANCELLED" in done.output
+    (tools / "go").touch()
+    done = ended(started(project, *arguments, path=tools))
+    assert done.code == 0, done.output
+    assert sorted(records(project)) == ["sub-00", "sub-01"]

@@ -144,7 +144,7 @@ def test_a_stopped_campaign_goes_on(project: Project, demo_source: Path) -> None
     there: dict[Path, int] = {}
 
     def next_computes() -> bool:
-        return len(conditions(project)) > len(there) and running(project, "analyze-participant") is not None
+        return len(conditions(project)) > len(there) and running(project, "analyze-participants") is not None
 
     def nothing_is_done_again() -> None:
         found = {file: file.stat().st_mtime_ns for file in conditions(project)}
@@ -159,9 +159,9 @@ def test_a_stopped_campaign_goes_on(project: Project, demo_source: Path) -> None
             assert f"Partial: {len(there)} of 6 runs of the campaign are there" in page
 
     snakemake = project.start(*arguments)
-    for run, part, number in ((5, INNER, signal.SIGKILL), (6, "analyze-participant", signal.SIGTERM)):
+    for run, part, number in ((5, INNER, signal.SIGKILL), (6, "analyze-participants", signal.SIGTERM)):
         wait_for(partial(has_begun, project, run), lambda: snakemake.poll() is None)
-        both = partial(all_running, project, ["analyze-participant", part])  # not a job that SIGKILL has orphaned
+        both = partial(all_running, project, ["analyze-participants", part])  # not a job that SIGKILL has orphaned
         wait_for(both, lambda: snakemake.poll() is None)[-1].send_signal(number)
     assert snakemake.wait(timeout=PATIENCE_S) != 0
     assert processes_of(project) == []
@@ -183,16 +183,16 @@ def target_of(name: str, demo_source: Path) -> tuple[str, dict[str, Any], str]:
     dataset = {"source": str(demo_source), **HEADS}
     slow = {"name": "brainextractor", "brainextractor": {"iterations": 120}}
     known: dict[str, tuple[str, dict[str, Any], str]] = {
-        "participants": ("participants", {"dataset": dataset, "tool": slow}, "analyze-participant"),
+        "participants": ("participants", {"dataset": dataset, "tool": slow}, "analyze-participants"),
         "advise": (
             "advise",
             {"dataset": dataset, "tool": slow, "probe": {"time_s": 1, "share": 0.01, "streams": 1}},
-            "analyze-participant",
+            "analyze-participants",
         ),
         "probe": ("probe", {"probe": {"tiers": ["local"], "time_s": 4, "share": 0.01, "streams": 2}}, "fio --output"),
         "sweep": ("sweep", {"sweep": {"tiers": ["local"], "sets": {"a": GRID}}}, "fio --output"),
         "snakemake": ("bigbrain", {"bigbrain": {**BLOCKS, "engines": ["snakemake"]}}, "bigbrain.engines.worker"),
-        "gnu-parallel": ("bigbrain", {"bigbrain": {**BLOCKS, "engines": ["gnu-parallel"]}}, "bigbrain.engines.worker"),
+        "gnu-parallel": ("bigbrain", {"bigbrain": {**BLOCKS, "engines": ["gnu-parallel"]}}, "fork_client.py"),
         "spark": ("bigbrain", {"bigbrain": {**BLOCKS, "engines": ["spark"]}}, "pyspark.daemon"),
     }
     return known[name]

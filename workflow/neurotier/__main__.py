@@ -61,11 +61,19 @@ def run_job(options: argparse.Namespace) -> int:
     use_one_blas_thread()
     try:
         with unwinding():
-            if options.command == "analyze-participant":
-                return jobs.analyze_participant(options.results, options.participant, options.log)
-            if options.command == "get-images":
-                return jobs.get_participant_images(options.results, options.participant, options.marker, options.log)
-            return jobs.drop_participant_images(options.results, options.participant, options.marker, options.log)
+            if options.command in ("images", "jobs"):
+                from neurotier.run import asked
+
+                if options.command == "images":
+                    return asked.show_images(options.results, options.remove_unused)
+                return asked.show_cluster_jobs(options.results, options.cancel)
+            if options.command == "analyze-participants":
+                from neurotier.run.batch_job import analyze_participants
+
+                batch = options.batch, options.analysis, options.at_once
+                return analyze_participants(options.results, options.participants, options.log, *batch)
+            handle = jobs.get_batch_images if options.command == "get-images" else jobs.drop_batch_images
+            return handle(options.results, options.participants, options.marker, options.log)
     except Interrupted as interrupted:
         return 128 + interrupted.signal_number
     except NeurotierError as error:
@@ -81,18 +89,28 @@ def parser() -> argparse.ArgumentParser:
     main_parser.add_argument("--version", action="version", version=f"neurotier {__version__}")
     commands = main_parser.add_subparsers(dest="command", required=True)
     commands.add_parser("meter", help="measure any command and its whole process tree")
+    listing = commands.add_parser("jobs", help="list the cluster jobs of a run that has not ended, or that died")
+    listing.add_argument("results", type=absolute, help="results folder of the run")
+    listing.add_argument("--cancel", action="store_true", help="end them, if their run is dead")
+    images = commands.add_parser("images", help="list the container images in the store of a results folder's tier")
+    images.add_argument("results", type=absolute, help="results folder of a run")
+    images.add_argument("--remove-unused", type=float, metavar="DAYS", help="remove those not used for so many days")
     described = {
-        "analyze-participant": "analyse all images of one participant on the work tier",
-        "get-images": "fetch one participant's images to the dataset tier",
-        "drop-images": "drop one participant's images from the dataset tier",
+        "analyze-participants": "analyse all images of some participants on the work tier",
+        "get-images": "fetch the images of some participants to the dataset tier",
+        "drop-images": "drop the images of some participants from the dataset tier",
     }
     for name, text in described.items():
         command = commands.add_parser(name, help=text, description=text)
-        command.add_argument("participant", help="participant's folder in the dataset, [SITE/]sub-LABEL")
+        command.add_argument("participants", nargs="+", help="folders in the dataset, [SITE/]sub-LABEL")
         command.add_argument("--results", type=absolute, required=True, help="results folder of the run")
         command.add_argument("--log", type=absolute, required=True, help="file that takes what is printed")
-        if name != "analyze-participant":
+        if name != "analyze-participants":
             command.add_argument("--marker", type=absolute, required=True, help="file to write when done")
+            continue
+        command.add_argument("--batch", default="", help="number of the batch, whose marker is written when done")
+        command.add_argument("--analysis", default="", help="key of tool and options, by which records are known")
+        command.add_argument("--at-once", type=int, default=1, help="how many are analysed at the same time")
     return main_parser
 
 

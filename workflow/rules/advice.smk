@@ -29,7 +29,7 @@ rule tabulate_advice:
     input:
         images=places.index / "images.tsv",
         calibration=places.advice / "calibration.json",
-        records=lambda wildcards: advising.records(
+        analysed=lambda wildcards: advising.analysed(
             checkpoints.choose_calibration.get().output.calibration
         ),
         probes=lambda wildcards: advising.probed(

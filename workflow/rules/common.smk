@@ -9,34 +9,37 @@ from snakemake.exceptions import WorkflowError
 from neurotier.core.errors import NeurotierError
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
-from neurotier.dataset.bids import PARTICIPANT, SITE_FOLDER
-from neurotier.run import hooks, jobs
+from neurotier.dataset.bids import SITE_FOLDER
+from neurotier.run import hooks
 from neurotier.run import snakemake_internals as internals
 from neurotier.run.plan import Plan
-from neurotier.run.profile_config import effective_config
+from neurotier.run.profile_config import effective_config, runs_elsewhere
+
+ARGUMENTS = sys.argv[1:] if internals.is_main_process(workflow) else None
+SNAKEFILE = internals.main_snakefile(workflow)
 
 try:
     configuration = effective_config(
         config,
         internals.command_line_config(workflow),
-        sys.argv[1:] if internals.is_main_process(workflow) else None,
-        internals.main_snakefile(workflow),
+        ARGUMENTS,
+        SNAKEFILE,
     )
     settings = Settings.from_config(configuration, internals.uses_containers(workflow))
     places = Places.from_settings(settings).shortened(Path.cwd())
-    plan = Plan(settings, places)
-    if internals.is_main_process(workflow):
-        hooks.look_ahead(plan, sys.argv[1:])
+    elsewhere = runs_elsewhere(ARGUMENTS, SNAKEFILE)
+    plan = Plan(settings, places, elsewhere, in_job=ARGUMENTS is None)
+    if ARGUMENTS is not None:
+        hooks.look_ahead(plan, ARGUMENTS, SNAKEFILE, internals.cores(workflow))
 except NeurotierError as error:
     raise WorkflowError(str(error)) from None
 
 RESULTS, LOGS = places.results, places.logs
 hooks.make_importable(workflow.basedir)
-internals.run_group_at_once(lambda name: jobs.is_done(places, name))
 
 
 wildcard_constraints:
-    participant=PARTICIPANT,
+    batch=r"\d+",
 
 
 internals.set_limits(workflow, plan.limits())
@@ -50,19 +53,16 @@ def index():
 
 def markers(wildcards):
     index()
-    return plan.markers(wildcards.participant)
+    return plan.markers(wildcards.batch)
 
 
 def all_ready(wildcards):
     return plan.ready(index())
 
 
-def all_records(wildcards):
-    return [places.record(name) for name in plan.participants(index())]
-
-
-def all_derivatives(wildcards):
-    return [places.analysed(name, plan.is_app) for name in plan.participants(index())]
+def analysed(wildcards):
+    index()
+    return plan.analysed()
 
 
 def derivative_descriptions(wildcards):
@@ -72,9 +72,9 @@ def derivative_descriptions(wildcards):
     ]
 
 
-def valid_site(wildcards):
+def valid_sites(wildcards):
     index()
-    return plan.required_validation(wildcards.participant)
+    return plan.required_validation(wildcards.batch)
 
 
 def steps_of_sites(wildcards):
@@ -89,7 +89,8 @@ def outputs_of_site(wildcards):
 
 
 def dropped_markers(wildcards):
-    return plan.dropped(index())
+    index()
+    return plan.dropped()
 
 
 def begin_run(workflow):

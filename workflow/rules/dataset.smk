@@ -87,34 +87,37 @@ rule validate_dataset:
 
 rule get_images:
     output:
-        marker=temp(places.got("{participant}")),
+        marker=temp(places.got("{batch}")),
     log:
-        LOGS / "get_images/{participant}.log",
+        LOGS / "get_images/{batch}.log",
+    priority: lambda wildcards: plan.urgency(wildcards.batch)
     resources:
         gets=1,
     params:
         results=RESULTS,
+        participants=lambda wildcards: plan.members(wildcards.batch),
     message:
-        "Getting the images of {wildcards.participant}"
+        "Getting the images of batch {wildcards.batch}: {params.participants}"
     shell:
-        "python3 -m neurotier get-images {wildcards.participant} --results {params.results:q}"
+        "python3 -m neurotier get-images {params.participants} --results {params.results:q}"
         " --marker {output.marker:q} --log {log:q}"
 
 
 rule drop_images:
     input:
-        record=places.record("{participant}"),
+        analysed=places.batch("{batch}"),
     output:
-        marker=places.dropped("{participant}"),
+        marker=places.dropped("{batch}"),
     log:
-        LOGS / "drop_images/{participant}.log",
+        LOGS / "drop_images/{batch}.log",
     priority: 20
     resources:
         gets=1,
     params:
         results=RESULTS,
+        participants=lambda wildcards: plan.members(wildcards.batch),
     message:
-        "Dropping the images of {wildcards.participant} from the dataset tier"
+        "Dropping the images of batch {wildcards.batch} from the dataset tier"
     shell:
-        "python3 -m neurotier drop-images {wildcards.participant} --results {params.results:q}"
+        "python3 -m neurotier drop-images {params.participants} --results {params.results:q}"
         " --marker {output.marker:q} --log {log:q}"

@@ -3,7 +3,7 @@
 
 rule summarize_group:
     input:
-        records=all_records,
+        complete=places.complete,
     output:
         group=report(
             places.group / "group.tsv",

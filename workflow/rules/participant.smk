@@ -17,49 +17,49 @@ rule prepare_tool:
         "../scripts/prepare_tool.py"
 
 
-# Several participants in one cluster job: all depend on the job that opens their batch, and share its group.
-# Snakemake's own --group-components submits participants twice if the index exists at the start (snakemake#1628).
-rule open_batch:
-    output:
-        marker=temp(places.batch("{batch}")),
-    log:
-        LOGS / "open_batch/{batch}.log",
-    group:
-        "participants_{batch}"
-    message:
-        "Opening batch {wildcards.batch}"
-    shell:
-        "date > {output.marker:q} 2> {log:q}"
-
-
-# Functions that would give everyone the same are not asked: Snakemake takes 0.1 ms for each, of each participant.
-# It reads the index without naming it as input. The index exists, as the participants are known from it; and for jobs
-# with an input from a checkpoint, Snakemake does not check for changed params (another threshold, another image).
-rule analyze_participant:
+# Several participants may share a job. Records and derivatives are no outputs: Snakemake would remove those of everyone
+# when one participant fails, and look at all of them before each job. Who is to be analysed is decided at each start
+# (workflow/neurotier/run/batches.py).
+rule analyze_participants:
     input:
         tool=places.index / "tool.json",
         image=plan.image_facts(),
-        valid=valid_site if plan.must_be_valid else [],
+        valid=valid_sites if plan.must_be_valid else [],
         markers=markers,
     output:
-        derivatives=directory(places.analysed("{participant}", plan.is_app)),
-        record=places.record("{participant}"),
+        marker=places.batch("{batch}"),
     log:
-        LOGS / "analyze_participant/{participant}.log",
-    priority: 10
-    group:
-        (lambda wildcards: plan.group(wildcards.participant))
-        if plan.is_batched
-        else None
-    threads: plan.threads
+        LOGS / "analyze_participants/{batch}.log",
+    priority: lambda wildcards: 10 + plan.urgency(wildcards.batch)
+    threads: lambda wildcards: plan.batch_threads(wildcards.batch)
     resources:
-        work_mb=lambda wildcards: plan.work_mb(wildcards.participant),
-        mem_mb=lambda wildcards, attempt: plan.mem_mb(wildcards.participant, attempt),
+        work_mb=lambda wildcards: plan.batch_work_mb(wildcards.batch),
+        mem_mb=lambda wildcards, attempt: plan.batch_mem_mb(wildcards.batch, attempt),
+        runtime=lambda wildcards, attempt: plan.batch_minutes(wildcards.batch, attempt),
     params:
         results=RESULTS,
-        images=lambda wildcards: plan.contents(wildcards.participant),
-        tool=plan.tool(),
+        participants=lambda wildcards: plan.members(wildcards.batch),
+        at_once=lambda wildcards, threads: plan.at_once(wildcards.batch, threads),
+        analysis=plan.analysis,
     message:
-        "Analysing {wildcards.participant}"
+        "Analysing {params.participants} (batch {wildcards.batch})"
     shell:
-        "python3 -m neurotier analyze-participant {wildcards.participant} --results {params.results:q} --log {log:q}"
+        "python3 -m neurotier analyze-participants {params.participants} --results {params.results:q}"
+        " --batch {wildcards.batch} --analysis {params.analysis} --at-once {params.at_once} --log {log:q}"
+
+
+# If a participant has failed, this rule and with it the run fails, when all others are done.
+rule require_participants:
+    input:
+        images=places.index / "images.tsv",
+        analysed=analysed,
+    output:
+        complete=places.complete,
+    log:
+        LOGS / "require_participants/require_participants.log",
+    params:
+        results=RESULTS,
+    message:
+        "Looking whether all participants are done"
+    script:
+        "../scripts/require_participants.py"

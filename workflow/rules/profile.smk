@@ -3,7 +3,7 @@
 
 rule tabulate_profile:
     input:
-        records=all_records,
+        complete=places.complete,
         once=steps_of_sites,
     output:
         profile=report(

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from neurotier.analysis.group_level import run_group_level
 from neurotier.run.jobs import ensure_clone, placed_image
+from neurotier.run.participants import require_all
 from neurotier.run.scripting import Context, run_script
 
 
@@ -13,6 +14,7 @@ def main(context: Context) -> None:
     assert placed is not None  # noqa: S101  # for the type checker: apps run in containers
     site = context.snakemake.wildcards.site_folder.rstrip("/")
     people = context.snakemake.params.participants
+    require_all(context.places, people)
     dataset = ensure_clone(context.settings, context.places, site, context.say)
     for name in run_group_level(dataset, site, people, context.settings, context.places, log, placed):
         context.say(f"{site}: participants wrote {name} with different contents; the first was taken")

@@ -3,12 +3,13 @@
 from neurotier.core.files import write_json
 from neurotier.core.tables import write_table
 from neurotier.run.group import group_rows, summary
+from neurotier.run.participants import records_of
 from neurotier.run.profile_tables import read_records
 from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:
-    rows = group_rows(read_records(context.inputs("records")))
+    rows = group_rows(read_records(records_of(context.places)))
     write_table(context.output("group"), "group", rows)
     write_json(context.output("summary"), summary(rows))
 

@@ -5,15 +5,17 @@ from neurotier.advice.situation import Situation
 from neurotier.advice.table import advice_rows
 from neurotier.core.files import read_json, write_json
 from neurotier.core.tables import write_table
+from neurotier.run.participants import require_all
 from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:
+    chosen = read_json(context.input("calibration"))["participants"]
+    require_all(context.places, chosen)
     situation = Situation(context.settings, context.places)
     inputs = situation.inputs(context.inputs("probes"))
     asked, limits = context.snakemake.params.asked["parallelism"], context.run_facts()["limits"]
     write_table(context.output("table"), "advice", advice_rows(situation, inputs, asked, limits))
-    chosen = read_json(context.input("calibration"))["participants"]
     write_json(context.output("basis"), basis(situation, inputs, chosen))
 
 

@@ -67,8 +67,14 @@ class Tool(Protocol):
     def version(self) -> str:
         """The tool's version; :class:`ToolError` if it is not installed."""
 
+    def expected_s(self, size_mb: float) -> float:
+        """How long an image of this size takes one core, s, roughly: participants that are quick share a job."""
+
     def warm_up(self) -> None:
         """Preparation that is done once, and not by the first participant jobs at the same time."""
+
+    def load(self) -> None:
+        """Import what :meth:`extract` uses: a job of several participants does so before they part."""
 
     def extract(self, head: nib.Nifti1Image | None, image: Path, folder: Path, log: Path, name: str) -> Mask | None:
         """The brain mask of a head.
@@ -126,8 +132,14 @@ class Bet:
         except FileNotFoundError:
             return "unknown"
 
+    def expected_s(self, size_mb: float) -> float:
+        return 0.5 + 0.4 * size_mb
+
     def warm_up(self) -> None:
         pass
+
+    def load(self) -> None:
+        import neurotier.analysis.images  # noqa: F401
 
     def extract(self, head: nib.Nifti1Image, image: Path, folder: Path, log: Path, name: str) -> Mask | None:
         from neurotier.analysis.images import check_mask
@@ -169,6 +181,9 @@ class BrainExtractor:
         except importlib.metadata.PackageNotFoundError:
             raise ToolError("not installed", where="tool 'brainextractor'", fix="pip install brainextractor") from None
 
+    def expected_s(self, size_mb: float) -> float:
+        return 5 + 4 * size_mb
+
     def warm_up(self) -> None:
         """Compile its numba functions into the cache, or the first 25 jobs would all do so at once."""
         from brainextractor import BrainExtractor as Extractor
@@ -177,6 +192,11 @@ class BrainExtractor:
             extractor = Extractor(img=smallest_head())
             extractor.run(iterations=2)
             extractor.compute_mask()
+
+    def load(self) -> None:
+        import brainextractor  # noqa: F401
+
+        import neurotier.analysis.images  # noqa: F401
 
     def extract(self, head: nib.Nifti1Image, image: Path, folder: Path, log: Path, name: str) -> Mask | None:
         from brainextractor import BrainExtractor as Extractor
@@ -212,7 +232,13 @@ class Noop:
     def version(self) -> str:
         return "1"
 
+    def expected_s(self, size_mb: float) -> float:
+        return self.sleep_s + 0.05 + 0.005 * size_mb
+
     def warm_up(self) -> None:
+        pass
+
+    def load(self) -> None:
         pass
 
     def extract(self, head: nib.Nifti1Image | None, image: Path, folder: Path, log: Path, name: str) -> Mask | None:

@@ -157,6 +157,11 @@ class Places:
         return self.results / "state"
 
     @property
+    def drawn(self) -> Path:
+        """Mosaics that have been drawn: Snakemake empties the folder of mosaics before any of them is made again."""
+        return self.state / "mosaics"
+
+    @property
     def settings_file(self) -> Path:
         """Settings of the run that holds the lock; jobs read them, but no rule depends on them."""
         return self.state / "settings.json"
@@ -241,17 +246,27 @@ class Places:
         """The record of a participant's failure."""
         return self.failures / f"{participant}.json"
 
-    def got(self, participant: str) -> Path:
-        """Marker: a participant's images are on the dataset tier. Short-lived."""
-        return self.state / "got" / participant
+    @property
+    def batches_file(self) -> Path:
+        """Which participants share a job, by the number of their batch."""
+        return self.state / "batches.json"
 
     def batch(self, number: str) -> Path:
-        """Marker: a batch of participants has begun. Short-lived."""
+        """Marker: everyone in a batch has a record, or has failed for a reason that stays."""
         return self.state / "batches" / number
 
-    def dropped(self, participant: str) -> Path:
-        """Marker: a participant's images have been dropped from the dataset tier."""
-        return self.state / "dropped" / participant
+    def got(self, number: str) -> Path:
+        """Marker: the images of a batch are on the dataset tier. Short-lived."""
+        return self.state / "got" / number
+
+    def dropped(self, number: str) -> Path:
+        """Marker: the images of a batch have been dropped from the dataset tier."""
+        return self.state / "dropped" / number
+
+    @property
+    def complete(self) -> Path:
+        """Marker: everyone whom the index selects has a record."""
+        return self.state / "complete.json"
 
     def demo(self, settings: DemoSettings) -> Path:
         """The demonstration dataset of these settings."""

@@ -231,3 +231,17 @@ def remove_empty(path: Path) -> None:
                 return
         finally:
             os.close(descriptor)
+
+
+def read_own(file: Path) -> str:
+    """Text of a regular file of this user that nobody else may write; empty for anything else."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    facts = os.fstat(descriptor)
+    if not stat.S_ISREG(facts.st_mode) or facts.st_uid != os.getuid() or facts.st_mode & 0o022:
+        os.close(descriptor)
+        return ""
+    with os.fdopen(descriptor, "rb") as opened:
+        return opened.read().decode(errors="replace")

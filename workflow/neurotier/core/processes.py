@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -155,6 +156,48 @@ def start_process(command: Sequence[str], **options: Any) -> subprocess.Popen[An
         came, postponed = postponed, None
         for number in came:
             os.kill(os.getpid(), number)
+
+
+def fork_process(work: Callable[[], int]) -> int:
+    """Copy this process, which must have a single thread, for some work that gives its exit code; number of the copy.
+
+    The copy ends with this process. Signals that come meanwhile are heard by both, as in :func:`start_process`.
+    """
+    global postponed
+    sys.stdout.flush()
+    sys.stderr.flush()
+    parent, postponed = os.getpid(), []
+    try:
+        pid = os.fork()
+    finally:
+        came, postponed = postponed, None
+    if pid:
+        for number in came:
+            os.kill(os.getpid(), number)
+        return pid
+    code = 70
+    try:
+        end_with_parent()
+        for number in [*came, *([signal.SIGTERM] if os.getppid() != parent else [])]:
+            os.kill(os.getpid(), number)
+        code = work()
+    except BaseException as error:
+        print(f"neurotier: {type(error).__name__} in a process of a batch: {error}", file=sys.stderr)
+    finally:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+@contextlib.contextmanager
+def signals_wait() -> Iterator[None]:
+    """Have signals to end wait until something short is finished: to clear up, which they must not cut off."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def postpone(number: int) -> bool:

@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import time
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 MISSING = "n/a"
 CM3_PER_MM3 = 1e-3
 BINARY_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -118,6 +122,16 @@ def counted(count: int, noun: str) -> str:
     ('1 participant', '1,233 images')
     """
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def first_of(names: Sequence[str], shown: int = 3) -> str:
+    """Names in one line, of many the first few.
+
+    >>> first_of(["a", "b"]), first_of(["a", "b", "c", "d", "e"])
+    ('a, b', 'a, b, c and 2 more')
+    """
+    more = f" and {len(names) - shown} more" if len(names) > shown else ""
+    return ", ".join(names[:shown]) + more
 
 
 def utc(time_s: float | None) -> str:

@@ -93,6 +93,19 @@ class TierSettings:
 
 
 @dataclass(frozen=True)
+class BatchSettings:
+    """Section ``batches``: which participants share one job."""
+
+    participants: int | None
+    at_once: int
+    minutes_per_participant: int
+
+
+ONE_BY_ONE = {"participants": 1, "at_once": 1, "minutes_per_participant": 15}
+"""The section in runs of before there was one: each participant had a job of its own."""
+
+
+@dataclass(frozen=True)
 class ReportSettings:
     """Section ``report``: how much the run report shows."""
 
@@ -210,7 +223,7 @@ class Settings:
     tiers: dict[str, TierSettings]
     placement: dict[str, str]
     results: str
-    participants_per_job: int
+    batches: BatchSettings
     report: ReportSettings
     campaign: CampaignSettings
     comparison: ComparisonSettings
@@ -267,7 +280,7 @@ class Settings:
             tiers={name: TierSettings(name, **tier) for name, tier in complete["tiers"].items()},
             placement=dict(complete["placement"]),
             results=complete["results"],
-            participants_per_job=complete["participants_per_job"],
+            batches=BatchSettings(**complete["batches"]),
             report=ReportSettings(**complete["report"]),
             campaign=CampaignSettings(**complete["campaign"]),
             comparison=ComparisonSettings(**complete["comparison"]),
@@ -291,7 +304,7 @@ class Settings:
             tiers={name: TierSettings(**tier) for name, tier in data["tiers"].items()},
             placement=data["placement"],
             results=data["results"],
-            participants_per_job=data["participants_per_job"],
+            batches=BatchSettings(**data.get("batches", ONE_BY_ONE)),
             report=ReportSettings(**data["report"]),
             campaign=CampaignSettings(**data["campaign"]),
             comparison=ComparisonSettings(**data["comparison"]),

@@ -17,7 +17,7 @@ from typing import Any
 from neurotier.core.errors import BusyError, NeurotierError
 from neurotier.core.foreign import read_text
 from neurotier.core.private import make_private, names_in, remove_empty, remove_private
-from neurotier.core.processes import lives, started_s
+from neurotier.core.processes import lives, signals_wait, started_s
 
 OWNER = "owner.json"
 
@@ -51,7 +51,7 @@ def work_folder(folder: Path, identity: str) -> Iterator[Path]:
         (folder / OWNER).write_text(json.dumps(owner | {"identity": identity}))
         yield folder
     finally:
-        with contextlib.suppress(OSError):  # the next run removes what cannot be removed now
+        with contextlib.suppress(OSError), signals_wait():  # the next run removes what cannot be removed now
             remove_private(folder)
 
 

@@ -23,6 +23,7 @@ from neurotier.core.errors import StateError
 from neurotier.core.files import remove_whatever, write_bytes, write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.tables import read_table
+from neurotier.run.batches import Made
 
 LISTED_FOLDERS = ("index", "profile", "group", "figures", "comparison", "published", "probe", "sweep", "advice")
 """Folders of the results whose files are listed at the end of a run."""
@@ -58,7 +59,7 @@ class Damage:
     again: bool = True
 
 
-def find_damage(places: Places, by_app: bool) -> list[Damage]:
+def find_damage(places: Places, by_app: bool, whole: dict[str, Made] | None = None) -> list[Damage]:
     """All damage in a results folder.
 
     Parameters
@@ -67,11 +68,13 @@ def find_damage(places: Places, by_app: bool) -> list[Damage]:
         Places of the results.
     by_app
         Whether an app made these results, and not a tool.
+    whole
+        Takes how everyone was analysed whose record and derivatives are whole.
     """
     if not places.state.is_dir():
         return []
     damages = [
-        *damaged_records(places, by_app),
+        *damaged_records(places, by_app, {} if whole is None else whole),
         *damaged_json(places),
         *lost_sites(places),
         *damaged_index(places),
@@ -98,8 +101,11 @@ def damaged_json(places: Places) -> Iterator[Damage]:
             yield Damage((file,), f"{file} is damaged")
 
 
-def damaged_records(places: Places, by_app: bool) -> Iterator[Damage]:
-    """Records that cannot be read, and those of derivatives that are missing or have another size than in them."""
+def damaged_records(places: Places, by_app: bool, whole: dict[str, Made]) -> Iterator[Damage]:
+    """Records that cannot be read, and those of derivatives that are missing or have another size than in them.
+
+    Of all others, ``whole`` takes how they were made.
+    """
     folder = places.profile / "records"
     for file in sorted(folder.rglob("*.json")):
         record = read(file)
@@ -108,9 +114,23 @@ def damaged_records(places: Places, by_app: bool) -> Iterator[Damage]:
             continue
         participant = file.relative_to(folder).with_suffix("").as_posix()
         analysed = places.analysed(participant, by_app)
-        name = first_missing(record.get("derivatives", {}), analysed) if analysed.is_dir() else "its folder"
+        try:
+            name = first_missing(record.get("derivatives", {}), analysed) if analysed.is_dir() else "its folder"
+            made = Made.by(record, file.stat().st_mtime_ns)
+        except (AttributeError, TypeError, ValueError):
+            name = "its record"
         if name:
             yield Damage((file,), f"{participant}: {name} is not as it was written")
+        else:
+            whole[participant] = made
+
+
+def whole_records(places: Places, by_app: bool) -> dict[str, Made]:
+    """How everyone was analysed whose record and derivatives are whole."""
+    made: dict[str, Made] = {}
+    for _ in damaged_records(places, by_app, made):
+        pass
+    return made
 
 
 def lost_sites(places: Places) -> Iterator[Damage]:
@@ -248,9 +268,8 @@ def forget_outputs(places: Places) -> None:
 
 
 def forget_markers(places: Places) -> None:
-    """Remove short-lived markers of a killed run: what they say about images and batches may be outdated."""
-    for folder in (places.state / "got", places.state / "batches"):
-        remove_whatever(folder)
+    """Remove short-lived markers of a killed run: what they say about images may be outdated."""
+    remove_whatever(places.state / "got")
 
 
 def write_and_keep(places: Places, file: Path, data: Any) -> None:

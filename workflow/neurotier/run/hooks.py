@@ -16,6 +16,7 @@ from neurotier.core.processes import CAMPAIGN, current_run, use_one_blas_thread
 from neurotier.core.settings import Settings
 from neurotier.dataset.health import remove_broken_clone
 from neurotier.dataset.unreachable import forget_unreachable, unreachable_sites
+from neurotier.run.batches import Made
 from neurotier.run.healing import (
     damage_lines,
     find_damage,
@@ -31,6 +32,7 @@ from neurotier.run.jobs import note_killed, read_failures
 from neurotier.run.participants import participants, restore_prepared
 from neurotier.run.plan import Plan
 from neurotier.run.preconditions import check_programs, check_start
+from neurotier.run.profile_config import cancel_command
 from neurotier.run.profile_tables import (
     Record,
     close_run,
@@ -39,9 +41,19 @@ from neurotier.run.profile_tables import (
     read_timed_rows,
     unclosed_runs,
 )
-from neurotier.run.snakemake_internals import only_looks, options_of, rules_to_run_here, say_progress, slots
-from neurotier.run.start import acquire, command_line, end_run, start_run
+from neurotier.run.snakemake_internals import (
+    analyses_anew,
+    hear_submitted,
+    keeps_going,
+    only_looks,
+    options_of,
+    rules_to_run_here,
+    say_progress,
+    slots,
+)
+from neurotier.run.start import acquire, check_kind, command_line, end_run, start_run, unwritable
 from neurotier.run.stops import end_at_signals, jobs_have_ended
+from neurotier.run.submitted import end_left, forget, note_submitted
 
 WOULD_BE_PUT_BACK = "it would be put back, and what is listed here for want of it would not be done"
 
@@ -96,22 +108,38 @@ def prepend(variable: str, folder: str) -> None:
     os.environ[variable] = os.pathsep.join(dict.fromkeys([folder, *known]))
 
 
-def look_ahead(plan: Plan, arguments: Sequence[str]) -> None:
-    """Have what the results folder has lost made again, and refuse what cannot end well, before the graph is built.
+def look_ahead(plan: Plan, arguments: Sequence[str], snakefile: Path, cores: int | None) -> None:
+    """Before the graph is built: have what was lost made again, decide who is analysed, refuse what cannot end well.
+
+    Parameters
+    ----------
+    plan
+        The plan of the run.
+    arguments
+        Command line after ``snakemake``.
+    snakefile
+        The main Snakefile, near which profiles are looked for.
+    cores
+        Cores for jobs on this machine; ``None`` if they are not known.
 
     Raises
     ------
     NeurotierError
         See :func:`heal` and :func:`neurotier.run.preconditions.check_start`.
     """
-    heal(plan, arguments)
+    made = heal(plan, arguments, snakefile)
     options = options_of(arguments)
     if options.dryrun or not only_looks(arguments):
         check_start(plan, options, say)
+    slots = None if plan.elsewhere or not cores else max(1, cores // plan.threads)
+    try:
+        plan.decide(made, analyses_anew(arguments), slots, write=not only_looks(arguments))
+    except OSError as error:
+        raise unwritable(Places.from_settings(plan.settings), error) from None
 
 
-def heal(plan: Plan, arguments: Sequence[str]) -> None:
-    """Have what the results folder has lost made again, before Snakemake looks what is there.
+def heal(plan: Plan, arguments: Sequence[str], snakefile: Path) -> dict[str, Made]:
+    """Have what the results folder has lost made again, before Snakemake looks what is there; who is whole.
 
     The folder is taken for this run first. A command that changes nothing, such as a dry run, is told what it would be.
 
@@ -121,15 +149,18 @@ def heal(plan: Plan, arguments: Sequence[str]) -> None:
         If another run holds the results folder.
     """
     places, changes = Places.from_settings(plan.settings), not only_looks(arguments)
+    made: dict[str, Made] = {}
     if not places.state.is_dir():
-        return
+        return made
     try:
         if changes:
             acquire(places)
+            check_kind(plan.settings, places)  # before results of the other kind look damaged
+            end_left(places, cancel_command(arguments, snakefile), say)
         lost = lost_kept(places)
         if changes:
             restore_kept(lost)
-        damages = find_damage(places, plan.is_app)
+        damages = find_damage(places, plan.is_app, made)
         if changes:
             remove(damages)
             forget_markers(places)
@@ -138,11 +169,12 @@ def heal(plan: Plan, arguments: Sequence[str]) -> None:
             remove_broken_clone(places, say)
             forget_unreachable(places)
     except OSError:  # not writable: the start of the run says so
-        return
+        return made
     for file in lost:
         say(f"neurotier: {file} was lost or damaged; " + ("it is put back" if changes else WOULD_BE_PUT_BACK))
     for line in damage_lines([damage for damage in damages if not lost.keys() & set(damage.files)], removed=changes):
         say(line)
+    return made
 
 
 def begin(plan: Plan, workflow: Any) -> None:
@@ -151,8 +183,15 @@ def begin(plan: Plan, workflow: Any) -> None:
     compile_library()
     say_progress(workflow)
     end_at_signals()
-    run = start_run(plan.settings, slots(workflow, plan.threads), command_line())
+    wishes = {
+        "keep_going": keeps_going(workflow),
+        "anew": analyses_anew(sys.argv[1:]),
+        "only_advice": set(options_of(sys.argv[1:]).targets) == {"advise"},
+    }
+    run = start_run(plan.settings, slots(workflow, plan.threads), command_line(), wishes)
     places = Places.from_settings(plan.settings)
+    if plan.elsewhere:
+        hear_submitted(lambda line: note_submitted(places, run, line))
     forget_outputs(places)
     for earlier in unclosed_runs(places):
         if earlier != run:
@@ -171,6 +210,7 @@ def finish(plan: Plan, succeeded: bool, after: Pages) -> None:
             flush = flush_results(places)
             note_flush(places, flush, read_timed_rows(map(places.record, everyone)))
         close_run(places, run, everyone, failures)
+        forget(places, run)
         for path, reason in unreachable_sites(places).items():
             say(f"failed  {path}: cannot be reached: {reason}")
         for failure in failures:

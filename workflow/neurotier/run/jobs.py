@@ -6,10 +6,9 @@ reason; any other exception is a bug in neurotier, whose traceback goes to the j
 
 from __future__ import annotations
 
-import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -20,14 +19,13 @@ from neurotier.core.errors import (
     NeurotierError,
     SettingsError,
     SourceError,
-    StateError,
     TierError,
-    may_pass,
     one_line,
 )
 from neurotier.core.files import clear_log, read_json, write_json, write_text
 from neurotier.core.places import Places
-from neurotier.core.processes import RUN, current_run
+from neurotier.core.processes import current_run
+from neurotier.core.quantities import first_of
 from neurotier.core.settings import Settings
 from neurotier.meter.measure import Interrupted
 from neurotier.meter.own import times_so_far
@@ -136,63 +134,6 @@ def keep_failure(places: Places, participant: str, stage: str, reason: str, exit
     write_json(places.failure(participant), failure | {"run": current_run(), "log": str(log)})
 
 
-def final_failure(places: Places, participant: str) -> Record | None:
-    """The failure of a participant in this run if a retry cannot help; ``None`` if there is no such failure."""
-    if RUN not in os.environ or not places.failure(participant).exists():
-        return None
-    failure: Record = read_json(places.failure(participant))
-    return failure if failure["run"] == current_run() and not may_pass(failure["exit_code"]) else None
-
-
-def is_done(places: Places, participant: str) -> bool:
-    """Whether this run has analysed a participant."""
-    record = places.record(participant)
-    return RUN in os.environ and record.exists() and bool(read_json(record)["run"] == current_run())
-
-
-def analyze_participant(results: Path, participant: str, log: Path) -> int:
-    """Run one participant job; the exit code of the process."""
-    from neurotier.analysis.participant import Job, run_participant
-
-    settings = load_settings(results)
-    places = Places.from_settings(settings)
-    failed = final_failure(places, participant)
-    if failed is not None:
-        print(f"neurotier: {participant}: failed in this run already, and is not tried again", file=sys.stderr)
-        clear_log(log)
-        write_text(log, f"{slurm.job_line()}{failed['reason']}\n", durable=False)
-        return int(failed["exit_code"])
-    with reporting(places, participant, "analyze_participant", log) as result:
-        begin_log(places, participant, log)
-        job = Job(
-            participant=participant,
-            run=current_run(),
-            images=images_of(places, participant),
-            dataset=Path(read_json(places.index / "dataset.json")["path"]),
-            settings=settings,
-            tool_version=read_json(places.index / "tool.json")["version"],
-            log=log,
-            placed=placed_image(settings, places, log),
-            before=preparation_of(places, participant),
-        )
-        run_participant(job)
-    return result.exit_code
-
-
-def preparation_of(places: Places, participant: str) -> Record:
-    """What the job that fetched the images took, and when its end made this job ready, if that was the last input.
-
-    Snakemake updates the times of files when their jobs end, so for other inputs only their order is known.
-    """
-    marker = places.got(participant)
-    got = None
-    with suppress(FileNotFoundError, StateError):  # only times are lost
-        got = read_json(marker)
-    others = [file for file in (places.index / "tool.json", places.index / "image.json") if file.exists()]
-    waited = got is None or any(file.stat().st_mtime > got["end_s"] for file in others)
-    return {"ready_s": None if got is None or waited else got["end_s"], "got": got}
-
-
 def image_store(settings: Settings, places: Places, log: Path, say: Callable[[str], None]) -> Store:
     """The store that keeps and places container images.
 
@@ -274,31 +215,51 @@ def prepare_tool(settings: Settings, places: Places, log: Path) -> dict[str, Any
         remove_empty(places.preparing)
 
 
-def get_participant_images(results: Path, participant: str, marker: Path, log: Path) -> int:
-    """Get one participant's images to the dataset tier; the exit code of the process."""
+def get_batch_images(results: Path, names: Sequence[str], marker: Path, log: Path) -> int:
+    """Get the images of a batch to the dataset tier; the exit code of the process.
+
+    If the run goes on after failures, the marker tells of participants whose images cannot be had, and there is no
+    other failure.
+    """
+    settings = load_settings(results)
+    places = Places.from_settings(settings)
+    keep_going, got = run_facts(places).get("keep_going", True), dict[str, Any]()
+    clear_log(log)
+    write_text(log, slurm.job_line(), durable=False)
+    for name in names:
+        with reporting(places, [name], "get_images", log) as result:
+            places.failure(name).unlink(missing_ok=True)
+            before = times_so_far() if got else {}  # the first has the start of this process
+            fetched = get_images_of(name, settings, places, log)
+            took = {key: value - before.get(key, 0.0) for key, value in times_so_far().items()}
+            got[name] = took | {"end_s": time.time()} | fetched
+        if result.exit_code:
+            got[name] = {"failed": result.exit_code, "end_s": time.time()}
+            if result.exit_code > 128 or not keep_going:
+                return result.exit_code
+    write_json(marker, {"participants": got})
+    return 0
+
+
+def get_images_of(name: str, settings: Settings, places: Places, log: Path) -> dict[str, Any]:
+    """Get one participant's images; how many files there are, and how many of them were fetched."""
     from neurotier.analysis.app import root_files
     from neurotier.dataset.attempts import naming_commands
     from neurotier.dataset.contents import get_images
 
-    settings = load_settings(results)
-    places = Places.from_settings(settings)
-    with reporting(places, participant, "get_images", log) as result:
-        begin_log(places, participant, log)
-        images = images_of(places, participant)
-        paths = [image.path for image in images]
-        site = images[0].site
-        with naming_commands():
-            dataset = ensure_clone(settings, places, site, lambda line: note(log, line))
-            if settings.app.image:
-                paths += [str(Path(site, name)) for name in root_files(dataset.path / site)]
-            fetched = get_images(dataset.path, paths, settings.dataset, lambda line: note(log, line))
-        facts = {"end_s": time.time(), "files": len(paths), "fetched_files": fetched}
-        write_json(marker, times_so_far() | facts)
-    return result.exit_code
+    images = images_of(places, name)
+    paths = [image.path for image in images]
+    site = images[0].site
+    with naming_commands():
+        dataset = ensure_clone(settings, places, site, lambda line: note(log, line))
+        if settings.app.image:
+            paths += [str(Path(site, name)) for name in root_files(dataset.path / site)]
+        fetched = get_images(dataset.path, paths, settings.dataset, lambda line: note(log, line))
+    return {"files": len(paths), "fetched_files": fetched}
 
 
-def drop_participant_images(results: Path, participant: str, marker: Path, log: Path) -> int:
-    """Drop one participant's images from the dataset tier; the exit code of the process.
+def drop_batch_images(results: Path, names: Sequence[str], marker: Path, log: Path) -> int:
+    """Drop the images of those of a batch who are done from the dataset tier; the exit code of the process.
 
     Images that git-annex does not drop cost nothing but space; that is reported, and is no failure.
     """
@@ -306,14 +267,26 @@ def drop_participant_images(results: Path, participant: str, marker: Path, log: 
 
     settings = load_settings(results)
     places = Places.from_settings(settings)
-    kept = drop_images(load_dataset(places).path, [image.path for image in images_of(places, participant)])
-    said = f"kept: {kept}\n" if kept else "dropped\n"
+    dataset, said = load_dataset(places).path, ""
+    for name in names:
+        if not places.record(name).exists():
+            continue
+        kept = drop_images(dataset, [image.path for image in images_of(places, name)])
+        said += f"{name}: kept: {kept}\n" if kept else f"{name}: dropped\n"
+        if kept:
+            print(f"neurotier: {name}: images stay on the dataset tier: {kept}", file=sys.stderr, flush=True)
     clear_log(log)
     write_text(log, said, durable=False)
-    if kept:
-        print(f"neurotier: {participant}: images stay on the dataset tier: {kept}", file=sys.stderr, flush=True)
     write_text(marker, said)
     return 0
+
+
+def run_facts(places: Places) -> dict[str, Any]:
+    """What this run has noted of itself; nothing if the job was started by hand."""
+    try:
+        return dict(read_json(places.runs / f"{current_run()}.json"))
+    except FileNotFoundError:
+        return {}
 
 
 def begin_log(places: Places, participant: str, log: Path) -> None:
@@ -330,8 +303,8 @@ class JobResult:
 
 
 @contextmanager
-def reporting(places: Places, participant: str, stage: str, log: Path) -> Iterator[JobResult]:
-    """Turn a failure into an exit code, a record for the report, and a line on the terminal and in the log."""
+def reporting(places: Places, participants: Sequence[str], stage: str, log: Path) -> Iterator[JobResult]:
+    """Turn a failure into an exit code, a line on the terminal and in the log, and a record of each participant."""
     result = JobResult()
     reason = ""
     try:
@@ -351,10 +324,11 @@ def reporting(places: Places, participant: str, stage: str, log: Path) -> Iterat
         note_trace(log)
     if result.exit_code:
         with suppress(OSError):  # the results tier may be full, and the output go to a file on it
-            print(f"neurotier: {participant}: {reason}", file=sys.stderr, flush=True)
+            print(f"neurotier: {first_of(participants) or stage}: {reason}", file=sys.stderr, flush=True)
         with suppress(OSError):
             note(log, reason)
-            keep_failure(places, participant, stage, reason, result.exit_code, log)
+            for participant in participants:
+                keep_failure(places, participant, stage, reason, result.exit_code, log)
 
 
 def note_trace(log: Path) -> None:

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from neurotier.core.errors import InputError, StateError
+from neurotier.core.errors import InputError, StateError, ToolError
 from neurotier.core.files import partial_of, remove_whatever, rename_durably, write_bytes
 from neurotier.core.foreign import open_file
 from neurotier.core.places import Places
+from neurotier.core.quantities import counted, first_of
 from neurotier.dataset.bids import Image
 
 Selected = dict[str, list[Image]]
@@ -60,6 +61,30 @@ def participants(places: Places) -> list[str]:
     """All participants that the index selects; none while there is no index."""
     table = places.index / "images.tsv"
     return list(selected_by(table)) if table.exists() else []
+
+
+def records_of(places: Places) -> list[Path]:
+    """The records of everyone whom the index selects; those of participants that failed are not there."""
+    return [places.record(name) for name in participants(places)]
+
+
+def require_all(places: Places, of: Collection[str] | None = None) -> int:
+    """How many participants the index selects, or how many of some, if they have a record each.
+
+    Raises
+    ------
+    ToolError
+        If one has none, because it failed.
+    """
+    names = participants(places) if of is None else list(of)
+    left = [name for name in names if not places.record(name).exists()]
+    if left:
+        raise ToolError(
+            f"{len(left)} of {counted(len(names), 'participant')} failed",
+            where=first_of(left),
+            fix="see the report, and start the same command again when that is mended",
+        )
+    return len(names)
 
 
 def images_of(places: Places, participant: str) -> list[Image]:

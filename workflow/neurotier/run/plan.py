@@ -5,7 +5,9 @@ The rules ask thousands of times, so the index is read once per version of its f
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+import os
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,25 +17,39 @@ import psutil
 from neurotier.analysis.app import app_name
 from neurotier.analysis.participant import work_bytes
 from neurotier.containers.store import content_of
-from neurotier.core.errors import InputError, NeurotierError, SettingsError
+from neurotier.core.errors import InputError, NeurotierError, SettingsError, StateError
 from neurotier.core.files import read_json
+from neurotier.core.kinds import KINDS
 from neurotier.core.places import Places, short_hash
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import tiers_of
 from neurotier.dataset.bids import Image
-from neurotier.run.participants import Selected, selected_by
+from neurotier.run.batches import MEGABYTE, Batches, Made, decide, decided_analysis, read_batches, size_for, wanted_by
+from neurotier.run.participants import Selected, images_of, selected_by
 
-MEGABYTE = 1_000_000
-"""Unit of Snakemake's ``*_mb`` resources, which are decimal."""
+SNAKEMAKE_MB = 500
+"""Memory of the Snakemake that a cluster job runs; measured: 450 to 475 MB."""
 
 
 class Plan:
-    """Answers for the rules' input functions, resources and parameters."""
+    """Answers for the rules' input functions, resources and parameters.
 
-    def __init__(self, settings: Settings, places: Places) -> None:
-        self.settings, self.places = settings, places
-        self.positions: tuple[Selected, dict[str, int]] = ({}, {})
+    Parameters
+    ----------
+    settings, places
+        Of the run.
+    elsewhere
+        Whether participant jobs run on the nodes of a cluster, of which this one need not be one.
+    in_job
+        Whether this is a Snakemake inside such a job, which must not read the index of everyone.
+    """
+
+    def __init__(self, settings: Settings, places: Places, elsewhere: bool = False, in_job: bool = False) -> None:
+        self.settings, self.places, self.elsewhere, self.in_job = settings, places, elsewhere, in_job
         self.kind: tuple[int, str] | None = None
+        self.would_be: Batches | None = None
+        self.decided: tuple[tuple[int, int], Batches] = ((0, 0), {})
+        self.largest: tuple[Batches, int] = ({}, 0)
 
     @property
     def is_demo(self) -> bool:
@@ -42,22 +58,16 @@ class Plan:
 
     def images(self, participant: str) -> list[Image]:
         """A participant's images; none while there is no index."""
-        table = self.places.index / "images.tsv"
         try:
-            return self.read(table).get(participant, [])
+            if self.in_job:
+                return images_of(self.places, participant)
+            return self.read(self.places.index / "images.tsv").get(participant, [])
         except FileNotFoundError:
             return []
 
     def read(self, table: Path | str) -> Selected:
         """Participant to images, by the current index."""
         return selected_by(Path(table))
-
-    def position(self, participant: str) -> int:
-        """Number of a participant in the index."""
-        selected = self.read(self.places.index / "images.tsv")
-        if self.positions[0] is not selected:
-            self.positions = selected, {name: position for position, name in enumerate(selected)}
-        return self.positions[1][participant]
 
     @property
     def is_plain(self) -> bool:
@@ -77,55 +87,101 @@ class Plan:
         return sorted({images[0].site for images in self.read(table).values()})
 
     @property
-    def is_batched(self) -> bool:
-        """Whether a cluster job has several participants."""
-        return self.settings.participants_per_job > 1
-
-    @property
     def must_be_valid(self) -> bool:
         """Whether an analysis waits for the validation of its site."""
         return self.settings.dataset.validation == "require"
 
-    def batch(self, participant: str) -> int | None:
-        """Number of the cluster job that a participant belongs to; ``None`` if each has a job of its own.
+    @property
+    def batches(self) -> Batches:
+        """The batches that were decided; those of a command that changes nothing are not written down."""
+        if self.would_be is not None:
+            return self.would_be
+        try:
+            facts = os.stat(self.places.batches_file)
+        except FileNotFoundError:
+            return {}
+        version = (facts.st_mtime_ns, facts.st_ino)
+        if self.decided[0] != version:
+            self.decided = version, read_batches(self.places)
+        return self.decided[1]
 
-        All participants that the index selects count, done or not, so that all processes of a run agree.
-        """
-        size = self.settings.participants_per_job
-        return self.position(participant) // size if self.is_batched and self.images(participant) else None
+    @property
+    def apart(self) -> list[str]:
+        """Participants whom an advice waits for: they share no job."""
+        try:
+            return list(read_json(self.places.advice / "calibration.json")["participants"])
+        except (FileNotFoundError, StateError, LookupError, TypeError):
+            return []
 
-    def group(self, participant: str) -> str | None:
-        """Snakemake's name for the group of that cluster job."""
-        batch = self.batch(participant)
-        return None if batch is None else f"participants_{batch}"
+    def analysed_of(self, names: Collection[str]) -> list[Path]:
+        """Markers of the batches of some participants."""
+        numbers = [number for number, of in self.batches.items() if not set(of).isdisjoint(names)]
+        return [self.places.batch(number) for number in numbers]
 
-    def contents(self, participant: str) -> list[str]:
-        """A participant's images with their contents' versions: when they change, they are analysed again."""
-        return [f"{image.path} {image.content}" for image in self.images(participant)]
-
-    def markers(self, participant: str) -> list[Path]:
-        """Markers that an analysis waits for: of its images, unless the dataset is a plain folder, and of its batch.
+    def members(self, number: str) -> list[str]:
+        """Participants of a batch.
 
         Raises
         ------
         InputError
-            If the index does not select this participant.
+            If there is no such batch.
         """
-        if not self.images(participant):
-            raise InputError("no such participant is selected", where=participant, fix="see index/images.tsv")
-        got = [] if self.is_plain else [self.places.got(participant)]
-        batch = self.batch(participant)
-        return got if batch is None else [*got, self.places.batch(str(batch))]
+        if number not in self.batches:
+            raise InputError(
+                "there is no such batch",
+                where=f"batch {number}",
+                fix="name the target participants (who shares a batch is known once the dataset is indexed)",
+            )
+        return self.batches[number]
+
+    def markers(self, number: str) -> list[Path]:
+        """Marker that the images of a batch are there, for which its analysis waits, unless they are in a folder."""
+        self.members(number)
+        return [] if self.is_plain else [self.places.got(number)]
+
+    def analysed(self) -> list[Path]:
+        """Markers of all batches."""
+        return [self.places.batch(number) for number in self.batches]
 
     def ready(self, table: Path | str) -> list[Path]:
         """Files that must exist before the first participant job."""
-        everyone = self.participants(table)
-        markers = {path for name in everyone for path in self.markers(name)}
-        return [self.places.index / "tool.json", *sorted(markers), *self.validations(table)]
+        markers = [path for number in self.batches for path in self.markers(number)]
+        return [self.places.index / "tool.json", *markers, *self.validations(table)]
 
-    def dropped(self, table: Path | str) -> list[Path]:
+    def dropped(self) -> list[Path]:
         """Markers of dropped images, if images are dropped after their analysis."""
-        return [self.places.dropped(name) for name in self.participants(table)] if self.settings.dataset.drop else []
+        return [self.places.dropped(number) for number in self.batches] if self.settings.dataset.drop else []
+
+    def decide(self, made: Mapping[str, Made], anew: bool, slots: int | None, write: bool = True) -> None:
+        """Divide those who are missing into batches (:mod:`neurotier.run.batches`), if the dataset is indexed.
+
+        Parameters
+        ----------
+        made
+            Those who have a record and whole derivatives.
+        anew
+            Whether everyone is analysed again.
+        slots
+            How many jobs run at once; ``None`` on a cluster.
+        write
+            Whether to write the decision, or only to answer by it.
+        """
+        table = self.places.index / "images.tsv"
+        if not table.exists():
+            return
+        selected = self.read(table)
+        wanted = wanted_by(self.places, self.analysis, self.tool()["name"], anew)
+        batches = decide(
+            self.places,
+            selected,
+            made,
+            wanted,
+            size=lambda missing: size_for(self.settings, missing, slots),
+            apart=self.apart,
+            by_site=self.must_be_valid,
+            write=write,
+        )
+        self.would_be = None if write else batches
 
     @property
     def is_campaign(self) -> bool:
@@ -194,15 +250,21 @@ class Plan:
         """Files that an analysis in a container waits for."""
         return [self.places.index / "image.json"] if self.settings.image else []
 
+    @property
+    def analysis(self) -> str:
+        """What determines the results of everyone, but for the images: when it changes, all are analysed again."""
+        decided = decided_analysis(self.places) if self.in_job else None
+        return decided or short_hash(json.dumps([self.tool(), self.image()], sort_keys=True))
+
     def validations(self, table: Path | str) -> list[Path]:
         """Findings of the validator for every site, if validation is on."""
         asked = self.settings.dataset.validation != "none"
         return [self.places.validation(site) for site in self.sites(table)] if asked else []
 
-    def required_validation(self, participant: str) -> list[Path]:
-        """Validation that an analysis waits for, if the dataset must be valid."""
-        images = self.images(participant)[:1] if self.must_be_valid else []
-        return [self.places.validation(image.site) for image in images]
+    def required_validation(self, number: str) -> list[Path]:
+        """Validations that the analysis of a batch waits for, if the dataset must be valid."""
+        sites = {self.images(name)[0].site for name in self.members(number)} if self.must_be_valid else set()
+        return [self.places.validation(site) for site in sorted(sites)]
 
     def of_site(self, site_folder: str) -> list[str]:
         """Participants of one site (``SITE/``, or empty)."""
@@ -211,17 +273,10 @@ class Plan:
 
     def outputs_of(self, site_folder: str) -> dict[str, list[Path]]:
         """Files that the group level of one site waits for."""
-        members = self.of_site(site_folder)
         return {
             "tool": [self.places.index / "tool.json"],
-            "records": [self.places.record(name) for name in members],
-            "outputs": [self.places.analysed(name, by_app=True) for name in members],
+            "analysed": self.analysed_of(self.of_site(site_folder)),
         }
-
-    @property
-    def app_memory_mb(self) -> int:
-        """Peak memory of the app, MB, at most what the machine has."""
-        return min(self.settings.app.memory_mb, self.memory_limit_mb)
 
     def filters(self) -> dict[str, Any]:
         """The selection: when it changes, the dataset is indexed again."""
@@ -230,37 +285,92 @@ class Plan:
         return chosen | ({"suffixes": self.settings.app.suffixes} if self.is_app else {})
 
     def work_mb(self, participant: str) -> int:
-        """Room on the work tier, MB, at most all of it; a job that needs more then fails with the reason."""
+        """Room that a participant takes on the work tier, MB, at most all of it: a job that needs more says so."""
         return min(-(-work_bytes(self.images(participant), self.settings) // MEGABYTE), self.work_limit_mb or 2**40)
 
     def mem_mb(self, participant: str, attempt: int = 1) -> int:
-        """Peak memory, MB, times the number of the attempt, at most what the machine has."""
-        if self.is_app:
-            return min(self.settings.app.memory_mb * attempt, self.memory_limit_mb)
-        from neurotier.analysis.tools import TOOLS  # which loads what reads images
+        """Peak memory of a participant with what it keeps on a tier that is memory, MB, at most what the machine has.
 
-        base_mb, per_mb = TOOLS[self.settings.tool.name].memory_mb
-        largest_bytes = max((image.size_bytes or 0 for image in self.images(participant)), default=0)
-        needed_mb: int = (base_mb + per_mb * largest_bytes // MEGABYTE) * attempt
-        return min(needed_mb, self.memory_limit_mb)
+        That of its processes is multiplied by the number of the attempt.
+        """
+        if self.is_app:
+            needed_mb = self.settings.app.memory_mb * attempt
+        else:
+            from neurotier.analysis.tools import TOOLS  # which loads what reads images
+
+            base_mb, per_mb = TOOLS[self.settings.tool.name].memory_mb
+            largest_bytes = max((image.size_bytes or 0 for image in self.images(participant)), default=0)
+            needed_mb = (base_mb + per_mb * largest_bytes // MEGABYTE) * attempt
+        if KINDS[self.work_kind].takes_memory:
+            needed_mb += self.work_mb(participant)
+        return min(needed_mb, self.memory_limit_mb or 2**40)
+
+    def at_once(self, number: str, threads: int | None = None) -> int:
+        """How many participants of a batch are analysed at the same time, with so many cores at most."""
+        asked = min(self.settings.batches.at_once, len(self.members(number)))
+        return asked if threads is None else max(1, min(asked, threads // self.threads))
+
+    def urgency(self, number: str) -> float:
+        """Between 0 and 1, by the bytes of a batch: the longest begin first, so that they end with others."""
+        if self.in_job:
+            return 0.0
+        batches = self.batches
+        if self.largest[0] is not batches:
+            self.largest = batches, max((self.batch_bytes(one) for one in batches), default=0)
+        return self.batch_bytes(number) / self.largest[1] if self.largest[1] else 0.0
+
+    def batch_bytes(self, number: str) -> int:
+        """Size of the images of a batch, bytes."""
+        return sum(image.size_bytes or 0 for name in self.members(number) for image in self.images(name))
+
+    def batch_threads(self, number: str) -> int:
+        """Cores that the job of a batch takes."""
+        return self.threads * self.at_once(number)
+
+    def batch_work_mb(self, number: str) -> int:
+        """Room that a batch takes on the work tier, MB: that of its largest participants, as many as are at once."""
+        needs_mb = sorted(map(self.work_mb, self.members(number)), reverse=True)
+        return min(sum(needs_mb[: self.at_once(number)]), self.work_limit_mb or 2**40)
+
+    def batch_mem_mb(self, number: str, attempt: int = 1) -> int:
+        """Memory of the job of a batch, MB: as :meth:`batch_work_mb`, and on a cluster that of the job's Snakemake."""
+        needs_mb = sorted((self.mem_mb(name, attempt) for name in self.members(number)), reverse=True)
+        own_mb = SNAKEMAKE_MB * attempt if self.elsewhere else 0
+        return min(own_mb + sum(needs_mb[: self.at_once(number)]), self.memory_limit_mb or 2**40)
+
+    def batch_minutes(self, number: str, attempt: int = 1) -> int:
+        """Time that the job of a batch asks a cluster for, min."""
+        rounds = -(-len(self.members(number)) // self.at_once(number))
+        return self.settings.batches.minutes_per_participant * rounds * attempt
+
+    @property
+    def app_memory_mb(self) -> int:
+        """Peak memory of the app's group level, MB, at most what the machine has."""
+        return min(self.settings.app.memory_mb, self.memory_limit_mb or 2**40)
+
+    @property
+    def work_kind(self) -> str:
+        """Kind of the work tier."""
+        return self.settings.tiers[self.settings.placement["work"]].kind
 
     @cached_property
     def work_limit_mb(self) -> int | None:
-        """Free capacity of the work tier, MB; ``None`` if the tier is not on this node."""
+        """Free capacity of the work tier, MB; ``None`` if that of this node is not that of the jobs."""
+        if self.elsewhere and not KINDS[self.work_kind].remote:
+            return None
         tier = tiers_of(self.settings)["work"]
         return tier.free_bytes() // MEGABYTE if tier.path.is_dir() else None
 
     @cached_property
-    def memory_limit_mb(self) -> int:
-        """Memory of this machine that jobs may fill, MB."""
-        return int(0.95 * psutil.virtual_memory().total / MEGABYTE)
+    def memory_limit_mb(self) -> int | None:
+        """Memory of this machine that jobs may fill, MB; ``None`` if the jobs run on others."""
+        return None if self.elsewhere else int(0.95 * psutil.virtual_memory().total / MEGABYTE)
 
     def limits(self) -> dict[str, int]:
         """Limits of the resources that jobs share."""
-        limits = {"gets": self.settings.dataset.concurrent_gets, "mem_mb": self.memory_limit_mb, "probes": 1}
-        if self.work_limit_mb is not None:
-            limits["work_mb"] = self.work_limit_mb
-        return limits
+        limits = {"gets": self.settings.dataset.concurrent_gets, "probes": 1}
+        known = {"mem_mb": self.memory_limit_mb, "work_mb": self.work_limit_mb}
+        return limits | {name: limit for name, limit in known.items() if limit is not None}
 
 
 def needs_of(settings: Settings, places: Places, participants: Iterable[str]) -> dict[str, list[int]]:

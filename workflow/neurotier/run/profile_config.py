@@ -15,9 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.core.errors import SettingsError
-from neurotier.run.snakemake_internals import config_of_profile, options_of
+from neurotier.run.snakemake_internals import config_of_profile, options_of, options_of_profile
 
 ENVIRONMENT = "NEUROTIER_PROFILE_CONFIG"
+
+ELSEWHERE = "NEUROTIER_ELSEWHERE"
+"""Environment variable that tells jobs whether they are on a cluster."""
+
+HERE = (None, "local", "dryrun", "touch")
+"""Executors of Snakemake that run jobs on this machine, or none."""
 
 
 def profile_config(arguments: Sequence[str], snakefile: Path) -> dict[str, Any]:
@@ -35,14 +41,42 @@ def profile_config(arguments: Sequence[str], snakefile: Path) -> dict[str, Any]:
     SettingsError
         If a profile that was asked for is not found: Snakemake would go on with another placement.
     """
+    merged: dict[str, Any] = {}
+    for name in profiles(arguments, snakefile):
+        merge(merged, config_of_profile(name))
+    return merged
+
+
+def profiles(arguments: Sequence[str], snakefile: Path) -> list[str]:
+    """The profiles that a command line selects, the one that counts most last; as :func:`profile_config`."""
     options = options_of(arguments)
     start = starting_folder(options.directory)
     names = [path_from(start, name) for name in options.profile or [] if name != "none"]
     workflow_profile = find_workflow_profile(options.workflow_profile, start, snakefile)
-    merged: dict[str, Any] = {}
-    for name in [*names, *([workflow_profile] if workflow_profile else [])]:
-        merge(merged, config_of_profile(str(name)))
-    return merged
+    return [str(name) for name in (*names, *([workflow_profile] if workflow_profile else []))]
+
+
+def runs_elsewhere(arguments: Sequence[str] | None, snakefile: Path) -> bool:
+    """Whether jobs are given to a cluster: while rules are read, Snakemake does not say so yet.
+
+    ``arguments`` are ``None`` in a process that Snakemake started for a job, as in :func:`effective_config`.
+    """
+    if arguments is None:
+        return os.environ.get(ELSEWHERE) == "yes"
+    executor = options_of(arguments).executor
+    for name in profiles(arguments, snakefile) if executor is None else []:
+        executor = options_of_profile(name).get("executor", executor)
+    elsewhere = executor not in HERE
+    os.environ[ELSEWHERE] = "yes" if elsewhere else "no"
+    return elsewhere
+
+
+def cancel_command(arguments: Sequence[str], snakefile: Path) -> str:
+    """The command by which the executor cluster-generic ends a job; empty if command line and profiles have none."""
+    given = options_of(arguments).cluster_generic_cancel_cmd
+    for name in profiles(arguments, snakefile) if given is None else []:
+        given = options_of_profile(name).get("cluster-generic-cancel-cmd", given)
+    return str(given or "")
 
 
 def starting_folder(directory: Path | None) -> Path:

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from neurotier.core.errors import NeurotierError
-from neurotier.core.files import clear_log, read_json
+from neurotier.core.files import clear_log
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run
 from neurotier.core.settings import Settings
 from neurotier.dataset.attempts import naming_commands
 from neurotier.meter.measure import Interrupted
-from neurotier.run.jobs import load_settings
+from neurotier.run.jobs import load_settings, run_facts
 from neurotier.run.stops import ending_with, runner, unwinding
 
 
@@ -47,7 +47,7 @@ class Context:
 
     def run_facts(self) -> dict[str, Any]:
         """What this run of the workflow has noted of itself."""
-        return dict(read_json(self.places.runs / f"{current_run()}.json"))
+        return run_facts(self.places)
 
     def say(self, line: str) -> None:
         """Tell the user on the terminal, and the log."""

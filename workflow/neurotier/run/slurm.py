@@ -15,6 +15,19 @@ PLUGIN_LOGS = Path(".snakemake/slurm_logs")
 
 NOTE = "Slurm job"
 
+OVER = {
+    "COMPLETED",
+    "CANCELLED",
+    "FAILED",
+    "TIMEOUT",
+    "OUT_OF_MEMORY",
+    "NODE_FAIL",
+    "PREEMPTED",
+    "BOOT_FAIL",
+    "DEADLINE",
+}
+"""States in which a job does nothing any more."""
+
 
 def job_line() -> str:
     """First line of a participant job's log: the Slurm job it is part of; empty outside Slurm."""
@@ -38,6 +51,18 @@ def state_of(job: str) -> str:
     command = ["sacct", "--jobs", job, "--allocations", "--noheader", "--parsable2", "--format", "State"]
     asked = subprocess.run(command, capture_output=True, text=True)
     return asked.stdout.split("\n")[0].strip() if asked.returncode == 0 else ""
+
+
+def queue() -> dict[str, str]:
+    """This user's jobs that wait or run: number to state, such as ``RUNNING``; none without Slurm."""
+    import subprocess
+
+    try:  # of a list of numbers of which one is forgotten, squeue tells nothing in some versions
+        asked = subprocess.run(["squeue", "--me", "--noheader", "--format=%i %T"], capture_output=True, text=True)
+    except OSError:
+        return {}
+    lines = [line.split() for line in asked.stdout.splitlines()]
+    return {words[0]: words[1] for words in lines if len(words) == 2 and words[1] not in OVER}
 
 
 def keep_log(job: str, logs: Path) -> Path | None:

@@ -8,10 +8,7 @@ has been tried with 9.19, the least version that the Snakefile takes, and with 9
 from __future__ import annotations
 
 import logging
-import os
-import shutil
 import signal
-import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,12 +29,6 @@ LOOKING = (
     *("container_cleanup_images", "delete_all_output", "delete_temp_output"),
 )
 """Options with which Snakemake runs no job."""
-
-JOB_STEP = "slurm-jobstep"
-"""The Slurm plugin's executor inside a job."""
-
-KEEP_GOING = "--keep-going"
-"""The Slurm plugin does not tell a group's Snakemake that the others go on when one participant fails."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +84,17 @@ def slots(workflow: Any, threads: int) -> Slots:
         parallelism=max(1, cores // threads) if cores and workflow.local_exec else None,
         limits={name: int(limits[name].value) for name in RESOURCES if name in limits},
     )
+
+
+def cores(workflow: Any) -> int | None:
+    """Cores given to this Snakemake (8.0); ``None`` if none are, as on a cluster, or to a command that only looks."""
+    given = workflow.resource_settings.cores
+    return given if isinstance(given, int) else None
+
+
+def keeps_going(workflow: Any) -> bool:
+    """Whether jobs that do not depend on a failed one are still run, ``--keep-going`` (8.0)."""
+    return bool(workflow.execution_settings.keep_going)
 
 
 def set_limits(workflow: Any, limits: Mapping[str, int]) -> None:
@@ -152,6 +154,27 @@ def say_progress(workflow: Any) -> None:
     logger.addFilter(Progress(workflow))
 
 
+class SubmittedJobs(logging.Filter):
+    """Hears which jobs an executor plugin has submitted: it keeps their numbers to itself (slurm 2.8)."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        super().__init__()
+        self.tell = tell
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Tell of a record; all are let through."""
+        if isinstance(record.msg, str) and " jobid " in record.msg:
+            self.tell(record.getMessage())
+        return True
+
+
+def hear_submitted(tell: Callable[[str], None]) -> None:
+    """Have each job told that is given to a cluster."""
+    from snakemake.logging import logger
+
+    logger.addFilter(SubmittedJobs(tell))
+
+
 # The command line. Hooks and settings do not tell whether a command only looks, nor which profiles it names.
 
 
@@ -179,12 +202,30 @@ def only_looks(arguments: Sequence[str]) -> bool:
     return any(getattr(options, option, None) for option in LOOKING)
 
 
-def config_of_profile(name: str) -> Mapping[str, Any]:
-    """The ``config:`` entry of a profile, found as Snakemake finds it (``get_profile_dir``, 8.0); empty if none is."""
-    from snakemake.cli import get_profile_dir, parse_config
+def analyses_anew(arguments: Sequence[str]) -> bool:
+    """Whether a Snakemake command line asks for the analysis of everyone, done or not.
+
+    >>> analyses_anew(["--forceall"]), analyses_anew(["-R", "analyze_participants"]), analyses_anew(["--cores", "2"])
+    (True, True, False)
+    """
+    options = options_of(arguments)
+    return bool(options.forceall) or "analyze_participants" in (options.forcerun or ())
+
+
+def options_of_profile(name: str) -> Mapping[str, Any]:
+    """The options that a profile gives, found as Snakemake finds it (``get_profile_dir``, 8.0)."""
+    from snakemake.cli import get_profile_dir
 
     found = get_profile_dir(name)
-    entry = (yaml.safe_load(found[1].read_text()) or {}).get("config", {}) if found else {}
+    options = yaml.safe_load(found[1].read_text()) if found else None
+    return options if isinstance(options, Mapping) else {}
+
+
+def config_of_profile(name: str) -> Mapping[str, Any]:
+    """The ``config:`` entry of a profile; empty if it has none."""
+    from snakemake.cli import parse_config
+
+    entry = options_of_profile(name).get("config", {})
     return entry if isinstance(entry, Mapping) else dict(parse_config(entry))
 
 
@@ -202,54 +243,3 @@ def take_signals(numbers: Iterable[int], handler: Callable[[int, Any], None]) ->
     """
     heeded = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
     return {number: signal.signal(number, handler) for number in heeded}
-
-
-# Jobs of Slurm. For a group, the plugin (2.8) starts a job step with one Snakemake for each participant, one after
-# another; no option of it has them run side by side.
-
-
-def run_group_at_once(is_done: Callable[[str], bool]) -> None:
-    """In a Slurm job that holds a group, become a Snakemake that runs its jobs side by side.
-
-    Parameters
-    ----------
-    is_done
-        Whether this run has analysed a participant already: Slurm starts a job again when its node has failed, and
-        Snakemake would first remove what the first start has made.
-    """
-    command = group_command(sys.argv[1:], is_done)
-    if command is not None:
-        os.execv(command[0], command)  # noqa: S606  # this process is the Slurm job, and stays it
-
-
-def group_command(arguments: Sequence[str], is_done: Callable[[str], bool]) -> list[str] | None:
-    """The command that runs a group side by side; ``None`` if the arguments are not those of a group's job step.
-
-    Parameters
-    ----------
-    arguments
-        Command line after ``snakemake``, as the plugin gives it.
-    is_done
-        See :func:`run_group_at_once`.
-
-    Examples
-    --------
-    >>> words = "--target-jobs a:participant=S/sub-1 a:participant=S/sub-2 --local-groupid x --cores 2"
-    >>> step = "--executor slurm-jobstep --jobs 1 --mode remote"
-    >>> " ".join(group_command(f"{words} {step}".split(), lambda name: name == "S/sub-1")[3:])
-    '--target-jobs a:participant=S/sub-2 --local-groupid x --cores 2 --mode remote --keep-going'
-    """
-    words = list(arguments)
-    if "--local-groupid" not in words or KEEP_GOING in words:
-        return None
-    start = words.index("--target-jobs") + 1
-    end = next((at for at in range(start, len(words)) if words[at].startswith("--")), len(words))
-    left = [job for job in words[start:end] if not is_done(job.partition(":participant=")[2])]
-    if not left:
-        return [shutil.which("true") or "/bin/true"]
-    words[start:end] = left
-    if JOB_STEP in words:
-        for option in ("--executor", "--jobs"):
-            at = words.index(option)
-            del words[at : at + 2]
-    return [sys.executable, "-m", "snakemake", *words, KEEP_GOING]

@@ -19,6 +19,7 @@ import stat
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,14 +37,28 @@ from neurotier.core.tiers import Tier, facts_json, tiers_of
 from neurotier.core.work_folders import remove_leftovers
 from neurotier.run.snakemake_internals import Slots
 
+NO_WISHES: Mapping[str, bool] = {}
+
 VERSIONED = ("snakemake", "datalad", "git-annex", "pybids", "nibabel", "numpy")
 
 held: dict[Path, int] = {}
 """Locks held by this process until it ends, with their descriptors."""
 
 
-def start_run(settings: Settings, slots: Slots, command_line: list[str]) -> str:
+def start_run(settings: Settings, slots: Slots, command_line: list[str], wishes: Mapping[str, bool] = NO_WISHES) -> str:
     """Begin a run: check the tiers, lock, remove remains of earlier runs, and note the facts.
+
+    Parameters
+    ----------
+    settings
+        The configuration.
+    slots
+        How many jobs run at once.
+    command_line
+        As the user gave it.
+    wishes
+        What jobs must know of it: ``keep_going`` after failures, ``anew`` who is done already, ``only_advice`` is asked
+        for.
 
     Returns
     -------
@@ -62,17 +77,27 @@ def start_run(settings: Settings, slots: Slots, command_line: list[str]) -> str:
         tier.claim()
     refuse_planted(places.results, "results folder")
     try:
-        return lock_and_note(settings, places, tiers, slots, command_line)
+        return lock_and_note(settings, places, tiers, slots, command_line, wishes)
     except OSError as error:
-        raise TierError(
-            f"results folder cannot be written: {error.strerror}",
-            where=str(places.results),
-            fix="free some space, or correct its permissions",
-        ) from None
+        raise unwritable(places, error) from None
+
+
+def unwritable(places: Places, error: OSError) -> TierError:
+    """The error for a results folder that cannot be written."""
+    return TierError(
+        f"results folder cannot be written: {error.strerror}",
+        where=str(places.results),
+        fix="free some space, or correct its permissions",
+    )
 
 
 def lock_and_note(
-    settings: Settings, places: Places, tiers: dict[str, Tier], slots: Slots, command_line: list[str]
+    settings: Settings,
+    places: Places,
+    tiers: dict[str, Tier],
+    slots: Slots,
+    command_line: list[str],
+    wishes: Mapping[str, bool],
 ) -> str:
     """Lock the results folder, remove remains of earlier runs, and note the facts of this one; its identifier."""
     places.state.mkdir(parents=True, exist_ok=True)
@@ -96,6 +121,7 @@ def lock_and_note(
             "cores": slots.cores,
             "parallelism": slots.parallelism,
             "limits": slots.limits,
+            **wishes,
             "analysis": app_name(settings),
             "image": settings.image,
             "oversubscribed": bool(slots.cores and slots.cores > cpus),

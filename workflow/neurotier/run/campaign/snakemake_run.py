@@ -31,6 +31,7 @@ from neurotier.core.tiers import Tier, tiers_of
 from neurotier.run.campaign.matrix import PlannedRun
 from neurotier.run.campaign.outputs import checksums
 from neurotier.run.jobs import image_store, load_dataset, read_failures
+from neurotier.run.participants import participants
 from neurotier.run.profile_tables import Record
 from neurotier.storage.page_cache import CacheState, prepare_cache
 
@@ -109,7 +110,8 @@ def run_planned(planned: PlannedRun, settings: Settings, limits: Mapping[str, in
     if facts is None:
         raise RunError("ended without analysing anyone", where=str(planned.condition), fix=f"see {log}")
     row, stopped = facts["row"], bool(facts.get("stopped_by"))
-    killed = any(failure["exit_code"] > 128 for failure in read_failures(places))
+    begun = row["participants"] + row["failed"]  # of a job that was killed at once nothing is known
+    killed = any(failure["exit_code"] > 128 for failure in read_failures(places)) or begun < len(participants(places))
     outputs: dict[str, str] = {}
     for name in OUTPUTS:
         outputs |= {f"{name}/{path}": sum_ for path, sum_ in checksums(places.results / name).items()}

@@ -1,0 +1,290 @@
+"""The job of a batch: it analyses several participants, each in a process of its own, some at the same time.
+
+Python and the libraries start once, and the process is copied for each participant. A participant alone has the process
+itself. Who is done is passed over, so that a second attempt does what the first has left. The job succeeds when
+everyone has a record, or a failure that would come again; it fails when another attempt may do better.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from neurotier.analysis.staging import first_missing
+from neurotier.core.errors import KilledError, StateError, may_pass
+from neurotier.core.files import clear_log, read_json, write_json, write_text
+from neurotier.core.places import Places
+from neurotier.core.processes import RUN, current_run, fork_process
+from neurotier.core.settings import Settings
+from neurotier.meter.measure import Interrupted
+from neurotier.run import slurm
+from neurotier.run.batches import Made, Wanted, key_of, wanted_by
+from neurotier.run.jobs import begin_log, keep_failure, load_settings, note, placed_image, reporting, run_facts
+from neurotier.run.participants import images_of
+
+if TYPE_CHECKING:  # jobs start often: each imports what it uses, where it uses it
+    from neurotier.containers.store import PlacedImage
+
+LOG_FOLDER = "analyze_participant"
+"""Folder of the logs of participants; those of batches lie in that of their rule."""
+
+PATIENCE_S = 25.0
+"""How long participants that were told to end may clean up; Slurm kills 30 s after it has asked."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What the participants of a job share.
+
+    Attributes
+    ----------
+    got
+        What the job that fetched the images noted of each participant, and ``{"failed": code}`` of those it missed.
+    prepared
+        Times at which tool and container image were ready, s since 1970.
+    """
+
+    settings: Settings
+    places: Places
+    dataset: Path
+    wanted: Wanted
+    placed: PlacedImage | None
+    got: Mapping[str, Mapping[str, Any]]
+    prepared: Sequence[float]
+    keep_going: bool
+
+
+def analyze_participants(
+    results: Path, names: Sequence[str], log: Path, number: str, analysis: str, at_once: int = 1
+) -> int:
+    """Analyse the participants of a batch; the exit code of the process.
+
+    Parameters
+    ----------
+    results
+        Results folder of the run.
+    names
+        The participants.
+    log
+        File that takes what is said of the batch; each participant has one of its own.
+    number
+        Number of the batch, whose marker is written at the end; empty for none.
+    analysis
+        See :attr:`neurotier.run.plan.Plan.analysis`.
+    at_once
+        How many participants are analysed at the same time.
+    """
+    settings = load_settings(results)
+    places = Places.from_settings(settings)
+    clear_log(log)
+    write_text(log, slurm.job_line(), durable=False)
+    left = [name for name in names if not places.record(name).exists()]
+    with reporting(places, left, LOG_FOLDER, log) as result:
+        batch = prepare(settings, places, number, analysis, log)
+        codes = {name: failed_before(batch, name) for name in names}
+        done = [name for name in names if is_done(batch, name)]
+        for name in done:
+            places.failure(name).unlink(missing_ok=True)
+        codes |= dict.fromkeys(done, 0)
+        left[:] = [name for name in names if codes[name] is None]
+        note(log, f"{len(left)} of {len(names)} to analyse: {' '.join(left)}")
+    if result.exit_code:
+        return result.exit_code
+    codes.update(analyze_all(batch, left, log, at_once))
+    failed = {name: code for name, code in codes.items() if code}
+    again = [code for name, code in failed.items() if may_pass(code) and "failed" not in batch.got.get(name, {})]
+    settles = number and batch.keep_going  # else nobody looks who has failed, and the exit code must say so
+    exit_code = next(iter(again if settles else failed.values()), 0)
+    if number and not exit_code:
+        write_json(places.batch(number), {"participants": list(names), "failed": failed}, durable=False)
+    return exit_code
+
+
+def prepare(settings: Settings, places: Places, number: str, analysis: str, log: Path) -> Batch:
+    """Read what all participants share, and import what all will use."""
+    facts = run_facts(places)
+    got: Mapping[str, Mapping[str, Any]] = {}
+    with suppress(FileNotFoundError, StateError):  # only times are lost
+        got = read_json(places.got(number))["participants"] if number else {}
+    others = [file for file in (places.index / "tool.json", places.index / "image.json") if file.exists()]
+    tool = read_json(places.index / "tool.json")["name"]
+    return Batch(
+        settings=settings,
+        places=places,
+        dataset=Path(read_json(places.index / "dataset.json")["path"]),
+        wanted=wanted_by(places, analysis, tool, facts.get("anew", False), current_run()),
+        placed=placed_image(settings, places, log),
+        got=got,
+        prepared=[file.stat().st_mtime for file in others],
+        keep_going=facts.get("keep_going", True),
+    )
+
+
+def failed_before(batch: Batch, name: str) -> int | None:
+    """The exit code of a participant that has failed in this run, if to try again cannot help."""
+    missed = batch.got.get(name, {}).get("failed")
+    if missed is not None:
+        return int(missed)
+    file = batch.places.failure(name)
+    if RUN not in os.environ or not file.exists():
+        return None
+    failure = read_json(file)
+    if failure["run"] != current_run() or may_pass(failure["exit_code"]):
+        return None
+    print(f"neurotier: {name}: failed in this run already, and is not tried again", file=sys.stderr, flush=True)
+    return int(failure["exit_code"])
+
+
+def is_done(batch: Batch, name: str) -> bool:
+    """Whether a participant has the record that is wanted, and the derivatives that it lists."""
+    try:
+        record = read_json(batch.places.record(name))
+        made = Made.by(record)
+    except (FileNotFoundError, StateError):
+        return False
+    analysed = batch.places.analysed(name, bool(batch.settings.app.image))
+    return (
+        batch.wanted.is_met(made, images_of(batch.places, name))
+        and analysed.is_dir()
+        and not first_missing(record.get("derivatives", {}), analysed)
+    )
+
+
+def analyze_all(batch: Batch, names: Sequence[str], log: Path, at_once: int) -> dict[str, int]:
+    """Analyse participants, some at the same time; the exit code of each that was begun.
+
+    Raises
+    ------
+    Interrupted
+        If this process is told to end: so are those that it has begun.
+    """
+    if len(names) == 1:
+        return {names[0]: analyze_participant(batch, names[0])}
+    if not names:
+        return {}
+    load_libraries(batch)
+    waiting, running, codes = deque(names), dict[int, str](), dict[str, int]()
+    try:
+        while running or waiting:
+            while waiting and len(running) < at_once:
+                name = waiting.popleft()
+                running[fork_process(partial(in_a_copy, batch, name))] = name
+            ended, status = os.wait()
+            if ended in running:
+                name = running.pop(ended)
+                codes[name] = code_of(batch, name, os.waitstatus_to_exitcode(status))
+                note(log, f"{name}: exit code {codes[name]}")
+                if codes[name] and not batch.keep_going:
+                    waiting.clear()
+    except Interrupted:
+        end_copies(running)
+        raise
+    return codes
+
+
+def load_libraries(batch: Batch) -> None:
+    """Import what participants use, before they part."""
+    import neurotier.analysis.participant  # noqa: F401
+
+    if not batch.settings.app.image:
+        from neurotier.analysis.tools import make_tool
+
+        make_tool(batch.settings.tool).load()
+
+
+def in_a_copy(batch: Batch, name: str) -> int:
+    """Analyse a participant in a copy of the process of its batch; the exit code."""
+    from neurotier.run.stops import unwinding
+
+    try:
+        with unwinding():
+            return analyze_participant(batch, name)
+    except Interrupted as interrupted:
+        return 128 + interrupted.signal_number
+
+
+def code_of(batch: Batch, name: str, code: int) -> int:
+    """The exit code of a participant, as a shell gives it; one that was killed could not write down why it failed."""
+    if code >= 0:
+        return code
+    killed = 128 - code
+    log = log_of(batch.places, name)
+    if not may_pass(failure_code(batch.places, name) or killed):
+        return killed
+    reason = str(KilledError(f"the job was killed by {signal.Signals(-code).name} (out of memory?)"))
+    with suppress(OSError):
+        keep_failure(batch.places, name, LOG_FOLDER, reason, killed, log)
+    print(f"neurotier: {name}: {reason}", file=sys.stderr, flush=True)
+    return killed
+
+
+def failure_code(places: Places, name: str) -> int | None:
+    """The exit code in the failure record that this run has written of a participant."""
+    with suppress(FileNotFoundError, StateError, LookupError):
+        failure = read_json(places.failure(name))
+        return int(failure["exit_code"]) if failure["run"] == current_run() else None
+    return None
+
+
+def end_copies(running: Mapping[int, str]) -> None:
+    """Tell the processes of participants to end, and wait for them; who does not is killed with all that is left."""
+    left = set(running)
+    for pid in left:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + PATIENCE_S
+    while left and time.monotonic() < deadline:
+        for pid in list(left):
+            with suppress(ChildProcessError):
+                if os.waitpid(pid, os.WNOHANG)[0] == 0:
+                    continue
+            left.discard(pid)
+        time.sleep(0.02 if left else 0)
+
+
+def log_of(places: Places, name: str) -> Path:
+    """The log of a participant."""
+    return (places.logs / LOG_FOLDER / f"{name}.log").absolute()
+
+
+def analyze_participant(batch: Batch, name: str) -> int:
+    """Analyse one participant in this process; the exit code."""
+    from neurotier.analysis.participant import Job, run_participant
+
+    places, log = batch.places, log_of(batch.places, name)
+    with reporting(places, [name], LOG_FOLDER, log) as result:
+        begin_log(places, name, log)
+        places.record(name).unlink(missing_ok=True)  # if this fails, an earlier one must not pass for it
+        images = images_of(places, name)
+        job = Job(
+            participant=name,
+            run=current_run(),
+            images=images,
+            dataset=batch.dataset,
+            settings=batch.settings,
+            tool_version=batch.wanted.version or "",
+            log=log,
+            placed=batch.placed,
+            before={"analysis": key_of(batch.wanted.analysis, images), **preparation(batch, name)},
+        )
+        run_participant(job)
+    return result.exit_code
+
+
+def preparation(batch: Batch, name: str) -> dict[str, Any]:
+    """What it took to fetch a participant's images, and when that made it ready, if that was what it waited for last.
+
+    Snakemake updates the times of files when their jobs end, so for other inputs only their order is known.
+    """
+    got = batch.got.get(name)
+    waited = got is None or any(time_s > got["end_s"] for time_s in batch.prepared)
+    return {"ready_s": None if got is None or waited else got["end_s"], "got": got and dict(got)}

@@ -1,0 +1,311 @@
+"""Batches: which participants share a job, decided when the dataset is indexed and at every start, and kept.
+
+Snakemake knows batches and not participants. So what it would find out of each file, :func:`decide` finds out of each
+record: whether somebody has been analysed, and whether it was of these images, by this tool with these options. Those
+who are missing are divided anew, into batches with new numbers; others keep theirs, whose markers are there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from neurotier.core.errors import InputError, StateError
+from neurotier.core.files import read_json, remove_whatever, write_json
+from neurotier.core.foreign import open_file
+from neurotier.core.places import Places, short_hash
+from neurotier.core.settings import Settings
+from neurotier.dataset.bids import Image
+
+Batches = dict[str, list[str]]
+"""Number of a batch to its participants."""
+
+SHORT_S = 20.0
+"""How long a job of participants that take less should last: to start it takes Snakemake some 0.1 s of CPU."""
+
+LARGEST = 1000
+"""Most participants of a batch: their names are words of one command."""
+
+MEGABYTE = 1_000_000
+"""Unit of Snakemake's ``*_mb`` resources, which are decimal."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a record must say, or its participant is analysed again.
+
+    Attributes
+    ----------
+    analysis
+        What determines the results of everyone: see :attr:`neurotier.run.plan.Plan.analysis`.
+    tool, version, container
+        As in ``index/tool.json``; a version that is not known yet is not looked at.
+    anew
+        Whether nobody counts as done, because the user asked so (``--forcerun analyze_participants``).
+    run
+        The run whose work counts all the same; empty for none.
+    """
+
+    analysis: str
+    tool: str
+    version: str | None
+    container: str | None
+    anew: bool = False
+    run: str = ""
+
+    def is_met(self, made: Made, images: Sequence[Image]) -> bool:
+        """Whether somebody with these images has been analysed as wanted."""
+        if made.analysis not in (None, key_of(self.analysis, images)):
+            return False
+        if self.version is not None and (made.tool, made.version, made.container) != self.made_by:
+            return False
+        return not self.anew or (bool(self.run) and made.run == self.run)
+
+    @property
+    def made_by(self) -> tuple[str, str | None, str | None]:
+        return self.tool, self.version, self.container
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a record says of how it was made; records of before there were keys have none, and are believed."""
+
+    analysis: str | None
+    tool: str
+    version: str
+    container: str | None
+    run: str
+    time_ns: int
+
+    @classmethod
+    def by(cls, record: Mapping[str, Any], time_ns: int = 0) -> Made:
+        """Of a record, written at a time (ns since 1970)."""
+        return cls(
+            record.get("analysis"),
+            record.get("tool", ""),
+            record.get("tool_version", ""),
+            record.get("container"),
+            record.get("run", ""),
+            time_ns,
+        )
+
+
+def key_of(analysis: str, images: Sequence[Image]) -> str:
+    """What determines the results of one participant, in eight digits: the analysis and the contents of the images."""
+    return short_hash("\n".join([analysis, *(f"{image.path} {image.content}" for image in images)]))
+
+
+def wanted_by(places: Places, analysis: str, tool: str, anew: bool = False, run: str = "") -> Wanted:
+    """What records must say, by the tool that was prepared, if one was."""
+    facts: Mapping[str, Any] = {}
+    with suppress(FileNotFoundError, StateError):
+        facts = read_json(places.index / "tool.json")
+    image = facts.get("image")
+    return Wanted(analysis, tool, facts.get("version"), image and f"sha256:{image}", anew, run)
+
+
+def read_batches(places: Places) -> Batches:
+    """The batches that were decided; none before the dataset is indexed."""
+    return known_batches(places)[1]
+
+
+def known_batches(places: Places) -> tuple[int, Batches]:
+    """The number of the next batch, and the batches; as if there were none, if their file is damaged."""
+    with suppress(AttributeError, LookupError, TypeError, ValueError):
+        data = read_decision(places)
+        return int(data["next"]), {str(int(number)): list(map(str, of)) for number, of in data["batches"].items()}
+    return 0, {}
+
+
+def read_decision(places: Places) -> dict[str, Any]:
+    """What was decided; nothing if it was not, or if its file is damaged or no file."""
+    file = places.batches_file
+    with suppress(InputError, OSError, ValueError), open_file(file.parent, file.name, str(file)) as opened:
+        data = json.load(opened)
+        return data if isinstance(data, dict) else {}
+    return {}
+
+
+def decide(
+    places: Places,
+    selected: Mapping[str, Sequence[Image]],
+    made: Mapping[str, Made],
+    wanted: Wanted,
+    size: Callable[[Mapping[str, Sequence[Image]]], int],
+    apart: Collection[str] = (),
+    by_site: bool = False,
+    write: bool = True,
+) -> Batches:
+    """Divide those who are missing into batches, and keep what was decided for others.
+
+    Parameters
+    ----------
+    places
+        Of the results.
+    selected
+        Everyone whom the index selects, with the images of each.
+    made
+        Those who have a record and whole derivatives.
+    wanted
+        What a record must say.
+    size
+        Gives the most participants of a batch for those who are missing, see :func:`size_for`.
+    apart
+        Participants that share no job: an advice waits for them, and not for others.
+    by_site
+        Whether only participants of one site share a batch, as when a site must be valid before anyone is analysed.
+    write
+        Whether to write the decision, with markers of those who are done, or only to say what it would be. Records of
+        those who are missing go then: were the new analysis to fail, an old one would pass for it.
+    """
+    following, before = known_batches(places)
+    done = {name for name in selected if name in made and wanted.is_met(made[name], selected[name])}
+    kept = {
+        number: members
+        for number, members in before.items()
+        if done.issuperset(members) and places.batch(number).exists()
+    }
+    settled = {name for members in kept.values() for name in members}
+    missing = longest_first([name for name in selected if name not in done], selected)
+    fresh = [([name], False) for name in missing if name in apart]
+    together = [name for name in missing if name not in apart]
+    most = size({name: selected[name] for name in together})
+    sites = sorted({selected[name][0].site for name in together}) if by_site else [None]
+    for site in sites:
+        of_site = [name for name in together if site in (None, selected[name][0].site)]
+        fresh += [(members, False) for members in divided(of_site, most)]
+    rest = [name for name in selected if name in done - settled]
+    fresh += [(members, True) for members in divided(rest, size({name: selected[name] for name in rest}))]
+    batches, waiting = dict(kept), {tuple(of): number for number, of in before.items() if number not in kept}
+    for members, are_done in fresh:
+        number = waiting.get(tuple(members), "")
+        if are_done or not number or places.batch(number).exists():
+            following = unused(places, following)
+            number, following = str(following), following + 1
+        if write or not are_done:
+            batches[number] = members
+        if write and are_done:
+            write_marker(places, number, members, max(made[name].time_ns for name in members))
+    if write:
+        forget_work(places, selected, made, done)
+        adopt(places, {name: key_of(wanted.analysis, selected[name]) for name in done if made[name].analysis is None})
+        decision = {"next": following, "analysis": wanted.analysis, "batches": batches}
+        if batches != before or decided_analysis(places) != wanted.analysis:
+            write_json(places.batches_file, decision)
+        forget_others(places, batches)
+    return batches
+
+
+def forget_work(places: Places, selected: Collection[str], made: Collection[str], done: Collection[str]) -> None:
+    """Remove records of those who are analysed again, and failures of those who are done."""
+    for name in selected:
+        if name in made and name not in done:
+            remove_whatever(places.record(name))
+    for file in places.failures.rglob("*.json"):
+        if file.relative_to(places.failures).with_suffix("").as_posix() in done:
+            remove_whatever(file)
+
+
+def adopt(places: Places, keys: Mapping[str, str]) -> None:
+    """Write keys into records of before there were any, once they have been believed: what changes later is seen."""
+    for name, key in keys.items():
+        file = places.record(name)
+        with suppress(FileNotFoundError, StateError):
+            facts = file.stat()
+            write_json(file, read_json(file) | {"analysis": key})
+            os.utime(file, ns=(facts.st_mtime_ns, facts.st_mtime_ns))
+
+
+def decided_analysis(places: Places) -> str | None:
+    """The analysis that the batches were decided for; on a node, the image or definition may look otherwise."""
+    decision = read_decision(places)
+    return str(decision["analysis"]) if "analysis" in decision else None
+
+
+def set_apart(places: Places, names: Collection[str]) -> None:
+    """Give some participants a batch of their own each, unless their batch is done; the decision is written."""
+    following, before = known_batches(places)
+    batches: Batches = {}
+    for number, members in before.items():
+        chosen = [name for name in members if name in names] if not places.batch(number).exists() else []
+        if not chosen or len(members) == 1:
+            batches[number] = members
+            continue
+        rest = [name for name in members if name not in names]
+        for of in [*([name] for name in chosen), *([rest] if rest else [])]:
+            following = unused(places, following)
+            batches[str(following)], following = of, following + 1
+    if batches != before:
+        analysis = {"analysis": known} if (known := decided_analysis(places)) else {}
+        write_json(places.batches_file, {"next": following, **analysis, "batches": batches})
+
+
+def unused(places: Places, number: int) -> int:
+    """The first number from this one on that has no marker: the file with the numbers may have been lost."""
+    while places.batch(str(number)).exists() or places.dropped(str(number)).exists():
+        number += 1
+    return number
+
+
+def longest_first(names: Sequence[str], selected: Mapping[str, Sequence[Image]]) -> list[str]:
+    """Participants by the size of their images: who starts last should not be who takes longest."""
+    return sorted(names, key=lambda name: -sum(image.size_bytes or 0 for image in selected[name]))
+
+
+def divided(names: Sequence[str], size: int) -> list[list[str]]:
+    """As few batches as there can be, alike in number and, of names in order of length, in length.
+
+    >>> divided(["a", "b", "c", "d", "e"], 3)
+    [['a', 'c', 'e'], ['b', 'd']]
+    """
+    count = -(-len(names) // max(1, min(size, LARGEST)))
+    return [list(names[first::count]) for first in range(count)]
+
+
+def write_marker(places: Places, number: str, members: Sequence[str], time_ns: int) -> None:
+    """Write the marker of a batch that needs no job, as old as what its jobs made, or what followed is done again."""
+    marker = places.batch(number)
+    write_json(marker, {"participants": list(members), "failed": {}}, durable=False)
+    inputs = [places.index / "tool.json", places.index / "image.json", *places.index.glob("**/validation.json")]
+    newest_ns = max([time_ns, *(file.stat().st_mtime_ns for file in inputs if file.exists())])
+    os.utime(marker, ns=(newest_ns, newest_ns))
+
+
+def forget_others(places: Places, batches: Collection[str]) -> None:
+    """Remove markers of batches that there are no more."""
+    for folder in (places.batch("0").parent, places.dropped("0").parent):
+        if folder.is_symlink() or not folder.is_dir():  # planted: what it leads to is not ours
+            remove_whatever(folder)
+            continue
+        for file in sorted(folder.iterdir()):
+            if file.name not in batches:
+                remove_whatever(file)
+
+
+def size_for(settings: Settings, selected: Mapping[str, Sequence[Image]], slots: int | None) -> int:
+    """How many participants share a job: as many as asked for, or as last :data:`SHORT_S`; no slot stays empty.
+
+    Parameters
+    ----------
+    settings
+        With the tool, of whose images it is known how long they take, roughly. Apps are taken for long.
+    selected
+        Those who are analysed, with their images.
+    slots
+        How many jobs run at once; ``None`` on a cluster.
+    """
+    if settings.batches.participants is not None:
+        return settings.batches.participants
+    if settings.app.image or not selected:
+        return 1
+    from neurotier.analysis.tools import make_tool  # which loads what reads images
+
+    tool = make_tool(settings.tool)
+    sizes_bytes = [[image.size_bytes or 0 for image in images] for images in selected.values()]
+    expected_s = sum(tool.expected_s(size / MEGABYTE) for sizes in sizes_bytes for size in sizes) / len(sizes_bytes)
+    per_slot = len(selected) // slots if slots else LARGEST
+    return max(1, min(int(SHORT_S / max(expected_s, SHORT_S / LARGEST)), per_slot))

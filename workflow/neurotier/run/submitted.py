@@ -1,0 +1,161 @@
+"""Jobs that a run has given to a cluster: noted as they are submitted, and ended by the next start if the run died.
+
+A Snakemake that is killed leaves its jobs behind, and the scheduler runs them. Beside those of the next start they
+would analyse the same participants. What they have finished by then counts: every participant has a record.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from neurotier.core.errors import StateError
+from neurotier.core.files import read_json
+from neurotier.core.places import Places
+from neurotier.core.private import read_own
+from neurotier.core.quantities import counted
+from neurotier.run import slurm
+
+SLURM, OTHER = "slurm", "other"
+"""Schedulers: jobs of Slurm are ended by scancel, those of others by the command of the profile that ends them."""
+
+HEARD = (
+    (re.compile(r"has been submitted with SLURM jobid (\d+)"), SLURM),
+    (re.compile(r"^Submitted .* with external jobid '([^']+)'"), OTHER),
+)
+"""What the executor plugins say of a job that they have submitted (slurm 2.8, cluster-generic 1.0)."""
+
+NUMBER = {SLURM: r"\d+", OTHER: r"\w[\w.\[\]-]*"}
+"""What numbers of jobs look like."""
+
+PATIENCE_S = 90.0
+"""How long a scheduler may take to end a job that it was told to: Slurm kills after ``KillWait``, 30 s."""
+
+LOOK_S = 1.0
+
+
+@dataclass(frozen=True)
+class ClusterJob:
+    """A job of a scheduler."""
+
+    run: str
+    number: str
+    scheduler: str
+
+
+def submitted(places: Places, run: str) -> Path:
+    """The jobs of a run, a line of JSON each."""
+    return places.state / "submitted" / f"{run}.jsonl"
+
+
+def note_submitted(places: Places, run: str, line: str) -> None:
+    """Note the job that a line of a plugin's log tells of, if it tells of one, in a file that others cannot write."""
+    for pattern, scheduler in HEARD:
+        found = pattern.search(line)
+        if found:
+            file = submitted(places, run)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            with os.fdopen(descriptor, "w") as opened:
+                opened.write(json.dumps({"job": found[1], "scheduler": scheduler}) + "\n")
+
+
+def jobs_of(places: Places, run: str) -> list[ClusterJob]:
+    """The jobs that a run has submitted; lines that were cut short are passed over, and files that are not ours."""
+    found = []
+    for line in read_own(submitted(places, run)).splitlines():
+        with suppress(ValueError, LookupError, TypeError):
+            data = json.loads(line)
+            if re.fullmatch(NUMBER[data["scheduler"]], data["job"]):
+                found.append(ClusterJob(run, data["job"], data["scheduler"]))
+    return found
+
+
+def unended(places: Places) -> list[ClusterJob]:
+    """Jobs of runs that have not come to their end: they run now, or they died."""
+    found = []
+    for file in sorted(submitted(places, "").parent.glob("*.jsonl")):
+        try:
+            ended = "ended_s" in read_json(places.runs / f"{file.stem}.json")
+        except (FileNotFoundError, StateError):
+            ended = False
+        found += [] if ended else jobs_of(places, file.stem)
+    return found
+
+
+def states_of(jobs: Iterable[ClusterJob]) -> dict[str, str]:
+    """What Slurm says of those of some jobs that it still has: number to state, such as ``RUNNING``."""
+    numbers = {job.number for job in jobs if job.scheduler == SLURM}
+    return {number: state for number, state in slurm.queue().items() if number in numbers} if numbers else {}
+
+
+def end_left(places: Places, command: str, say: Callable[[str], None]) -> None:
+    """End the jobs that runs which died have left with a scheduler; the caller holds the lock of the results folder.
+
+    Parameters
+    ----------
+    places
+        Of the results.
+    command
+        The profile's command that ends a job, for schedulers other than Slurm; empty if it has none.
+    say
+        Takes a line of what was done, and one for each job that could not be ended. That is tried again next time.
+    """
+    left = unended(places)
+    failed = cancel(left, command, say)
+    for job, why in failed.items():
+        say(f"neurotier: job {job} of an earlier run could not be ended: {why}; end it, or its work is done twice")
+    for run in {job.run for job in left} - {job.run for job in left if job.number in failed}:
+        submitted(places, run).unlink(missing_ok=True)
+
+
+def cancel(jobs: Sequence[ClusterJob], other: str, say: Callable[[str], None]) -> dict[str, str]:
+    """End jobs, and wait until they are gone; why not, of each that could not be. As :func:`end_left`."""
+    import subprocess
+
+    living = states_of(jobs)
+    failed = {}
+    ended = [job for job in jobs if job.number in living or job.scheduler != SLURM]
+    for job in ended:
+        program = "scancel" if job.scheduler == SLURM else other
+        command = [*shlex.split(program), job.number]
+        if not program:
+            failed[job.number] = "the profile has no command for it (cluster-generic-cancel-cmd)"
+            continue
+        try:
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode and job.number in states_of([job]):
+                failed[job.number] = done.stderr.strip() or f"{program} failed"
+        except OSError as error:
+            failed[job.number] = f"{program}: {error.strerror}"
+    deadline = time.monotonic() + PATIENCE_S
+    while (still := states_of(ended)) and time.monotonic() < deadline:
+        time.sleep(LOOK_S)
+    gone = [job.number for job in ended if job.number not in failed and job.number not in still]
+    if gone:
+        numbers = " ".join(f"{number} ({living[number]})" if number in living else number for number in gone)
+        say(f"neurotier: ended {counted(len(gone), 'cluster job')} that an earlier run had left: {numbers}")
+    return failed | {number: f"it is {state} still" for number, state in still.items() if number not in failed}
+
+
+def forget(places: Places, run: str) -> None:
+    """Forget the jobs of a run that has ended: Snakemake has waited for them, or cancelled them."""
+    submitted(places, run).unlink(missing_ok=True)
+
+
+def list_jobs(places: Places) -> list[str]:
+    """A line for each job of runs that have not ended, with its state."""
+    left = unended(places)
+    states = states_of(left)
+    rest = "not with Slurm any more"
+    return [
+        f"{job.number}\t{states.get(job.number, rest) if job.scheduler == SLURM else 'state not known'}\trun {job.run}"
+        for job in left
+    ]
