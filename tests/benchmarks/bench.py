@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -52,6 +53,24 @@ def scratch_project() -> Iterator[Project]:
     """A working folder that is gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="neurotier-benchmark-", dir=os.environ.get("TMPDIR", "/var/tmp")) as folder:
         yield Project.at(Path(folder) / "project")
+
+
+def drop_caches() -> None:
+    os.sync()
+    Path("/proc/sys/vm/drop_caches").write_text("3")
+
+
+def prepare(project: Project, arguments: Sequence[str], **environment: str) -> None:
+    """Index the dataset and prepare the tool, and keep that for :func:`restore`."""
+    targets = ["results/index/images.tsv", "results/index/tool.json"]
+    timed(project.command(*arguments, targets=targets), project.folder, **environment)
+    project.results.rename(project.folder / "prepared")
+
+
+def restore(project: Project) -> None:
+    """The results folder as it was when nobody was analysed yet."""
+    shutil.rmtree(project.results, ignore_errors=True)
+    subprocess.run(["cp", "-a", "prepared", "results"], cwd=project.folder, check=True)
 
 
 def spread(values: Sequence[float], digits: int = 2) -> str:

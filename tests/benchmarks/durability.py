@@ -41,7 +41,7 @@ VARIANTS = {
 def job(project: Project, patch: str) -> Timed:
     """One participant job, with something left out."""
     shutil.rmtree(project.results / "derivatives", ignore_errors=True)
-    words = ["analyze-participant", "sub-01", "--results", "results", "--log", "results/log"]
+    words = ["analyze-participants", "sub-01", "--results", "results", "--log", "results/log"]
     program = f"{patch}from neurotier.__main__ import main; raise SystemExit(main({words!r}))"
     return timed(
         [sys.executable, "-c", program],

@@ -104,8 +104,8 @@ def meter_command() -> list[str]:
     return [str(Path(sys.executable).with_name("neurotier")), "meter", "--quiet"]
 
 
-def print_starts() -> None:
-    """The command against what it runs, and against an interpreter that does nothing."""
+def start_times() -> dict[str, list[float]]:
+    """Wall time of the command, ms, of what it runs, and of an interpreter that does nothing, in turn."""
     python = str(Path(sys.executable))
     # an installed package is compiled; a checkout that has just been edited would be at every start
     subprocess.run([python, "-m", "compileall", "-q", str(ROOT / "workflow" / "neurotier")], check=True)
@@ -126,7 +126,12 @@ def print_starts() -> None:
                     subprocess.run, command, check=True, stderr=subprocess.DEVNULL, cwd=folder, env=environment
                 )
                 times[name].append(milliseconds(quietly))
-    rows = []
+    return times
+
+
+def print_starts() -> None:
+    """The command against what it runs, and against an interpreter that does nothing."""
+    rows, times = [], start_times()
     for name, values in times.items():
         extra = [value - bare for value, bare in zip(values, times["true"], strict=True)]
         judgement = verdict(statistics.median(extra), START_MS) if "meter" in name else ""

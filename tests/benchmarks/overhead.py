@@ -1,106 +1,105 @@
-"""Overhead: 200 participant jobs whose tool does nothing or sleeps 2 s, by Snakemake and by GNU parallel.
+"""Overhead: what short participants cost by Snakemake, beside GNU parallel on raw commands: copy, tool and copy alone.
 
-Both run the same metered command, 25 at once, in turn, in one results folder. The makespan is that of the
-participant jobs (latest end - earliest start of a phase); the wall time is that of the whole command.
+25 at once, in turn, over the same dataset; ours starts from an index that is there, and checks, meters, publishes and
+records, with the run report ("all") and without ("participants"). Ratios are of runs one after the other.
 """
 
 from __future__ import annotations
 
-import json
 import shutil
 import statistics
-import sys
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from bench import Timed, print_table, scratch_project, spread, timed
-from neurotier.core.parallelism import job_spans
-from neurotier.run.profile_tables import profile_rows
-from support import Project, plain_dataset, small_head, t1w
+from bench import Timed, prepare, print_table, restore, scratch_project, spread, timed
+from support import ENVIRONMENT, STAND_INS, Project, plain_dataset, small_head, t1w
 
-JOBS = 200
 CORES = 25
 REPETITIONS = 3
+PATH = f"{STAND_INS}:{ENVIRONMENT['PATH']}"
+
+CASES: dict[str, tuple[int, Mapping[str, Any], str]] = {
+    "noop": (200, {"name": "noop"}, "true"),
+    "sleep 2": (200, {"name": "noop", "noop": {"sleep_s": 2}}, "sleep 2"),
+    "stand-in bet": (50, {"name": "bet"}, "bet head.nii.gz brain -m -f 0.5"),
+}
+"""Name to the number of participants, our tool, and the raw command in a folder with the head."""
+
+RAW = """\
+set -e
+work=$PWD/raw/work/$1 results=$PWD/raw/results/$1
+mkdir -p "$work" "$results"
+cp "bids/$1/anat/$1_T1w.nii.gz" "$work/head.nii.gz"
+cd "$work"
+TOOL
+find . -name 'brain*' -exec cp -t "$results" '{}' +
+rm -r "$work"
+"""
 
 
-def forget(project: Project) -> None:
-    """Remove what the participant jobs made."""
-    for folder in ("derivatives", "profile"):
-        shutil.rmtree(project.results / folder, ignore_errors=True)
+def by_snakemake(project: Project, arguments: list[str], target: str) -> Timed:
+    """Our command, from the index on."""
+    restore(project)
+    return timed(project.command(*arguments, "--quiet", targets=[target], cores=CORES), project.folder, PATH=PATH)
 
 
-def figures(project: Project) -> tuple[float, float]:
-    """Makespan and summed phases of the jobs that have run, s."""
-    records = [json.loads(file.read_text()) for file in project.results.glob("profile/records/*.json")]
-    assert len(records) == JOBS, f"{len(records)} of {JOBS} participants have a record"
-    rows = profile_rows(records)
-    spans = job_spans(rows)
-    makespan_s = max(end for _, end in spans) - min(start for start, _ in spans)
-    return makespan_s, sum(row["wall_s"] for row in rows)
+def by_parallel(project: Project, count: int, tool: str) -> Timed:
+    """GNU parallel on raw commands."""
+    shutil.rmtree(project.folder / "raw", ignore_errors=True)
+    (project.folder / "raw.sh").write_text(RAW.replace("TOOL", tool))
+    (project.folder / "names").write_text("\n".join(f"sub-{number:03d}" for number in range(count)))
+    command = ["parallel", "--will-cite", "-j", str(CORES), "-a", "names", "sh", "raw.sh", "{}"]
+    return timed(command, project.folder, PATH=PATH)
 
 
-def by_snakemake(project: Project, arguments: list[str]) -> Timed:
-    return timed(project.command(*arguments, "--quiet", targets=["participants"], cores=CORES), project.folder)
+def check(project: Project, count: int, tool: str) -> None:
+    """Both ways have done all."""
+    assert len(list(project.results.glob("profile/records/*.json"))) == count
+    assert len(list((project.folder / "raw" / "results").iterdir())) == count
+    if tool == "bet":
+        assert len(list(project.results.glob("derivatives/*/anat/*_mask.nii.gz"))) == count
+        assert len(list((project.folder / "raw" / "results").rglob("brain_mask.nii.gz"))) == count
 
 
-def by_parallel(project: Project) -> Timed:
-    names = [f"{number:03d}" for number in range(JOBS)]
-    (project.folder / "names").write_text("\n".join(f"sub-{name}" for name in names))
-    job = (
-        f"{sys.executable} -m neurotier analyze-participant {{}} --results results --log results/logs/parallel/{{}}.log"
-    )
-    command = ["parallel", "--will-cite", "-j", str(CORES), "-a", "names", job]
-    return timed(command, project.folder, NEUROTIER_RUN="parallel", PYTHONPATH=str(project.folder / "workflow"))
+def measure(name: str) -> dict[str, list[Timed]]:
+    """Cost of each way, in turn, of one case."""
+    count, tool, raw = CASES[name]
+    with scratch_project() as project:
+        plain_dataset(project.folder / "bids", {t1w(f"{n:03d}"): small_head(n) for n in range(count)})
+        arguments = project.configure(dataset={"source": "bids"}, tool=tool)
+        prepare(project, arguments, PATH=PATH)
+        ways: dict[str, Callable[[], Timed]] = {
+            "raw": lambda: by_parallel(project, count, raw),
+            "participants": lambda: by_snakemake(project, arguments, "participants"),
+            "all": lambda: by_snakemake(project, arguments, "all"),
+        }
+        made: dict[str, list[Timed]] = {way: [] for way in ways}
+        for _ in range(REPETITIONS):
+            for way, run in ways.items():
+                made[way].append(run())
+            check(project, count, str(tool["name"]))
+    return made
+
+
+def of_raw(made: Mapping[str, list[Timed]], way: str, figure: str) -> str:
+    """How many times as much a way took as the raw commands, of two that followed each other."""
+    pairs = zip(made[way], made["raw"], strict=True)
+    return spread([getattr(ours, figure) / getattr(theirs, figure) for ours, theirs in pairs])
 
 
 def main() -> None:
     rows: list[list[object]] = []
-    parts: list[list[object]] = []
-    for sleep_s in (0, 2):
-        with scratch_project() as project:
-            plain_dataset(project.folder / "bids", {t1w(f"{n:03d}"): small_head(n) for n in range(JOBS)})
-            tool = {"name": "noop", "noop": {"sleep_s": sleep_s}}
-            arguments = project.configure(dataset={"source": "bids"}, tool=tool)
-            prepared = ["results/index/images.tsv", "results/index/tool.json"]
-            timed(project.command(*arguments, targets=prepared), project.folder)
-            made: dict[str, list[tuple[float, float, Timed]]] = {"snakemake": [], "parallel": []}
-            for _ in range(REPETITIONS):
-                for name in made:
-                    forget(project)
-                    cost = by_snakemake(project, arguments) if name == "snakemake" else by_parallel(project)
-                    made[name].append((*figures(project), cost))
-        ratios = [ours[0] / theirs[0] for ours, theirs in zip(made["snakemake"], made["parallel"], strict=True)]
-        walls = [
-            ours[2].wall_s / theirs[2].wall_s for ours, theirs in zip(made["snakemake"], made["parallel"], strict=True)
-        ]
-        task = f"sleep {sleep_s}" if sleep_s else "true"
-        rows.append(
-            [
-                task,
-                *(spread([one[0] for one in made[name]]) for name in made),
-                spread(ratios),
-                *(spread([one[2].wall_s for one in made[name]]) for name in made),
-                spread(walls),
-            ]
-        )
-        for name, all_made in made.items():
-            median_s = statistics.median(one[1] for one in all_made)
-            cpu_s = statistics.median(one[2].cpu_s for one in all_made)
-            wall_s = statistics.median(one[2].wall_s for one in all_made)
-            parts.append(
-                [
-                    task,
-                    name,
-                    f"{1000 * wall_s / JOBS:.0f}",
-                    f"{1000 * cpu_s / JOBS:.0f}",
-                    f"{1000 * median_s / JOBS:.0f}",
-                ]
-            )
-    names = [f"{quantity} {name}, s" for quantity in ("makespan", "command") for name in ("snakemake", "parallel")]
-    header = ["task", names[0], names[1], "makespan ratio", names[2], names[3], "command ratio"]
-    print_table(f"Overhead of {JOBS} jobs, {CORES} at once, median (range) of {REPETITIONS}", header, rows)
+    for name, (count, _, _) in CASES.items():
+        made = measure(name)
+        for way, costs in made.items():
+            figures = [spread([getattr(cost, figure) for cost in costs]) for figure in ("wall_s", "cpu_s")]
+            ratios = [of_raw(made, way, figure) for figure in ("wall_s", "cpu_s")]
+            each_ms = 1000 * statistics.median(cost.cpu_s for cost in costs) / count
+            rows.append([f"{count} x {name}", way, *figures, *ratios, f"{each_ms:.0f}"])
     print_table(
-        "Where it goes, per job",
-        ["task", "by", "command wall, ms", "command CPU (itself and all jobs), ms", "sum of the metered phases, ms"],
-        parts,
+        f"Short participants, {CORES} at once, beside GNU parallel on raw commands: median (range) of {REPETITIONS}",
+        ["what", "by", "wall, s", "CPU, s", "of raw's wall", "of raw's CPU", "CPU a participant, ms"],
+        rows,
     )
 
 

@@ -62,7 +62,7 @@ def main() -> None:
         arguments = project.configure(dataset={"source": str(make_dataset(project))}, tool=tool)
         assert project.snakemake(*arguments, targets=["ready"]).code == 0
         profiles = ["--profile", "profiles/local-96", "--workflow-profile", "profiles/tmpfs"]
-        resources = ["--set-resources", "analyze_participant:mem_mb=200"]
+        resources = ["--set-resources", "analyze_participants:mem_mb=200"]
         with Peak() as peak:
             ended = project.snakemake(
                 *profiles, *resources, *arguments, targets=["results/profile/runs.tsv"], cores=AT_ONCE

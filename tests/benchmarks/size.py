@@ -101,15 +101,18 @@ def index(places: Places, settings: Settings) -> None:
 
 def plan(places: Places, settings: Settings) -> None:
     """What the rules ask for every participant, and the look for damage before it."""
+    from neurotier.run.batches import Made
     from neurotier.run.healing import damage_lines, find_damage
     from neurotier.run.plan import Plan
 
-    assert not damage_lines(find_damage(places, by_app=False), removed=False)
+    whole: dict[str, Made] = {}
+    assert not damage_lines(find_damage(places, by_app=False, whole=whole), removed=False)
     asked, table = Plan(settings, places), places.index / "images.tsv"
+    asked.decide(whole, anew=False, slots=25)
     asked.ready(table)
-    for name in asked.participants(table):
-        asked.markers(name), asked.required_validation(name), asked.contents(name), asked.group(name)
-        asked.work_mb(name), asked.mem_mb(name), places.record(name), places.analysed(name, by_app=False)
+    for number in asked.batches:
+        asked.markers(number), asked.required_validation(number), asked.members(number), asked.batch_threads(number)
+        asked.batch_work_mb(number), asked.batch_mem_mb(number), asked.batch_minutes(number), places.batch(number)
 
 
 def everyone_records(places: Places) -> list[Path]:

@@ -7,12 +7,14 @@ were submitted (then up to every 180 s), which its wall time contains: the parti
 
 from __future__ import annotations
 
+import json
 import sys
 import tempfile
 from pathlib import Path
 
-from bench import Timed, print_table, scratch_project, timed
-from overhead import figures, forget
+from bench import Timed, prepare, print_table, restore, scratch_project, timed
+from neurotier.core.parallelism import job_spans
+from neurotier.run.profile_tables import profile_rows
 from slurm_cluster import slurm
 from support import Project, plain_dataset, small_head, t1w
 
@@ -24,8 +26,8 @@ LIMITS = ["--resources", "mem_mb=5000", "--slurm-init-seconds-before-status-chec
 
 def by_profile(project: Project, arguments: list[str]) -> Timed:
     jobs = ["--jobs", str(SLOTS // CORES_PER_JOB)]
-    command = project.command("--profile", "profiles/slurm", *LIMITS, *jobs, *arguments, "--quiet", cores=CORES_PER_JOB)
-    return timed([*command[:3], "participants", *command[3:]], project.folder)
+    words = ["--profile", "profiles/slurm", *LIMITS, *jobs, *arguments, "--quiet"]
+    return timed([sys.executable, "-m", "snakemake", "participants", *words], project.folder)
 
 
 def by_local_cores(project: Project, arguments: list[str]) -> Timed:
@@ -33,11 +35,19 @@ def by_local_cores(project: Project, arguments: list[str]) -> Timed:
 
 
 def by_array(project: Project, _: list[str]) -> Timed:
-    job = f"{sys.executable} -m neurotier analyze-participant sub-$(printf %03d $SLURM_ARRAY_TASK_ID)"
+    job = f"{sys.executable} -m neurotier analyze-participants sub-$(printf %03d $SLURM_ARRAY_TASK_ID)"
     job += " --results results --log results/logs/array/$SLURM_ARRAY_TASK_ID.log"
     array = ["--array", f"0-{JOBS - 1}%{SLOTS}", "--mem", "100", "--output", "/dev/null", "--wait"]
     environment = {"NEUROTIER_RUN": "array", "PYTHONPATH": str(project.folder / "workflow")}
     return timed(["sbatch", *array, "--wrap", job], project.folder, **environment)
+
+
+def makespan_s(project: Project) -> float:
+    """Time from the earliest start to the latest end of a participant, s; everyone must be done."""
+    records = [json.loads(file.read_text()) for file in project.results.glob("profile/records/*.json")]
+    assert len(records) == JOBS, f"{len(records)} of {JOBS} participants have a record"
+    spans = job_spans(profile_rows(records))
+    return max(end for _, end in spans) - min(start for start, _ in spans)
 
 
 def main() -> None:
@@ -50,13 +60,12 @@ def main() -> None:
     ):
         plain_dataset(project.folder / "bids", {t1w(f"{n:03d}"): small_head(n) for n in range(JOBS)})
         arguments = project.configure(dataset={"source": "bids"}, tool={"name": "noop"})
-        prepared = ["results/index/images.tsv", "results/index/tool.json"]
-        timed(project.command(*arguments, targets=prepared), project.folder)
+        prepare(project, arguments)
         for name, way in ways.items():
-            forget(project)
+            restore(project)
             before = len(cluster.sacct("JobID"))
             cost = way(project, arguments)
-            made[name] = (len(cluster.sacct("JobID")) - before, cost.wall_s, figures(project)[0])
+            made[name] = (len(cluster.sacct("JobID")) - before, cost.wall_s, makespan_s(project))
     _, our_wall_s, our_span_s = made["profiles/slurm"]
     print_table(
         f"{JOBS} participants that do nothing, {SLOTS} slots",
