@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from neurotier.core.files import write_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import write_table
@@ -81,6 +82,17 @@ def test_index_that_changes_is_read_again(tmp_path: Path) -> None:
     assert made.participants(table) == ["A/sub-01"]
     table.write_text(table.read_text().replace("sub-01", "sub-02"))
     assert made.participants(table) == ["A/sub-02"]
+
+
+def test_without_an_index_nobody_is_known_to_be_complete(tmp_path: Path) -> None:
+    """Or the target participants would be finished, though the damage that took the index may have taken more."""
+    made = plan(tmp_path, "1 GB", 1)
+    write_json(made.places.complete, {"participants": 1})
+    (made.places.index / "images.tsv").unlink()
+    made.decide({}, anew=False, slots=1, write=False)
+    assert made.places.complete.exists(), "a command that only looks changes nothing"
+    made.decide({}, anew=False, slots=1)
+    assert not made.places.complete.exists()
 
 
 def test_the_longest_are_the_most_urgent(tmp_path: Path) -> None:

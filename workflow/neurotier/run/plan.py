@@ -18,7 +18,7 @@ from neurotier.analysis.app import app_name
 from neurotier.analysis.participant import work_bytes
 from neurotier.containers.store import content_of
 from neurotier.core.errors import InputError, NeurotierError, SettingsError, StateError
-from neurotier.core.files import read_json
+from neurotier.core.files import read_json, remove_whatever
 from neurotier.core.kinds import KINDS
 from neurotier.core.places import Places, short_hash
 from neurotier.core.settings import Settings
@@ -168,6 +168,8 @@ class Plan:
         """
         table = self.places.index / "images.tsv"
         if not table.exists():
+            if write:  # or Snakemake, asked for the participants alone, would find all that it was asked for
+                remove_whatever(self.places.complete)
             return
         selected = self.read(table)
         wanted = wanted_by(self.places, self.analysis, self.tool()["name"], anew)
