@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 from bench import Timed, print_table, scratch_project, spread, timed
-from neurotier.core.places import Places
+from neurotier.core.places import Places, file_of
 from neurotier.core.settings import Settings
 from neurotier.run.healing import find_damage
 from support import DEBIAN_HEAD, STAND_INS, Project, plain_dataset, t1w
@@ -54,7 +54,7 @@ def job(project: Project, patch: str) -> Timed:
 
 def stage_out_s(project: Project) -> float:
     """How long the last job's derivatives took to be published, s."""
-    record = json.loads((project.results / "profile/records/sub-01.json").read_text())
+    record = json.loads(file_of(project.results / "profile" / "records", "sub-01").read_text())
     return float(next(phase["wall_s"] for phase in record["phases"] if phase["phase"] == "stage_out"))
 
 

@@ -54,7 +54,7 @@ def by_parallel(project: Project, count: int, tool: str) -> Timed:
 
 def check(project: Project, count: int, tool: str) -> None:
     """Both ways have done all."""
-    assert len(list(project.results.glob("profile/records/*.json"))) == count
+    assert len(list(project.results.glob("profile/records/**/*.json"))) == count
     assert len(list((project.folder / "raw" / "results").iterdir())) == count
     if tool == "bet":
         assert len(list(project.results.glob("derivatives/*/anat/*_mask.nii.gz"))) == count

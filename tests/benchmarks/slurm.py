@@ -44,7 +44,7 @@ def by_array(project: Project, _: list[str]) -> Timed:
 
 def makespan_s(project: Project) -> float:
     """Time from the earliest start to the latest end of a participant, s; everyone must be done."""
-    records = [json.loads(file.read_text()) for file in project.results.glob("profile/records/*.json")]
+    records = [json.loads(file.read_text()) for file in project.results.glob("profile/records/**/*.json")]
     assert len(records) == JOBS, f"{len(records)} of {JOBS} participants have a record"
     spans = job_spans(profile_rows(records))
     return max(end for _, end in spans) - min(start for start, _ in spans)

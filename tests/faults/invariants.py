@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from neurotier.core.places import file_of, participant_of
 from support import checksums
 
 from faults.processes import Said, living, words_of
@@ -49,7 +50,7 @@ def half_files(room: Room, reference: Reference) -> Iterator[str]:
 
 def wrong_record(room: Room, record: Path, reference: Reference) -> Iterator[str]:
     """A record that is damaged, or tells of derivatives that are not there."""
-    participant = str(record.relative_to(room.results / "profile" / "records").with_suffix(""))
+    participant = participant_of(record, room.results / "profile" / "records")
     try:
         facts = json.loads(record.read_text())
         known = facts["participant"] == participant and bool(facts["phases"]) and bool(facts["images"])
@@ -73,7 +74,7 @@ def incomplete(room: Room, reference: Reference, participants: list[str]) -> Ite
         elif whose is not None and found[name] != checksum:
             yield f"half file: derivatives/{name} differs from the reference"
     for participant in participants:
-        if not (room.results / "profile" / "records" / f"{participant}.json").is_file():
+        if not file_of(room.results / "profile" / "records", participant).is_file():
             yield f"missing: the record of {participant}"
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import psutil
+from neurotier.core.places import file_of
 
 from faults import invariants, strace
 from faults.disks import fill, free_again, lose_disk, read_only, remount_disk, writable
@@ -229,9 +230,9 @@ def planted(trial: Trial) -> None:
     results = trial.room.results
     name = trial.chance.choice(
         (
-            f"logs/analyze_participant/{participant}.log",
-            f"profile/records/{participant}.json",
-            f"state/failures/{participant}.json",
+            file_of(Path("logs/analyze_participant"), participant, ".log").as_posix(),
+            file_of(Path("profile/records"), participant).as_posix(),
+            file_of(Path("state/failures"), participant).as_posix(),
             f"derivatives/{participant}",
             f"derivatives/.{participant}.partial",
         )

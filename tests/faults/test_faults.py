@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import missing
+from neurotier.core.places import file_of
 from support import checksums
 
 from faults import invariants
@@ -49,7 +50,7 @@ def test_the_same_seed_draws_the_same_trials() -> None:
 
 
 MASK = "derivatives/sub-a/anat/mask"
-RECORD = "profile/records/sub-a.json"
+RECORD = file_of(Path("profile/records"), "sub-a").as_posix()
 
 
 @pytest.fixture
@@ -110,7 +111,7 @@ def make(path: Path) -> None:
         (lambda room: (room.results / MASK).unlink(), "missing: derivatives/sub-a/anat/mask"),
         (lambda room: (room.results / MASK).unlink(), "record without derivatives: sub-a"),
         (lambda room: (room.results / RECORD).unlink(), "missing: the record of sub-a"),
-        (lambda room: os.truncate(room.results / RECORD, 20), "half file: profile/records/sub-a.json"),
+        (lambda room: os.truncate(room.results / RECORD, 20), f"half file: {RECORD}"),
         (append("group/group.tsv"), "table: group/group.tsv"),
         (append("profile/profile.tsv"), "table: profile/profile.tsv"),
         (append("index/images.tsv"), "table: index/images.tsv"),

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from neurotier.core.places import file_of
 from support import Project
 
 PARTICIPANT = "SiteB/sub-0099102"
@@ -56,7 +57,7 @@ def test_get_images_and_analyze_participants(project: Project) -> None:
     (number,) = (number for number, members in batches.items() if PARTICIPANT in members)
     assert len(batches) == 2
     assert make(project, f"state/batches/{number}") == ["get_images", "analyze_participants"]
-    record = read(project.results / "profile" / "records" / f"{PARTICIPANT}.json")
+    record = read(file_of(project.results / "profile" / "records", PARTICIPANT))
     phases = record["phases"]
     assert isinstance(phases, list)
     assert [phase["phase"] for phase in phases] == ["start_up", "stage_in", "compute", "stage_out"]

@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 from neurotier.core.files import write_json
-from neurotier.core.places import Places
+from neurotier.core.places import Places, file_of
 from neurotier.run.batches import key_of
 from neurotier.run.jobs import load_settings
 from neurotier.run.participants import selected_by
@@ -37,11 +37,11 @@ def job(results: Path, *names: str, at_once: int = 2, **environment: str) -> sub
 
 
 def done_in(results: Path) -> list[str]:
-    return sorted(file.stem for file in (results / "profile" / "records").glob("*.json"))
+    return sorted(file.stem for file in (results / "profile" / "records").rglob("*.json"))
 
 
 def failure(results: Path, name: str) -> dict[str, Any]:
-    data: dict[str, Any] = json.loads((results / "state" / "failures" / f"{name}.json").read_text())
+    data: dict[str, Any] = json.loads(file_of(results / "state" / "failures", name).read_text())
     return data
 
 
@@ -75,11 +75,11 @@ def test_each_participant_of_a_batch_has_a_record_and_a_log_of_its_own(tmp_path:
     output, _ = batch.communicate()
     assert (batch.returncode, output) == (0, "")
     for name in ("sub-01", "sub-02", "sub-03"):
-        record = json.loads((results / "profile" / "records" / f"{name}.json").read_text())
+        record = json.loads(file_of(results / "profile" / "records", name).read_text())
         assert [phase["phase"] for phase in record["phases"]] == ["start_up", "stage_in", "compute", "stage_out"]
         images = selected_by(results / "index" / "images.tsv")[name]
         assert record["analysis"] == key_of("analysis", images)
-        assert (results / "logs" / "analyze_participant" / f"{name}.log").exists()
+        assert file_of(results / "logs" / "analyze_participant", name, ".log").exists()
     marker = json.loads((results / "state" / "batches" / "0").read_text())
     assert marker == {"participants": ["sub-01", "sub-02", "sub-03"], "failed": {}}
 
@@ -122,13 +122,13 @@ def test_who_is_killed_is_tried_again_and_who_is_done_is_not(tmp_path: Path) -> 
     assert failure(results, killed)["exit_code"] == 137
     assert not (results / "state" / "batches" / "0").exists()
 
-    times = {name: (results / "profile" / "records" / f"{name}.json").stat().st_mtime_ns for name in done}
+    times = {name: file_of(results / "profile" / "records", name).stat().st_mtime_ns for name in done}
     again = job(results, "sub-01", "sub-02", "sub-03", at_once=3)
     output, _ = again.communicate()
     assert again.returncode == 0, output
     assert f"1 of 3 to analyse: {killed}" in (results / "batch.log").read_text()
-    assert {name: (results / "profile" / "records" / f"{name}.json").stat().st_mtime_ns for name in done} == times
-    assert not (results / "state" / "failures" / f"{killed}.json").exists()
+    assert {name: file_of(results / "profile" / "records", name).stat().st_mtime_ns for name in done} == times
+    assert not file_of(results / "state" / "failures", killed).exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

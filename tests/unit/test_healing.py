@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -10,9 +11,10 @@ import pytest
 from neurotier.analysis.staging import publish
 from neurotier.core.errors import StateError
 from neurotier.core.files import clear_log, write_json, write_text
-from neurotier.core.places import Places
+from neurotier.core.places import Places, file_of
 from neurotier.run.healing import (
     damage_lines,
+    divide_records,
     find_damage,
     forget_outputs,
     lost_kept,
@@ -89,7 +91,7 @@ def emptied(name: str) -> Callable[[Places], None]:
     return damage
 
 
-RECORD = "profile/records/sub-01.json"
+RECORD = file_of(Path("profile/records"), "sub-01").as_posix()
 DERIVATIVE = f"derivatives/sub-01/{MASK}"
 
 CASES = [
@@ -165,9 +167,7 @@ def test_many_damages_are_told_in_a_few_lines(places: Places) -> None:
     assert "the same of 17 more" in lines[-1]
 
 
-@pytest.mark.parametrize(
-    "name", ["profile/records/sub-01.json", "state/runs/a.json", "state/kind", "index/images.tsv", "index/dataset.json"]
-)
+@pytest.mark.parametrize("name", [RECORD, "state/runs/a.json", "state/kind", "index/images.tsv", "index/dataset.json"])
 def test_a_fifo_in_place_of_a_file_is_damage_and_blocks_nobody(places: Places, name: str) -> None:
     (places.results / name).unlink()
     os.mkfifo(places.results / name)
@@ -229,3 +229,12 @@ def test_what_every_analysis_waits_for_is_put_back_as_old_as_it_was(
     restore_kept(lost_kept(places))
     assert file.read_bytes() == written
     assert file.stat().st_mtime_ns == kept_ns
+
+
+def test_records_of_earlier_versions_are_put_where_they_are_looked_for(places: Places) -> None:
+    """All of a site lay in one folder."""
+    for name in ("sub-02", "NYU/sub-01"):
+        write_json(places.records / f"{name}.json", {"participant": name})
+    divide_records(places)
+    found = {json.loads(file.read_text())["participant"]: file for file in places.records.rglob("*.json")}
+    assert found == {name: places.record(name) for name in ("sub-01", "sub-02", "NYU/sub-01")}

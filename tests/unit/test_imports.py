@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from neurotier.core.places import file_of
 from neurotier.core.processes import BLAS_THREADS
 from support import ENVIRONMENT, ROOT, prepared_results
 
@@ -52,7 +53,7 @@ def test_a_job_of_noop_loads_no_library_at_all(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    assert (results / "profile" / "records" / "sub-01.json").exists()
+    assert file_of(results / "profile" / "records", "sub-01").exists()
     loaded = set(re.findall(r"^import time: .*\| +([\w.]+)$", done.stderr, re.MULTILINE))
     assert "neurotier.analysis.tools" in loaded
     assert not {name.partition(".")[0] for name in loaded} & (SLOW | {"psutil", "humanfriendly", "yaml"})

@@ -17,6 +17,7 @@ import numpy as np
 import psutil
 import pytest
 from container_images import Engine, make_tiny
+from neurotier.core.places import file_of
 from support import ENVIRONMENT, PATIENCE_S, Project, checksums, plain_dataset, small_head, t1w
 
 QUICK = {"iterations": 50}
@@ -89,7 +90,7 @@ def test_starting_the_container_is_a_phase_of_its_own(contained: Project, brain_
 def test_the_image_is_recorded_and_shown(contained: Project, brain_image: Path) -> None:
     image = json.loads((contained.results / "index" / "image.json").read_text())
     assert image["reference"] == str(brain_image)
-    record = json.loads((contained.results / "profile" / "records" / "SiteA" / "sub-0099001.json").read_text())
+    record = json.loads(file_of(contained.results / "profile" / "records", "SiteA/sub-0099001").read_text())
     assert record["container"] == f"sha256:{image['sha256']}"
     (run,) = contained.table("profile/runs.tsv")
     assert (run["image"], run["images_tier"]) == (str(brain_image), "tmpfs")

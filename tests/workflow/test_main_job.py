@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from neurotier.core.files import remove_tree
-from neurotier.core.places import short_hash
+from neurotier.core.places import file_of, short_hash
 from support import ENVIRONMENT, PATIENCE_S, ROOT, Project, checksums, plain_dataset, save_image, small_head, t1w
 
 BRAIN_FILES = ("desc-brain_T1w.json", "desc-brain_T1w.nii.gz", "desc-brain_mask.json", "desc-brain_mask.nii.gz")
@@ -69,7 +69,8 @@ def test_results_have_these_names(finished: Project) -> None:
         )
         for e in ("tsv", "json")
     }
-    records = {f"profile/records/{p}.json" for p in {"/".join(image.split("/")[:2]) for image in IMAGES}}
+    everyone = {"/".join(image.split("/")[:2]) for image in IMAGES}
+    records = {file_of(Path("profile/records"), participant).as_posix() for participant in everyone}
     others = {"index/dataset.json", "index/sites.json", "index/tool.json", "group/summary.json", "report.html"}
     assert kept == figures | tables | records | others
     assert len(list((finished.results / "figures" / "mosaics").rglob("*.png"))) == len(IMAGES)
@@ -271,10 +272,11 @@ def test_a_lost_file_that_all_waited_for_has_nobody_analysed_again(project: Proj
     plain_dataset(project.folder / "bids", {t1w("01"): small_head(1), t1w("02"): small_head(2)})
     arguments = project.configure(dataset={"source": "bids"}, tool={"name": "noop"})
     assert project.snakemake(*arguments, targets=["participants"]).code == 0
-    tool, records = project.results / "index" / "tool.json", project.results / "profile" / "records"
+    tool = project.results / "index" / "tool.json"
+    lost, other = (file_of(project.results / "profile" / "records", name) for name in ("sub-01", "sub-02"))
     tool.unlink()
-    (records / "sub-01.json").unlink()
-    other = (records / "sub-02.json").stat().st_mtime_ns
+    lost.unlink()
+    written_ns = other.stat().st_mtime_ns
     looked = project.snakemake("-n", *arguments, targets=["participants"])
     assert "tool.json was lost or damaged; it would be put back" in looked.output
     assert not tool.exists()
@@ -282,8 +284,8 @@ def test_a_lost_file_that_all_waited_for_has_nobody_analysed_again(project: Proj
     assert ended.code == 0, ended.output
     assert "tool.json was lost or damaged; it is put back" in ended.output
     assert "Analysing sub-01" in ended.output
-    assert (records / "sub-01.json").exists()
-    assert (records / "sub-02.json").stat().st_mtime_ns == other
+    assert lost.exists()
+    assert other.stat().st_mtime_ns == written_ns
 
 
 def test_jobs_wait_for_room_on_the_work_tier(project: Project) -> None:
@@ -308,7 +310,7 @@ def test_bet_runs_from_path(project: Project, tmp_path: Path) -> None:
         path=ROOT / "tests" / "stand_ins",
     )
     assert ended.code == 0, ended.output
-    record = json.loads((project.results / "profile" / "records" / "sub-01.json").read_text())
+    record = json.loads(file_of(project.results / "profile" / "records", "sub-01").read_text())
     assert record["images"][0]["brain_voxels"] == int((small_head() > 0.4 * small_head().max()).sum())
 
 

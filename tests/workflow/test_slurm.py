@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from conftest import missing
+from neurotier.core.places import file_of
 from slurm_cluster import Cluster, NotHereError, slurm, succeeds
 from support import ENVIRONMENT, PATIENCE_S, STAND_INS, Ended, Project, checksums, plain_dataset, small_head, t1w
 
@@ -84,7 +85,7 @@ def states(cluster: Cluster, job: str) -> list[list[str]]:
 
 def slurm_job(project: Project, participant: str) -> tuple[str, str] | None:
     """Slurm's job of a participant and its node, by the participant's log."""
-    log = project.results / "logs" / "analyze_participant" / f"{participant}.log"
+    log = file_of(project.results / "logs" / "analyze_participant", participant, ".log")
     found = re.match(r"Slurm job (\d+) on (\w+)\n", log.read_text()) if log.exists() else None
     return (found[1], found[2]) if found else None
 

@@ -5,7 +5,7 @@ Rules, scripts and library take their paths from here and build none themselves.
     derivatives/[SITE/]sub-*/...        brain masks and images, one BIDS derivative dataset per site
     app/[SITE/]sub-*/...                what a BIDS App wrote for each participant, before its group level
     index/                              what the dataset holds: images.tsv, skipped.tsv, dataset.json, sites.json, ...
-    profile/                            records/[SITE/]sub-*.json, steps/*.json; profile, traffic, runs, steps.tsv
+    profile/                            records/[SITE/]XX/sub-*.json, steps/*.json; profile, traffic, runs, steps.tsv
     group/                              group.tsv, summary.json
     figures/                            every figure as SVG and PNG with its TSV; mosaics/
     report.html                         the run report
@@ -16,7 +16,7 @@ Rules, scripts and library take their paths from here and build none themselves.
     published/, published.html          tables and figures of the published experiment, and the page about them
     sweep/, sweep.html                  points/: each point of a sweep; its tables and figures, and the sweep's report
     bigbrain/, bigbrain.html            blocks/TIER.tsv, runs/RUN/: plan and records; tables and figures, and the page
-    logs/RULE/                          one log per job
+    logs/RULE/                          one log per job; analyze_participant/[SITE/]XX/sub-*.log
     state/                              settings of the last run, run facts, failures, the lock; participants/: of each,
                                         what its jobs need of the index
 """
@@ -173,7 +173,7 @@ class Places:
 
     @property
     def failures(self) -> Path:
-        """Why participants failed: ``[SITE/]sub-*.json``, removed when a participant is tried again."""
+        """Why participants failed; removed when a participant is tried again."""
         return self.state / "failures"
 
     @property
@@ -238,13 +238,22 @@ class Places:
         """The record of a step done once per run or site."""
         return self.profile / "steps" / site / f"{name}.json"
 
+    @property
+    def records(self) -> Path:
+        """The records of all participant jobs."""
+        return self.profile / "records"
+
     def record(self, participant: str) -> Path:
         """The record of a participant job."""
-        return self.profile / "records" / f"{participant}.json"
+        return file_of(self.records, participant)
 
     def failure(self, participant: str) -> Path:
         """The record of a participant's failure."""
-        return self.failures / f"{participant}.json"
+        return file_of(self.failures, participant)
+
+    def log(self, participant: str) -> Path:
+        """The log of a participant; that of a batch lies in the folder of its rule."""
+        return file_of(self.logs / "analyze_participant", participant, ".log")
 
     @property
     def batches_file(self) -> Path:
@@ -280,6 +289,29 @@ class Places:
     def work_of(self, participant: str) -> Path:
         """A participant job's private folder on the work tier."""
         return self.work / escaped(participant)
+
+
+def file_of(folder: Path, participant: str, suffix: str = ".json") -> Path:
+    """The file of a participant in a folder, where it lies in one of 256 of its site: there may be half a million.
+
+    >>> file_of(Path("records"), "NYU/sub-01").as_posix()
+    'records/NYU/9d/sub-01.json'
+    """
+    site, _, label = participant.rpartition("/")
+    return folder / site / short_hash(participant)[:2] / f"{label}{suffix}"
+
+
+def participant_of(file: Path, folder: Path) -> str:
+    """The participant of a file that :func:`file_of` has named, or one of before files were divided.
+
+    >>> participant_of(file_of(Path("records"), "NYU/sub-01"), Path("records"))
+    'NYU/sub-01'
+    >>> participant_of(Path("records/NYU/sub-01.json"), Path("records"))
+    'NYU/sub-01'
+    """
+    *folders, label = file.relative_to(folder).with_suffix("").parts
+    divided = "/".join([*folders[:-1], label])
+    return divided if folders and folders[-1] == short_hash(divided)[:2] else "/".join([*folders, label])
 
 
 def escaped(participant: str) -> str:

@@ -34,8 +34,8 @@ from neurotier.run.participants import images_of
 if TYPE_CHECKING:  # jobs start often: each imports what it uses, where it uses it
     from neurotier.containers.store import PlacedImage
 
-LOG_FOLDER = "analyze_participant"
-"""Folder of the logs of participants; those of batches lie in that of their rule."""
+STAGE = "analyze_participant"
+"""What failures of participants name as the stage."""
 
 PATIENCE_S = 25.0
 """How long participants that were told to end may clean up; Slurm kills 30 s after it has asked."""
@@ -88,7 +88,7 @@ def analyze_participants(
     clear_log(log)
     write_text(log, slurm.job_line(), durable=False)
     left = [name for name in names if not places.record(name).exists()]
-    with reporting(places, left, LOG_FOLDER, log) as result:
+    with reporting(places, left, STAGE, log) as result:
         batch = prepare(settings, places, number, analysis, log)
         codes = {name: failed_before(batch, name) for name in names}
         done = [name for name in names if is_done(batch, name)]
@@ -217,12 +217,12 @@ def code_of(batch: Batch, name: str, code: int) -> int:
     if code >= 0:
         return code
     killed = 128 - code
-    log = log_of(batch.places, name)
+    log = batch.places.log(name).absolute()
     if not may_pass(failure_code(batch.places, name) or killed):
         return killed
     reason = str(KilledError(f"the job was killed by {signal.Signals(-code).name} (out of memory?)"))
     with suppress(OSError):
-        keep_failure(batch.places, name, LOG_FOLDER, reason, killed, log)
+        keep_failure(batch.places, name, STAGE, reason, killed, log)
     print(f"neurotier: {name}: {reason}", file=sys.stderr, flush=True)
     return killed
 
@@ -251,17 +251,12 @@ def end_copies(running: Mapping[int, str]) -> None:
         time.sleep(0.02 if left else 0)
 
 
-def log_of(places: Places, name: str) -> Path:
-    """The log of a participant."""
-    return (places.logs / LOG_FOLDER / f"{name}.log").absolute()
-
-
 def analyze_participant(batch: Batch, name: str) -> int:
     """Analyse one participant in this process; the exit code."""
     from neurotier.analysis.participant import Job, run_participant
 
-    places, log = batch.places, log_of(batch.places, name)
-    with reporting(places, [name], LOG_FOLDER, log) as result:
+    places, log = batch.places, batch.places.log(name).absolute()
+    with reporting(places, [name], STAGE, log) as result:
         begin_log(places, name, log)
         places.record(name).unlink(missing_ok=True)  # if this fails, an earlier one must not pass for it
         images = images_of(places, name)

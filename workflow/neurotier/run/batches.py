@@ -17,7 +17,7 @@ from typing import Any
 from neurotier.core.errors import InputError, StateError
 from neurotier.core.files import read_json, remove_whatever, write_json
 from neurotier.core.foreign import open_file
-from neurotier.core.places import Places, short_hash
+from neurotier.core.places import Places, participant_of, short_hash
 from neurotier.core.settings import Settings
 from neurotier.dataset.bids import Image
 
@@ -206,7 +206,7 @@ def forget_work(places: Places, selected: Collection[str], made: Collection[str]
         if name in made and name not in done:
             remove_whatever(places.record(name))
     for file in places.failures.rglob("*.json"):
-        if file.relative_to(places.failures).with_suffix("").as_posix() in done:
+        if participant_of(file, places.failures) in done:
             remove_whatever(file)
 
 

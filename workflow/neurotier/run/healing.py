@@ -21,7 +21,7 @@ from typing import Any
 from neurotier.analysis.staging import first_missing
 from neurotier.core.errors import StateError
 from neurotier.core.files import remove_whatever, write_bytes, write_json, write_text
-from neurotier.core.places import Places
+from neurotier.core.places import Places, participant_of
 from neurotier.core.tables import read_table
 from neurotier.run.batches import Made
 
@@ -106,13 +106,12 @@ def damaged_records(places: Places, by_app: bool, whole: dict[str, Made]) -> Ite
 
     Of all others, ``whole`` takes how they were made.
     """
-    folder = places.profile / "records"
-    for file in sorted(folder.rglob("*.json")):
+    for file in sorted(places.records.rglob("*.json")):
         record = read(file)
         if record is None:
             yield Damage((file,), f"{file} is damaged")
             continue
-        participant = file.relative_to(folder).with_suffix("").as_posix()
+        participant = participant_of(file, places.records)
         analysed = places.analysed(participant, by_app)
         try:
             name = first_missing(record.get("derivatives", {}), analysed) if analysed.is_dir() else "its folder"
@@ -303,10 +302,19 @@ def is_json(file: Path) -> bool:
 
 def restore_state(places: Places) -> None:
     """Restore files that a run writes at its start, and that must exist even if there is nothing left to run."""
-    if not places.kind.exists() and (places.profile / "records").is_dir():  # or there are no results yet
+    if not places.kind.exists() and places.records.is_dir():  # or there are no results yet
         write_text(places.kind, "app\n" if (places.results / "app").is_dir() else "tool\n")
     if not places.identity:
         write_text(places.state / "identity", secrets.token_hex(8) + "\n")
+
+
+def divide_records(places: Places) -> None:
+    """Put the records of earlier versions, all in the folder of their site, where they are looked for now."""
+    for file in [*places.records.glob("*.json"), *places.records.glob("*/*.json")]:
+        record = places.record(participant_of(file, places.records))
+        if file != record and file.is_file():
+            record.parent.mkdir(parents=True, exist_ok=True)
+            file.rename(record)
 
 
 def note_index(places: Places) -> None:

@@ -19,6 +19,7 @@ from neurotier.dataset.unreachable import forget_unreachable, unreachable_sites
 from neurotier.run.batches import Made
 from neurotier.run.healing import (
     damage_lines,
+    divide_records,
     find_damage,
     forget_markers,
     forget_outputs,
@@ -160,6 +161,7 @@ def heal(plan: Plan, arguments: Sequence[str], snakefile: Path) -> dict[str, Mad
         lost = lost_kept(places)
         if changes:
             restore_kept(lost)
+            divide_records(places)
         damages = find_damage(places, plan.is_app, made)
         if changes:
             remove(damages)

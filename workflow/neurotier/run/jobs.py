@@ -112,7 +112,7 @@ def note_killed(places: Places, run: str) -> None:
     """
     started_s = read_json(places.runs / f"{run}.json")["started_s"]
     for name in participants(places):
-        log = places.logs / "analyze_participant" / f"{name}.log"
+        log = places.log(name)
         if places.record(name).exists() or not log.exists() or log.stat().st_mtime < started_s:
             continue
         reason, exit_code = "the job was killed before it could say why", KilledError.exit_code
