@@ -295,7 +295,7 @@ def file_of(folder: Path, participant: str, suffix: str = ".json") -> Path:
     """The file of a participant in a folder, where it lies in one of 256 of its site: there may be half a million.
 
     >>> file_of(Path("records"), "NYU/sub-01").as_posix()
-    'records/NYU/9d/sub-01.json'
+    'records/NYU/40/sub-01.json'
     """
     site, _, label = participant.rpartition("/")
     return folder / site / short_hash(participant)[:2] / f"{label}{suffix}"
