@@ -97,7 +97,7 @@ class BatchSettings:
     """Section ``batches``: which participants share one job."""
 
     participants: int | None
-    at_once: int
+    at_once: int | None
     minutes_per_participant: int
 
 

@@ -27,6 +27,12 @@ Batches = dict[str, list[str]]
 SHORT_S = 20.0
 """How long a job of participants that take less should last: to start it takes Snakemake some 0.1 s of CPU."""
 
+MANY_SLOTS = 10
+"""Jobs at once from which short participants share one at the same time: to start 25 keeps a few cores busy for 2 s."""
+
+TOGETHER = 5
+"""Most participants of such a job at the same time."""
+
 LARGEST = 1000
 """Most participants of a batch: their names are words of one command."""
 
@@ -286,6 +292,17 @@ def forget_others(places: Places, batches: Collection[str]) -> None:
                 remove_whatever(file)
 
 
+def together(slots: int | None) -> int:
+    """How many participants of a job are analysed at the same time, where the user does not say: no slot stays empty.
+
+    >>> together(25), together(96), together(8), together(None)
+    (5, 4, 1, 1)
+    """
+    if slots is None or slots < MANY_SLOTS:
+        return 1
+    return max(number for number in range(1, TOGETHER + 1) if slots % number == 0)
+
+
 def size_for(settings: Settings, selected: Mapping[str, Sequence[Image]], slots: int | None) -> int:
     """How many participants share a job: as many as asked for, or as last :data:`SHORT_S`; no slot stays empty.
 
@@ -308,4 +325,6 @@ def size_for(settings: Settings, selected: Mapping[str, Sequence[Image]], slots:
     sizes_bytes = [[image.size_bytes or 0 for image in images] for images in selected.values()]
     expected_s = sum(tool.expected_s(size / MEGABYTE) for sizes in sizes_bytes for size in sizes) / len(sizes_bytes)
     per_slot = len(selected) // slots if slots else LARGEST
-    return max(1, min(int(SHORT_S / max(expected_s, SHORT_S / LARGEST)), per_slot))
+    in_a_row = int(SHORT_S / max(expected_s, SHORT_S / LARGEST))
+    at_once = settings.batches.at_once or together(slots)
+    return max(1, min(in_a_row, per_slot)) * at_once if in_a_row > 1 else 1

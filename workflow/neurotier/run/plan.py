@@ -24,7 +24,17 @@ from neurotier.core.places import Places, short_hash
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import tiers_of
 from neurotier.dataset.bids import Image
-from neurotier.run.batches import MEGABYTE, Batches, Made, decide, decided_analysis, read_batches, size_for, wanted_by
+from neurotier.run.batches import (
+    MEGABYTE,
+    Batches,
+    Made,
+    decide,
+    decided_analysis,
+    read_batches,
+    size_for,
+    together,
+    wanted_by,
+)
 from neurotier.run.participants import Selected, images_of, selected_by
 
 SNAKEMAKE_MB = 500
@@ -46,6 +56,7 @@ class Plan:
 
     def __init__(self, settings: Settings, places: Places, elsewhere: bool = False, in_job: bool = False) -> None:
         self.settings, self.places, self.elsewhere, self.in_job = settings, places, elsewhere, in_job
+        self.slots: int | None = None
         self.kind: tuple[int, str] | None = None
         self.would_be: Batches | None = None
         self.decided: tuple[tuple[int, int], Batches] = ((0, 0), {})
@@ -166,6 +177,7 @@ class Plan:
         write
             Whether to write the decision, or only to answer by it.
         """
+        self.slots = slots
         table = self.places.index / "images.tsv"
         if not table.exists():
             if write:  # or Snakemake, asked for the participants alone, would find all that it was asked for
@@ -308,9 +320,20 @@ class Plan:
         return min(needed_mb, self.memory_limit_mb or 2**40)
 
     def at_once(self, number: str, threads: int | None = None) -> int:
-        """How many participants of a batch are analysed at the same time, with so many cores at most."""
-        asked = min(self.settings.batches.at_once, len(self.members(number)))
-        return asked if threads is None else max(1, min(asked, threads // self.threads))
+        """How many participants of a batch are analysed at the same time, with so many cores at most.
+
+        Where the user does not say, these are as many as have room.
+        """
+        members = self.members(number)
+        count = min(self.settings.batches.at_once or together(self.slots), len(members))
+        if threads is not None:
+            count = max(1, min(count, threads // self.threads))
+        if self.settings.batches.at_once is None and count > 1:
+            needs = ((self.work_mb, self.work_limit_mb), (self.mem_mb, self.memory_limit_mb))
+            largest = [(sorted(map(need, members), reverse=True), limit or 2**40) for need, limit in needs]
+            while count > 1 and any(sum(each_mb[:count]) > limit_mb for each_mb, limit_mb in largest):
+                count -= 1
+        return count
 
     def urgency(self, number: str) -> float:
         """Between 0 and 1, by the bytes of a batch: the longest begin first, so that they end with others."""
