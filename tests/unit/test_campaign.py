@@ -175,7 +175,7 @@ def test_preflight_refuses_what_cannot_fit(places: Places, tmp_path: Path) -> No
     with pytest.raises(SettingsError, match=r"parallelism: there are only 4 participants to run 96 at once"):
         preflight(places, tmp_path, {}, parallelism=[96])
     own = {"own": {"path": "/scratch/$SLURM_JOB_ID", "kind": "block", "node": True}}
-    with pytest.raises(SettingsError, match="tier 'own': is each node's own"):
+    with pytest.raises(SettingsError, match=r"tier 'own' on .*: an environment variable in '/scratch/\$SLURM_JOB_ID'"):
         preflight(places, tmp_path, {}, tiers=own, placements={"own": {"work": "own"}})
     write_json(places.index / "dataset.json", {"kind": "folder", "path": str(tmp_path)})
     with pytest.raises(SettingsError, match=r"the dataset is a plain folder, .* cannot be on 2 tiers"):

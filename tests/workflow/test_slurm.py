@@ -251,3 +251,28 @@ def test_a_job_ended_by_scancel_is_heard_of(cluster: Cluster, project: Project) 
     done = ended(started(project, *arguments, path=tools))
     assert done.code == 0, done.output
     assert sorted(records(project)) == ["sub-00", "sub-01"]
+
+
+def test_a_campaign_has_a_node_to_itself(cluster: Cluster, demo_source: Path, project: Project, tmp_path: Path) -> None:
+    """All its runs are on that node, whose own tier is one of the placements; what differs is not the node."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    own = {"path": f"{scratch}/$SLURM_JOB_USER/$SLURM_JOB_ID", "kind": "block", "node": True}
+    placements = {"shared": {"work": "local"}, "own": {"work": "scratch"}}
+    config = project.configure(
+        dataset={"source": str(demo_source), "sites": ["SiteB"]},
+        tool={"name": "bet"},
+        tiers={"local": {"path": "."}, "scratch": own},
+        campaign={"placements": placements, "parallelism": [2], "repetitions": 1},
+    )
+    first = next_job(cluster)
+    done = project.run("-m", "snakemake", *on_slurm(*config), path=STAND_INS)
+    assert done.code == 0, done.output
+    planning, running = jobs_since(cluster, first, "JobIDRaw", "NodeList", "AllocCPUS")
+    assert (planning[2], running[2]) == ("4", "24"), "a campaign has all cores of its node"
+    conditions = sorted((project.results / "campaign" / "runs").glob("*/*/condition.json"))
+    assert [json.loads(file.read_text())["valid"] for file in conditions] == ["valid"] * 2
+    logs = [log for file in conditions for log in (file.parent / "logs" / "analyze_participant").rglob("*.log")]
+    assert {log.read_text().splitlines()[0] for log in logs} == {f"Slurm job {running[0]} on {running[1]}"}
+    assert (project.results / "comparison.html").exists()
+    assert not [path for path in scratch.rglob("*") if path.name.startswith("neurotier-")]

@@ -1,4 +1,5 @@
-# The campaign: conditions run one after the other in random order, each as an ordinary run of this workflow.
+# The campaign: conditions run one after the other in random order, each as an ordinary run of this workflow. On a
+# cluster all of them run in one job, which has a node to itself: what differs between them is not the node.
 
 
 rule plan_campaign:

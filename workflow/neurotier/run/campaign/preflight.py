@@ -70,7 +70,7 @@ def check_campaign(campaign: Campaign) -> None:
         say(expected)
     check_placements(campaign)
     for name, roles in needs(campaign, people).items():
-        tier = Tier.from_settings(settings.tiers[name])
+        tier = Tier.from_settings(settings.tiers[name]).here()
         tier.check()
         check_room(tier, roles, say)
     for run in {run.condition: run for run in planned}.values():
@@ -110,13 +110,6 @@ def check_placements(campaign: Campaign) -> None:
             where="config key campaign.placements",
             fix="place the role dataset on one tier, or make the folder a DataLad dataset",
         )
-    for name in {run.configuration["placement"]["work"] for run in campaign.planned}:
-        if campaign.settings.tiers[name].node:
-            raise SettingsError(
-                "is each node's own (node: true), and a campaign runs on one machine",
-                where=f"tier {name!r}",
-                fix="declare this machine's path without node",
-            )
 
 
 def needs(campaign: Campaign, people: Mapping[str, list[Image]]) -> Needs:

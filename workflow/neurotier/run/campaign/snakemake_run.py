@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -25,7 +26,7 @@ from neurotier.core.kinds import is_in_memory
 from neurotier.core.places import Places, short_hash
 from neurotier.core.private import user_name
 from neurotier.core.processes import CAMPAIGN, RUN, current_run, end, marked, start_process
-from neurotier.core.settings import Settings
+from neurotier.core.settings import Settings, TierSettings
 from neurotier.core.tables import read_table
 from neurotier.core.tiers import Tier, tiers_of
 from neurotier.run.campaign.matrix import PlannedRun
@@ -122,10 +123,18 @@ def run_planned(planned: PlannedRun, settings: Settings, limits: Mapping[str, in
 def inner_settings(planned: PlannedRun, settings: Settings, folder: Path) -> tuple[Settings, Path]:
     """The run's own settings, and the configuration file that says them."""
     results = inner_results(Places.from_settings(settings)) / f"{planned.name}_{planned.repetition}"
-    configuration = {**planned.configuration, "results": str(results)}
+    tiers = {name: here(tier, settings.tiers[name]) for name, tier in planned.configuration["tiers"].items()}
+    configuration = {**planned.configuration, "tiers": tiers, "results": str(results)}
     file = folder.with_name(f".{folder.name}.yaml")
     write_text(file, f"# {planned.condition}\n" + yaml.safe_dump(configuration, sort_keys=False))
     return Settings.from_config(configuration, settings.in_containers), file
+
+
+def here(given: Mapping[str, Any], settings: TierSettings) -> dict[str, Any]:
+    """A tier as a run on this machine has it: that of each node is the one of the node that the campaign is on."""
+    if not settings.node:
+        return dict(given)
+    return {**given, "path": str(Tier.from_settings(settings).here().path), "node": False}
 
 
 def inner_results(places: Places) -> Path:
