@@ -5,7 +5,8 @@ Rules, scripts and library take their paths from here and build none themselves.
     derivatives/[SITE/]sub-*/...        brain masks and images, one BIDS derivative dataset per site
     app/[SITE/]sub-*/...                what a BIDS App wrote for each participant, before its group level
     index/                              what the dataset holds: images.tsv, skipped.tsv, dataset.json, sites.json, ...
-    profile/                            records/[SITE/]sub-*.json, steps/*.json; profile, traffic, runs, steps.tsv
+    profile/                            records/[SITE/]sub-*.json, steps/*.json; profile, traffic, runs, steps,
+                                        jobs.tsv
     group/                              group.tsv, summary.json
     figures/                            every figure as SVG and PNG with its TSV; mosaics/
     report.html                         the run report
@@ -170,6 +171,14 @@ class Places:
     def runs(self) -> Path:
         """Facts of every run: ``<run>.json``."""
         return self.state / "runs"
+
+    def cluster_jobs(self, run: str) -> Path:
+        """What became of the jobs that a run gave to a cluster."""
+        return self.state / "jobs" / f"{run}.json"
+
+    def job_notes(self, run: str) -> Path:
+        """Folder of what the jobs of a run on a cluster have noted of themselves. Short-lived."""
+        return self.state / "jobs" / run
 
     @property
     def failures(self) -> Path:
