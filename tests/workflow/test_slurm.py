@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -12,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from conftest import missing
-from slurm_cluster import Cluster, NotHereError, slurm, succeeds
+from slurm_cluster import NODES, Cluster, NotHereError, slurm, succeeds
 from support import ENVIRONMENT, PATIENCE_S, STAND_INS, Ended, Project, checksums, plain_dataset, small_head, t1w
 
 QUICK = ["--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "2", "--resources", "mem_mb=5000"]
@@ -135,6 +137,26 @@ def test_results_are_those_of_a_local_run(cluster: Cluster, demo_source: Path, t
     assert len(jobs_since(cluster, first)) == 6  # the participants together, and five steps from tables to report
     assert not [path for path in scratch.rglob("*") if path.name.startswith("neurotier-")]
 
+    table = remote.table("profile/jobs.tsv")
+    assert {row["state"] for row in table} == {"COMPLETED"}  # that of the report, too: the end of the run renews it
+    assert sorted(row["rule"] for row in table) == sorted(
+        ("analyze_participants", "tabulate_profile", "summarize_group", "draw_figures", "draw_mosaics", "write_report")
+    )
+    analysis = table[0]
+    assert (analysis["rule"], analysis["attempt"], analysis["source"]) == ("analyze_participants", "1", "sacct")
+    assert sorted(analysis["members"].split()) == sorted(people)
+    assert [analysis["job"]] == list(jobs)
+    assert analysis["node"] in NODES
+    assert analysis["cpus"] == "4"
+    assert int(analysis["max_rss_bytes"]) > 0
+    assert float(analysis["queue_wait_s"]) >= 0
+    (run,) = remote.table("profile/runs.tsv")
+    assert run["oversubscribed"] == "false"  # four CPUs were granted; this machine may have two
+    page = (remote.results / "report.html").read_text()
+    assert "Nodes and jobs of the cluster" in page
+    assert f"All participants ran on one node, {analysis['node']}" in page
+    assert "each had its own work (scratch)" in page
+
 
 def test_only_what_may_pass_is_tried_again(cluster: Cluster, project: Project) -> None:
     """A tool that is killed gets more memory and time; the bad image beside it was answered, the others are done."""
@@ -192,7 +214,17 @@ def test_a_node_that_dies_is_survived_and_a_killed_job_names_its_log(cluster: Cl
     log = Path(failure["log"])
     assert log == project.results / "logs" / "slurm" / f"{slow}.log"
     assert "DUE TO TIME LIMIT" in log.read_text()
-    assert f'href="logs/slurm/{slow}.log"' in (project.results / "report.html").read_text()
+    page = (project.results / "report.html").read_text()
+    assert f'href="logs/slurm/{slow}.log"' in page
+
+    table = {(row["job"], row["attempt"]): row for row in project.table("profile/jobs.tsv")}
+    assert sorted(table) == sorted([(slow, "1"), (first, "1"), (first, "2")])
+    assert [table[key]["state"] for key in sorted(table)] == [
+        {(slow, "1"): "TIMEOUT", (first, "1"): "NODE_FAIL", (first, "2"): "COMPLETED"}[key] for key in sorted(table)
+    ]
+    assert table[first, "1"]["node"] == node
+    assert f"was started again as job {first} after NODE_FAIL on {node}" in page
+    assert "1 job had to be started again" in page
 
 
 def called(project: Project) -> list[str]:
@@ -232,6 +264,54 @@ def test_a_dead_head_leaves_nobody_behind_and_the_rest_is_divided_anew(cluster: 
     assert len(twice) <= 3  # the one that each of the old jobs was at when it was ended
     assert {state.partition(" ")[0] for (state,) in jobs_since(cluster, first, "State")[:3]} == {"CANCELLED"}
     assert project.run("-m", "neurotier", "jobs", "results").output == ""
+    told = [read_rows(file) for file in sorted((project.results / "state" / "jobs").glob("*.json"))]
+    assert [{row["state"] for row in rows} for rows in told] == [{"CANCELLED"}, {"COMPLETED"}]
+    assert [len(rows) for rows in told] == [3, len(again)]
+
+
+def read_rows(file: Path) -> list[dict[str, Any]]:
+    """What is known of the jobs of a run."""
+    rows: list[dict[str, Any]] = json.loads(file.read_text())["rows"]
+    return rows
+
+
+def test_the_head_may_be_a_job_itself_with_the_drafted_profile(cluster: Cluster, project: Project) -> None:
+    """What Slurm grants the head is not what its jobs get."""
+    drafted = project.run("-m", "neurotier", "site")
+    assert drafted.code == 0, drafted.output
+    profile = yaml.safe_load(drafted.output)
+    assert profile["default-resources"]["slurm_partition"] == "'main'"
+    assert (profile["cores"], profile["resources"]) == (4, {"mem_mb": 5000})
+    assert "- main (default): limit infinite; 4 nodes with 24 CPUs, 5000 MB" in drafted.output
+    site = project.folder / "site" / "profile.yaml"
+    site.parent.mkdir()
+    site.write_text(drafted.output)
+    plain_dataset(project.folder / "bids", {t1w(label): small_head() for label in ("00", "01")})
+    config = project.configure(dataset={"source": "bids"}, tool={"name": "noop"})
+    first = next_job(cluster)
+    command = [sys.executable, "-m", "snakemake", "participants", "--profile", str(site.parent), *QUICK, *config]
+    head = project.folder / "head.sh"
+    head.write_text(f"#!/bin/sh\nexec {shlex.join(command)}\n")
+    granted = ["--cpus-per-task=3", "--mem=1111", "--time=9", "--ntasks=1", "--gpus=0", "--job-name=head"]
+    log = project.folder / "head.log"
+    sbatch = subprocess.run(
+        ["sbatch", "--wait", *granted, f"--output={log}", str(head)],
+        cwd=project.folder,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=2 * PATIENCE_S,
+    )
+    assert sbatch.returncode == 0, log.read_text()
+    assert sorted(records(project)) == ["sub-00", "sub-01"]
+    jobs = jobs_since(cluster, first, "JobIDRaw", "State", "ReqCPUS", "ReqMem", "TimelimitRaw", "JobName")
+    assert [job[5] == "head" for job in jobs] == [True, False]
+    (inner,) = jobs[1:]
+    assert inner[1:3] == ["COMPLETED", "2"]
+    assert inner[3] != "1111M"
+    assert inner[4] == str(15)  # of two participants, both at once
+    (row,) = read_rows(next((project.results / "state" / "jobs").glob("*.json")))
+    assert (row["job"], row["cpus"], row["state"]) == (inner[0], 2, "COMPLETED")
 
 
 def test_a_job_ended_by_scancel_is_heard_of(cluster: Cluster, project: Project) -> None:

@@ -141,7 +141,10 @@ def job_rows(
             row = row_of(run, number, job, start, note, why, is_only=len(pairs) == 1)
             work = (row["rule"], row["batch"] or (job.wildcards if job else None)) if row["rule"] else (number,)
             found.append((work, row))
-    found.sort(key=lambda one: (one[1]["submitted_s"] or one[1]["started_s"] or 0.0, one[1]["started_s"] or 0.0))
+    never_s = float("inf")
+    found.sort(
+        key=lambda one: (one[1]["submitted_s"] or one[1]["started_s"] or never_s, one[1]["started_s"] or never_s)
+    )
     counts: Counter[tuple[Any, ...]] = Counter()
     for work, row in found:
         counts[work] += 1
