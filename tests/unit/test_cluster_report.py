@@ -52,7 +52,7 @@ def test_the_page_tells_of_nodes_queue_and_efficiency(tmp_path: Path) -> None:
     assert "Jobs waited in the queue for 7.50 s (median), at most for 10.0 s (job 105)" in text
     assert "No job was started again" in text
     assert f"of up to {cluster.peak_slots} slots granted, peak 12" in text
-    share = 100 * sum(time.cpu_s for time in data.cluster.times) / sum(4 * row["elapsed_s"] for row in data.jobs)
+    share = 100 * sum(row["cpu_s"] for row in data.profile) / sum(4 * row["elapsed_s"] for row in data.jobs)
     assert f"CPUs used {share:.0f} %" in text
     drawn = (places.figures / "gantt.tsv").read_text().splitlines()
     assert drawn[0].split("\t")[-1] == "node"

@@ -9,24 +9,23 @@ import pytest
 import yaml
 from neurotier.__main__ import main
 from neurotier.core.errors import SourceError
+from neurotier.core.settings import TierSettings
+from neurotier.core.tiers import Tier
 from neurotier.run.site import BASE, BETWEEN, Site, draft, nodes_in, profile_of
 from snakemake.profiles import ProfileConfigFileParser
 from snakemake.resources import Resource
+from snakemake_executor_plugin_slurm import ExecutorSettings
+from snakemake_executor_plugin_slurm.submit_string import get_submit_command
+from snakemake_executor_plugin_slurm.utils import set_gres_string
+from snakemake_executor_plugin_slurm.validation import validate_slurm_extra
 
-WEIRD = (
-    "all",
-    "max",
-    "1e3",
-    "a: b",
-    "x\ny: z",
-    "$(touch here)",
-    "__import__('os').abort()",
-    "# x",
-    "'",
-    "-p",
-    "ü",
-    "no",
-)
+PARAMETERS = ("run_uuid", "slurm_logfile", "comment_str", "workdir")
+"""What the plugin knows of a job beside its resources."""
+
+ODD = ("all", "max", "1e3", "no")
+"""Names that Slurm may have, which YAML or Snakemake would take for something else."""
+
+WEIRD = ("a: b", "x\ny: z", "$(touch here)", "__import__('os').abort()", "# x", "'", "-p", "ü")
 
 
 def nodes(partition: str, **changes: str) -> str:
@@ -89,6 +88,40 @@ def test_a_short_time_limit_and_local_disk_are_told() -> None:
     text = profile_of(site)
     assert "The limit of the partition, 30 min, is shorter" in text
     assert "#     scratch: {path: /local/$SLURM_JOB_ID, kind: block, node: true}" in text
+
+
+class Job:
+    """A job, as far as the plugin's functions that make its command ask."""
+
+    def __init__(self, resources: dict[str, object]) -> None:
+        self.resources = Resources(resources)
+        self.threads = 4
+
+
+class Resources(dict[str, object]):
+    """Resources of a job, as Snakemake gives them to plugins."""
+
+    def __getattr__(self, name: str) -> object:
+        return self.get(name)
+
+
+def test_the_plugin_takes_every_key_of_the_example(tmp_path: Path) -> None:
+    text = (BASE.parents[1] / "site-example" / "profile.yaml").read_text()
+    profile = yaml.safe_load(text)
+    names = profile["default-resources"]
+    job = Job({name: evaluated(text, tmp_path, name) for name in names})
+    validate_slurm_extra(job)
+    settings = ExecutorSettings(qos=profile["slurm-qos"], requeue=profile["slurm-requeue"], status_command="squeue")
+    call = get_submit_command(job, {**dict.fromkeys(PARAMETERS, ""), "account": "", "partition": ""}, settings)
+    call += set_gres_string(job)
+    for option in (
+        *("--exclusive", "--mail-type=FAIL,TIME_LIMIT", "--mail-user=you@example.org", "--qos=normal"),
+        *("-C 'icelake&nvme'", "--gres=tmp:50G", "--requeue", "--mem 1000", "-t 30"),
+    ):
+        assert option in call
+    assert (job.resources["slurm_account"], job.resources["slurm_partition"]) == ("neurolab", "compute")
+    tier = profile["config"]["tiers"]["scratch"]
+    assert Tier.from_settings(TierSettings(name="scratch", capacity=None, **tier)).node
 
 
 def test_without_slurm_one_line_says_so(
