@@ -100,7 +100,7 @@ def test_a_job_that_was_started_again_is_told_with_its_reason(tmp_path: Path) ->
 
     change(places, "jobs", requeue)
     text = text_of(places, settings)
-    assert "batch 0 was started again as job 100 after NODE_FAIL on n2" in text
+    assert "Started again: batch 0 as job 100 after NODE_FAIL on n2" in text
     assert "1 job had to be started again" in text
     again = collect(places, settings).cluster
     assert again is not None
@@ -154,4 +154,7 @@ def test_tiers_are_told_by_who_shares_them(tmp_path: Path) -> None:
     tiers = {"dataset": {"name": "disk", "kind": "block"}, "work": {"name": "memory", "kind": "tmpfs"}}
     lines = cluster_lines(cluster, settings, tiers)
     assert "All nodes shared dataset (disk); each had its own work (memory)" in lines
+    tiers["work"] = {"name": "ssd", "kind": "block"}
+    (line,) = [line for line in cluster_lines(cluster, settings, tiers) if "shared dataset" in line]
+    assert line.endswith("whether they shared work (ssd) is not known (node: true would say so)")
     assert data.runs[-1]["run"] == RUN

@@ -223,7 +223,7 @@ def test_a_node_that_dies_is_survived_and_a_killed_job_names_its_log(cluster: Cl
         {(slow, "1"): "TIMEOUT", (first, "1"): "NODE_FAIL", (first, "2"): "COMPLETED"}[key] for key in sorted(table)
     ]
     assert table[first, "1"]["node"] == node
-    assert f"was started again as job {first} after NODE_FAIL on {node}" in page
+    assert f" as job {first} after NODE_FAIL on {node}" in page
     assert "1 job had to be started again" in page
 
 
@@ -275,46 +275,65 @@ def read_rows(file: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def test_the_head_may_be_a_job_itself_with_the_drafted_profile(cluster: Cluster, project: Project) -> None:
-    """What Slurm grants the head is not what its jobs get."""
+def drafted_profile(project: Project) -> Path:
+    """The profile that is drafted for this cluster."""
     drafted = project.run("-m", "neurotier", "site")
     assert drafted.code == 0, drafted.output
+    assert "- main (default): limit infinite; 4 nodes with 24 CPUs, 5000 MB" in drafted.output
     profile = yaml.safe_load(drafted.output)
     assert profile["default-resources"]["slurm_partition"] == "'main'"
     assert (profile["cores"], profile["resources"]) == (4, {"mem_mb": 5000})
-    assert "- main (default): limit infinite; 4 nodes with 24 CPUs, 5000 MB" in drafted.output
-    site = project.folder / "site" / "profile.yaml"
-    site.parent.mkdir()
-    site.write_text(drafted.output)
-    plain_dataset(project.folder / "bids", {t1w(label): small_head() for label in ("00", "01")})
-    config = project.configure(dataset={"source": "bids"}, tool={"name": "noop"})
-    first = next_job(cluster)
-    command = [sys.executable, "-m", "snakemake", "participants", "--profile", str(site.parent), *QUICK, *config]
-    head = project.folder / "head.sh"
-    head.write_text(f"#!/bin/sh\nexec {shlex.join(command)}\n")
-    granted = ["--cpus-per-task=3", "--mem=1111", "--time=9", "--ntasks=1", "--gpus=0", "--job-name=head"]
-    log = project.folder / "head.log"
+    file = project.folder / "site" / "profile.yaml"
+    file.parent.mkdir()
+    file.write_text(drafted.output)
+    return file.parent
+
+
+def head_in_a_job(project: Project, *arguments: str, path: Path) -> str:
+    """Number of a job that is Snakemake, with ``path`` first on PATH; what Slurm grants it is odd."""
+    command = [sys.executable, "-m", "snakemake", "participants", *arguments]
+    script = project.folder / "head.sh"
+    script.write_text(f"#!/bin/sh\nexec {shlex.join(command)}\n")
+    granted = ["--cpus-per-task=3", "--mem=1111", "--time=9", "--ntasks=1", "--job-name=head"]
     sbatch = subprocess.run(
-        ["sbatch", "--wait", *granted, f"--output={log}", str(head)],
+        ["sbatch", "--parsable", *granted, f"--output={project.folder}/head.log", str(script)],
         cwd=project.folder,
-        env=ENVIRONMENT,
-        capture_output=True,
+        env={**ENVIRONMENT, "PATH": f"{path}:{ENVIRONMENT['PATH']}"},
+        stdout=subprocess.PIPE,
         text=True,
-        timeout=2 * PATIENCE_S,
+        check=True,
     )
-    assert sbatch.returncode == 0, log.read_text()
-    assert sorted(records(project)) == ["sub-00", "sub-01"]
-    jobs = jobs_since(cluster, first, "JobIDRaw", "State", "ReqCPUS", "ReqMem", "TimelimitRaw", "JobName")
-    assert [job[5] == "head" for job in jobs] == [True, False]
-    (inner,) = jobs[1:]
-    assert inner[1:3] == ["COMPLETED", "2"]
-    assert inner[3] != "1111M"
-    assert inner[4] == str(15)  # of two participants, both at once
+    return sbatch.stdout.strip()
+
+
+def end_of(cluster: Cluster, job: str) -> str:
+    """The state in which a job has ended."""
+
+    def ended_in() -> str | None:
+        found = states(cluster, job)
+        return found[-1][0] if found and found[-1][0] not in ("PENDING", "RUNNING", "COMPLETING") else None
+
+    return str(wait_for(ended_in))
+
+
+def test_a_head_in_a_job_is_ended_with_its_jobs(cluster: Cluster, project: Project) -> None:
+    plain_dataset(project.folder / "bids", {t1w(label): small_head() for label in ("00", "01")})
+    tools = project.folder / "tools"
+    bet_that(tools, "exec sleep 1000")
+    config = project.configure(dataset={"source": "bids"}, tool={"name": "bet"})
+    head = head_in_a_job(project, *on_slurm(*config), path=tools)
+    job, _ = wait_for(lambda: slurm_job(project, "sub-00"))
+    assert job != head
+    subprocess.run(["scancel", "--signal=INT", "--batch", head], check=True)
+    assert end_of(cluster, head) == "FAILED"
+    wait_for(lambda: not subprocess.run(["squeue", "-h"], capture_output=True, text=True, check=True).stdout)
+    assert project.run("-m", "neurotier", "jobs", "results").output == ""
     (row,) = read_rows(next((project.results / "state" / "jobs").glob("*.json")))
-    assert (row["job"], row["cpus"], row["state"]) == (inner[0], 2, "COMPLETED")
+    assert row["job"] == job
 
 
 def test_a_job_ended_by_scancel_is_heard_of(cluster: Cluster, project: Project) -> None:
+    """The next head is a job itself, with the drafted profile: what Slurm grants it is not what its jobs get."""
     plain_dataset(project.folder / "bids", {t1w(label): small_head() for label in ("00", "01")})
     tools = project.folder / "tools"
     bet_that(tools, f"[ -e {tools}/go ] || exec sleep 1000")
@@ -326,7 +345,17 @@ def test_a_job_ended_by_scancel_is_heard_of(cluster: Cluster, project: Project) 
     assert done.code != 0
     assert done.lines("failed  sub-00: ") or done.lines("failed  sub-01: "), done.output
     assert f"Slurm job {job}: CANCELLED" in done.output
+
     (tools / "go").touch()
-    done = ended(started(project, *arguments, path=tools))
-    assert done.code == 0, done.output
+    second = next_job(cluster)
+    config = ["--configfile", str(project.folder / "own.yaml")]
+    head_job = head_in_a_job(project, "--profile", str(drafted_profile(project)), *QUICK, *config, path=tools)
+    assert end_of(cluster, head_job) == "COMPLETED", (project.folder / "head.log").read_text()
     assert sorted(records(project)) == ["sub-00", "sub-01"]
+    jobs = jobs_since(cluster, second, "JobName", "State", "ReqCPUS", "ReqMem", "TimelimitRaw", "JobIDRaw")
+    assert [name == "head" for name, *_ in jobs] == [True, False]
+    _, state, cpus, memory, minutes, number = jobs[1]
+    assert (state, cpus, minutes) == ("COMPLETED", "2", "15")  # both at once; nothing of what the head was granted
+    assert memory != "1111M"
+    (row,) = read_rows(max((project.results / "state" / "jobs").glob("*.json")))
+    assert (row["job"], row["cpus"], row["state"]) == (number, 2, "COMPLETED")

@@ -227,14 +227,14 @@ def node_verdict(cluster: Cluster) -> str:
 
 
 def restarts(cluster: Cluster) -> list[str]:
-    """A sentence, without a full stop, on each job that was started again, and why."""
+    """Each batch that was started again, as which job, and why."""
     lines = []
     for row in cluster.again:
         before = [one for one in cluster.jobs if one["batch"] == row["batch"] and one["attempt"] < row["attempt"]]
         last = before[-1] if before else None
         why = f" after {last['state'] or 'an end nobody tells of'}" if last else ""
         where = f" on {last['node']}" if last and last["node"] else ""
-        lines.append(f"batch {row['batch']} was started again as job {row['job']}{why}{where}")
+        lines.append(f"batch {row['batch']} as job {row['job']}{why}{where}")
     return lines
 
 
@@ -253,15 +253,19 @@ def wait_words(cluster: Cluster) -> str:
 
 def shared_words(settings: Settings, tiers: Mapping[str, Mapping[str, object]]) -> str:
     """Which tiers the nodes shared, and which each had for itself, in a sentence without a full stop."""
-    own, shared = list[str](), list[str]()
+    own, shared, unsure = list[str](), list[str](), list[str]()
+    among_all = {facts.get("name") for role, facts in tiers.items() if role != "work"}
     for role, facts in tiers.items():
         name, kind = str(facts.get("name")), str(facts.get("kind"))
         tier = settings.tiers.get(name)
         is_own = (tier is not None and tier.node) or (kind in KINDS and KINDS[kind].in_memory)
+        is_shared = role != "work" or name in among_all or (kind in KINDS and KINDS[kind].remote)
         if role != "images" or settings.image:
-            (own if is_own else shared).append(f"{role} ({name})")
+            (own if is_own else shared if is_shared else unsure).append(f"{role} ({name})")
     lines = [f"All nodes shared {', '.join(shared)}"] if shared else []
-    return "; ".join([*lines, *([f"each had its own {', '.join(own)}"] if own else [])])
+    lines += [f"each had its own {', '.join(own)}"] if own else []
+    lines += [f"whether they shared {', '.join(unsure)} is not known (node: true would say so)"] if unsure else []
+    return "; ".join(lines)
 
 
 def cluster_lines(cluster: Cluster, settings: Settings, tiers: Mapping[str, Mapping[str, object]]) -> list[str]:

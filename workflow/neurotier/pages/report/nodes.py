@@ -52,7 +52,7 @@ def figure_of(cluster: Cluster) -> Figure:
     import numpy as np
 
     nodes = shown_of(cluster)
-    off = {node.node for node, _ in cluster.standing_out}
+    off = {node.node: ", slow" if ratio > 1 else ", fast" for node, ratio in cluster.standing_out}
     figure = Figure(figsize=(WIDTH_IN, 1.5 + LANE_IN * len(nodes)))
     axes = figure.subplots()
     everyone = [wall_s for node in cluster.by_node for wall_s in node.wall_s]
@@ -83,7 +83,7 @@ def figure_of(cluster: Cluster) -> Figure:
             rasterized=len(everyone) > 1000,
         )
         axes.plot([node.median_s] * 2, [lane - 0.32, lane + 0.32], color=BLACK, linewidth=2)
-    labels = [f"{shorten(node.node, 28)} ({len(node.wall_s)}){', off' if node.node in off else ''}" for node in nodes]
+    labels = [f"{shorten(node.node, 28)} ({len(node.wall_s)}){off.get(node.node, '')}" for node in nodes]
     axes.set_yticks(range(len(nodes)), labels)
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")
