@@ -25,17 +25,19 @@ from neurotier.run.cluster_jobs import (
 from neurotier.run.job_notes import noting_job, read_notes
 from neurotier.run.submitted import end_left, jobs_of, note_submitted
 
-STARTED_S = 1795391100.0
+STARTED_S = 1795392050.0
 
-# As sacct 22.05 printed it, with --duplicates: the node of job 8 failed, job 9 was ended while it waited.
+# What sacct 22.05 printed of three jobs: the node of the first failed, the second was ended while it waited.
 RECORDED = """\
-8|NODE_FAIL|n1|1795391132|1795391133|1795391150|17|4|4|1340M||00:00:00
-8.batch|CANCELLED|n1|1795391133|1795391133|1795391150|17|4|4||2048K|00:00:00
-8|COMPLETED|n2|1795391150|1795391171|1795391190|19|4|4|1340M||00:07.960
-8.batch|COMPLETED|n2|1795391171|1795391171|1795391190|19|4|4||98304K|00:02.100
-8.0|COMPLETED|n2|1795391172|1795391172|1795391189|17|4|4||201728K|00:05.860
-9|CANCELLED by 1000|None assigned|1795391132|Unknown|1795391140|0|4|0|1340M||00:00:00
-10|RUNNING|n3|1795391132|1795391133|Unknown|60|4|4|1340M||00:00:00
+1|NODE_FAIL|n1|1795392052|1795392055|1795392082|27|4|4|1340M||00:00:00
+1.batch|CANCELLED|n1|1795392055|1795392055|1795392082|27|4|4|||00:00:00
+1.0|CANCELLED|n1|1795392055|1795392055|1795392082|27|4|4|||00:00:00
+2|CANCELLED by 0|None assigned|1795392052|None|1795392056|0|1|1|1340M||00:00:00
+3|RUNNING|n2|1795392052|1795392055|Unknown|44|1|1|1340M||00:00:00
+3.batch|RUNNING|n2|1795392055|1795392055|Unknown|44|1|1|||00:00:00
+1|COMPLETED|n1|1795392082|1795392088|1795392098|10|4|4|1340M||00:00.245
+1.batch|COMPLETED|n1|1795392088|1795392088|1795392098|10|4|4||10870784|00:00.104
+1.0|COMPLETED|n1|1795392089|1795392089|1795392098|9|4|4||166223872|00:00.141
 """
 
 
@@ -68,13 +70,13 @@ def note(job: str | None, started_s: float, **more: Any) -> dict[str, Any]:
 
 
 def test_every_start_of_a_requeued_job_is_a_row_of_its_own() -> None:
-    first, second, waited, running = starts_in(RECORDED.splitlines())
-    assert (first["state"], first["node"], first["max_rss_bytes"], first["cpu_s"]) == ("NODE_FAIL", "n1", 2 << 20, None)
-    assert (second["state"], second["node"], second["started_s"]) == ("COMPLETED", "n2", 1795391171.0)
-    assert second["max_rss_bytes"] == 201728 << 10  # the largest step
-    assert second["cpu_s"] == 7.96
+    first, waited, running, second = starts_in(RECORDED.splitlines())
+    assert (first["state"], first["started_s"], first["ended_s"]) == ("NODE_FAIL", 1795392055.0, 1795392082.0)
+    assert first["max_rss_bytes"] is first["cpu_s"] is None  # nobody has seen it; not 0
+    assert (second["state"], second["started_s"], second["cpu_s"]) == ("COMPLETED", 1795392088.0, 0.245)
+    assert second["max_rss_bytes"] == 166223872  # the largest step
     assert (waited["state"], waited["node"]) == ("CANCELLED", None)
-    assert waited["started_s"] is waited["elapsed_s"] is waited["cpus"] is None  # not 0
+    assert waited["started_s"] is waited["elapsed_s"] is waited["cpus"] is None
     assert (running["ended_s"], running["state"]) == (None, "RUNNING")
 
 
@@ -84,17 +86,17 @@ def test_what_is_no_row_of_sacct_does_no_harm(line: str) -> None:
 
 
 def test_attempts_are_counted_over_requeues_and_retries_of_snakemake(places: Places) -> None:
-    for line in (heard(8), heard(9, "write_report", ""), heard(10)):
+    for line in (heard(1), heard(2, "write_report", ""), heard(3)):
         note_submitted(places, "run", line)
-    notes = [note("8", 1795391134.0), note("8", 1795391172.5, ended_s=1795391189.0, exit_code=0)]
-    later = RECORDED.replace("10|RUNNING|n3|1795391132|1795391133", "10|RUNNING|n3|1795391195|1795391196")
+    notes = [note("1", 1795392056.0), note("1", 1795392089.5, ended_s=1795392097.0, exit_code=0)]
+    later = RECORDED.replace("3|RUNNING|n2|1795392052|1795392055", "3|RUNNING|n2|1795392100|1795392101")
     rows = job_rows("run", jobs_of(places, "run"), notes, starts_in(later.splitlines()), None)
     told = [(row["job"], row["rule"], row["batch"], row["attempt"], row["state"], row["queue_wait_s"]) for row in rows]
     assert told == [
-        ("8", "analyze_participants", "3", 1, "NODE_FAIL", 1.0),
-        ("9", "write_report", None, 1, "CANCELLED", None),
-        ("8", "analyze_participants", "3", 2, "COMPLETED", 21.0),
-        ("10", "analyze_participants", "3", 3, "RUNNING", 1.0),
+        ("1", "analyze_participants", "3", 1, "NODE_FAIL", 3.0),
+        ("2", "write_report", None, 1, "CANCELLED", None),
+        ("1", "analyze_participants", "3", 2, "COMPLETED", 6.0),
+        ("3", "analyze_participants", "3", 3, "RUNNING", 1.0),
     ]
     assert [row["members"] for row in rows] == ["A/sub-01 A/sub-02", None, "A/sub-01 A/sub-02", None]
     write_table(places.profile / "jobs.tsv", "jobs", rows)
@@ -149,7 +151,7 @@ def test_what_was_known_stays_when_the_accounting_is_gone(
     recorded.write_text(RECORDED)
     path = os.environ["PATH"]
     monkeypatch.setenv("PATH", f"{program(tmp_path / 'bin', 'sacct', f'cat {recorded}')}{os.pathsep}{path}")
-    note_submitted(places, "run", heard(8))
+    note_submitted(places, "run", heard(1))
     note_jobs(places, "run")
     before = read_jobs(places, "run")
     assert [row["state"] for row in before] == ["NODE_FAIL", "COMPLETED"]
@@ -163,7 +165,7 @@ def test_jobs_of_before_the_run_are_others_of_that_number(tmp_path: Path, monkey
     recorded.write_text(RECORDED)
     path = os.environ["PATH"]
     monkeypatch.setenv("PATH", f"{program(tmp_path / 'bin', 'sacct', f'cat {recorded}')}{os.pathsep}{path}")
-    assert ask_accounting(["8"], STARTED_S + 86_400) == ([], "sacct knows none of the jobs")
+    assert ask_accounting(["1"], STARTED_S + 86_400) == ([], "sacct knows none of the jobs")
 
 
 def test_a_job_notes_where_it_runs_and_how_it_ended(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,10 +197,12 @@ def test_a_job_goes_on_if_it_cannot_note_itself(places: Places) -> None:
 
 def test_damaged_notes_are_passed_over(places: Places) -> None:
     write_json(places.job_notes("run") / "3.2.json", note("8", 1000.0))
-    (places.job_notes("run") / "3.1.json").write_text('{"job": "8", "sta')
+    for number, damaged in enumerate(('{"job": "8", "sta', "[]", "{}", '{"started_s": "soon"}')):
+        (places.job_notes("run") / f"4.{number}.json").write_text(damaged)
     assert [found["job"] for found in read_notes(places, "run")] == ["8"]
-    places.cluster_jobs("run").write_text("{")
-    assert read_jobs(places, "run") == []
+    for damaged in ("{", "7", "[1]"):
+        places.cluster_jobs("run").write_text(damaged)
+        assert read_jobs(places, "run") == []
 
 
 def test_a_run_on_one_machine_has_no_jobs(places: Places) -> None:

@@ -19,7 +19,7 @@ Rules, scripts and library take their paths from here and build none themselves.
     bigbrain/, bigbrain.html            blocks/TIER.tsv, runs/RUN/: plan and records; tables and figures, and the page
     logs/RULE/                          one log per job
     state/                              settings of the last run, run facts, failures, the lock; participants/: of each,
-                                        what its jobs need of the index
+                                        what its jobs need of the index; jobs/: what became of jobs on a cluster
 """
 
 from __future__ import annotations

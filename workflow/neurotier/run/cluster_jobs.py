@@ -72,7 +72,7 @@ def started_of(places: Places, run: str) -> float:
 
 def kept(places: Places, run: str) -> dict[str, Any]:
     """What was noted of a run's jobs; nothing if there were none, or the file is damaged."""
-    with suppress(FileNotFoundError, StateError):
+    with suppress(FileNotFoundError, StateError, TypeError, ValueError):
         return dict(read_json(places.cluster_jobs(run)))
     return {}
 

@@ -73,8 +73,9 @@ def whole(variable: str) -> int | None:
 
 def read_notes(places: Places, run: str) -> list[dict[str, Any]]:
     """The notes of a run's jobs in order of their starts; what is damaged is passed over."""
-    found = []
-    for file in places.job_notes(run).glob("*.json"):
-        with suppress(OSError, StateError):
-            found.append(read_json(file))
-    return sorted(found, key=lambda note: float(note["started_s"]))
+    found: list[tuple[float, dict[str, Any]]] = []
+    for file in sorted(places.job_notes(run).glob("*.json")):
+        with suppress(OSError, StateError, LookupError, TypeError, ValueError):
+            note = read_json(file)
+            found.append((float(note["started_s"]), note))
+    return [note for _, note in sorted(found, key=lambda one: one[0])]
