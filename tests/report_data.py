@@ -178,6 +178,50 @@ def run_row(run: str, profile: list[dict[str, Any]], **changes: Any) -> dict[str
     }
 
 
+def job_rows(profile: list[dict[str, Any]], nodes: int, size: int = 4) -> list[dict[str, Any]]:
+    """Rows of ``jobs.tsv`` for the last run: batches of ``size``, on one node after the other."""
+    spans: dict[str, tuple[float, float]] = {}
+    for row in profile:
+        if row["run"] == RUN:
+            start_s, end_s = spans.get(row["participant"], (row["start_s"], row["end_s"]))
+            spans[row["participant"]] = (min(start_s, row["start_s"]), max(end_s, row["end_s"]))
+    ordered = sorted(spans, key=lambda name: spans[name])
+    found = []
+    for number, at in enumerate(range(0, len(ordered), size)):
+        members = ordered[at : at + size]
+        started_s, ended_s = min(spans[name][0] for name in members) - 1, max(spans[name][1] for name in members) + 1
+        found.append(job_row(number, members, f"n{1 + number % nodes}", started_s, ended_s))
+    return found
+
+
+def job_row(number: int, members: list[str], node: str, started_s: float, ended_s: float) -> dict[str, Any]:
+    """One row of ``jobs.tsv``, with all that the accounting has."""
+    return {
+        "run": RUN,
+        "job": str(100 + number),
+        "rule": "analyze_participants",
+        "batch": str(number),
+        "members": " ".join(members),
+        "attempt": 1,
+        "state": "COMPLETED",
+        "node": node,
+        "submitted_s": started_s - 5 - number,
+        "started_s": started_s,
+        "ended_s": ended_s,
+        "queue_wait_s": 5.0 + number,
+        "elapsed_s": ended_s - started_s,
+        "slots": 4,
+        "needed_cpus": 4,
+        "asked_cpus": 4,
+        "cpus": 4,
+        "asked_memory_bytes": 4 << 30,
+        "max_rss_bytes": 2 << 30,
+        "cpu_s": 100.0,
+        "source": "sacct",
+        "reason": None,
+    }
+
+
 def group_rows(images: list[dict[str, Any]], seed: int = 2) -> list[dict[str, Any]]:
     """Brain volumes around 1,400 cm3; every 180th image of many is an outlier."""
     source = np.random.default_rng(seed)
@@ -218,9 +262,20 @@ def tier_facts(path: Path) -> dict[str, Any]:
 
 
 def make_results(
-    folder: Path, count: int, *, failed: int = 0, not_run: int = 0, slots: int = 2, earlier: int = 0, mosaics: int = 24
+    folder: Path,
+    count: int,
+    *,
+    failed: int = 0,
+    not_run: int = 0,
+    slots: int = 2,
+    earlier: int = 0,
+    mosaics: int = 24,
+    nodes: int = 0,
 ) -> tuple[Places, Settings]:
-    """Write every table and record of a results folder of ``count`` participants; no figure, no mosaic."""
+    """Write every table and record of a results folder of ``count`` participants; no figure, no mosaic.
+
+    With ``nodes`` the last run was on a cluster (:func:`job_rows`).
+    """
     folder.mkdir(parents=True, exist_ok=True)
     settings = settings_for(folder, mosaics)
     places = Places.from_settings(settings)
@@ -249,6 +304,7 @@ def make_results(
     write_table(places.profile / "traffic.tsv", "traffic", traffic_rows(profile))
     write_table(places.profile / "runs.tsv", "runs", runs)
     write_table(places.profile / "steps.tsv", "steps", [])
+    write_table(places.profile / "jobs.tsv", "jobs", job_rows(profile, nodes) if nodes else [])
     write_table(places.group / "group.tsv", "group", group)
     write_json(places.group / "summary.json", summary_of(group))
     for participant in participants[count - failed - not_run : count - not_run]:

@@ -46,6 +46,7 @@ MpiDefault=none
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/linux
+JobAcctGatherFrequency=task=1
 PropagateResourceLimits=NONE
 ReturnToService=2
 SlurmdParameters=config_overrides

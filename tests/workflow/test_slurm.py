@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -12,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from conftest import missing
 from neurotier.core.places import file_of
-from slurm_cluster import Cluster, NotHereError, slurm, succeeds
+from slurm_cluster import NODES, Cluster, NotHereError, slurm, succeeds
 from support import ENVIRONMENT, PATIENCE_S, STAND_INS, Ended, Project, checksums, plain_dataset, small_head, t1w
 
 QUICK = ["--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "2", "--resources", "mem_mb=5000"]
@@ -136,6 +138,26 @@ def test_results_are_those_of_a_local_run(cluster: Cluster, demo_source: Path, t
     assert len(jobs_since(cluster, first)) == 6  # the participants together, and five steps from tables to report
     assert not [path for path in scratch.rglob("*") if path.name.startswith("neurotier-")]
 
+    table = remote.table("profile/jobs.tsv")
+    assert {row["state"] for row in table} == {"COMPLETED"}  # that of the report, too: the end of the run renews it
+    assert sorted(row["rule"] for row in table) == sorted(
+        ("analyze_participants", "tabulate_profile", "summarize_group", "draw_figures", "draw_mosaics", "write_report")
+    )
+    analysis = table[0]
+    assert (analysis["rule"], analysis["attempt"], analysis["source"]) == ("analyze_participants", "1", "sacct")
+    assert sorted(analysis["members"].split()) == sorted(people)
+    assert [analysis["job"]] == list(jobs)
+    assert analysis["node"] in NODES
+    assert analysis["cpus"] == "4"
+    assert int(analysis["max_rss_bytes"]) > 0
+    assert float(analysis["queue_wait_s"]) >= 0
+    (run,) = remote.table("profile/runs.tsv")
+    assert run["oversubscribed"] == "false"  # four CPUs were granted; this machine may have two
+    page = (remote.results / "report.html").read_text()
+    assert "Nodes and jobs of the cluster" in page
+    assert f"All participants ran on one node, {analysis['node']}" in page
+    assert "each had its own work (scratch)" in page
+
 
 def test_only_what_may_pass_is_tried_again(cluster: Cluster, project: Project) -> None:
     """A tool that is killed gets more memory and time; the bad image beside it was answered, the others are done."""
@@ -193,7 +215,17 @@ def test_a_node_that_dies_is_survived_and_a_killed_job_names_its_log(cluster: Cl
     log = Path(failure["log"])
     assert log == project.results / "logs" / "slurm" / f"{slow}.log"
     assert "DUE TO TIME LIMIT" in log.read_text()
-    assert f'href="logs/slurm/{slow}.log"' in (project.results / "report.html").read_text()
+    page = (project.results / "report.html").read_text()
+    assert f'href="logs/slurm/{slow}.log"' in page
+
+    table = {(row["job"], row["attempt"]): row for row in project.table("profile/jobs.tsv")}
+    assert sorted(table) == sorted([(slow, "1"), (first, "1"), (first, "2")])
+    assert [table[key]["state"] for key in sorted(table)] == [
+        {(slow, "1"): "TIMEOUT", (first, "1"): "NODE_FAIL", (first, "2"): "COMPLETED"}[key] for key in sorted(table)
+    ]
+    assert table[first, "1"]["node"] == node
+    assert f" as job {first} after NODE_FAIL on {node}" in page
+    assert "1 job had to be started again" in page
 
 
 def called(project: Project) -> list[str]:
@@ -233,9 +265,76 @@ def test_a_dead_head_leaves_nobody_behind_and_the_rest_is_divided_anew(cluster: 
     assert len(twice) <= 3  # the one that each of the old jobs was at when it was ended
     assert {state.partition(" ")[0] for (state,) in jobs_since(cluster, first, "State")[:3]} == {"CANCELLED"}
     assert project.run("-m", "neurotier", "jobs", "results").output == ""
+    told = [read_rows(file) for file in sorted((project.results / "state" / "jobs").glob("*.json"))]
+    assert [{row["state"] for row in rows} for rows in told] == [{"CANCELLED"}, {"COMPLETED"}]
+    assert [len(rows) for rows in told] == [3, len(again)]
+
+
+def read_rows(file: Path) -> list[dict[str, Any]]:
+    """What is known of the jobs of a run."""
+    rows: list[dict[str, Any]] = json.loads(file.read_text())["rows"]
+    return rows
+
+
+def drafted_profile(project: Project) -> Path:
+    """The profile that is drafted for this cluster."""
+    drafted = project.run("-m", "neurotier", "site")
+    assert drafted.code == 0, drafted.output
+    assert "- main (default): limit infinite; 4 nodes with 24 CPUs, 5000 MB" in drafted.output
+    profile = yaml.safe_load(drafted.output)
+    assert profile["default-resources"]["slurm_partition"] == "'main'"
+    assert (profile["cores"], profile["resources"]) == (4, {"mem_mb": 5000})
+    file = project.folder / "site" / "profile.yaml"
+    file.parent.mkdir()
+    file.write_text(drafted.output)
+    return file.parent
+
+
+def head_in_a_job(project: Project, *arguments: str, path: Path) -> str:
+    """Number of a job that is Snakemake, with ``path`` first on PATH; what Slurm grants it is odd."""
+    command = [sys.executable, "-m", "snakemake", "participants", *arguments]
+    script = project.folder / "head.sh"
+    script.write_text(f"#!/bin/sh\nexec {shlex.join(command)}\n")
+    granted = ["--cpus-per-task=3", "--mem=1111", "--time=9", "--ntasks=1", "--job-name=head"]
+    sbatch = subprocess.run(
+        ["sbatch", "--parsable", *granted, f"--output={project.folder}/head.log", str(script)],
+        cwd=project.folder,
+        env={**ENVIRONMENT, "PATH": f"{path}:{ENVIRONMENT['PATH']}"},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return sbatch.stdout.strip()
+
+
+def end_of(cluster: Cluster, job: str) -> str:
+    """The state in which a job has ended."""
+
+    def ended_in() -> str | None:
+        found = states(cluster, job)
+        return found[-1][0] if found and found[-1][0] not in ("PENDING", "RUNNING", "COMPLETING") else None
+
+    return str(wait_for(ended_in))
+
+
+def test_a_head_in_a_job_is_ended_with_its_jobs(cluster: Cluster, project: Project) -> None:
+    plain_dataset(project.folder / "bids", {t1w(label): small_head() for label in ("00", "01")})
+    tools = project.folder / "tools"
+    bet_that(tools, "exec sleep 1000")
+    config = project.configure(dataset={"source": "bids"}, tool={"name": "bet"})
+    head = head_in_a_job(project, *on_slurm(*config), path=tools)
+    job, _ = wait_for(lambda: slurm_job(project, "sub-00"))
+    assert job != head
+    subprocess.run(["scancel", "--signal=INT", "--batch", head], check=True)
+    assert end_of(cluster, head) == "FAILED"
+    wait_for(lambda: not subprocess.run(["squeue", "-h"], capture_output=True, text=True, check=True).stdout)
+    assert project.run("-m", "neurotier", "jobs", "results").output == ""
+    (row,) = read_rows(next((project.results / "state" / "jobs").glob("*.json")))
+    assert row["job"] == job
 
 
 def test_a_job_ended_by_scancel_is_heard_of(cluster: Cluster, project: Project) -> None:
+    """The next head is a job itself, with the drafted profile: what Slurm grants it is not what its jobs get."""
     plain_dataset(project.folder / "bids", {t1w(label): small_head() for label in ("00", "01")})
     tools = project.folder / "tools"
     bet_that(tools, f"[ -e {tools}/go ] || exec sleep 1000")
@@ -247,10 +346,20 @@ def test_a_job_ended_by_scancel_is_heard_of(cluster: Cluster, project: Project) 
     assert done.code != 0
     assert done.lines("failed  sub-00: ") or done.lines("failed  sub-01: "), done.output
     assert f"Slurm job {job}: CANCELLED" in done.output
+
     (tools / "go").touch()
-    done = ended(started(project, *arguments, path=tools))
-    assert done.code == 0, done.output
+    second = next_job(cluster)
+    config = ["--configfile", str(project.folder / "own.yaml")]
+    head_job = head_in_a_job(project, "--profile", str(drafted_profile(project)), *QUICK, *config, path=tools)
+    assert end_of(cluster, head_job) == "COMPLETED", (project.folder / "head.log").read_text()
     assert sorted(records(project)) == ["sub-00", "sub-01"]
+    jobs = jobs_since(cluster, second, "JobName", "State", "ReqCPUS", "ReqMem", "TimelimitRaw", "JobIDRaw")
+    assert [name == "head" for name, *_ in jobs] == [True, False]
+    _, state, cpus, memory, minutes, number = jobs[1]
+    assert (state, cpus, minutes) == ("COMPLETED", "2", "15")  # both at once; nothing of what the head was granted
+    assert memory != "1111M"
+    (row,) = read_rows(max((project.results / "state" / "jobs").glob("*.json")))
+    assert (row["job"], row["cpus"], row["state"]) == (number, 2, "COMPLETED")
 
 
 def test_a_campaign_has_a_node_to_itself(cluster: Cluster, demo_source: Path, project: Project, tmp_path: Path) -> None:

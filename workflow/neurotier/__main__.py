@@ -61,9 +61,11 @@ def run_job(options: argparse.Namespace) -> int:
     use_one_blas_thread()
     try:
         with unwinding():
-            if options.command in ("images", "jobs"):
+            if options.command in ("images", "jobs", "site"):
                 from neurotier.run import asked
 
+                if options.command == "site":
+                    return asked.show_site()
                 if options.command == "images":
                     return asked.show_images(options.results, options.remove_unused)
                 return asked.show_cluster_jobs(options.results, options.cancel)
@@ -92,6 +94,7 @@ def parser() -> argparse.ArgumentParser:
     listing = commands.add_parser("jobs", help="list the cluster jobs of a run that has not ended, or that died")
     listing.add_argument("results", type=absolute, help="results folder of the run")
     listing.add_argument("--cancel", action="store_true", help="end them, if their run is dead")
+    commands.add_parser("site", help="draft a profile for this cluster, from what its Slurm says")
     images = commands.add_parser("images", help="list the container images in the store of a results folder's tier")
     images.add_argument("results", type=absolute, help="results folder of a run")
     images.add_argument("--remove-unused", type=float, metavar="DAYS", help="remove those not used for so many days")

@@ -14,6 +14,7 @@ rule tabulate_profile:
         traffic=places.profile / "traffic.tsv",
         runs=places.profile / "runs.tsv",
         steps=places.profile / "steps.tsv",
+        jobs=places.profile / "jobs.tsv",
     log:
         LOGS / "tabulate_profile/tabulate_profile.log",
     params:

@@ -9,6 +9,7 @@ rule draw_figures:
         profile=places.profile / "profile.tsv",
         runs=places.profile / "runs.tsv",
         group=places.group / "group.tsv",
+        jobs=places.profile / "jobs.tsv",
     output:
         **outputs(report_figures.FIGURES, places.figures, report, "Run report"),
     log:
@@ -57,6 +58,7 @@ rule write_report:
         group=places.group / "group.tsv",
         summary=places.group / "summary.json",
         steps=places.profile / "steps.tsv",
+        jobs=places.profile / "jobs.tsv",
         figures=rules.draw_figures.output,
         mosaics=places.mosaics,
     output:

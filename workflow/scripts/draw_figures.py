@@ -7,7 +7,7 @@ from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:
-    tables = Tables(**{name: read_shown(context.input(name), name) for name in ("profile", "runs", "group")})
+    tables = Tables(**{name: read_shown(context.input(name), name) for name in ("profile", "runs", "group", "jobs")})
     draw_all("report", FIGURES, tables, context.output("account").parent)
 
 

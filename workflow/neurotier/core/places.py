@@ -5,7 +5,8 @@ Rules, scripts and library take their paths from here and build none themselves.
     derivatives/[SITE/]sub-*/...        brain masks and images, one BIDS derivative dataset per site
     app/[SITE/]sub-*/...                what a BIDS App wrote for each participant, before its group level
     index/                              what the dataset holds: images.tsv, skipped.tsv, dataset.json, sites.json, ...
-    profile/                            records/[SITE/]XX/sub-*.json, steps/*.json; profile, traffic, runs, steps.tsv
+    profile/                            records/[SITE/]XX/sub-*.json, steps/*.json; profile, traffic, runs, steps,
+                                        jobs.tsv
     group/                              group.tsv, summary.json
     figures/                            every figure as SVG and PNG with its TSV; mosaics/
     report.html                         the run report
@@ -18,7 +19,7 @@ Rules, scripts and library take their paths from here and build none themselves.
     bigbrain/, bigbrain.html            blocks/TIER.tsv, runs/RUN/: plan and records; tables and figures, and the page
     logs/RULE/                          one log per job; analyze_participant/[SITE/]XX/sub-*.log
     state/                              settings of the last run, run facts, failures, the lock; participants/: of each,
-                                        what its jobs need of the index
+                                        what its jobs need of the index; jobs/: what became of jobs on a cluster
 """
 
 from __future__ import annotations
@@ -170,6 +171,14 @@ class Places:
     def runs(self) -> Path:
         """Facts of every run: ``<run>.json``."""
         return self.state / "runs"
+
+    def cluster_jobs(self, run: str) -> Path:
+        """What became of the jobs that a run gave to a cluster."""
+        return self.state / "jobs" / f"{run}.json"
+
+    def job_notes(self, run: str) -> Path:
+        """Folder of what the jobs of a run on a cluster have noted of themselves. Short-lived."""
+        return self.state / "jobs" / run
 
     @property
     def failures(self) -> Path:

@@ -38,7 +38,7 @@ def report(settings: Settings, places: Places) -> None:
     write_table(places.group / "group.tsv", "group", group)
     write_json(places.group / "summary.json", summary(group))
     data = collect(places, settings)
-    draw_all("report", FIGURES, Tables(data.profile, data.runs, data.group), places.figures)
+    draw_all("report", FIGURES, Tables(data.profile, data.runs, data.group, data.jobs), places.figures)
     draw_mosaics([Picture.of(row, places) for row in group], places.mosaics, workers=1, drawn=places.drawn)
     write_page(data, places.results / "report.html")
     for file in (*tables.values(), places.group / "group.tsv", places.group / "summary.json"):

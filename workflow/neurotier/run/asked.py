@@ -1,4 +1,5 @@
-"""What a user asks of a results folder beside a run: its jobs on a cluster, and the container images in its store."""
+"""What a user asks beside a run: of a results folder, its jobs on a cluster and the container images in its store; and
+for a profile of the cluster."""
 
 from __future__ import annotations
 
@@ -28,6 +29,20 @@ def show_cluster_jobs(results: Path, end_them: bool) -> int:
         end_left(places, "", lambda line: print(line, flush=True))
     for line in list_jobs(places):
         print(line)
+    return 0
+
+
+def show_site() -> int:
+    """Print a draft of a profile for this cluster; the exit code of the process.
+
+    Raises
+    ------
+    SourceError
+        If there is no Slurm here.
+    """
+    from neurotier.run.site import draft
+
+    print(draft(), end="")
     return 0
 
 

@@ -28,6 +28,7 @@ from neurotier.core.settings import Settings
 from neurotier.meter.measure import Interrupted
 from neurotier.run import slurm
 from neurotier.run.batches import Made, Wanted, key_of, wanted_by
+from neurotier.run.job_notes import noting_job
 from neurotier.run.jobs import begin_log, keep_failure, load_settings, note, placed_image, reporting, run_facts
 from neurotier.run.participants import images_of
 
@@ -85,6 +86,20 @@ def analyze_participants(
     """
     settings = load_settings(results)
     places = Places.from_settings(settings)
+    if not run_facts(places).get("elsewhere"):
+        return analyze_batch(settings, places, names, log, number, analysis, at_once)
+    threads = settings.app.threads if settings.app.image else 1
+    slots = min(at_once, len(names))
+    with noting_job(places, number, names, slots, slots * threads) as note_end:
+        exit_code = analyze_batch(settings, places, names, log, number, analysis, at_once)
+        note_end(exit_code)
+    return exit_code
+
+
+def analyze_batch(
+    settings: Settings, places: Places, names: Sequence[str], log: Path, number: str, analysis: str, at_once: int
+) -> int:
+    """Analyse the participants of a batch that are not done; see :func:`analyze_participants`."""
     clear_log(log)
     write_text(log, slurm.job_line(), durable=False)
     left = [name for name in names if not places.record(name).exists()]

@@ -17,6 +17,7 @@ from neurotier.core.settings import Settings
 from neurotier.dataset.health import remove_broken_clone
 from neurotier.dataset.unreachable import forget_unreachable, unreachable_sites
 from neurotier.run.batches import Made
+from neurotier.run.cluster_jobs import close_jobs, renew_jobs_table
 from neurotier.run.healing import (
     damage_lines,
     divide_records,
@@ -188,6 +189,7 @@ def begin(plan: Plan, workflow: Any) -> None:
     wishes = {
         "keep_going": keeps_going(workflow),
         "anew": analyses_anew(sys.argv[1:]),
+        "elsewhere": plan.elsewhere,
         "only_advice": set(options_of(sys.argv[1:]).targets) == {"advise"},
     }
     run = start_run(plan.settings, slots(workflow, plan.threads), command_line(), wishes)
@@ -197,6 +199,7 @@ def begin(plan: Plan, workflow: Any) -> None:
     forget_outputs(places)
     for earlier in unclosed_runs(places):
         if earlier != run:
+            close_jobs(places, earlier)
             close_run(places, earlier, participants(places), read_failures(places))
 
 
@@ -211,6 +214,7 @@ def finish(plan: Plan, succeeded: bool, after: Pages) -> None:
         if not succeeded and stopped_by is None:  # then nobody has tabulated it
             flush = flush_results(places)
             note_flush(places, flush, read_timed_rows(map(places.record, everyone)))
+        close_jobs(places, run)
         close_run(places, run, everyone, failures)
         forget(places, run)
         for path, reason in unreachable_sites(places).items():
@@ -234,6 +238,7 @@ def finish(plan: Plan, succeeded: bool, after: Pages) -> None:
         say(f"neurotier: the end of the run could not be written: {error}")
         return
     with suppress(OSError):  # the results tier may be full: then damage is not found out, no more
+        renew_jobs_table(places)
         note_outputs(places)
     if not plan.is_campaign and (places.results / "report.html").exists():
         say(summary_line(places, everyone, failures))

@@ -20,6 +20,7 @@ from neurotier.core.processes import current_run
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, defaults
 from neurotier.meter.usage import ACCOUNT
+from neurotier.run.cluster_jobs import is_crowded, read_jobs
 from neurotier.run.plan import needs_of
 
 Record = dict[str, Any]
@@ -93,7 +94,7 @@ def run_rows(places: Places, rows: Sequence[Row], failures: Sequence[Record], ev
     """
     made = []
     for file in sorted(places.runs.glob("*.json")):
-        facts = read_json(file)
+        facts = judged(places, read_json(file))
         row = (
             {"flushed_s": None, **facts["row"]}
             if facts.get("row")
@@ -107,10 +108,15 @@ def run_rows(places: Places, rows: Sequence[Row], failures: Sequence[Record], ev
 def close_run(places: Places, run: str, everyone: Sequence[str], failures: Sequence[Record]) -> None:
     """Write the final row of a run that has ended into its facts."""
     file = places.runs / f"{run}.json"
-    facts = read_json(file)
+    facts = judged(places, read_json(file))
     rows = read_timed_rows(map(places.record, everyone))
     row = run_row(facts, rows, failures, len(everyone), needs_in(places, facts, rows))
     write_json(file, facts | {"row": row})
+
+
+def judged(places: Places, facts: Record) -> Record:
+    """Facts of a run, oversubscribed if its jobs on a cluster had fewer CPUs than their participants took."""
+    return facts | {"oversubscribed": facts["oversubscribed"] or is_crowded(read_jobs(places, facts["run"]))}
 
 
 def needs_in(places: Places, facts: Record, rows: Sequence[Row]) -> dict[str, list[int]]:

@@ -57,8 +57,8 @@ def start_run(settings: Settings, slots: Slots, command_line: list[str], wishes:
     command_line
         As the user gave it.
     wishes
-        What jobs must know of it: ``keep_going`` after failures, ``anew`` who is done already, ``only_advice`` is asked
-        for.
+        What jobs must know of it: ``keep_going`` after failures, ``anew`` who is done already, ``elsewhere``, on the
+        nodes of a cluster, they run, ``only_advice`` is asked for.
 
     Returns
     -------
@@ -124,7 +124,8 @@ def lock_and_note(
             **wishes,
             "analysis": app_name(settings),
             "image": settings.image,
-            "oversubscribed": bool(slots.cores and slots.cores > cpus),
+            # On a cluster the nodes' CPUs count, which its jobs tell (neurotier.run.cluster_jobs).
+            "oversubscribed": bool(slots.cores and slots.cores > cpus and not wishes.get("elsewhere")),
             "leftovers": leftovers,
             "settings": settings.to_json(),
             "tiers": facts_json(tiers),

@@ -13,7 +13,7 @@ import shlex
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from neurotier.core.errors import StateError
@@ -27,10 +27,13 @@ SLURM, OTHER = "slurm", "other"
 """Schedulers: jobs of Slurm are ended by scancel, those of others by the command of the profile that ends them."""
 
 HEARD = (
-    (re.compile(r"has been submitted with SLURM jobid (\d+)"), SLURM),
+    (re.compile(r"has been submitted with SLURM jobid (\d+)(?: \(log: (.*)\))?"), SLURM),
     (re.compile(r"^Submitted .* with external jobid '([^']+)'"), OTHER),
 )
 """What the executor plugins say of a job that they have submitted (slurm 2.8, cluster-generic 1.0)."""
+
+STEP = re.compile(r"/rule_(\w+)(?:/([^/]+))?/[^/]+$")
+"""Rule and wildcards in the path of a log of the plugin slurm."""
 
 NUMBER = {SLURM: r"\d+", OTHER: r"\w[\w.\[\]-]*"}
 """What numbers of jobs look like."""
@@ -43,16 +46,34 @@ LOOK_S = 1.0
 
 @dataclass(frozen=True)
 class ClusterJob:
-    """A job of a scheduler."""
+    """A job of a scheduler.
+
+    Attributes
+    ----------
+    run, number, scheduler
+        The run that submitted it, its number with the scheduler, and which that is.
+    submitted_s
+        When the head heard that it was submitted, s since 1970; ``None`` in notes of earlier versions.
+    rule, wildcards
+        What it does, as far as the plugin says so.
+    """
 
     run: str
     number: str
     scheduler: str
+    submitted_s: float | None = field(default=None, compare=False)
+    rule: str | None = field(default=None, compare=False)
+    wildcards: str | None = field(default=None, compare=False)
 
 
 def submitted(places: Places, run: str) -> Path:
     """The jobs of a run, a line of JSON each."""
     return places.state / "submitted" / f"{run}.jsonl"
+
+
+def were_ended(places: Places, run: str) -> Path:
+    """The same of a dead run whose jobs have been ended: nobody has asked yet what became of them."""
+    return submitted(places, run).with_suffix(".ended")
 
 
 def note_submitted(places: Places, run: str, line: str) -> None:
@@ -64,17 +85,21 @@ def note_submitted(places: Places, run: str, line: str) -> None:
             file.parent.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             with os.fdopen(descriptor, "w") as opened:
-                opened.write(json.dumps({"job": found[1], "scheduler": scheduler}) + "\n")
+                step = STEP.search(found[2] or "") if scheduler == SLURM else None
+                about = {"rule": step[1], "wildcards": step[2]} if step else {}
+                job = {"job": found[1], "scheduler": scheduler, "submitted_s": time.time(), **about}
+                opened.write(json.dumps(job) + "\n")
 
 
 def jobs_of(places: Places, run: str) -> list[ClusterJob]:
     """The jobs that a run has submitted; lines that were cut short are passed over, and files that are not ours."""
     found = []
-    for line in read_own(submitted(places, run)).splitlines():
+    for line in (read_own(submitted(places, run)) or read_own(were_ended(places, run))).splitlines():
         with suppress(ValueError, LookupError, TypeError):
             data = json.loads(line)
             if re.fullmatch(NUMBER[data["scheduler"]], data["job"]):
-                found.append(ClusterJob(run, data["job"], data["scheduler"]))
+                known = (data.get("submitted_s"), data.get("rule"), data.get("wildcards"))
+                found.append(ClusterJob(run, data["job"], data["scheduler"], *known))
     return found
 
 
@@ -113,7 +138,8 @@ def end_left(places: Places, command: str, say: Callable[[str], None]) -> None:
     for job, why in failed.items():
         say(f"neurotier: job {job} of an earlier run could not be ended: {why}; end it, or its work is done twice")
     for run in {job.run for job in left} - {job.run for job in left if job.number in failed}:
-        submitted(places, run).unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            submitted(places, run).replace(were_ended(places, run))
 
 
 def cancel(jobs: Sequence[ClusterJob], other: str, say: Callable[[str], None]) -> dict[str, str]:
@@ -147,7 +173,8 @@ def cancel(jobs: Sequence[ClusterJob], other: str, say: Callable[[str], None]) -
 
 def forget(places: Places, run: str) -> None:
     """Forget the jobs of a run that has ended: Snakemake has waited for them, or cancelled them."""
-    submitted(places, run).unlink(missing_ok=True)
+    for file in (submitted(places, run), were_ended(places, run)):
+        file.unlink(missing_ok=True)
 
 
 def list_jobs(places: Places) -> list[str]:

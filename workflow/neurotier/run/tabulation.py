@@ -9,6 +9,7 @@ from neurotier.analysis.steps import step_rows
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run
 from neurotier.core.tables import Row, write_table, writing_table
+from neurotier.run.cluster_jobs import all_job_rows, note_jobs
 from neurotier.run.jobs import read_failures
 from neurotier.run.profile_tables import (
     flush_results,
@@ -21,7 +22,7 @@ from neurotier.run.profile_tables import (
 )
 from neurotier.run.start import note_swapping
 
-TABLES = ("profile", "traffic", "runs", "steps")
+TABLES = ("profile", "traffic", "runs", "steps", "jobs")
 
 
 def tabulate_profile(places: Places, records: Sequence[Path], tables: Mapping[str, Path]) -> None:
@@ -40,6 +41,7 @@ def tabulate_profile(places: Places, records: Sequence[Path], tables: Mapping[st
         Path of each table by its name, one of :data:`TABLES`.
     """
     flush = flush_results(places)
+    note_jobs(places, current_run())
     timed: list[Row] = []
     with (
         writing_table(tables["profile"], "profile") as write_profile,
@@ -56,3 +58,4 @@ def tabulate_profile(places: Places, records: Sequence[Path], tables: Mapping[st
     note_swapping(places, current_run())
     write_table(tables["runs"], "runs", run_rows(places, timed, read_failures(places), len(records)))
     write_table(tables["steps"], "steps", step_rows(places))
+    write_table(tables["jobs"], "jobs", all_job_rows(places))

@@ -18,6 +18,7 @@ from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, read_table
 from neurotier.meter.usage import ACCOUNT
+from neurotier.pages.report.cluster import Cluster
 from neurotier.pages.report.times import ParticipantTime, participant_times
 
 Record = dict[str, Any]
@@ -37,11 +38,13 @@ SHOWN_COLUMNS = {
 
 @dataclass(frozen=True)
 class Tables:
-    """What the figures are drawn from: rows of ``profile.tsv``, ``runs.tsv`` and ``group.tsv``; any may be empty."""
+    """What the figures are drawn from: rows of ``profile.tsv``, ``runs.tsv``, ``group.tsv`` and ``jobs.tsv``; any may
+    be empty."""
 
     profile: Sequence[Row] = ()
     runs: Sequence[Row] = ()
     group: Sequence[Row] = ()
+    jobs: Sequence[Row] = ()
 
     @cached_property
     def times(self) -> list[ParticipantTime]:
@@ -59,7 +62,7 @@ class ReportData:
         Folders: results folder, its figures, its mosaics; links on the page are relative to the page.
     settings
         The configuration at the time of the report.
-    images, skipped, profile, traffic, runs, steps, group
+    images, skipped, profile, traffic, runs, steps, group, jobs
         Rows of the tables of these names; empty if a table is missing.
     dataset, summary, container, facts
         ``index/dataset.json``, ``group/summary.json``, ``index/image.json`` (empty on the host), and the facts of the
@@ -83,6 +86,7 @@ class ReportData:
     runs: list[Row] = field(default_factory=list)
     steps: list[Row] = field(default_factory=list)
     group: list[Row] = field(default_factory=list)
+    jobs: list[Row] = field(default_factory=list)
     dataset: Record = field(default_factory=dict)
     summary: Record = field(default_factory=dict)
     container: Record = field(default_factory=dict)
@@ -116,6 +120,12 @@ class ReportData:
     def last_run(self) -> Row | None:
         """Row of the last run that finished participant jobs."""
         return self.runs[-1] if self.runs else None
+
+    @cached_property
+    def cluster(self) -> Cluster | None:
+        """Jobs and nodes of the last run; ``None`` if it was on one machine."""
+        run = self.last_run
+        return Cluster.of(self.jobs, participant_times(self.profile), run["run"]) if run else None
 
     @property
     def tier_kinds(self) -> dict[str, str]:
@@ -157,6 +167,7 @@ def collect(places: Places, settings: Settings) -> ReportData:
         runs=table(places.profile, "runs"),
         steps=table(places.profile, "steps"),
         group=table(places.group, "group"),
+        jobs=table(places.profile, "jobs"),
         dataset=record(places.index / "dataset.json"),
         summary=record(places.group / "summary.json"),
         container=record(places.index / "image.json") if settings.image else {},

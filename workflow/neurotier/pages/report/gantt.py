@@ -21,16 +21,20 @@ from neurotier.pages.kit.style import (
     BLACK,
     BLUE,
     DRAWN_SINGLY,
+    LIGHT_GREY,
     PHASE_COLOURS,
     READABLE_LANES,
+    VERMILION,
     WIDTH_IN,
     write_figure,
 )
+from neurotier.pages.report.cluster import Cluster, Steps
 from neurotier.pages.report.data import Tables
 from neurotier.pages.report.times import NONE_FINISHED, ParticipantTime, present_phases
 
 LANE_IN = 0.22
 MANY_LANES_IN = 4.6
+UNKNOWN_NODE = "node not known"
 STEPS = 800
 """Steps of the number of jobs running, if it changes more often: more than a page has room for."""
 
@@ -40,6 +44,11 @@ def last_run(tables: Tables) -> str | None:
     if tables.runs:
         return str(tables.runs[-1]["run"])
     return str(max(tables.profile, key=lambda row: float(row["start_s"]))["run"]) if tables.profile else None
+
+
+def cluster_of(tables: Tables) -> Cluster | None:
+    """The jobs and nodes of the last run; ``None`` if it was on one machine."""
+    return Cluster.of(tables.jobs, tables.times, last_run(tables))
 
 
 def last_jobs(tables: Tables) -> list[Job]:
@@ -90,23 +99,33 @@ def draw(tables: Tables, stem: Path) -> None:
 
     Participants of earlier runs, which a resumed run keeps, have no place on this run's clock and are left out.
     """
-    run, jobs = last_run(tables), last_jobs(tables)
+    run, jobs, cluster = last_run(tables), last_jobs(tables), cluster_of(tables)
     rows = Chart("", list(enumerate(jobs))).rows() if jobs else []
     note = f"Run {run}; failed attempts are not drawn."
+    nodes = cluster.node_of if cluster else {}
+    if cluster:
+        note += " Granted: participants that the jobs which ran had CPUs for; asked for: with jobs that waited, too."
     write_figure(
         stem,
         finding(tables),
-        ({"run": run, **{key: row[key] for key in ("participant", "phase", "start_s", "end_s")}} for row in rows),
-        lambda: figure_of(jobs, summary(tables)["mean_parallelism"]),
+        (
+            {"run": run, **{key: row[key] for key in ("participant", "phase", "start_s", "end_s")}}
+            | ({"node": nodes.get(row["participant"])} if cluster else {})
+            for row in rows
+        ),
+        lambda: figure_of(jobs, summary(tables)["mean_parallelism"], cluster),
         note,
     )
 
 
-def figure_of(jobs: Sequence[Job], mean_parallelism: float) -> Figure:
+def figure_of(jobs: Sequence[Job], mean_parallelism: float, cluster: Cluster | None = None) -> Figure:
     """The figure of at least one participant job.
 
-    Of many participants, one lane holds those that ran one after the other: a lane each would be too thin to see.
+    Of many participants, one lane holds those that ran one after the other: a lane each would be too thin to see. So it
+    is on a cluster, where the lanes of each node stand together.
     """
+    if cluster is not None:
+        return figure_of_nodes(jobs, mean_parallelism, cluster)
     many = len(jobs) > READABLE_LANES
     chart = Chart("", pack(jobs) if many else list(enumerate(jobs)))
     lanes_in = MANY_LANES_IN if many else LANE_IN * len(jobs) + 0.7
@@ -122,11 +141,70 @@ def figure_of(jobs: Sequence[Job], mean_parallelism: float) -> Figure:
     else:
         below.set_yticks(range(len(jobs)), [shorten(job.name, 42) for job in jobs])
         below.tick_params(axis="y", length=0)
+    draw_phases(below, chart)
+    return figure
+
+
+def draw_phases(axes: Axes, chart: Chart) -> None:
+    """The legend of the phases, above the chart."""
     handles = phase_handles([chart], PHASE_COLOURS)
-    below.legend(
+    axes.legend(
         handles=handles, ncols=len(handles), fontsize=8, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.2
     )
+
+
+def figure_of_nodes(jobs: Sequence[Job], mean_parallelism: float, cluster: Cluster) -> Figure:
+    """The figure of a run on a cluster: what ran, was granted and asked for, and below it lanes by node."""
+    bands, lanes = node_lanes(jobs, cluster)
+    chart = Chart("", lanes)
+    lanes_in = min(0.7 + LANE_IN * chart.lane_count, MANY_LANES_IN)
+    figure = Figure(figsize=(WIDTH_IN, 1.9 + lanes_in + 0.9))
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=[1.9, lanes_in])
+    draw_running(above, jobs, mean_parallelism)
+    draw_slots(above, chart.origin_s, cluster)
+    lane_in = (lanes_in - 0.5) / chart.lane_count
+    draw_jobs(below, chart, PHASE_COLOURS, 72 * 0.7 * lane_in, rasterized=len(jobs) > DRAWN_SINGLY)
+    below.set_xlabel("Time since the first start (s)")
+    for place, (_, first, count) in enumerate(bands):
+        if place % 2 == 0:
+            below.axhspan(first - 0.5, first + count - 0.5, color=LIGHT_GREY, alpha=0.35, linewidth=0, zorder=0)
+    named = bands if len(bands) <= READABLE_LANES else bands[:: -(-len(bands) // READABLE_LANES)]
+    counts = Counter(cluster.node_of.get(job.name, UNKNOWN_NODE) for job in jobs)
+    below.set_yticks(
+        [first + (count - 1) / 2 for _, first, count in named],
+        [f"{shorten(node, 28)} ({counts[node]})" for node, _, _ in named],
+    )
+    below.tick_params(axis="y", length=0)
+    draw_phases(below, chart)
     return figure
+
+
+def node_lanes(jobs: Sequence[Job], cluster: Cluster) -> tuple[list[tuple[str, int, int]], list[tuple[int, Job]]]:
+    """Lanes of jobs, those of a node together; and of each node its first lane and how many it has."""
+    bands, lanes, first = list[tuple[str, int, int]](), list[tuple[int, Job]](), 0
+    for node in [*cluster.nodes, UNKNOWN_NODE]:
+        own = pack(job for job in jobs if cluster.node_of.get(job.name, UNKNOWN_NODE) == node)
+        if own:
+            count = 1 + max(lane for lane, _ in own)
+            bands.append((node, first, count))
+            lanes += [(first + lane, job) for lane, job in own]
+            first += count
+    return bands, lanes
+
+
+def draw_slots(axes: Axes, origin_s: float, cluster: Cluster) -> None:
+    """What was granted and what was asked for, beside what ran."""
+    drawn: list[tuple[str, Steps, str, str]]
+    drawn = [("granted", cluster.granted, BLACK, "-"), ("asked for", cluster.asked, VERMILION, ":")]
+    highest = float(axes.get_ylim()[1])
+    for name, (at, count), colour, line in drawn:
+        if any(count):
+            moments = [moment - origin_s for moment in at]
+            axes.plot(moments, count, drawstyle="steps-post", color=colour, linestyle=line, linewidth=1.3, label=name)
+            highest = max(highest, 1.1 * max(count))
+    axes.set_ylim(0, highest)
+    axes.collections[0].set_label("running")
+    axes.legend(fontsize=8, ncols=3, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.2)
 
 
 def draw_running(axes: Axes, jobs: Sequence[Job], mean_parallelism: float) -> None:

@@ -15,7 +15,9 @@ from neurotier.core.tables import Row
 from neurotier.core.tiers import Mount
 from neurotier.pages.kit.figures import figure_views
 from neurotier.pages.kit.html import embedded, link, write_html
+from neurotier.pages.kit.registry import Entry
 from neurotier.pages.kit.style import SLOWEST_DRAWN
+from neurotier.pages.report.cluster import cluster_lines
 from neurotier.pages.report.data import Record, ReportData, Tables
 from neurotier.pages.report.figures import FIGURES
 from neurotier.pages.report.mosaics import mosaic_name, placeholder_reason
@@ -74,7 +76,7 @@ def write_page(data: ReportData, path: Path) -> None:
 
 def context(data: ReportData, folder: Path) -> dict[str, Any]:
     """What the template is given."""
-    tables = Tables(data.profile, data.runs, data.group)
+    tables = Tables(data.profile, data.runs, data.group, data.jobs)
     times = tables.times
     facts = complete("facts", data.facts)
     failures = [complete("failure", each) for each in data.failures if str(each["participant"]) in data.failed]
@@ -88,7 +90,9 @@ def context(data: ReportData, folder: Path) -> dict[str, Any]:
         "failures": failures,
         "failures_shown": [{**each, "log_link": log_link(data, each, folder)} for each in failures[:SHOWN_ROWS]],
         "not_run": sorted(data.not_run),
-        "figures": figure_views("report", FIGURES, tables, data.figures, folder),
+        "figures": figure_views("report", shown_figures(data), tables, data.figures, folder),
+        "cluster": data.cluster,
+        "cluster_lines": cluster_lines(data.cluster, data.settings, facts["tiers"] or {}) if data.cluster else [],
         "outliers": outliers(data),
         "mosaics": mosaics,
         "mosaics_drawn": drawn,
@@ -115,6 +119,7 @@ def context(data: ReportData, folder: Path) -> dict[str, Any]:
             for name in (
                 *("profile/profile.tsv", "profile/traffic.tsv", "profile/runs.tsv", "profile/steps.tsv"),
                 *(
+                    "profile/jobs.tsv",
                     "advice/advice.tsv",
                     "group/group.tsv",
                     "index/images.tsv",
@@ -125,6 +130,11 @@ def context(data: ReportData, folder: Path) -> dict[str, Any]:
             )
         },
     }
+
+
+def shown_figures(data: ReportData) -> list[Entry]:
+    """The figures of the page; one of nodes only if there were some."""
+    return [entry for entry in FIGURES if entry.name != "nodes" or data.cluster is not None]
 
 
 def complete(kind: str, record: Record) -> Record:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import statistics
 from dataclasses import dataclass
 
 from neurotier.core.quantities import MISSING, clock, counted, mean_count, percent, seconds, share_of, utc
 from neurotier.core.tables import Row
 from neurotier.pages.kit.causes import sum_causes
+from neurotier.pages.report.cluster import node_verdict
 from neurotier.pages.report.data import ReportData
 from neurotier.pages.report.times import ParticipantTime
 
@@ -61,7 +63,7 @@ def remarks(data: ReportData) -> list[str]:
     """What must be known about the last run besides its validity."""
     unreachable = data.dataset.get("unreachable") or {}
     lines = [f"{path} could not be reached, and is not part of this: {why}." for path, why in unreachable.items()]
-    run = data.last_run
+    run, cluster = data.last_run, data.cluster
     started = data.facts.get("run")
     if run is None:
         lines.append("No run has finished a participant job.")
@@ -70,10 +72,7 @@ def remarks(data: ReportData) -> list[str]:
             f"The run started last, {started}, finished no participant job; the times are those of {run['run']}."
         )
     if (run is not None and run["oversubscribed"]) or (run is None and data.facts.get("oversubscribed")):
-        cores = run["cores"] if run is not None else data.facts.get("cores")
-        cpus = data.facts.get("cpus")
-        machine = f"the machine has {counted(cpus, 'CPU')}" if cpus else "the machine has fewer CPUs"
-        lines.append(f"Oversubscribed: {cores} cores were asked for, {machine}; {core_wait(data, run)}.")
+        lines.append(f"Oversubscribed: {crowd(data, run)}; {core_wait(data, run)}.")
     if run is not None and run["limited_by"]:
         lines.append(f"Fewer than the {run['parallelism']} jobs that the cores had room for: {run['limited_by']}.")
     if run is not None and len({row["run"] for row in data.profile}) > 1:
@@ -82,7 +81,21 @@ def remarks(data: ReportData) -> list[str]:
             f"Resumed: {counted(earlier, 'participant')} of earlier runs {'is' if earlier == 1 else 'are'} part of"
             " these results; makespan and parallelism are those of the last run alone."
         )
+    if cluster is not None and cluster.standing_out:
+        lines.append(f"{node_verdict(cluster)}.")
+    if cluster is not None and cluster.again:
+        lines.append(f"{counted(len(cluster.again), 'job')} had to be started again (see Nodes and jobs).")
     return lines
+
+
+def crowd(data: ReportData, run: Row | None) -> str:
+    """By what a run was oversubscribed."""
+    if data.cluster is not None:
+        return "jobs were granted fewer CPUs than the participants take that they analyse at once"
+    cores = run["cores"] if run is not None else data.facts.get("cores")
+    cpus = data.facts.get("cpus")
+    machine = f"the machine has {counted(cpus, 'CPU')}" if cpus else "the machine has fewer CPUs"
+    return f"{cores} cores were asked for, {machine}"
 
 
 def core_wait(data: ReportData, run: Row | None) -> str:
@@ -95,6 +108,14 @@ def core_wait(data: ReportData, run: Row | None) -> str:
     return f"{contained}, {causes.about}{share} of wall time"
 
 
+def slots_text(data: ReportData, run: Row) -> str:
+    """How many participants there was room for, in words that a comma ends; empty if it is not known."""
+    if data.cluster is not None:
+        slots = data.cluster.peak_slots
+        return f"of up to {counted(slots, 'slot')} granted, " if slots else ""
+    return f"of {counted(run['cores'], 'core')}, " if run["cores"] else ""
+
+
 def tiles(data: ReportData, times: list[ParticipantTime]) -> list[Tile]:
     """The numbers a reader looks for first; ``times`` slowest first."""
     run = data.last_run
@@ -105,16 +126,22 @@ def tiles(data: ReportData, times: list[ParticipantTime]) -> list[Tile]:
         tiles += [Tile("Makespan", MISSING), Tile("Mean parallelism", MISSING)]
     else:
         span = clock(run["makespan_s"]) or f"started {utc(run['start_s'])}"
-        cores = f"of {counted(run['cores'], 'core')}, " if run["cores"] else ""
         if run["flushed_s"] is not None and run["flushed_s"] > run["makespan_s"]:
             span += f", on its device after {seconds(run['flushed_s'])}"
         tiles.append(Tile("Makespan, last run", seconds(run["makespan_s"]), span))
-        peak = f"{cores}peak {run['peak_parallelism']:,}"
+        peak = f"{slots_text(data, run)}peak {run['peak_parallelism']:,}"
         tiles.append(Tile("Mean parallelism", mean_count(run["mean_parallelism"]), peak))
     tiles.append(
         Tile("CPU time", percent(share_of(cpu, wall)), f"{seconds(cpu)} of {seconds(wall)} wall" if times else "")
     )
     tiles.append(Tile("I/O time", percent(share_of(io, wall)), f"{seconds(io)}, wall - CPU" if times else ""))
+    if data.cluster is not None:
+        wait = [wait_s for wait_s, _ in data.cluster.waits_s]
+        longest = f"median; longest {seconds(wait[0])}" if wait else "not known"
+        tiles.append(Tile("Queue wait", seconds(statistics.median(wait) if wait else None), longest))
+        held_s = data.cluster.held_s
+        held = f"of the {seconds(held_s)} that jobs held" if held_s else "what jobs held is not known"
+        tiles.append(Tile("CPUs used", percent(data.cluster.efficiency), held))
     slowest = times[0] if times else None
     tiles.append(Tile("Slowest", seconds(slowest.wall_s if slowest else None), slowest.participant if slowest else ""))
     return tiles

@@ -1,0 +1,240 @@
+"""Jobs of a cluster: what accounting, jobs and head tell is put together, and what nobody tells stays empty."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from neurotier.core.files import write_json
+from neurotier.core.places import Places
+from neurotier.core.processes import RUN
+from neurotier.core.tables import read_table, write_table
+from neurotier.run import accounting
+from neurotier.run.accounting import ask_accounting, starts_in
+from neurotier.run.cluster_jobs import (
+    all_job_rows,
+    close_jobs,
+    is_crowded,
+    job_rows,
+    note_jobs,
+    read_jobs,
+    renew_jobs_table,
+)
+from neurotier.run.job_notes import noting_job, read_notes
+from neurotier.run.submitted import end_left, jobs_of, note_submitted
+
+STARTED_S = 1795392050.0
+
+# What sacct 22.05 printed of three jobs: the node of the first failed, the second was ended while it waited.
+RECORDED = """\
+1|NODE_FAIL|n1|1795392052|1795392055|1795392082|27|4|4|1340M||00:00:00
+1.batch|CANCELLED|n1|1795392055|1795392055|1795392082|27|4|4|||00:00:00
+1.0|CANCELLED|n1|1795392055|1795392055|1795392082|27|4|4|||00:00:00
+2|CANCELLED by 0|None assigned|1795392052|None|1795392056|0|1|1|1340M||00:00:00
+3|RUNNING|n2|1795392052|1795392055|Unknown|44|1|1|1340M||00:00:00
+3.batch|RUNNING|n2|1795392055|1795392055|Unknown|44|1|1|||00:00:00
+1|COMPLETED|n1|1795392082|1795392088|1795392098|10|4|4|1340M||00:00.245
+1.batch|COMPLETED|n1|1795392088|1795392088|1795392098|10|4|4||10870784|00:00.104
+1.0|COMPLETED|n1|1795392089|1795392089|1795392098|9|4|4||166223872|00:00.141
+"""
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
+    monkeypatch.setenv(RUN, "run")
+    for name in ("SLURM_JOB_ID", "SLURM_CPUS_ON_NODE", "SLURM_MEM_PER_NODE", "SLURMD_NODENAME"):
+        monkeypatch.delenv(name, raising=False)
+    here = Places(*(tmp_path / name for name in ("results", "datasets", "work", "images", "store")))
+    write_json(here.runs / "run.json", {"run": "run", "started_s": STARTED_S})
+    return here
+
+
+def program(folder: Path, name: str, script: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+    (folder / name).chmod(0o755)
+    return folder
+
+
+def heard(number: int, rule: str = "analyze_participants", wildcards: str = "/3") -> str:
+    log = f"/x/.snakemake/slurm_logs/rule_{rule}{wildcards}/{number}.log"
+    return f"Job 20 has been submitted with SLURM jobid {number} (log: {log})."
+
+
+def note(job: str | None, started_s: float, **more: Any) -> dict[str, Any]:
+    """What a job has noted of itself."""
+    about = {"batch": "3", "members": ["A/sub-01", "A/sub-02"], "slots": 2, "needed_cpus": 2, "cpus": 4}
+    return {"job": job, **about, "node": "n7", "memory_bytes": None, "started_s": started_s, **more}
+
+
+def test_every_start_of_a_requeued_job_is_a_row_of_its_own() -> None:
+    first, waited, running, second = starts_in(RECORDED.splitlines())
+    assert (first["state"], first["started_s"], first["ended_s"]) == ("NODE_FAIL", 1795392055.0, 1795392082.0)
+    assert first["max_rss_bytes"] is first["cpu_s"] is None  # nobody has seen it; not 0
+    assert (second["state"], second["started_s"], second["cpu_s"]) == ("COMPLETED", 1795392088.0, 0.245)
+    assert second["max_rss_bytes"] == 166223872  # the largest step
+    assert (waited["state"], waited["node"]) == ("CANCELLED", None)
+    assert waited["started_s"] is waited["elapsed_s"] is waited["cpus"] is None
+    assert (running["ended_s"], running["state"]) == (None, "RUNNING")
+
+
+@pytest.mark.parametrize("line", ["", "8|COMPLETED", "slurm_load_jobs error: x|y", "8.0|" + "|" * 10, "|" * 11])
+def test_what_is_no_row_of_sacct_does_no_harm(line: str) -> None:
+    assert all(start["started_s"] is None and start["cpus"] is None for start in starts_in([line]))
+
+
+def test_attempts_are_counted_over_requeues_and_retries_of_snakemake(places: Places) -> None:
+    for line in (heard(1), heard(2, "write_report", ""), heard(3)):
+        note_submitted(places, "run", line)
+    notes = [note("1", 1795392056.0), note("1", 1795392089.5, ended_s=1795392097.0, exit_code=0)]
+    later = RECORDED.replace("3|RUNNING|n2|1795392052|1795392055", "3|RUNNING|n2|1795392100|1795392101")
+    rows = job_rows("run", jobs_of(places, "run"), notes, starts_in(later.splitlines()), None)
+    told = [(row["job"], row["rule"], row["batch"], row["attempt"], row["state"], row["queue_wait_s"]) for row in rows]
+    assert told == [
+        ("1", "analyze_participants", "3", 1, "NODE_FAIL", 3.0),
+        ("2", "write_report", None, 1, "CANCELLED", None),
+        ("1", "analyze_participants", "3", 2, "COMPLETED", 6.0),
+        ("3", "analyze_participants", "3", 3, "RUNNING", 1.0),
+    ]
+    assert [row["members"] for row in rows] == ["A/sub-01 A/sub-02", None, "A/sub-01 A/sub-02", None]
+    write_table(places.profile / "jobs.tsv", "jobs", rows)
+    assert read_table(places.profile / "jobs.tsv", "jobs") == rows
+
+
+def test_without_slurm_jobs_tell_of_themselves_and_the_reason_is_said(places: Places) -> None:
+    note_submitted(places, "run", "Submitted job 4 with external jobid '55.server'.")
+    write_json(places.job_notes("run") / "3.1.json", note("55.server", 1000.0, ended_s=1010.0, exit_code=70))
+    note_jobs(places, "run")
+    (row,) = read_jobs(places, "run")
+    assert (row["source"], row["state"], row["node"], row["elapsed_s"]) == ("job", "FAILED", "n7", 10.0)
+    assert row["reason"] == "the jobs are not Slurm's, or it has no accounting"
+    assert row["max_rss_bytes"] is row["cpu_s"] is row["asked_cpus"] is None
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        (None, "there is no sacct"),
+        ("echo 'slurm_persist_conn_open: error: no' >&2; exit 1", "sacct ended with exit code 1: slurm_persist"),
+        ("exec sleep 30", "sacct did not answer within"),
+        ("exit 0", "sacct knows none of the jobs"),
+        ("printf '\\377\\376|||\\n8|x\\n'", "sacct knows none of the jobs"),
+    ],
+)
+def test_an_accounting_that_does_not_answer_is_a_reason(
+    places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str | None, reason: str
+) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    if script is not None:
+        program(folder, "sacct", script)
+        monkeypatch.setenv("PATH", str(folder) + os.pathsep + os.environ["PATH"])
+    else:
+        monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setattr(accounting, "PATIENCE_S", 1.0)
+    note_submitted(places, "run", heard(8))
+    close_jobs(places, "run")
+    (row,) = read_jobs(places, "run")
+    assert row["reason"].startswith(reason)
+    assert "\n" not in row["reason"]
+    assert row["source"] == "head"
+    assert row["submitted_s"] is not None
+    assert row["started_s"] is row["cpus"] is row["queue_wait_s"] is None
+
+
+def test_what_was_known_stays_when_the_accounting_is_gone(
+    places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded = tmp_path / "recorded"
+    recorded.write_text(RECORDED)
+    path = os.environ["PATH"]
+    monkeypatch.setenv("PATH", f"{program(tmp_path / 'bin', 'sacct', f'cat {recorded}')}{os.pathsep}{path}")
+    note_submitted(places, "run", heard(1))
+    note_jobs(places, "run")
+    before = read_jobs(places, "run")
+    assert [row["state"] for row in before] == ["NODE_FAIL", "COMPLETED"]
+    program(tmp_path / "bin", "sacct", "exit 1")
+    close_jobs(places, "run")
+    assert read_jobs(places, "run") == before
+
+
+def test_jobs_of_before_the_run_are_others_of_that_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded = tmp_path / "recorded"
+    recorded.write_text(RECORDED)
+    path = os.environ["PATH"]
+    monkeypatch.setenv("PATH", f"{program(tmp_path / 'bin', 'sacct', f'cat {recorded}')}{os.pathsep}{path}")
+    assert ask_accounting(["1"], STARTED_S + 86_400) == ([], "sacct knows none of the jobs")
+
+
+def test_a_job_notes_where_it_runs_and_how_it_ended(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "8")
+    monkeypatch.setenv("SLURM_CPUS_ON_NODE", "4")
+    monkeypatch.setenv("SLURM_MEM_PER_NODE", "1340")
+    names = ["Zürich/sub-'01", 'A/sub-"$(x)"']
+    with noting_job(places, "3", names, 2, 2) as note_end:
+        (begun,) = read_notes(places, "run")
+        note_end(137)
+    (ended,) = read_notes(places, "run")
+    assert "exit_code" not in begun
+    assert (ended["job"], ended["cpus"], ended["memory_bytes"]) == ("8", 4, 1340 << 20)
+    assert (ended["exit_code"], ended["members"]) == (137, names)
+    note_jobs(places, "run")
+    write_table(places.profile / "jobs.tsv", "jobs", all_job_rows(places))
+    (row,) = read_table(places.profile / "jobs.tsv", "jobs")
+    assert row["members"].split() == names
+    assert row["state"] == "FAILED"
+
+
+def test_a_job_goes_on_if_it_cannot_note_itself(places: Places) -> None:
+    places.job_notes("run").parent.parent.mkdir(parents=True, exist_ok=True)
+    places.job_notes("run").parent.write_text("a file where a folder should be")
+    with noting_job(places, "3", ["sub-01"], 1, 1) as note_end:
+        note_end(0)
+    assert read_notes(places, "run") == []
+
+
+def test_damaged_notes_are_passed_over(places: Places) -> None:
+    write_json(places.job_notes("run") / "3.2.json", note("8", 1000.0))
+    for number, damaged in enumerate(('{"job": "8", "sta', "[]", "{}", '{"started_s": "soon"}')):
+        (places.job_notes("run") / f"4.{number}.json").write_text(damaged)
+    assert [found["job"] for found in read_notes(places, "run")] == ["8"]
+    for damaged in ("{", "7", "[1]"):
+        places.cluster_jobs("run").write_text(damaged)
+        assert read_jobs(places, "run") == []
+
+
+def test_a_run_on_one_machine_has_no_jobs(places: Places) -> None:
+    close_jobs(places, "run")
+    assert not places.cluster_jobs("run").exists()
+    assert all_job_rows(places) == []
+
+
+def test_jobs_that_a_dead_head_left_are_told_of_by_the_next_start(places: Places) -> None:
+    note_submitted(places, "run", heard(8))
+    end_left(places, "", print)
+    close_jobs(places, "run")
+    assert [row["job"] for row in read_jobs(places, "run")] == ["8"]
+    assert list((places.state / "submitted").iterdir()) == []
+
+
+def test_a_table_that_is_renewed_stays_as_old_as_it_was(places: Places) -> None:
+    table = places.profile / "jobs.tsv"
+    renew_jobs_table(places)
+    assert not table.exists()
+    write_table(table, "jobs", [])
+    os.utime(table, ns=(5, 5))
+    note_submitted(places, "run", heard(8))
+    close_jobs(places, "run")
+    renew_jobs_table(places)
+    assert [row["job"] for row in read_table(table, "jobs")] == ["8"]
+    assert table.stat().st_mtime_ns == 5
+
+
+def test_a_job_is_crowded_by_the_cpus_that_it_was_granted() -> None:
+    rows = job_rows("run", [], [note("8", 1.0), note("9", 1.0, cpus=2)], [], None)
+    assert not is_crowded(rows)
+    rows = job_rows("run", [], [note("8", 1.0, slots=4, needed_cpus=8)], [], None)
+    assert is_crowded(rows)
+    assert not is_crowded(job_rows("run", [], [note("8", 1.0, needed_cpus=8, cpus=None)], [], None))  # not known

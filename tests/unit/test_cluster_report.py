@@ -1,0 +1,160 @@
+"""The report of a run on a cluster: nodes, queue and attempts; and nothing of that where there was one machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from neurotier.core.places import Places
+from neurotier.core.settings import Settings
+from neurotier.core.tables import read_table, write_table
+from neurotier.pages.kit.figures import draw_all
+from neurotier.pages.report.cluster import Cluster, cluster_lines, node_verdict, slots_of, steps
+from neurotier.pages.report.data import ReportData, Tables, collect
+from neurotier.pages.report.figures import FIGURES
+from neurotier.pages.report.page import write_page
+from page_reader import Reader
+from report_data import RUN, make_results
+
+Row = dict[str, Any]
+
+
+def change(places: Places, table: str, edit: Any) -> None:
+    """Edit the rows of a table of the profile in place."""
+    path = places.profile / f"{table}.tsv"
+    rows = read_table(path, table)
+    rows = edit(rows) or rows
+    write_table(path, table, rows)
+
+
+def cluster_of(folder: Path, count: int, **changes: Any) -> tuple[Cluster, ReportData, Places, Settings]:
+    places, settings = make_results(folder, count, **changes)
+    data = collect(places, settings)
+    assert data.cluster is not None
+    return data.cluster, data, places, settings
+
+
+def text_of(places: Places, settings: Settings) -> str:
+    write_page(collect(places, settings), places.results / "report.html")
+    reader = Reader()
+    reader.feed((places.results / "report.html").read_text())
+    assert not reader.open
+    return reader.text
+
+
+def test_the_page_tells_of_nodes_queue_and_efficiency(tmp_path: Path) -> None:
+    cluster, data, places, settings = cluster_of(tmp_path, 24, slots=12, nodes=3)
+    draw_all("report", FIGURES, Tables(data.profile, data.runs, data.group, data.jobs), places.figures)
+    text = text_of(places, settings)
+    assert "Nodes and jobs of the cluster" in text
+    assert "24 participants in 6 jobs on 3 nodes: n1, n2, n3" in text
+    assert "Jobs waited in the queue for 7.50 s (median), at most for 10.0 s (job 105)" in text
+    assert "No job was started again" in text
+    assert f"of up to {cluster.peak_slots} slots granted, peak 12" in text
+    share = 100 * sum(row["cpu_s"] for row in data.profile) / sum(4 * row["elapsed_s"] for row in data.jobs)
+    assert f"CPUs used {share:.0f} %" in text
+    drawn = (places.figures / "gantt.tsv").read_text().splitlines()
+    assert drawn[0].split("\t")[-1] == "node"
+    assert {line.split("\t")[-1] for line in drawn[1:]} == {"n1", "n2", "n3"}
+    assert len((places.figures / "nodes.tsv").read_text().splitlines()) == 25
+
+
+def test_a_run_on_one_machine_has_nothing_of_it(tmp_path: Path) -> None:
+    places, settings = make_results(tmp_path, 5)
+    text = text_of(places, settings)
+    assert collect(places, settings).cluster is None
+    assert "of 2 cores, peak 2" in text
+    for words in ("Nodes and jobs", "Queue wait", "CPUs used", "slots granted"):
+        assert words not in text
+
+
+def test_a_slow_node_is_told_of_and_chance_is_not(tmp_path: Path) -> None:
+    cluster, _, places, settings = cluster_of(tmp_path, 120, slots=24, nodes=4)
+    assert cluster.standing_out == []
+    assert "No node is clearly slower" in node_verdict(cluster)
+    slow = {name for name, node in cluster.node_of.items() if node == "n3"}
+
+    def slower(rows: list[Row]) -> None:
+        for row in rows:
+            if row["participant"] in slow:
+                row["wall_s"] *= 1.5
+                row["end_s"] = row["start_s"] + row["wall_s"]
+
+    change(places, "profile", slower)
+    assert "Node n3 is slow: its median of" in text_of(places, settings)
+
+
+def test_few_participants_judge_no_node(tmp_path: Path) -> None:
+    cluster, *_ = cluster_of(tmp_path, 8, slots=8, nodes=2)
+    assert "Too few participants per node" in node_verdict(cluster)
+
+
+def test_a_job_that_was_started_again_is_told_with_its_reason(tmp_path: Path) -> None:
+    _, _, places, settings = cluster_of(tmp_path, 8, slots=8, nodes=2)
+
+    def requeue(rows: list[Row]) -> list[Row]:
+        lost = rows[0] | {"state": "NODE_FAIL", "node": "n2", "started_s": rows[0]["started_s"] - 30}
+        lost |= {"ended_s": rows[0]["started_s"] - 20, "submitted_s": rows[0]["started_s"] - 31, "elapsed_s": 10.0}
+        return [lost, rows[0] | {"attempt": 2}, *rows[1:]]
+
+    change(places, "jobs", requeue)
+    text = text_of(places, settings)
+    assert "Started again: batch 0 as job 100 after NODE_FAIL on n2" in text
+    assert "1 job had to be started again" in text
+    again = collect(places, settings).cluster
+    assert again is not None
+    assert set(again.node_of.values()) == {"n1", "n2"}
+    assert [again.node_of[name] for name in again.jobs[0]["members"].split()] == ["n1"] * 4  # the later start
+
+
+def test_without_accounting_what_is_missing_is_said_once_and_is_never_0(tmp_path: Path) -> None:
+    _, _, places, settings = cluster_of(tmp_path, 8, slots=8, nodes=2)
+    unknown = ("submitted_s", "queue_wait_s", "elapsed_s", "asked_cpus", "asked_memory_bytes", "max_rss_bytes", "cpu_s")
+
+    def forget(rows: list[Row]) -> None:
+        for row in rows:
+            row.update(dict.fromkeys(unknown), source="job", reason="there is no sacct")
+
+    change(places, "jobs", forget)
+    text = text_of(places, settings)
+    assert text.count("there is no sacct") == 1
+    assert "How long jobs waited in the queue is not known" in text
+    assert "How many CPU-hours the jobs held is not known" in text
+    assert "CPUs used n/a" in text
+
+
+@pytest.mark.parametrize("unknown", ["node", "started_s", "ended_s", "members", "cpus", "slots", "state"])
+def test_whatever_is_not_known_of_jobs_the_page_is_written(tmp_path: Path, unknown: str) -> None:
+    _, _, places, settings = cluster_of(tmp_path, 8, slots=8, nodes=2)
+    change(places, "jobs", lambda rows: [row | {unknown: None} for row in rows])
+    data = collect(places, settings)
+    draw_all("report", FIGURES, Tables(data.profile, data.runs, data.group, data.jobs), places.figures)
+    assert "Nodes and jobs of the cluster" in text_of(places, settings)
+
+
+def test_names_are_escaped(tmp_path: Path) -> None:
+    _, _, places, settings = cluster_of(tmp_path, 8, slots=8, nodes=2)
+    evil = "<script>alert(1)</script>"
+    change(places, "jobs", lambda rows: [row | {"node": evil, "job": evil, "state": evil} for row in rows])
+    write_page(collect(places, settings), places.results / "report.html")
+    assert evil not in (places.results / "report.html").read_text()
+
+
+def test_granted_slots_are_those_that_have_cpus() -> None:
+    row = {"slots": 4, "needed_cpus": 8, "cpus": 4}
+    assert slots_of(row) == 2
+    assert slots_of(row | {"cpus": None}) == 4
+    assert slots_of(row | {"slots": None}) == 0
+    assert steps([]) == ([], [])
+
+
+def test_tiers_are_told_by_who_shares_them(tmp_path: Path) -> None:
+    cluster, data, _, settings = cluster_of(tmp_path, 8, slots=8, nodes=2)
+    tiers = {"dataset": {"name": "disk", "kind": "block"}, "work": {"name": "memory", "kind": "tmpfs"}}
+    lines = cluster_lines(cluster, settings, tiers)
+    assert "All nodes shared dataset (disk); each had its own work (memory)" in lines
+    tiers["work"] = {"name": "ssd", "kind": "block"}
+    (line,) = [line for line in cluster_lines(cluster, settings, tiers) if "shared dataset" in line]
+    assert line.endswith("whether they shared work (ssd) is not known (node: true would say so)")
+    assert data.runs[-1]["run"] == RUN

@@ -1,0 +1,144 @@
+"""The drafted profile: YAML that Snakemake reads as meant, whatever Slurm's names are."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+from neurotier.__main__ import main
+from neurotier.core.errors import SourceError
+from neurotier.core.settings import TierSettings
+from neurotier.core.tiers import Tier
+from neurotier.run.site import BASE, BETWEEN, Site, draft, nodes_in, profile_of
+from snakemake.profiles import ProfileConfigFileParser
+from snakemake.resources import Resource
+from snakemake_executor_plugin_slurm import ExecutorSettings
+from snakemake_executor_plugin_slurm.submit_string import get_submit_command
+from snakemake_executor_plugin_slurm.utils import set_gres_string
+from snakemake_executor_plugin_slurm.validation import validate_slurm_extra
+
+PARAMETERS = ("run_uuid", "slurm_logfile", "comment_str", "workdir")
+"""What the plugin knows of a job beside its resources."""
+
+ODD = ("all", "max", "1e3", "no")
+"""Names that Slurm may have, which YAML or Snakemake would take for something else."""
+
+WEIRD = ("a: b", "x\ny: z", "$(touch here)", "__import__('os').abort()", "# x", "'", "-p", "ü")
+
+
+def nodes(partition: str, **changes: str) -> str:
+    """A line of sinfo."""
+    cells = {"up": "up", "limit": "infinite", "cpus": "24", "memory": "64000", "disk": "0", "features": "(null)"}
+    cells |= {"gres": "(null)", "count": "4"} | changes
+    return BETWEEN.join([partition, *cells.values()]) + "\n"
+
+
+def evaluated(profile: str, folder: Path, name: str) -> object:
+    """A default resource, as Snakemake evaluates that of a profile."""
+    file = folder / "profile.yaml"
+    file.write_text(profile)
+    with file.open() as stream:
+        entries = ProfileConfigFileParser().parse(stream)["default-resources"]
+    value = dict(entry.split("=", 1) for entry in entries)[name]
+    return Resource.cli_evaluator(name, value, wildcards=None, input=None, attempt=1, threads=1, async_run=None)
+
+
+@pytest.mark.parametrize("name", ODD + WEIRD)
+def test_whatever_the_names_are_the_profile_means_them_or_leaves_them_out(name: str, tmp_path: Path) -> None:
+    on_a_line = name.replace("\n", " ")
+    sinfo = nodes(f"{on_a_line}*", features=on_a_line)
+    site = Site(nodes_in(sinfo), {}, accounts=[name], qos=[name], missing=[name])
+    text = profile_of(site)
+    profile = yaml.safe_load(text)
+    base = yaml.safe_load(BASE.read_text())
+    assert profile.keys() == base.keys()
+    own = profile["default-resources"]
+    for key in ("slurm_partition", "slurm_account"):
+        if key in own:
+            assert evaluated(text, tmp_path, key) == name
+    assert ("slurm_account" in own) == (name in ODD)
+    assert {key: own[key] for key in base["default-resources"]} == base["default-resources"]
+    assert not (Path.cwd() / "here").exists()
+
+
+def test_the_draft_is_of_the_default_partition_and_its_smallest_node() -> None:
+    sinfo = nodes("big", memory="900000") + nodes("main*", memory="5000", cpus="2") + nodes("main*", memory="7000+")
+    site = Site(
+        nodes_in(sinfo), {"MinJobAge": "30 sec", "AccountingStorageType": "accounting_storage/slurmdbd"}, ["lab"]
+    )
+    profile = yaml.safe_load(profile_of(site))
+    assert profile["default-resources"]["slurm_partition"] == "'main'"
+    assert profile["resources"]["mem_mb"] == 5000
+    assert profile["cores"] == 2
+    assert profile["slurm-status-command"] == "sacct"
+
+
+def test_what_was_not_found_is_said() -> None:
+    text = profile_of(Site(nodes_in(nodes("main", up="down", memory="N/A")), missing=["your accounts: denied"]))
+    profile = yaml.safe_load(text)
+    assert "slurm_partition" not in profile["default-resources"]
+    assert "# Not found:\n# - your accounts: denied\n# - the memory of a node" in text
+    assert "No partition takes jobs" in text
+
+
+def test_a_short_time_limit_and_local_disk_are_told() -> None:
+    site = Site(nodes_in(nodes("debug*", limit="30:00", disk="9000")), {"TmpFS": "/local"})
+    text = profile_of(site)
+    assert "The limit of the partition, 30 min, is shorter" in text
+    assert "#     scratch: {path: /local/$SLURM_JOB_ID, kind: block, node: true}" in text
+
+
+class Job:
+    """A job, as far as the plugin's functions that make its command ask."""
+
+    def __init__(self, resources: dict[str, object]) -> None:
+        self.resources = Resources(resources)
+        self.threads = 4
+
+
+class Resources(dict[str, object]):
+    """Resources of a job, as Snakemake gives them to plugins."""
+
+    def __getattr__(self, name: str) -> object:
+        return self.get(name)
+
+
+def test_the_plugin_takes_every_key_of_the_example(tmp_path: Path) -> None:
+    text = (BASE.parents[1] / "site-example" / "profile.yaml").read_text()
+    profile = yaml.safe_load(text)
+    names = profile["default-resources"]
+    job = Job({name: evaluated(text, tmp_path, name) for name in names})
+    validate_slurm_extra(job)
+    settings = ExecutorSettings(qos=profile["slurm-qos"], requeue=profile["slurm-requeue"], status_command="squeue")
+    call = get_submit_command(job, {**dict.fromkeys(PARAMETERS, ""), "account": "", "partition": ""}, settings)
+    call += set_gres_string(job)
+    for option in (
+        *("--exclusive", "--mail-type=FAIL,TIME_LIMIT", "--mail-user=you@example.org", "--qos=normal"),
+        *("-C 'icelake&nvme'", "--gres=tmp:50G", "--requeue", "--mem 1000", "-t 30"),
+    ):
+        assert option in call
+    assert (job.resources["slurm_account"], job.resources["slurm_partition"]) == ("neurolab", "compute")
+    tier = profile["config"]["tiers"]["scratch"]
+    assert Tier.from_settings(TierSettings(name="scratch", capacity=None, **tier)).node
+
+
+def test_without_slurm_one_line_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(["site"]) == SourceError.exit_code
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err == (
+        "neurotier: neurotier site: there is no sinfo here; run it on a login node of a Slurm cluster\n"
+    )
+
+
+def test_a_slurm_that_names_no_partition_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sinfo").write_text("#!/bin/sh\necho nonsense\n")
+    (tmp_path / "sinfo").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path) + os.pathsep + os.environ["PATH"])
+    with pytest.raises(SourceError, match="names no partition"):
+        draft()

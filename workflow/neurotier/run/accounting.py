@@ -1,0 +1,189 @@
+"""Slurm's accounting: one call of sacct, and what its rows say. Unknown is ``None``, never 0."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from neurotier.core.errors import one_line
+from neurotier.core.quantities import seconds
+
+FIELDS = (
+    *("JobIDRaw", "State", "NodeList", "Submit", "Start", "End", "ElapsedRaw"),
+    *("ReqCPUS", "AllocCPUS", "ReqMem", "MaxRSS", "TotalCPU"),
+)
+
+PATIENCE_S = 60.0
+"""How long sacct may take: its database may be busy, and a report must not wait for ever."""
+
+AT_ONCE = 10_000
+"""Most jobs that one call is asked for: their numbers are one word, of 128 KiB at most."""
+
+EARLIER_S = 3600.0
+"""Jobs that were submitted so long before the run began are others, whose numbers came again; clocks may differ."""
+
+UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
+
+Start = dict[str, Any]
+"""One start of a job, by the accounting."""
+
+
+def ask_accounting(numbers: Sequence[str], since_s: float) -> tuple[list[Start], str | None]:
+    """What the accounting says of jobs: each of their starts in order, and why it says nothing, if it does not.
+
+    Parameters
+    ----------
+    numbers
+        Numbers of the jobs.
+    since_s
+        When their run began, s since 1970.
+    """
+    found: list[Start] = []
+    for at in range(0, len(numbers), AT_ONCE):
+        text, reason = call_sacct(numbers[at : at + AT_ONCE], since_s)
+        if reason is not None:
+            return [], reason
+        found += starts_in(text.splitlines())
+    since = [start for start in found if (start["submitted_s"] or since_s) >= since_s - EARLIER_S]
+    return since, None if since else "sacct knows none of the jobs"
+
+
+def call_sacct(numbers: Sequence[str], since_s: float) -> tuple[str, str | None]:
+    """What sacct prints of jobs, and why it could not be asked."""
+    import subprocess
+
+    command = ["sacct", "--jobs", ",".join(numbers), "--duplicates", "--noheader", "--parsable2", "--noconvert"]
+    command += [f"--starttime={utc_words(since_s - EARLIER_S)}", f"--format={','.join(FIELDS)}"]
+    environment = {**os.environ, "SLURM_TIME_FORMAT": "%s", "TZ": "UTC"}
+    try:
+        asked = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", env=environment, timeout=PATIENCE_S
+        )
+    except FileNotFoundError:
+        return "", "there is no sacct"
+    except OSError as error:
+        return "", f"sacct: {error.strerror}"
+    except subprocess.TimeoutExpired:
+        return "", f"sacct did not answer within {seconds(PATIENCE_S)}"
+    if asked.returncode:
+        said = one_line(asked.stderr.strip().rpartition("\n")[2])
+        return "", f"sacct ended with exit code {asked.returncode}" + (f": {said}" if said else "")
+    return asked.stdout, None
+
+
+def utc_words(time_s: float) -> str:
+    """A time as sacct reads it where the time zone is UTC.
+
+    >>> utc_words(1795236000.0)
+    '2026-11-21T04:40:00'
+    """
+    import time
+
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time_s))
+
+
+def starts_in(lines: Iterable[str]) -> list[Start]:
+    """The starts in what sacct has printed: a line each, followed by lines of its steps, of which the largest counts.
+
+    A job that was started again has a line for each start, if they are asked for (``--duplicates``).
+
+    >>> lines = ["7|NODE_FAIL|n1|100|103|109|6|4|4|500M||00:00:00", "7|RUNNING|n2|109|120|Unknown|5|4|4|500M||00:00:00"]
+    >>> [(start["state"], start["node"], start["started_s"], start["ended_s"]) for start in starts_in(lines)]
+    [('NODE_FAIL', 'n1', 103.0, 109.0), ('RUNNING', 'n2', 120.0, None)]
+    """
+    found: list[Start] = []
+    for line in lines:
+        cells = line.split("|")
+        if len(cells) != len(FIELDS):
+            continue
+        cell = dict(zip(FIELDS, cells, strict=True))
+        number, _, step = cell["JobIDRaw"].partition(".")
+        if not step:
+            found.append(start_of(cell))
+        elif found and found[-1]["job"] == number:
+            found[-1]["max_rss_bytes"] = larger(found[-1]["max_rss_bytes"], bytes_of(cell["MaxRSS"]))
+    return found
+
+
+def start_of(cell: dict[str, str]) -> Start:
+    """A line of sacct for a whole job."""
+    node = None if cell["NodeList"] in ("", "None assigned", "Unknown") else cell["NodeList"]
+    # A job that was cancelled while it waited has times of a start that never was.
+    began = node is not None
+    asked_cpus = count_of(cell["ReqCPUS"])
+    return {
+        "job": cell["JobIDRaw"],
+        "state": (cell["State"].split() or ["UNKNOWN"])[0],  # "CANCELLED by 1000"
+        "node": node,
+        "submitted_s": time_of(cell["Submit"]),
+        "started_s": time_of(cell["Start"]) if began else None,
+        "ended_s": time_of(cell["End"]),
+        "elapsed_s": number_of(cell["ElapsedRaw"]) if began else None,
+        "asked_cpus": asked_cpus,
+        "cpus": count_of(cell["AllocCPUS"]) if began else None,
+        "asked_memory_bytes": asked_bytes(cell["ReqMem"], asked_cpus),
+        "max_rss_bytes": bytes_of(cell["MaxRSS"]),
+        "cpu_s": cpu_seconds(cell["TotalCPU"]),
+    }
+
+
+def larger(one: int | None, other: int | None) -> int | None:
+    """The larger of two, of which either may be unknown."""
+    known = [value for value in (one, other) if value is not None]
+    return max(known) if known else None
+
+
+def number_of(text: str) -> float | None:
+    """A number, if it is one that can be; ``Unknown``, ``None`` and the like are not known."""
+    return float(text) if re.fullmatch(r"\d+(\.\d+)?", text) else None
+
+
+def time_of(text: str) -> float | None:
+    """A time, s since 1970; the accounting writes 0 for one that it does not know."""
+    return number_of(text) or None
+
+
+def count_of(text: str) -> int | None:
+    """A count of at least one."""
+    number = number_of(text)
+    return int(number) if number else None
+
+
+def bytes_of(text: str) -> int | None:
+    """An amount of memory; 0 is what no sampling has seen.
+
+    >>> bytes_of("5000K"), bytes_of("1.5G"), bytes_of("0"), bytes_of("")
+    (5120000, 1610612736, None, None)
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGTP]?)", text)
+    return int(float(found[1]) * UNITS[found[2]]) or None if found else None
+
+
+def asked_bytes(text: str, cpus: int | None) -> int | None:
+    """Memory asked for; Slurm before 21.08 writes ``n`` after that of a node and ``c`` after that of each CPU.
+
+    >>> asked_bytes("500M", 4), asked_bytes("500Mn", 4), asked_bytes("500Mc", 4), asked_bytes("500Mc", None)
+    (524288000, 524288000, 2097152000, None)
+    """
+    amount = bytes_of(text.rstrip("nc"))
+    if not text.endswith("c"):
+        return amount
+    return amount * cpus if amount and cpus else None
+
+
+def cpu_seconds(text: str) -> float | None:
+    """CPU time, ``[DAYS-][HOURS:]MINUTES:SECONDS``; 0 is what was never gathered.
+
+    >>> cpu_seconds("1-02:03:04"), cpu_seconds("01:02.500"), cpu_seconds("00:00:00"), cpu_seconds("INVALID")
+    (93784.0, 62.5, None, None)
+    """
+    with suppress(ValueError):
+        days, _, rest = text.rpartition("-")
+        total = 0.0
+        for part in rest.split(":"):
+            total = 60 * total + float(part)
+        return total + 86_400 * int(days or 0) or None
+    return None

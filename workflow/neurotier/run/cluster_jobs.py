@@ -1,0 +1,198 @@
+"""What became of the jobs that a run gave to a cluster: the table ``jobs.tsv``.
+
+Three tell: the head when it submitted what (:mod:`neurotier.run.submitted`), each job of a batch where it runs and with
+whom (:mod:`neurotier.run.job_notes`), and Slurm's accounting the rest. What nobody tells is empty.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from neurotier.core.errors import StateError
+from neurotier.core.files import read_json, remove_whatever, write_json
+from neurotier.core.places import Places
+from neurotier.core.tables import Row, write_table
+from neurotier.run.accounting import Start, ask_accounting
+from neurotier.run.job_notes import read_notes
+from neurotier.run.submitted import SLURM, ClusterJob, jobs_of, were_ended
+
+ANALYSIS = "analyze_participants"
+"""The rule whose jobs are batches."""
+
+CLOCKS_S = 3.0
+"""By how much a node's clock may be behind the controller's, whose times are whole seconds."""
+
+GOING = ("RUNNING", "COMPLETING")
+"""Slurm's states of a job that has begun and not ended."""
+
+NO_SLURM = "the jobs are not Slurm's, or it has no accounting"
+
+EMPTY: Row = {
+    **dict.fromkeys(("rule", "batch", "members", "state", "node", "submitted_s", "started_s", "ended_s")),
+    **dict.fromkeys(("queue_wait_s", "elapsed_s", "slots", "needed_cpus", "asked_cpus", "cpus")),
+    **dict.fromkeys(("asked_memory_bytes", "max_rss_bytes", "cpu_s", "reason")),
+}
+
+
+def note_jobs(places: Places, run: str) -> None:
+    """Ask what became of a run's jobs, and keep the answer; what was known before stays if nobody answers now."""
+    heard, notes = jobs_of(places, run), read_notes(places, run)
+    numbers = list(dict.fromkeys([*(job.number for job in heard), *(note["job"] for note in notes if note["job"])]))
+    if not numbers and not notes:
+        return
+    slurm = [number for number in numbers if number.isdigit()]  # cluster-generic may have called sbatch
+    starts, reason = ask_accounting(slurm, started_of(places, run)) if slurm else ([], NO_SLURM)
+    if not starts and all(job.scheduler != SLURM for job in heard):
+        reason = NO_SLURM
+    if not starts:
+        starts = kept(places, run).get("starts", [])
+        reason = None if starts else reason
+    rows = job_rows(run, heard, notes, starts, reason)
+    write_json(places.cluster_jobs(run), {"starts": starts, "rows": rows})
+
+
+def close_jobs(places: Places, run: str) -> None:
+    """The same at the end of a run, after which nothing else tells of its jobs."""
+    note_jobs(places, run)
+    if places.cluster_jobs(run).exists():
+        remove_whatever(places.job_notes(run))
+        were_ended(places, run).unlink(missing_ok=True)
+
+
+def started_of(places: Places, run: str) -> float:
+    """When a run began, s since 1970."""
+    with suppress(FileNotFoundError, StateError, LookupError):
+        return float(read_json(places.runs / f"{run}.json")["started_s"])
+    return 0.0
+
+
+def kept(places: Places, run: str) -> dict[str, Any]:
+    """What was noted of a run's jobs; nothing if there were none, or the file is damaged."""
+    with suppress(FileNotFoundError, StateError, TypeError, ValueError):
+        return dict(read_json(places.cluster_jobs(run)))
+    return {}
+
+
+def read_jobs(places: Places, run: str) -> list[Row]:
+    """Rows of ``jobs.tsv`` of one run."""
+    return list(kept(places, run).get("rows", []))
+
+
+def all_job_rows(places: Places) -> list[Row]:
+    """Rows of ``jobs.tsv``, of all runs in order of time."""
+    files = sorted(places.cluster_jobs("any").parent.glob("*.json"))
+    return [row for file in files for row in read_jobs(places, file.stem)]
+
+
+def renew_jobs_table(places: Places) -> None:
+    """Write the table again, if it is there, with what the end of the run has brought.
+
+    It stays as old as it was: Snakemake would draw everything again.
+    """
+    table = places.profile / "jobs.tsv"
+    if table.exists():
+        times_ns = table.stat().st_atime_ns, table.stat().st_mtime_ns
+        write_table(table, "jobs", all_job_rows(places))
+        os.utime(table, ns=times_ns)
+
+
+def is_crowded(rows: Sequence[Row]) -> bool:
+    """Whether a job analysed more participants at once than it was granted CPUs for."""
+    known = [row for row in rows if row["needed_cpus"] and row["cpus"]]
+    return any(row["needed_cpus"] > row["cpus"] for row in known)
+
+
+def job_rows(
+    run: str,
+    heard: Sequence[ClusterJob],
+    notes: Sequence[dict[str, Any]],
+    starts: Sequence[Start],
+    reason: str | None,
+) -> list[Row]:
+    """Rows of ``jobs.tsv``: one per start of each job, in order of time.
+
+    Parameters
+    ----------
+    run
+        The run.
+    heard
+        Its jobs as they were submitted.
+    notes
+        What jobs noted of themselves, in order of time.
+    starts
+        What the accounting says, in order of time for each job.
+    reason
+        Why it says nothing.
+    """
+    jobs = {job.number: job for job in heard}
+    numbers = dict.fromkeys([*jobs, *(note["job"] or note["node"] for note in notes)])
+    found: list[tuple[tuple[Any, ...], Row]] = []
+    for number in numbers:
+        job = jobs.get(number)
+        own_notes = [note for note in notes if (note["job"] or note["node"]) == number]
+        own_starts = [start for start in starts if start["job"] == number]
+        why = None if own_starts else (reason or "sacct does not know it")
+        pairs = pair(own_starts, own_notes)
+        for start, note in pairs:
+            row = row_of(run, number, job, start, note, why, is_only=len(pairs) == 1)
+            work = (row["rule"], row["batch"] or (job.wildcards if job else None)) if row["rule"] else (number,)
+            found.append((work, row))
+    never_s = float("inf")
+    found.sort(
+        key=lambda one: (one[1]["submitted_s"] or one[1]["started_s"] or never_s, one[1]["started_s"] or never_s)
+    )
+    counts: Counter[tuple[Any, ...]] = Counter()
+    for work, row in found:
+        counts[work] += 1
+        row["attempt"] = counts[work]
+    return [row for _, row in found]
+
+
+def pair(starts: Sequence[Start], notes: Sequence[dict[str, Any]]) -> list[tuple[Start | None, dict[str, Any] | None]]:
+    """Each start of one job with what the job noted then; of the one or the other alone if there is no more."""
+    if not starts:
+        return [(None, note) for note in notes] or [(None, None)]
+    ends = [(start["started_s"] or float("inf")) - CLOCKS_S for start in starts[1:]] + [float("inf")]
+    pairs: list[tuple[Start | None, dict[str, Any] | None]] = []
+    for start, next_s in zip(starts, ends, strict=True):
+        began_s = (start["started_s"] or float("inf")) - CLOCKS_S
+        mine = [note for note in notes if began_s <= note["started_s"] < next_s]
+        pairs.append((start, mine[-1] if mine else None))
+    return pairs
+
+
+def row_of(
+    run: str,
+    number: str,
+    job: ClusterJob | None,
+    start: Start | None,
+    note: dict[str, Any] | None,
+    reason: str | None,
+    is_only: bool,
+) -> Row:
+    """A row, but for which attempt it is; the accounting counts most, then what the job noted, then the head.
+
+    What the head heard is the submission of the first start; ``is_only`` if there was no other.
+    """
+    row: Row = {**EMPTY, "run": run, "job": number, "attempt": 1, "source": "head", "reason": reason}
+    if job is not None:
+        row |= {"rule": job.rule, "submitted_s": job.submitted_s if is_only else None}
+        row["batch"] = job.wildcards if job.rule == ANALYSIS else None
+    if note is not None:
+        row |= {key: note[key] for key in ("batch", "slots", "needed_cpus", "node", "cpus", "started_s")}
+        row |= {"rule": ANALYSIS, "members": " ".join(note["members"]), "source": "job"}
+        row |= {"asked_memory_bytes": note["memory_bytes"], "ended_s": note.get("ended_s")}
+        if "exit_code" in note:
+            row["state"] = "FAILED" if note["exit_code"] else "COMPLETED"
+            row["elapsed_s"] = max(0.0, note["ended_s"] - note["started_s"])
+    if start is not None:
+        late = row["state"] is not None and start["state"] in GOING  # the job is done, and its Snakemake ends
+        known = {key: value for key, value in start.items() if value is not None}
+        row |= {key: known[key] for key in known if not (late and key in ("state", "elapsed_s"))} | {"source": "sacct"}
+    if row["started_s"] is not None and row["submitted_s"] is not None:
+        row["queue_wait_s"] = max(0.0, row["started_s"] - row["submitted_s"])
+    return row
