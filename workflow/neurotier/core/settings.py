@@ -223,6 +223,7 @@ class Settings:
     tiers: dict[str, TierSettings]
     placement: dict[str, str]
     results: str
+    node_class: str | None
     batches: BatchSettings
     report: ReportSettings
     campaign: CampaignSettings
@@ -280,6 +281,7 @@ class Settings:
             tiers={name: TierSettings(name, **tier) for name, tier in complete["tiers"].items()},
             placement=dict(complete["placement"]),
             results=complete["results"],
+            node_class=complete["node_class"],
             batches=BatchSettings(**complete["batches"]),
             report=ReportSettings(**complete["report"]),
             campaign=CampaignSettings(**complete["campaign"]),
@@ -304,6 +306,7 @@ class Settings:
             tiers={name: TierSettings(**tier) for name, tier in data["tiers"].items()},
             placement=data["placement"],
             results=data["results"],
+            node_class=data.get("node_class"),
             batches=BatchSettings(**data.get("batches", ONE_BY_ONE)),
             report=ReportSettings(**data["report"]),
             campaign=CampaignSettings(**data["campaign"]),

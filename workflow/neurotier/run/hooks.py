@@ -188,7 +188,7 @@ def begin(plan: Plan, workflow: Any) -> None:
         "anew": analyses_anew(sys.argv[1:]),
         "only_advice": set(options_of(sys.argv[1:]).targets) == {"advise"},
     }
-    run = start_run(plan.settings, slots(workflow, plan.threads), command_line(), wishes)
+    run = start_run(plan.settings, slots(workflow, plan.threads), command_line(), wishes, plan.elsewhere)
     places = Places.from_settings(plan.settings)
     if plan.elsewhere:
         hear_submitted(lambda line: note_submitted(places, run, line))
@@ -211,6 +211,8 @@ def finish(plan: Plan, succeeded: bool, after: Pages) -> None:
             note_flush(places, flush, read_timed_rows(map(places.record, everyone)))
         close_run(places, run, everyone, failures)
         forget(places, run)
+        for line in told_by_jobs(places):
+            say(line)
         for path, reason in unreachable_sites(places).items():
             say(f"failed  {path}: cannot be reached: {reason}")
         for failure in failures:
@@ -240,6 +242,11 @@ def finish(plan: Plan, succeeded: bool, after: Pages) -> None:
         for line in after.verdict(places):
             say(line)
         say(f"Report: {places.results / 'comparison.html'}")
+
+
+def told_by_jobs(places: Places) -> list[str]:
+    """What jobs on a cluster would have said on the terminal as they failed: what they print, nobody sees."""
+    return [file.read_text().rstrip() for file in sorted(places.told.glob("*"))]
 
 
 def summary_line(places: Places, everyone: list[str], failures: list[Record]) -> str:

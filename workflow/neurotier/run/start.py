@@ -45,7 +45,13 @@ held: dict[Path, int] = {}
 """Locks held by this process until it ends, with their descriptors."""
 
 
-def start_run(settings: Settings, slots: Slots, command_line: list[str], wishes: Mapping[str, bool] = NO_WISHES) -> str:
+def start_run(
+    settings: Settings,
+    slots: Slots,
+    command_line: list[str],
+    wishes: Mapping[str, bool] = NO_WISHES,
+    elsewhere: bool = False,
+) -> str:
     """Begin a run: check the tiers, lock, remove remains of earlier runs, and note the facts.
 
     Parameters
@@ -59,6 +65,8 @@ def start_run(settings: Settings, slots: Slots, command_line: list[str], wishes:
     wishes
         What jobs must know of it: ``keep_going`` after failures, ``anew`` who is done already, ``only_advice`` is asked
         for.
+    elsewhere
+        Whether jobs run on the nodes of a cluster, which check what is their own.
 
     Returns
     -------
@@ -72,7 +80,7 @@ def start_run(settings: Settings, slots: Slots, command_line: list[str], wishes:
     BusyError
         If another run holds the results folder.
     """
-    places, tiers = Places.from_settings(settings), tiers_of(settings)
+    places, tiers = Places.from_settings(settings), tiers_of(settings, elsewhere=elsewhere)
     for tier in {tier.name: tier for tier in tiers.values()}.values():
         tier.claim()
     refuse_planted(places.results, "results folder")
@@ -109,6 +117,7 @@ def lock_and_note(
     end(processes_of(earlier_runs(places)))
     leftovers = remove_leftovers(places.work, places.identity)
     remove_unfinished(places)
+    remove_whatever(places.told)
     write_json(places.settings_file, settings.to_json())
     cpus = len(os.sched_getaffinity(0))
     write_json(
