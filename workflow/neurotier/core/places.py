@@ -11,6 +11,7 @@ Rules, scripts and library take their paths from here and build none themselves.
     report.html                         the run report
     probe/, probe.html                  what the tiers can do: CLASS/TIER.tsv, probe.tsv, figures, and the page on it
                                         (CLASS: the class of nodes that were measured, or this host)
+    check/                              CLASS.tsv: what a node has found of the tiers
     advice/, advice.html                how long a run will take on which tier: advice.tsv, figures, and the page on it
     campaign/                           plan.tsv; runs/CONDITION/REPETITION/: records and logs of each run
     comparison/, comparison.html        tables and figures of the comparison, and the comparison report
@@ -123,6 +124,10 @@ class Places:
         Without a name, the class is this host.
         """
         return self.probe / (node_class or socket.gethostname()) / f"{tier}.tsv"
+
+    def checked(self, node_class: str = "") -> Path:
+        """What a node of a class has found of the tiers; without a name, this host."""
+        return self.results / "check" / f"{node_class or socket.gethostname()}.tsv"
 
     @property
     def sweep(self) -> Path:

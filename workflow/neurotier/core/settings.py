@@ -241,6 +241,20 @@ class Settings:
         return (self.app.image or self.tool.image) if self.in_containers else None
 
     @property
+    def placed_tiers(self) -> list[str]:
+        """Names of the tiers that hold a role, in the run or in the campaign, in the order of their declaration."""
+        used = set(self.placement.values())
+        for placement in self.campaign.placements.values():
+            used |= {tier for tier in placement.values() if tier is not None}
+        return [name for name in self.tiers if name in used]
+
+    @property
+    def tiers_in_use(self) -> list[str]:
+        """Those, and the tiers that are to be probed or swept."""
+        used = {*self.placed_tiers, *self.probe.tiers, *self.sweep.tiers}
+        return [name for name in self.tiers if name in used]
+
+    @property
     def is_campaign(self) -> bool:
         """Whether a campaign is described: it is run instead of a single run."""
         return bool(self.campaign.placements)

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.core.errors import NeurotierError
+from neurotier.core.files import remove_whatever
 from neurotier.core.places import Places
 from neurotier.core.processes import CAMPAIGN, current_run, use_one_blas_thread
-from neurotier.core.settings import Settings
+from neurotier.core.settings import ROLES, Settings
 from neurotier.dataset.health import remove_broken_clone
 from neurotier.dataset.unreachable import forget_unreachable, unreachable_sites
 from neurotier.run.batches import Made
@@ -131,6 +132,8 @@ def look_ahead(plan: Plan, arguments: Sequence[str], snakefile: Path, cores: int
     options = options_of(arguments)
     if options.dryrun or not only_looks(arguments):
         check_start(plan, options, say)
+    if "check" in options.targets and not only_looks(arguments):  # a look at what is now
+        remove_whatever(Places.from_settings(plan.settings).checked(plan.node_class))
     slots = None if plan.elsewhere or not cores else max(1, cores // plan.threads)
     try:
         plan.decide(made, analyses_anew(arguments), slots, write=not only_looks(arguments))
@@ -183,12 +186,14 @@ def begin(plan: Plan, workflow: Any) -> None:
     compile_library()
     say_progress(workflow)
     end_at_signals()
+    targets = set(options_of(sys.argv[1:]).targets)
     wishes = {
         "keep_going": keeps_going(workflow),
         "anew": analyses_anew(sys.argv[1:]),
-        "only_advice": set(options_of(sys.argv[1:]).targets) == {"advise"},
+        "only_advice": targets == {"advise"},
     }
-    run = start_run(plan.settings, slots(workflow, plan.threads), command_line(), wishes, plan.elsewhere)
+    roles = ("results",) if targets == {"check"} else ROLES  # what is wrong with others, the check is to tell
+    run = start_run(plan.settings, slots(workflow, plan.threads), command_line(), wishes, plan.elsewhere, roles)
     places = Places.from_settings(plan.settings)
     if plan.elsewhere:
         hear_submitted(lambda line: note_submitted(places, run, line))

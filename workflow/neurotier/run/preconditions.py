@@ -20,7 +20,7 @@ from neurotier.dataset.source import is_address, local_folder
 from neurotier.run.plan import Plan
 from neurotier.storage import fio
 
-WITHOUT_DATASET = {"published", "probe", "sweep", "bigbrain"}
+WITHOUT_DATASET = {"published", "probe", "sweep", "bigbrain", "check"}
 """Targets that need no dataset."""
 
 WRITTEN = ("results", "work", "images", "image_store")
@@ -98,10 +98,8 @@ def check_dataset(plan: Plan) -> None:
 
 def missing_tiers(settings: Settings, elsewhere: bool = False) -> list[str]:
     """A line for each tier that a run, or a run of the campaign, would refuse here; nodes look at their own tiers."""
-    used = set(settings.placement.values())
-    used.update(name for placement in settings.campaign.placements.values() for name in placement.values() if name)
     found = []
-    for name in [name for name in settings.tiers if name in used and not (elsewhere and on_nodes(settings, name))]:
+    for name in [name for name in settings.placed_tiers if not (elsewhere and on_nodes(settings, name))]:
         try:
             Tier.from_settings(settings.tiers[name]).check()
         except TierError as error:

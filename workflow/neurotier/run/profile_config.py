@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,9 @@ ENVIRONMENT = "NEUROTIER_PROFILE_CONFIG"
 
 ELSEWHERE = "NEUROTIER_ELSEWHERE"
 """Environment variable that tells jobs whether they are on a cluster."""
+
+HEAD = "NEUROTIER_HEAD"
+"""Environment variable that tells jobs of a cluster the host of the user's Snakemake; empty if there is no cluster."""
 
 NODE_CLASS = "NEUROTIER_NODE_CLASS"
 """Environment variable that tells jobs the class of their nodes: it is in the path of what they write."""
@@ -78,6 +82,7 @@ def runs_elsewhere(arguments: Sequence[str] | None, snakefile: Path) -> bool:
         executor = options_of_profile(name).get("executor", executor)
     elsewhere = executor not in HERE
     os.environ[ELSEWHERE] = "yes" if elsewhere else "no"
+    os.environ[HEAD] = socket.gethostname() if elsewhere else ""
     return elsewhere
 
 

@@ -20,7 +20,7 @@ from neurotier.core.settings import Settings
 from neurotier.dataset.attempts import naming_commands
 from neurotier.meter.measure import Interrupted
 from neurotier.run.jobs import load_settings, run_facts
-from neurotier.run.profile_config import ELSEWHERE
+from neurotier.run.profile_config import HEAD
 from neurotier.run.stops import ending_with, runner, unwinding
 
 
@@ -89,8 +89,8 @@ def run_script(snakemake: Any, work: Callable[[Context], None]) -> None:
 def stop(line: str, exit_code: int, told: Path) -> NoReturn:
     """End the script with one line on the terminal; from a cluster, the end of the run passes it on."""
     print(f"neurotier: {line}", file=sys.stderr, flush=True)
-    if os.environ.get(ELSEWHERE) == "yes":
+    host = socket.gethostname()
+    if os.environ.get(HEAD, "") not in ("", host):
         with contextlib.suppress(OSError):  # the results tier may be full
-            where = os.environ.get("SLURMD_NODENAME", socket.gethostname())
-            write_text(told / f"{where}-{os.getpid()}", f"neurotier: {line} (on {where})\n", durable=False)
+            write_text(told / f"{host}-{os.getpid()}", f"neurotier: {line} (on {host})\n", durable=False)
     sys.exit(exit_code)

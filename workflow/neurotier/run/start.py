@@ -19,7 +19,8 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from neurotier.core.files import read_json, remove_partials, remove_whatever, wr
 from neurotier.core.places import Places
 from neurotier.core.private import refuse_planted
 from neurotier.core.processes import RUN, end, processes_of
-from neurotier.core.settings import Settings
+from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tiers import Tier, facts_json, tiers_of
 from neurotier.core.work_folders import remove_leftovers
 from neurotier.run.snakemake_internals import Slots
@@ -51,6 +52,7 @@ def start_run(
     command_line: list[str],
     wishes: Mapping[str, bool] = NO_WISHES,
     elsewhere: bool = False,
+    roles: Collection[str] = ROLES,
 ) -> str:
     """Begin a run: check the tiers, lock, remove remains of earlier runs, and note the facts.
 
@@ -67,6 +69,8 @@ def start_run(
         for.
     elsewhere
         Whether jobs run on the nodes of a cluster, which check what is their own.
+    roles
+        Roles whose tiers are needed; others need not be there.
 
     Returns
     -------
@@ -81,6 +85,8 @@ def start_run(
         If another run holds the results folder.
     """
     places, tiers = Places.from_settings(settings), tiers_of(settings, elsewhere=elsewhere)
+    needed = {tiers[role].name for role in roles}
+    tiers = {role: tier if tier.name in needed else replace(tier, node=True) for role, tier in tiers.items()}
     for tier in {tier.name: tier for tier in tiers.values()}.values():
         tier.claim()
     refuse_planted(places.results, "results folder")

@@ -42,12 +42,8 @@ class ProbePlan:
 
     @property
     def tiers(self) -> list[str]:
-        """Tiers to probe: those that are named, else those of all placements, in the order of their declaration."""
-        used = set(self.settings.placement.values())
-        if self.settings.is_campaign:
-            for placement in self.settings.campaign.placements.values():
-                used |= {tier for tier in placement.values() if tier is not None}
-        return self.settings.probe.tiers or [name for name in self.settings.tiers if name in used]
+        """Tiers to probe: those that are named, else those of all placements."""
+        return self.settings.probe.tiers or self.settings.placed_tiers
 
     def tables(self) -> list[Path]:
         """Tables of those tiers."""
