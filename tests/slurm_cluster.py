@@ -1,5 +1,8 @@
 """A real Slurm on this machine: accounting, one controller and four nodes, for the tests and benchmarks that use it.
 
+Each node has name spaces of its own, for mounts, host name and processes: it sees no process but its own, and its
+``/dev/shm`` and its folder :attr:`Cluster.local`, with a small tmpfs in it, are seen by no other.
+
 Everything lies in one folder, and every daemon is a child that ends with this process. The one thing outside is the
 link ``/etc/slurm/slurm.conf``, because the executor plugin keeps ``SLURM_CONF`` from its jobs; with a dead controller
 behind it every call of snakemake would wait 9 s, so it is removed whatever happens.
@@ -10,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import os
 import secrets
+import shlex
 import shutil
 import signal
 import subprocess
@@ -84,6 +88,23 @@ StorageLoc=slurm_acct_db
 """
 
 
+NODE = """
+set -e
+hostname {node}
+mount --bind {folder}/hosts /etc/hosts
+mkdir -p {folder}/local-{node}/memory
+mount --bind {folder}/local-{node} {folder}/local
+mount -t tmpfs -o size={memory_mib}m memory {folder}/local/memory
+mount -t tmpfs -o size={memory_mib}m,mode=1777 memory /dev/shm
+slurmd -D -N {node} &
+wait
+"""
+"""What starts a node; the shell is the first process of its name space, and clears away children of others."""
+
+MEMORY_MIB = 400
+"""Size of each tmpfs of a node."""
+
+
 class NotHereError(Exception):
     """Slurm cannot be started here; the text says why."""
 
@@ -95,6 +116,11 @@ class Cluster:
     folder: Path
     daemons: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
+    @property
+    def local(self) -> Path:
+        """A folder that each node has for itself, with a tmpfs ``memory``; here it is empty."""
+        return self.folder / "local"
+
     def start(self, name: str, *command: str) -> None:
         """Start a daemon, to end when this process ends."""
         with (self.folder / f"{name}.log").open("ab") as log:
@@ -105,32 +131,31 @@ class Cluster:
                 stderr=log,
                 env={**os.environ, "SLURM_CONF": str(self.folder / "slurm.conf")},
                 start_new_session=True,
-                preexec_fn=end_with_parent,  # there are no threads
+                preexec_fn=die_with_parent if name in NODES else end_with_parent,  # there are no threads
             )
 
     def start_node(self, node: str) -> None:
         """Start a node."""
         (self.folder / "spool" / node).mkdir(parents=True, exist_ok=True)
-        self.start(node, "slurmd", "-D", "-N", node)
+        self.local.mkdir(exist_ok=True)
+        (self.folder / "hosts").write_text(f"127.0.0.1 localhost {' '.join(NODES)}\n")
+        spaces = ["unshare", "--mount", "--uts", "--pid", "--mount-proc", "--fork", "--kill-child"]
+        script = NODE.format(folder=shlex.quote(str(self.folder)), node=node, memory_mib=MEMORY_MIB)
+        self.start(node, *spaces, "sh", "-c", script)
 
     def kill_node(self, node: str) -> None:
         """A node dies: its daemon and all processes of its jobs, at once."""
-        listed = subprocess.run(["squeue", "-h", "-w", node, "-o", "%A"], capture_output=True, text=True, check=True)
-        jobs = tuple(f"slurmstepd: [{job}." for job in listed.stdout.split())
-        steps = [process for process in psutil.process_iter() if command_of(process).startswith(jobs)] if jobs else []
-        family = [child for step in steps for child in step.children(recursive=True)]
-        self.daemons[node].kill()
+        family = psutil.Process(self.daemons[node].pid).children(recursive=True)
+        self.daemons[node].kill()  # and with the first process of its name space all others
         self.daemons[node].wait()
-        for process in steps + family:
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
+        psutil.wait_procs(family, PATIENCE_S)
 
     def stop(self) -> None:
         """End all jobs and daemons, nodes first, and remove the link."""
         with suppress(OSError, subprocess.SubprocessError):
             subprocess.run(["scancel", "--signal=KILL", "--full", "--user=root"], timeout=10, capture_output=True)
-        for daemon in reversed(self.daemons.values()):
-            daemon.terminate()
+        for name, daemon in reversed(self.daemons.items()):
+            daemon.kill() if name in NODES else daemon.terminate()  # unshare passes no signal on
             try:
                 daemon.wait(10)
             except subprocess.TimeoutExpired:
@@ -146,17 +171,14 @@ class Cluster:
         return [line.split("|") for line in listed.stdout.splitlines()]
 
 
-def command_of(process: psutil.Process) -> str:
-    """A process's command line; empty if it has just ended."""
-    try:
-        return " ".join(process.cmdline())
-    except psutil.Error:
-        return ""
-
-
 def end_with_parent() -> None:
     """Have the kernel end this process when its parent ends, however that happens."""
     ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+
+
+def die_with_parent() -> None:
+    """The same at once, for what passes over other signals."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
 def is_ours() -> bool:

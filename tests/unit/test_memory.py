@@ -6,7 +6,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from neurotier.analysis.memory import LEAST_BYTES, cgroup_limits, memory_for_images, slurm_limits
+from neurotier.analysis.memory import LEAST_BYTES, memory_for_images, slurm_limits
+from neurotier.core.control_groups import core_limits, memory_left_bytes, memory_limits
 
 
 def grouped(folder: Path, membership: str, limits: dict[str, str]) -> list[int]:
@@ -15,7 +16,7 @@ def grouped(folder: Path, membership: str, limits: dict[str, str]) -> list[int]:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(f"{text}\n")
     (folder / "membership").write_text(membership)
-    return list(cgroup_limits(folder / "membership", folder))
+    return list(memory_limits(folder / "membership", folder))
 
 
 def test_limits_of_all_groups_around_a_job_count(tmp_path: Path) -> None:
@@ -30,11 +31,28 @@ def test_group_that_a_container_has_as_its_root_counts(tmp_path: Path) -> None:
 def test_groups_of_the_first_version_count(tmp_path: Path) -> None:
     membership = "7:cpu,cpuacct:/job\n4:memory:/job\n1:name=systemd:/job\n"
     limits = {"memory/job/memory.limit_in_bytes": "7000", "memory/memory.limit_in_bytes": str(2**63 - 4096)}
-    assert grouped(tmp_path, membership, limits) == [7000, 2**63 - 4096]
+    assert grouped(tmp_path, membership, limits) == [7000]
+
+
+def test_files_that_only_the_page_cache_has_leave_room(tmp_path: Path) -> None:
+    files = {"job/memory.max": "9000", "job/memory.current": "8000", "job/memory.stat": "anon 10\ninactive_file 500"}
+    grouped(tmp_path, "0::/job\n", files)
+    assert memory_left_bytes(tmp_path / "membership", tmp_path) == 1500
+    grouped(tmp_path, "0::/job\n", {"job/memory.current": "9900"})
+    assert memory_left_bytes(tmp_path / "membership", tmp_path) == 0
+    assert memory_left_bytes(tmp_path / "nowhere", tmp_path) is None
+
+
+def test_least_quota_of_all_groups_counts(tmp_path: Path) -> None:
+    grouped(tmp_path, "0::/jobs/one\n", {"jobs/cpu.max": "150000 100000", "jobs/one/cpu.max": "max 100000"})
+    assert list(core_limits(tmp_path / "membership", tmp_path)) == [1.5]
+    files = {"cpu/job/cpu.cfs_quota_us": "50000", "cpu/job/cpu.cfs_period_us": "100000", "cpu/cpu.cfs_quota_us": "-1"}
+    grouped(tmp_path, "7:cpu,cpuacct:/job\n", files)
+    assert list(core_limits(tmp_path / "membership", tmp_path)) == [0.5]
 
 
 def test_no_cgroups_no_limits(tmp_path: Path) -> None:
-    assert list(cgroup_limits(tmp_path / "nowhere", tmp_path)) == []
+    assert list(memory_limits(tmp_path / "nowhere", tmp_path)) == []
 
 
 def test_slurm_job_has_what_it_was_granted(monkeypatch: pytest.MonkeyPatch) -> None:

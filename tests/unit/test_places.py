@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 from neurotier.core.places import Places, dataset_name
@@ -35,3 +36,9 @@ def test_other_demo_settings_are_another_dataset() -> None:
 def test_places_below_the_working_folder_are_shown_relative() -> None:
     shown = PLACES.shortened(Path("/r"))
     assert (shown.results, shown.datasets) == (Path(), Path("/d"))
+
+
+def test_measurements_are_kept_by_class_of_nodes() -> None:
+    here = PLACES.probed("disk")
+    assert here == Path("/r/probe", socket.gethostname(), "disk.tsv")  # where those of earlier versions are
+    assert PLACES.probed("disk", "thin") == Path("/r/probe/thin/disk.tsv")

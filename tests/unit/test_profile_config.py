@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from neurotier.core.errors import SettingsError
-from neurotier.run.profile_config import effective_config, profile_config
+from neurotier.run.profile_config import class_of_nodes, effective_config, given_cores, profile_config
 from support import ROOT
 
 SNAKEFILE = ROOT / "workflow" / "Snakefile"
@@ -59,3 +59,21 @@ def test_default_profile_chooses_nothing() -> None:
 def test_jobs_on_other_nodes_see_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     effective_config(BASE, {}, ["--workflow-profile", "profiles/tmpfs"], SNAKEFILE)
     assert effective_config(BASE, {}, None, SNAKEFILE)["placement"]["work"] == "tmpfs"
+
+
+def test_nodes_are_of_the_class_of_their_partition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEUROTIER_NODE_CLASS", "")  # so that it is put back
+    cluster = ["--profile", "profiles/slurm"]
+    assert class_of_nodes(cluster, SNAKEFILE) == "nodes"
+    given = [*cluster, "--default-resources", "slurm_partition=long", "constraint='haswell&big'", "mem_mb=1000"]
+    assert class_of_nodes(given, SNAKEFILE) == "long-haswell_big"
+    assert class_of_nodes(None, SNAKEFILE) == "long-haswell_big"  # a job is not given the command line
+    (tmp_path / "profile.yaml").write_text("default-resources: {slurm_partition: ../../short}\n")
+    assert class_of_nodes(["--profile", str(tmp_path)], SNAKEFILE) == "short"
+    assert class_of_nodes(["--profile", str(tmp_path), "--default-resources", "mem_mb=1"], SNAKEFILE) == "nodes"
+
+
+def test_jobs_are_told_the_cores_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEUROTIER_CORES", "")
+    assert given_cores([], 4) == 4
+    assert given_cores(None, 96) == 4

@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import os
 import signal
+import socket
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,9 @@ import yaml
 from neurotier.core.configuration import config_schema
 from neurotier.core.errors import NeurotierError, SettingsError, TierError, ToolError
 from neurotier.core.places import Places
-from neurotier.core.settings import Settings, SweepSetSettings
+from neurotier.core.settings import Settings, SweepSetSettings, SweepSettings
 from neurotier.core.tables import Row, read_table, write_table
+from neurotier.core.tiers import Tier, find_mount
 from neurotier.meter.measure import Interrupted
 from neurotier.pages.kit.figures import draw_all, figures_of
 from neurotier.pages.kit.registry import FILES
@@ -23,8 +26,9 @@ from neurotier.pages.sweep.figures import FIGURES, SweepTables, drawn
 from neurotier.pages.sweep.page import write_page
 from neurotier.run.stops import unwinding
 from neurotier.storage.access import BUFFERED, Access
-from neurotier.storage.sweep.grid import Point, planned_sets, room_bytes
+from neurotier.storage.sweep.grid import Point, planned_sets, room_bytes, sweep_minutes
 from neurotier.storage.sweep.headlines import headline_rows
+from neurotier.storage.sweep.records import Records
 from neurotier.storage.sweep.walk import sweep
 from neurotier.storage.sweep.ways import left_out, takes_direct, way_of
 from page_reader import Reader
@@ -282,3 +286,44 @@ def test_names_of_figures_are_known_beforehand(tmp_path: Path) -> None:
     rows = [row("read", 4096, 1, 5e6, tier="fast", set=name) for name in ("a", "b")]
     assert declared == list(findings(SweepTables(rows, headline_rows(rows))))
     assert declared[1:3] == ["heat_map_fast_a", "heat_map_fast_b"]
+
+
+def test_points_are_those_of_a_class_of_nodes(tmp_path: Path) -> None:
+    """A job on another node of the class, with another folder of its own, goes on with the same points."""
+    declared = Tier("scratch", Path("/local/$SLURM_JOB_ID"), find_mount(tmp_path).kind, None, node=True)
+    places = Places(*[tmp_path] * 5)
+    point = planned_sets(SweepSettings.from_json(SMALL))["small"][0]
+    jobs = [replace(declared, path=tmp_path / name, node=False) for name in ("7", "8")]
+    for job in jobs:
+        job.path.mkdir()
+    thin = {Records.of(places, job, declared, "thin").file(point) for job in jobs}
+    assert len(thin) == 1
+    assert Records.of(places, jobs[0], declared, "fat").file(point) not in thin
+    here = Records.of(places, jobs[0], jobs[0])
+    assert here.where == f"{socket.gethostname()} {declared.kind} {jobs[0].path}"  # as earlier versions have it
+
+
+SMALL = {
+    "tiers": ["scratch"],
+    "share": 0.5,
+    "seed": 1,
+    "sets": {
+        "small": {
+            "block_sizes": [4096],
+            "processes": [1],
+            "patterns": ["read"],
+            "queue_depths": [1],
+            "file_size": 8192,
+            "seconds": 60.0,
+            "repetitions": 1,
+            "direct": True,
+            "engine": "auto",
+        }
+    },
+}
+
+
+def test_time_for_a_sweep_is_asked_for_by_its_points() -> None:
+    one = SweepSettings.from_json(SMALL)
+    assert sweep_minutes(replace(one, tiers=["a", "b"])) - sweep_minutes(one) == 2
+    assert sweep_minutes(replace(one, sets={})) > 0  # the job itself says what is wrong

@@ -119,3 +119,17 @@ def test_what_all_jobs_share_is_not_placed_on_a_nodes_tier(role: str, tmp_path: 
     placement = dict.fromkeys(("dataset", "work", "images", "results"), "disk") | {role: "mine"}
     with pytest.raises(SettingsError, match=rf"placement\.{role}.*all jobs must see the same {role}"):
         tiers_of(Settings.from_config({"tiers": tiers, "placement": placement}))
+
+
+def test_what_is_each_nodes_own_is_not_looked_at_from_elsewhere(tmp_path: Path) -> None:
+    """A disk that holds what all jobs share is one that they share; memory and other disks are not."""
+    tiers = {
+        "disk": {"path": str(tmp_path), "kind": "block"},
+        "gone": {"path": str(tmp_path / "gone"), "kind": "block"},
+    }
+    for work, kind, looked_at in (("gone", "block", False), ("gone", "network", True), ("disk", "block", True)):
+        tiers["gone"]["kind"] = kind
+        placement = dict.fromkeys(("dataset", "work", "images", "results"), "disk") | {"work": work}
+        settings = Settings.from_config({"tiers": tiers, "placement": placement})
+        assert tiers_of(settings, elsewhere=True)["work"].node != looked_at
+        assert not tiers_of(settings)["work"].node

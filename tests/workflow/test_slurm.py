@@ -16,7 +16,7 @@ import pytest
 import yaml
 from conftest import missing
 from neurotier.core.places import file_of
-from slurm_cluster import NODES, Cluster, NotHereError, slurm, succeeds
+from slurm_cluster import MEMORY_MIB, NODES, Cluster, NotHereError, slurm, succeeds
 from support import ENVIRONMENT, PATIENCE_S, STAND_INS, Ended, Project, checksums, plain_dataset, small_head, t1w
 
 QUICK = ["--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "2", "--resources", "mem_mb=5000"]
@@ -385,3 +385,39 @@ def test_a_campaign_has_a_node_to_itself(cluster: Cluster, demo_source: Path, pr
     assert {log.read_text().splitlines()[0] for log in logs} == {f"Slurm job {running[0]} on {running[1]}"}
     assert (project.results / "comparison.html").exists()
     assert not [path for path in scratch.rglob("*") if path.name.startswith("neurotier-")]
+
+
+def test_tiers_are_those_of_the_nodes(cluster: Cluster, project: Project) -> None:
+    """What only nodes have is measured there, and what is missing there is said here, in a line."""
+    tiers = {
+        "local": {"path": "."},
+        "own": {"path": str(cluster.local), "kind": "block"},  # another folder on each node, and here
+        "memory": {"path": f"{cluster.local}/memory", "kind": "tmpfs"},
+        "gone": {"path": f"{cluster.local}/gone", "kind": "block"},
+    }
+    probe = {"tiers": ["memory", "gone"], "streams": 1, "file_mib": 16, "time_s": 2, "repetitions": 1, "share": 0.5}
+    grid = {"block_sizes": ["1 MiB"], "processes": [1], "patterns": ["write"], "file_size": "4 MiB", "seconds": 0.1}
+    sweep = {"tiers": ["memory"], "sets": {"small": grid}}
+    config = project.configure(tiers=tiers, probe=probe, sweep=sweep, node_class="thin")
+
+    at_once = ["--resources", "mem_mb=20000", "probes=3"]  # which saves half a minute, and measures nothing that counts
+    done = project.run("-m", "snakemake", "check", "probe", "sweep", *on_slurm(*config, *at_once))
+    assert done.code != 0
+    missing_folder = rf"neurotier: tier 'gone': its path {cluster.local}/gone is not an existing folder; .* \(on n\d\)"
+    assert len([line for line in done.lines("'gone'") if re.fullmatch(missing_folder, line)]) == 2, done.output
+    found = {row["tier"]: row for row in project.table("check/thin.tsv")}
+    assert {row["host"] for row in found.values()} <= set(NODES)
+    shared = {name: row["shared"] for name, row in found.items()}
+    nowhere = dict.fromkeys(("memory", "gone", "pmem", "nfs"), "n/a")  # not here, where the workflow was started
+    assert shared == {"local": "true", "own": "false", "tmpfs": "false"} | nowhere
+    assert found["memory"]["total_bytes"] == str(MEMORY_MIB << 20)
+    assert [found[name]["writable"] for name in ("local", "own", "memory", "gone")] == ["true"] * 3 + ["false"]
+
+    measured = [*project.table("probe/thin/memory.tsv"), *project.table("sweep/sweep.tsv")]
+    assert {row["tier"] for row in measured} == {"memory"}
+    assert {row["host"] for row in measured} <= set(NODES)
+    again = project.run("-m", "snakemake", "probe", "sweep", "--dry-run", *on_slurm(*config))
+    assert [line.split()[-1] for line in again.lines("Probing tier ")] == ["gone"], again.output
+    assert not again.lines("Sweeping")
+    assert not list(cluster.folder.glob("local*/**/neurotier-*"))
+    assert not list(project.folder.glob("neurotier-*/check"))

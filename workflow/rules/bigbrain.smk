@@ -4,7 +4,7 @@ from neurotier.bigbrain.plan import ENGINE_NAMES, BigBrainPlan
 from neurotier.pages.bigbrain import figures as bigbrain_figures
 from neurotier.pages.kit.registry import outputs
 
-bigbrain = BigBrainPlan(settings, places)
+bigbrain = BigBrainPlan(settings, places, plan.node_class)
 
 
 wildcard_constraints:

@@ -10,16 +10,15 @@ from neurotier.core.errors import NeurotierError
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.dataset.bids import SITE_FOLDER
-from neurotier.run import hooks
+from neurotier.run import hooks, profile_config
 from neurotier.run import snakemake_internals as internals
 from neurotier.run.plan import Plan
-from neurotier.run.profile_config import effective_config, runs_elsewhere
 
 ARGUMENTS = sys.argv[1:] if internals.is_main_process(workflow) else None
 SNAKEFILE = internals.main_snakefile(workflow)
 
 try:
-    configuration = effective_config(
+    configuration = profile_config.effective_config(
         config,
         internals.command_line_config(workflow),
         ARGUMENTS,
@@ -27,8 +26,9 @@ try:
     )
     settings = Settings.from_config(configuration, internals.uses_containers(workflow))
     places = Places.from_settings(settings).shortened(Path.cwd())
-    elsewhere = runs_elsewhere(ARGUMENTS, SNAKEFILE)
-    plan = Plan(settings, places, elsewhere, in_job=ARGUMENTS is None)
+    elsewhere = profile_config.runs_elsewhere(ARGUMENTS, SNAKEFILE)
+    cluster_class = profile_config.class_of_nodes(ARGUMENTS, SNAKEFILE)
+    plan = Plan(settings, places, elsewhere, ARGUMENTS is None, cluster_class)
     if ARGUMENTS is not None:
         hooks.look_ahead(plan, ARGUMENTS, SNAKEFILE, internals.cores(workflow))
 except NeurotierError as error:

@@ -4,15 +4,16 @@ from neurotier.pages.kit.registry import outputs
 from neurotier.pages.probe import figures as probe_figures
 from neurotier.storage.probe.plan import ProbePlan
 
-probing = ProbePlan(settings, places, workflow.cores)
+CORES = profile_config.given_cores(ARGUMENTS, workflow.cores)
+probing = ProbePlan(settings, places, CORES, plan.node_class, elsewhere)
 
 
 # A job per tier, so that each is kept until something about it changes. All cores, since nothing else may run during a
-# measurement, least of all the probe of another tier; the resource does the same on a cluster. The priority places it
-# before other measurements, never among them.
+# measurement, least of all the probe of another tier; the resource does the same on a cluster, where the profile asks for
+# a whole node. The priority places it before other measurements, never among them.
 rule probe_tier:
     output:
-        table=places.probed("{tier}"),
+        table=probing.table("{tier}"),
     log:
         LOGS / "probe_tier/{tier}.log",
     wildcard_constraints:
@@ -21,6 +22,7 @@ rule probe_tier:
     threads: workflow.cores or 1
     resources:
         probes=1,
+        runtime=probing.minutes,
     params:
         results=RESULTS,
         asked=lambda wildcards: probing.asked(wildcards.tier),

@@ -2,6 +2,7 @@
 
 from neurotier.pages.kit.registry import outputs
 from neurotier.pages.sweep import figures as sweep_figures
+from neurotier.storage.sweep.grid import sweep_minutes
 
 
 # All cores: nothing else may run during a measurement. Points are kept one by one, and those that exist are not
@@ -15,8 +16,10 @@ rule run_sweep:
     threads: workflow.cores or 1
     resources:
         probes=1,
+        runtime=sweep_minutes(settings.sweep),
     params:
         results=RESULTS,
+        node_class=plan.node_class,
         sweep=settings.to_json()["sweep"],
         tiers=[settings.tiers[name] for name in settings.sweep.tiers],
     message:

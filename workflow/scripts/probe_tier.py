@@ -1,4 +1,4 @@
-"""Measure one tier with fio: ``probe/HOST/TIER.tsv``."""
+"""Measure one tier with fio: ``probe/CLASS/TIER.tsv``."""
 
 from neurotier.core.tables import write_table
 from neurotier.core.tiers import Tier

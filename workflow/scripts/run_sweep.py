@@ -7,7 +7,7 @@ from neurotier.storage.sweep.walk import sweep
 
 
 def main(context: Context) -> None:
-    rows = sweep(context.settings, context.places, context.say)
+    rows = sweep(context.settings, context.places, context.say, context.snakemake.params.node_class)
     write_table(context.output("points"), "sweep", rows)
     write_table(context.output("headlines"), "headlines", headline_rows(rows))
 

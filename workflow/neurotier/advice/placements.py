@@ -61,7 +61,7 @@ class AdvicePlan:
             for role, tier in tiers.items()
             if role not in unused
         }
-        return [self.places.probed(name) for name in self.settings.tiers if name in used]
+        return [self.places.probed(name, self.plan.node_class) for name in self.settings.tiers if name in used]
 
     def analysed(self, calibration: Path | str) -> list[Path]:
         """Markers of the batches of those who are analysed first."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from neurotier.core.quantities import about, percent, seconds
+from neurotier.core.quantities import about, aligned, percent, seconds
 from neurotier.core.tables import Row
 
 COMPUTING = "computing"
@@ -150,8 +150,4 @@ def text_table(rows: list[Row]) -> list[str]:
         ]
         for row in rows
     ]
-    widths = [max(len(line[column]) for line in [head, *cells]) for column in range(len(head))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in [head, *cells]
-    ]
+    return aligned([head, *cells])

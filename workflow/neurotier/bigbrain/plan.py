@@ -43,8 +43,8 @@ CALIBRATION_BLOCKS = 6
 class BigBrainPlan:
     """Answers for the rules' input functions, resources and parameters."""
 
-    def __init__(self, settings: Settings, places: Places) -> None:
-        self.settings, self.places = settings, places
+    def __init__(self, settings: Settings, places: Places, node_class: str = "") -> None:
+        self.settings, self.places, self.node_class = settings, places, node_class
 
     @property
     def tiers(self) -> list[str]:
@@ -168,7 +168,8 @@ class BigBrainPlan:
 
     def probes(self) -> list[Path]:
         """Probes of the tiers, on which predictions rest; none if nothing is predicted."""
-        return [self.places.probed(tier) for tier in self.tiers] if self.settings.bigbrain.predict else []
+        asked = self.settings.bigbrain.predict
+        return [self.places.probed(tier, self.node_class) for tier in self.tiers] if asked else []
 
     def tier(self, name: str) -> Tier:
         """A tier that is read and written.

@@ -10,7 +10,9 @@ Rules, scripts and library take their paths from here and build none themselves.
     group/                              group.tsv, summary.json
     figures/                            every figure as SVG and PNG with its TSV; mosaics/
     report.html                         the run report
-    probe/, probe.html                  what the tiers can do: HOST/TIER.tsv, probe.tsv, figures, and the page on it
+    probe/, probe.html                  what the tiers can do: CLASS/TIER.tsv, probe.tsv, figures, and the page on it
+                                        (CLASS: the class of nodes that were measured, or this host)
+    check/                              CLASS.tsv: what a node has found of the tiers
     advice/, advice.html                how long a run will take on which tier: advice.tsv, figures, and the page on it
     campaign/                           plan.tsv; runs/CONDITION/REPETITION/: records and logs of each run
     comparison/, comparison.html        tables and figures of the comparison, and the comparison report
@@ -117,9 +119,16 @@ class Places:
     def probe_figures(self) -> Path:
         return self.probe / "figures"
 
-    def probed(self, tier: str) -> Path:
-        """Measurements of a tier from this host; on another, memory and the path to the disk differ."""
-        return self.probe / socket.gethostname() / f"{tier}.tsv"
+    def probed(self, tier: str, node_class: str = "") -> Path:
+        """Measurements of a tier from a node of a class; on others, memory and the path to the disk differ.
+
+        Without a name, the class is this host.
+        """
+        return self.probe / (node_class or socket.gethostname()) / f"{tier}.tsv"
+
+    def checked(self, node_class: str = "") -> Path:
+        """What a node of a class has found of the tiers; without a name, this host."""
+        return self.results / "check" / f"{node_class or socket.gethostname()}.tsv"
 
     @property
     def sweep(self) -> Path:
@@ -184,6 +193,11 @@ class Places:
     def failures(self) -> Path:
         """Why participants failed; removed when a participant is tried again."""
         return self.state / "failures"
+
+    @property
+    def told(self) -> Path:
+        """What jobs on a cluster have to say to the user of the run that is under way: a file each."""
+        return self.state / "told"
 
     @property
     def kind(self) -> Path:

@@ -43,6 +43,16 @@ def clock(value: float | None) -> str:
     return f"{hours} h {minutes} min {rest} s" if hours else f"{minutes} min {rest} s"
 
 
+def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of cells as lines of text, whose columns stand below each other.
+
+    >>> aligned([["tier", "room"], ["local", "2 GiB"]])
+    ['tier   room', 'local  2 GiB']
+    """
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+
+
 def percent(share: float | None) -> str:
     """A share of 1 in per cent; one decimal where whole numbers would read 0 or 100.
 

@@ -223,6 +223,7 @@ class Settings:
     tiers: dict[str, TierSettings]
     placement: dict[str, str]
     results: str
+    node_class: str | None
     batches: BatchSettings
     report: ReportSettings
     campaign: CampaignSettings
@@ -238,6 +239,20 @@ class Settings:
     def image(self) -> str | None:
         """The container image in use; ``None`` on the host."""
         return (self.app.image or self.tool.image) if self.in_containers else None
+
+    @property
+    def placed_tiers(self) -> list[str]:
+        """Names of the tiers that hold a role, in the run or in the campaign, in the order of their declaration."""
+        used = set(self.placement.values())
+        for placement in self.campaign.placements.values():
+            used |= {tier for tier in placement.values() if tier is not None}
+        return [name for name in self.tiers if name in used]
+
+    @property
+    def tiers_in_use(self) -> list[str]:
+        """Those, and the tiers that are to be probed or swept."""
+        used = {*self.placed_tiers, *self.probe.tiers, *self.sweep.tiers}
+        return [name for name in self.tiers if name in used]
 
     @property
     def is_campaign(self) -> bool:
@@ -280,6 +295,7 @@ class Settings:
             tiers={name: TierSettings(name, **tier) for name, tier in complete["tiers"].items()},
             placement=dict(complete["placement"]),
             results=complete["results"],
+            node_class=complete["node_class"],
             batches=BatchSettings(**complete["batches"]),
             report=ReportSettings(**complete["report"]),
             campaign=CampaignSettings(**complete["campaign"]),
@@ -304,6 +320,7 @@ class Settings:
             tiers={name: TierSettings(**tier) for name, tier in data["tiers"].items()},
             placement=data["placement"],
             results=data["results"],
+            node_class=data.get("node_class"),
             batches=BatchSettings(**data.get("batches", ONE_BY_ONE)),
             report=ReportSettings(**data["report"]),
             campaign=CampaignSettings(**data["campaign"]),

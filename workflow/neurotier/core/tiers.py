@@ -24,6 +24,9 @@ from neurotier.core.kinds import KINDS, kind_of_mount
 from neurotier.core.private import check_private, make_private, private_folder, user_name
 from neurotier.core.settings import Settings, TierSettings
 
+SHARED_ROLES = ("dataset", "images", "results")
+"""Roles whose tier all jobs must see as the same."""
+
 
 @dataclass(frozen=True)
 class Mount:
@@ -123,13 +126,17 @@ class Tier:
         return free if self.capacity_bytes is None else min(free, self.capacity_bytes)
 
     def usable_bytes(self) -> int:
-        """Bytes that files may take now: free space that is memory is no more than the memory that is available."""
+        """Bytes that files may take now: free space that is memory is no more than the memory that is available, to the
+        machine and to this process's control groups."""
         free = self.free_bytes()
         if not KINDS[self.kind].takes_memory:
             return free
         import psutil
 
-        return min(free, psutil.virtual_memory().available)
+        from neurotier.core.control_groups import memory_left_bytes  # a batch system kills who takes more
+
+        left = memory_left_bytes()
+        return min(free, psutil.virtual_memory().available, free if left is None else left)
 
     def facts(self) -> TierFacts:
         """Declared and real properties, for the facts of a run; for a node's tier only the declared ones."""
@@ -259,7 +266,17 @@ def unescape(word: bytes) -> str:
     return os.fsdecode(word)
 
 
-def tiers_of(settings: Settings, in_job: bool = False) -> dict[str, Tier]:
+def on_nodes(settings: Settings, name: str) -> bool:
+    """Whether a tier is each node's own when jobs run on others than this one: here it may be missing, or another one.
+
+    So are a node's tiers and, as a rule, its memory and disks. A tier that holds what all jobs share is not.
+    """
+    shared = {settings.placement[role] for role in SHARED_ROLES}
+    tier = settings.tiers[name]
+    return tier.node or (not KINDS[tier.kind].remote and name not in shared)
+
+
+def tiers_of(settings: Settings, in_job: bool = False, elsewhere: bool = False) -> dict[str, Tier]:
     """The tier that holds each role.
 
     Parameters
@@ -269,6 +286,8 @@ def tiers_of(settings: Settings, in_job: bool = False) -> dict[str, Tier]:
     in_job
         Resolve a node's tier on this node, and check the work tier: the check where the workflow was started says
         nothing about this node.
+    elsewhere
+        Jobs run on other nodes than this one: what is each node's own is not looked at here.
 
     Returns
     -------
@@ -284,7 +303,7 @@ def tiers_of(settings: Settings, in_job: bool = False) -> dict[str, Tier]:
     """
     tiers = {role: Tier.from_settings(settings.tiers[name]) for role, name in settings.placement.items()}
     for role, tier in tiers.items():
-        if tier.node and role != "work":
+        if tier.node and role in SHARED_ROLES:
             raise SettingsError(
                 f"tier {tier.name!r} is each node's own (node: true), and all jobs must see the same {role}",
                 where=f"config key placement.{role}",
@@ -293,6 +312,8 @@ def tiers_of(settings: Settings, in_job: bool = False) -> dict[str, Tier]:
     if in_job:
         tiers["work"] = tiers["work"].here()
         tiers["work"].claim()
+    elif elsewhere and on_nodes(settings, settings.placement["work"]):
+        tiers["work"] = replace(tiers["work"], node=True)
     return tiers
 
 

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.core.errors import NeurotierError
+from neurotier.core.files import remove_whatever
 from neurotier.core.places import Places
 from neurotier.core.processes import CAMPAIGN, current_run, use_one_blas_thread
-from neurotier.core.settings import Settings
+from neurotier.core.settings import ROLES, Settings
 from neurotier.dataset.health import remove_broken_clone
 from neurotier.dataset.unreachable import forget_unreachable, unreachable_sites
 from neurotier.run.batches import Made
@@ -133,6 +134,8 @@ def look_ahead(plan: Plan, arguments: Sequence[str], snakefile: Path, cores: int
     options = options_of(arguments)
     if options.dryrun or not only_looks(arguments):
         check_start(plan, options, say)
+    if "check" in options.targets and not only_looks(arguments):  # a look at what is now
+        remove_whatever(Places.from_settings(plan.settings).checked(plan.node_class))
     slots = None if plan.elsewhere or not cores else max(1, cores // plan.threads)
     try:
         plan.decide(made, analyses_anew(arguments), slots, write=not only_looks(arguments))
@@ -186,13 +189,15 @@ def begin(plan: Plan, workflow: Any) -> None:
     compile_library()
     say_progress(workflow)
     end_at_signals()
+    targets = set(options_of(sys.argv[1:]).targets)
     wishes = {
         "keep_going": keeps_going(workflow),
         "anew": analyses_anew(sys.argv[1:]),
         "elsewhere": plan.elsewhere,
-        "only_advice": set(options_of(sys.argv[1:]).targets) == {"advise"},
+        "only_advice": targets == {"advise"},
     }
-    run = start_run(plan.settings, slots(workflow, plan.threads), command_line(), wishes)
+    roles = ("results",) if targets == {"check"} else ROLES  # what is wrong with others, the check is to tell
+    run = start_run(plan.settings, slots(workflow, plan.threads), command_line(), wishes, roles)
     places = Places.from_settings(plan.settings)
     if plan.elsewhere:
         hear_submitted(lambda line: note_submitted(places, run, line))
@@ -217,6 +222,8 @@ def finish(plan: Plan, succeeded: bool, after: Pages) -> None:
         close_jobs(places, run)
         close_run(places, run, everyone, failures)
         forget(places, run)
+        for line in told_by_jobs(places):
+            say(line)
         for path, reason in unreachable_sites(places).items():
             say(f"failed  {path}: cannot be reached: {reason}")
         for failure in failures:
@@ -247,6 +254,11 @@ def finish(plan: Plan, succeeded: bool, after: Pages) -> None:
         for line in after.verdict(places):
             say(line)
         say(f"Report: {places.results / 'comparison.html'}")
+
+
+def told_by_jobs(places: Places) -> list[str]:
+    """What jobs on a cluster would have said on the terminal as they failed: what they print, nobody sees."""
+    return [file.read_text().rstrip() for file in sorted(places.told.glob("*"))]
 
 
 def summary_line(places: Places, everyone: list[str], failures: list[Record]) -> str:

@@ -52,15 +52,30 @@ class Plan:
         Whether participant jobs run on the nodes of a cluster, of which this one need not be one.
     in_job
         Whether this is a Snakemake inside such a job, which must not read the index of everyone.
+    cluster_class
+        Class of the cluster's nodes, unless the configuration names it.
     """
 
-    def __init__(self, settings: Settings, places: Places, elsewhere: bool = False, in_job: bool = False) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        places: Places,
+        elsewhere: bool = False,
+        in_job: bool = False,
+        cluster_class: str = "",
+    ) -> None:
         self.settings, self.places, self.elsewhere, self.in_job = settings, places, elsewhere, in_job
         self.slots: int | None = None
+        self.cluster_class = cluster_class
         self.kind: tuple[int, str] | None = None
         self.would_be: Batches | None = None
         self.decided: tuple[tuple[int, int], Batches] = ((0, 0), {})
         self.largest: tuple[Batches, int] = ({}, 0)
+
+    @property
+    def node_class(self) -> str:
+        """Class of the nodes that jobs run on; empty for this host, which nobody has named."""
+        return self.settings.node_class or (self.cluster_class if self.elsewhere else "")
 
     @property
     def is_demo(self) -> bool:

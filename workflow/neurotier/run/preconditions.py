@@ -15,12 +15,12 @@ from neurotier.core.errors import SettingsError, TierError, ToolError
 from neurotier.core.files import read_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
-from neurotier.core.tiers import Tier
+from neurotier.core.tiers import Tier, on_nodes
 from neurotier.dataset.source import is_address, local_folder
 from neurotier.run.plan import Plan
 from neurotier.storage import fio
 
-WITHOUT_DATASET = {"published", "probe", "sweep", "bigbrain"}
+WITHOUT_DATASET = {"published", "probe", "sweep", "bigbrain", "check"}
 """Targets that need no dataset."""
 
 WRITTEN = ("results", "work", "images", "image_store")
@@ -55,9 +55,23 @@ def check_start(plan: Plan, options: Namespace, say: Callable[[str], None]) -> N
     """
     if not set(options.targets) or set(options.targets) - WITHOUT_DATASET:
         check_dataset(plan)
+    for line in said_of_this_machine(plan, options):
+        say(line)
     if options.dryrun:
-        for line in missing_tiers(plan.settings):
+        for line in missing_tiers(plan.settings, plan.elsewhere):
             say(line)
+
+
+def said_of_this_machine(plan: Plan, options: Namespace) -> list[str]:
+    """A line for each target that is measured here although jobs go to a cluster."""
+    if not plan.elsewhere:
+        return []
+    here = {
+        "runs of a campaign": plan.is_campaign and set(options.targets) <= {"comparison"},
+        "bigbrain's engines but snakemake": "bigbrain" in options.targets,
+    }
+    line = "neurotier: {} are measured on this machine and not on the cluster's nodes"
+    return [line.format(what) for what, asked in here.items() if asked]
 
 
 def check_dataset(plan: Plan) -> None:
@@ -82,12 +96,10 @@ def check_dataset(plan: Plan) -> None:
             )
 
 
-def missing_tiers(settings: Settings) -> list[str]:
-    """A line for each tier that a run, or a run of the campaign, would refuse."""
-    used = set(settings.placement.values())
-    used.update(name for placement in settings.campaign.placements.values() for name in placement.values() if name)
+def missing_tiers(settings: Settings, elsewhere: bool = False) -> list[str]:
+    """A line for each tier that a run, or a run of the campaign, would refuse here; nodes look at their own tiers."""
     found = []
-    for name in [name for name in settings.tiers if name in used]:
+    for name in [name for name in settings.placed_tiers if not (elsewhere and on_nodes(settings, name))]:
         try:
             Tier.from_settings(settings.tiers[name]).check()
         except TierError as error:

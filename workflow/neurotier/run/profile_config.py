@@ -10,17 +10,31 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from neurotier.core.errors import SettingsError
-from neurotier.run.snakemake_internals import config_of_profile, options_of, options_of_profile
+from neurotier.run.snakemake_internals import config_of_profile, default_resources, options_of, options_of_profile
 
 ENVIRONMENT = "NEUROTIER_PROFILE_CONFIG"
 
 ELSEWHERE = "NEUROTIER_ELSEWHERE"
 """Environment variable that tells jobs whether they are on a cluster."""
+
+HEAD = "NEUROTIER_HEAD"
+"""Environment variable that tells jobs of a cluster the host of the user's Snakemake; empty if there is no cluster."""
+
+NODE_CLASS = "NEUROTIER_NODE_CLASS"
+"""Environment variable that tells jobs the class of their nodes: it is in the path of what they write."""
+
+CORES = "NEUROTIER_CORES"
+"""Environment variable that tells jobs the cores that the user's Snakemake was given: their own takes all of a node."""
+
+SOME_NODES = "nodes"
+"""Class of a cluster's nodes where neither partition nor constraint is chosen."""
 
 HERE = (None, "local", "dryrun", "touch")
 """Executors of Snakemake that run jobs on this machine, or none."""
@@ -68,7 +82,41 @@ def runs_elsewhere(arguments: Sequence[str] | None, snakefile: Path) -> bool:
         executor = options_of_profile(name).get("executor", executor)
     elsewhere = executor not in HERE
     os.environ[ELSEWHERE] = "yes" if elsewhere else "no"
+    os.environ[HEAD] = socket.gethostname() if elsewhere else ""
     return elsewhere
+
+
+def class_of_nodes(arguments: Sequence[str] | None, snakefile: Path) -> str:
+    """Class of a cluster's nodes, by the partition and the constraint of ``default-resources``.
+
+    Nodes of a partition may differ; then the user names the class (configuration key ``node_class``). ``arguments`` are
+    as those of :func:`runs_elsewhere`.
+    """
+    if arguments is None:
+        return os.environ.get(NODE_CLASS, SOME_NODES)
+    given = default_resources(options_of(arguments).default_resources)
+    for name in profiles(arguments, snakefile) if not given else []:
+        given = default_resources(options_of_profile(name).get("default-resources")) or given
+    chosen = [safe_name(given.get(key, "")) for key in ("slurm_partition", "constraint")]
+    os.environ[NODE_CLASS] = "-".join(filter(None, chosen)) or SOME_NODES
+    return os.environ[NODE_CLASS]
+
+
+def safe_name(text: str) -> str:
+    """A text as a part of a file's name.
+
+    >>> safe_name("'long'"), safe_name("haswell&big"), safe_name("../x"), safe_name("")
+    ('long', 'haswell_big', 'x', '')
+    """
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", text).strip("._-")
+
+
+def given_cores(arguments: Sequence[str] | None, cores: int) -> int:
+    """Cores that the user's Snakemake was given, on a cluster the most of a job; ``cores`` are those of this one."""
+    if arguments is None:
+        return int(os.environ.get(CORES, cores))
+    os.environ[CORES] = str(cores)
+    return cores
 
 
 def cancel_command(arguments: Sequence[str], snakefile: Path) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import socket
 import sys
 import traceback
 from collections.abc import Callable
@@ -11,13 +13,14 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from neurotier.core.errors import NeurotierError
-from neurotier.core.files import clear_log
+from neurotier.core.files import clear_log, write_text
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run
 from neurotier.core.settings import Settings
 from neurotier.dataset.attempts import naming_commands
 from neurotier.meter.measure import Interrupted
 from neurotier.run.jobs import load_settings, run_facts
+from neurotier.run.profile_config import HEAD
 from neurotier.run.stops import ending_with, runner, unwinding
 
 
@@ -60,7 +63,7 @@ def run_script(snakemake: Any, work: Callable[[Context], None]) -> None:
 
     It ends, with all that it has started, when it is told to, and when the Snakemake that wants it is gone.
     """
-    log = Path(snakemake.log[0])
+    log, told = Path(snakemake.log[0]), Path(snakemake.params.results, "state", "told")
     try:
         clear_log(log)
         log.write_text("")  # then everybody appends, tools too
@@ -74,16 +77,20 @@ def run_script(snakemake: Any, work: Callable[[Context], None]) -> None:
                 traceback.print_exc()
                 raise
     except NeurotierError as error:
-        stop(str(error), error.exit_code)
+        stop(str(error), error.exit_code, told)
     except Interrupted as interrupted:
-        stop(f"rule {snakemake.rule}: {interrupted}", 128 + interrupted.signal_number)
+        stop(f"rule {snakemake.rule}: {interrupted}", 128 + interrupted.signal_number, told)
     except OSError as error:
-        stop(f"rule {snakemake.rule}: {error.filename or log}: {error.strerror}", 74)
+        stop(f"rule {snakemake.rule}: {error.filename or log}: {error.strerror}", 74, told)
     except Exception:
-        stop(f"fault in rule {snakemake.rule}; see {log}", 70)
+        stop(f"fault in rule {snakemake.rule}; see {log}", 70, told)
 
 
-def stop(line: str, exit_code: int) -> NoReturn:
-    """End the script with one line on the terminal."""
+def stop(line: str, exit_code: int, told: Path) -> NoReturn:
+    """End the script with one line on the terminal; from a cluster, the end of the run passes it on."""
     print(f"neurotier: {line}", file=sys.stderr, flush=True)
+    host = socket.gethostname()
+    if os.environ.get(HEAD, "") not in ("", host):
+        with contextlib.suppress(OSError):  # the results tier may be full
+            write_text(told / f"{host}-{os.getpid()}", f"neurotier: {line} (on {host})\n", durable=False)
     sys.exit(exit_code)

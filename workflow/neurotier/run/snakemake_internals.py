@@ -229,6 +229,17 @@ def config_of_profile(name: str) -> Mapping[str, Any]:
     return entry if isinstance(entry, Mapping) else dict(parse_config(entry))
 
 
+def default_resources(given: Any) -> dict[str, str]:
+    """Resources as ``--default-resources`` or a profile gives them, as texts; the parser's values keep theirs (8.0).
+
+    >>> default_resources(["slurm_partition=long", "mem_mb=10"]), default_resources({"runtime": 30})
+    ({'slurm_partition': 'long', 'mem_mb': '10'}, {'runtime': '30'})
+    """
+    given = getattr(given, "args", given) or {}
+    pairs = given.items() if isinstance(given, Mapping) else (str(each).partition("=")[::2] for each in given)
+    return {name: str(getattr(value, "raw", value)) for name, value in pairs}
+
+
 # Signals.
 
 

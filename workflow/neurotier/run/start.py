@@ -19,7 +19,8 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from neurotier.core.files import read_json, remove_partials, remove_whatever, wr
 from neurotier.core.places import Places
 from neurotier.core.private import refuse_planted
 from neurotier.core.processes import RUN, end, processes_of
-from neurotier.core.settings import Settings
+from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tiers import Tier, facts_json, tiers_of
 from neurotier.core.work_folders import remove_leftovers
 from neurotier.run.snakemake_internals import Slots
@@ -45,7 +46,13 @@ held: dict[Path, int] = {}
 """Locks held by this process until it ends, with their descriptors."""
 
 
-def start_run(settings: Settings, slots: Slots, command_line: list[str], wishes: Mapping[str, bool] = NO_WISHES) -> str:
+def start_run(
+    settings: Settings,
+    slots: Slots,
+    command_line: list[str],
+    wishes: Mapping[str, bool] = NO_WISHES,
+    roles: Collection[str] = ROLES,
+) -> str:
     """Begin a run: check the tiers, lock, remove remains of earlier runs, and note the facts.
 
     Parameters
@@ -59,6 +66,8 @@ def start_run(settings: Settings, slots: Slots, command_line: list[str], wishes:
     wishes
         What jobs must know of it: ``keep_going`` after failures, ``anew`` who is done already, ``elsewhere``, on the
         nodes of a cluster, they run, ``only_advice`` is asked for.
+    roles
+        Roles whose tiers are needed; others need not be there.
 
     Returns
     -------
@@ -72,7 +81,9 @@ def start_run(settings: Settings, slots: Slots, command_line: list[str], wishes:
     BusyError
         If another run holds the results folder.
     """
-    places, tiers = Places.from_settings(settings), tiers_of(settings)
+    places, tiers = Places.from_settings(settings), tiers_of(settings, elsewhere=wishes.get("elsewhere", False))
+    needed = {tiers[role].name for role in roles}
+    tiers = {role: tier if tier.name in needed else replace(tier, node=True) for role, tier in tiers.items()}
     for tier in {tier.name: tier for tier in tiers.values()}.values():
         tier.claim()
     refuse_planted(places.results, "results folder")
@@ -109,6 +120,7 @@ def lock_and_note(
     end(processes_of(earlier_runs(places)))
     leftovers = remove_leftovers(places.work, places.identity)
     remove_unfinished(places)
+    remove_whatever(places.told)
     write_json(places.settings_file, settings.to_json())
     cpus = len(os.sched_getaffinity(0))
     write_json(

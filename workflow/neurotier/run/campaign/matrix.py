@@ -23,7 +23,7 @@ from neurotier.core.settings import Settings
 from neurotier.run.conditions import CAMPAIGN, Condition
 from neurotier.run.plan import Plan
 
-APART = ("results", "report", "campaign", "comparison", "published", "probe", "advice", "batches")
+APART = ("results", "report", "campaign", "comparison", "published", "probe", "advice", "batches", "node_class")
 """Sections that do not change what a run measures."""
 
 FETCHING = ("concurrent_gets", "get_attempts", "get_backoff_s", "drop", "validation")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,9 @@ from neurotier.core.tiers import Tier, find_mount
 MOST_STREAMS = 96
 """As the published experiment; more have to be asked for."""
 
+LEAST_MINUTES = 21
+"""Half an hour with the time that a probe has by default."""
+
 
 class ProbePlan:
     """Answers for the rules.
@@ -23,24 +27,31 @@ class ProbePlan:
     settings, places
         Of the run.
     cores
-        Cores that Snakemake was given; ``None`` on a cluster.
+        Cores that Snakemake was given, on a cluster those of a job.
+    node_class
+        Class of the nodes that are measured; empty for this host.
+    elsewhere
+        Whether they are others than this one, of which nothing here is true.
     """
 
-    def __init__(self, settings: Settings, places: Places, cores: int | None) -> None:
+    def __init__(
+        self, settings: Settings, places: Places, cores: int | None, node_class: str = "", elsewhere: bool = False
+    ) -> None:
         self.settings, self.places, self.cores = settings, places, cores
+        self.node_class, self.elsewhere = node_class, elsewhere
 
     @property
     def tiers(self) -> list[str]:
-        """Tiers to probe: those that are named, else those of all placements, in the order of their declaration."""
-        used = set(self.settings.placement.values())
-        if self.settings.is_campaign:
-            for placement in self.settings.campaign.placements.values():
-                used |= {tier for tier in placement.values() if tier is not None}
-        return self.settings.probe.tiers or [name for name in self.settings.tiers if name in used]
+        """Tiers to probe: those that are named, else those of all placements."""
+        return self.settings.probe.tiers or self.settings.placed_tiers
 
     def tables(self) -> list[Path]:
         """Tables of those tiers."""
-        return [self.places.probed(name) for name in self.tiers]
+        return [self.table(name) for name in self.tiers]
+
+    def table(self, tier: str) -> Path:
+        """Table of a tier."""
+        return self.places.probed(tier, self.node_class)
 
     def streams(self, tier: str) -> int:
         """Most streams at once.
@@ -52,19 +63,27 @@ class ProbePlan:
             return self.settings.probe.streams
         if self.settings.is_campaign:
             return min(MOST_STREAMS, max(self.settings.campaign.parallelism))
-        known = self.places.probed(tier)
+        known = self.table(tier)
         measured = max((row["streams"] for row in read_table(known, "probe")), default=1) if known.exists() else 1
         return max(measured, min(MOST_STREAMS, self.cores or 1))
+
+    @property
+    def minutes(self) -> int:
+        """Time that the probe of a tier asks a cluster for, min; on a slow tier it takes longer than planned."""
+        return LEAST_MINUTES + math.ceil(3 * self.settings.probe.time_s / 60)
 
     def asked(self, tier: str) -> dict[str, Any]:
         """What a probe depends on; when it changes, the tier is probed again.
 
-        A tier that each node has for itself is found by the job, and is known here by its name alone.
+        A tier that each node has for itself is found by the job, and is known here by its name alone; on a cluster, all
+        are found so.
         """
         probe, declared = self.settings.probe, Tier.from_settings(self.settings.tiers[tier])
         effort = {key: getattr(probe, key) for key in ("file_mib", "share", "time_s", "repetitions")}
-        place = {"path": str(declared.path), "kind": declared.kind, "kernel": platform.release()}
-        if not declared.node:
+        place = {"path": str(declared.path), "kind": declared.kind}
+        if not self.elsewhere:
+            place["kernel"] = platform.release()
+        if not declared.node and not self.elsewhere:
             mount = find_mount(declared.path)
             place |= {"mount_point": mount.mount_point, "fs_type": mount.fs_type, "device": mount.source}
         return {**place, **effort, "streams": self.streams(tier)}

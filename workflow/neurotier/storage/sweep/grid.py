@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -19,6 +20,8 @@ from neurotier.core.errors import SettingsError
 from neurotier.core.places import short_hash
 from neurotier.core.settings import SweepSetSettings, SweepSettings
 from neurotier.core.tiers import parse_size
+
+LEAST_MINUTES = 30
 
 
 @dataclass(frozen=True)
@@ -127,6 +130,19 @@ def planned_sets(settings: SweepSettings) -> dict[str, list[Point]]:
         fix = "take one of config/examples/sweep-*.yaml, or see config/README.md"
         raise SettingsError("there is nothing to sweep", where=f"config key sweep.{missing}", fix=fix)
     return {name: in_order(points_of_set(name, given), settings.seed) for name, given in settings.sets.items()}
+
+
+def sweep_minutes(settings: SweepSettings) -> int:
+    """Time that a sweep asks a cluster for, min: twice that of its points, and some to lay out files.
+
+    A sweep that takes longer goes on where it was when it is started again.
+    """
+    try:
+        planned = planned_sets(settings)
+    except SettingsError:  # the sweep itself says why
+        return LEAST_MINUTES
+    points_s = len(settings.tiers) * sum(point.seconds for points in planned.values() for point in points)
+    return LEAST_MINUTES + math.ceil(2 * points_s / 60)
 
 
 def room_bytes(points: list[Point]) -> int:

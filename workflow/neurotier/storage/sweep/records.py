@@ -1,7 +1,8 @@
 """Records: one small file per point, written as soon as it is measured, and the row that it becomes.
 
-So a sweep that is interrupted goes on where it was. A point is known by what it measures and where: on another host, on
-another path, with another file size or duration it is another one, and what is there is not measured again.
+So a sweep that is interrupted goes on where it was. A point is known by what it measures and where: on a node of
+another class, on another path, with another file size or duration it is another one, and what is there is not measured
+again.
 """
 
 from __future__ import annotations
@@ -37,23 +38,29 @@ class Records:
     tier
         The tier.
     facts
-        Cells of the table that all its points share.
+        Cells of the table that all its points share, but for the host where a point names its own.
+    where
+        What tells its points from those of other nodes and places.
     """
 
     folder: Path
     tier: Tier
     facts: Row
+    where: str
 
     @classmethod
-    def of(cls, places: Places, tier: Tier) -> Records:
-        """Those of a tier that is on this node."""
+    def of(cls, places: Places, tier: Tier, declared: Tier | None = None, node_class: str = "") -> Records:
+        """Those of a tier that is on this node, and on all of its class.
+
+        ``declared`` is it as the configuration has it: a path with variables is another one in each job of a cluster.
+        """
         facts = facts_of(tier) | {"kernel": os.uname().release}
-        return cls(places.sweep / "points" / tier.name, tier, facts)
+        where = f"{node_class or facts['host']} {tier.kind} {(declared or tier).path}"
+        return cls(places.sweep / "points" / tier.name, tier, facts, where)
 
     def file(self, point: Point) -> Path:
         """The file of a point: measured elsewhere or in another way, it is another one."""
-        where = f"{self.facts['host']} {self.tier.kind} {self.tier.path}"
-        return self.folder / f"{point.name(where)}.json"
+        return self.folder / f"{point.name(self.where)}.json"
 
     def missing(self, points: Iterable[Point]) -> list[Point]:
         """Those of some points that have not been measured."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -72,7 +73,7 @@ class Progress:
             self.say(f"point {self.done} of {self.left}{about}")
 
 
-def sweep(settings: Settings, places: Places, say: Callable[[str], None]) -> list[Row]:
+def sweep(settings: Settings, places: Places, say: Callable[[str], None], node_class: str = "") -> list[Row]:
     """Measure what is not there yet; the rows of all points, in the order in which they are planned.
 
     Parameters
@@ -81,6 +82,8 @@ def sweep(settings: Settings, places: Places, say: Callable[[str], None]) -> lis
         What to sweep, and where its points are kept.
     say
         Tells the user.
+    node_class
+        Class of this node, whose points are kept together; empty for this host alone.
 
     Raises
     ------
@@ -92,12 +95,13 @@ def sweep(settings: Settings, places: Places, say: Callable[[str], None]) -> lis
         If there is no fio, or one point after the other fails.
     """
     sets = planned_sets(settings.sweep)
-    tiers = [Tier.from_settings(settings.tiers[name]).here() for name in settings.sweep.tiers]
+    declared = [Tier.from_settings(settings.tiers[name]) for name in settings.sweep.tiers]
+    tiers = [tier.here() for tier in declared]
     runners = [claim(tier, "sweep", places) for tier in tiers]
     for tier in tiers:
         for name, points in sets.items():
             check_room(tier, name, points, settings.sweep.share)
-    records = [Records.of(places, tier) for tier in tiers]
+    records = [Records.of(places, *both, node_class) for both in zip(tiers, declared, strict=True)]
     planned = [point for points in sets.values() for point in points]
     missing = [point for one in records for point in one.missing(planned)]
     total, least_s = len(records) * len(planned), sum(point.seconds for point in missing)
@@ -172,7 +176,8 @@ def measure(runner: FioRunner, point: Point, way: Access) -> Row:
     """Measure one point."""
     started_s = time.time()
     result = runner.run(job_of(point, way), 2 * point.seconds + STUCK_S)
-    return {"engine": way.engine, "direct": way.direct, "started_s": started_s, **cells(result)}
+    host = socket.gethostname()
+    return {"engine": way.engine, "direct": way.direct, "started_s": started_s, "host": host, **cells(result)}
 
 
 def duration(time_s: float) -> str:

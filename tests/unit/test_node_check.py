@@ -1,0 +1,86 @@
+"""The check of a node: what is there, what is shared, and what is wrong, without a trace left."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from neurotier.core.places import Places
+from neurotier.core.private import private_folder
+from neurotier.core.settings import ROLES, Settings
+from neurotier.core.tables import Row, validator
+from neurotier.core.tiers import find_mount
+from neurotier.run.node_check import check_lines, check_node, mark_tiers, problems, remove_marks
+
+
+def configured(folder: Path, **tiers: dict[str, Any]) -> tuple[Settings, Places]:
+    """Settings with a tier ``disk`` that holds all roles, and others."""
+    disk = {"path": str(folder), "kind": find_mount(folder).kind}
+    settings = Settings.from_config({"tiers": {"disk": disk, **tiers}, "placement": dict.fromkeys(ROLES, "disk")})
+    return settings, Places.from_settings(settings)
+
+
+def checked(settings: Settings, places: Places, marks: dict[str, str] | None = None) -> dict[str, Row]:
+    """Rows by tier; all satisfy the table's schema."""
+    rows = check_node(settings, places, "thin", marks)
+    for row in rows:
+        validator("check").validate(row)
+    assert len(check_lines(rows)) == len(rows) + 3
+    return {row["tier"]: row for row in rows}
+
+
+def test_tier_with_the_same_file_is_shared(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    kind = find_mount(tmp_path).kind
+    other, node = {"path": str(own), "kind": kind}, {"path": str(own), "kind": kind, "node": True}
+    settings, places = configured(tmp_path, other=other, node=node)
+    marks = mark_tiers(settings, places)
+    assert marks.keys() == {"disk", "other"}
+    marks["other"] = "of another folder with the same path"
+    rows = checked(settings, places, marks)
+    assert {name: row["shared"] for name, row in rows.items()} == {"disk": True, "other": False, "node": False}
+    assert all(row["writable"] and row["problem"] is None for row in rows.values())
+    remove_marks(settings, places, marks)
+    assert list(tmp_path.iterdir()) == [own]
+    assert list(own.iterdir()) == []
+    assert checked(settings, places)["disk"]["shared"] is None  # on one machine
+
+
+def test_what_cannot_be_used_says_why(tmp_path: Path, mount_tmpfs: Callable[..., Path]) -> None:
+    read_only = mount_tmpfs(tmp_path / "read-only", "size=1m")
+    subprocess.run(["mount", "-o", "remount,ro", str(read_only)], check=True)
+    planted = tmp_path / "planted"
+    planted.mkdir()
+    private_folder(planted).symlink_to(tmp_path)
+    kind = find_mount(tmp_path).kind
+    settings, places = configured(
+        tmp_path,
+        gone={"path": str(tmp_path / "gone"), "kind": kind},
+        wrong={"path": str(tmp_path), "kind": "network"},
+        closed={"path": str(read_only), "kind": "tmpfs"},
+        planted={"path": str(planted), "kind": kind},
+        unknown={"path": "$NOT_DEFINED_ANYWHERE", "kind": kind, "node": True},
+    )
+    rows = checked(settings, places, mark_tiers(settings, places))
+    assert {name for name, row in rows.items() if not row["problem"]} == {"disk"}
+    assert {name for name, row in rows.items() if row["writable"]} == {"disk", "wrong"}
+    assert {name for name, row in rows.items() if row["there"]} == {"disk", "wrong", "closed", "planted"}
+    assert rows["wrong"]["found_kind"] == kind
+    assert "read-only" in rows["closed"]["problem"]
+    assert "is a link made by user root" in rows["planted"]["problem"]
+    assert problems(list(rows.values())) == []  # nothing of that is in use
+
+
+def test_tier_in_use_is_a_problem(tmp_path: Path) -> None:
+    tiers = {
+        "disk": {"path": str(tmp_path), "kind": find_mount(tmp_path).kind},
+        "gone": {"path": "/nowhere", "kind": "block"},
+    }
+    placement = dict.fromkeys(ROLES, "disk")
+    for more in ({"placement": placement | {"work": "gone"}}, {"probe": {"tiers": ["gone"]}}):
+        settings = Settings.from_config({"tiers": tiers, "placement": placement, **more})
+        (line,) = problems(list(checked(settings, Places.from_settings(settings)).values()))
+        assert line.startswith("tier 'gone': its path /nowhere is not an existing folder; mount it")

@@ -1,0 +1,29 @@
+"""Target ``check``: a table of the tiers at every start, and a line for each that a run would miss."""
+
+from __future__ import annotations
+
+from support import Project
+
+
+def test_check(project: Project) -> None:
+    gone = {"gone": {"path": str(project.folder / "nowhere"), "kind": "block"}}
+    ended = project.snakemake(*project.configure(tiers=gone), targets=["check"])
+    assert ended.code == 0, ended.output
+    (head,) = ended.lines("tier   in use")
+    assert head.split() == ["tier", "in", "use", "kind", "there", "writable", "shared", "room", "path"]
+    assert ended.lines("gone   no ")
+
+    ended = project.snakemake(*project.configure(tiers=gone, placement={"work": "gone"}), targets=["check"])
+    assert ended.code != 0
+    (line,) = ended.lines("neurotier: tier 'gone': ")
+    assert f"its path {project.folder}/nowhere is not an existing folder; mount it, or correct tiers.gone.path" in line
+    assert "Traceback" not in ended.output
+    (table,) = (project.results / "check").glob("*.tsv")
+    rows = project.table(f"check/{table.name}")
+    assert [row["tier"] for row in rows if row["in_use"] == "true" and row["problem"] != "n/a"] == ["gone"]
+
+    (project.folder / "nowhere").mkdir()
+    ended = project.snakemake(*project.configure(tiers=gone, placement={"work": "gone"}), targets=["check"])
+    assert ended.code == 0, ended.output  # what was found before is not believed
+    assert not list(project.folder.glob("neurotier-*/*"))
+    assert not list((project.folder / "nowhere").iterdir())

@@ -1,0 +1,84 @@
+"""Control groups: what a batch system or a container lets this process take of its machine.
+
+Limits hold for a group and all below it, so those of every group above count, too. Read without a library, because
+every job on a tier that is memory asks. Source: Linux ``Documentation/admin-guide/cgroup-v2.rst`` and ``cgroup-v1``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+
+MEMBERSHIP, MOUNTED = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
+
+NO_LIMIT_BYTES = 1 << 60
+"""Version 1 has no limit as the largest number of whole pages."""
+
+
+def groups(controller: str, membership: Path = MEMBERSHIP, mounted: Path = MOUNTED) -> Iterator[Path]:
+    """Folders of a process's control groups and of their parents.
+
+    Parameters
+    ----------
+    controller
+        What they control, such as ``memory``.
+    membership
+        The process's ``cgroup`` file.
+    mounted
+        Mount point of control groups: version 2, or version 1 with a folder for each controller.
+    """
+    with suppress(OSError):
+        for line in membership.read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers and controller not in controllers.split(","):
+                continue
+            root, inner = mounted / controller if controllers else mounted, PurePosixPath(path.lstrip("/"))
+            for group in (inner, *inner.parents):  # in a container, the own group may be mounted as the root
+                yield root / group
+
+
+def memory_limits(membership: Path = MEMBERSHIP, mounted: Path = MOUNTED) -> Iterator[int]:
+    """Memory limits of a process's groups, bytes; as :func:`groups`."""
+    for folder in groups("memory", membership, mounted):
+        for name in ("memory.max", "memory.limit_in_bytes"):
+            with suppress(OSError, ValueError):  # not there, or 'max'
+                limit_bytes = int((folder / name).read_text())
+                if limit_bytes < NO_LIMIT_BYTES:
+                    yield limit_bytes
+
+
+def memory_left_bytes(membership: Path = MEMBERSHIP, mounted: Path = MOUNTED) -> int | None:
+    """Memory that a process's groups may still take, bytes; ``None`` without a limit. As :func:`groups`.
+
+    Files that are in the page cache alone are given up when memory is needed.
+    """
+    left = []
+    for folder in groups("memory", membership, mounted):
+        for limit, used, cached in (
+            ("memory.max", "memory.current", "inactive_file"),
+            ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+        ):
+            with suppress(OSError, ValueError):
+                limit_bytes, used_bytes = (int((folder / name).read_text()) for name in (limit, used))
+                if limit_bytes < NO_LIMIT_BYTES:
+                    given_up_bytes = numbers(folder / "memory.stat").get(cached, 0)
+                    left.append(max(0, limit_bytes - used_bytes + given_up_bytes))
+    return min(left, default=None)
+
+
+def core_limits(membership: Path = MEMBERSHIP, mounted: Path = MOUNTED) -> Iterator[float]:
+    """Quotas of a process's groups, cores; as :func:`groups`. ``os.sched_getaffinity`` tells which cores it may use."""
+    for folder in groups("cpu", membership, mounted):
+        with suppress(OSError, ValueError):  # not there, or 'max'
+            quota, period = (folder / "cpu.max").read_text().split()
+            yield int(quota) / int(period)
+        with suppress(OSError, ValueError):
+            quota_us = int((folder / "cpu.cfs_quota_us").read_text())
+            if quota_us > 0:
+                yield quota_us / int((folder / "cpu.cfs_period_us").read_text())
+
+
+def numbers(file: Path) -> dict[str, int]:
+    """A file with a name and a number in each line."""
+    return {name: int(number) for name, number in map(str.split, file.read_text().splitlines())}

@@ -1,0 +1,230 @@
+"""The check of a node: what a job finds there of each declared tier, and what the node is like.
+
+Where Snakemake runs, a file is written on each tier that is there; a job that sees the same file has a shared tier.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import secrets
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from neurotier.core.control_groups import core_limits, memory_limits
+from neurotier.core.errors import NeurotierError, TierError
+from neurotier.core.files import remove_whatever
+from neurotier.core.places import Places, short_hash
+from neurotier.core.private import make_private, remove_empty, remove_private
+from neurotier.core.quantities import aligned, counted, size
+from neurotier.core.settings import Settings
+from neurotier.core.tables import EMPTY, Row
+from neurotier.core.tiers import Tier
+from neurotier.meter.exits import DELAY_SWITCH
+
+SEEN_WITHIN_S = 5.0
+"""How long a node may take to see a file on a network file system that another has just written."""
+
+NAMESPACES = ("unshare", "--user", "--map-root-user", "true")
+
+Marks = Mapping[str, str]
+"""Tier to the text of the file that was written there."""
+
+
+def folder_on(tier: Tier, places: Places) -> Path:
+    """Where a check of these results writes on a tier."""
+    return tier.folder("check") / short_hash(str(places.results.absolute()))
+
+
+def mark_tiers(settings: Settings, places: Places) -> dict[str, str]:
+    """Write a file on each tier that this machine has, for the jobs to see; tier to its text."""
+    marks = {}
+    for name, declared in settings.tiers.items():
+        with suppress(NeurotierError, OSError):
+            tier, text = Tier.from_settings(declared), secrets.token_hex(8)
+            if tier.node or not tier.path.is_dir():
+                continue
+            write_and_read(folder_on(tier, places) / "mark", text)
+            marks[name] = text
+    return marks
+
+
+def remove_marks(settings: Settings, places: Places, marks: Marks) -> None:
+    """Remove those files."""
+    for name in marks.keys() & settings.tiers.keys():
+        with suppress(NeurotierError, OSError):
+            clear(folder_on(Tier.from_settings(settings.tiers[name]), places))
+
+
+def write_and_read(file: Path, text: str) -> None:
+    """Write a private file and compare it.
+
+    Raises
+    ------
+    OSError, NeurotierError
+        If it cannot be written, or is not what was written.
+    """
+    make_private(file.parent)
+    remove_whatever(file)
+    with file.open("x") as opened:
+        opened.write(text)
+        opened.flush()
+        os.fsync(opened.fileno())
+    if file.read_text() != text:
+        raise TierError("does not give back what was written", where=str(file))
+
+
+def clear(folder: Path) -> None:
+    """Remove a folder of the check, and those above it that are then empty."""
+    remove_private(folder)
+    remove_empty(folder.parent)
+
+
+def check_node(settings: Settings, places: Places, node_class: str, marks: Marks | None) -> list[Row]:
+    """Rows of ``check.tsv``: every declared tier as this node has it.
+
+    Parameters
+    ----------
+    settings, places
+        Of the run.
+    node_class
+        Class of this node; empty for this host alone.
+    marks
+        What was written where Snakemake runs; ``None`` if that is this node.
+    """
+    node = node_facts(node_class)
+    return [{**check_tier(settings, places, name, marks), **node} for name in settings.tiers]
+
+
+def check_tier(settings: Settings, places: Places, name: str, marks: Marks | None) -> Row:
+    """What this node finds of one tier."""
+    in_use = name in settings.tiers_in_use
+    declared = settings.tiers[name]
+    absent = ("found_kind", "fs_type", "device", "total_bytes", "usable_bytes", "shared", "problem")
+    row: Row = {"tier": name, "in_use": in_use, "path": declared.path, "kind": declared.kind}
+    row |= {"there": False, "writable": False, **dict.fromkeys(absent)}
+    try:
+        tier = Tier.from_settings(declared).here()
+        row |= {"path": str(tier.path), "there": tier.path.is_dir()}
+        if row["there"]:
+            mount = tier.mount()
+            row |= {"found_kind": mount.kind, "fs_type": mount.fs_type, "device": mount.source}
+            row |= {"total_bytes": shutil.disk_usage(tier.path).total, "usable_bytes": tier.usable_bytes()}
+            if marks is not None and (declared.node or name in marks):
+                row["shared"] = not declared.node and is_seen(folder_on(tier, places) / "mark", marks[name])
+            row["problem"] = why_not_written(tier, places)
+            row["writable"] = row["problem"] is None
+        tier.check()  # what it says comes first
+    except (NeurotierError, OSError) as error:
+        row["problem"] = reason(tier_name=name, error=error)
+    return row
+
+
+def reason(tier_name: str, error: NeurotierError | OSError) -> str:
+    """An error in one line that names the tier."""
+    if isinstance(error, NeurotierError):
+        return str(error)
+    return f"tier {tier_name!r}: {error.filename}: {error.strerror}"
+
+
+def is_seen(file: Path, text: str) -> bool:
+    """Whether a file is here with this text, or comes to be here shortly."""
+    deadline = time.monotonic() + SEEN_WITHIN_S
+    while True:
+        with suppress(OSError):
+            return file.read_text() == text
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.5)
+
+
+def why_not_written(tier: Tier, places: Places) -> str | None:
+    """Write a file of this job's own on a tier, and remove it; the reason if that cannot be done."""
+    folder = folder_on(tier, places).with_name(f"{socket.gethostname()}-{os.getpid()}")
+    try:
+        write_and_read(folder / "written", secrets.token_hex(8))
+    except (NeurotierError, OSError) as error:
+        return reason(tier.name, error)
+    finally:
+        with suppress(NeurotierError, OSError):
+            clear(folder)
+    return None
+
+
+def node_facts(node_class: str) -> Row:
+    """What this node is like, and what a job may take of it."""
+    host, usable = socket.gethostname(), float(len(os.sched_getaffinity(0)))
+    return {
+        "node_class": node_class or host,
+        "host": host,
+        "kernel": f"{platform.system()} {platform.release()}",
+        "cores": os.cpu_count() or 1,
+        "job_cores": min([usable, *core_limits()]),
+        "memory_bytes": psutil.virtual_memory().total,
+        "job_memory_bytes": min(memory_limits(), default=None),
+        "delay_accounting": delay_accounting(),
+        "user_namespaces": may_make_namespaces(),
+        "fio": shutil.which("fio") is not None,
+        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
+
+def delay_accounting() -> bool | None:
+    """Whether the kernel accounts waits; ``None`` if it cannot."""
+    with suppress(OSError):
+        return Path(DELAY_SWITCH).read_text().strip() == "1"
+    return None
+
+
+def may_make_namespaces() -> bool:
+    """Whether this user may make user name spaces."""
+    try:
+        return subprocess.run(NAMESPACES, capture_output=True).returncode == 0
+    except OSError:
+        return False
+
+
+def problems(rows: Sequence[Row]) -> list[str]:
+    """Why tiers in use cannot be used, a line each."""
+    return [row["problem"] for row in rows if row["in_use"] and row["problem"]]
+
+
+def check_lines(rows: Sequence[Row]) -> list[str]:
+    """The table for a terminal: the node in two lines, and a line for each tier."""
+    node = rows[0]
+    held = node["job_memory_bytes"]
+    held_to = [*([f"{size(held)} of memory"] if held is not None else []), f"{node['job_cores']:g} cores"]
+    of_class = f" of class {node['node_class']}" if node["node_class"] != node["host"] else ""
+    has = f"{counted(node['cores'], 'core')}, {size(node['memory_bytes'])}"
+    switches = {"delay accounting": "delay_accounting", "user name spaces": "user_namespaces", "fio": "fio"}
+    cells = [
+        [
+            row["tier"],
+            answer(row["in_use"]),
+            row["kind"] if row["found_kind"] in (None, row["kind"]) else f"{row['kind']}, but is {row['found_kind']}",
+            answer(row["there"]),
+            answer(row["writable"]),
+            answer(row["shared"]),
+            EMPTY if row["usable_bytes"] is None else size(row["usable_bytes"]),
+            row["path"] + (f" ({row['fs_type']})" if row["fs_type"] else ""),
+        ]
+        for row in rows
+    ]
+    return [
+        f"Node {node['host']}{of_class}, {node['kernel']}: {has}; a job like this one has {' and '.join(held_to)}",
+        "; ".join(f"{name}: {answer(node[key])}" for name, key in switches.items()),
+        *aligned([["tier", "in use", "kind", "there", "writable", "shared", "room", "path"], *cells]),
+    ]
+
+
+def answer(value: Any) -> str:
+    """Yes, no, or not known."""
+    return EMPTY if value is None else "yes" if value else "no"

@@ -1,0 +1,53 @@
+# The check of a node: what a job finds there of the tiers, before anything long is begun.
+
+checked = places.checked(plan.node_class)
+
+
+# On one machine there is nobody else to see it.
+rule mark_tiers:
+    output:
+        marks=temp(checked.with_name(f"{checked.stem}-marks.json")),
+    log:
+        LOGS / "mark_tiers/mark_tiers.log",
+    params:
+        results=RESULTS,
+    message:
+        "Writing a file on each tier of this machine"
+    script:
+        "../scripts/mark_tiers.py"
+
+
+rule check_node:
+    input:
+        marks=rules.mark_tiers.output if elsewhere else [],
+    output:
+        table=checked,
+    log:
+        LOGS / "check_node/check_node.log",
+    threads: workflow.cores or 1
+    resources:
+        runtime=5,
+    params:
+        results=RESULTS,
+        node_class=plan.node_class,
+        tiers=settings.to_json()["tiers"],
+        in_use=settings.tiers_in_use,
+    message:
+        "Looking at the tiers from a node"
+    script:
+        "../scripts/check_node.py"
+
+
+# What the last check has found is removed at each start of this target.
+rule check:
+    input:
+        marks=rules.mark_tiers.output if elsewhere else [],
+        table=checked,
+    log:
+        LOGS / "check/check.log",
+    params:
+        results=RESULTS,
+    message:
+        "Checking the tiers"
+    script:
+        "../scripts/check.py"
