@@ -18,7 +18,8 @@ Rules, scripts and library take their paths from here and build none themselves.
     bigbrain/, bigbrain.html            blocks/TIER.tsv, runs/RUN/: plan and records; tables and figures, and the page
     logs/RULE/                          one log per job
     state/                              settings of the last run, run facts, failures, the lock; participants/: of each,
-                                        what its jobs need of the index
+                                        what its jobs need of the index; runs/RUN.processors: while a run goes on,
+                                        what the processors do
 """
 
 from __future__ import annotations
@@ -170,6 +171,10 @@ class Places:
     def runs(self) -> Path:
         """Facts of every run: ``<run>.json``."""
         return self.state / "runs"
+
+    def readings(self, run: str) -> Path:
+        """What the processors do while a run goes on."""
+        return self.runs / f"{run}.processors"
 
     @property
     def failures(self) -> Path:

@@ -106,6 +106,17 @@ ONE_BY_ONE = {"participants": 1, "at_once": 1, "minutes_per_participant": 15}
 
 
 @dataclass(frozen=True)
+class ValiditySettings:
+    """Section ``validity``: what a run must keep to for its times to count."""
+
+    others_cpu_share: float | None
+
+
+NOT_JUDGED = {"others_cpu_share": None}
+"""The section in runs of before there was one."""
+
+
+@dataclass(frozen=True)
 class ReportSettings:
     """Section ``report``: how much the run report shows."""
 
@@ -224,6 +235,7 @@ class Settings:
     placement: dict[str, str]
     results: str
     batches: BatchSettings
+    validity: ValiditySettings
     report: ReportSettings
     campaign: CampaignSettings
     comparison: ComparisonSettings
@@ -281,6 +293,7 @@ class Settings:
             placement=dict(complete["placement"]),
             results=complete["results"],
             batches=BatchSettings(**complete["batches"]),
+            validity=ValiditySettings(**complete["validity"]),
             report=ReportSettings(**complete["report"]),
             campaign=CampaignSettings(**complete["campaign"]),
             comparison=ComparisonSettings(**complete["comparison"]),
@@ -305,6 +318,7 @@ class Settings:
             placement=data["placement"],
             results=data["results"],
             batches=BatchSettings(**data.get("batches", ONE_BY_ONE)),
+            validity=ValiditySettings(**data.get("validity", NOT_JUDGED)),
             report=ReportSettings(**data["report"]),
             campaign=CampaignSettings(**data["campaign"]),
             comparison=ComparisonSettings(**data["comparison"]),

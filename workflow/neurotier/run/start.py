@@ -57,8 +57,8 @@ def start_run(settings: Settings, slots: Slots, command_line: list[str], wishes:
     command_line
         As the user gave it.
     wishes
-        What jobs must know of it: ``keep_going`` after failures, ``anew`` who is done already, ``only_advice`` is asked
-        for.
+        What jobs must know of it: ``keep_going`` after failures, ``anew`` who is done already, ``elsewhere`` jobs are
+        run by a batch system, ``only_advice`` is asked for.
 
     Returns
     -------
