@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from neurotier.advice.basis import tiers_by_their_probes
 from neurotier.advice.calibration import read_observed
-from neurotier.advice.observed import ObservedJob, observe
+from neurotier.advice.observed import QUANTITIES, ObservedJob, observe
 from neurotier.advice.placements import candidates
 from neurotier.advice.predict import Inputs, paper_s, predict
 from neurotier.advice.room import room_for
@@ -21,8 +22,9 @@ from neurotier.core.parallelism import PHASES
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import columns, read_table, write_table
+from neurotier.meter.traffic import flow
 from neurotier.model.machine import MEMORY, PageCache, Processors
-from neurotier.model.this_machine import Probed, between, machine_of, page_cache_of
+from neurotier.model.this_machine import Probed, between, machine_of, open_s, page_cache_of
 from neurotier.pages.report.prediction import prediction_view
 from neurotier.pages.report.times import participant_times
 from neurotier.run.campaign.matrix import planned_runs
@@ -61,10 +63,7 @@ def figures(name: str = "disk", kind: str = "block", speed: float = 100 * MB) ->
 def job(size_mb: float, cpu_s: float, **changes: Any) -> ObservedJob:
     """A job that reads its images and writes half as much."""
     size = size_mb * MB
-    phases = {
-        phase: dict.fromkeys(("cpu_s", "wait_s", "read_bytes", "written_bytes", "written_files"), 0.0)
-        for phase in PHASES
-    }
+    phases = {phase: dict.fromkeys(QUANTITIES, 0.0) for phase in PHASES}
     del phases["container_start"]
     phases["stage_in"] |= {"read_bytes": size, "written_bytes": size}
     phases["compute"] |= {"cpu_s": cpu_s, "read_bytes": size}
@@ -152,9 +151,8 @@ def test_what_a_short_job_writes_for_itself_stays_in_the_page_cache() -> None:
 
 
 def test_a_record_tells_bytes_by_phase(tmp_path: Path) -> None:
-    flows = [{"read_bytes": 5, "written_bytes": None, "written_files": None, "traffic_source": "staging"}]
-    flows += [{"read_bytes": None, "written_bytes": 7, "written_files": 1, "traffic_source": "staging"}]
-    flows += [{"read_bytes": 99, "written_bytes": 99, "written_files": None, "traffic_source": "device"}]
+    flows: list[dict[str, Any]] = [dict(flow("disk", "staging", read=(5, 2)))]
+    flows += [dict(flow("disk", "staging", written=(7, 1))), dict(flow("disk", "device", (99, None), (99, None)))]
     times = {"start_s": 1.0, "end_s": 2.0, "cpu_s": 0.5, "account_other_s": 0.25, "run_queue_s": 0.0}
     phase = {"phase": "stage_in", "traffic": flows, "input_bytes": 5, "max_rss_bytes": 9, **times}
     record = {"participant": "sub-1", "run": "r", "host": "h", "ready_s": 0.5, "phases": [phase]}
@@ -162,11 +160,36 @@ def test_a_record_tells_bytes_by_phase(tmp_path: Path) -> None:
         "cpu_s": 0.5,
         "wait_s": 0.0,
         "read_bytes": 5,
+        "read_files": 2,
         "written_bytes": 7,
         "written_files": 1,
     }
     assert observe(record, 5, run_started_s=0.0).ready_s == 0.5
     assert observe(record, 5, run_started_s=0.75).ready_s is None
+
+
+@pytest.mark.parametrize(("resident", "opened"), [(0.0, 1.0), (0.75, 0.25), (1.0, 0.0)])
+def test_files_that_are_not_cached_have_to_be_opened(resident: float, opened: float) -> None:
+    """A thousand files on a tier that takes 3 ms to look one up and to give its first bytes; copies are cached."""
+    many = job(100, 10.0)
+    for phase in ("stage_in", "compute"):
+        many.phases[phase]["read_files"] = 1000.0
+    slow = replace(figures("net", "network"), stat_s=0.001, random_read_s=0.002)
+    storage = replace(STORAGE, resident=resident, open_s={"disk": open_s(slow)})
+    (task,) = workload_of([Participant(int(100 * MB))], costs_of([many]), storage, JobStart()).tasks
+    waits = {step.phase: step.amount for step in task if step.kind == "wait"}
+    assert waits["stage_in"] == pytest.approx(3.0 * opened)
+    assert waits["compute"] == 0.0
+    assert open_s(replace(slow, kind="tmpfs")) == 0.0
+
+
+def test_the_advice_says_what_the_probes_say_of_tiers() -> None:
+    duplex = replace(figures("net", "network"), mixed_bytes_per_s={1: 100 * MB, 4: 320 * MB}, random_read_s=0.0021)
+    probes = {**inputs().probes, "net": Probed(duplex, duplex, duplex)}
+    (line,) = tiers_by_their_probes(inputs(probes=probes))
+    assert "reading and writing at once gives disk 1.00 and net 1.60 times what one" in line
+    assert line.endswith("and a small request takes disk 0 ms and net 2.1 ms")
+    assert tiers_by_their_probes(inputs(probes={"tmpfs": inputs().probes["tmpfs"]})) == []
 
 
 def test_prediction_and_its_interval() -> None:

@@ -24,7 +24,7 @@ from neurotier.core.tiers import Tier
 from neurotier.dataset.bids import Image
 from neurotier.dataset.contents import is_present
 from neurotier.meter.residency import resident_share
-from neurotier.model.this_machine import page_cache_here, processors_here, read_probed
+from neurotier.model.this_machine import open_s, page_cache_here, processors_here, read_probed
 from neurotier.run.plan import Plan
 
 
@@ -150,6 +150,7 @@ class Situation:
             tiers=candidate.tiers,
             kinds={name: tier.kind for name, tier in self.settings.tiers.items()},
             create_s={name: probe.usual.create_s for name, probe in inputs.probes.items()},
+            open_s={name: open_s(probe.usual) for name, probe in inputs.probes.items()},
             resident=self.resident(cache, candidate.tiers["dataset"]),
             expiry_s=inputs.page_cache.expiry_s,
         )

@@ -37,6 +37,8 @@ class Storage:
         Name of a tier to its kind.
     create_s
         Name of a tier to the time it takes to create a file there, s.
+    open_s
+        Name of a tier to what opening a file there takes before its bytes flow, s: looking it up, and a small request.
     resident
         Share of the images that is in the page cache at the start.
     expiry_s
@@ -46,6 +48,7 @@ class Storage:
     tiers: Mapping[str, str]
     kinds: Mapping[str, str]
     create_s: Mapping[str, float] = field(default_factory=dict)
+    open_s: Mapping[str, float] = field(default_factory=dict)
     resident: float = 1.0
     expiry_s: float = 0.0
 
@@ -103,6 +106,7 @@ def steps(participant: Participant, costs: Costs, storage: Storage) -> list[Step
         wait_s = cost["wait_s"].of(size)
         if phase in READS:
             steps_of_job += reads(phase, READS[phase], read, storage)
+            wait_s += opening_s(phase, READS[phase], cost["read_files"].of(size), storage)
         if phase in WRITES:
             tier = storage.tiers[WRITES[phase]]
             wait_s += cost["written_files"].of(size) * storage.create_s.get(tier, 0.0)
@@ -112,6 +116,12 @@ def steps(participant: Participant, costs: Costs, storage: Storage) -> list[Step
             steps_of_job.append(Step(phase, "write", written, MEMORY if deleted_in_cache else tier))
         steps_of_job += [Step(phase, "wait", wait_s), Step(phase, "compute", cpu_s)]
     return steps_of_job
+
+
+def opening_s(phase: str, role: str, files: float, storage: Storage) -> float:
+    """Time in which the files that a phase reads are looked up and first asked for, s; none of what is cached."""
+    resident = storage.resident if phase == "stage_in" else 1.0
+    return (1 - resident) * files * storage.open_s.get(storage.tiers[role], 0.0)
 
 
 def reads(phase: str, role: str, count: float, storage: Storage) -> list[Step]:
