@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.advice.basis import tiers_by_their_probes
+from neurotier.advice.basis import cold_programs, tiers_by_their_probes
 from neurotier.advice.calibration import read_observed
 from neurotier.advice.observed import QUANTITIES, ObservedJob, observe
 from neurotier.advice.placements import candidates
@@ -181,6 +181,26 @@ def test_files_that_are_not_cached_have_to_be_opened(resident: float, opened: fl
     assert waits["stage_in"] == pytest.approx(3.0 * opened)
     assert waits["compute"] == 0.0
     assert open_s(replace(slow, kind="tmpfs")) == 0.0
+
+
+def test_the_first_jobs_of_a_cold_run_wait_for_their_programs() -> None:
+    """Two at once on two cores: what both wait for at the same time takes once as long; later jobs find it."""
+    cold = replace(STORAGE, load_s={"start_up": 1.0, "compute": 5.0})
+    warm_run, cold_run = (predict(inputs(), storage, 2) for storage in (STORAGE, cold))
+    assert cold_run.usual.makespan_s - warm_run.usual.makespan_s == pytest.approx(6.0, rel=0.05)
+    assert cold_run.high_s - cold_run.low_s > warm_run.high_s - warm_run.low_s
+    workload = workload_of([Participant(int(100 * MB))] * 3, costs_of([job(100, 1.0)]), cold, JobStart(), first=2)
+    assert [sum(step.amount for step in task if step.kind == "wait") for task in workload.tasks] == [6.0, 6.0, 0.0]
+
+
+def test_the_advice_says_what_a_cold_start_rests_on() -> None:
+    assert cold_programs(inputs()) == []
+    assert cold_programs(inputs(load_s={"start_up": 0.25, "compute": 0.5}))[0].startswith(
+        "The first jobs of a cold run"
+    )
+    (line,) = cold_programs(inputs(load_s={}, load_unknown_because="images of sub-1 are not here any more"))
+    assert "not included: images of sub-1 are not here any more" in line
+    assert "only root" in cold_programs(inputs(load_s={}))[0]
 
 
 def test_the_advice_says_what_the_probes_say_of_tiers() -> None:

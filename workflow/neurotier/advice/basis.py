@@ -29,6 +29,7 @@ def basis(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> list[s
         calibrated(situation, inputs, chosen),
         between_jobs(inputs),
         *tiers_by_their_probes(inputs),
+        *cold_programs(inputs),
     ]
     to_fetch = 0 if situation.settings.campaign.placements else sum(one.to_fetch_bytes for one in inputs.participants)
     fetching_s = situation.job_start.fetch_s_per_byte * to_fetch
@@ -53,6 +54,18 @@ def tiers_by_their_probes(inputs: Inputs) -> list[str]:
     small = [f"{name} {1000 * tier.random_read_s:.2g} ms" for name, tier in probed.items()]
     at_once = f"By the probes, reading and writing at once gives {listed(both)} times what one of them gives alone"
     return [f"{at_once}, and a small request takes {listed(small)}"]
+
+
+def cold_programs(inputs: Inputs) -> list[str]:
+    """What loading programs takes in a cold run, if there is to be one."""
+    if inputs.load_s is None:
+        return []
+    if inputs.load_unknown_because:
+        return [f"What a cold job loads of programs is not known and not included: {inputs.load_unknown_because}"]
+    load_s = sum(inputs.load_s.values())
+    if not load_s:
+        return ["Programs are in the page cache in cold runs, too, since only root may drop all of it"]
+    return [f"The first jobs of a cold run wait {seconds(load_s)} for their programs, as one did that was tried"]
 
 
 def listed(words: Sequence[str]) -> str:

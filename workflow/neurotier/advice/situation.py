@@ -11,7 +11,7 @@ from typing import Any
 
 from neurotier.advice.calibration import choose_calibration, read_observed, size_of
 from neurotier.advice.observed import ObservedJob, gaps_s, others_busy
-from neurotier.advice.placements import Candidate, candidates
+from neurotier.advice.placements import COLD, Candidate, candidates
 from neurotier.advice.predict import Inputs
 from neurotier.advice.scaling import fit
 from neurotier.advice.workload import JobStart, Participant, Storage
@@ -130,8 +130,16 @@ class Situation:
         here_bytes = sum(file.stat().st_size for file in here)
         return 1.0 if share is None or not whole else 1 - here_bytes * (1 - share) / whole
 
-    def inputs(self, tables: Sequence[Path]) -> Inputs:
-        """What the model is given, with the probe tables of the tiers."""
+    def inputs(self, tables: Sequence[Path], cold: Mapping[str, Any] | None) -> Inputs:
+        """What the model is given.
+
+        Parameters
+        ----------
+        tables
+            Probe tables of the tiers.
+        cold
+            What :func:`neurotier.advice.cold_start.measure_cold_start` gave; ``None`` if no run is to be cold.
+        """
         probes = {table.stem: read_probed(table) for table in tables}
         to_fetch = self.to_fetch(self.settings.placement["dataset"])
         return Inputs(
@@ -142,6 +150,8 @@ class Situation:
             probes=probes,
             processors=processors_here(self.plan.threads, self.others),
             page_cache=page_cache_here(0.0),
+            load_s=cold and cold["load_s"],
+            load_unknown_because=cold["why"] if cold else "",
         )
 
     def storage(self, candidate: Candidate, cache: str, inputs: Inputs) -> Storage:
@@ -153,6 +163,7 @@ class Situation:
             open_s={name: open_s(probe.usual) for name, probe in inputs.probes.items()},
             resident=self.resident(cache, candidate.tiers["dataset"]),
             expiry_s=inputs.page_cache.expiry_s,
+            load_s=(inputs.load_s or {}) if cache == COLD else {},
         )
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from neurotier.advice.scaling import Costs
 from neurotier.core.kinds import KINDS, is_in_memory
@@ -43,6 +43,8 @@ class Storage:
         Share of the images that is in the page cache at the start.
     expiry_s
         Age at which the kernel writes dirty pages back, s.
+    load_s
+        Phase to what the first jobs wait for their programs, s; none if these are in the page cache.
     """
 
     tiers: Mapping[str, str]
@@ -51,6 +53,7 @@ class Storage:
     open_s: Mapping[str, float] = field(default_factory=dict)
     resident: float = 1.0
     expiry_s: float = 0.0
+    load_s: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -73,10 +76,23 @@ class JobStart:
     fetch_s_per_byte: float = 0.0
 
 
-def workload_of(participants: Sequence[Participant], costs: Costs, storage: Storage, job_start: JobStart) -> Workload:
-    """A task per participant, in the order of the index. What precedes the first jobs is not part of the makespan."""
+def workload_of(
+    participants: Sequence[Participant], costs: Costs, storage: Storage, job_start: JobStart, first: int = 0
+) -> Workload:
+    """A task per participant, in the order of the index. What precedes the first jobs is not part of the makespan.
+
+    Parameters
+    ----------
+    first
+        How many jobs are started at once, before any program is in the page cache.
+    """
+    warm = replace(storage, load_s={})
     return Workload(
-        [(*before(one, job_start), *steps(one, costs, storage)) for one in participants], launch_counts=False
+        [
+            (*before(one, job_start), *steps(one, costs, storage if number < first else warm))
+            for number, one in enumerate(participants)
+        ],
+        launch_counts=False,
     )
 
 
@@ -103,7 +119,7 @@ def steps(participant: Participant, costs: Costs, storage: Storage) -> list[Step
         staging = phase.startswith("stage_")
         cpu_s = cost["cpu_s"].base if staging else cost["cpu_s"].of(size) * participant.slowness
         read, written = cost["read_bytes"].of(size), cost["written_bytes"].of(size)
-        wait_s = cost["wait_s"].of(size)
+        wait_s = cost["wait_s"].of(size) + storage.load_s.get(phase, 0.0)
         if phase in READS:
             steps_of_job += reads(phase, READS[phase], read, storage)
             wait_s += opening_s(phase, READS[phase], cost["read_files"].of(size), storage)
