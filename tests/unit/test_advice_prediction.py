@@ -14,13 +14,15 @@ from neurotier.advice.placements import candidates
 from neurotier.advice.predict import Inputs, paper_s, predict
 from neurotier.advice.room import room_for
 from neurotier.advice.scaling import costs_of
+from neurotier.advice.situation import Situation
 from neurotier.advice.words import recommendation
 from neurotier.advice.workload import JobStart, Participant, Storage, workload_of
+from neurotier.core.configuration import config_schema
 from neurotier.core.errors import InputError, SettingsError
 from neurotier.core.files import write_json
 from neurotier.core.parallelism import PHASES
 from neurotier.core.places import Places
-from neurotier.core.settings import Settings
+from neurotier.core.settings import BY_LENGTH, BatchSettings, Settings, ToolSettings
 from neurotier.core.tables import columns, read_table, write_table
 from neurotier.meter.traffic import flow
 from neurotier.model.machine import MEMORY, PageCache, Processors
@@ -34,6 +36,11 @@ from neurotier.storage.probe.tier_figures import TierFigures
 from report_data import make_results
 
 MB = 1e6
+TOOLS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("noop", {"sleep_s": 0.0}),
+    ("brainextractor", {"fractional_threshold": 0.5, "iterations": 1000}),
+)
+"""A tool that is quick, and one that takes longer on these images than a job of several lasts."""
 FOUR_ROLES = {"dataset": "disk", "work": "disk", "images": "disk", "results": "disk"}
 STORAGE = Storage(FOUR_ROLES, {"disk": "block", "tmpfs": "tmpfs"}, resident=0.0)
 
@@ -191,6 +198,39 @@ def test_the_first_jobs_of_a_cold_run_wait_for_their_programs() -> None:
     assert cold_run.high_s - cold_run.low_s > warm_run.high_s - warm_run.low_s
     workload = workload_of([Participant(int(100 * MB))] * 3, costs_of([job(100, 1.0)]), cold, JobStart(), first=2)
     assert [sum(step.amount for step in task if step.kind == "wait") for task in workload.tasks] == [6.0, 6.0, 0.0]
+
+
+def test_participants_that_share_a_job_start_once_and_follow_each_other() -> None:
+    """Six of 10 s on two cores: three in each of two jobs, whose start and fetch precede the first of them."""
+    started = job(100, 10.0)
+    started.phases["start_up"]["cpu_s"] = 2.0
+    few = inputs(jobs=6, observed=[started, started], job_start=JobStart(1.0, 0.5, 3.0, 1e-8))
+    alone, shared_jobs = (predict(replace(few, tasks=tasks), STORAGE, 2) for tasks in (None, [[0, 2, 4], [1, 3, 5]]))
+    assert alone.usual.makespan_s - shared_jobs.usual.makespan_s > 3 * 2.0 + 2 * (2.0 + 3.0)
+    assert shared_jobs.usual.phase_sums_s["compute"] == pytest.approx(60.0, rel=0.05)
+    assert shared_jobs.usual.phase_sums_s.get("start_up", 0.0) == 0.0
+    three = predict(replace(few, tasks=[[0, 1], [2, 3], [4, 5]]), STORAGE, 2)  # the third job starts after another
+    assert three.usual.makespan_s - shared_jobs.usual.makespan_s > 10.0
+
+
+def test_tasks_are_the_batches_that_a_run_would_have(tmp_path: Path) -> None:
+    places, settings = make_results(tmp_path, 8)
+    for record in places.profile.glob("records/**/*.json"):
+        record.unlink()
+    short, long = (replace(settings, tool=ToolSettings(name, None, options)) for name, options in TOOLS)
+    assert [len(task) for task in Situation(short, places).tasks(2)] == [4, 4]
+    assert [len(task) for task in Situation(short, places).tasks(3)] == [2, 2, 2, 2]
+    assert [len(task) for task in Situation(long, places).tasks(2)] == [1] * 8
+    asked = replace(short, batches=BatchSettings(4, 2, 15))
+    assert [len(task) for task in Situation(asked, places).tasks(2)] == [2, 2, 2, 2]
+    campaign = replace(asked, campaign=replace(asked.campaign, placements={"disk": {}}))
+    assert [len(task) for task in Situation(campaign, places).tasks(8)] == [1] * 8
+    assert sorted(position for task in Situation(asked, places).tasks(2) for position in task) == list(range(8))
+
+
+def test_the_section_of_batches_in_a_campaign_is_that_of_the_schema() -> None:
+    keys = config_schema()["properties"]["batches"]["properties"]
+    assert {key: sub["default"] for key, sub in keys.items()} == vars(BY_LENGTH)
 
 
 def test_the_advice_says_what_a_cold_start_rests_on() -> None:

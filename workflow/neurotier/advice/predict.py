@@ -53,6 +53,8 @@ class Inputs:
         Tier to its probe.
     processors, page_cache
         Of this node.
+    tasks
+        Who is analysed one after the other by one process, as positions in ``participants``; each alone if ``None``.
     load_s
         Phase to what it waits for its programs in the first jobs of a cold run, s; ``None`` if no run is to be cold.
     load_unknown_because
@@ -66,6 +68,7 @@ class Inputs:
     probes: Mapping[str, Probed]
     processors: Processors
     page_cache: PageCache
+    tasks: Sequence[Sequence[int]] | None = None
     load_s: Mapping[str, float] | None = None
     load_unknown_because: str = ""
 
@@ -86,7 +89,7 @@ def predict(inputs: Inputs, storage: Storage, parallelism: int) -> Simulated:
         )
         for end in ("usual", "low", "high")
     ]
-    workload = workload_of(inputs.participants, costs, storage, inputs.job_start, parallelism)
+    workload = workload_of(inputs.participants, costs, storage, inputs.job_start, parallelism, inputs.tasks)
     return predict_among(
         (workload, machines[0]), lambda rng: draw(inputs, storage, machines, parallelism, rng), parallelism, DRAWS
     )
@@ -113,7 +116,8 @@ def draw(
     if storage.load_s:
         slower = float(np.exp(rng.normal(0, LOADING_SPREAD)))
         storage = replace(storage, load_s={phase: slower * load_s for phase, load_s in storage.load_s.items()})
-    workload = workload_of(participants, costs, storage, replace(inputs.job_start, gap_s=gap_s), parallelism)
+    job_start = replace(inputs.job_start, gap_s=gap_s)
+    workload = workload_of(participants, costs, storage, job_start, parallelism, inputs.tasks)
     return workload, machine
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,13 @@ from neurotier.analysis.app import app_name
 from neurotier.core.errors import InputError, SettingsError
 from neurotier.core.files import read_json
 from neurotier.core.places import Places
-from neurotier.core.settings import Settings
+from neurotier.core.settings import BY_LENGTH, Settings
 from neurotier.core.tiers import Tier
 from neurotier.dataset.bids import Image
 from neurotier.dataset.contents import is_present
 from neurotier.meter.residency import resident_share
 from neurotier.model.this_machine import open_s, page_cache_here, processors_here, read_probed
+from neurotier.run.batches import longest_first, shared, size_for
 from neurotier.run.plan import Plan
 
 
@@ -99,6 +100,24 @@ class Situation:
         fetched = [job.size_bytes if job.fetched_files else 0 for job in with_fetch]
         fetching = fit(fetched, [job.get_wait_s or 0.0 for job in with_fetch])
         return JobStart(gap_s, cpu_s, fetching.base, fetching.per_byte)
+
+    def tasks(self, slots: int) -> list[list[int]]:
+        """Who is analysed one after the other by one process, as positions among those who remain, in order of start.
+
+        A batch that analyses several at the same time is as many tasks. The runs of a campaign have batches by length.
+        """
+        settings = self.settings
+        if settings.campaign.placements:
+            settings = replace(settings, batches=BY_LENGTH)
+        selected = {name: self.participants[name] for name in self.remaining}
+        most, names = size_for(settings, selected, slots), longest_first(self.remaining, selected)
+        position = {name: number for number, name in enumerate(self.remaining)}
+        at_once = settings.batches.at_once
+        return [
+            [position[name] for name in members[first::at_once]]
+            for members in shared(names, selected, most, self.plan.must_be_valid)
+            for first in range(min(at_once, len(members)))
+        ]
 
     @cached_property
     def job_bytes(self) -> int:

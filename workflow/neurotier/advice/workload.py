@@ -10,6 +10,8 @@ from neurotier.core.kinds import KINDS, is_in_memory
 from neurotier.model.machine import MEMORY
 from neurotier.model.workload import LAUNCH, Step, Workload
 
+START_UP = "start_up"
+
 READS = {"stage_in": "dataset", "container_start": "images", "compute": "work", "stage_out": "work"}
 WRITES = {"stage_in": "work", "compute": "work", "stage_out": "results"}
 """Roles of the tiers that a phase reads from and writes to."""
@@ -77,32 +79,49 @@ class JobStart:
 
 
 def workload_of(
-    participants: Sequence[Participant], costs: Costs, storage: Storage, job_start: JobStart, first: int = 0
+    participants: Sequence[Participant],
+    costs: Costs,
+    storage: Storage,
+    job_start: JobStart,
+    first: int = 0,
+    tasks: Sequence[Sequence[int]] | None = None,
 ) -> Workload:
-    """A task per participant, in the order of the index. What precedes the first jobs is not part of the makespan.
+    """A task per job, in order of start. What precedes the first jobs is not part of the makespan.
 
     Parameters
     ----------
     first
         How many jobs are started at once, before any program is in the page cache.
+    tasks
+        Participants that share a job, one after the other, as positions; each has a job alone if ``None``.
     """
+    together = [[number] for number in range(len(participants))] if tasks is None else tasks
     warm = replace(storage, load_s={})
-    return Workload(
-        [
-            (*before(one, job_start), *steps(one, costs, storage if number < first else warm))
-            for number, one in enumerate(participants)
-        ],
-        launch_counts=False,
-    )
+    made = []
+    for number, positions in enumerate(together):
+        members = [participants[position] for position in positions]
+        job = job_of(members, costs, storage if number < first else warm)
+        made.append((*before(members, job_start), *job))
+    return Workload(made, launch_counts=False)
 
 
-def before(participant: Participant, job_start: JobStart) -> list[Step]:
-    """The steps before a job: one launch, or two where a job of its own fetches the images."""
+def before(members: Sequence[Participant], job_start: JobStart) -> list[Step]:
+    """The steps before a job: one launch, or two where a job of its own fetches the images of all its participants."""
     gap_s = job_start.gap_s or 0.0
     if job_start.get_cpu_s is None:
         return [Step(LAUNCH.phase, "wait", gap_s)]
-    fetching_s = job_start.get_wait_s + participant.to_fetch_bytes * job_start.fetch_s_per_byte
+    fetching_s = job_start.get_wait_s + sum(one.to_fetch_bytes for one in members) * job_start.fetch_s_per_byte
     return [Step(LAUNCH.phase, "compute", job_start.get_cpu_s), Step(LAUNCH.phase, "wait", 2 * gap_s + fetching_s)]
+
+
+def job_of(members: Sequence[Participant], costs: Costs, storage: Storage) -> list[Step]:
+    """The steps of a job. One of several participants starts Python, and loads what all use, before any of them."""
+    if len(members) == 1:
+        return steps(members[0], costs, storage)
+    start_up_s = costs[START_UP]["cpu_s"].of(members[0].size_bytes) if START_UP in costs else 0.0
+    launch = [Step(LAUNCH.phase, "compute", start_up_s), Step(LAUNCH.phase, "wait", sum(storage.load_s.values()))]
+    copied, warm = {phase: cost for phase, cost in costs.items() if phase != START_UP}, replace(storage, load_s={})
+    return launch + [step for one in members for step in steps(one, copied, warm)]
 
 
 def steps(participant: Participant, costs: Costs, storage: Storage) -> list[Step]:

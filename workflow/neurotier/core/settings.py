@@ -101,6 +101,9 @@ class BatchSettings:
     minutes_per_participant: int
 
 
+BY_LENGTH = BatchSettings(participants=None, at_once=1, minutes_per_participant=15)
+"""The section in the runs of a campaign, which have none of their own: that of the schema."""
+
 ONE_BY_ONE = {"participants": 1, "at_once": 1, "minutes_per_participant": 15}
 """The section in runs of before there was one: each participant had a job of its own."""
 
