@@ -173,6 +173,8 @@ def run_row(run: str, profile: list[dict[str, Any]], **changes: Any) -> dict[str
         **{f"{name[:-2]}_sum_s": sum(row[name] for row in rows) for name in (*ACCOUNT, "residual_s")},
         "mean_parallelism": sum(e - s for s, e in spans) / (end - start),
         "limited_by": None,
+        "others_cpu_share": 0.01,
+        "others_cpu_reason": None,
         "peak_parallelism": max(sum(s <= at < e for s, e in spans) for at, _ in spans),
         **changes,
     }

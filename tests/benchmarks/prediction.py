@@ -1,34 +1,99 @@
 """Prediction: conditions are predicted by the advice and then run; none of them is part of the calibration.
 
-Two campaigns, as users run them, each after ``snakemake advise`` with the same configuration, which probes the tiers
-and analyses two participants on the local disk. First storage: the tool noop on images of noise, cold, with dataset
-and work on the local disk, the work in memory, and both on a throttled disk. Then computing: brain extraction on the
-demonstration, with the work on the local disk and in memory. What others do on the machine meanwhile is part of the
-result: look at the load beside the table.
+Three parts, each as a user has it, after ``snakemake advise`` with the same configuration, which probes the tiers and
+analyses two participants on the local disk:
+
+``storage``
+    A campaign of noop on images of noise: dataset on a throttled disk, behind a slow network, and on the local disk; 2,
+    8 and 25 at once; cold and warm.
+``computing``
+    A campaign of brain extraction on the demonstration, cold, with the work on the local disk and in memory.
+``source``
+    A run that fetches its images from a DataLad source behind the slow network as its jobs need them.
+
+Campaigns run in an order drawn from a recorded seed. What others do on the machine meanwhile is part of the result: the
+table says what share of its CPU time they took, and runs are not left out for it.
+
+``--only PART`` runs one part (it can be given several times), ``--quick`` the cold conditions with 2 and 8 at once.
 """
 
 from __future__ import annotations
 
+import argparse
+import itertools
+import math
 import os
+import shutil
 import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import nibabel as nib
 import numpy as np
 from bench import print_table, scratch_project
+from slow_network import slow_network_folder
 from support import Project, git
 from truth import loop_device
 
-PARTICIPANTS = 24
-AT_ONCE = 4
-REPETITIONS = 2
+PARTS = ("storage", "computing", "source")
+PARTICIPANTS = 26
+SEED = 2026
 BYTES_PER_S = 8_000_000
-EDGES = (110, 150)
-"""Voxels along each axis, alternately: int16 noise of that size is 2 and 5 MB when compressed."""
+RATE = "160mbit"
+EDGES = (100, 130)
+"""Voxels along each axis, alternately: int16 noise of that size is 1.5 and 3.4 MB when compressed."""
 
-PROBE = {"file_mib": 64, "time_s": 30, "repetitions": 2}
-HEAD = ["tool", "placement", "predicted (s)", "interval", "Eq. (1)", "measured (s)", "predicted / measured", "limit"]
+AT_ONCE = [2, 8, 25]
+FETCHING_AT_ONCE = 4
+PROBE = {"file_mib": 64, "time_s": 20, "repetitions": 2}
+WITHIN = 1.2
+HEAD = [
+    *("tool", "placement", "at once", "cache", "predicted (s)", "interval", "Eq. (1)", "measured (s)"),
+    *("predicted / measured", "in interval", "CPU time to others"),
+]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A condition: what was predicted, and the makespans that were then measured, s."""
+
+    advice: dict[str, str]
+    measured_s: list[float]
+    others: list[str]
+
+    @property
+    def predicted_s(self) -> float:
+        return float(self.advice["predicted_s"])
+
+    @property
+    def interval_s(self) -> tuple[float, float]:
+        return float(self.advice["low_s"]), float(self.advice["high_s"])
+
+    @property
+    def median_s(self) -> float:
+        return statistics.median(self.measured_s)
+
+    @property
+    def ratio(self) -> float:
+        return self.predicted_s / self.median_s
+
+    @property
+    def is_covered(self) -> bool:
+        low_s, high_s = self.interval_s
+        return low_s <= self.median_s <= high_s
+
+    @property
+    def row(self) -> list[object]:
+        low_s, high_s = self.interval_s
+        return [
+            *(self.advice[name] for name in ("tool", "placement", "parallelism", "cache")),
+            *(f"{self.predicted_s:.2f}", f"{low_s:.2f} to {high_s:.2f}", f"{float(self.advice['paper_s']):.2f}"),
+            *(" ".join(f"{one:.2f}" for one in self.measured_s), f"{self.ratio:.2f}"),
+            *("yes" if self.is_covered else "no", " ".join(self.others)),
+        ]
 
 
 def make_dataset(folder: Path) -> None:
@@ -47,31 +112,41 @@ def make_dataset(folder: Path) -> None:
     git(folder, "commit", "--quiet", "-m", "noise")
 
 
-def predict_and_run(project: Project, results: str, **sections: Any) -> list[list[object]]:
+def run_whole(project: Project, arguments: Sequence[str], targets: Sequence[str], cores: int = 2) -> None:
+    """Run snakemake, which must succeed, and say what it said of the prediction."""
+    begin_s = time.monotonic()
+    ended = project.snakemake(*arguments, targets=targets, cores=cores)
+    assert ended.code == 0, ended.output
+    said = [
+        line for part in ("Advice: ", "Others kept", "By the probes", "cold run wait") for line in ended.lines(part)
+    ]
+    took = f"{' '.join(targets) or 'run'}: {time.monotonic() - begin_s:.0f} s, load average {os.getloadavg()[0]:.1f}"
+    print("\n".join([*said, took]), flush=True)
+
+
+def campaign(project: Project, results: str, **sections: Any) -> list[Outcome]:
     """Advise, run the campaign, and hold the one against the other."""
     arguments = project.configure(results=results, probe=PROBE, **sections)
     for targets in (["advise"], []):
-        ended = project.snakemake(*arguments, targets=targets)
-        assert ended.code == 0, ended.output
-        print("\n".join(line for part in ("Advice: ", "Others kept", "how long") for line in ended.lines(part)))
-        print(f"load average {os.getloadavg()[0]:.1f}")
+        run_whole(project, arguments, targets)
     own = Project(project.folder / results)
     advice, runs = (table(own, name) for name in ("advice/advice.tsv", "comparison/compared_runs.tsv"))
-    rows: list[list[object]] = []
+    outcomes = []
     for row in advice:
-        makespans = [
-            float(run["makespan_s"]) for run in runs if run["placement"] == row["placement"] and run["valid"] == "valid"
-        ]
-        measured_s = statistics.median(makespans)
-        predicted_s, low_s, high_s = (float(row[name]) for name in ("predicted_s", "low_s", "high_s"))
-        makespans_text = " ".join(f"{makespan:.2f}" for makespan in makespans)
-        rows.append(
-            [
-                *(row["tool"], row["placement"], f"{predicted_s:.2f}", f"{low_s:.2f} to {high_s:.2f}"),
-                *(f"{float(row['paper_s']):.2f}", makespans_text, f"{predicted_s / measured_s:.2f}", row["limit"]),
-            ]
-        )
-    return rows
+        keys = ("tool", "placement", "parallelism", "cache")
+        same = [run for run in runs if all(run[key] == row[key] for key in keys)]
+        valid = [run for run in same if run["valid"] == "valid"]
+        if not valid:
+            print("left out:", *(f"{row[key]}" for key in keys), "|", *(run["valid"] for run in same))
+            continue
+        outcomes.append(Outcome(row, [float(run["makespan_s"]) for run in valid], list(map(others, valid))))
+    return outcomes
+
+
+def others(run: dict[str, str]) -> str:
+    """What others took while a run went on."""
+    share = run["others_cpu_share"]
+    return f"{100 * float(share):.0f} %" if share != "n/a" else run["others_cpu_reason"]
 
 
 def table(own: Project, path: str) -> list[dict[str, str]]:
@@ -80,32 +155,104 @@ def table(own: Project, path: str) -> list[dict[str, str]]:
     return [dict(zip(head.split("\t"), row.split("\t"), strict=True)) for row in rows]
 
 
+def storage(project: Project, slow: Path, network: Path, quick: bool) -> list[Outcome]:
+    """Images of noise on three tiers."""
+    network.joinpath("tier").mkdir()
+    return campaign(
+        project,
+        "storage",
+        dataset={"source": str(project.folder / "noise")},
+        tool={"name": "noop"},
+        tiers={
+            "slow": {"path": str(slow), "kind": "block"},
+            "network": {"path": str(network / "tier"), "kind": "network"},
+        },
+        campaign={
+            "placements": {
+                "disk": {},
+                "slow_memory": {"dataset": "slow", "work": "tmpfs"},
+                "network_disk": {"dataset": "network"},
+            },
+            "parallelism": AT_ONCE[:2] if quick else AT_ONCE,
+            "cache": ["cold"] if quick else ["cold", "warm"],
+            "repetitions": 1,
+            "seed": SEED,
+        },
+    )
+
+
+def computing(project: Project) -> list[Outcome]:
+    """Brain extraction."""
+    return campaign(
+        project,
+        "computing",
+        demo={"voxel_size_mm": 4.0},
+        campaign={
+            "placements": {"disk": {}, "memory": {"work": "tmpfs"}},
+            "parallelism": [2],
+            "repetitions": 1,
+            "seed": SEED,
+        },
+    )
+
+
+def source(project: Project, network: Path) -> list[Outcome]:
+    """A run that fetches its images over the slow network; what it does of the batch rule is not told beforehand."""
+    served = network.with_name("served") / "noise"
+    shutil.copytree(project.folder / "noise", served, symlinks=True)
+    arguments = project.configure(
+        results="source", probe=PROBE, dataset={"source": str(network / "noise")}, tool={"name": "noop"}
+    )
+    run_whole(project, arguments, ["advise"], FETCHING_AT_ONCE)
+    own = Project(project.folder / "source")
+    advice = next(row for row in table(own, "advice/advice.tsv") if row["in_use"] == "true")
+    run_whole(project, arguments, [], FETCHING_AT_ONCE)
+    run = table(own, "profile/runs.tsv")[-1]
+    assert run["participants"] == advice["participants"]
+    return [Outcome(advice | {"placement": "source over network"}, [float(run["makespan_s"])], [others(run)])]
+
+
+def summary(outcomes: Sequence[Outcome]) -> list[str]:
+    """How good the predictions were, in lines."""
+    count = len(outcomes)
+    if not count:
+        return ["nothing was predicted"]
+    errors = [max(one.ratio, 1 / one.ratio) for one in outcomes]
+    off_by = math.exp(statistics.fmean(map(math.log, errors)))
+    bias = math.exp(statistics.fmean(math.log(one.ratio) for one in outcomes))
+    covered = sum(one.is_covered for one in outcomes)
+    apart = right = 0
+    for one, other in itertools.combinations(outcomes, 2):
+        same = all(one.advice[key] == other.advice[key] for key in ("tool", "parallelism", "cache", "participants"))
+        (low_s, high_s), (other_low_s, other_high_s) = one.interval_s, other.interval_s
+        if same and (high_s < other_low_s or other_high_s < low_s):
+            apart += 1
+            right += (one.predicted_s < other.predicted_s) == (one.median_s < other.median_s)
+    return [
+        f"off by {off_by:.2f} (geometric mean of {count}), worst {max(errors):.2f}, mean ratio {bias:.2f}",
+        f"within 20 %: {sum(error <= WITHIN for error in errors)} of {count}; in their interval: {covered} of {count}",
+        f"pairs of placements whose intervals do not overlap: {apart}, in the right order: {right}",
+    ]
+
+
 def main() -> None:
-    with scratch_project() as project, loop_device(2048, BYTES_PER_S) as slow:
-        make_dataset(project.folder / "noise")
-        storage = predict_and_run(
-            project,
-            "storage",
-            dataset={"source": str(project.folder / "noise")},
-            tool={"name": "noop"},
-            tiers={"slow": {"path": str(slow), "kind": "block"}},
-            campaign={
-                "placements": {"disk": {}, "memory": {"work": "tmpfs"}, "slow": {"dataset": "slow", "work": "slow"}},
-                "parallelism": [AT_ONCE],
-                "repetitions": REPETITIONS,
-            },
-        )
-        computing = predict_and_run(
-            project,
-            "computing",
-            demo={"voxel_size_mm": 3.0},
-            campaign={
-                "placements": {"disk": {}, "memory": {"work": "tmpfs"}},
-                "parallelism": [2],
-                "repetitions": 1,
-            },
-        )
-        print_table("Predicted before the run, and measured", HEAD, storage + computing)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--only", choices=PARTS, action="append", help="run this part; by default all")
+    parser.add_argument("--quick", action="store_true", help="run the cold conditions with 2 and 8 at once")
+    options = parser.parse_args()
+    parts = options.only or PARTS
+    outcomes: list[Outcome] = []
+    begin_s = time.monotonic()
+    with scratch_project() as project:
+        if {"storage", "source"} & set(parts):
+            make_dataset(project.folder / "noise")
+            with loop_device(1024, BYTES_PER_S) as slow, slow_network_folder(RATE) as network:
+                outcomes += storage(project, slow, network, options.quick) if "storage" in parts else []
+                outcomes += source(project, network) if "source" in parts else []
+        outcomes += computing(project) if "computing" in parts else []
+    print_table(f"Predicted before the run, and measured (seed {SEED})", HEAD, [one.row for one in outcomes])
+    print("\n" + "\n".join(summary(outcomes)))
+    print(f"took {time.monotonic() - begin_s:.0f} s, load average {' '.join(f'{one:.1f}' for one in os.getloadavg())}")
 
 
 if __name__ == "__main__":

@@ -7,22 +7,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from neurotier.advice.basis import cold_programs, tiers_by_their_probes
 from neurotier.advice.calibration import read_observed
-from neurotier.advice.observed import ObservedJob, observe
+from neurotier.advice.observed import QUANTITIES, ObservedJob, observe
 from neurotier.advice.placements import candidates
 from neurotier.advice.predict import Inputs, paper_s, predict
 from neurotier.advice.room import room_for
 from neurotier.advice.scaling import costs_of
+from neurotier.advice.situation import Situation
 from neurotier.advice.words import recommendation
 from neurotier.advice.workload import JobStart, Participant, Storage, workload_of
+from neurotier.core.configuration import config_schema
 from neurotier.core.errors import InputError, SettingsError
 from neurotier.core.files import write_json
 from neurotier.core.parallelism import PHASES
 from neurotier.core.places import Places
-from neurotier.core.settings import Settings
+from neurotier.core.settings import BY_LENGTH, BatchSettings, Settings, ToolSettings
 from neurotier.core.tables import columns, read_table, write_table
+from neurotier.meter.traffic import flow
 from neurotier.model.machine import MEMORY, PageCache, Processors
-from neurotier.model.this_machine import Probed, between, machine_of, page_cache_of
+from neurotier.model.this_machine import Probed, between, machine_of, open_s, page_cache_of
 from neurotier.pages.report.prediction import prediction_view
 from neurotier.pages.report.times import participant_times
 from neurotier.run.campaign.matrix import planned_runs
@@ -32,6 +36,11 @@ from neurotier.storage.probe.tier_figures import TierFigures
 from report_data import make_results
 
 MB = 1e6
+TOOLS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("noop", {"sleep_s": 0.0}),
+    ("brainextractor", {"fractional_threshold": 0.5, "iterations": 1000}),
+)
+"""A tool that is quick, and one that takes longer on these images than a job of several lasts."""
 FOUR_ROLES = {"dataset": "disk", "work": "disk", "images": "disk", "results": "disk"}
 STORAGE = Storage(FOUR_ROLES, {"disk": "block", "tmpfs": "tmpfs"}, resident=0.0)
 
@@ -61,10 +70,7 @@ def figures(name: str = "disk", kind: str = "block", speed: float = 100 * MB) ->
 def job(size_mb: float, cpu_s: float, **changes: Any) -> ObservedJob:
     """A job that reads its images and writes half as much."""
     size = size_mb * MB
-    phases = {
-        phase: dict.fromkeys(("cpu_s", "wait_s", "read_bytes", "written_bytes", "written_files"), 0.0)
-        for phase in PHASES
-    }
+    phases = {phase: dict.fromkeys(QUANTITIES, 0.0) for phase in PHASES}
     del phases["container_start"]
     phases["stage_in"] |= {"read_bytes": size, "written_bytes": size}
     phases["compute"] |= {"cpu_s": cpu_s, "read_bytes": size}
@@ -152,9 +158,8 @@ def test_what_a_short_job_writes_for_itself_stays_in_the_page_cache() -> None:
 
 
 def test_a_record_tells_bytes_by_phase(tmp_path: Path) -> None:
-    flows = [{"read_bytes": 5, "written_bytes": None, "written_files": None, "traffic_source": "staging"}]
-    flows += [{"read_bytes": None, "written_bytes": 7, "written_files": 1, "traffic_source": "staging"}]
-    flows += [{"read_bytes": 99, "written_bytes": 99, "written_files": None, "traffic_source": "device"}]
+    flows: list[dict[str, Any]] = [dict(flow("disk", "staging", read=(5, 2)))]
+    flows += [dict(flow("disk", "staging", written=(7, 1))), dict(flow("disk", "device", (99, None), (99, None)))]
     times = {"start_s": 1.0, "end_s": 2.0, "cpu_s": 0.5, "account_other_s": 0.25, "run_queue_s": 0.0}
     phase = {"phase": "stage_in", "traffic": flows, "input_bytes": 5, "max_rss_bytes": 9, **times}
     record = {"participant": "sub-1", "run": "r", "host": "h", "ready_s": 0.5, "phases": [phase]}
@@ -162,11 +167,89 @@ def test_a_record_tells_bytes_by_phase(tmp_path: Path) -> None:
         "cpu_s": 0.5,
         "wait_s": 0.0,
         "read_bytes": 5,
+        "read_files": 2,
         "written_bytes": 7,
         "written_files": 1,
     }
     assert observe(record, 5, run_started_s=0.0).ready_s == 0.5
     assert observe(record, 5, run_started_s=0.75).ready_s is None
+
+
+@pytest.mark.parametrize(("resident", "opened"), [(0.0, 1.0), (0.75, 0.25), (1.0, 0.0)])
+def test_files_that_are_not_cached_have_to_be_opened(resident: float, opened: float) -> None:
+    """A thousand files on a tier that takes 3 ms to look one up and to give its first bytes; copies are cached."""
+    many = job(100, 10.0)
+    for phase in ("stage_in", "compute"):
+        many.phases[phase]["read_files"] = 1000.0
+    slow = replace(figures("net", "network"), stat_s=0.001, random_read_s=0.002)
+    storage = replace(STORAGE, resident=resident, open_s={"disk": open_s(slow)})
+    (task,) = workload_of([Participant(int(100 * MB))], costs_of([many]), storage, JobStart()).tasks
+    waits = {step.phase: step.amount for step in task if step.kind == "wait"}
+    assert waits["stage_in"] == pytest.approx(3.0 * opened)
+    assert waits["compute"] == 0.0
+    assert open_s(replace(slow, kind="tmpfs")) == 0.0
+
+
+def test_the_first_jobs_of_a_cold_run_wait_for_their_programs() -> None:
+    """Two at once on two cores: what both wait for at the same time takes once as long; later jobs find it."""
+    cold = replace(STORAGE, load_s={"start_up": 1.0, "compute": 5.0})
+    warm_run, cold_run = (predict(inputs(), storage, 2) for storage in (STORAGE, cold))
+    assert cold_run.usual.makespan_s - warm_run.usual.makespan_s == pytest.approx(6.0, rel=0.05)
+    assert cold_run.high_s - cold_run.low_s > warm_run.high_s - warm_run.low_s
+    workload = workload_of([Participant(int(100 * MB))] * 3, costs_of([job(100, 1.0)]), cold, JobStart(), first=2)
+    assert [sum(step.amount for step in task if step.kind == "wait") for task in workload.tasks] == [6.0, 6.0, 0.0]
+
+
+def test_participants_that_share_a_job_start_once_and_follow_each_other() -> None:
+    """Six of 10 s on two cores: three in each of two jobs, whose start and fetch precede the first of them."""
+    started = job(100, 10.0)
+    started.phases["start_up"]["cpu_s"] = 2.0
+    few = inputs(jobs=6, observed=[started, started], job_start=JobStart(1.0, 0.5, 3.0, 1e-8))
+    alone, shared_jobs = (predict(replace(few, tasks=tasks), STORAGE, 2) for tasks in (None, [[0, 2, 4], [1, 3, 5]]))
+    assert alone.usual.makespan_s - shared_jobs.usual.makespan_s > 3 * 2.0 + 2 * (2.0 + 3.0)
+    assert shared_jobs.usual.phase_sums_s["compute"] == pytest.approx(60.0, rel=0.05)
+    assert shared_jobs.usual.phase_sums_s.get("start_up", 0.0) == 0.0
+    three = predict(replace(few, tasks=[[0, 1], [2, 3], [4, 5]]), STORAGE, 2)  # the third job starts after another
+    assert three.usual.makespan_s - shared_jobs.usual.makespan_s > 10.0
+
+
+def test_tasks_are_the_batches_that_a_run_would_have(tmp_path: Path) -> None:
+    places, settings = make_results(tmp_path, 8)
+    for record in places.profile.glob("records/**/*.json"):
+        record.unlink()
+    short, long = (replace(settings, tool=ToolSettings(name, None, options)) for name, options in TOOLS)
+    assert [len(task) for task in Situation(short, places).tasks(2)] == [4, 4]
+    assert [len(task) for task in Situation(short, places).tasks(3)] == [2, 2, 2, 2]
+    assert [len(task) for task in Situation(long, places).tasks(2)] == [1] * 8
+    asked = replace(short, batches=BatchSettings(4, 2, 15))
+    assert [len(task) for task in Situation(asked, places).tasks(2)] == [2, 2, 2, 2]
+    campaign = replace(asked, campaign=replace(asked.campaign, placements={"disk": {}}))
+    assert [len(task) for task in Situation(campaign, places).tasks(8)] == [1] * 8
+    assert sorted(position for task in Situation(asked, places).tasks(2) for position in task) == list(range(8))
+
+
+def test_the_section_of_batches_in_a_campaign_is_that_of_the_schema() -> None:
+    keys = config_schema()["properties"]["batches"]["properties"]
+    assert {key: sub["default"] for key, sub in keys.items()} == vars(BY_LENGTH)
+
+
+def test_the_advice_says_what_a_cold_start_rests_on() -> None:
+    assert cold_programs(inputs()) == []
+    assert cold_programs(inputs(load_s={"start_up": 0.25, "compute": 0.5}))[0].startswith(
+        "The first jobs of a cold run"
+    )
+    (line,) = cold_programs(inputs(load_s={}, load_unknown_because="images of sub-1 are not here any more"))
+    assert "not included: images of sub-1 are not here any more" in line
+    assert "only root" in cold_programs(inputs(load_s={}))[0]
+
+
+def test_the_advice_says_what_the_probes_say_of_tiers() -> None:
+    duplex = replace(figures("net", "network"), mixed_bytes_per_s={1: 100 * MB, 4: 320 * MB}, random_read_s=0.0021)
+    probes = {**inputs().probes, "net": Probed(duplex, duplex, duplex)}
+    (line,) = tiers_by_their_probes(inputs(probes=probes))
+    assert "reading and writing at once gives disk 1.00 and net 1.60 times what one" in line
+    assert line.endswith("and a small request takes disk 0 ms and net 2.1 ms")
+    assert tiers_by_their_probes(inputs(probes={"tmpfs": inputs().probes["tmpfs"]})) == []
 
 
 def test_prediction_and_its_interval() -> None:

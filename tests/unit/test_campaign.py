@@ -56,7 +56,10 @@ def test_a_run_is_known_by_what_it_measures(tmp_path: Path) -> None:
     base["tiers"]["further"] = {"path": "/nowhere", "kind": "network"}
     base |= {"results": "elsewhere", "report": {"mosaics": 3}, "published": "/x"}
     base |= {"dataset": {"get_attempts": 9, "validation": "report"}, "batches": {"participants": 4}}
-    assert {run.name for run in planned_runs(base, Settings.from_config(base))} == before
+    base |= {"validity": {"others_cpu_share": 0.3}}
+    again = planned_runs(base, Settings.from_config(base))
+    assert {run.name for run in again} == before
+    assert all(run.configuration["validity"] == base["validity"] for run in again)  # the run itself judges by it
     base["tool"] = {"brainextractor": {"iterations": 7}}
     assert not {run.name for run in planned_runs(base, Settings.from_config(base))} & before
 

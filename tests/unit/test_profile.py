@@ -122,6 +122,39 @@ def test_validity(
     assert run["valid"] == validity
 
 
+def test_a_run_beside_others_is_disturbed_as_far_as_they_may(places: Places) -> None:
+    """Three jobs from 100 to 106 s on two processors, of which others take 31 %; the readings go with the final row."""
+    rows = profile_rows([record("sub-1", 100.0), record("sub-2", 101.0), record("sub-3", 104.0)])
+    readings = places.readings("r1")
+    readings.write_text("99 50 10 5 0\n107 62.96 18 5 0\n")
+    for most, validity in (
+        (0.1, "invalid: disturbed: others took 31 % of the CPU time"),
+        (0.35, "valid"),
+        (None, "valid"),
+    ):
+        settings = {**FACTS["settings"], "validity": {"others_cpu_share": most}}
+        note(places, "r1", ended_s=1, host="h", cpus=2, settings=settings)
+        (run,) = run_rows(places, rows, [], 3)
+        assert (run["valid"], run["others_cpu_share"]) == (validity, pytest.approx(0.31))
+        write_table(places.profile / "runs.tsv", "runs", [run])
+    for number, start_s in ((1, 100.0), (2, 101.0), (3, 104.0)):
+        write_json(places.record(f"sub-{number}"), record(f"sub-{number}", start_s))
+    close_run(places, "r1", ["sub-1", "sub-2", "sub-3"], [])
+    assert not readings.exists()
+    (closed,) = run_rows(places, [], [], 3)
+    assert closed["others_cpu_share"] == pytest.approx(0.31)
+
+
+def test_rows_of_before_the_processors_were_watched_lack_nothing(places: Places) -> None:
+    note(places, "r1", ended_s=1)
+    (run,) = run_rows(places, profile_rows([record("sub-1", 100.0)]), [], 1)
+    lacking = {key: value for key, value in run.items() if not key.startswith("others_")}
+    note(places, "r1", ended_s=1, row=lacking)
+    (again,) = run_rows(places, [], [], 1)
+    write_table(places.profile / "runs.tsv", "runs", [again])
+    assert (again["others_cpu_share"], again["valid"]) == (None, "valid")
+
+
 def test_run_that_is_over_keeps_its_row(places: Places) -> None:
     """Run r1 failed one of two; r2 mends it, and redoes the other: r1 stays what it was."""
     note(places, "r1", ended_s=1)

@@ -49,6 +49,7 @@ def test_every_schema_is_a_schema() -> None:
         ("demo", settings_module.DemoSettings),
         ("app", settings_module.AppSettings),
         ("containers", settings_module.ContainerSettings),
+        ("validity", settings_module.ValiditySettings),
         ("report", settings_module.ReportSettings),
         ("campaign", settings_module.CampaignSettings),
         ("comparison", settings_module.ComparisonSettings),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -73,3 +74,26 @@ def test_advice(project: Project, demo_source: Path, memory_folder: Path, tmp_pa
     assert ended.code != 0
     assert ended.lines("cannot be analysed as a calibration: git-annex knows of no copy of its content"), ended.output
     assert "Traceback" not in ended.output
+
+
+def test_cold_runs_are_predicted_with_what_programs_take_to_load(project: Project, demo_source: Path) -> None:
+    """One of the calibration is tried from an empty page cache; nothing of that is kept but what it waited."""
+    campaign = {"placements": {"disk": {}}, "parallelism": [2], "cache": ["cold", "warm"], "repetitions": 1}
+    arguments = project.configure(dataset={"source": str(demo_source)}, tool=NOOP, probe=SMALL, campaign=campaign)
+    ended = project.snakemake(*arguments, targets=["advise"])
+    assert ended.code == 0, ended.output
+    found = json.loads((project.results / "advice" / "cold_start.json").read_text())
+    assert found["why"] == ""
+    said = (project.results / "advice.html").read_text()
+    if os.geteuid() == 0:
+        assert found["load_s"].keys() == {"start_up", "compute"}
+        assert found["load_s"]["start_up"] > 0
+        assert "The first jobs of a cold run wait" in said
+    else:
+        assert found["load_s"] == {}
+        assert "only root may drop all of it" in said
+    assert [row["cache"] for row in project.table("advice/advice.tsv")] == ["cold", "warm"]
+    assert len(list((project.results / "profile" / "records").rglob("*.json"))) == 2
+    assert not list((project.results / "advice").glob(".*"))
+    assert not project.leftovers()
+    assert not project.snakemake(*arguments, targets=["advise"]).lines("from an empty page cache")

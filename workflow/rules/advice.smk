@@ -25,6 +25,29 @@ checkpoint choose_calibration:
         "../scripts/choose_calibration.py"
 
 
+# All cores, as for a probe: nothing else may read meanwhile, and nothing else's files be evicted from the page cache.
+rule start_cold:
+    input:
+        calibration=places.advice / "calibration.json",
+        analysed=lambda wildcards: advising.analysed(
+            checkpoints.choose_calibration.get().output.calibration
+        ),
+    output:
+        cold_start=places.advice / "cold_start.json",
+    log:
+        LOGS / "start_cold/start_cold.log",
+    threads: workflow.cores or 1
+    resources:
+        probes=1,
+    params:
+        results=RESULTS,
+        tool=lambda wildcards: advising.plan.tool(),
+    message:
+        "Analysing one participant again from an empty page cache"
+    script:
+        "../scripts/start_cold.py"
+
+
 rule tabulate_advice:
     input:
         images=places.index / "images.tsv",
@@ -35,6 +58,7 @@ rule tabulate_advice:
         probes=lambda wildcards: advising.probed(
             checkpoints.choose_calibration.get().output.calibration
         ),
+        cold_start=advising.cold_start(),
     output:
         table=report(
             places.advice / "advice.tsv",

@@ -9,7 +9,9 @@ from neurotier.advice.calibration import size_of
 from neurotier.advice.predict import Inputs
 from neurotier.advice.scaling import FEW, costs_of, scatter
 from neurotier.advice.situation import Situation
+from neurotier.core.kinds import is_in_memory
 from neurotier.core.quantities import counted, percent, seconds, size
+from neurotier.model.this_machine import tier_speed
 
 SHOWN = 3
 BUSY_SHOWN = 0.2
@@ -26,6 +28,8 @@ def basis(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> list[s
         + f"; a participant's images have {size(statistics.median(sizes))} (median)",
         calibrated(situation, inputs, chosen),
         between_jobs(inputs),
+        *tiers_by_their_probes(inputs),
+        *cold_programs(inputs),
     ]
     to_fetch = 0 if situation.settings.campaign.placements else sum(one.to_fetch_bytes for one in inputs.participants)
     fetching_s = situation.job_start.fetch_s_per_byte * to_fetch
@@ -39,6 +43,38 @@ def basis(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> list[s
             " (the interval: from none to twice as much)"
         )
     return lines
+
+
+def tiers_by_their_probes(inputs: Inputs) -> list[str]:
+    """What the tiers give when they read and write at once, and how long small requests take; nothing of memory."""
+    probed = {name: probe.usual for name, probe in inputs.probes.items() if not is_in_memory(probe.usual.kind)}
+    if not probed:
+        return []
+    both = [f"{name} {tier_speed(tier, max(tier.mixed_bytes_per_s)).mixed:.2f}" for name, tier in probed.items()]
+    small = [f"{name} {1000 * tier.random_read_s:.2g} ms" for name, tier in probed.items()]
+    at_once = f"By the probes, reading and writing at once gives {listed(both)} times what one of them gives alone"
+    return [f"{at_once}, and a small request takes {listed(small)}"]
+
+
+def cold_programs(inputs: Inputs) -> list[str]:
+    """What loading programs takes in a cold run, if there is to be one."""
+    if inputs.load_s is None:
+        return []
+    if inputs.load_unknown_because:
+        return [f"What a cold job loads of programs is not known and not included: {inputs.load_unknown_because}"]
+    load_s = sum(inputs.load_s.values())
+    if not load_s:
+        return ["Programs are in the page cache in cold runs, too, since only root may drop all of it"]
+    return [f"The first jobs of a cold run wait {seconds(load_s)} for their programs, as one did that was tried"]
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words as in a sentence.
+
+    >>> listed(["a"]), listed(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
 
 
 def calibrated(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> str:

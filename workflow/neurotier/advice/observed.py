@@ -9,7 +9,7 @@ from typing import Any
 
 from neurotier.run.profile_tables import Record
 
-QUANTITIES = ("cpu_s", "wait_s", "read_bytes", "written_bytes", "written_files")
+QUANTITIES = ("cpu_s", "wait_s", "read_bytes", "read_files", "written_bytes", "written_files")
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class ObservedJob:
     size_bytes
         Size of the participant's images by the index.
     phases
-        Phase to its quantities: CPU time and time asleep, s; bytes read from the tier that the phase reads; bytes and
-        files written to the tier that it writes.
+        Phase to its quantities: CPU time and time asleep, s; bytes and files read from the tier that the phase reads,
+        and written to the tier that it writes.
     start_s, end_s
         Start of its process and end of its last phase, s since 1970.
     queue_s
@@ -94,6 +94,7 @@ def quantities(row: Mapping[str, Any]) -> dict[str, float]:
         "cpu_s": row["cpu_s"],
         "wait_s": 0.0 if row["phase"].startswith("stage_") else row["account_other_s"] or 0.0,
         "read_bytes": read or (row["input_bytes"] or 0),
+        "read_files": sum(flow["read_files"] or 0 for flow in exact),
         "written_bytes": sum(flow["written_bytes"] or 0 for flow in exact),
         "written_files": sum(flow["written_files"] or 0 for flow in exact),
     }

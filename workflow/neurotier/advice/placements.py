@@ -15,6 +15,7 @@ from neurotier.core.tiers import Tier
 from neurotier.run.plan import Plan
 
 GIB = 1 << 30
+COLD = "cold"
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,10 @@ class AdvicePlan:
             if role not in unused
         }
         return [self.places.probed(name, self.plan.node_class) for name in self.settings.tiers if name in used]
+
+    def cold_start(self) -> list[Path]:
+        """What a cold start was found to take, if a cold run is to be predicted."""
+        return [self.places.advice / "cold_start.json"] if COLD in caches(self.settings) else []
 
     def analysed(self, calibration: Path | str) -> list[Path]:
         """Markers of the batches of those who are analysed first."""

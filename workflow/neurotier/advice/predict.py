@@ -8,6 +8,7 @@ is from the 5th to the 95th percentile of draws, each of which varies:
 - CPU time of all jobs together, by the scatter of the records over the root of their number, and by ``REPEATABILITY``;
 - CPU time of each job by that scatter, and which streams are slower than others;
 - the time between two jobs, taken from those observed;
+- what cold programs take to load, which was seen once, by ``LOADING_SPREAD``;
 - how many processors others keep busy, from none to twice as many as during the calibration.
 """
 
@@ -30,6 +31,9 @@ from neurotier.storage.probe.tier_figures import TierFigures
 
 DRAWS = 21
 
+LOADING_SPREAD = 0.3
+"""By how much loading programs from an empty page cache differs: standard deviation of the logarithm, assumed."""
+
 
 @dataclass(frozen=True)
 class Inputs:
@@ -49,6 +53,12 @@ class Inputs:
         Tier to its probe.
     processors, page_cache
         Of this node.
+    tasks
+        Who is analysed one after the other by one process, as positions in ``participants``; each alone if ``None``.
+    load_s
+        Phase to what it waits for its programs in the first jobs of a cold run, s; ``None`` if no run is to be cold.
+    load_unknown_because
+        Why that is not known, else empty.
     """
 
     observed: Sequence[ObservedJob]
@@ -58,6 +68,9 @@ class Inputs:
     probes: Mapping[str, Probed]
     processors: Processors
     page_cache: PageCache
+    tasks: Sequence[Sequence[int]] | None = None
+    load_s: Mapping[str, float] | None = None
+    load_unknown_because: str = ""
 
     def single(self, storage: Storage, role: str) -> TierFigures:
         """Figures of the tier that holds a role."""
@@ -76,11 +89,15 @@ def predict(inputs: Inputs, storage: Storage, parallelism: int) -> Simulated:
         )
         for end in ("usual", "low", "high")
     ]
-    workload = workload_of(inputs.participants, costs, storage, inputs.job_start)
-    return predict_among((workload, machines[0]), lambda rng: draw(inputs, storage, machines, rng), parallelism, DRAWS)
+    workload = workload_of(inputs.participants, costs, storage, inputs.job_start, parallelism, inputs.tasks)
+    return predict_among(
+        (workload, machines[0]), lambda rng: draw(inputs, storage, machines, parallelism, rng), parallelism, DRAWS
+    )
 
 
-def draw(inputs: Inputs, storage: Storage, machines: Sequence[Machine], rng: np.random.Generator) -> Situation:
+def draw(
+    inputs: Inputs, storage: Storage, machines: Sequence[Machine], parallelism: int, rng: np.random.Generator
+) -> Situation:
     """A workload and a machine drawn from what is possible."""
     usual, low, high = machines
     where = {name: float(rng.uniform(-1, 1)) for name in usual.tiers}
@@ -96,7 +113,11 @@ def draw(inputs: Inputs, storage: Storage, machines: Sequence[Machine], rng: np.
         replace(one, slowness=float(factor)) for one, factor in zip(inputs.participants, slowness, strict=True)
     ]
     gap_s = float(rng.choice(inputs.gaps_s)) if inputs.gaps_s else None
-    workload = workload_of(participants, costs, storage, replace(inputs.job_start, gap_s=gap_s))
+    if storage.load_s:
+        slower = float(np.exp(rng.normal(0, LOADING_SPREAD)))
+        storage = replace(storage, load_s={phase: slower * load_s for phase, load_s in storage.load_s.items()})
+    job_start = replace(inputs.job_start, gap_s=gap_s)
+    workload = workload_of(participants, costs, storage, job_start, parallelism, inputs.tasks)
     return workload, machine
 
 

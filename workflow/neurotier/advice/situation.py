@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from neurotier.advice.calibration import choose_calibration, read_observed, size_of
 from neurotier.advice.observed import ObservedJob, gaps_s, others_busy
-from neurotier.advice.placements import Candidate, candidates
+from neurotier.advice.placements import COLD, Candidate, candidates
 from neurotier.advice.predict import Inputs
 from neurotier.advice.scaling import fit
 from neurotier.advice.workload import JobStart, Participant, Storage
@@ -19,12 +19,13 @@ from neurotier.analysis.app import app_name
 from neurotier.core.errors import InputError, SettingsError
 from neurotier.core.files import read_json
 from neurotier.core.places import Places
-from neurotier.core.settings import Settings
+from neurotier.core.settings import BY_LENGTH, Settings
 from neurotier.core.tiers import Tier
 from neurotier.dataset.bids import Image
 from neurotier.dataset.contents import is_present
 from neurotier.meter.residency import resident_share
-from neurotier.model.this_machine import page_cache_here, processors_here, read_probed
+from neurotier.model.this_machine import open_s, page_cache_here, processors_here, read_probed
+from neurotier.run.batches import longest_first, shared, size_for, together
 from neurotier.run.plan import Plan
 
 
@@ -100,6 +101,24 @@ class Situation:
         fetching = fit(fetched, [job.get_wait_s or 0.0 for job in with_fetch])
         return JobStart(gap_s, cpu_s, fetching.base, fetching.per_byte)
 
+    def tasks(self, slots: int) -> list[list[int]]:
+        """Who is analysed one after the other by one process, as positions among those who remain, in order of start.
+
+        A batch that analyses several at the same time is as many tasks. The runs of a campaign have batches by length.
+        """
+        settings = self.settings
+        if settings.campaign.placements:
+            settings = replace(settings, batches=BY_LENGTH)
+        selected = {name: self.participants[name] for name in self.remaining}
+        most, names = size_for(settings, selected, slots), longest_first(self.remaining, selected)
+        position = {name: number for number, name in enumerate(self.remaining)}
+        at_once = settings.batches.at_once or together(slots)
+        return [
+            [position[name] for name in members[first::at_once]]
+            for members in shared(names, selected, most, self.plan.must_be_valid)
+            for first in range(min(at_once, len(members)))
+        ]
+
     @cached_property
     def job_bytes(self) -> int:
         """Peak memory of a job, bytes."""
@@ -130,8 +149,16 @@ class Situation:
         here_bytes = sum(file.stat().st_size for file in here)
         return 1.0 if share is None or not whole else 1 - here_bytes * (1 - share) / whole
 
-    def inputs(self, tables: Sequence[Path]) -> Inputs:
-        """What the model is given, with the probe tables of the tiers."""
+    def inputs(self, tables: Sequence[Path], cold: Mapping[str, Any] | None) -> Inputs:
+        """What the model is given.
+
+        Parameters
+        ----------
+        tables
+            Probe tables of the tiers.
+        cold
+            What :func:`neurotier.advice.cold_start.measure_cold_start` gave; ``None`` if no run is to be cold.
+        """
         probes = {table.stem: read_probed(table) for table in tables}
         to_fetch = self.to_fetch(self.settings.placement["dataset"])
         return Inputs(
@@ -142,6 +169,8 @@ class Situation:
             probes=probes,
             processors=processors_here(self.plan.threads, self.others),
             page_cache=page_cache_here(0.0),
+            load_s=cold and cold["load_s"],
+            load_unknown_because=cold["why"] if cold else "",
         )
 
     def storage(self, candidate: Candidate, cache: str, inputs: Inputs) -> Storage:
@@ -150,8 +179,10 @@ class Situation:
             tiers=candidate.tiers,
             kinds={name: tier.kind for name, tier in self.settings.tiers.items()},
             create_s={name: probe.usual.create_s for name, probe in inputs.probes.items()},
+            open_s={name: open_s(probe.usual) for name, probe in inputs.probes.items()},
             resident=self.resident(cache, candidate.tiers["dataset"]),
             expiry_s=inputs.page_cache.expiry_s,
+            load_s=(inputs.load_s or {}) if cache == COLD else {},
         )
 
     @property

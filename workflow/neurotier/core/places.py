@@ -21,7 +21,8 @@ Rules, scripts and library take their paths from here and build none themselves.
     bigbrain/, bigbrain.html            blocks/TIER.tsv, runs/RUN/: plan and records; tables and figures, and the page
     logs/RULE/                          one log per job; analyze_participant/[SITE/]XX/sub-*.log
     state/                              settings of the last run, run facts, failures, the lock; participants/: of each,
-                                        what its jobs need of the index; jobs/: what became of jobs on a cluster
+                                        what its jobs need of the index; jobs/: what became of jobs on a cluster;
+                                        runs/RUN.processors: while a run goes on, what the processors do
 """
 
 from __future__ import annotations
@@ -188,6 +189,10 @@ class Places:
     def job_notes(self, run: str) -> Path:
         """Folder of what the jobs of a run on a cluster have noted of themselves. Short-lived."""
         return self.state / "jobs" / run
+
+    def readings(self, run: str) -> Path:
+        """What the processors do while a run goes on."""
+        return self.runs / f"{run}.processors"
 
     @property
     def failures(self) -> Path:

@@ -101,8 +101,22 @@ class BatchSettings:
     minutes_per_participant: int
 
 
+BY_LENGTH = BatchSettings(participants=None, at_once=None, minutes_per_participant=15)
+"""The section in the runs of a campaign, which have none of their own: that of the schema."""
+
 ONE_BY_ONE = {"participants": 1, "at_once": 1, "minutes_per_participant": 15}
 """The section in runs of before there was one: each participant had a job of its own."""
+
+
+@dataclass(frozen=True)
+class ValiditySettings:
+    """Section ``validity``: what a run must keep to for its times to count."""
+
+    others_cpu_share: float | None
+
+
+NOT_JUDGED = {"others_cpu_share": None}
+"""The section in runs of before there was one."""
 
 
 @dataclass(frozen=True)
@@ -225,6 +239,7 @@ class Settings:
     results: str
     node_class: str | None
     batches: BatchSettings
+    validity: ValiditySettings
     report: ReportSettings
     campaign: CampaignSettings
     comparison: ComparisonSettings
@@ -297,6 +312,7 @@ class Settings:
             results=complete["results"],
             node_class=complete["node_class"],
             batches=BatchSettings(**complete["batches"]),
+            validity=ValiditySettings(**complete["validity"]),
             report=ReportSettings(**complete["report"]),
             campaign=CampaignSettings(**complete["campaign"]),
             comparison=ComparisonSettings(**complete["comparison"]),
@@ -322,6 +338,7 @@ class Settings:
             results=data["results"],
             node_class=data.get("node_class"),
             batches=BatchSettings(**data.get("batches", ONE_BY_ONE)),
+            validity=ValiditySettings(**data.get("validity", NOT_JUDGED)),
             report=ReportSettings(**data["report"]),
             campaign=CampaignSettings(**data["campaign"]),
             comparison=ComparisonSettings(**data["comparison"]),

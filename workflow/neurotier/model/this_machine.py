@@ -79,6 +79,11 @@ def tier_speed(figures: TierFigures, streams: int) -> TierSpeed:
     )
 
 
+def open_s(figures: TierFigures) -> float:
+    """What a tier takes before a file's bytes flow, s: looking the file up, and one small request; none in memory."""
+    return 0.0 if is_in_memory(figures.kind) else figures.stat_s + figures.random_read_s
+
+
 def memory_speed(figures: Mapping[str, TierFigures], streams: int) -> TierSpeed:
     """The page cache, as seen through the tier that got most out of it."""
     seen = [tier for tier in figures.values() if not is_in_memory(tier.kind)] or list(figures.values())

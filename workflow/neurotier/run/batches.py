@@ -180,10 +180,7 @@ def decide(
     fresh = [([name], False) for name in missing if name in apart]
     together = [name for name in missing if name not in apart]
     most = size({name: selected[name] for name in together})
-    sites = sorted({selected[name][0].site for name in together}) if by_site else [None]
-    for site in sites:
-        of_site = [name for name in together if site in (None, selected[name][0].site)]
-        fresh += [(members, False) for members in divided(of_site, most)]
+    fresh += [(members, False) for members in shared(together, selected, most, by_site)]
     rest = [name for name in selected if name in done - settled]
     fresh += [(members, True) for members in divided(rest, size({name: selected[name] for name in rest}))]
     batches, waiting = dict(kept), {tuple(of): number for number, of in before.items() if number not in kept}
@@ -260,6 +257,16 @@ def unused(places: Places, number: int) -> int:
 def longest_first(names: Sequence[str], selected: Mapping[str, Sequence[Image]]) -> list[str]:
     """Participants by the size of their images: who starts last should not be who takes longest."""
     return sorted(names, key=lambda name: -sum(image.size_bytes or 0 for image in selected[name]))
+
+
+def shared(names: Sequence[str], selected: Mapping[str, Sequence[Image]], most: int, by_site: bool) -> list[list[str]]:
+    """Batches of so many participants at most, in order of length; only of one site each, if asked for."""
+    sites = sorted({selected[name][0].site for name in names}) if by_site else [None]
+    return [
+        members
+        for site in sites
+        for members in divided([name for name in names if site in (None, selected[name][0].site)], most)
+    ]
 
 
 def divided(names: Sequence[str], size: int) -> list[list[str]]:

@@ -19,6 +19,7 @@ from neurotier.dataset.health import remove_broken_clone
 from neurotier.dataset.unreachable import forget_unreachable, unreachable_sites
 from neurotier.run.batches import Made
 from neurotier.run.cluster_jobs import close_jobs, renew_jobs_table
+from neurotier.run.disturbance import Watch, forget_readings
 from neurotier.run.healing import (
     damage_lines,
     divide_records,
@@ -57,6 +58,9 @@ from neurotier.run.snakemake_internals import (
 from neurotier.run.start import acquire, check_kind, command_line, end_run, start_run, unwritable
 from neurotier.run.stops import end_at_signals, jobs_have_ended
 from neurotier.run.submitted import end_left, forget, note_submitted
+
+watched: list[Watch] = []
+"""What watches the processors while the run of this process goes on."""
 
 WOULD_BE_PUT_BACK = "it would be put back, and what is listed here for want of it would not be done"
 
@@ -206,12 +210,17 @@ def begin(plan: Plan, workflow: Any) -> None:
         if earlier != run:
             close_jobs(places, earlier)
             close_run(places, earlier, participants(places), read_failures(places))
+    forget_readings(places)
+    if not plan.elsewhere and not plan.is_campaign:
+        watched.append(Watch.start(places, run))
 
 
 def finish(plan: Plan, succeeded: bool, after: Pages) -> None:
     """End a run. After failures, the pages are written of what was done all the same."""
     settings, run, stopped_by = plan.settings, current_run(), jobs_have_ended()
     places = Places.from_settings(settings)
+    while watched:
+        watched.pop().stop()
     try:
         end_run(settings, run, stopped_by)
         note_killed(places, run)

@@ -17,10 +17,12 @@ from neurotier.core.files import flush_file_system, read_json, write_json
 from neurotier.core.parallelism import job_spans, limited_by, mean, peak
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run
-from neurotier.core.settings import Settings
+from neurotier.core.settings import NOT_JUDGED, Settings
 from neurotier.core.tables import Row, defaults
+from neurotier.meter.others import Reading
 from neurotier.meter.usage import ACCOUNT
 from neurotier.run.cluster_jobs import is_crowded, read_jobs
+from neurotier.run.disturbance import disturbed_because, others, others_row, read_readings
 from neurotier.run.plan import needs_of
 
 Record = dict[str, Any]
@@ -96,9 +98,9 @@ def run_rows(places: Places, rows: Sequence[Row], failures: Sequence[Record], ev
     for file in sorted(places.runs.glob("*.json")):
         facts = judged(places, read_json(file))
         row = (
-            {"flushed_s": None, **facts["row"]}
+            {**defaults("runs"), **facts["row"]}
             if facts.get("row")
-            else run_row(facts, rows, failures, everyone, needs_in(places, facts, rows))
+            else run_row(facts, rows, failures, everyone, needs_in(places, facts, rows), readings_of(places, facts))
         )
         if row is not None:
             made.append(row)
@@ -110,8 +112,14 @@ def close_run(places: Places, run: str, everyone: Sequence[str], failures: Seque
     file = places.runs / f"{run}.json"
     facts = judged(places, read_json(file))
     rows = read_timed_rows(map(places.record, everyone))
-    row = run_row(facts, rows, failures, len(everyone), needs_in(places, facts, rows))
+    row = run_row(facts, rows, failures, len(everyone), needs_in(places, facts, rows), readings_of(places, facts))
     write_json(file, facts | {"row": row})
+    places.readings(run).unlink(missing_ok=True)
+
+
+def readings_of(places: Places, facts: Record) -> list[Reading]:
+    """What the processors did during a run that has no final row yet."""
+    return read_readings(places.readings(facts["run"]))
 
 
 def judged(places: Places, facts: Record) -> Record:
@@ -136,6 +144,7 @@ def run_row(
     failures: Sequence[Record],
     everyone: int,
     needs: Mapping[str, Sequence[int]],
+    readings: Sequence[Reading],
 ) -> Row | None:
     """The row of one run; ``None`` for a run in which no participant was analysed or failed.
 
@@ -151,6 +160,8 @@ def run_row(
         Number of participants that the index selects.
     needs
         Amounts of each shared resource that the jobs took, MB.
+    readings
+        What the processors of Snakemake's machine did meanwhile.
 
     Examples
     --------
@@ -166,9 +177,14 @@ def run_row(
     start_s = min((start for start, _ in spans), default=None)
     end_s = max((end for _, end in spans), default=None)
     makespan_s = None if start_s is None or end_s is None else end_s - start_s
+    if start_s is None or end_s is None:
+        taken = others_row("no participant was analysed")
+    else:
+        taken = others(facts, rows, (start_s, end_s), readings)
+    judged = facts | {"others_cpu_share": taken["others_cpu_share"]}
     return {
         "run": run,
-        "valid": validity(facts, failed, everyone - done - len(failures), running=run == current_run()),
+        "valid": validity(judged, failed, everyone - done - len(failures), running=run == current_run()),
         "oversubscribed": facts["oversubscribed"],
         "tool": facts["analysis"],
         "image": facts["image"],
@@ -191,6 +207,7 @@ def run_row(
         "mean_parallelism": mean(spans),
         "peak_parallelism": peak(spans),
         "limited_by": limited_by(facts["parallelism"], spans, facts["limits"], needs),
+        **taken,
     }
 
 
@@ -263,6 +280,8 @@ def validity(facts: Record, failed: int, not_run: int, running: bool) -> str:
         reasons.append(f"{not_run} participant{'s' if not_run > 1 else ''} not run")
     if facts.get("swap_out_bytes", 0) > 0:
         reasons.append("the machine swapped")
+    most = facts.get("settings", {}).get("validity", NOT_JUDGED)["others_cpu_share"]
+    reasons += disturbed_because(facts.get("others_cpu_share"), most)
     return f"invalid: {'; '.join(reasons)}" if reasons else "valid"
 
 

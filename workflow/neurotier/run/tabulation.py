@@ -10,6 +10,7 @@ from neurotier.core.places import Places
 from neurotier.core.processes import current_run
 from neurotier.core.tables import Row, write_table, writing_table
 from neurotier.run.cluster_jobs import all_job_rows, note_jobs
+from neurotier.run.disturbance import note_processors
 from neurotier.run.jobs import read_failures
 from neurotier.run.profile_tables import (
     flush_results,
@@ -28,8 +29,8 @@ TABLES = ("profile", "traffic", "runs", "steps", "jobs")
 def tabulate_profile(places: Places, records: Sequence[Path], tables: Mapping[str, Path]) -> None:
     """Write the tables; records are read one by one, since all of many participants do not fit into memory.
 
-    What this run wrote is brought to its device first, and that time and the machine's swapping are noted: a row of
-    ``runs.tsv`` has them.
+    What this run wrote is brought to its device first; that time, the machine's swapping and what its processors did
+    are noted: a row of ``runs.tsv`` has them.
 
     Parameters
     ----------
@@ -56,6 +57,7 @@ def tabulate_profile(places: Places, records: Sequence[Path], tables: Mapping[st
                 write_traffic(row)
     note_flush(places, flush, timed)
     note_swapping(places, current_run())
+    note_processors(places, current_run())
     write_table(tables["runs"], "runs", run_rows(places, timed, read_failures(places), len(records)))
     write_table(tables["steps"], "steps", step_rows(places))
     write_table(tables["jobs"], "jobs", all_job_rows(places))

@@ -26,6 +26,9 @@ from neurotier.run.plan import Plan
 APART = ("results", "report", "campaign", "comparison", "published", "probe", "advice", "batches", "node_class")
 """Sections that do not change what a run measures."""
 
+JUDGING = ("validity",)
+"""Sections that a run needs, and that do not change what it measures either."""
+
 FETCHING = ("concurrent_gets", "get_attempts", "get_backoff_s", "drop", "validation")
 """Keys of section ``dataset`` that do not either: all of that is over when the participant jobs begin."""
 
@@ -127,7 +130,7 @@ def planned_runs(base: Mapping[str, Any], settings: Settings) -> list[PlannedRun
 
 def what_is_measured(checked: Mapping[str, Any]) -> dict[str, Any]:
     """The part of a run's settings that changes what it measures."""
-    measured = {key: value for key, value in checked.items() if key not in APART}
+    measured = {key: value for key, value in checked.items() if key not in (*APART, *JUDGING)}
     measured["dataset"] = {key: value for key, value in checked["dataset"].items() if key not in FETCHING}
     if checked["dataset"]["source"] != "demo":
         del measured["demo"]

@@ -1,0 +1,177 @@
+"""What others take of the processors: read from this machine, which others may be using, and judged."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from neurotier.core.places import Places
+from neurotier.meter.others import Reading, others_share, read_processors
+from neurotier.run.disturbance import Watch, disturbed_because, others, read_readings
+
+BURN = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass"
+PROCESSORS = len(os.sched_getaffinity(0))
+
+READ = """
+import subprocess, sys, os
+from neurotier.meter.others import read_processors
+before = read_processors(os.getpid())
+burning = [subprocess.Popen([sys.executable, "-c", sys.argv[1]]) for _ in range(25)]
+for one in burning:
+    one.wait()
+after = read_processors(os.getpid())
+print(*before, *after)
+"""
+"""A tree that reads itself, before and after 25 processes at once."""
+
+
+WAIT = (
+    "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]]); print(flush=True); sys.stdin.read()"
+)
+
+
+@contextmanager
+def busy_loops(count: int) -> Iterator[None]:
+    """Processes of somebody else that never stop computing."""
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
+def span_of(readings: list[Reading]) -> tuple[float, float]:
+    return readings[0].time_s, readings[-1].time_s
+
+
+def watched(seconds: float) -> list[Reading]:
+    """Readings of a tree that sleeps, with what others did meanwhile."""
+    sleeping = subprocess.Popen([sys.executable, "-c", f"import time; time.sleep({seconds})"])
+    readings = [read_processors(sleeping.pid)]
+    time.sleep(seconds - 0.3)
+    readings.append(read_processors(sleeping.pid))
+    sleeping.wait()
+    return readings
+
+
+def test_busy_loops_beside_a_tree_are_others() -> None:
+    with busy_loops(PROCESSORS):
+        readings = watched(3.0)
+    share = others_share(readings, *span_of(readings), PROCESSORS)
+    assert isinstance(share, float)
+    assert 0.5 < share < 1.1
+
+
+def test_25_processes_on_fewer_processors_are_the_trees_own() -> None:
+    """They have ended when they are read: what they used is in the books of who waited for them."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    words = [sys.executable, "-c", READ, BURN.format(0.2)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2] / "workflow")}
+    printed = subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    truth_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    numbers = list(map(float, printed.split()))
+    first, last = Reading(*numbers[:5]), Reading(*numbers[5:])
+    assert 0.85 < (last.tree_s - first.tree_s) / truth_s <= 1.02
+    assert last.tree_s - first.tree_s <= (last.busy_s - first.busy_s) * 1.1  # the machine has counted them, too
+
+
+def test_a_process_that_lives_is_read_with_those_it_waited_for() -> None:
+    root = subprocess.Popen(
+        [sys.executable, "-c", WAIT, BURN.format(0.5)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert root.stdin is not None
+    assert root.stdout is not None
+    root.stdout.readline()
+    assert read_processors(root.pid).tree_s >= 0.45
+    root.stdin.close()
+    root.wait()
+    with pytest.raises(OSError, match="No such file"):
+        read_processors(root.pid)
+
+
+STEADY = [Reading(float(at), 2.0 * at, 1.5 * at, 0.0, 0.0) for at in range(21)]
+"""Two processors that are busy all the time, a quarter of it for others."""
+
+
+@pytest.mark.parametrize(
+    ("changes", "share"),
+    [
+        ({}, 0.25),
+        ({"kernel_s": 0.3}, 0.1),  # kernel threads are nobody's
+        ({"open_s": 2.0}, 0.15),  # once, and not for each reading
+        ({"busy_s": 1.5}, 0.0),
+        ({"busy_s": 1.4}, 0.0),  # ticks of the machine and of processes are counted at other moments
+    ],
+)
+def test_the_share_of_others(changes: dict[str, float], share: float) -> None:
+    readings = [
+        one._replace(**{key: each if key == "open_s" else each * one.time_s for key, each in changes.items()})
+        for one in STEADY
+    ]
+    assert others_share(readings, 5.0, 15.0, 2) == pytest.approx(share)
+
+
+def test_who_leaves_the_tree_takes_its_past_along() -> None:
+    """A daemon that outlives its parent, or a kernel thread that ends: what it used long ago is not another's."""
+    left = [one._replace(tree_s=one.tree_s - 10 * (one.time_s > 9)) for one in STEADY]
+    assert others_share(left, 5.0, 15.0, 2) == pytest.approx(0.25 + 1.5 / 20)  # only what it used in that second
+    ended = [one._replace(kernel_s=50.0 * (one.time_s < 9)) for one in STEADY]
+    assert others_share(ended, 5.0, 15.0, 2) == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(
+    ("facts", "host", "span", "reason"),
+    [
+        ({"elsewhere": True}, "node1", (5.0, 15.0), "a batch system started the jobs"),
+        ({}, "node2", (5.0, 15.0), "jobs ran on other machines"),
+        ({}, "node1", (5.0, 6.9), "shorter than 2 s"),
+        ({}, "node1", (5.0, 25.0), "not watched from its start to its end"),
+        ({}, "node1", (-1.0, 15.0), "not watched from its start to its end"),
+    ],
+)
+def test_what_is_not_known_is_empty_and_says_why(
+    facts: dict[str, Any], host: str, span: tuple[float, float], reason: str
+) -> None:
+    row = others({"host": "node1", "cpus": 2, **facts}, [{"host": host}], span, STEADY)
+    assert row == {"others_cpu_share": None, "others_cpu_reason": reason}
+    assert disturbed_because(row["others_cpu_share"], 0.0) == []
+
+
+def test_lines_that_were_cut_short_are_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "r1.processors"
+    whole = "1.0 2.0 3.0 4.0 5.0\n"
+    file.write_text(f"{whole}2.0 3.0\n2.0 3.0 4.0 x 5\n\0\0\0\n{whole}1.0 2.0 3.0 4.0 5.0 6.0\n3.0 4")
+    assert read_readings(file) == [Reading(1.0, 2.0, 3.0, 4.0, 5.0)] * 2
+    assert read_readings(tmp_path / "none") == []
+
+
+def test_a_watch_reads_until_it_is_stopped(tmp_path: Path) -> None:
+    places = Places(*[tmp_path] * 5)
+    places.runs.mkdir(parents=True)
+    watch = Watch.start(places, "r1")
+    time.sleep(1.3)
+    watch.stop()
+    readings = read_readings(places.readings("r1"))
+    assert len(readings) >= 2
+    assert readings == sorted(readings)
+    assert readings[-1].busy_s >= readings[0].busy_s
+    assert not watch.thread.is_alive()
+
+
+def test_a_folder_that_is_lost_ends_no_run(tmp_path: Path) -> None:
+    places = Places(*[tmp_path / "gone"] * 5)
+    watch = Watch.start(places, "r1")
+    watch.stop()
+    assert json.dumps(read_readings(places.readings("r1"))) == "[]"

@@ -1,0 +1,63 @@
+"""Runs beside others: what they take is told, and too much of it makes a run invalid."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import psutil
+from neurotier.core.processes import end_tree
+from support import Project, plain_dataset, small_head, t1w
+
+PROCESSORS = len(os.sched_getaffinity(0))
+AT_ONCE = 25
+
+
+def arguments(project: Project, participants: int) -> list[str]:
+    """So many participants in jobs of their own; disturbed if others take 30 % of the machine."""
+    labels = [f"{number:02d}" for number in range(participants)]
+    plain_dataset(project.folder / "bids", {t1w(label): small_head() for label in labels})
+    return project.configure(
+        dataset={"source": "bids"},
+        tool={"name": "noop"},
+        batches={"participants": 1},
+        validity={"others_cpu_share": 0.3},
+    )
+
+
+def others_s(before: psutil._ntuples.scputimes, after: psutil._ntuples.scputimes) -> float:
+    """Busy time of the machine between two moments, s."""
+    return sum(float(getattr(after, name) - getattr(before, name)) for name in ("user", "nice", "system", "steal"))
+
+
+def test_25_at_once_do_not_disturb_themselves(project: Project) -> None:
+    """What others took is at most what the machine did beside the whole command; others may be testing here, too."""
+    machine, children = psutil.cpu_times(), os.times()
+    ended = project.snakemake(*arguments(project, AT_ONCE), cores=AT_ONCE)
+    assert ended.code == 0, ended.output
+    spent = os.times()
+    own_s = spent.children_user + spent.children_system - children.children_user - children.children_system
+    beside_s = others_s(machine, psutil.cpu_times()) - own_s
+    (run,) = project.table("profile/runs.tsv")
+    assert run["others_cpu_reason"] in ("n/a", "")
+    taken_s = float(run["others_cpu_share"]) * PROCESSORS * float(run["makespan_s"])
+    assert taken_s <= 1.1 * beside_s + 0.05 * own_s
+    assert not list((project.results / "state" / "runs").glob("*.processors"))
+
+
+def test_busy_loops_beside_a_run_make_it_invalid(project: Project) -> None:
+    """One per processor: the run, which uses less than one, gets half of one at most."""
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(PROCESSORS)]
+    try:
+        ended = project.snakemake(*arguments(project, 10), cores=1)
+    finally:
+        for loop in loops:
+            end_tree(psutil.Process(loop.pid))
+            loop.wait()
+    assert ended.code == 0, ended.output
+    (run,) = project.table("profile/runs.tsv")
+    assert run["valid"].startswith("invalid: disturbed: others took "), run
+    assert 0.3 < float(run["others_cpu_share"]) < 1.05
+    page = (project.results / "report.html").read_text()
+    assert "Invalid: disturbed: others took" in page

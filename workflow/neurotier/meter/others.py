@@ -1,0 +1,143 @@
+"""What others have taken of the processors while a process tree ran: what was busy, less what the tree has used.
+
+Source: proc(5), ``/proc/stat`` and ``/proc/PID/stat``. Both count in ticks of 10 ms. Busy is user and system time, with
+that of guests, which Linux counts as user time, and what a hypervisor gave to other machines (steal). Idle time and
+waiting for I/O are not work. Interrupts are nobody's, and nor are kernel threads: most of what they do is to write back
+what somebody has written.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection, Iterable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from neurotier.meter.tree import TICKS_PER_S, children, descendants, stat_fields
+
+KTHREADD = 2
+"""The parent of all kernel threads; in a container's own process name space it is somebody else, or nobody."""
+
+SHORTEST_S = 2.0
+"""Shortest span that is judged: in less, ticks and the time between two readings decide."""
+
+
+class Reading(NamedTuple):
+    """Processor time used up to a moment, s.
+
+    Attributes
+    ----------
+    time_s
+        The moment, s since 1970.
+    busy_s
+        Time that the processors were busy, or stolen.
+    tree_s
+        Time of the tree: of all processes that live, and of those that they have waited for.
+    kernel_s
+        Time of the kernel threads.
+    open_s
+        What ticks leave open: processes that live have used up to that much more.
+    """
+
+    time_s: float
+    busy_s: float
+    tree_s: float
+    kernel_s: float
+    open_s: float
+
+
+def read_processors(root: int) -> Reading:
+    """Read what the processors that this process may use have done, and what the tree below ``root`` has used.
+
+    Raises
+    ------
+    OSError
+        If ``root`` has ended.
+    """
+    stat_fields(f"/proc/{root}/stat")
+    allowed = os.sched_getaffinity(0)
+    family = [root, *descendants(root)]
+    # Children first: one that ends meanwhile is counted twice, and not left out, which would make it another's.
+    tree_s = sum(used_s(pid, 4) for pid in reversed(family))
+    whole = len(allowed) == os.cpu_count()
+    kernel_s = sum(used_s(pid, 2) for pid in children(KTHREADD)) if whole and is_kernel() else 0.0
+    with open("/proc/stat", "rb") as file:
+        busy_s = busy_ticks(file, allowed) / TICKS_PER_S
+    return Reading(time.time(), busy_s, tree_s, kernel_s, 2 * len(family) / TICKS_PER_S)
+
+
+def used_s(pid: int, times: int) -> float:
+    """User and system time of a process, s, and if four times are asked for, of those that it has waited for."""
+    try:
+        return sum(map(int, stat_fields(f"/proc/{pid}/stat")[11 : 11 + times])) / TICKS_PER_S
+    except OSError:  # it has ended
+        return 0.0
+
+
+def is_kernel() -> bool:
+    """Whether process 2 is the kernel's."""
+    try:
+        with open(f"/proc/{KTHREADD}/comm", "rb") as file:
+            return file.read() == b"kthreadd\n"
+    except OSError:
+        return False
+
+
+def busy_ticks(lines: Iterable[bytes], allowed: Collection[int]) -> int:
+    """Ticks in which some processors were busy or stolen since the machine was started.
+
+    Of 7 + 2 + 3 ticks of work, 5 are a guest's and counted once; 40 idle ones, 9 waiting for I/O, and 1 + 1 of
+    interrupts are none; 4 were stolen:
+
+    >>> busy_ticks([b"cpu 14 4 6 80 18 2 2 8 10 0", b"cpu0 7 2 3 40 9 1 1 4 5 0", b"intr 1"], {0, 1})
+    16
+    """
+    ticks = 0
+    for line in lines:
+        name, *counts = line.split()
+        if name[:3] == b"cpu" and name[3:] and int(name[3:]) in allowed:
+            user, nice, system, _, _, _, _, stolen = map(int, counts[:8])
+            ticks += user + nice + system + stolen
+    return ticks
+
+
+def others_share(readings: Sequence[Reading], start_s: float, end_s: float, processors: int) -> float | str:
+    """Share of the processors' time that others took at least in a span; why, if that cannot be told.
+
+    What ticks leave open is held to be the tree's.
+
+    Parameters
+    ----------
+    readings
+        In order of time.
+    start_s, end_s
+        The span, s since 1970.
+    processors
+        How many the tree could use.
+
+    Examples
+    --------
+    Two processors are busy for 10 s, of which the tree used 15 s:
+
+    >>> readings = [Reading(0.0, 100.0, 3.0, 0.0, 0.0), Reading(10.0, 120.0, 18.0, 0.0, 0.0)]
+    >>> others_share(readings, 0.0, 10.0, 2), others_share(readings, 2.0, 6.0, 2)
+    (0.25, 0.25)
+    >>> others_share(readings, 2.0, 3.0, 2), others_share(readings, 2.0, 11.0, 2)
+    ('shorter than 2 s', 'not watched from its start to its end')
+    """
+    if end_s - start_s < SHORTEST_S:
+        return f"shorter than {SHORTEST_S:g} s"
+    if not readings or not readings[0].time_s <= start_s or not end_s <= readings[-1].time_s:
+        return "not watched from its start to its end"
+    others_s = open_s = 0.0
+    for before, after in pairwise(readings):
+        lasted_s = after.time_s - before.time_s
+        within_s = min(end_s, after.time_s) - max(start_s, before.time_s)
+        if within_s <= 0 or lasted_s <= 0:
+            continue
+        # Both fall when a process leaves the tree, or a kernel thread ends: then its time of long ago is not another's.
+        own_s = max(0.0, after.tree_s - before.tree_s) + max(0.0, after.kernel_s - before.kernel_s)
+        others_s += (after.busy_s - before.busy_s - own_s) * within_s / lasted_s
+        open_s = after.open_s  # of the last one: what was open before is in the books by then
+    return max(0.0, others_s - open_s) / (processors * (end_s - start_s))

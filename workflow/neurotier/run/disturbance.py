@@ -1,0 +1,130 @@
+"""Whether others kept the machine busy while a run's participants were analysed, so that its times are not its own.
+
+Snakemake's own process reads once a second what the processors did, and what it and all below it used, into a file
+beside the run's facts. The tables are written by a job of the run, which adds a reading; the file goes when the run has
+its final row. Jobs of a batch system are no part of the tree, and run elsewhere: of those nothing is known.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from neurotier.core.files import read_json
+from neurotier.core.places import Places
+from neurotier.core.tables import Row
+from neurotier.meter.others import Reading, others_share, read_processors
+
+INTERVAL_S = 1.0
+COST_FACTOR = 200
+"""So many times as long as a reading takes, there is none: 0.5 % of a core at most."""
+
+
+class Watch:
+    """A thread that takes readings of this process's tree, from :meth:`start` until :meth:`stop`."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self.read_on, name="processors", daemon=True)
+
+    @classmethod
+    def start(cls, places: Places, run: str) -> Watch:
+        """Begin; the first reading has been taken when this returns."""
+        watch = cls(places.readings(run).absolute())
+        note_reading(watch.file, os.getpid())
+        watch.thread.start()
+        return watch
+
+    def read_on(self) -> None:
+        pause_s = INTERVAL_S
+        while not self.over.wait(pause_s):
+            before_s = time.thread_time()
+            note_reading(self.file, os.getpid())
+            pause_s = max(INTERVAL_S, COST_FACTOR * (time.thread_time() - before_s))
+
+    def stop(self) -> None:
+        """Take a last reading and end."""
+        self.over.set()
+        self.thread.join()
+        note_reading(self.file, os.getpid())
+
+
+def note_reading(file: Path, root: int) -> None:
+    """Add a reading of the tree below a process, if it can be had; a full disk must not end a run."""
+    with suppress(OSError):
+        line = " ".join(f"{value:.6f}" for value in read_processors(root))
+        descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        try:
+            os.write(descriptor, f"{line}\n".encode())  # at once: two processes add lines
+        finally:
+            os.close(descriptor)
+
+
+def note_processors(places: Places, run: str) -> None:
+    """Add a reading of a run that is being watched, from one of its jobs."""
+    file = places.readings(run)
+    if file.exists():
+        note_reading(file, read_json(places.runs / f"{run}.json")["pid"])
+
+
+def forget_readings(places: Places) -> None:
+    """Remove the readings of all runs; those that were killed have their final rows by now."""
+    for file in places.runs.glob(places.readings("*").name):
+        file.unlink(missing_ok=True)
+
+
+def read_readings(file: Path) -> list[Reading]:
+    """The readings that are there, in order of time; lines that were cut short are left out."""
+    readings = []
+    with suppress(OSError):
+        for line in file.read_text(errors="replace").splitlines():
+            with suppress(ValueError, TypeError):
+                readings.append(Reading(*map(float, line.split())))
+    return sorted(readings)
+
+
+def others(facts: dict[str, Any], rows: Sequence[Row], span: tuple[float, float], readings: Sequence[Reading]) -> Row:
+    """The columns of ``runs.tsv`` that say what others took.
+
+    Parameters
+    ----------
+    facts
+        Facts of the run.
+    rows
+        Its rows of ``profile.tsv``.
+    span
+        Start of its first and end of its last participant job, s since 1970.
+    readings
+        Of the machine on which Snakemake ran.
+    """
+    share: float | str
+    if facts.get("elsewhere"):
+        share = "a batch system started the jobs"
+    elif {row["host"] for row in rows} != {facts.get("host")}:
+        share = "jobs ran on other machines"
+    else:
+        share = others_share(readings, *span, facts["cpus"])
+    return others_row(share)
+
+
+def others_row(share: float | str) -> Row:
+    """The columns, of a share or of the reason why there is none."""
+    known = isinstance(share, float)
+    return {"others_cpu_share": share if known else None, "others_cpu_reason": None if known else share}
+
+
+def disturbed_because(share: float | None, most: float | None) -> list[str]:
+    """Why a run does not count, given what others took and may take at most; ``None`` judges nothing.
+
+    >>> disturbed_because(0.31, 0.1), disturbed_because(0.1, 0.1), disturbed_because(None, 0.1)
+    (['disturbed: others took 31 % of the CPU time'], [], [])
+    """
+    if share is None or most is None or share <= most:
+        return []
+    return [f"disturbed: others took {100 * share:.0f} % of the CPU time"]
