@@ -19,7 +19,7 @@ import nibabel as nib
 import numpy as np
 import yaml
 from neurotier.core.files import write_json
-from neurotier.core.places import Places
+from neurotier.core.places import Places, file_of
 from neurotier.core.settings import ROLES, DemoSettings, Settings
 from neurotier.core.tables import write_table
 from neurotier.core.tiers import find_mount
@@ -118,6 +118,11 @@ class Project:
         """Rows of a table below the results folder."""
         head, *rows = (self.results / path).read_text().splitlines()
         return [dict(zip(head.split("\t"), row.split("\t"), strict=True)) for row in rows]
+
+    def failure(self, participant: str) -> dict[str, Any]:
+        """Why a participant failed, as its job has written it down."""
+        written: dict[str, Any] = json.loads(file_of(self.results / "state" / "failures", participant).read_text())
+        return written
 
     def leftovers(self) -> list[Path]:
         """Everything on work tiers, and every hidden half result."""

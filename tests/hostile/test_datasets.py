@@ -77,7 +77,7 @@ def assert_only_good_is_done(project: Project, ended: Ended, reasons: dict[str, 
     for participant, reason in reasons.items():
         (line,) = ended.lines(f"failed  {participant}: ")
         assert reason in line
-        assert '"exit_code": 65' in (project.results / "state" / "failures" / f"{participant}.json").read_text()
+        assert project.failure(participant)["exit_code"] == 65
     skipped = (project.results / "index" / "skipped.tsv").read_text()
     assert "'sub-folder'\tis a link that leads out of the dataset" in skipped
     assert "'sub-anat/anat'\tis a link that leads out of the dataset" in skipped

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
@@ -45,8 +44,7 @@ def test_hostile_images_fail_their_participants_only(project: Project) -> None:
         print(line)
         if label != "link":
             assert HOSTILE[LABELS[label]].reason in line
-        failure = json.loads((project.results / "state" / "failures" / f"sub-{label}.json").read_text())
-        assert failure["exit_code"] == InputError.exit_code
+        assert project.failure(f"sub-{label}")["exit_code"] == InputError.exit_code
         assert not (project.results / "derivatives" / f"sub-{label}").exists()
     assert len(checksums(project.results / "derivatives" / "sub-good")) == 4
     assert [row["participant"] for row in project.table("group/group.tsv")] == ["sub-good"]

@@ -182,7 +182,7 @@ def test_only_what_may_pass_is_tried_again(cluster: Cluster, project: Project) -
     log = next((project.results / "logs" / "analyze_participants").glob("*.log")).read_text()
     assert f"Slurm job {second_time[3]} on " in log
     assert "1 of 5 to analyse: sub-00" in log
-    failure = json.loads((project.results / "state" / "failures" / "sub-bad.json").read_text())
+    failure = project.failure("sub-bad")
     assert failure["exit_code"] == 65
     assert "the image file is empty" in (project.results / "report.html").read_text()
     assert "Traceback" not in done.output
@@ -210,7 +210,7 @@ def test_a_node_that_dies_is_survived_and_a_killed_job_names_its_log(cluster: Cl
     after = records(project)
     assert sorted(after) == ["sub-00", "sub-01", "sub-02"]
     assert all(after[name] == before[name] for name in before)  # done is done
-    failure = json.loads((project.results / "state" / "failures" / "sub-slow.json").read_text())
+    failure = project.failure("sub-slow")
     assert f"(Slurm job {slow}: TIMEOUT" in failure["reason"]
     log = Path(failure["log"])
     assert log == project.results / "logs" / "slurm" / f"{slow}.log"
