@@ -23,6 +23,7 @@ from neurotier.run.cluster_jobs import (
     renew_jobs_table,
 )
 from neurotier.run.job_notes import noting_job, read_notes
+from neurotier.run.profile_tables import judged
 from neurotier.run.submitted import end_left, jobs_of, note_submitted
 
 STARTED_S = 1795392050.0
@@ -232,3 +233,11 @@ def test_a_job_is_crowded_by_the_cpus_that_it_was_granted() -> None:
     rows = job_rows("run", [], [note("8", 1.0, slots=4, needed_cpus=8)], [], None)
     assert is_crowded(rows)
     assert not is_crowded(job_rows("run", [], [note("8", 1.0, needed_cpus=8, cpus=None)], [], None))  # not known
+
+
+@pytest.mark.parametrize(("needed_cpus", "oversubscribed"), [(4, False), (8, True)])
+def test_a_run_is_oversubscribed_by_its_jobs(places: Places, needed_cpus: int, oversubscribed: bool) -> None:
+    write_json(places.job_notes("run") / "3.1.json", note("8", STARTED_S, needed_cpus=needed_cpus))
+    close_jobs(places, "run")
+    facts = {"run": "run", "oversubscribed": False}
+    assert judged(places, facts)["oversubscribed"] is oversubscribed
