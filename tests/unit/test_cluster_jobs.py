@@ -23,6 +23,7 @@ from neurotier.run.cluster_jobs import (
     renew_jobs_table,
 )
 from neurotier.run.job_notes import noting_job, read_notes
+from neurotier.run.profile_tables import judged
 from neurotier.run.submitted import end_left, jobs_of, note_submitted
 
 STARTED_S = 1795392050.0
@@ -46,6 +47,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
     monkeypatch.setenv(RUN, "run")
     for name in ("SLURM_JOB_ID", "SLURM_CPUS_ON_NODE", "SLURM_MEM_PER_NODE", "SLURMD_NODENAME"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))  # this machine may have a Slurm, with jobs of these numbers
     here = Places(*(tmp_path / name for name in ("results", "datasets", "work", "images", "store")))
     write_json(here.runs / "run.json", {"run": "run", "started_s": STARTED_S})
     return here
@@ -126,13 +128,8 @@ def test_without_slurm_jobs_tell_of_themselves_and_the_reason_is_said(places: Pl
 def test_an_accounting_that_does_not_answer_is_a_reason(
     places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str | None, reason: str
 ) -> None:
-    folder = tmp_path / "bin"
-    folder.mkdir()
     if script is not None:
-        program(folder, "sacct", script)
-        monkeypatch.setenv("PATH", str(folder) + os.pathsep + os.environ["PATH"])
-    else:
-        monkeypatch.setenv("PATH", str(folder))
+        monkeypatch.setenv("PATH", f"{program(tmp_path / 'bin', 'sacct', script)}:/usr/bin:/bin")
     monkeypatch.setattr(accounting, "PATIENCE_S", 1.0)
     note_submitted(places, "run", heard(8))
     close_jobs(places, "run")
@@ -149,8 +146,7 @@ def test_what_was_known_stays_when_the_accounting_is_gone(
 ) -> None:
     recorded = tmp_path / "recorded"
     recorded.write_text(RECORDED)
-    path = os.environ["PATH"]
-    monkeypatch.setenv("PATH", f"{program(tmp_path / 'bin', 'sacct', f'cat {recorded}')}{os.pathsep}{path}")
+    monkeypatch.setenv("PATH", f"{program(tmp_path / 'bin', 'sacct', f'cat {recorded}')}:/usr/bin:/bin")
     note_submitted(places, "run", heard(1))
     note_jobs(places, "run")
     before = read_jobs(places, "run")
@@ -163,8 +159,7 @@ def test_what_was_known_stays_when_the_accounting_is_gone(
 def test_jobs_of_before_the_run_are_others_of_that_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recorded = tmp_path / "recorded"
     recorded.write_text(RECORDED)
-    path = os.environ["PATH"]
-    monkeypatch.setenv("PATH", f"{program(tmp_path / 'bin', 'sacct', f'cat {recorded}')}{os.pathsep}{path}")
+    monkeypatch.setenv("PATH", f"{program(tmp_path / 'bin', 'sacct', f'cat {recorded}')}:/usr/bin:/bin")
     assert ask_accounting(["1"], STARTED_S + 86_400) == ([], "sacct knows none of the jobs")
 
 
@@ -238,3 +233,11 @@ def test_a_job_is_crowded_by_the_cpus_that_it_was_granted() -> None:
     rows = job_rows("run", [], [note("8", 1.0, slots=4, needed_cpus=8)], [], None)
     assert is_crowded(rows)
     assert not is_crowded(job_rows("run", [], [note("8", 1.0, needed_cpus=8, cpus=None)], [], None))  # not known
+
+
+@pytest.mark.parametrize(("needed_cpus", "oversubscribed"), [(4, False), (8, True)])
+def test_a_run_is_oversubscribed_by_its_jobs(places: Places, needed_cpus: int, oversubscribed: bool) -> None:
+    write_json(places.job_notes("run") / "3.1.json", note("8", STARTED_S, needed_cpus=needed_cpus))
+    close_jobs(places, "run")
+    facts = {"run": "run", "oversubscribed": False}
+    assert judged(places, facts)["oversubscribed"] is oversubscribed

@@ -85,6 +85,13 @@ def test_a_slow_node_is_told_of_and_chance_is_not(tmp_path: Path) -> None:
     assert "Node n3 is slow: its median of" in text_of(places, settings)
 
 
+def test_a_crowded_run_says_what_was_granted(tmp_path: Path) -> None:
+    _, _, places, settings = cluster_of(tmp_path, 8, slots=12, nodes=2)
+    text = text_of(places, settings)
+    assert "Oversubscribed: jobs were granted fewer CPUs than the participants take that they analyse at once" in text
+    assert "cores were asked for" not in text
+
+
 def test_few_participants_judge_no_node(tmp_path: Path) -> None:
     cluster, *_ = cluster_of(tmp_path, 8, slots=8, nodes=2)
     assert "Too few participants per node" in node_verdict(cluster)

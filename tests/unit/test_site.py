@@ -131,9 +131,7 @@ def test_without_slurm_one_line_says_so(
     assert main(["site"]) == SourceError.exit_code
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert printed.err == (
-        "neurotier: neurotier site: there is no sinfo here; run it on a login node of a Slurm cluster\n"
-    )
+    assert printed.err == ("neurotier: neurotier site: there is no sinfo; run it on a login node of a Slurm cluster\n")
 
 
 def test_a_slurm_that_names_no_partition_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

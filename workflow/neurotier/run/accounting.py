@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from neurotier.core.errors import one_line
-from neurotier.core.quantities import seconds
+from neurotier.run import slurm
 
 FIELDS = (
     *("JobIDRaw", "State", "NodeList", "Submit", "Start", "End", "ElapsedRaw"),
@@ -53,25 +51,10 @@ def ask_accounting(numbers: Sequence[str], since_s: float) -> tuple[list[Start],
 
 def call_sacct(numbers: Sequence[str], since_s: float) -> tuple[str, str | None]:
     """What sacct prints of jobs, and why it could not be asked."""
-    import subprocess
-
     command = ["sacct", "--jobs", ",".join(numbers), "--duplicates", "--noheader", "--parsable2", "--noconvert"]
     command += [f"--starttime={utc_words(since_s - EARLIER_S)}", f"--format={','.join(FIELDS)}"]
-    environment = {**os.environ, "SLURM_TIME_FORMAT": "%s", "TZ": "UTC"}
-    try:
-        asked = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", env=environment, timeout=PATIENCE_S
-        )
-    except FileNotFoundError:
-        return "", "there is no sacct"
-    except OSError as error:
-        return "", f"sacct: {error.strerror}"
-    except subprocess.TimeoutExpired:
-        return "", f"sacct did not answer within {seconds(PATIENCE_S)}"
-    if asked.returncode:
-        said = one_line(asked.stderr.strip().rpartition("\n")[2])
-        return "", f"sacct ended with exit code {asked.returncode}" + (f": {said}" if said else "")
-    return asked.stdout, None
+    text, why = slurm.answer(*command, patience_s=PATIENCE_S, SLURM_TIME_FORMAT="%s", TZ="UTC")
+    return text, why or None
 
 
 def utc_words(time_s: float) -> str:

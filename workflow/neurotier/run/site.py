@@ -19,6 +19,7 @@ import yaml
 from neurotier.core.errors import SourceError, one_line
 from neurotier.core.private import user_name
 from neurotier.core.quantities import counted
+from neurotier.run import slurm
 
 BASE = Path(__file__).resolve().parents[3] / "profiles" / "slurm" / "profile.yaml"
 """The profile that the draft begins with."""
@@ -28,8 +29,6 @@ BETWEEN = "\x1f"
 
 COLUMNS = ("%P", "%a", "%l", "%c", "%m", "%d", "%f", "%G", "%D")
 """sinfo: partition, whether it is up, time limit, CPUs, memory (MB), local disk (MB), features, gres, nodes."""
-
-PATIENCE_S = 30.0
 
 LEAST_AGE_S = 200
 """How long squeue must know jobs that have ended: Snakemake asks every 180 s, when nothing happens."""
@@ -98,20 +97,20 @@ def draft() -> str:
     SourceError
         If there is no Slurm here, or it does not answer.
     """
-    text, why = answer("sinfo", "--noheader", f"--format={BETWEEN.join(COLUMNS)}")
+    text, why = slurm.answer("sinfo", "--noheader", f"--format={BETWEEN.join(COLUMNS)}")
     nodes = nodes_in(text)
     if why or not nodes:
         raise SourceError(
             why or "sinfo names no partition", where="neurotier site", fix="run it on a login node of a Slurm cluster"
         )
     site = Site(nodes)
-    config, why = answer("scontrol", "show", "config")
+    config, why = slurm.answer("scontrol", "show", "config")
     site.config = config_in(config)
     if why:
         site.missing.append(f"the configuration of Slurm: {why}")
     if has_accounting(site):
         fields = "format=Account,QOS"
-        listed, why = answer(
+        listed, why = slurm.answer(
             "sacctmgr", "--noheader", "--parsable2", "show", "associations", "where", f"user={user_name()}", fields
         )
         rows = [line.split("|") for line in listed.splitlines()]
@@ -120,24 +119,6 @@ def draft() -> str:
         if why or not site.accounts:
             site.missing.append(f"your accounts: {why or 'sacctmgr lists none of yours'}")
     return profile_of(site)
-
-
-def answer(*command: str) -> tuple[str, str]:
-    """What a command of Slurm prints, and why it could not be asked; one of both is empty."""
-    import subprocess
-
-    try:
-        asked = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=PATIENCE_S)
-    except FileNotFoundError:
-        return "", f"there is no {command[0]} here"
-    except OSError as error:
-        return "", f"{command[0]}: {error.strerror}"
-    except subprocess.TimeoutExpired:
-        return "", f"{command[0]} did not answer within {PATIENCE_S:.0f} s"
-    if asked.returncode:
-        said = one_line(asked.stderr.strip().rpartition("\n")[2]) or f"exit code {asked.returncode}"
-        return "", f"{command[0]}: {said}"
-    return asked.stdout, ""
 
 
 def nodes_in(text: str) -> list[Nodes]:

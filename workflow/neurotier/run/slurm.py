@@ -8,12 +8,17 @@ import shutil
 import socket
 from pathlib import Path
 
+from neurotier.core.errors import one_line
 from neurotier.core.files import write_text
+from neurotier.core.quantities import seconds
 
 PLUGIN_LOGS = Path(".snakemake/slurm_logs")
 """Where the plugin keeps the logs of its jobs, below the working folder; those of jobs that succeed it removes."""
 
 NOTE = "Slurm job"
+
+PATIENCE_S = 30.0
+"""How long a command of Slurm may take, unless more is said."""
 
 OVER = {
     "COMPLETED",
@@ -27,6 +32,30 @@ OVER = {
     "DEADLINE",
 }
 """States in which a job does nothing any more."""
+
+
+def answer(*command: str, patience_s: float = PATIENCE_S, **variables: str) -> tuple[str, str]:
+    """What a command of Slurm prints, and why it could not be asked, in a line; one of both is empty.
+
+    ``variables`` are set in its environment.
+    """
+    import subprocess
+
+    environment, name = {**os.environ, **variables}, command[0]
+    try:
+        asked = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", env=environment, timeout=patience_s
+        )
+    except FileNotFoundError:
+        return "", f"there is no {name}"
+    except OSError as error:
+        return "", f"{name}: {error.strerror}"
+    except subprocess.TimeoutExpired:
+        return "", f"{name} did not answer within {seconds(patience_s)}"
+    if asked.returncode:
+        said = one_line(asked.stderr.strip().rpartition("\n")[2])
+        return "", f"{name} ended with exit code {asked.returncode}" + (f": {said}" if said else "")
+    return asked.stdout, ""
 
 
 def job_line() -> str:
