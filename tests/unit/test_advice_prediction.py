@@ -10,11 +10,11 @@ import pytest
 from neurotier.advice.basis import cold_programs, tiers_by_their_probes
 from neurotier.advice.calibration import read_observed
 from neurotier.advice.observed import QUANTITIES, ObservedJob, observe
-from neurotier.advice.placements import candidates
+from neurotier.advice.placements import AdvicePlan, candidates
 from neurotier.advice.predict import Inputs, paper_s, predict
 from neurotier.advice.room import room_for
 from neurotier.advice.scaling import costs_of
-from neurotier.advice.situation import Situation
+from neurotier.advice.situation import Situation, choose_first
 from neurotier.advice.words import recommendation
 from neurotier.advice.workload import JobStart, Participant, Storage, workload_of
 from neurotier.core.configuration import config_schema
@@ -32,6 +32,8 @@ from neurotier.pages.report.times import participant_times
 from neurotier.run.campaign.matrix import planned_runs
 from neurotier.run.campaign.preflight import how_long
 from neurotier.run.campaign.records import Campaign
+from neurotier.run.node_check import check_node
+from neurotier.run.plan import Plan
 from neurotier.storage.probe.tier_figures import TierFigures
 from report_data import make_results
 
@@ -354,6 +356,31 @@ def test_placements_that_are_judged(tmp_path: Path) -> None:
     campaign = {"placements": {"fast": {"work": "tmpfs", "dataset": "tmpfs"}}}
     (only,) = candidates(settings_with(tmp_path, campaign=campaign))
     assert (only.name, only.tiers["dataset"], only.tiers["results"], only.in_use) == ("fast", "tmpfs", "disk", False)
+
+
+def test_on_a_cluster_tiers_are_those_that_a_node_has(tmp_path: Path) -> None:
+    """Neither what this machine has counts, nor how much of it is free."""
+    settings = settings_with(tmp_path, node_class="thin", batches={"at_once": 3})
+    places = Places.from_settings(settings)
+    advising = AdvicePlan(Plan(settings, places, elsewhere=True), cores=8)
+    assert [one.name for one in advising.candidates] == ["disk"]  # before a node has been asked
+    (tmp_path / "gone").mkdir()
+    rows = {row["tier"]: row for row in check_node(settings, places, "thin", {})}
+    rows["tmpfs"]["problem"] = "is read-only there"
+    write_table(places.checked("thin"), "check", rows.values())
+    (tmp_path / "gone").rmdir()
+    assert [one.name for one in advising.candidates] == ["disk", "gone"]
+    assert advising.probed("") == [places.probed("disk", "thin"), places.probed("gone", "thin")]
+    assert advising.parallelism == [3]
+    assert not any("free_gib" in candidate for candidate in advising.asked()["candidates"])
+    assert Situation(settings, places, advising.checks).candidates == advising.candidates
+
+
+def test_advice_on_a_campaign_is_for_this_machine(tmp_path: Path) -> None:
+    settings = settings_with(tmp_path, campaign={"placements": {"fast": {"work": "tmpfs"}}})
+    situation = Situation(settings, Places.from_settings(settings))
+    with pytest.raises(SettingsError, match="target advise: runs of a campaign are this machine's, and jobs go to a"):
+        choose_first(situation, {"parallelism": None})
 
 
 def test_wrong_calibration_is_said(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_tier_with_the_same_file_is_shared(tmp_path: Path) -> None:
     rows = checked(settings, places, marks)
     assert {name: row["shared"] for name, row in rows.items()} == {"disk": True, "other": False, "node": False}
     assert all(row["writable"] and row["problem"] is None for row in rows.values())
-    remove_marks(settings, places, marks)
+    remove_marks(settings, places)
     assert list(tmp_path.iterdir()) == [own]
     assert list(own.iterdir()) == []
     assert checked(settings, places)["disk"]["shared"] is None  # on one machine

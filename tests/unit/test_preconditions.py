@@ -17,7 +17,9 @@ from neurotier.run.preconditions import check_programs, check_start
 from support import ROOT, plain_dataset, small_head, t1w
 
 
-def looked(folder: Path, *targets: str, dryrun: bool = False, tier: str = ".", **sections: Any) -> list[str]:
+def looked(
+    folder: Path, *targets: str, dryrun: bool = False, tier: str = ".", elsewhere: bool = False, **sections: Any
+) -> list[str]:
     """What is said at the start of a run whose tier is a folder."""
     settings = Settings.from_config(
         {
@@ -27,7 +29,8 @@ def looked(folder: Path, *targets: str, dryrun: bool = False, tier: str = ".", *
         }
     )
     said: list[str] = []
-    check_start(Plan(settings, Places.from_settings(settings)), Namespace(targets=targets, dryrun=dryrun), said.append)
+    plan = Plan(settings, Places.from_settings(settings), elsewhere)
+    check_start(plan, Namespace(targets=targets, dryrun=dryrun), said.append)
     return said
 
 
@@ -81,6 +84,8 @@ def test_a_dry_run_is_told_of_a_missing_tier(tmp_path: Path) -> None:
     tiers = {"disk": {"path": str(tmp_path), "kind": "block"}, "pmem": {"path": "/nowhere", "kind": "fsdax"}}
     (line,) = looked(tmp_path, dryrun=True, tiers=tiers, campaign=campaign)
     assert "tier 'pmem': its path /nowhere is not an existing folder" in line
+    (line,) = looked(tmp_path, dryrun=True, elsewhere=True, tiers=tiers, campaign=campaign)
+    assert line == "neurotier: runs of a campaign are measured on this machine and not on the cluster's nodes"
 
 
 @pytest.mark.parametrize(

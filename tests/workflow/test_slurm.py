@@ -388,20 +388,27 @@ def test_a_campaign_has_a_node_to_itself(cluster: Cluster, demo_source: Path, pr
 
 
 def test_tiers_are_those_of_the_nodes(cluster: Cluster, project: Project) -> None:
-    """What only nodes have is measured there, and what is missing there is said here, in a line."""
+    """What only nodes have is measured and judged there, and what is missing there is said here, in a line."""
     tiers = {
         "local": {"path": "."},
-        "own": {"path": str(cluster.local), "kind": "block"},  # another folder on each node, and here
+        "tmpfs": {"path": "/dev/shm"},  # another one on each node, and here
         "memory": {"path": f"{cluster.local}/memory", "kind": "tmpfs"},
         "gone": {"path": f"{cluster.local}/gone", "kind": "block"},
     }
     probe = {"tiers": ["memory", "gone"], "streams": 1, "file_mib": 16, "time_s": 2, "repetitions": 1, "share": 0.5}
     grid = {"block_sizes": ["1 MiB"], "processes": [1], "patterns": ["write"], "file_size": "4 MiB", "seconds": 0.1}
-    sweep = {"tiers": ["memory"], "sets": {"small": grid}}
-    config = project.configure(tiers=tiers, probe=probe, sweep=sweep, node_class="thin")
-
-    at_once = ["--resources", "mem_mb=20000", "probes=3"]  # which saves half a minute, and measures nothing that counts
-    done = project.run("-m", "snakemake", "check", "probe", "sweep", *on_slurm(*config, *at_once))
+    plain_dataset(project.folder / "bids", {t1w(label): small_head() for label in ("00", "01", "02")})
+    config = project.configure(
+        tiers=tiers,
+        probe=probe,
+        sweep={"tiers": ["memory"], "sets": {"small": grid}},
+        dataset={"source": "bids"},
+        tool={"name": "noop"},
+        node_class="thin",
+    )
+    at_once = ["--resources", "mem_mb=40000", "probes=5"]  # which saves a minute, and measures nothing that counts
+    targets = ["check", "probe", "sweep", "advise"]
+    done = project.run("-m", "snakemake", *targets, *on_slurm(*config, *at_once))
     assert done.code != 0
     missing_folder = rf"neurotier: tier 'gone': its path {cluster.local}/gone is not an existing folder; .* \(on n\d\)"
     assert len([line for line in done.lines("'gone'") if re.fullmatch(missing_folder, line)]) == 2, done.output
@@ -409,15 +416,23 @@ def test_tiers_are_those_of_the_nodes(cluster: Cluster, project: Project) -> Non
     assert {row["host"] for row in found.values()} <= set(NODES)
     shared = {name: row["shared"] for name, row in found.items()}
     nowhere = dict.fromkeys(("memory", "gone", "pmem", "nfs"), "n/a")  # not here, where the workflow was started
-    assert shared == {"local": "true", "own": "false", "tmpfs": "false"} | nowhere
+    assert shared == {"local": "true", "tmpfs": "false"} | nowhere
     assert found["memory"]["total_bytes"] == str(MEMORY_MIB << 20)
-    assert [found[name]["writable"] for name in ("local", "own", "memory", "gone")] == ["true"] * 3 + ["false"]
+    assert [found[name]["writable"] for name in ("local", "tmpfs", "memory", "gone")] == ["true"] * 3 + ["false"]
 
     measured = [*project.table("probe/thin/memory.tsv"), *project.table("sweep/sweep.tsv")]
     assert {row["tier"] for row in measured} == {"memory"}
     assert {row["host"] for row in measured} <= set(NODES)
-    again = project.run("-m", "snakemake", "probe", "sweep", "--dry-run", *on_slurm(*config))
+
+    advised = {row["placement"]: row for row in project.table("advice/advice.tsv")}
+    assert advised.keys() == {"local", "tmpfs", "memory"}
+    assert int(advised["memory"]["work_free_bytes"]) <= MEMORY_MIB << 20
+    assert done.lines("Predicted for one node of class thin ")
+    assert {record["host"] for record in records(project).values()} <= set(NODES)
+    assert len(records(project)) >= 2
+
+    again = project.run("-m", "snakemake", *targets[1:], "--dry-run", *on_slurm(*config))
     assert [line.split()[-1] for line in again.lines("Probing tier ")] == ["gone"], again.output
-    assert not again.lines("Sweeping")
+    assert not again.lines("Sweeping") + again.lines("Predicting") + again.lines("Analysing")
     assert not list(cluster.folder.glob("local*/**/neurotier-*"))
     assert not list(project.folder.glob("neurotier-*/check"))

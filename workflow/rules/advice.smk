@@ -4,7 +4,7 @@ from neurotier.advice.placements import AdvicePlan
 from neurotier.pages.advice import figures as advice_figures
 from neurotier.pages.kit.registry import outputs
 
-advising = AdvicePlan(plan, workflow.cores)
+advising = AdvicePlan(plan, CORES)
 
 
 # The participants of the calibration are analysed by the ordinary rules, and their results are kept.
@@ -12,6 +12,7 @@ checkpoint choose_calibration:
     input:
         images=places.index / "images.tsv",
         others=lambda wildcards: advising.others(),
+        checks=ancient(advising.checks),
     output:
         calibration=places.advice / "calibration.json",
     log:
@@ -48,8 +49,10 @@ rule start_cold:
         "../scripts/start_cold.py"
 
 
+# On a cluster this is a job like those that it predicts, for it looks at the node that it runs on.
 rule tabulate_advice:
     input:
+        checks=ancient(advising.checks),
         images=places.index / "images.tsv",
         calibration=places.advice / "calibration.json",
         analysed=lambda wildcards: advising.analysed(
@@ -68,6 +71,7 @@ rule tabulate_advice:
         basis=places.advice / "basis.json",
     log:
         LOGS / "tabulate_advice/tabulate_advice.log",
+    threads: CORES if elsewhere else 1
     params:
         results=RESULTS,
         asked=lambda wildcards: advising.asked(),

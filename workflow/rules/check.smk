@@ -3,7 +3,7 @@
 checked = places.checked(plan.node_class)
 
 
-# On one machine there is nobody else to see it.
+# On one machine there is nobody else to see it. It is removed at the end of the run.
 rule mark_tiers:
     output:
         marks=temp(checked.with_name(f"{checked.stem}-marks.json")),
@@ -41,7 +41,6 @@ rule check_node:
 # What the last check has found is removed at each start of this target.
 rule check:
     input:
-        marks=rules.mark_tiers.output if elsewhere else [],
         table=checked,
     log:
         LOGS / "check/check.log",

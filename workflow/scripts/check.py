@@ -1,16 +1,13 @@
 """Say what a node has found of the tiers, and fail if one that a run needs cannot be used."""
 
 from neurotier.core.errors import TierError
-from neurotier.core.files import read_json
 from neurotier.core.quantities import counted
 from neurotier.core.tables import read_table
-from neurotier.run.node_check import check_lines, problems, remove_marks
+from neurotier.run.node_check import check_lines, problems
 from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:
-    for marks in context.inputs("marks"):
-        remove_marks(context.settings, context.places, read_json(marks))
     table = context.input("table")
     rows = read_table(table, "check")
     for line in check_lines(rows):

@@ -9,7 +9,7 @@ from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:
-    situation = Situation(context.settings, context.places)
+    situation = Situation(context.settings, context.places, context.inputs("checks"))
     chosen = choose_first(situation, context.run_facts())
     if chosen:
         context.say(

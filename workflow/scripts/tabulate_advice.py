@@ -12,7 +12,7 @@ from neurotier.run.scripting import Context, run_script
 def main(context: Context) -> None:
     chosen = read_json(context.input("calibration"))["participants"]
     require_all(context.places, chosen)
-    situation = Situation(context.settings, context.places)
+    situation = Situation(context.settings, context.places, context.inputs("checks"))
     cold = [read_json(file) for file in context.inputs("cold_start")]
     inputs = situation.inputs(context.inputs("probes"), cold[0] if cold else None)
     asked, limits = context.snakemake.params.asked["parallelism"], context.run_facts()["limits"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from pathlib import Path
 
 from neurotier.advice.calibration import size_of
 from neurotier.advice.predict import Inputs
@@ -27,7 +28,8 @@ def basis(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> list[s
         + (f", {done} of {len(situation.participants)} done" if done else "")
         + f"; a participant's images have {size(statistics.median(sizes))} (median)",
         calibrated(situation, inputs, chosen),
-        between_jobs(inputs),
+        *(on_one_node(table) for table in situation.checks),
+        *([] if situation.checks else [between_jobs(inputs)]),
         *tiers_by_their_probes(inputs),
         *cold_programs(inputs),
     ]
@@ -93,6 +95,14 @@ def calibrated(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> s
     if len(inputs.observed) < FEW:
         return f"{text}, which so few records hardly separate (the interval tries each of them alone)"
     return f"{text}, to {percent(scatter(inputs.observed, costs))}"
+
+
+def on_one_node(table: Path) -> str:
+    """What a prediction for a cluster means."""
+    return (
+        f"Predicted for one node of class {table.stem} that analyses everyone, with what one job has of it; more nodes"
+        " are faster while the tiers that they share keep up, and waiting in the queue is not included"
+    )
 
 
 def between_jobs(inputs: Inputs) -> str:

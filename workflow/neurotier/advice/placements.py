@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from neurotier.core.files import read_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier
+from neurotier.run.node_check import usable_tiers
 from neurotier.run.plan import Plan
 
 GIB = 1 << 30
@@ -45,7 +46,7 @@ class AdvicePlan:
     plan
         The plan of the run.
     cores
-        Cores that Snakemake was given; ``None`` on a cluster.
+        Cores that Snakemake was given, on a cluster those of a job.
     """
 
     def __init__(self, plan: Plan, cores: int | None) -> None:
@@ -53,20 +54,31 @@ class AdvicePlan:
         self.settings: Settings = plan.settings
         self.places: Places = plan.places
 
+    @property
+    def candidates(self) -> list[Candidate]:
+        """Placements to judge."""
+        return candidates(self.settings, usable_on_nodes(self.checks))
+
+    @property
+    def checks(self) -> list[Path]:
+        """What a node has found of the tiers, if jobs run on others than this one."""
+        return [self.places.checked(self.plan.node_class)] if self.plan.elsewhere else []
+
     def probed(self, _calibration: Path | str) -> list[Path]:
         """Probe tables of the tiers that placements use; asked for once the calibration has been chosen."""
         unused = () if self.settings.image else ("images",)
         used = {
             tier
-            for tiers in (one.tiers for one in candidates(self.settings))
+            for tiers in (one.tiers for one in self.candidates)
             for role, tier in tiers.items()
             if role not in unused
         }
         return [self.places.probed(name, self.plan.node_class) for name in self.settings.tiers if name in used]
 
     def cold_start(self) -> list[Path]:
-        """What a cold start was found to take, if a cold run is to be predicted."""
-        return [self.places.advice / "cold_start.json"] if COLD in caches(self.settings) else []
+        """What a cold start was found to take, if a cold run on this machine is to be predicted."""
+        here = COLD in caches(self.settings) and not self.plan.elsewhere
+        return [self.places.advice / "cold_start.json"] if here else []
 
     def analysed(self, calibration: Path | str) -> list[Path]:
         """Markers of the batches of those who are analysed first."""
@@ -84,7 +96,9 @@ class AdvicePlan:
         """
         records = sorted(self.places.profile.glob("records/**/*.json"))
         return {
-            "candidates": [vars(one) | free_gib(self.settings, one) for one in candidates(self.settings)],
+            "candidates": [
+                vars(one) | ({} if self.checks else free_gib(self.settings, one)) for one in self.candidates
+            ],
             "parallelism": self.parallelism,
             "cache": caches(self.settings),
             "tool": self.plan.tool(),
@@ -97,12 +111,26 @@ class AdvicePlan:
         """Numbers of participant jobs at once to judge."""
         if self.plan.is_campaign:
             return self.settings.campaign.parallelism
-        return [max(1, (self.cores or 1) // self.plan.threads)]
+        slots = max(1, (self.cores or 1) // self.plan.threads)
+        return [min(slots, self.settings.batches.at_once or 1) if self.plan.elsewhere else slots]
 
 
-def candidates(settings: Settings) -> list[Candidate]:
+def usable_on_nodes(checks: Sequence[Path]) -> Collection[str] | None:
+    """Tiers that the check of a node has found usable; ``None`` if there is none, since jobs run here."""
+    return {tier for table in checks if table.exists() for tier in usable_tiers(table)} if checks else None
+
+
+def candidates(settings: Settings, usable: Collection[str] | None = None) -> list[Candidate]:
     """The campaign's placements; without a campaign, the one in use, and for every other tier that exists, one with the
-    role ``work`` moved there."""
+    role ``work`` moved there.
+
+    Parameters
+    ----------
+    settings
+        The configuration.
+    usable
+        Tiers that exist where the jobs run; ``None`` if that is here.
+    """
     used = settings.placement
     if settings.campaign.placements:
         chosen = []
@@ -110,7 +138,8 @@ def candidates(settings: Settings) -> list[Candidate]:
             tiers = used | {role: tier for role, tier in changed.items() if tier is not None}
             chosen.append(Candidate(name, tiers, tiers == used))
         return chosen
-    others = [name for name in settings.tiers if name != used["work"] and exists(settings, name)]
+    there = [name for name in settings.tiers if (exists(settings, name) if usable is None else name in usable)]
+    others = [name for name in there if name != used["work"]]
     return [
         Candidate(used["work"], dict(used), True),
         *(Candidate(name, used | {"work": name}, False) for name in others),

@@ -11,7 +11,7 @@ from typing import Any
 
 from neurotier.advice.calibration import choose_calibration, read_observed, size_of
 from neurotier.advice.observed import ObservedJob, gaps_s, others_busy
-from neurotier.advice.placements import COLD, Candidate, candidates
+from neurotier.advice.placements import COLD, Candidate, candidates, usable_on_nodes
 from neurotier.advice.predict import Inputs
 from neurotier.advice.scaling import fit
 from neurotier.advice.workload import JobStart, Participant, Storage
@@ -31,10 +31,20 @@ from neurotier.run.plan import Plan
 
 @dataclass(frozen=True)
 class Situation:
-    """The state of a results folder and of this machine, read when it is asked for."""
+    """The state of a results folder and of this machine, read when it is asked for.
+
+    Attributes
+    ----------
+    settings, places
+        Of the run.
+    checks
+        What a node of a cluster has found of the tiers; this machine is then a node of the same class. Without it, jobs
+        run on this machine alone.
+    """
 
     settings: Settings
     places: Places
+    checks: Sequence[Path] = ()
 
     @cached_property
     def plan(self) -> Plan:
@@ -74,8 +84,8 @@ class Situation:
 
     @cached_property
     def gaps_s(self) -> list[float]:
-        """Times between two jobs of a slot, s."""
-        return gaps_s(self.observed)
+        """Times between two jobs of a slot, s; on a cluster, jobs wait in its queue, of which nothing is known."""
+        return [] if self.checks else gaps_s(self.observed)
 
     @cached_property
     def others(self) -> float:
@@ -89,10 +99,11 @@ class Situation:
 
     @cached_property
     def job_start(self) -> JobStart:
-        """What precedes a job. Runs of a campaign fetch nothing, since all images are there before they begin."""
+        """What precedes a job. Runs of a campaign fetch nothing, since all images are there before they begin; those of
+        a cluster's jobs are fetched where Snakemake runs."""
         gap_s = statistics.median(self.gaps_s) if self.gaps_s else None
         with_fetch = [job for job in self.observed if job.get_cpu_s is not None]
-        if self.settings.campaign.placements or self.is_folder or not with_fetch:
+        if self.settings.campaign.placements or self.is_folder or not with_fetch or self.checks:
             return JobStart(gap_s)
         cpu_s = statistics.median(job.get_cpu_s or 0.0 for job in with_fetch)
         if self.settings.advice.calibration:  # another dataset comes from elsewhere
@@ -188,7 +199,7 @@ class Situation:
     @property
     def candidates(self) -> list[Candidate]:
         """Placements to judge."""
-        return candidates(self.settings)
+        return candidates(self.settings, usable_on_nodes(self.checks))
 
     @property
     def tool(self) -> str:
@@ -209,12 +220,12 @@ def choose_first(situation: Situation, facts: Mapping[str, Any]) -> list[str]:
     Raises
     ------
     SettingsError
-        If the jobs go to a cluster: only this machine can be predicted.
+        If a campaign is started with jobs that go to a cluster: its runs are this machine's.
     """
     settings = situation.settings
-    if facts["parallelism"] is None and not settings.campaign.placements:
-        fix = "start it with --cores and without the Snakemake profile of a cluster, on a node like those of the jobs"
-        raise SettingsError("predicts runs on one machine, and jobs go to a cluster", where="target advise", fix=fix)
+    if facts["parallelism"] is None and settings.campaign.placements:
+        fix = "start it with --cores and without the Snakemake profile of a cluster"
+        raise SettingsError("runs of a campaign are this machine's, and jobs go to a cluster", "target advise", fix)
     if settings.advice.calibration:
         situation.observed  # noqa: B018  # an error in that folder shall come before minutes of probing
         return []

@@ -33,6 +33,7 @@ from neurotier.run.healing import (
     restore_state,
 )
 from neurotier.run.jobs import note_killed, read_failures
+from neurotier.run.node_check import remove_marks
 from neurotier.run.participants import participants, restore_prepared
 from neurotier.run.plan import Plan
 from neurotier.run.preconditions import check_programs, check_start
@@ -223,6 +224,8 @@ def finish(plan: Plan, succeeded: bool, after: Pages) -> None:
         watched.pop().stop()
     try:
         end_run(settings, run, stopped_by)
+        if plan.elsewhere:
+            remove_marks(settings, places)
         note_killed(places, run)
         everyone, failures = participants(places), read_failures(places)
         if not succeeded and stopped_by is None:  # then nobody has tabulated it

@@ -26,7 +26,7 @@ from neurotier.core.places import Places, short_hash
 from neurotier.core.private import make_private, remove_empty, remove_private
 from neurotier.core.quantities import aligned, counted, size
 from neurotier.core.settings import Settings
-from neurotier.core.tables import EMPTY, Row
+from neurotier.core.tables import EMPTY, Row, read_table
 from neurotier.core.tiers import Tier
 from neurotier.meter.exits import DELAY_SWITCH
 
@@ -57,11 +57,13 @@ def mark_tiers(settings: Settings, places: Places) -> dict[str, str]:
     return marks
 
 
-def remove_marks(settings: Settings, places: Places, marks: Marks) -> None:
-    """Remove those files."""
-    for name in marks.keys() & settings.tiers.keys():
+def remove_marks(settings: Settings, places: Places) -> None:
+    """Remove what was written on the tiers of this machine; those that cannot be cleared are left as they are."""
+    for declared in settings.tiers.values():
         with suppress(NeurotierError, OSError):
-            clear(folder_on(Tier.from_settings(settings.tiers[name]), places))
+            tier = Tier.from_settings(declared)
+            if not tier.node and folder_on(tier, places).is_dir():
+                clear(folder_on(tier, places))
 
 
 def write_and_read(file: Path, text: str) -> None:
@@ -190,6 +192,11 @@ def may_make_namespaces() -> bool:
         return subprocess.run(NAMESPACES, capture_output=True).returncode == 0
     except OSError:
         return False
+
+
+def usable_tiers(table: Path) -> list[str]:
+    """Tiers of which a check has found nothing wrong."""
+    return [row["tier"] for row in read_table(table, "check") if not row["problem"]]
 
 
 def problems(rows: Sequence[Row]) -> list[str]:
