@@ -48,7 +48,8 @@ EDGES = (100, 130)
 
 AT_ONCE = [2, 8, 25]
 FETCHING_AT_ONCE = 4
-PROBE = {"file_mib": 64, "time_s": 20, "repetitions": 2}
+PROBE = {"file_mib": 64, "time_s": 20, "repetitions": 2, "streams": 8, "share": 0.5}
+DEVICE_MIB = 2048
 WITHIN = 1.2
 HEAD = [
     *("tool", "placement", "at once", "cache", "predicted (s)", "interval", "Eq. (1)", "measured (s)"),
@@ -140,6 +141,7 @@ def campaign(project: Project, results: str, **sections: Any) -> list[Outcome]:
             print("left out:", *(f"{row[key]}" for key in keys), "|", *(run["valid"] for run in same))
             continue
         outcomes.append(Outcome(row, [float(run["makespan_s"]) for run in valid], list(map(others, valid))))
+        print(*outcomes[-1].row, sep=" | ", flush=True)  # should a later part fail
     return outcomes
 
 
@@ -246,7 +248,7 @@ def main() -> None:
     with scratch_project() as project:
         if {"storage", "source"} & set(parts):
             make_dataset(project.folder / "noise")
-            with loop_device(1024, BYTES_PER_S) as slow, slow_network_folder(RATE) as network:
+            with loop_device(DEVICE_MIB, BYTES_PER_S) as slow, slow_network_folder(RATE) as network:
                 outcomes += storage(project, slow, network, options.quick) if "storage" in parts else []
                 outcomes += source(project, network) if "source" in parts else []
         outcomes += computing(project) if "computing" in parts else []
