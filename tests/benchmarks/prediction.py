@@ -4,8 +4,8 @@ Three parts, each as a user has it, after ``snakemake advise`` with the same con
 analyses two participants on the local disk:
 
 ``storage``
-    A campaign of noop, which waits a second, on images of noise: all on the local disk, the dataset on a throttled disk,
-    intermediates behind a slow network; 2, 8 and 25 at once; cold and warm.
+    A campaign of noop, which waits a second, on images of noise: all on the local disk, the dataset on a throttled
+    disk, intermediates behind a slow network; 2, 8 and 25 at once; cold and warm.
 ``computing``
     A campaign of brain extraction on the demonstration, cold, with the work on the local disk and in memory.
 ``source``
