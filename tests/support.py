@@ -109,7 +109,7 @@ class Project:
 
         Other tests run beside it, so that runs are not held to be disturbed unless asked for.
         """
-        sections.setdefault("validity", {"others_cpu_share": None})
+        sections.setdefault("validity", {"others_cpu_share": 1})
         file = self.folder / "own.yaml"
         file.write_text(yaml.safe_dump(sections))
         return ["--configfile", str(file)]

@@ -4,17 +4,18 @@ Three parts, each as a user has it, after ``snakemake advise`` with the same con
 analyses two participants on the local disk:
 
 ``storage``
-    A campaign of noop on images of noise: dataset on a throttled disk, behind a slow network, and on the local disk; 2,
-    8 and 25 at once; cold and warm.
+    A campaign of noop, which waits a second, on images of noise: all on the local disk, the dataset on a throttled
+    disk, intermediates behind a slow network; 2, 8 and 25 at once; cold and warm.
 ``computing``
     A campaign of brain extraction on the demonstration, cold, with the work on the local disk and in memory.
 ``source``
     A run that fetches its images from a DataLad source behind the slow network as its jobs need them.
 
 Campaigns run in an order drawn from a recorded seed. What others do on the machine meanwhile is part of the result: the
-table says what share of its CPU time they took, and runs are not left out for it.
+table says what share of its CPU time they took, and runs are not left out for it, nor for jobs that are over before as
+many as asked for have been started.
 
-``--only PART`` runs one part (it can be given several times), ``--quick`` the cold conditions with 2 and 8 at once.
+``--only PART`` runs one part (it can be given several times), ``--quick`` the cold conditions alone.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ EDGES = (100, 130)
 
 AT_ONCE = [2, 8, 25]
 FETCHING_AT_ONCE = 4
-PROBE = {"file_mib": 64, "time_s": 20, "repetitions": 2}
+PROBE = {"file_mib": 64, "time_s": 20, "repetitions": 2, "streams": 8, "share": 0.5}
+DEVICE_MIB = 2048
 WITHIN = 1.2
 HEAD = [
     *("tool", "placement", "at once", "cache", "predicted (s)", "interval", "Eq. (1)", "measured (s)"),
@@ -135,11 +137,14 @@ def campaign(project: Project, results: str, **sections: Any) -> list[Outcome]:
     for row in advice:
         keys = ("tool", "placement", "parallelism", "cache")
         same = [run for run in runs if all(run[key] == row[key] for key in keys)]
-        valid = [run for run in same if run["valid"] == "valid"]
-        if not valid:
-            print("left out:", *(f"{row[key]}" for key in keys), "|", *(run["valid"] for run in same))
+        whole = [run for run in same if run["failed"] == "0" and run["makespan_s"] != "n/a"]
+        for run in same:
+            if run["valid"] != "valid":
+                print(*(row[key] for key in keys), "|", run["valid"])
+        if not whole:
             continue
-        outcomes.append(Outcome(row, [float(run["makespan_s"]) for run in valid], list(map(others, valid))))
+        outcomes.append(Outcome(row, [float(run["makespan_s"]) for run in whole], list(map(others, whole))))
+        print(*outcomes[-1].row, sep=" | ", flush=True)  # should a later part fail
     return outcomes
 
 
@@ -162,7 +167,7 @@ def storage(project: Project, slow: Path, network: Path, quick: bool) -> list[Ou
         project,
         "storage",
         dataset={"source": str(project.folder / "noise")},
-        tool={"name": "noop"},
+        tool={"name": "noop", "noop": {"sleep_s": 1.0}},
         tiers={
             "slow": {"path": str(slow), "kind": "block"},
             "network": {"path": str(network / "tier"), "kind": "network"},
@@ -171,9 +176,9 @@ def storage(project: Project, slow: Path, network: Path, quick: bool) -> list[Ou
             "placements": {
                 "disk": {},
                 "slow_memory": {"dataset": "slow", "work": "tmpfs"},
-                "network_disk": {"dataset": "network"},
+                "network_work": {"work": "network"},
             },
-            "parallelism": AT_ONCE[:2] if quick else AT_ONCE,
+            "parallelism": AT_ONCE,
             "cache": ["cold"] if quick else ["cold", "warm"],
             "repetitions": 1,
             "seed": SEED,
@@ -238,7 +243,7 @@ def summary(outcomes: Sequence[Outcome]) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", choices=PARTS, action="append", help="run this part; by default all")
-    parser.add_argument("--quick", action="store_true", help="run the cold conditions with 2 and 8 at once")
+    parser.add_argument("--quick", action="store_true", help="run the cold conditions alone")
     options = parser.parse_args()
     parts = options.only or PARTS
     outcomes: list[Outcome] = []
@@ -246,7 +251,7 @@ def main() -> None:
     with scratch_project() as project:
         if {"storage", "source"} & set(parts):
             make_dataset(project.folder / "noise")
-            with loop_device(1024, BYTES_PER_S) as slow, slow_network_folder(RATE) as network:
+            with loop_device(DEVICE_MIB, BYTES_PER_S) as slow, slow_network_folder(RATE) as network:
                 outcomes += storage(project, slow, network, options.quick) if "storage" in parts else []
                 outcomes += source(project, network) if "source" in parts else []
         outcomes += computing(project) if "computing" in parts else []

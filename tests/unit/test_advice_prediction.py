@@ -215,6 +215,15 @@ def test_participants_that_share_a_job_start_once_and_follow_each_other() -> Non
     assert three.usual.makespan_s - shared_jobs.usual.makespan_s > 10.0
 
 
+def test_jobs_are_started_one_after_the_other() -> None:
+    """Four at once on four cores, two seconds from start to start: the last one begins six seconds late."""
+    four, memory = inputs(processors=Processors(4, 4)), replace(STORAGE, tiers=dict.fromkeys(FOUR_ROLES, "tmpfs"))
+    together, in_turn = (
+        predict(replace(four, job_start=JobStart(0.0, spawn_s=spawn_s)), memory, 4).usual for spawn_s in (0.0, 2.0)
+    )
+    assert in_turn.makespan_s - together.makespan_s == pytest.approx(6.0, abs=0.5)
+
+
 def test_tasks_are_the_batches_that_a_run_would_have(tmp_path: Path) -> None:
     places, settings = make_results(tmp_path, 8)
     for record in places.profile.glob("records/**/*.json"):

@@ -129,6 +129,8 @@ def test_results_are_those_of_a_local_run(cluster: Cluster, demo_source: Path, t
         name: sum_ for name, sum_ in checksums(remote.results / "derivatives").items() if "/sub-" in name
     }
     assert (remote.results / "report.html").exists()
+    (run,) = remote.table("profile/runs.tsv")
+    assert (run["others_cpu_share"], run["others_cpu_reason"]) == ("n/a", "a batch system started the jobs")
     people = records(remote)
     jobs = {record["work_path"].rsplit("/", 1)[1] for record in people.values()}
     assert len(people) == 4

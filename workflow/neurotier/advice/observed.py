@@ -130,6 +130,21 @@ def gaps_s(observed: Iterable[ObservedJob]) -> list[float]:
     return gaps
 
 
+def spawns_s(observed: Iterable[ObservedJob]) -> list[float]:
+    """How long after the first job of a run its second was started, s, where both ran at once: Snakemake's own time.
+
+    >>> def job(run, start_s, end_s):
+    ...     return ObservedJob("sub-1", run, "h", 1, {}, start_s, end_s, 0.0, 1, None, None, None, None)
+    >>> spawns_s([job("a", 10.0, 12.0), job("a", 10.25, 13.0), job("b", 1.0, 2.0), job("b", 2.0, 3.0)])
+    [0.25]
+    """
+    by_run: dict[str, list[ObservedJob]] = {}
+    for job in observed:
+        by_run.setdefault(job.run, []).append(job)
+    firsts = [sorted(jobs, key=lambda job: job.start_s)[:2] for jobs in by_run.values() if len(jobs) > 1]
+    return [second.start_s - first.start_s for first, second in firsts if second.start_s < first.end_s]
+
+
 def others_busy(observed: Sequence[ObservedJob], cpus: int, slots: Mapping[str, int]) -> float:
     """How many processors others kept busy, from how long the jobs waited for one beyond what they cause themselves.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.advice.calibration import choose_calibration, read_observed, size_of
-from neurotier.advice.observed import ObservedJob, gaps_s, others_busy
+from neurotier.advice.observed import ObservedJob, gaps_s, others_busy, spawns_s
 from neurotier.advice.placements import COLD, Candidate, candidates, usable_on_nodes
 from neurotier.advice.predict import Inputs
 from neurotier.advice.scaling import fit
@@ -103,14 +103,16 @@ class Situation:
         a cluster's jobs are fetched where Snakemake runs."""
         gap_s = statistics.median(self.gaps_s) if self.gaps_s else None
         with_fetch = [job for job in self.observed if job.get_cpu_s is not None]
+        spawns = spawns_s(self.observed)
+        spawn_s = statistics.median(spawns) if spawns else 0.0
         if self.settings.campaign.placements or self.is_folder or not with_fetch or self.checks:
-            return JobStart(gap_s)
+            return JobStart(gap_s, spawn_s=spawn_s)
         cpu_s = statistics.median(job.get_cpu_s or 0.0 for job in with_fetch)
         if self.settings.advice.calibration:  # another dataset comes from elsewhere
-            return JobStart(gap_s, cpu_s)
+            return JobStart(gap_s, cpu_s, spawn_s=spawn_s)
         fetched = [job.size_bytes if job.fetched_files else 0 for job in with_fetch]
         fetching = fit(fetched, [job.get_wait_s or 0.0 for job in with_fetch])
-        return JobStart(gap_s, cpu_s, fetching.base, fetching.per_byte)
+        return JobStart(gap_s, cpu_s, fetching.base, fetching.per_byte, spawn_s)
 
     def tasks(self, slots: int) -> list[list[int]]:
         """Who is analysed one after the other by one process, as positions among those who remain, in order of start.

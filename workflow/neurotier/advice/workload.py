@@ -70,12 +70,15 @@ class JobStart:
         CPU time of the job that fetches the images, s; ``None`` if there is no such job.
     get_wait_s, fetch_s_per_byte
         Time that this job waits besides, s, and per byte that it fetches, s/byte.
+    spawn_s
+        Time from the start of one job to that of another that could have been started at the same time, s.
     """
 
     gap_s: float | None = None
     get_cpu_s: float | None = None
     get_wait_s: float = 0.0
     fetch_s_per_byte: float = 0.0
+    spawn_s: float = 0.0
 
 
 def workload_of(
@@ -102,7 +105,7 @@ def workload_of(
         members = [participants[position] for position in positions]
         job = job_of(members, costs, storage if number < first else warm)
         made.append((*before(members, job_start), *job))
-    return Workload(made, launch_counts=False)
+    return Workload(made, spawn_s=job_start.spawn_s, launch_counts=False)
 
 
 def before(members: Sequence[Participant], job_start: JobStart) -> list[Step]:

@@ -112,10 +112,10 @@ ONE_BY_ONE = {"participants": 1, "at_once": 1, "minutes_per_participant": 15}
 class ValiditySettings:
     """Section ``validity``: what a run must keep to for its times to count."""
 
-    others_cpu_share: float | None
+    others_cpu_share: float
 
 
-NOT_JUDGED = {"others_cpu_share": None}
+NOT_JUDGED = {"others_cpu_share": 1.0}
 """The section in runs of before there was one."""
 
 

@@ -119,12 +119,12 @@ def others_row(share: float | str) -> Row:
     return {"others_cpu_share": share if known else None, "others_cpu_reason": None if known else share}
 
 
-def disturbed_because(share: float | None, most: float | None) -> list[str]:
-    """Why a run does not count, given what others took and may take at most; ``None`` judges nothing.
+def disturbed_because(share: float | None, most: float) -> list[str]:
+    """Why a run does not count, given what others took, if that is known, and what they may take.
 
     >>> disturbed_because(0.31, 0.1), disturbed_because(0.1, 0.1), disturbed_because(None, 0.1)
     (['disturbed: others took 31 % of the CPU time'], [], [])
     """
-    if share is None or most is None or share <= most:
+    if share is None or share <= most:
         return []
     return [f"disturbed: others took {100 * share:.0f} % of the CPU time"]
