@@ -55,23 +55,11 @@ def check_start(plan: Plan, options: Namespace, say: Callable[[str], None]) -> N
     """
     if not set(options.targets) or set(options.targets) - WITHOUT_DATASET:
         check_dataset(plan)
-    for line in said_of_this_machine(plan, options):
-        say(line)
+    if plan.elsewhere and "bigbrain" in options.targets:
+        say("neurotier: bigbrain's engines but snakemake are measured on this machine and not on the cluster's nodes")
     if options.dryrun:
         for line in missing_tiers(plan.settings, plan.elsewhere):
             say(line)
-
-
-def said_of_this_machine(plan: Plan, options: Namespace) -> list[str]:
-    """A line for each target that is measured here although jobs go to a cluster."""
-    if not plan.elsewhere:
-        return []
-    here = {
-        "runs of a campaign": plan.is_campaign and set(options.targets) <= {"comparison"},
-        "bigbrain's engines but snakemake": "bigbrain" in options.targets,
-    }
-    line = "neurotier: {} are measured on this machine and not on the cluster's nodes"
-    return [line.format(what) for what, asked in here.items() if asked]
 
 
 def check_dataset(plan: Plan) -> None:
