@@ -35,6 +35,10 @@ from neurotier.pages.report.times import NONE_FINISHED, ParticipantTime, present
 LANE_IN = 0.22
 MANY_LANES_IN = 4.6
 UNKNOWN_NODE = "node not known"
+
+LABEL_IN = 0.16
+"""Room that the name of a node takes; one that has less has no name."""
+
 STEPS = 800
 """Steps of the number of jobs running, if it changes more often: more than a page has room for."""
 
@@ -168,11 +172,16 @@ def figure_of_nodes(jobs: Sequence[Job], mean_parallelism: float, cluster: Clust
     for place, (_, first, count) in enumerate(bands):
         if place % 2 == 0:
             below.axhspan(first - 0.5, first + count - 0.5, color=LIGHT_GREY, alpha=0.35, linewidth=0, zorder=0)
-    named = bands if len(bands) <= READABLE_LANES else bands[:: -(-len(bands) // READABLE_LANES)]
+    named, last = list[tuple[str, float]](), float("-inf")
+    for node, first, count in bands:
+        middle = first + (count - 1) / 2
+        if (middle - last) * lane_in >= LABEL_IN:
+            named.append((node, middle))
+            last = middle
     counts = Counter(cluster.node_of.get(job.name, UNKNOWN_NODE) for job in jobs)
     below.set_yticks(
-        [first + (count - 1) / 2 for _, first, count in named],
-        [f"{shorten(node, 28)} ({counts[node]})" for node, _, _ in named],
+        [middle for _, middle in named],
+        [f"{shorten(node, 28)} ({counts[node]})" for node, _ in named],
     )
     below.tick_params(axis="y", length=0)
     draw_phases(below, chart)
