@@ -144,7 +144,7 @@ def test_nothing_is_fetched_and_links_lead_somewhere(tmp_path: Path) -> None:
 
 def test_untrusted_text_is_escaped(tmp_path: Path) -> None:
     places, settings = with_figures(tmp_path, 5, failed=1)
-    failure = places.failures / "sub-05.json"
+    failure = places.failure("sub-05")
     write_json(failure, {**read_json(failure), "reason": EVIL, "stage": EVIL, "log": "javascript:alert(1)"})
     write_table(places.index / "skipped.tsv", "skipped", [{"item": EVIL, "reason": EVIL}])
     dataset = {"source": EVIL, "description": {"Name": EVIL}, "sites": {EVIL: {"version": EVIL}}}
@@ -181,7 +181,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     (places.group / "summary.json").write_text("{")
     (places.group / "group.tsv").write_text("participant\nsub-01\n")
     (places.profile / "profile.tsv").write_bytes(b"\xff\xfe")
-    write_json(places.failures / "sub-01.json", {"reason": "no name"})
+    write_json(places.failure("sub-01"), {"reason": "no name"})
     (places.index / "dataset.json").write_text("[]")
     text = page(places, settings).text
     for name in ("summary.json", "group.tsv", "profile.tsv", "sub-01.json", "dataset.json"):
@@ -199,7 +199,7 @@ def test_single_participant_has_no_standard_deviation(tmp_path: Path) -> None:
 
 def test_partial_records_are_enough(tmp_path: Path) -> None:
     places, settings = with_figures(tmp_path, 5, failed=1)
-    write_json(places.failures / "sub-05.json", {"participant": "sub-05"})
+    write_json(places.failure("sub-05"), {"participant": "sub-05"})
     write_json(places.runs / f"{RUN}.json", {"run": RUN})
     write_json(places.group / "summary.json", {})
     write_json(places.index / "dataset.json", {})
