@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import psutil
@@ -68,3 +71,27 @@ def test_what_is_no_grant_of_slurm_is_no_limit(monkeypatch: pytest.MonkeyPatch, 
         monkeypatch.setenv("SLURM_MEM_PER_NODE", granted)
     assert list(slurm_limits()) == []
     assert LEAST_BYTES <= memory_for_images() <= max(LEAST_BYTES, psutil.virtual_memory().total)
+
+
+ROOM = """
+import sys
+from pathlib import Path
+from neurotier.core.tiers import Tier
+Path(sys.argv[1], "cgroup.procs").write_text("0")
+print(Tier("tmpfs", Path("/dev/shm"), "tmpfs", None).usable_bytes())
+"""
+
+
+def test_room_in_memory_is_that_of_the_jobs_control_group() -> None:
+    """A batch system kills who fills more of /dev/shm than the job was given, however much of it is free."""
+    group = Path("/sys/fs/cgroup/memory", f"neurotier-test-{os.getpid()}")
+    try:
+        group.mkdir()
+    except OSError as error:
+        pytest.skip(f"no control group of version 1 can be made here: {error.strerror}")
+    try:
+        (group / "memory.limit_in_bytes").write_text(str(256 << 20))
+        done = subprocess.run([sys.executable, "-c", ROOM, str(group)], capture_output=True, text=True, check=True)
+        assert 128 << 20 < int(done.stdout) <= 256 << 20
+    finally:
+        group.rmdir()

@@ -117,6 +117,8 @@ def test_empty_section_takes_its_defaults() -> None:
         ),
         ({**SMALLEST, "probe": {"tiers": ["dsik"]}}, "config key probe.tiers: no tier is named 'dsik'; did you mean"),
         ({**SMALLEST, "tiers": {"a b": TIERS["disk"]}}, "config key tiers"),
+        ({**SMALLEST, "node_class": "../elsewhere"}, "config key node_class: '../elsewhere'"),
+        ({**SMALLEST, "node_class": "figures"}, "config key node_class: 'figures'"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_key(config: dict[str, Any], line: str) -> None:
