@@ -388,7 +388,7 @@ def test_on_a_cluster_tiers_are_those_that_a_node_has(tmp_path: Path) -> None:
 def test_advice_on_a_campaign_is_for_this_machine(tmp_path: Path) -> None:
     settings = settings_with(tmp_path, campaign={"placements": {"fast": {"work": "tmpfs"}}})
     situation = Situation(settings, Places.from_settings(settings))
-    with pytest.raises(SettingsError, match="target advise: runs of a campaign are this machine's, and jobs go to a"):
+    with pytest.raises(SettingsError, match="target advise: the runs of a campaign are not predicted for a cluster"):
         choose_first(situation, {"parallelism": None})
 
 

@@ -222,12 +222,12 @@ def choose_first(situation: Situation, facts: Mapping[str, Any]) -> list[str]:
     Raises
     ------
     SettingsError
-        If a campaign is started with jobs that go to a cluster: its runs are this machine's.
+        If a campaign is started with jobs that go to a cluster: its cold runs are not predicted there.
     """
     settings = situation.settings
     if facts["parallelism"] is None and settings.campaign.placements:
-        fix = "start it with --cores and without the Snakemake profile of a cluster"
-        raise SettingsError("runs of a campaign are this machine's, and jobs go to a cluster", "target advise", fix)
+        fix = "on a node, start it with --cores and without the Snakemake profile of a cluster"
+        raise SettingsError("the runs of a campaign are not predicted for a cluster", "target advise", fix)
     if settings.advice.calibration:
         situation.observed  # noqa: B018  # an error in that folder shall come before minutes of probing
         return []
