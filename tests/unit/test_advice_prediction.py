@@ -215,6 +215,23 @@ def test_participants_that_share_a_job_start_once_and_follow_each_other() -> Non
     assert three.usual.makespan_s - shared_jobs.usual.makespan_s > 10.0
 
 
+@pytest.mark.parametrize(("sizes_mb", "base_s", "s_per_mb"), [((100, 100), 0.0, 0.03), ((100, 200), 0.0, 0.02)])
+def test_fetching_many_takes_longer_than_one_though_two_were_alike(
+    tmp_path: Path, sizes_mb: tuple[int, int], base_s: float, s_per_mb: float
+) -> None:
+    """2 s and 4 s for two of 100 MB do not say how much of it is for their bytes: then it is all of it."""
+    places, settings = make_results(tmp_path, 2)
+    situation = Situation(settings, places)
+    fetched = [
+        job(size_mb, 1.0, get_cpu_s=0.5, get_wait_s=wait_s, fetched_files=1)
+        for size_mb, wait_s in zip(sizes_mb, (2.0, 4.0), strict=True)
+    ]
+    vars(situation).update(observed=fetched, is_folder=False)
+    job_start = situation.job_start
+    assert job_start.get_wait_s == pytest.approx(base_s, abs=1e-6)
+    assert job_start.fetch_s_per_byte == pytest.approx(s_per_mb / MB)
+
+
 def test_jobs_are_started_one_after_the_other() -> None:
     """Four at once on four cores, two seconds from start to start: the last one begins six seconds late."""
     four, memory = inputs(processors=Processors(4, 4)), replace(STORAGE, tiers=dict.fromkeys(FOUR_ROLES, "tmpfs"))

@@ -13,7 +13,7 @@ from neurotier.advice.calibration import choose_calibration, read_observed, size
 from neurotier.advice.observed import ObservedJob, gaps_s, others_busy, spawns_s
 from neurotier.advice.placements import COLD, Candidate, candidates, usable_on_nodes
 from neurotier.advice.predict import Inputs
-from neurotier.advice.scaling import fit
+from neurotier.advice.scaling import fit, proportional
 from neurotier.advice.workload import JobStart, Participant, Storage
 from neurotier.analysis.app import app_name
 from neurotier.core.errors import InputError, SettingsError
@@ -111,7 +111,10 @@ class Situation:
         if self.settings.advice.calibration:  # another dataset comes from elsewhere
             return JobStart(gap_s, cpu_s, spawn_s=spawn_s)
         fetched = [job.size_bytes if job.fetched_files else 0 for job in with_fetch]
-        fetching = fit(fetched, [job.get_wait_s or 0.0 for job in with_fetch])
+        waits_s = [job.get_wait_s or 0.0 for job in with_fetch]
+        fetching = fit(fetched, waits_s)
+        if not fetching.per_byte:  # two of nearly one size do not tell: many would be fetched like one
+            fetching = proportional(fetched, waits_s)
         return JobStart(gap_s, cpu_s, fetching.base, fetching.per_byte, spawn_s)
 
     def tasks(self, slots: int) -> list[list[int]]:
