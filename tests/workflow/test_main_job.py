@@ -54,7 +54,7 @@ def test_results_have_these_names(finished: Project) -> None:
         for path in finished.results.glob("**/*")
         if path.is_file() and not {"derivatives", "logs", "state", "mosaics"} & set(path.parts)
     }
-    drawn = ("account", "cpu_io", "gantt", "brain_volume")
+    drawn = ("account", "cpu_io", "gantt", "nodes", "brain_volume")
     figures = {f"figures/{n}.{e}" for n in drawn for e in ("svg", "png", "tsv", "rst")}
     tables = {
         f"{n}.{e}"
@@ -63,6 +63,7 @@ def test_results_have_these_names(finished: Project) -> None:
             "profile/traffic",
             "profile/runs",
             "profile/steps",
+            "profile/jobs",
             "group/group",
             "index/images",
             "index/skipped",
