@@ -380,7 +380,7 @@ def test_a_campaign_has_a_node_to_itself(cluster: Cluster, demo_source: Path, pr
     done = project.run("-m", "snakemake", *on_slurm(*config), path=STAND_INS)
     assert done.code == 0, done.output
     planning, running = jobs_since(cluster, first, "JobIDRaw", "NodeList", "AllocCPUS")
-    assert (planning[2], running[2]) == ("4", "24"), "a campaign has all cores of its node"
+    assert int(planning[2]) < int(running[2]) == 24, "a campaign has all cores of its node"
     conditions = sorted((project.results / "campaign" / "runs").glob("*/*/condition.json"))
     assert [json.loads(file.read_text())["valid"] for file in conditions] == ["valid"] * 2
     logs = [log for file in conditions for log in (file.parent / "logs" / "analyze_participant").rglob("*.log")]
