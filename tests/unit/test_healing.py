@@ -238,3 +238,14 @@ def test_records_of_earlier_versions_are_put_where_they_are_looked_for(places: P
     divide_records(places)
     found = {json.loads(file.read_text())["participant"]: file for file in places.records.rglob("*.json")}
     assert found == {name: places.record(name) for name in ("sub-01", "sub-02", "NYU/sub-01")}
+
+
+def test_a_planted_link_has_nothing_moved(places: Places, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    write_json(victim / "sub-07.json", {"theirs": True})
+    (places.records / "site").symlink_to(victim)
+    (places.records / "sub-08.json").symlink_to(victim / "sub-07.json")
+    divide_records(places)
+    assert [file.name for file in victim.iterdir()] == ["sub-07.json"]
+    assert not places.record("site/sub-07").exists()
+    assert not places.record("sub-08").exists()

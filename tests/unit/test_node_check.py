@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -84,3 +85,15 @@ def test_tier_in_use_is_a_problem(tmp_path: Path) -> None:
         settings = Settings.from_config({"tiers": tiers, "placement": placement, **more})
         (line,) = problems(list(checked(settings, Places.from_settings(settings)).values()))
         assert line.startswith("tier 'gone': its path /nowhere is not an existing folder; mount it")
+
+
+def test_a_fifo_in_the_place_of_the_mark_blocks_nobody(tmp_path: Path) -> None:
+    """On a node the folder may be somebody else's, who waits there for a reader."""
+    settings, places = configured(tmp_path)
+    marks = mark_tiers(settings, places)
+    (mark,) = tmp_path.rglob("mark")
+    mark.unlink()
+    os.mkfifo(mark)
+    assert checked(settings, places, marks)["disk"]["shared"] is False
+    remove_marks(settings, places)
+    assert not mark.exists()

@@ -309,10 +309,14 @@ def restore_state(places: Places) -> None:
 
 
 def divide_records(places: Places) -> None:
-    """Put the records of earlier versions, all in the folder of their site, where they are looked for now."""
-    for file in [*places.records.glob("*.json"), *places.records.glob("*/*.json")]:
+    """Put the records of earlier versions, all in the folder of their site, where they are looked for now.
+
+    No link is followed: what a planted one leads to is not ours to move.
+    """
+    sites = [] if places.records.is_symlink() else [places.records, *places.records.glob("*")]
+    for file in [file for site in sites if not site.is_symlink() for file in site.glob("*.json")]:
         record = places.record(participant_of(file, places.records))
-        if file != record and file.is_file():
+        if file != record and file.is_file() and not file.is_symlink():
             record.parent.mkdir(parents=True, exist_ok=True)
             file.rename(record)
 

@@ -23,7 +23,7 @@ from neurotier.core.control_groups import core_limits, memory_limits
 from neurotier.core.errors import NeurotierError, TierError
 from neurotier.core.files import remove_whatever
 from neurotier.core.places import Places, short_hash
-from neurotier.core.private import make_private, remove_empty, remove_private
+from neurotier.core.private import make_private, read_own, remove_empty, remove_private
 from neurotier.core.quantities import aligned, counted, size
 from neurotier.core.settings import Settings
 from neurotier.core.tables import EMPTY, Row, read_table
@@ -76,7 +76,7 @@ def write_and_read(file: Path, text: str) -> None:
     """
     make_private(file.parent)
     remove_whatever(file)
-    with file.open("x") as opened:
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w") as opened:
         opened.write(text)
         opened.flush()
         os.fsync(opened.fileno())
@@ -138,14 +138,13 @@ def reason(tier_name: str, error: NeurotierError | OSError) -> str:
 
 
 def is_seen(file: Path, text: str) -> bool:
-    """Whether a file is here with this text, or comes to be here shortly."""
+    """Whether a file of ours is here with this text, or comes to be here shortly; others may have planted one."""
     deadline = time.monotonic() + SEEN_WITHIN_S
-    while True:
-        with suppress(OSError):
-            return file.read_text() == text
+    while read_own(file) != text:
         if time.monotonic() > deadline:
             return False
         time.sleep(0.5)
+    return True
 
 
 def why_not_written(tier: Tier, places: Places) -> str | None:
