@@ -38,10 +38,10 @@ def on_slurm(*arguments: str, group: int = 4, at_once: int = 4) -> list[str]:
     return ["--profile", "profiles/slurm", *QUICK, *arguments, "--config", batches]
 
 
-def started(project: Project, *arguments: str, path: Path) -> subprocess.Popen[str]:
+def started(project: Project, *arguments: str, path: Path, target: str = "participants") -> subprocess.Popen[str]:
     """Snakemake, running, with ``path`` first on PATH."""
     return subprocess.Popen(
-        [sys.executable, "-m", "snakemake", "participants", *arguments],
+        [sys.executable, "-m", "snakemake", target, *arguments],
         cwd=project.folder,
         env={**ENVIRONMENT, "PATH": f"{path}:{ENVIRONMENT['PATH']}"},
         stdin=subprocess.DEVNULL,
@@ -377,14 +377,26 @@ def test_a_campaign_has_a_node_to_itself(cluster: Cluster, demo_source: Path, pr
         campaign={"placements": placements, "parallelism": [2], "repetitions": 1},
     )
     first = next_job(cluster)
-    done = project.run("-m", "snakemake", *on_slurm(*config), path=STAND_INS)
-    assert done.code == 0, done.output
+    head = started(project, *on_slurm(*config), path=STAND_INS, target="comparison")
+    runs = project.results / "campaign" / "runs"
+    wait_for(lambda: [*runs.glob("*/*/condition.json")])
     planning, running = jobs_since(cluster, first, "JobIDRaw", "NodeList", "AllocCPUS")
     assert int(planning[2]) < int(running[2]) == 24, "a campaign has all cores of its node"
-    conditions = sorted((project.results / "campaign" / "runs").glob("*/*/condition.json"))
+    subprocess.run(["scancel", running[0]], check=True)
+    assert ended(head).code != 0
+    (there,) = runs.glob("*/*/condition.json")
+
+    done = project.run("-m", "snakemake", *on_slurm(*config), path=STAND_INS)
+    assert done.code == 0, done.output
+    again = jobs_since(cluster, first, "JobIDRaw", "NodeList", "AllocCPUS")[-1]
+    conditions = sorted(runs.glob("*/*/condition.json"))
     assert [json.loads(file.read_text())["valid"] for file in conditions] == ["valid"] * 2
-    logs = [log for file in conditions for log in (file.parent / "logs" / "analyze_participant").rglob("*.log")]
-    assert {log.read_text().splitlines()[0] for log in logs} == {f"Slurm job {running[0]} on {running[1]}"}
+    on = {
+        file: f"Slurm job {job[0]} on {job[1]}" for file in conditions for job in [running if file == there else again]
+    }
+    for file, job in on.items():
+        logs = [*(file.parent / "logs" / "analyze_participant").rglob("*.log")]
+        assert {log.read_text().splitlines()[0] for log in logs} == {job}
     assert (project.results / "comparison.html").exists()
     assert not [path for path in scratch.rglob("*") if path.name.startswith("neurotier-")]
 
