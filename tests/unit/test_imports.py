@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import subprocess
 import sys
@@ -40,6 +41,14 @@ def test_a_participant_job_starts_without_slow_libraries(module: str) -> None:
 @pytest.mark.parametrize("module", ["neurotier.analysis.tools", "neurotier.analysis.in_container"])
 def test_the_phases_of_a_participant_job_need_no_library_of_the_report(module: str) -> None:
     assert not imported_by(module) & REPORTING
+
+
+@pytest.mark.parametrize("page", ["report", "comparison", "advice", "bigbrain", "probe", "sweep", "published"])
+def test_a_page_is_written_without_what_draws_its_figures(page: str) -> None:
+    """It asks their modules what they have found; matplotlib alone would take longer to load than a page to write."""
+    figures = importlib.import_module(f"neurotier.pages.{page}.figures").FIGURES
+    modules = [f"neurotier.pages.{entry.module or f'{page}.{entry.name}'}" for entry in figures]
+    assert not imported_by(", ".join([f"neurotier.pages.{page}.page", *modules])) & {"matplotlib", "nibabel", "scipy"}
 
 
 def test_a_job_of_noop_loads_no_library_at_all(tmp_path: Path) -> None:

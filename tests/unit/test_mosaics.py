@@ -13,13 +13,9 @@ from neurotier.core.errors import InputError
 from neurotier.core.tables import read_table
 from neurotier.pages.kit.style import OUTLINE_COLOUR
 from neurotier.pages.report import mosaics
+from neurotier.pages.report.mosaic import SLICES, TILE_PX, TITLE_PX, bounding_box, draw_mosaic
 from neurotier.pages.report.mosaics import (
-    SLICES,
-    TILE_PX,
-    TITLE_PX,
     Picture,
-    bounding_box,
-    draw_mosaic,
     draw_mosaics,
     placeholder_reason,
 )

@@ -16,7 +16,8 @@ from neurotier.core.tables import read_table, write_table
 from neurotier.pages.kit.figures import draw_all
 from neurotier.pages.report.data import Tables, collect
 from neurotier.pages.report.figures import FIGURES
-from neurotier.pages.report.mosaics import draw_placeholder, mosaic_name
+from neurotier.pages.report.mosaic import draw_placeholder
+from neurotier.pages.report.mosaics import mosaic_name
 from neurotier.pages.report.page import write_page
 from neurotier.pages.report.times import participant_times
 from page_reader import Reader

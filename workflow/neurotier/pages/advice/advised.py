@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
 from neurotier.advice.words import interval, recommendation
 from neurotier.core.quantities import percent
 from neurotier.core.tables import Row
+from neurotier.pages.kit import plot
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.hover import hover
 from neurotier.pages.kit.style import BLACK, BLUE, LIGHT_GREY, ORANGE, WIDTH_IN, house_style, save_figure, set_title
@@ -42,7 +41,7 @@ def draw(rows: Sequence[Row], stem: Path) -> None:
     """Draw a panel for each parallelism and state of the page cache; write SVG, PNG and TSV."""
     rows_by_panel = panels(rows)
     with house_style():
-        figure = Figure(figsize=(WIDTH_IN, 1.9 + LANE_IN * len(rows) + 0.4 * len(rows_by_panel)))
+        figure = plot.Figure(figsize=(WIDTH_IN, 1.9 + LANE_IN * len(rows) + 0.4 * len(rows_by_panel)))
         axes = figure.subplots(
             len(rows_by_panel),
             1,

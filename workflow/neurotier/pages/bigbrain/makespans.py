@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.quantities import counted, seconds
 from neurotier.core.tables import Row
@@ -28,6 +25,7 @@ from neurotier.pages.bigbrain.names import (
     shown,
 )
 from neurotier.pages.bigbrain.tables import Tables, cells
+from neurotier.pages.kit import plot
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.hover import hover
 from neurotier.pages.kit.lanes import Panel, annotate_lane, draw_legend, label_lanes, panel_axes
@@ -159,7 +157,7 @@ def draw(tables: Tables, stem: Path) -> None:
         save_figure(figure, stem, table(tables, repetitions))
 
 
-def draw_panels(panels: Sequence[Panel[Makespans]], middle: str) -> Figure:
+def draw_panels(panels: Sequence[Panel[Makespans]], middle: str) -> plot.Figure:
     """What was measured and predicted of each lane, on logarithmic axes; ``middle`` is what the bar is, in a word."""
     figure, (legend, *all_axes) = panel_axes(panels, legend=True)
     for axes, panel in zip(all_axes, panels, strict=True):
@@ -177,11 +175,11 @@ def draw_panels(panels: Sequence[Panel[Makespans]], middle: str) -> Figure:
     all_axes[-1].set_xlabel("Makespan (s)")
     every = [one for panel in panels for _, one in panel.filled()]
     handles = [
-        Line2D([], [], linestyle="", marker="|", markersize=10, markeredgewidth=2.2, color=BLACK, label=middle),
-        Line2D([], [], linestyle="", **CIRCLE, label="repetition"),
+        plot.Line2D([], [], linestyle="", marker="|", markersize=10, markeredgewidth=2.2, color=BLACK, label=middle),
+        plot.Line2D([], [], linestyle="", **CIRCLE, label="repetition"),
     ]
     if any(one.outliers_s for one in every):
-        handles.append(Line2D([], [], linestyle="", **CROSS, label="outlier"))
+        handles.append(plot.Line2D([], [], linestyle="", **CROSS, label="outlier"))
     members = in_order(member for one in every for member in one.predictions)
     draw_legend(legend, [*handles, *(MARKS[member].handle() for member in members)])
     return figure

@@ -6,12 +6,9 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
-
 from neurotier.core.quantities import seconds
 from neurotier.model.prediction import APRIORI, FITTED, FLUID, MEASURED, PAPER, Prediction
+from neurotier.pages.kit import plot
 from neurotier.pages.kit.hover import hover
 from neurotier.pages.kit.style import BLACK, BLUE, GREEN, PURPLE, VERMILION
 
@@ -24,9 +21,9 @@ class Mark:
     marker: str
     colour: str
 
-    def handle(self) -> Line2D:
+    def handle(self) -> plot.Line2D:
         """Its line of a legend."""
-        return Line2D([], [], linestyle="", marker=self.marker, color=self.colour, markersize=6, label=self.label)
+        return plot.Line2D([], [], linestyle="", marker=self.marker, color=self.colour, markersize=6, label=self.label)
 
 
 MARKS = {
@@ -44,7 +41,7 @@ def in_order(members: Iterable[str]) -> list[str]:
     return [member for member in MARKS if member in found]
 
 
-def draw_predictions(axes: Axes, lane: int, label: str, predictions: Mapping[str, Prediction]) -> None:
+def draw_predictions(axes: plot.Axes, lane: int, label: str, predictions: Mapping[str, Prediction]) -> None:
     """Markers below the middle of a lane that has a label, each with a line over its interval."""
     for member, one in predictions.items():
         mark, at = MARKS[member], lane + 0.27
@@ -56,11 +53,11 @@ def draw_predictions(axes: Axes, lane: int, label: str, predictions: Mapping[str
         point.set_url(hover(f"{label}, {mark.label}: {seconds(one.makespan_s)}"))
 
 
-def logarithmic(axes: Axes, low: float, high: float) -> None:
+def logarithmic(axes: plot.Axes, low: float, high: float) -> None:
     """A logarithmic axis from a little below the least to a little above the greatest value."""
     axes.set_xscale("log")
     axes.set_xlim(low / 1.4, high * 1.4)
     decades = math.log10(high / low) if low > 0 else 1
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if decades < 2.5 else (1,)))
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.xaxis.set_major_locator(plot.LogLocator(subs=(1, 2, 5) if decades < 2.5 else (1,)))
+    axes.xaxis.set_major_formatter(plot.StrMethodFormatter("{x:,g}"))
+    axes.xaxis.set_minor_formatter(plot.NullFormatter())

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from matplotlib.figure import Figure
-
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.quantities import mean_count, percent
 from neurotier.core.tables import Row
 from neurotier.pages.bigbrain.names import NO_RUN, image_panels, name_of, own, published, shown
 from neurotier.pages.bigbrain.tables import Tables, cells
+from neurotier.pages.kit import plot
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.hover import hover
 from neurotier.pages.kit.lanes import Panel, annotate_lane, label_lanes, panel_axes
@@ -94,7 +93,7 @@ def draw(tables: Tables, stem: Path) -> None:
         save_figure(figure, stem, [cells(row) | {name: row[name] for name in columns} for row in rows])
 
 
-def draw_panels(panels: Sequence[Panel[Busy]]) -> Figure:
+def draw_panels(panels: Sequence[Panel[Busy]]) -> plot.Figure:
     """What was asked for and what there was on each lane; the axes have one unit and no common range."""
     figure, all_axes = panel_axes(panels)
     circle: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 4, "markerfacecolor": "white"}

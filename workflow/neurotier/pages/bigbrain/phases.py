@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.bigbrain.tasks import SPARK
 from neurotier.core.quantities import counted, mean_count, percent, seconds
@@ -18,6 +15,7 @@ from neurotier.core.tables import Row
 from neurotier.pages.bigbrain.marks import logarithmic
 from neurotier.pages.bigbrain.names import NO_RUN, image_panels, own, published, shown
 from neurotier.pages.bigbrain.tables import SUMS, Tables, cells
+from neurotier.pages.kit import plot
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.hover import hover
 from neurotier.pages.kit.lanes import Panel, annotate_lane, draw_legend, label_lanes, panel_axes
@@ -130,7 +128,7 @@ def draw(tables: Tables, stem: Path) -> None:
         save_figure(figure, stem, [cells(row) | {name: row[name] for name in columns} for row in rows])
 
 
-def draw_panels(panels: Sequence[Panel[Sums]]) -> Figure:
+def draw_panels(panels: Sequence[Panel[Sums]]) -> plot.Figure:
     """The phases that are known of each lane, one below the other."""
     figure, (legend, *all_axes) = panel_axes(panels, legend=True)
     drawn = set()
@@ -154,7 +152,7 @@ def draw_panels(panels: Sequence[Panel[Sums]]) -> Figure:
             logarithmic(axes, min(known), max(known))
     all_axes[-1].set_xlabel("Sum over all blocks (s)")
     handles = [
-        Line2D([], [], linestyle="", marker=marker, color=colour, markersize=6, label=label)
+        plot.Line2D([], [], linestyle="", marker=marker, color=colour, markersize=6, label=label)
         for name, (label, marker, colour) in KINDS.items()
         if name in drawn
     ]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
 from neurotier.core.quantities import percent, seconds, share_of
 from neurotier.core.spread import Spread, spread
 from neurotier.core.tables import Row
@@ -14,6 +12,7 @@ from neurotier.meter.usage import LABELS
 from neurotier.pages.comparison.names import NO_RUN, Names, condition_cells, spread_cells
 from neurotier.pages.comparison.panels import group_panels
 from neurotier.pages.comparison.statistics import by_condition
+from neurotier.pages.kit import plot
 from neurotier.pages.kit.causes import CPU, MEMORY_STALL, UNEXPLAINED
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.lanes import Lane
@@ -93,7 +92,7 @@ def draw(tables: Compared, stem: Path) -> None:
     write_figure(stem, finding(tables), table(accounts_by_condition), lambda: figure_of(accounts_by_condition), note)
 
 
-def figure_of(accounts_by_condition: dict[Condition, Account]) -> Figure:
+def figure_of(accounts_by_condition: dict[Condition, Account]) -> plot.Figure:
     """The figure of at least one condition."""
     memory = any(median_of(account, MEMORY_STALL) for account in accounts_by_condition.values())
     causes = [cause for cause in LABELS if cause != MEMORY_STALL or memory]

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
 from neurotier.core.quantities import percent, seconds
 from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
 from neurotier.pages.comparison.names import NO_RUN, Names, condition_cells, spread_cells
 from neurotier.pages.comparison.panels import group_panels
 from neurotier.pages.comparison.statistics import by_condition
+from neurotier.pages.kit import plot
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.lanes import Lane
 from neurotier.pages.kit.stacks import Bar, Kind, draw_stacked
@@ -71,7 +70,7 @@ def draw(tables: Compared, stem: Path) -> None:
     )
 
 
-def figure_of(sums_by_condition: dict[Condition, dict[str, Spread]]) -> Figure:
+def figure_of(sums_by_condition: dict[Condition, dict[str, Spread]]) -> plot.Figure:
     """The figure of at least one condition."""
     panels = group_panels(
         sums_by_condition, lambda condition: [Lane(condition.placement, bar(sums_by_condition[condition]))]

@@ -7,9 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from matplotlib.figure import Figure
-from matplotlib.ticker import StrMethodFormatter
-
 from neurotier.core.quantities import counted, percent, seconds, share_of, shorten
 from neurotier.core.tables import Row
 from neurotier.pages.comparison.names import LONGEST_NAME, NO_RUN, Names
@@ -22,6 +19,7 @@ from neurotier.pages.comparison.statistics import (
     mean_walls,
     paired_differences,
 )
+from neurotier.pages.kit import plot
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.lanes import Lane, Panel, annotate_lane, label_lanes, panel_axes
 from neurotier.pages.kit.spread import draw_distribution
@@ -106,7 +104,7 @@ def draw(tables: Compared, stem: Path) -> None:
     write_figure(stem, finding(tables), table(shown), lambda: figure_of(shown), NOTE + left)
 
 
-def figure_of(shown: Sequence[Pair]) -> Figure:
+def figure_of(shown: Sequence[Pair]) -> plot.Figure:
     """The figure of at least one pair."""
     panels = group(shown)
     figure, all_axes = panel_axes(panels)
@@ -119,7 +117,7 @@ def figure_of(shown: Sequence[Pair]) -> Figure:
             annotate_lane(axes, lane, difference_text(difference))
         label_lanes(axes, panel)
         axes.set_xlabel("Difference of wall time per participant (s)")
-        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+        axes.xaxis.set_major_formatter(plot.StrMethodFormatter("{x:,g}"))
     return figure
 
 

@@ -7,14 +7,12 @@ from dataclasses import asdict, dataclass
 from itertools import groupby
 from pathlib import Path
 
-from matplotlib.figure import Figure
-from matplotlib.ticker import StrMethodFormatter
-
 from neurotier.core.quantities import counted, seconds, share_of, shorten
 from neurotier.core.tables import Row
 from neurotier.pages.comparison.names import LONGEST_NAME, NO_RUN, Names
 from neurotier.pages.comparison.panels import headed
 from neurotier.pages.comparison.statistics import Family, by_condition, families, run_key
+from neurotier.pages.kit import plot
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.lanes import Lane, annotate_lane, label_lanes, panel_axes
 from neurotier.pages.kit.spread import draw_distribution, quartiles
@@ -79,7 +77,7 @@ def draw(tables: Compared, stem: Path) -> None:
     write_figure(stem, finding(tables), table(times_by_place), lambda: figure_of(times_by_place), NOTE)
 
 
-def figure_of(times_by_place: dict[Place, list[float]]) -> Figure:
+def figure_of(times_by_place: dict[Place, list[float]]) -> plot.Figure:
     """The figure of at least one place."""
     panels = headed(
         (family, [Lane(f"image on {place.tier}", place) for place in places])
@@ -95,7 +93,7 @@ def figure_of(times_by_place: dict[Place, list[float]]) -> Figure:
         label_lanes(axes, panel)
         axes.set_xlim(0, None)
         axes.set_xlabel("Container start-up (s)")
-        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+        axes.xaxis.set_major_formatter(plot.StrMethodFormatter("{x:,g}"))
     return figure
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from matplotlib.figure import Figure
-from matplotlib.ticker import StrMethodFormatter
-
 from neurotier.core.quantities import seconds, shorten
 from neurotier.core.spread import Spread, spread
 from neurotier.core.tables import Row
 from neurotier.pages.comparison.names import LONGEST_NAME, NO_RUN, Names, condition_cells, spread_cells
 from neurotier.pages.comparison.panels import group_panels
 from neurotier.pages.comparison.statistics import SpeedUp, by_condition, families, speed_ups
+from neurotier.pages.kit import plot
 from neurotier.pages.kit.findings import Finding, at_once, spread_text, times_text
 from neurotier.pages.kit.lanes import Lane, annotate_lane, label_lanes, panel_axes
 from neurotier.pages.kit.spread import side_by_side
@@ -67,7 +65,7 @@ def draw(tables: Compared, stem: Path) -> None:
     write_figure(stem, finding(tables), table(times, ups), lambda: figure_of(times, ups), NOTE)
 
 
-def figure_of(times: dict[Condition, Spread], ups: dict[Condition, SpeedUp]) -> Figure:
+def figure_of(times: dict[Condition, Spread], ups: dict[Condition, SpeedUp]) -> plot.Figure:
     """The figure of at least one condition."""
     panels = group_panels(times, lambda condition: [Lane(condition.placement, condition)])
     figure, all_axes = panel_axes(panels)
@@ -89,7 +87,7 @@ def figure_of(times: dict[Condition, Spread], ups: dict[Condition, SpeedUp]) -> 
         label_lanes(axes, panel)
         axes.set_xlim(0, 1.03 * longest or 1)
         axes.set_xlabel("Makespan (s)")
-        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+        axes.xaxis.set_major_formatter(plot.StrMethodFormatter("{x:,g}"))
     return figure
 
 

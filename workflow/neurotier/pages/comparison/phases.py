@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from neurotier.core.quantities import percent, seconds
 from neurotier.core.spread import Spread
@@ -14,6 +13,7 @@ from neurotier.core.tables import Row
 from neurotier.pages.comparison.names import NO_RUN, Names, condition_cells, spread_cells
 from neurotier.pages.comparison.panels import group_panels
 from neurotier.pages.comparison.statistics import by_condition, run_key
+from neurotier.pages.kit import plot
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.lanes import Lane
 from neurotier.pages.kit.stacks import Bar, Kind, draw_stacked
@@ -82,7 +82,7 @@ def draw(tables: Compared, stem: Path) -> None:
     )
 
 
-def figure_of(breakdowns_by_condition: dict[Condition, Breakdown]) -> Figure:
+def figure_of(breakdowns_by_condition: dict[Condition, Breakdown]) -> plot.Figure:
     """The figure of at least one condition."""
     present = [
         phase for phase in PHASE_COLOURS if any(phase in breakdown for breakdown in breakdowns_by_condition.values())

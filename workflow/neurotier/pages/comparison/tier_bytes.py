@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
 from neurotier.core.quantities import MISSING, shorten, size
 from neurotier.core.spread import Spread, spread
 from neurotier.core.tables import Row
 from neurotier.pages.comparison.names import NO_RUN, Names, condition_cells, spread_cells
 from neurotier.pages.comparison.panels import group_panels
 from neurotier.pages.comparison.statistics import by_condition, run_key
+from neurotier.pages.kit import plot
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.lanes import Lane
 from neurotier.pages.kit.stacks import Bar, Kind, draw_stacked
@@ -85,7 +84,7 @@ def draw(tables: Compared, stem: Path) -> None:
     write_figure(stem, finding(tables), table(traffic_by_condition), lambda: figure_of(traffic_by_condition), NOTE)
 
 
-def figure_of(traffic_by_condition: dict[Condition, dict[str, Traffic]]) -> Figure:
+def figure_of(traffic_by_condition: dict[Condition, dict[str, Traffic]]) -> plot.Figure:
     """The figure of at least one condition."""
     most = max(total_bytes(flow) for tiers in traffic_by_condition.values() for flow in tiers.values())
     unit = next((name for name, length in UNITS.items() if most >= 2 * length), "KiB")

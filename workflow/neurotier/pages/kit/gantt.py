@@ -8,15 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
-from matplotlib.ticker import MaxNLocator, StrMethodFormatter
-
 from neurotier.core.quantities import counted, seconds
 from neurotier.core.tables import Row
+from neurotier.pages.kit import plot
 from neurotier.pages.kit.hover import hover
 from neurotier.pages.kit.lanes import LEGEND_IN, draw_legend
 from neurotier.pages.kit.style import BLACK, GREY, WIDTH_IN
@@ -143,7 +137,7 @@ class Chart:
         ]
 
 
-def draw_charts(charts: Sequence[Chart], colours: Mapping[str, str], since: str, columns: int = 2) -> Figure:
+def draw_charts(charts: Sequence[Chart], colours: Mapping[str, str], since: str, columns: int = 2) -> plot.Figure:
     """A figure of small charts, in lines of two or three.
 
     Parameters
@@ -163,7 +157,7 @@ def draw_charts(charts: Sequence[Chart], colours: Mapping[str, str], since: str,
         AROUND_IN + max(min(lanes_in, LANE_IN * (1 + chart.lane_count)) for chart in charts[at : at + columns])
         for at in range(0, len(charts), columns)
     ]
-    figure = Figure(figsize=(WIDTH_IN, sum(heights) + LEGEND_IN + 1.1))
+    figure = plot.Figure(figsize=(WIDTH_IN, sum(heights) + LEGEND_IN + 1.1))
     cells = figure.add_gridspec(len(heights) + 1, columns, height_ratios=[LEGEND_IN, *heights])
     rasterized = sum(len(chart.lanes) for chart in charts) > VECTOR_JOBS
     for place, chart in enumerate(charts):
@@ -173,25 +167,27 @@ def draw_charts(charts: Sequence[Chart], colours: Mapping[str, str], since: str,
         axes.set_yticks([])
         axes.set_ylabel(counted(chart.lane_count, "lane"), fontsize=points - 0.5)
         axes.tick_params(labelsize=points - 0.5)
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=8 - columns, steps=[1, 2, 5, 10]))
+        axes.xaxis.set_major_locator(plot.MaxNLocator(nbins=8 - columns, steps=[1, 2, 5, 10]))
         if place >= len(charts) - columns:  # the lowest of each column
             axes.set_xlabel(f"Time since the {since} (s)", fontsize=8)
     draw_legend(figure.add_subplot(cells[0, :]), phase_handles(charts, colours))
     return figure
 
 
-def phase_handles(charts: Sequence[Chart], colours: Mapping[str, str]) -> list[Patch | Line2D]:
+def phase_handles(charts: Sequence[Chart], colours: Mapping[str, str]) -> list[plot.Patch | plot.Line2D]:
     """What a legend has of charts: their phases, and a cross if any job is not complete."""
     jobs = [job for chart in charts for _, job in chart.lanes]
     drawn = {segment.phase for job in jobs for segment in job.segments}
-    handles: list[Patch | Line2D] = [Patch(color=colours[phase], label=phase) for phase in colours if phase in drawn]
+    handles: list[plot.Patch | plot.Line2D] = [
+        plot.Patch(color=colours[phase], label=phase) for phase in colours if phase in drawn
+    ]
     if not all(job.complete for job in jobs):
-        handles.append(Line2D([], [], label="not written", **CROSS))
+        handles.append(plot.Line2D([], [], label="not written", **CROSS))
     return handles
 
 
 def draw_jobs(
-    axes: Axes, chart: Chart, colours: Mapping[str, str], lane_points: float, rasterized: bool = False
+    axes: plot.Axes, chart: Chart, colours: Mapping[str, str], lane_points: float, rasterized: bool = False
 ) -> None:
     """The jobs of one chart, and its axes.
 
@@ -218,20 +214,20 @@ def draw_jobs(
         axes.plot(*zip(*left, strict=True), **CROSS)
     axes.set_xlim(0, 1.01 * (chart.length_s or chart.end_s) or 1)
     axes.set_ylim(chart.lane_count - 0.4, -0.6)
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
+    axes.xaxis.set_major_formatter(plot.StrMethodFormatter("{x:,.10g}"))
     axes.grid(visible=False, axis="y")
 
 
-def draw_lines(axes: Axes, chart: Chart, colours: Mapping[str, str], lane_points: float) -> None:
+def draw_lines(axes: plot.Axes, chart: Chart, colours: Mapping[str, str], lane_points: float) -> None:
     """Bars as shapes that say participant, phase and seconds under the pointer."""
     origin_s, jobs = chart.origin_s, chart.lanes
     whole = [[(job.start_s - origin_s, lane), (job.end_s - origin_s, lane)] for lane, job in jobs]
-    lines = [LineCollection(whole, colors=GREY, linewidths=min(0.8, lane_points))]
+    lines = [plot.LineCollection(whole, colors=GREY, linewidths=min(0.8, lane_points))]
     lines[0].set_urls([hover(f"{job.name}: {seconds(job.end_s - job.start_s)}") for _, job in jobs])
     for phase, colour in colours.items():
         drawn = [(lane, job, segment) for lane, job in jobs for segment in job.segments if segment.phase == phase]
         spans = [[(segment.start_s - origin_s, lane), (segment.end_s - origin_s, lane)] for lane, _, segment in drawn]
-        lines.append(LineCollection(spans, colors=colour, linewidths=lane_points, capstyle="butt"))
+        lines.append(plot.LineCollection(spans, colors=colour, linewidths=lane_points, capstyle="butt"))
         lines[-1].set_urls(
             [hover(f"{job.name}, {phase}: {seconds(segment.end_s - segment.start_s)}") for _, job, segment in drawn]
         )
@@ -239,7 +235,7 @@ def draw_lines(axes: Axes, chart: Chart, colours: Mapping[str, str], lane_points
         axes.add_collection(line)
 
 
-def draw_pixels(axes: Axes, chart: Chart, colours: Mapping[str, str], lane_points: float) -> None:
+def draw_pixels(axes: plot.Axes, chart: Chart, colours: Mapping[str, str], lane_points: float) -> None:
     """Bars as pixels, of each phase in one line with gaps: a shape for each of very many takes gigabytes."""
     origin_s = chart.origin_s
     spans: dict[str, tuple[list[float], list[float]]] = {phase: ([], []) for phase in ("", *colours)}

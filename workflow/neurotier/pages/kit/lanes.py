@@ -9,11 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from matplotlib.artist import Artist
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
 from neurotier.core.quantities import shorten
+from neurotier.pages.kit import plot
 from neurotier.pages.kit.style import WIDTH_IN
 
 LANE_IN, LEGEND_IN = 0.23, 0.2
@@ -40,15 +37,15 @@ class Panel(Generic[Value]):
         return [(place, lane.value) for place, lane in enumerate(self.lanes) if lane.value is not None]
 
 
-def panel_axes(panels: Sequence[Panel[Value]], legend: bool = False) -> tuple[Figure, list[Axes]]:
+def panel_axes(panels: Sequence[Panel[Value]], legend: bool = False) -> tuple[plot.Figure, list[plot.Axes]]:
     """A figure with one axes per panel, one above the other, as high as their lanes need; first one for a legend."""
     heights = [LEGEND_IN] * legend + [LANE_IN * len(panel.lanes) + 0.75 for panel in panels]
-    figure = Figure(figsize=(WIDTH_IN, sum(heights) + 1.0))
+    figure = plot.Figure(figsize=(WIDTH_IN, sum(heights) + 1.0))
     axes = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
     return figure, list(axes)
 
 
-def draw_legend(axes: Axes, handles: Sequence[Artist]) -> None:
+def draw_legend(axes: plot.Axes, handles: Sequence[plot.Artist]) -> None:
     """A legend in a line, in axes of its own: above panels that are narrow there is no room for one beside titles."""
     axes.set_axis_off()
     place: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (0, 0.5), "borderaxespad": 0, "borderpad": 0}
@@ -56,7 +53,7 @@ def draw_legend(axes: Axes, handles: Sequence[Artist]) -> None:
     legend.set_in_layout(False)
 
 
-def label_lanes(axes: Axes, panel: Panel[Value]) -> None:
+def label_lanes(axes: plot.Axes, panel: Panel[Value]) -> None:
     """Names of the lanes, headings in bold, the first on top."""
     axes.set_title(panel.title, fontsize=9, weight="bold")
     axes.set_yticks(range(len(panel.lanes)), [shorten(lane.label, 42) for lane in panel.lanes])
@@ -67,7 +64,7 @@ def label_lanes(axes: Axes, panel: Panel[Value]) -> None:
     axes.grid(visible=False, axis="y")
 
 
-def annotate_lane(axes: Axes, lane: int, text: str) -> None:
+def annotate_lane(axes: plot.Axes, lane: int, text: str) -> None:
     """Write at the right of a lane, outside the axes."""
     axes.annotate(
         text, (1, lane), (6, 0), xycoords=("axes fraction", "data"), textcoords="offset points", va="center", fontsize=8

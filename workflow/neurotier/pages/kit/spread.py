@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Sequence
 
 import numpy as np
-from matplotlib.axes import Axes
 
+from neurotier.pages.kit import plot
 from neurotier.pages.kit.style import BLACK, BLUE, LIGHT_GREY
 
 READABLE_DOTS = 100
@@ -20,7 +20,7 @@ def quartiles(values: Sequence[float]) -> list[float]:
 
 
 def draw_distribution(
-    axes: Axes,
+    axes: plot.Axes,
     lane: int,
     values: Sequence[float],
     median: float,

@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
-from matplotlib.ticker import StrMethodFormatter
 
 from neurotier.core.quantities import MISSING, seconds
 from neurotier.core.spread import Spread
+from neurotier.pages.kit import plot
 from neurotier.pages.kit.hover import hover
 from neurotier.pages.kit.lanes import Panel, annotate_lane, draw_legend, label_lanes, panel_axes
 from neurotier.pages.kit.style import BLACK, GREY
@@ -65,7 +62,7 @@ def draw_stacked(
     scale: float = 1.0,
     ranges: bool = False,
     words: Words = seconds,
-) -> Figure:
+) -> plot.Figure:
     """A figure of stacked bars.
 
     Parameters
@@ -87,12 +84,12 @@ def draw_stacked(
     for axes, panel in zip(all_axes, panels, strict=True):
         draw_bars(axes, panel, kinds, scale, ranges, words)
         axes.set_xlabel(label)
-    draw_legend(legend, [Patch(label=kind.label, **kind.filling) for kind in kinds])
+    draw_legend(legend, [plot.Patch(label=kind.label, **kind.filling) for kind in kinds])
     return figure
 
 
 def draw_bars(
-    axes: Axes,
+    axes: plot.Axes,
     panel: Panel[Bar],
     kinds: Sequence[Kind],
     scale: float = 1.0,
@@ -111,14 +108,14 @@ def draw_bars(
             patch.set_url(hover(f"{panel.lanes[lane].label}, {kind.label}: {value}"))
     label_lanes(axes, panel)
     axes.set_xlim(0, 1.02 * float(bounds[-1].max()) or 1)
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
+    axes.xaxis.set_major_formatter(plot.StrMethodFormatter("{x:,.10g}"))
     for lane, bar in zip(lanes, bars, strict=True):
         annotate_lane(axes, lane, bar.text)
         if ranges:
             draw_ranges(axes, lane, bar, scale)
 
 
-def draw_ranges(axes: Axes, lane: int, bar: Bar, scale: float) -> None:
+def draw_ranges(axes: plot.Axes, lane: int, bar: Bar, scale: float) -> None:
     """A line from the least to the greatest value at the end of every part, by turns above and below the middle."""
     left = 0.0
     for place, part in enumerate(bar.parts):

@@ -13,11 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-from matplotlib.figure import Figure
-
 from neurotier.core.files import write_bytes, write_text
 from neurotier.core.tables import write_plain
+from neurotier.pages.kit import plot
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.hover import with_titles
 from neurotier.pages.kit.svg import with_own_ids
@@ -89,28 +87,30 @@ STYLE: Any = {
 @contextmanager
 def house_style() -> Iterator[None]:
     """Use the house's matplotlib settings within a ``with`` block, and matplotlib's own around it."""
+    import matplotlib  # what a page needs of this module is colours
+
     with matplotlib.rc_context():
         matplotlib.rcdefaults()  # a user's matplotlibrc must not change our figures
         matplotlib.rcParams.update(STYLE)
         yield
 
 
-def set_title(figure: Figure, title: str, note: str = "") -> None:
+def set_title(figure: plot.Figure, title: str, note: str = "") -> None:
     """Put the finding above a figure and, in small letters, a note below it."""
     figure.suptitle(textwrap.fill(title, 92), x=0.012, ha="left", weight="bold")
     if note:
         figure.supxlabel(textwrap.fill(note, 130), x=0.012, ha="left", fontsize=8, color=GREY)
 
 
-def empty_figure(message: str) -> Figure:
+def empty_figure(message: str) -> plot.Figure:
     """A figure that says why there is nothing to show."""
-    figure = Figure(figsize=(WIDTH_IN, 1.6))
+    figure = plot.Figure(figsize=(WIDTH_IN, 1.6))
     figure.text(0.5, 0.5, textwrap.fill(message, 80), ha="center", va="center", fontsize=12, color=GREY)
     return figure
 
 
 def write_figure(
-    stem: Path, finding: Finding, rows: Iterable[Mapping[str, Any]], draw: Callable[[], Figure], note: str = ""
+    stem: Path, finding: Finding, rows: Iterable[Mapping[str, Any]], draw: Callable[[], plot.Figure], note: str = ""
 ) -> None:
     """Draw a figure with its finding above it and a note below, or why there is nothing to show, and save it.
 
@@ -134,7 +134,7 @@ def write_figure(
         save_figure(figure, stem, rows)
 
 
-def save_figure(figure: Figure, stem: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+def save_figure(figure: plot.Figure, stem: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write a figure as ``stem.svg`` and ``stem.png`` (150 dpi), and the numbers it shows as ``stem.tsv``.
 
     Equal figures give equal bytes: no date, no version of matplotlib, no random ids. Call it within

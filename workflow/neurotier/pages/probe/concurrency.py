@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib.ticker as ticker
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-
 from neurotier.core.quantities import rate
 from neurotier.core.tables import Row
+from neurotier.pages.kit import plot
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.lanes import LEGEND_IN, draw_legend
 from neurotier.pages.kit.style import (
@@ -102,11 +98,11 @@ def draw(rows: Sequence[Row], stem: Path) -> None:
         save_figure(figure, stem, table(tiers))
 
 
-def curves_figure(tiers: dict[str, dict[str, list[Row]]]) -> Figure:
+def curves_figure(tiers: dict[str, dict[str, list[Row]]]) -> plot.Figure:
     """The figure of at least one tier, a panel for each, all on the same scales."""
     columns = min(COLUMNS, len(tiers))
     lines = -(-len(tiers) // columns)
-    figure = Figure(figsize=(WIDTH_IN, 1.2 + lines * PANEL_HEIGHT_IN))
+    figure = plot.Figure(figsize=(WIDTH_IN, 1.2 + lines * PANEL_HEIGHT_IN))
     heights = [LEGEND_IN, *[PANEL_HEIGHT_IN] * lines]
     room = figure.add_gridspec(lines + 1, columns, height_ratios=heights)
     first = figure.add_subplot(room[1, 0])
@@ -125,22 +121,22 @@ def curves_figure(tiers: dict[str, dict[str, list[Row]]]) -> Figure:
     streams = sorted({row["streams"] for patterns in tiers.values() for curve in patterns.values() for row in curve})
     panels[0].set_xticks(streams)
     panels[0].set_xlim(streams[0] / 1.2, streams[-1] * 1.2)
-    panels[0].xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
-    panels[0].xaxis.set_minor_locator(ticker.NullLocator())
-    panels[0].yaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0), numticks=20))
-    panels[0].yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: short_rate(value)))
-    panels[0].yaxis.set_minor_formatter(ticker.NullFormatter())
+    panels[0].xaxis.set_major_formatter(plot.FuncFormatter(lambda value, _: f"{value:g}"))
+    panels[0].xaxis.set_minor_locator(plot.NullLocator())
+    panels[0].yaxis.set_major_locator(plot.LogLocator(subs=(1.0, 2.0, 5.0), numticks=20))
+    panels[0].yaxis.set_major_formatter(plot.FuncFormatter(lambda value, _: short_rate(value)))
+    panels[0].yaxis.set_minor_formatter(plot.NullFormatter())
     for place, axes in enumerate(panels):
         axes.set_xlabel("Streams at once")
         axes.set_ylabel("" if place % columns else "Bandwidth")
     drawn = {pattern for patterns in tiers.values() for pattern in patterns}
     lines_drawn = [line for pattern, line in LINES.items() if pattern in drawn]
-    handles = [Line2D([], [], label=label, color=colour, marker=marker) for label, colour, marker in lines_drawn]
+    handles = [plot.Line2D([], [], label=label, color=colour, marker=marker) for label, colour, marker in lines_drawn]
     draw_legend(figure.add_subplot(room[0, :]), handles)
     return figure
 
 
-def draw_curve(axes: Axes, pattern: str, curve: Sequence[Row]) -> None:
+def draw_curve(axes: plot.Axes, pattern: str, curve: Sequence[Row]) -> None:
     """One line with whiskers."""
     _, colour, marker = LINES[pattern]
     streams = [row["streams"] for row in curve]

@@ -6,13 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
-
 from neurotier.core.kinds import is_in_memory
 from neurotier.core.quantities import rate
 from neurotier.core.tables import Row
+from neurotier.pages.kit import plot
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.hover import hover
 from neurotier.pages.kit.style import (
@@ -114,10 +111,10 @@ def published_bar(name: str, bytes_per_s: float) -> Bar:
     return Bar(f"published {name}", bytes_per_s, bytes_per_s, bytes_per_s, LIGHT_GREY)
 
 
-def bars_figure(bars: dict[str, list[Bar]]) -> Figure:
+def bars_figure(bars: dict[str, list[Bar]]) -> plot.Figure:
     """The figure: a panel for reads and one for writes, on the same scale."""
     lanes = [len(members) for members in bars.values()]
-    figure = Figure(figsize=(WIDTH_IN, 1.9 + LANE_IN * sum(lanes)))
+    figure = plot.Figure(figsize=(WIDTH_IN, 1.9 + LANE_IN * sum(lanes)))
     panels = figure.subplots(len(bars), 1, sharex=True, squeeze=False, height_ratios=lanes)[:, 0]
     for axes, (way, members) in zip(panels, bars.items(), strict=True):
         axes.set_title(way)
@@ -125,12 +122,12 @@ def bars_figure(bars: dict[str, list[Bar]]) -> Figure:
     greatest = max(bar.high for members in bars.values() for bar in members)
     panels[-1].set_xlim(0, 1.15 * greatest)
     panels[-1].set_xlabel("Bandwidth of one stream")
-    panels[-1].xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
-    panels[-1].xaxis.set_major_formatter(FuncFormatter(lambda value, _: short_rate(value)))
+    panels[-1].xaxis.set_major_locator(plot.MaxNLocator(8, steps=[1, 2, 5, 10]))
+    panels[-1].xaxis.set_major_formatter(plot.FuncFormatter(lambda value, _: short_rate(value)))
     return figure
 
 
-def draw_bars(axes: Axes, bars: Sequence[Bar]) -> None:
+def draw_bars(axes: plot.Axes, bars: Sequence[Bar]) -> None:
     """Bars from top to bottom, each with its value."""
     for lane, bar in enumerate(bars):
         spread = [[bar.bytes_per_s - bar.low], [bar.high - bar.bytes_per_s]] if bar.high > bar.low else None

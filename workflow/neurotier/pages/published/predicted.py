@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
-from matplotlib.ticker import NullFormatter, StrMethodFormatter
-
 from neurotier.core.quantities import percent
 from neurotier.core.tables import Row
 from neurotier.model.prediction import MEASURED, PAPER
 from neurotier.pages.bigbrain.marks import MARKS, in_order
 from neurotier.pages.bigbrain.names import ratio_text
+from neurotier.pages.kit import plot
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.style import BLACK, GREY, LIGHT_GREY, WIDTH_IN, house_style, save_figure, set_title
 from neurotier.pages.published.tables import Replayed
@@ -71,9 +66,9 @@ def draw(tables: Replayed, stem: Path) -> None:
         save_figure(figure, stem, rows)
 
 
-def draw_rows(rows: Sequence[Row]) -> Figure:
+def draw_rows(rows: Sequence[Row]) -> plot.Figure:
     """The figure: a panel for what was held out, all axes logarithmic and of one scale."""
-    figure = Figure(figsize=(WIDTH_IN, 5.6))
+    figure = plot.Figure(figsize=(WIDTH_IN, 5.6))
     panels = figure.subplots(1, 2, sharex=True, sharey=True)
     times = [row[name] for row in rows for name in ("predicted_s", "measured_s")]
     ends = min(times) / 1.5, max(times) * 1.5
@@ -85,7 +80,7 @@ def draw_rows(rows: Sequence[Row]) -> Figure:
     return figure
 
 
-def draw_panel(axes: Axes, rows: Sequence[Row], ends: tuple[float, float]) -> None:
+def draw_panel(axes: plot.Axes, rows: Sequence[Row], ends: tuple[float, float]) -> None:
     """One panel."""
     low, high = ([(1 + sign * CLOSE) * end for end in ends] for sign in (-1, 1))
     axes.fill_between(ends, low, high, color=LIGHT_GREY, linewidth=0)
@@ -100,18 +95,18 @@ def draw_panel(axes: Axes, rows: Sequence[Row], ends: tuple[float, float]) -> No
         points.set(alpha=0.95 if best else 0.6, zorder=4 if best else 3)
     axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
     for one in (axes.xaxis, axes.yaxis):
-        one.set_major_formatter(StrMethodFormatter("{x:,g}"))
-        one.set_minor_formatter(NullFormatter())
+        one.set_major_formatter(plot.StrMethodFormatter("{x:,g}"))
+        one.set_minor_formatter(plot.NullFormatter())
     axes.set_aspect("equal")
     axes.set_xlabel("Measured makespan (s)")
     axes.spines[["top", "right"]].set(visible=True, color=GREY)
 
 
-def handles(rows: Sequence[Row], held_out: str) -> list[Line2D | Patch]:
+def handles(rows: Sequence[Row], held_out: str) -> list[plot.Line2D | plot.Patch]:
     """The legend of a panel: each member, and by how much it is off."""
-    found: list[Line2D | Patch] = []
+    found: list[plot.Line2D | plot.Patch] = []
     for member, score in scores_of(rows, held_out).items():
         handle = MARKS[member].handle()
         handle.set_label(f"{MARKS[member].label}: off by {ratio_text(score.factor)}")
         found.append(handle)
-    return [*found, Patch(color=LIGHT_GREY, label=f"within {percent(CLOSE)}")]
+    return [*found, plot.Patch(color=LIGHT_GREY, label=f"within {percent(CLOSE)}")]

@@ -14,7 +14,7 @@ from neurotier.published.replay import Replay
 from neurotier.published.table_one import device_bandwidths, equation_one_s
 
 CPU_IO = (
-    "The text of the paper says that 'Real + Sys' is CPU time and 'User - (Real + Sys)' I/O time. Its plotting code"
+    "The text of the paper says that 'Real + Sys' is CPU time and 'User - (Real + Sys)' I/O time. Its plot code"
     " computes CPU = user + sys and I/O = wall - CPU, which is what is shown. On Optane in App Direct mode (DAX) I/O is"
     " copying by the kernel: it counts as sys, hence as CPU."
 )

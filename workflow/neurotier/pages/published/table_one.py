@@ -6,13 +6,11 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-
 from neurotier.core.quantities import number
 from neurotier.core.tables import Row
 from neurotier.pages.bigbrain.marks import logarithmic
 from neurotier.pages.bigbrain.names import ratio_text
+from neurotier.pages.kit import plot
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.lanes import Lane, Panel, annotate_lane, draw_legend, label_lanes, panel_axes
 from neurotier.pages.kit.style import BLACK, SKY, VERMILION, house_style, save_figure, set_title
@@ -59,7 +57,7 @@ def draw(tables: Replayed, stem: Path) -> None:
         save_figure(figure, stem, table(bandwidths))
 
 
-def draw_devices(bandwidths: Sequence[Bandwidth]) -> Figure:
+def draw_devices(bandwidths: Sequence[Bandwidth]) -> plot.Figure:
     """The figure: a panel for reading and one for writing."""
     lanes = tuple(Lane(f"{one.device}, {one.mode}", one) for one in bandwidths)
     shown = [Panel(way, lanes) for way, *_ in WAYS]
@@ -79,9 +77,12 @@ def draw_devices(bandwidths: Sequence[Bandwidth]) -> Figure:
         logarithmic(axes, min(every), max(every))
     all_axes[-1].set_xlabel("Bandwidth (MB/s)")
     handles = [
-        *(Line2D([], [], linestyle="", marker=marker, color=colour, label=way.lower()) for way, colour, marker in WAYS),
-        Line2D([], [], linestyle="", marker="|", markersize=10, markeredgewidth=1.8, color=BLACK, label="mean"),
-        Line2D([], [], linestyle="", marker="x", markersize=7, color=BLACK, label="Table I as printed"),
+        *(
+            plot.Line2D([], [], linestyle="", marker=marker, color=colour, label=way.lower())
+            for way, colour, marker in WAYS
+        ),
+        plot.Line2D([], [], linestyle="", marker="|", markersize=10, markeredgewidth=1.8, color=BLACK, label="mean"),
+        plot.Line2D([], [], linestyle="", marker="x", markersize=7, color=BLACK, label="Table I as printed"),
     ]
     draw_legend(legend, handles)
     return figure

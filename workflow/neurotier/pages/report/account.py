@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
 from neurotier.core.parallelism import PHASES
 from neurotier.core.quantities import counted, percent, share_of, shorten
 from neurotier.core.tables import Row
 from neurotier.meter.usage import LABELS
+from neurotier.pages.kit import plot
 from neurotier.pages.kit.causes import MEMORY_STALL, UNEXPLAINED, Causes, sum_causes, why_no_account
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.stacks import Kind
@@ -77,7 +76,7 @@ def draw(tables: Tables, stem: Path) -> None:
     write_figure(stem, finding(tables), table(known), lambda: figure_of(known), note(known, left_out))
 
 
-def figure_of(times: Sequence[ParticipantTime]) -> Figure:
+def figure_of(times: Sequence[ParticipantTime]) -> plot.Figure:
     """The figure of at least one participant."""
     whole = causes_of(times)
     shown = [cause for cause in LABELS if cause != MEMORY_STALL or whole.memory_known or whole.parts[cause]]

@@ -11,12 +11,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import StrMethodFormatter
 
 from neurotier.core.quantities import CM3_PER_MM3, cm3, counted, number, shorten
 from neurotier.core.tables import Row
+from neurotier.pages.kit import plot
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.hover import hover
 from neurotier.pages.kit.style import (
@@ -58,7 +56,7 @@ def draw(tables: Tables, stem: Path) -> None:
     write_figure(stem, finding(tables), table(tables.group), lambda: figure_of(tables.group))
 
 
-def figure_of(group: Sequence[Row]) -> Figure:
+def figure_of(group: Sequence[Row]) -> plot.Figure:
     """The figure of at least one image."""
     sites = by_site(group)
     lane_in = max(LANE_IN, 1.2 / len(sites))
@@ -66,7 +64,7 @@ def figure_of(group: Sequence[Row]) -> Figure:
     key = outlier_key(group, outliers)
     very_many = len({row["participant"] for row in group}) > DRAWN_SINGLY
     height = lane_in * len(sites) + 1.5 + 0.16 * len(key)
-    figure = Figure(figsize=(WIDTH_IN, height))
+    figure = plot.Figure(figsize=(WIDTH_IN, height))
     axes = figure.subplots()
     for lane, rows in enumerate(sites.values()):
         draw_site(axes, lane, rows, outliers, very_many)
@@ -75,7 +73,7 @@ def figure_of(group: Sequence[Row]) -> Figure:
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")
     axes.margins(x=0.04)
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
+    axes.xaxis.set_major_formatter(plot.StrMethodFormatter("{x:,.10g}"))
     axes.set_xlabel("Brain volume (cm³)" + ("; line: median, box: middle half" if len(group) >= 5 else ""))
     if key:
         figure.supxlabel("\n".join(key), x=0.012, ha="left", fontsize=8, linespacing=1.35)
@@ -92,7 +90,7 @@ def by_site(group: Sequence[Row]) -> dict[str, list[Row]]:
     return {name or "all images": sites[name] for name in sorted(sites)}
 
 
-def draw_site(axes: Axes, lane: int, rows: Sequence[Row], outliers: dict[str, int], very_many: bool) -> None:
+def draw_site(axes: plot.Axes, lane: int, rows: Sequence[Row], outliers: dict[str, int], very_many: bool) -> None:
     """One lane: quartile box, dots, and numbered rings; of very many images, dots and other rings are pixels."""
     volumes = np.array([row["brain_volume_mm3"] for row in rows]) * CM3_PER_MM3
     spread = 0.56 * ((np.arange(len(rows)) * GOLDEN + 0.5) % 1 - 0.5) if len(rows) > 1 else np.zeros(1)

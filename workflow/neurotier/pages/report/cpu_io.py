@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
 from neurotier.core.quantities import counted, percent, seconds, share_of, shorten
 from neurotier.core.tables import Row
+from neurotier.pages.kit import plot
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.stacks import Kind
 from neurotier.pages.kit.style import CPU_COLOUR, IO_COLOUR, write_figure
@@ -58,7 +57,7 @@ def draw(tables: Tables, stem: Path) -> None:
     write_figure(stem, finding(tables), table(times), lambda: figure_of(times), note(times))
 
 
-def figure_of(times: Sequence[ParticipantTime]) -> Figure:
+def figure_of(times: Sequence[ParticipantTime]) -> plot.Figure:
     """The figure of at least one participant."""
     participants = [Stack(time.participant, time.wall_s, (time.cpu_s, time.io_s)) for time in times]
     phases = []

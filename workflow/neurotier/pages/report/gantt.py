@@ -8,13 +8,11 @@ from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from neurotier.core.parallelism import mean, peak
 from neurotier.core.quantities import counted, mean_count, seconds, shorten
 from neurotier.core.tables import Row
+from neurotier.pages.kit import plot
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.gantt import Chart, Job, Segment, draw_jobs, pack, phase_handles
 from neurotier.pages.kit.style import (
@@ -122,7 +120,7 @@ def draw(tables: Tables, stem: Path) -> None:
     )
 
 
-def figure_of(jobs: Sequence[Job], mean_parallelism: float, cluster: Cluster | None = None) -> Figure:
+def figure_of(jobs: Sequence[Job], mean_parallelism: float, cluster: Cluster | None = None) -> plot.Figure:
     """The figure of at least one participant job.
 
     Of many participants, one lane holds those that ran one after the other: a lane each would be too thin to see. So it
@@ -133,7 +131,7 @@ def figure_of(jobs: Sequence[Job], mean_parallelism: float, cluster: Cluster | N
     many = len(jobs) > READABLE_LANES
     chart = Chart("", pack(jobs) if many else list(enumerate(jobs)))
     lanes_in = MANY_LANES_IN if many else LANE_IN * len(jobs) + 0.7
-    figure = Figure(figsize=(WIDTH_IN, 1.4 + lanes_in + 0.9))
+    figure = plot.Figure(figsize=(WIDTH_IN, 1.4 + lanes_in + 0.9))
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[1.4, lanes_in])
     draw_running(above, jobs, mean_parallelism)
     lane_in = 0.8 * (MANY_LANES_IN - 0.9) / chart.lane_count if many else 0.7 * LANE_IN
@@ -149,7 +147,7 @@ def figure_of(jobs: Sequence[Job], mean_parallelism: float, cluster: Cluster | N
     return figure
 
 
-def draw_phases(axes: Axes, chart: Chart) -> None:
+def draw_phases(axes: plot.Axes, chart: Chart) -> None:
     """The legend of the phases, above the chart."""
     handles = phase_handles([chart], PHASE_COLOURS)
     axes.legend(
@@ -157,12 +155,12 @@ def draw_phases(axes: Axes, chart: Chart) -> None:
     )
 
 
-def figure_of_nodes(jobs: Sequence[Job], mean_parallelism: float, cluster: Cluster) -> Figure:
+def figure_of_nodes(jobs: Sequence[Job], mean_parallelism: float, cluster: Cluster) -> plot.Figure:
     """The figure of a run on a cluster: what ran, was granted and asked for, and below it lanes by node."""
     bands, lanes = node_lanes(jobs, cluster)
     chart = Chart("", lanes)
     lanes_in = min(0.7 + LANE_IN * chart.lane_count, MANY_LANES_IN)
-    figure = Figure(figsize=(WIDTH_IN, 1.9 + lanes_in + 0.9))
+    figure = plot.Figure(figsize=(WIDTH_IN, 1.9 + lanes_in + 0.9))
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[1.9, lanes_in])
     draw_running(above, jobs, mean_parallelism)
     draw_slots(above, chart.origin_s, cluster)
@@ -201,7 +199,7 @@ def node_lanes(jobs: Sequence[Job], cluster: Cluster) -> tuple[list[tuple[str, i
     return bands, lanes
 
 
-def draw_slots(axes: Axes, origin_s: float, cluster: Cluster) -> None:
+def draw_slots(axes: plot.Axes, origin_s: float, cluster: Cluster) -> None:
     """What was granted and what was asked for, beside what ran."""
     drawn: list[tuple[str, Steps, str, str]]
     drawn = [("granted", cluster.granted, BLACK, "-"), ("asked for", cluster.asked, VERMILION, ":")]
@@ -216,7 +214,7 @@ def draw_slots(axes: Axes, origin_s: float, cluster: Cluster) -> None:
     axes.legend(fontsize=8, ncols=3, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.2)
 
 
-def draw_running(axes: Axes, jobs: Sequence[Job], mean_parallelism: float) -> None:
+def draw_running(axes: plot.Axes, jobs: Sequence[Job], mean_parallelism: float) -> None:
     """Number of participant jobs running, and its mean over the makespan."""
     at, count = averaged(*running_jobs(jobs))
     axes.fill_between([moment - at[0] for moment in at], count, step="post", color=BLUE, alpha=0.35, linewidth=0)
@@ -232,7 +230,7 @@ def draw_running(axes: Axes, jobs: Sequence[Job], mean_parallelism: float) -> No
     )
     axes.set_ylim(0, 1.1 * max(1, *count))
     axes.set_ylabel("Participant jobs\nrunning")
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=4, integer=True, min_n_ticks=1))
+    axes.yaxis.set_major_locator(plot.MaxNLocator(nbins=4, integer=True, min_n_ticks=1))
     axes.tick_params(labelbottom=False)
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
 from neurotier.core.quantities import counted, shorten
+from neurotier.pages.kit import plot
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.style import BLACK, BLUE, GREY, LIGHT_GREY, READABLE_LANES, VERMILION, WIDTH_IN, write_figure
 from neurotier.pages.report.cluster import Cluster, NodeTimes, node_verdict
@@ -47,13 +46,13 @@ def shown_of(cluster: Cluster) -> list[NodeTimes]:
     return [*ranked[:half], *ranked[-half:]]
 
 
-def figure_of(cluster: Cluster) -> Figure:
+def figure_of(cluster: Cluster) -> plot.Figure:
     """The figure of at least one node."""
     import numpy as np
 
     nodes = shown_of(cluster)
     off = {node.node: ", slow" if ratio > 1 else ", fast" for node, ratio in cluster.standing_out}
-    figure = Figure(figsize=(WIDTH_IN, 1.5 + LANE_IN * len(nodes)))
+    figure = plot.Figure(figsize=(WIDTH_IN, 1.5 + LANE_IN * len(nodes)))
     axes = figure.subplots()
     everyone = [wall_s for node in cluster.by_node for wall_s in node.wall_s]
     middle_s = float(np.median(everyone))

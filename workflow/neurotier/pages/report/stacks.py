@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
-from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from neurotier.core.quantities import counted, percent, seconds, share_of
 from neurotier.core.spread import Spread
+from neurotier.pages.kit import plot
 from neurotier.pages.kit.hover import hover
 from neurotier.pages.kit.lanes import Lane, Panel
 from neurotier.pages.kit.spread import quartiles
@@ -37,7 +34,7 @@ class Stack:
         return Bar([Spread((part,)) for part in self.parts], text)
 
 
-def draw_stacks(participants: Sequence[Stack], phases: Sequence[Stack], kinds: Sequence[Kind]) -> Figure:
+def draw_stacks(participants: Sequence[Stack], phases: Sequence[Stack], kinds: Sequence[Kind]) -> plot.Figure:
     """A figure of at least one participant.
 
     Parameters
@@ -52,7 +49,7 @@ def draw_stacks(participants: Sequence[Stack], phases: Sequence[Stack], kinds: S
     many, very_many = (len(participants) > count for count in (READABLE_LANES, DRAWN_SINGLY))
     lanes_in = BAR_IN * (TENTHS if very_many else len(participants)) + 0.7
     heights = [3.4 if many and not very_many else lanes_in, *[2.4] * very_many, BAR_IN * len(phases) + 0.7]
-    figure = Figure(figsize=(WIDTH_IN, sum(heights) + 1.1))
+    figure = plot.Figure(figsize=(WIDTH_IN, sum(heights) + 1.1))
     above, *between, below = figure.subplots(len(heights), 1, height_ratios=heights)
     if very_many:
         draw_tenths(above, participants, kinds)
@@ -64,7 +61,7 @@ def draw_stacks(participants: Sequence[Stack], phases: Sequence[Stack], kinds: S
         draw_bars(above, Panel("", tuple(lanes)), kinds)
         above.set_xlabel("Time per participant (s); beside the bar: wall time")
     tight: dict[str, Any] = {"fontsize": 8, "handlelength": 1.2, "columnspacing": 1.2} if len(kinds) > 3 else {}
-    handles = [Patch(label=kind.label, **kind.filling) for kind in kinds]
+    handles = [plot.Patch(label=kind.label, **kind.filling) for kind in kinds]
     place: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1), "borderaxespad": 0.2}
     above.legend(handles=handles, ncols=len(kinds), **place, **tight)
     total_s = sum(stack.wall_s for stack in phases)
@@ -75,7 +72,7 @@ def draw_stacks(participants: Sequence[Stack], phases: Sequence[Stack], kinds: S
     return figure
 
 
-def draw_ranked(axes: Axes, stacks: Sequence[Stack], kinds: Sequence[Kind]) -> None:
+def draw_ranked(axes: plot.Axes, stacks: Sequence[Stack], kinds: Sequence[Kind]) -> None:
     """All participants in the order given, slowest first, as stacked areas; quartiles as lines."""
     count, bounds = len(stacks), edges([stack.bar() for stack in stacks])
     # one step per participant: areas between ranks would show times that nobody had
@@ -86,8 +83,8 @@ def draw_ranked(axes: Axes, stacks: Sequence[Stack], kinds: Sequence[Kind]) -> N
     axes.set(xlim=(0, count), ylim=(0, top), ylabel="Time per participant (s)")
     axes.set_xlabel(f"{counted(count, 'participant')}, ranked by wall time, slowest first")
     axes.grid(visible=False, axis="x")
-    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+    axes.yaxis.set_major_formatter(plot.StrMethodFormatter("{x:,.10g}"))
+    axes.xaxis.set_major_locator(plot.MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     labels = ("slowest quarter above", "median", "fastest quarter below")
     for place, label, quartile in zip(
         (0.25, 0.5, 0.75), labels, quartiles([s.wall_s for s in stacks])[::-1], strict=True
@@ -123,7 +120,7 @@ def tenths(stacks: Sequence[Stack]) -> list[tuple[Stack, str]]:
     return found
 
 
-def draw_tenths(axes: Axes, stacks: Sequence[Stack], kinds: Sequence[Kind]) -> None:
+def draw_tenths(axes: plot.Axes, stacks: Sequence[Stack], kinds: Sequence[Kind]) -> None:
     """The mean of each tenth of the participants, which are given slowest first."""
     lanes = [Lane(mean.name, mean.bar(text)) for mean, text in tenths(stacks)]
     draw_bars(axes, Panel("", tuple(lanes)), kinds)
@@ -131,7 +128,7 @@ def draw_tenths(axes: Axes, stacks: Sequence[Stack], kinds: Sequence[Kind]) -> N
     axes.set_xlabel(f"Mean time per participant (s), in tenths of {count} by wall time; beside the bar: wall time")
 
 
-def draw_slowest(axes: Axes, stacks: Sequence[Stack], kinds: Sequence[Kind]) -> None:
+def draw_slowest(axes: plot.Axes, stacks: Sequence[Stack], kinds: Sequence[Kind]) -> None:
     """A column for each of the slowest participants, named under the pointer."""
     bounds, ranks = edges([stack.bar() for stack in stacks]), range(1, len(stacks) + 1)
     for place, kind in enumerate(kinds):
@@ -142,5 +139,5 @@ def draw_slowest(axes: Axes, stacks: Sequence[Stack], kinds: Sequence[Kind]) -> 
     axes.set(xlim=(0.4, len(stacks) + 0.6), ylim=(0, 1.08 * float(bounds[-1].max()) or 1), ylabel="Time (s)")
     axes.set_xlabel(f"The slowest {len(stacks)}, one by one; their names are in the table of participants")
     axes.grid(visible=False, axis="x")
-    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+    axes.yaxis.set_major_formatter(plot.StrMethodFormatter("{x:,.10g}"))
+    axes.xaxis.set_major_locator(plot.MaxNLocator(integer=True, steps=[1, 2, 5, 10]))

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
-
 from neurotier.core.quantities import percent, rate
 from neurotier.core.tables import Row
+from neurotier.pages.kit import plot
 from neurotier.pages.kit.findings import Finding, times_text
 from neurotier.pages.kit.hover import hover
 from neurotier.pages.kit.lanes import Lane, Panel, annotate_lane, label_lanes, panel_axes
@@ -60,7 +58,7 @@ def draw(tables: SweepTables, stem: Path) -> None:
         save_figure(figure, stem, tables.headlines)
 
 
-def headlines_figure(numbers: Sequence[Row]) -> Figure:
+def headlines_figure(numbers: Sequence[Row]) -> plot.Figure:
     """The figure of at least one headline that there are own numbers for."""
     groups: dict[str, list[Row]] = {}
     for row in numbers:
@@ -80,6 +78,6 @@ def headlines_figure(numbers: Sequence[Row]) -> Figure:
             annotate_lane(axes, lane, text)
         label_lanes(axes, panel)
         axes.set_xlabel(LABELS[unit])
-        axes.xaxis.set_major_locator(MaxNLocator(5))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.9g}"))
+        axes.xaxis.set_major_locator(plot.MaxNLocator(5))
+        axes.xaxis.set_major_formatter(plot.FuncFormatter(lambda value, _: f"{value:,.9g}"))
     return figure

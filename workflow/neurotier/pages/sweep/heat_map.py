@@ -11,15 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib import colormaps
-from matplotlib.axes import Axes
-from matplotlib.colors import LogNorm
-from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from neurotier.core.quantities import rate
 from neurotier.core.tables import Row
+from neurotier.pages.kit import plot
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.style import (
     BLACK,
@@ -59,7 +54,7 @@ SMALLEST_PT, LARGEST_PT = 4.5, 8.0
 DIGIT_WIDTH = 0.66
 """Width of a digit, in its size."""
 
-MAP = colormaps["cividis"]
+MAP = "cividis"
 LIGHT = 0.55
 """Colours above this part of the map want dark letters."""
 
@@ -91,19 +86,19 @@ def draw(tables: SweepTables, stem: Path) -> None:
         save_figure(figure, stem, table(spots))
 
 
-def heat_maps(rows: Sequence[Row], spots: dict[Spot, Measured]) -> Figure:
+def heat_maps(rows: Sequence[Row], spots: dict[Spot, Measured]) -> plot.Figure:
     """The figure of at least one measured spot."""
     shown = panels(spots)
     blocks = sorted({row["block_bytes"] for row in rows})
     processes = sorted({row["processes"] for row in rows})
     columns = min(2, len(shown))
     lines = math.ceil(len(shown) / columns)
-    figure = Figure(figsize=(WIDTH_IN, lines * (CELL_IN * len(processes) + PANEL_IN) + 1.1))
+    figure = plot.Figure(figsize=(WIDTH_IN, lines * (CELL_IN * len(processes) + PANEL_IN) + 1.1))
     axes_of = figure.subplots(lines, columns, squeeze=False)
     values = [one.bandwidth.median for one in spots.values()]
     unit, unit_name = (GB, "GB/s") if max(values) >= 10 * GB else (MB, "MB/s")
     low, high = min(values) / unit, max(values) / unit
-    scale = LogNorm(low, high) if high > low else LogNorm(low / 4, 4 * low)
+    scale = plot.LogNorm(low, high) if high > low else plot.LogNorm(low / 4, 4 * low)
     for axes, (queue_depth, pattern) in zip(axes_of.flat, shown, strict=False):
         own = {
             (spot.block_bytes, spot.processes): one
@@ -128,13 +123,13 @@ def heat_maps(rows: Sequence[Row], spots: dict[Spot, Measured]) -> Figure:
     for axes in axes_of[-1]:
         axes.set_xlabel("Block size")
     bar = figure.colorbar(axes_of.flat[0].images[0], ax=axes_of, label=f"Bandwidth ({unit_name})", aspect=30)
-    bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.9g}"))
-    bar.ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
-    bar.ax.yaxis.set_minor_formatter(NullFormatter())
+    bar.ax.yaxis.set_major_formatter(plot.FuncFormatter(lambda value, _: f"{value:,.9g}"))
+    bar.ax.yaxis.set_major_locator(plot.LogLocator(subs=(1.0, 3.0)))
+    bar.ax.yaxis.set_minor_formatter(plot.NullFormatter())
     return figure
 
 
-def draw_panel(axes: Axes, cells: np.ndarray, scale: LogNorm, cell_in: float) -> None:
+def draw_panel(axes: plot.Axes, cells: np.ndarray, scale: plot.LogNorm, cell_in: float) -> None:
     """A heat map; ``cells`` has a row for each number of processes, ``cell_in`` is the width of a cell, inches."""
     axes.imshow(np.ma.masked_invalid(cells), cmap=MAP, norm=scale, origin="lower", aspect="auto")
     axes.grid(visible=False)
@@ -146,12 +141,12 @@ def draw_panel(axes: Axes, cells: np.ndarray, scale: LogNorm, cell_in: float) ->
     for (line, column), value in np.ndenumerate(cells):
         if np.isnan(value):
             style: Any = {"facecolor": "white", "edgecolor": LIGHT_GREY, "hatch": "////", "linewidth": 0}
-            axes.add_patch(Rectangle((column - 0.5, line - 0.5), 1, 1, **style))
+            axes.add_patch(plot.Rectangle((column - 0.5, line - 0.5), 1, 1, **style))
         elif size_pt >= SMALLEST_PT:
             colour = BLACK if scale(value) > LIGHT else "white"
             axes.text(column, line, digits(value), ha="center", va="center", fontsize=size_pt, color=colour)
     line, column = np.unravel_index(np.nanargmax(cells), cells.shape)
-    axes.add_patch(Rectangle((column - 0.5, line - 0.5), 1, 1, fill=False, edgecolor=VERMILION, linewidth=1.6))
+    axes.add_patch(plot.Rectangle((column - 0.5, line - 0.5), 1, 1, fill=False, edgecolor=VERMILION, linewidth=1.6))
 
 
 def table(spots: dict[Spot, Measured]) -> list[Row]:

@@ -11,13 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib import colormaps
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from neurotier.core.spread import Spread
+from neurotier.pages.kit import plot
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.style import WIDTH_IN, empty_figure, house_style, save_figure, set_title
 from neurotier.pages.sweep.figures import SweepTables, by_set
@@ -48,7 +44,7 @@ NEAR = 0.9
 """Share of the highest bandwidth at which a block size is called large enough."""
 
 PANEL_IN, LEGEND_IN = 1.5, 0.5
-MAP, DARKEST, LIGHTEST = colormaps["viridis"], 0.0, 0.88
+MAP, DARKEST, LIGHTEST = "viridis", 0.0, 0.88
 MARKERS = "os^Dv<>PX*"
 
 
@@ -112,7 +108,7 @@ def draw(tables: SweepTables, stem: Path) -> None:
         save_figure(figure, stem, table(spots))
 
 
-def lines(spots: dict[Spot, Measured]) -> Figure:
+def lines(spots: dict[Spot, Measured]) -> plot.Figure:
     """The figure of at least one measured spot."""
     shown = panels(spots)
     blocks = tuple(sorted({spot.block_bytes for spot in spots}))
@@ -123,7 +119,7 @@ def lines(spots: dict[Spot, Measured]) -> Figure:
         Series(processes, lambda spot: spot.block_bytes, lambda spot: spot.processes, lambda one: one.requests),
         Series(chosen, lambda spot: spot.processes, lambda spot: spot.block_bytes, lambda one: one.bandwidth, MB),
     )
-    figure = Figure(figsize=(WIDTH_IN, LEGEND_IN + (PANEL_IN + 0.35) * len(shown) + 1.2))
+    figure = plot.Figure(figsize=(WIDTH_IN, LEGEND_IN + (PANEL_IN + 0.35) * len(shown) + 1.2))
     heights = [LEGEND_IN, *[PANEL_IN] * len(shown)]
     grid = figure.subplots(len(heights), 3, squeeze=False, height_ratios=heights)
     for column in range(3):
@@ -152,7 +148,7 @@ def lines(spots: dict[Spot, Measured]) -> Figure:
     return figure
 
 
-def widen(axes: Axes) -> None:
+def widen(axes: plot.Axes) -> None:
     """Give room around a single value; matplotlib gives a logarithmic axis none, and draws nothing at all."""
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     if right < (1 + RELATIVE) * left:
@@ -176,14 +172,19 @@ def looks(values: Sequence[int]) -> dict[int, dict[str, Any]]:
     """Colour and mark of each line: darker is less, and marks tell what colours alone might not."""
     shades = np.linspace(DARKEST, LIGHTEST, max(2, len(values)))
     return {
-        value: {"color": MAP(shade), "marker": MARKERS[place % len(MARKERS)], "markersize": 3.5, "linewidth": 1.2}
+        value: {
+            "color": plot.colormaps[MAP](shade),
+            "marker": MARKERS[place % len(MARKERS)],
+            "markersize": 3.5,
+            "linewidth": 1.2,
+        }
         for place, (value, shade) in enumerate(zip(values, shades, strict=False))
     }
 
 
-def draw_legend(axes: Axes, title: str, side: int, values: Sequence[int], name: Callable[[int], str]) -> None:
+def draw_legend(axes: plot.Axes, title: str, side: int, values: Sequence[int], name: Callable[[int], str]) -> None:
     """A legend in a place of its own, above the panels that it is for, at their left (``side`` 0) or right (1)."""
-    handles = [Line2D([], [], label=name(value), **look) for value, look in looks(values).items()]
+    handles = [plot.Line2D([], [], label=name(value), **look) for value, look in looks(values).items()]
     place: Any = {
         "loc": ("lower left", "lower right")[side],
         "bbox_to_anchor": (side, 0),
@@ -204,14 +205,14 @@ def draw_legend(axes: Axes, title: str, side: int, values: Sequence[int], name: 
     legend.set_in_layout(False)
 
 
-def draw_series(axes: Axes, own: dict[Spot, Measured], series: Series) -> None:
+def draw_series(axes: plot.Axes, own: dict[Spot, Measured], series: Series) -> None:
     """The lines of a panel."""
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
-    axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.9g}"))
+    axes.xaxis.set_minor_locator(plot.NullLocator())
+    axes.yaxis.set_major_locator(plot.LogLocator(subs=(1.0, 3.0)))
+    axes.yaxis.set_minor_formatter(plot.NullFormatter())
+    axes.yaxis.set_major_formatter(plot.FuncFormatter(lambda value, _: f"{value:,.9g}"))
     for value, look in looks(series.values).items():
         line = sorted((series.along(spot), series.of(one)) for spot, one in own.items() if series.across(spot) == value)
         if not line:
