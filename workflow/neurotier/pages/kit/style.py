@@ -143,6 +143,7 @@ def save_figure(figure: plot.Figure, stem: Path, rows: Iterable[Mapping[str, Any
     """
     svg, png = io.StringIO(), io.BytesIO()
     figure.savefig(svg, format="svg", dpi=2 * DPI, metadata={"Date": None, "Creator": None})
+    figure.set_layout_engine("none")  # both have the one layout, which takes a third of the time
     figure.savefig(png, format="png", dpi=DPI, metadata={"Software": None})
     content = with_own_ids(with_titles(svg.getvalue()), stem.name)
     write_text(stem.with_name(f"{stem.name}.svg"), content)
