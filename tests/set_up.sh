@@ -1,8 +1,8 @@
 #!/bin/sh
 # Debian packages that the tests use: a real whole head (ch2), GNU parallel and GNU time for benchmarks, fio, numactl,
-# a container registry, strace and small disks for fault campaigns, Slurm with its accounting, Java, and what git-annex
-# needs to speak HTTP where the system is so bare that it lacks it; Apptainer and PySpark, below the environment; and the
-# kernel's accounting of waits.
+# a container registry, strace and small disks for fault campaigns, a network file system with its server, Slurm with
+# its accounting, Java, and what git-annex needs to speak HTTP where the system is so bare that it lacks it; Apptainer
+# and PySpark, below the environment; and the kernel's accounting of waits.
 # All but PySpark needs root; elsewhere the tests that miss them are skipped, unless NEUROTIER_REQUIRE_ALL is set.
 set -eu
 packages=
@@ -15,6 +15,9 @@ command -v numactl >/dev/null || packages="$packages numactl"
 command -v docker-registry >/dev/null || packages="$packages docker-registry"
 command -v busybox >/dev/null || packages="$packages busybox-static"
 command -v strace >/dev/null || packages="$packages strace"
+command -v sshfs >/dev/null || packages="$packages sshfs"
+[ -e /usr/sbin/sshd ] || packages="$packages openssh-server"
+command -v tc >/dev/null || packages="$packages iproute2"
 [ -e /sbin/mkfs.ext4 ] || packages="$packages e2fsprogs"
 command -v java >/dev/null || packages="$packages openjdk-17-jre-headless"
 for name in slurm-wlm munge slurmdbd mariadb-server; do

@@ -317,11 +317,15 @@ def file_in_dataset(dataset: Path, path: str, links_to: Sequence[str] = ()) -> t
     Raises
     ------
     InputError
-        If the file is a link that leads anywhere else, or in a circle.
+        If the file is a link that leads anywhere else, or in a circle, or that the file system does not tell of.
     """
     try:
         real = Path(os.path.realpath(dataset / path, strict=False))
-    except (OSError, RuntimeError):
+    except OSError as error:
+        refused = "sshfs follows links upwards, as git-annex makes them, if it is mounted with no_contain_symlinks"
+        fix = refused if error.errno == errno.EPERM else "look at the tier that holds the dataset"
+        raise InputError(f"is a link that cannot be read: {error.strerror}", where=path, fix=fix) from None
+    except RecursionError:
         raise InputError("is a link that leads in a circle", where=path) from None
     if real.is_symlink():  # realpath stops at a circle
         raise InputError("is a link that leads in a circle", where=path)

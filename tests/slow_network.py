@@ -10,11 +10,15 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-HERE, THERE, PORT = "10.213.77.1", "10.213.77.2", 2222
+NUMBER = os.getpid() % 10000
+"""Tells the link of this process from those of others."""
+
+HERE, THERE = f"10.213.{NUMBER % 250}.1", f"10.213.{NUMBER % 250}.2"
+PORT = 2222
 PATIENCE_S = 20.0
 
 
@@ -25,8 +29,11 @@ def available() -> bool:
 
 
 @contextmanager
-def slow_network_folder(rate: str) -> Iterator[Path]:
-    """A folder whose files come over a link of so much, such as ``400mbit``."""
+def slow_network_folder(rate: str, *options: str) -> Iterator[Path]:
+    """A folder whose files come over a link of so much, such as ``400mbit``.
+
+    With ``no_contain_symlinks`` of a newer sshfs links may lead upwards, as those of git-annex do.
+    """
     with tempfile.TemporaryDirectory(prefix="neurotier-network-", dir="/var/tmp") as name:
         folder = Path(name)
         served, mounted = folder / "served", folder / "mounted"
@@ -37,7 +44,7 @@ def slow_network_folder(rate: str) -> Iterator[Path]:
         try:
             link(space, rate)
             server = serve(folder, space)
-            mount(folder, served, mounted)
+            mount(folder, served, mounted, options)
             yield mounted
         finally:
             with suppress(subprocess.CalledProcessError):
@@ -51,8 +58,7 @@ def slow_network_folder(rate: str) -> Iterator[Path]:
 
 def link(space: str, rate: str) -> None:
     """Two ends of a cable, one here and one in a namespace, each sending no faster than the rate."""
-    number = os.getpid() % 10000
-    here, there = f"nt{number}a", f"nt{number}b"
+    here, there = f"nt{NUMBER}a", f"nt{NUMBER}b"
     run("ip", "netns", "add", space)
     run("ip", "link", "add", here, "type", "veth", "peer", "name", there, "netns", space)
     for inside, end, address in (([], here, HERE), (["-n", space], there, THERE)):
@@ -79,9 +85,10 @@ def serve(folder: Path, space: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def mount(folder: Path, served: Path, mounted: Path) -> None:
+def mount(folder: Path, served: Path, mounted: Path, more: Sequence[str]) -> None:
     """Mount the served folder, as soon as the server answers."""
     options = [
+        *more,
         *(f"port={PORT}", f"IdentityFile={folder / 'user'}", "StrictHostKeyChecking=no", "BatchMode=yes"),
         *(f"UserKnownHostsFile={folder / 'known_hosts'}", "kernel_cache", "auto_cache", "allow_other"),
     ]

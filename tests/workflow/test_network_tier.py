@@ -1,0 +1,75 @@
+"""Tiers on a real network file system: sshfs over a link of its own."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from conftest import missing
+from slow_network import available, slow_network_folder
+from support import Project, checksums
+
+RATE = "400mbit"
+FOLLOWED = "no_contain_symlinks"
+
+
+@pytest.fixture(scope="module")
+def refuses() -> bool:
+    """Whether this sshfs refuses links that lead upwards, unless it is told to follow them."""
+    if not available():
+        missing("sshfs with an SSH server, or root")
+    return FOLLOWED in subprocess.run(["sshfs", "-h"], capture_output=True, text=True).stdout
+
+
+@contextmanager
+def network_tier(*options: str) -> Iterator[Path]:
+    """A folder on a network file system, to be declared as a tier."""
+    with slow_network_folder(RATE, *options) as mounted:
+        (mounted / "tier").mkdir()
+        yield mounted / "tier"
+
+
+def configured(project: Project, source: Path, tier: Path, **placement: str) -> list[str]:
+    """A run of noop with roles on the network."""
+    return project.configure(
+        dataset={"source": str(source), "sites": ["SiteB"]},
+        tool={"name": "noop"},
+        tiers={"network": {"path": str(tier), "kind": "network"}},
+        placement=placement,
+    )
+
+
+def test_dataset_intermediates_and_results_may_lie_on_a_network(
+    project: Project, demo_source: Path, refuses: bool
+) -> None:
+    with network_tier(*[FOLLOWED] * refuses) as tier:
+        arguments = configured(project, demo_source, tier, dataset="network", work="network", results="network")
+        ended = project.snakemake(*arguments)
+        assert ended.code == 0, ended.output
+        assert ended.lines("2 of 2 participants done, 0 failed")
+        (project.folder / "results").symlink_to(tier / "results")
+        (run,) = project.table("profile/runs.tsv")
+        assert (run["dataset_tier"], run["work_tier"], run["valid"]) == ("network", "network", "valid")
+        staged = [row for row in project.table("profile/traffic.tsv") if row["phase"] in ("stage_in", "stage_out")]
+        assert {row["tier"] for row in staged} == {"network"}
+        assert project.snakemake(*arguments).lines("Nothing to be done")
+        assert [path for path in tier.glob("neurotier-*/work/**/*") if path.is_file()] == []
+        whole = checksums(project.results / "derivatives")
+    local = project.configure(dataset={"source": str(demo_source), "sites": ["SiteB"]}, tool={"name": "noop"})
+    assert project.snakemake(*local, "--config", "results=local", targets=["participants"]).code == 0
+    assert checksums(project.folder / "local" / "derivatives").items() <= whole.items()
+
+
+def test_links_that_the_file_system_refuses_are_said_to_be_refused(
+    project: Project, demo_source: Path, refuses: bool
+) -> None:
+    if not refuses:
+        pytest.skip("this sshfs follows all links")
+    with network_tier() as tier:
+        ended = project.snakemake(*configured(project, demo_source, tier, dataset="network"), targets=["participants"])
+    assert ended.code != 0
+    (said, *_) = ended.lines("is a link that cannot be read: Operation not permitted")
+    assert FOLLOWED in said
