@@ -31,6 +31,8 @@ PROGRAMS = {
     "run_gnu_parallel": ("parallel", "GNU parallel", "target bigbrain", gnu_parallel.FIX),
     "probe_tier": ("fio", "fio", "target probe", fio.INSTALL),
     "run_sweep": ("fio", "fio", "target sweep", fio.INSTALL),
+    "run_ior": ("fio", "fio", "target ior", fio.INSTALL),
+    "run_daq": ("fio", "fio", "target daq", fio.INSTALL),
 }
 """Rule to the program that it cannot do without: its command, its name, who wants it, and how to get it."""
 

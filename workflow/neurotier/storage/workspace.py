@@ -73,7 +73,7 @@ class Workspace:
         except ToolError as error:
             if "No space left" not in str(error):
                 raise
-            needed, free = size(job.streams * job.file_bytes), size(self.tier.free_bytes())
+            needed, free = size((len(job.each) or job.streams) * job.file_bytes), size(self.tier.free_bytes())
             raise TierError(
                 f"filled up during the {self.target}, which needed {needed}; {free} are free",
                 where=f"tier {self.tier.name!r}",
