@@ -14,13 +14,14 @@ import psutil
 import pytest
 from bigbrain_blocks import PLACEMENT, TIERS, make, task_of, worker_of
 from neurotier.bigbrain.checking import check_block
-from neurotier.bigbrain.engines import numa as numa_module
 from neurotier.bigbrain.engines.gnu_parallel import SERVER, run_gnu_parallel
-from neurotier.bigbrain.engines.numa import ONE_NODE, PIN, node_of, pinning, prefix, usable_nodes
+from neurotier.bigbrain.engines.numa import ONE_NODE, PIN, node_of, pinning, prefix
 from neurotier.bigbrain.engines.worker import work
 from neurotier.bigbrain.plan import BigBrainPlan
 from neurotier.bigbrain.tasks import NONE, Task
+from neurotier.core import numa as numa_module
 from neurotier.core.errors import SettingsError, ToolError
+from neurotier.core.numa import usable_nodes
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from support import ENVIRONMENT, PATIENCE_S

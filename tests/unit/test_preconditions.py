@@ -93,6 +93,8 @@ def test_a_dry_run_is_told_of_a_missing_tier(tmp_path: Path) -> None:
         ("run_gnu_parallel", "target bigbrain: GNU parallel is not on PATH; have GNU parallel on PATH"),
         ("probe_tier", "target probe: fio is not on PATH; install it"),
         ("run_sweep", "target sweep: fio is not on PATH; install it"),
+        ("run_daq", "target daq: fio is not on PATH; install it"),
+        ("run_ior", "target ior: fio is not on PATH; install it"),
     ],
 )
 def test_programs_are_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rule: str, line: str) -> None:

@@ -55,6 +55,8 @@ def test_every_schema_is_a_schema() -> None:
         ("comparison", settings_module.ComparisonSettings),
         ("probe", settings_module.ProbeSettings),
         ("sweep", settings_module.SweepSettings),
+        ("daq", settings_module.DaqSettings),
+        ("ior", settings_module.IorSettings),
         ("bigbrain", settings_module.BigBrainSettings),
     ],
 )

@@ -47,6 +47,8 @@ SHORTER = {
     **dict.fromkeys(("snakemake probe", "snakemake advise"), SHORT_PROBE),
     "bigbrain.yaml": [*SHORT_PROBE, "bigbrain={count: 2, iterations: 1}"],
     "sweep-blocks.yaml": ["--config", "sweep={sets: {blocks: {processes: [1], patterns: [read], seconds: 0.1}}}"],
+    "daq.yaml": ["--config", "daq={tiers: [tmpfs], together: [], writers: [1], seconds: 0.2}"],
+    "ior.yaml": ["--config", "ior={tiers: [tmpfs], processes: [1], file_size: 1 MiB, repetitions: 1}"],
     "bids-app.yaml": ["--config", 'app={arguments: [--skip_bids_validator, --iterations, "50"]}'],
     "results-apptainer": ["tool={brainextractor: {iterations: 50}}"],
     "folder.yaml": ["--config", "dataset={source: study}", "tiers={data: {path: ., kind: block}}"],

@@ -18,6 +18,8 @@ Rules, scripts and library take their paths from here and build none themselves.
     comparison/, comparison.html        tables and figures of the comparison, and the comparison report
     published/, published.html          tables and figures of the published experiment, and the page about them
     sweep/, sweep.html                  points/: each point of a sweep; its tables and figures, and the sweep's report
+    ior/, ior.html                      the same of files that are written and read back
+    daq/, daq.html                      the same of writers at a fixed rate
     bigbrain/, bigbrain.html            blocks/TIER.tsv, runs/RUN/: plan and records; tables and figures, and the page
     logs/RULE/                          one log per job; analyze_participant/[SITE/]XX/sub-*.log
     state/                              settings of the last run, run facts, failures, the lock; participants/: of each,
@@ -131,13 +133,21 @@ class Places:
         """What a node of a class has found of the tiers; without a name, this host."""
         return self.results / "check" / f"{node_class or socket.gethostname()}.tsv"
 
+    def workload(self, target: str) -> Path:
+        """A storage workload: ``points/``, its tables, and its figures."""
+        return self.results / target
+
+    def workload_figures(self, target: str) -> Path:
+        """Figures of a storage workload."""
+        return self.workload(target) / "figures"
+
     @property
     def sweep(self) -> Path:
-        return self.results / "sweep"
+        return self.workload("sweep")
 
     @property
     def sweep_figures(self) -> Path:
-        return self.sweep / "figures"
+        return self.workload_figures("sweep")
 
     @property
     def advice(self) -> Path:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from neurotier.core.configuration import check, config_schema, read_scalars, with_defaults
+from neurotier.core.configuration import WORKLOADS, check, config_schema, read_scalars, with_defaults
 from neurotier.core.errors import SettingsError
 
 ROLES = ("dataset", "work", "images", "results")
@@ -192,6 +192,40 @@ class SweepSettings:
 
 
 @dataclass(frozen=True)
+class DaqSettings:
+    """Section ``daq``: writers at a fixed rate, and the buffer that they need."""
+
+    tiers: list[str]
+    together: list[list[str]]
+    writers: list[int]
+    rate: str | int
+    record_bytes: int
+    seconds: float
+    target_s: float
+    engines: list[str]
+    flush_s: float
+    tolerance: float
+    repetitions: int
+    share: float
+    seed: int
+
+
+@dataclass(frozen=True)
+class IorSettings:
+    """Section ``ior``: a file per process, written and read back by another."""
+
+    tiers: list[str]
+    processes: list[int]
+    file_size: str | int
+    block_size: str | int
+    direct: bool
+    numa: list[str]
+    repetitions: int
+    share: float
+    seed: int
+
+
+@dataclass(frozen=True)
 class AdviceSettings:
     """Section ``advice``: how a run is predicted."""
 
@@ -247,6 +281,8 @@ class Settings:
     published: str | None
     probe: ProbeSettings
     sweep: SweepSettings
+    daq: DaqSettings
+    ior: IorSettings
     advice: AdviceSettings
     in_containers: bool = False
 
@@ -265,8 +301,10 @@ class Settings:
 
     @property
     def tiers_in_use(self) -> list[str]:
-        """Those, and the tiers that are to be probed or swept."""
-        used = {*self.placed_tiers, *self.probe.tiers, *self.sweep.tiers}
+        """Those, and the tiers that are to be probed or that storage workloads name."""
+        used = {*self.placed_tiers, *self.probe.tiers}
+        for workload in WORKLOADS:
+            used |= set(getattr(self, workload).tiers)
         return [name for name in self.tiers if name in used]
 
     @property
@@ -320,6 +358,8 @@ class Settings:
             published=complete["published"],
             probe=ProbeSettings(**complete["probe"]),
             sweep=SweepSettings.from_json(complete["sweep"]),
+            daq=DaqSettings(**complete["daq"]),
+            ior=IorSettings(**complete["ior"]),
             advice=AdviceSettings(**complete["advice"]),
             in_containers=in_containers,
         )
@@ -346,6 +386,8 @@ class Settings:
             published=data["published"],
             probe=ProbeSettings(**data["probe"]),
             sweep=SweepSettings.from_json(data["sweep"]),
+            daq=DaqSettings(**data["daq"]),
+            ior=IorSettings(**data["ior"]),
             advice=AdviceSettings(**data["advice"]),
             in_containers=data["in_containers"],
         )

@@ -12,7 +12,7 @@ import re
 import secrets
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,8 +28,8 @@ CALL = "NEUROTIER_FIO"
 """Environment variable that marks the processes of one call of fio."""
 
 NS = 1e-9
-P99 = "99.000000"
-"""fio's name of the 99th percentile."""
+P50, P99, P999 = "50.000000", "99.000000", "99.900000"
+"""fio's names of percentiles."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,10 @@ class FioJob:
         First part of the files' names; jobs that share it, and the folder, share the files.
     options
         Further options of fio, by name.
+    each
+        Options of each stream, where they differ; each is then a job of fio's own. ``streams`` does not count then.
+    grouped
+        Report all streams as one.
     """
 
     name: str
@@ -88,15 +92,17 @@ class FioJob:
     fresh: bool = False
     files: str = "data"
     options: tuple[tuple[str, str], ...] = ()
+    each: tuple[tuple[tuple[str, str], ...], ...] = ()
+    grouped: bool = True
 
     def command(self) -> list[str]:
         """The command line, to be run in the folder of the files."""
         options: dict[str, str | int] = {
-            "name": self.name,
+            "name": "global" if self.each else self.name,
             "rw": self.pattern,
             "bs": self.block_bytes,
             "size": self.file_bytes,
-            "numjobs": self.streams,
+            "numjobs": 1 if self.each else self.streams,
             "iodepth": self.queue_depth,
             "ioengine": self.engine,
             "direct": int(self.direct),
@@ -110,8 +116,12 @@ class FioJob:
         if self.runtime_s is not None:
             options |= {"runtime": f"{max(1, round(1000 * self.runtime_s))}ms", "time_based": int(self.repeat)}
         options |= dict(self.options)
-        words = ["fio", "--output-format=json", "--group_reporting=1", "--eta=never", "--disk_util=0"]
-        return [*words, "--exitall_on_error=1", *(f"--{name}={value}" for name, value in options.items())]
+        words = ["fio", "--output-format=json", "--eta=never", "--disk_util=0"]
+        words += ["--group_reporting=1"] * self.grouped
+        words += ["--exitall_on_error=1", *(f"--{name}={value}" for name, value in options.items())]
+        for place, own in enumerate(self.each):
+            words += [f"--name={self.name}.{place}", *(f"--{name}={value}" for name, value in own)]
+        return words
 
 
 @dataclass(frozen=True)
@@ -128,6 +138,8 @@ class Flow:
         From handing a request over until it was done; ``None`` without requests.
     runtime_s
         That time, s.
+    latency_p50_s, latency_p999_s, latency_max_s
+        As those above.
     """
 
     bytes: int = 0
@@ -137,6 +149,9 @@ class Flow:
     latency_mean_s: float | None = None
     latency_p99_s: float | None = None
     runtime_s: float = 0.0
+    latency_p50_s: float | None = None
+    latency_p999_s: float | None = None
+    latency_max_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -151,6 +166,8 @@ class FioResult:
         CPU time of all streams, s, without that of kernel threads that write back.
     fio_version
         Such as ``fio-3.33``.
+    streams
+        The same of each stream, in order, if they were not reported as one; percentiles are then those of the slowest.
     """
 
     read: Flow
@@ -158,6 +175,7 @@ class FioResult:
     cpu_user_s: float
     cpu_system_s: float
     fio_version: str
+    streams: tuple[FioResult, ...] = ()
 
     @property
     def bytes(self) -> int:
@@ -255,6 +273,8 @@ def run_fio(job: FioJob, folder: Path, timeout_s: float) -> FioResult:
     report = find_json(output)
     if process.returncode != 0 or report is None or has_failed(report):
         raise ToolError(f"fio: {reason(output, errors, process.returncode)}", where=place(job, folder))
+    if job.each:
+        report["jobs"].sort(key=lambda one: int(one["jobname"].rpartition(".")[2]))  # fio has an order of its own
     return read_report(report)
 
 
@@ -298,11 +318,17 @@ def reason(output: str, errors: str, exit_code: int) -> str:
 
     >>> reason("", "fio: pid=7, err=28/file:filesetup.c:240, func=write, error=No space left on device", 1)
     'No space left on device'
+    >>> reason("", "verify: bad magic header 0, wanted acca at file daq.0 offset 5568, length 5568 (requested", 1)
+    'verify: bad magic header 0, wanted acca at file daq.0 offset 5568'
     >>> reason("", "", -9)
     'it was killed by signal 9'
     """
     lines = [line.strip() for line in f"{errors}\n{output.partition('{')[0]}".splitlines() if line.strip()]
     for line in lines:
+        if (
+            line.startswith("verify: ") or ": verify failed" in line
+        ):  # of what is not as it was written, fio's error says nothing
+            return one_line(line.partition(", length")[0])
         if match := re.search(r"error=(.+)$", line):
             return one_line(match[1])
     if exit_code < 0:
@@ -312,15 +338,55 @@ def reason(output: str, errors: str, exit_code: int) -> str:
 
 
 def read_report(report: Mapping[str, Any]) -> FioResult:
-    """The figures of fio's JSON, whose jobs are one group."""
-    (job,) = report["jobs"]
+    """The figures of fio's JSON: of its only job, or of all of them together."""
+    version = str(report.get("fio version", ""))
+    streams = tuple(read_job(job, version) for job in report["jobs"])
+    if len(streams) == 1:
+        return streams[0]
+    return FioResult(
+        read=together([stream.read for stream in streams]),
+        write=together([stream.write for stream in streams]),
+        cpu_user_s=sum(stream.cpu_user_s for stream in streams),
+        cpu_system_s=sum(stream.cpu_system_s for stream in streams),
+        fio_version=version,
+        streams=streams,
+    )
+
+
+def together(flows: Sequence[Flow]) -> Flow:
+    """What went one way over several streams, in the time of the one that took longest."""
+    runtime_s = max(flow.runtime_s for flow in flows)
+    operations, size_bytes = sum(flow.operations for flow in flows), sum(flow.bytes for flow in flows)
+    if not operations or not runtime_s:
+        return Flow()
+    waited_s = sum((flow.latency_mean_s or 0.0) * flow.operations for flow in flows)
+
+    def slowest(figure: Callable[[Flow], float | None]) -> float | None:
+        return max((value for flow in flows if (value := figure(flow)) is not None), default=None)
+
+    return Flow(
+        bytes=size_bytes,
+        operations=operations,
+        bandwidth_bytes_per_s=size_bytes / runtime_s,
+        operations_per_s=operations / runtime_s,
+        latency_mean_s=waited_s / operations,
+        latency_p99_s=slowest(lambda flow: flow.latency_p99_s),
+        runtime_s=runtime_s,
+        latency_p50_s=slowest(lambda flow: flow.latency_p50_s),
+        latency_p999_s=slowest(lambda flow: flow.latency_p999_s),
+        latency_max_s=slowest(lambda flow: flow.latency_max_s),
+    )
+
+
+def read_job(job: Mapping[str, Any], version: str) -> FioResult:
+    """One job of fio's JSON."""
     stream_s = job["job_runtime"] / 1000  # summed over the streams; so are the times that the per cents are of
     return FioResult(
         read=read_flow(job["read"]),
         write=read_flow(job["write"]),
         cpu_user_s=job["usr_cpu"] / 100 * stream_s,
         cpu_system_s=job["sys_cpu"] / 100 * stream_s,
-        fio_version=str(report.get("fio version", "")),
+        fio_version=version,
     )
 
 
@@ -338,4 +404,7 @@ def read_flow(data: Mapping[str, Any]) -> Flow:
         latency_mean_s=latencies["mean"] * NS,
         latency_p99_s=percentiles[P99] * NS if P99 in percentiles else None,
         runtime_s=data["runtime"] / 1000,
+        latency_p50_s=percentiles[P50] * NS if P50 in percentiles else None,
+        latency_p999_s=percentiles[P999] * NS if P999 in percentiles else None,
+        latency_max_s=latencies["max"] * NS,
     )

@@ -1,0 +1,220 @@
+"""Writers at a fixed rate: what a disk of known speed holds, lost records, figures and page of the same rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from conftest import missing
+from neurotier.core.errors import NeurotierError, SettingsError, TierError, ToolError
+from neurotier.core.places import Places
+from neurotier.core.settings import Settings
+from neurotier.core.tables import Row, read_table, write_table
+from neurotier.core.tiers import Tier
+from neurotier.pages.daq.figures import FIGURES, DaqTables
+from neurotier.pages.daq.page import write_page
+from neurotier.pages.kit.figures import draw_all
+from neurotier.pages.kit.registry import FILES
+from neurotier.storage.daq.holding import lines, most_held
+from neurotier.storage.daq.jobs import check_job, write_job
+from neurotier.storage.daq.points import Point, daq_plan
+from neurotier.storage.daq.walk import daq
+from neurotier.storage.workspace import Workspace
+from page_reader import Reader
+from support import ROOT
+from truth import loop_device
+
+MIB = 1 << 20
+RECORD = 5568
+TINY: dict[str, Any] = {"writers": [1, 2], "rate": "2 MB", "seconds": 0.2}
+Measured = tuple[Settings, list[Row], list[Row]]
+
+
+def settings_of(folder: Path, declared: dict[str, Any], **section: Any) -> Settings:
+    """A configuration that writes to some tiers, and keeps its results elsewhere."""
+    results = folder / "results"
+    results.mkdir(exist_ok=True, parents=True)
+    placement = dict.fromkeys(("dataset", "work", "images", "results"), "disk")
+    config = {"tiers": declared | {"disk": {"path": str(results), "kind": "block"}}, "placement": placement}
+    return Settings.from_config(config | {"daq": {"tiers": list(declared), **section}})
+
+
+def run(settings: Settings, say: Callable[[str], None] = print) -> tuple[list[Row], list[Row]]:
+    return daq(settings, Places.from_settings(settings), say)
+
+
+def memory_tier(folder: Path) -> dict[str, Any]:
+    return {"path": str(folder), "kind": "tmpfs"}
+
+
+def left(folder: Path) -> list[Path]:
+    return [file for file in folder.rglob("*") if file.is_file() and file.name != "ballast"]
+
+
+@pytest.fixture
+def memory(tmp_path: Path, mount_tmpfs: Callable[..., Path]) -> Path:
+    return mount_tmpfs(tmp_path / "memory", "size=16m")
+
+
+@pytest.fixture(scope="module")
+def throttled(tmp_path_factory: pytest.TempPathFactory) -> Measured:
+    """What a disk of 20 MB/s holds of writers at 4 MB/s."""
+    try:
+        with loop_device(384, bytes_per_s=20_000_000) as folder:
+            tiers = {"slow": {"path": str(folder), "kind": "block"}}
+            section: dict[str, Any] = {"writers": [5, 6, 8], "rate": "4 MB", "seconds": 4}
+            settings = settings_of(tmp_path_factory.mktemp("daq"), tiers, **section)
+            rows, backlog = run(settings)
+            assert not left(folder), "files stayed on the tier"
+    except OSError as error:
+        missing(f"no throttled disk here: {error}")
+    return settings, rows, backlog
+
+
+def test_a_slow_disk_holds_the_writers_that_it_can(throttled: Measured) -> None:
+    """At 20 MB/s these are five; the backlog of the others grows as fast as what comes exceeds what is written."""
+    settings, rows, backlog = throttled
+    assert [row["status"] for row in rows] == ["measured"] * 3
+    by_writers = {row["writers"]: row for row in rows}
+    assert by_writers[5]["late_writers"] == 0
+    assert by_writers[5]["writer_mean_bytes_per_s"] == pytest.approx(4e6, rel=0.05)
+    for writers in (6, 8):
+        row = by_writers[writers]
+        deficit = row["input_bytes_per_s"] - row["throughput_bytes_per_s"]
+        assert row["late_writers"] > 0
+        assert row["throughput_bytes_per_s"] == pytest.approx(20e6, rel=0.1)
+        assert row["buffer_bytes"] == pytest.approx(deficit * settings.daq.target_s)
+    eight = by_writers[8]
+    deficit = eight["input_bytes_per_s"] - eight["throughput_bytes_per_s"]
+    assert eight["backlog_slope_bytes_per_s"] == pytest.approx(deficit, rel=0.05)
+    for row in rows:
+        assert row["records_checked"] * RECORD == row["records_written"] * RECORD == row["write_bytes"] > 0
+    assert most_held(lines(rows)["slow, psync"]) == 5
+    assert max(row["backlog_bytes"] for row in backlog if row["writers"] == 8) == eight["backlog_peak_bytes"]
+
+
+def test_what_the_configuration_judges_by_is_not_kept(throttled: Measured) -> None:
+    """So points need not be measured again when it changes."""
+    settings, rows, _ = throttled
+    kept = list((Places.from_settings(settings).workload("daq") / "points" / "slow").iterdir())
+    assert len(kept) == len(rows)
+    assert all({"late_writers", "buffer_bytes"}.isdisjoint(json.loads(file.read_text())) for file in kept)
+
+
+def test_figures_and_page_are_those_of_the_rows(throttled: Measured, tmp_path: Path) -> None:
+    settings, rows, backlog = throttled
+    files, figures = [tmp_path / "daq.tsv", tmp_path / "backlog.tsv"], tmp_path / "figures"
+    write_table(files[0], "daq", [*rows, rows[0] | {"status": "failed: <b>cable</b>", "writers": 9}])
+    write_table(files[1], "backlog", backlog)
+    tables = DaqTables.read(files[0], files[1], settings.daq)
+    draw_all("daq", FIGURES, tables, figures)
+    names = sorted(f"{entry.name}.{kind}" for entry in FIGURES for kind in ("svg", *FILES))
+    assert sorted(path.name for path in figures.iterdir()) == names
+    (said,) = write_page(tables, files, figures, tmp_path / "daq.html")
+    assert said.startswith("slow, psync holds 5 writers at 4.00 MB/s; 8 writers need a buffer of ")
+    reader = Reader()
+    reader.feed((tmp_path / "daq.html").read_text())
+    assert said in reader.text.replace("\u00a0", " ")
+    assert "<b>cable</b>" in reader.text
+    assert (figures / "throughput.tsv").read_text().count("Figure 8") == 2
+    nothing = DaqTables([tables.points[-1]], [], settings.daq)
+    draw_all("daq", FIGURES, nothing, figures)
+    assert write_page(nothing, files, figures, tmp_path / "daq.html") == []
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda data: data[RECORD : 2 * RECORD] + data[:RECORD] + data[2 * RECORD :], "bad header offset"),
+        (lambda data: data[:RECORD] + bytes(RECORD) + data[2 * RECORD :], "bad magic"),
+        (
+            lambda data: data[: RECORD + 2000] + b"x" + data[RECORD + 2001 :],
+            "crc32c: verify failed at file daq.1 offset 5568",
+        ),
+        (lambda data: data[:RECORD] + data[2 * RECORD :], "bad magic"),
+    ],
+    ids=["exchanged", "never written", "damaged", "lost"],
+)
+def test_a_record_that_is_not_as_it_was_written_is_found(
+    tmp_path: Path, spoil: Callable[[bytes], bytes], reason: str
+) -> None:
+    point = Point("psync", "psync", "disk", 2, 2_000_000, RECORD, 1, 0.1, 0.1)
+    workspace = Workspace("daq", Tier("disk", tmp_path, "block", None), tmp_path)
+    done = workspace.run(write_job(point, [tmp_path], in_memory=True), 60)
+    written = [stream.write.bytes for stream in done.streams]
+    workspace.run(check_job(point, [tmp_path], written), 60)
+    workspace.run(check_job(point, [tmp_path], [0, written[1]]), 60)
+    file = tmp_path / "daq.1"
+    file.write_bytes(spoil(file.read_bytes()))
+    with pytest.raises(ToolError, match=reason):
+        workspace.run(check_job(point, [tmp_path], written), 60)
+
+
+def test_writers_are_dealt_out_over_tiers(tmp_path: Path, memory: Path, mount_tmpfs: Callable[..., Path]) -> None:
+    """Every engine that a tier has; one that it has not is listed, and a point that is there not measured again."""
+    other = mount_tmpfs(tmp_path / "with: colon", "size=16m")
+    tiers = {"a": memory_tier(memory), "b": memory_tier(other)}
+    section = {**TINY, "writers": [2], "together": [["a", "b"]], "engines": ["psync", "mmap", "libpmem"]}
+    settings = settings_of(tmp_path, tiers, **section)
+    rows, backlog = run(settings)
+    assert {row["status"] for row in rows if row["engine"] == "libpmem"} == {
+        f"left out: tier {name!r}: libpmem stores to persistent memory, and this is tmpfs" for name in "ab"
+    }
+    done = [row for row in rows if row["status"] == "measured"]
+    assert {(row["over"], row["engine"], row["writers"]) for row in done} == {
+        (over, engine, writers) for over in ("a", "b", "a+b") for engine in ("psync", "mmap") for writers in (2,)
+    }
+    assert all(row["records_checked"] == row["records_written"] > 0 for row in done)
+    assert not left(memory) + left(other)
+    said: list[str] = []
+    assert run(settings, said.append) == (rows, backlog)
+    assert said[0].startswith("6 of 9 points are there, 3 to do")
+    write_table(tmp_path / "daq.tsv", "daq", rows)
+    assert len(read_table(tmp_path / "daq.tsv", "daq")) == 9
+
+
+def test_a_tier_that_fills_up_fails_its_point_alone(tmp_path: Path, memory: Path) -> None:
+    changes: dict[str, Any] = {"writers": [1, 2], "rate": "10 MB", "seconds": 0.5, "share": 0.9}
+    settings = settings_of(tmp_path, {"fast": memory_tier(memory)}, **changes)
+
+    def fill(line: str) -> None:
+        if line.startswith("tier fast, engine"):
+            (memory / "ballast").write_bytes(bytes(8 * MIB))
+
+    rows, _ = run(settings, fill)
+    by_writers = {row["writers"]: row["status"] for row in rows}
+    assert by_writers[1] == "measured"
+    assert by_writers[2].startswith("failed: tier 'fast': filled up during the daq, which needed ")
+    assert not left(memory)
+
+
+@pytest.mark.parametrize(
+    ("section", "error", "line"),
+    [
+        ({"tiers": []}, SettingsError, "config key daq.tiers: there is nothing to measure"),
+        ({"rate": 100}, SettingsError, "config key daq.rate: less than a record comes per second"),
+        ({"rate": "fast"}, SettingsError, "config key daq.rate: 'fast' is not a size"),
+        ({"together": [["fast"]]}, SettingsError, "config key daq.together: tiers are to be several"),
+        ({"rate": "1 GB"}, TierError, "tier 'fast': daq set 'psync' needs "),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line(
+    tmp_path: Path, memory: Path, section: dict[str, Any], error: type[NeurotierError], line: str
+) -> None:
+    with pytest.raises(error) as raised:
+        run(settings_of(tmp_path, {"fast": memory_tier(memory)}, **{**TINY, **section}))
+    assert str(raised.value).startswith(line)
+
+
+def test_the_paper_has_its_grid() -> None:
+    config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
+    config |= yaml.safe_load((ROOT / "config" / "examples" / "daq-dune.yaml").read_text())
+    settings = Settings.from_config(config).daq
+    points = [point for points in daq_plan(settings)["pmem"].values() for point in points]
+    assert max(point.input_bytes_per_s for point in points) == 10_000_000_000
+    assert {point.record_bytes for point in points} == {RECORD}
+    assert points[0].writing_s == settings.target_s == 100

@@ -1,0 +1,157 @@
+"""A file per process: bandwidths of a disk of known speed, neighbours that read, figures and page of the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from conftest import missing
+from neurotier.core.errors import NeurotierError, SettingsError, TierError
+from neurotier.core.numa import own_nodes
+from neurotier.core.places import Places
+from neurotier.core.settings import Settings
+from neurotier.core.tables import Row, read_table, write_table
+from neurotier.pages.ior.figures import FIGURES
+from neurotier.pages.ior.page import write_page
+from neurotier.pages.kit.figures import draw_all, figures_of
+from neurotier.pages.kit.registry import FILES
+from neurotier.storage.access import BUFFERED
+from neurotier.storage.fio import run_fio
+from neurotier.storage.ior.jobs import job_of
+from neurotier.storage.ior.points import Point, ior_plan
+from neurotier.storage.ior.walk import ior
+from page_reader import Reader
+from support import ROOT
+from truth import loop_device
+
+MIB = 1 << 20
+TINY: dict[str, Any] = {"processes": [1, 2], "file_size": "1 MiB", "block_size": "64 KiB"}
+
+
+def settings_of(folder: Path, path: Path, kind: str = "tmpfs", **section: Any) -> Settings:
+    """A configuration that measures one tier, and keeps its results elsewhere."""
+    results = folder / "results"
+    results.mkdir(exist_ok=True, parents=True)
+    tiers = {"fast": {"path": str(path), "kind": kind}, "disk": {"path": str(results), "kind": "block"}}
+    placement = dict.fromkeys(("dataset", "work", "images", "results"), "disk")
+    return Settings.from_config({"tiers": tiers, "placement": placement, "ior": {"tiers": ["fast"], **section}})
+
+
+def run(settings: Settings, say: Callable[[str], None] = print) -> list[Row]:
+    return ior(settings, Places.from_settings(settings), say)
+
+
+def left(folder: Path) -> list[Path]:
+    return [file for file in folder.rglob("*") if file.is_file()]
+
+
+@pytest.fixture
+def memory(tmp_path: Path, mount_tmpfs: Callable[..., Path]) -> Path:
+    return mount_tmpfs(tmp_path / "memory", "size=16m")
+
+
+def test_a_slow_disk_gives_what_it_can(tmp_path: Path) -> None:
+    """However many processes: all bytes over the whole time are 20 MB/s, and no cache answers who reads."""
+    try:
+        with loop_device(128, bytes_per_s=20_000_000) as folder:
+            section: dict[str, Any] = {"processes": [1, 4], "file_size": "8 MiB", "direct": False}
+            rows = run(settings_of(tmp_path, folder, "block", **section))
+            assert not left(folder)
+    except OSError as error:
+        missing(f"no throttled disk here: {error}")
+    for row in rows:
+        assert row["status"] == "measured"
+        for way in ("write", "read"):
+            assert row[f"{way}_bytes"] == row["processes"] * 8 * MIB
+            assert row[f"{way}_bytes_per_s"] == pytest.approx(row[f"{way}_bytes"] / row[f"{way}_span_s"])
+            assert row[f"{way}_bytes_per_s"] == pytest.approx(20e6, rel=0.15)
+            assert row[f"{way}_least_bytes_per_s"] <= row[f"{way}_most_bytes_per_s"]
+
+
+def test_files_are_read_by_neighbours() -> None:
+    """By turns on the NUMA nodes, if they are pinned."""
+    point = Point("none", 3, MIB, 4096, False, 1)
+    files = {way: [dict(each)["filename"] for each in job_of(point, way, BUFFERED).each] for way in ("write", "read")}
+    assert files == {"write": ["ior.0", "ior.1", "ior.2"], "read": ["ior.1", "ior.2", "ior.0"]}
+    pinned = [dict(each) for each in job_of(point, "write", BUFFERED, (0, 2)).each]
+    assert [each["numa_cpu_nodes"] for each in pinned] == ["0", "2", "0"]
+    assert pinned[1]["numa_mem_policy"] == "bind:2"
+
+
+def test_processes_are_pinned_by_fio(tmp_path: Path, memory: Path) -> None:
+    """Where there is one node alone, points that are to be pinned are listed as left out."""
+    done = run_fio(job_of(Point("pin", 2, MIB, 65536, False, 1), "write", BUFFERED, own_nodes()), tmp_path, 60)
+    assert [stream.write.bytes for stream in done.streams] == [MIB, MIB]
+    rows = run(settings_of(tmp_path, memory, **TINY, numa=["none", "pin"]))
+    found = {(row["set"], row["status"], row["numa_nodes"]) for row in rows}
+    one = ("pin", "left out: there is one NUMA node here, and nothing to pin to", None)
+    several = ("pin", "measured", len(own_nodes()))
+    assert found == {("none", "measured", None), one if len(own_nodes()) < 2 else several}
+    assert not left(memory)
+
+
+def test_points_are_kept_and_drawn(tmp_path: Path, memory: Path) -> None:
+    settings = settings_of(tmp_path, memory, **TINY, repetitions=2)
+    rows, said = run(settings), list[str]()
+    assert run(settings, said.append) == rows
+    assert said[0].startswith("4 of 4 points are there, 0 to do")
+    write_table(tmp_path / "ior.tsv", "ior", [*rows, rows[0] | {"status": "failed: <b>cable</b>", "processes": 9}])
+    rows, figures = read_table(tmp_path / "ior.tsv", "ior"), tmp_path / "figures"
+    draw_all("ior", FIGURES, rows, figures)
+    names = sorted(f"{entry.name}.{kind}" for entry in FIGURES for kind in ("svg", *FILES))
+    assert sorted(path.name for path in figures.iterdir()) == names
+    (said_first,) = write_page(rows, tmp_path / "ior.tsv", figures, tmp_path / "ior.html")
+    reader = Reader()
+    reader.feed((tmp_path / "ior.html").read_text())
+    assert said_first in reader.text.replace("\u00a0", " ")
+    assert "<b>cable</b>" in reader.text
+    assert (figures / "bandwidth.tsv").read_text().count("Figure 3") == 2
+    draw_all("ior", FIGURES, rows[-1:], figures)
+    assert write_page(rows[-1:], tmp_path / "ior.tsv", figures, tmp_path / "ior.html") == []
+
+
+def test_findings_say_which_number_of_processes_is_fastest() -> None:
+    rates = {1: (100e6, 200e6, 90e6), 2: (150e6, 390e6, 75e6), 4: (120e6, 400e6, 20e6)}
+    rows = [
+        {"tier": "fast", "status": "measured", "numa_nodes": None, "processes": processes}
+        | {f"{way}_bytes_per_s": rate for way, rate in (("write", write), ("read", read))}
+        | {
+            f"{way}_{which}_bytes_per_s": rate
+            for way in ("write", "read")
+            for which, rate in (("least", least), ("most", 1e8))
+        }
+        for processes, (write, read, least) in rates.items()
+    ]
+    found = {figure.name: figure.finding.sentence for figure in figures_of("ior", FIGURES, rows)}
+    assert found == {
+        "bandwidth": "fast writes 150 MB/s with 2 processes, and 120 MB/s with 4 and reads 400 MB/s with 4 processes",
+        "spread": "The fastest process gets up to 5.00 times as much as the slowest (fast, 4 processes)",
+    }
+
+
+@pytest.mark.parametrize(
+    ("section", "error", "line"),
+    [
+        ({"tiers": []}, SettingsError, "config key ior.tiers: there is nothing to measure"),
+        ({"block_size": "3 MiB"}, SettingsError, "config key ior.block_size: blocks do not fill a file"),
+        ({"file_size": "much"}, SettingsError, "config key ior.file_size: 'much' is not a size"),
+        ({"file_size": "1 GiB"}, TierError, "tier 'fast': ior set 'none' needs 2 GiB (2 files of 1 GiB)"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line(
+    tmp_path: Path, memory: Path, section: dict[str, Any], error: type[NeurotierError], line: str
+) -> None:
+    with pytest.raises(error) as raised:
+        run(settings_of(tmp_path, memory, **{**TINY, **section}))
+    assert str(raised.value).startswith(line)
+
+
+def test_the_published_node_has_its_grid() -> None:
+    config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
+    config |= yaml.safe_load((ROOT / "config" / "examples" / "ior-nextgenio.yaml").read_text())
+    plan = ior_plan(Settings.from_config(config).ior)["pmem"]
+    assert list(plan) == ["none", "pin"]
+    assert {24, 48} <= {point.processes for point in plan["none"]}

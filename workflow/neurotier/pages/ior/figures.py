@@ -1,0 +1,19 @@
+"""The registry of the figures on files written and read back."""
+
+from __future__ import annotations
+
+from neurotier.pages.kit.registry import Entry
+
+FIGURES = (
+    Entry(
+        "bandwidth",
+        "All processes together",
+        "All bytes over the time from the first start to the last end, as IOR counts, by the number of processes, and"
+        " what is published of a node. As Figures 3 and 4 of the page on the NEXTGenIO prototype, for one node.",
+    ),
+    Entry(
+        "spread",
+        "Each process",
+        "The bandwidth of the slowest and of the fastest process: how unequal they are, and whether one delays all.",
+    ),
+)

@@ -1,0 +1,82 @@
+"""The backlog: data that have come and are not written yet, which a memory buffer must hold, over time.
+
+When a record was written stands in the record itself: fio's verification puts the time beside its number. That is exact
+where fio's logs of bandwidth, which tell of windows in which anything was written, are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from neurotier.storage.daq.points import Point
+
+MAGIC = 0xACCA
+HEADER = [
+    *(("magic", "<u2"), ("kind", "<u2"), ("len", "<u4"), ("seed", "<u8"), ("offset", "<u8")),
+    *(("seconds", "<u4"), ("nanoseconds", "<u4")),
+]
+"""The beginning of ``struct verify_header`` of fio 3."""
+
+SAMPLES, STEPS = 1000, 200
+"""Most records that are looked at in each file, and points of a curve."""
+
+SETTLED = 0.2
+"""Share of the time that is left out at its beginning, when the slope is taken: caches fill up there."""
+
+Curve = list[tuple[float, float]]
+"""Time since the start, s, and backlog, bytes."""
+
+
+def read_curve(point: Point, files: Sequence[Path], written: Sequence[int]) -> Curve:
+    """The backlog of all writers together; nothing if fio's records are not as they are known here.
+
+    Parameters
+    ----------
+    point
+        What was measured.
+    files
+        Of each writer.
+    written
+        What it has written, bytes.
+    """
+    stamps = [read_stamps(*one, point.record_bytes) for one in zip(files, written, strict=True)]
+    known = [one for one in stamps if one]
+    if len(known) < len(stamps):
+        return []
+    begun_s = min(one[0][0] for one in known)
+    last_s = min(point.writing_s, max(one[-1][0] for one in known) - begun_s)
+    times = np.linspace(0, last_s, STEPS)
+    total = sum((np.interp(times, [at - begun_s for at, _ in one], [by for _, by in one]) for one in known), 0 * times)
+    come = times * point.input_bytes_per_s
+    return [(float(at), max(0.0, float(held))) for at, held in zip(times, come - total, strict=True)]
+
+
+def read_stamps(file: Path, written_bytes: int, record_bytes: int) -> list[tuple[float, int]]:
+    """When some records of a writer were written, s by fio's clock, and the bytes before each."""
+    count = written_bytes // record_bytes
+    if not count:
+        return []
+    header = np.dtype(HEADER)
+    rest = ("rest", f"V{record_bytes - header.itemsize}")
+    records = np.memmap(file, np.dtype([*HEADER, rest]), "r", shape=(count,))
+    looked = records[:: max(1, count // SAMPLES)]
+    if not ((looked["magic"] == MAGIC) & (looked["len"] == record_bytes)).all():
+        return []
+    times = looked["seconds"] + 1e-9 * looked["nanoseconds"]
+    return [(float(at), int(before)) for at, before in zip(times, looked["offset"], strict=True)]
+
+
+def slope(curve: Sequence[tuple[float, float]]) -> float | None:
+    """How fast a backlog grows, bytes/s, by least squares; ``None`` if there is too little of it.
+
+    >>> round(slope([(0.1 * step, 500.0 * step) for step in range(20)]))
+    5000
+    """
+    last_s = max((time_s for time_s, _ in curve), default=0.0)
+    settled = [place for place in curve if place[0] >= SETTLED * last_s]
+    if len(settled) < 3:
+        return None
+    return float(np.polyfit([at for at, _ in settled], [held for _, held in settled], 1)[0])

@@ -1,0 +1,88 @@
+"""What a tier holds: the points of one engine on one tier, by the number of writers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from neurotier.core.quantities import counted, rate, seconds, size
+from neurotier.core.spread import Spread
+from neurotier.core.tables import Row
+from neurotier.storage.workload.records import MEASURED
+
+
+@dataclass(frozen=True)
+class Held:
+    """So many writers, over the repetitions.
+
+    Attributes
+    ----------
+    share
+        What a writer reached of its rate, on average.
+    throughput
+        Of all writers together, bytes/s.
+    buffer
+        That they need, bytes.
+    late
+        Most writers that fell behind.
+    input_bytes_per_s
+        What came to all of them.
+    """
+
+    share: Spread
+    throughput: Spread
+    buffer: Spread
+    late: int
+    input_bytes_per_s: int
+
+
+Line = dict[int, Held]
+"""By the number of writers, ascending."""
+
+
+def lines(rows: Iterable[Row]) -> dict[str, Line]:
+    """What was measured, by tier and engine, in the order of the table."""
+    groups: dict[str, dict[int, list[Row]]] = {}
+    for row in rows:
+        if row["status"] == MEASURED:
+            name = f"{row['over'].replace('+', ' + ')}, {row['engine']}"
+            groups.setdefault(name, {}).setdefault(row["writers"], []).append(row)
+    return {
+        name: {
+            writers: Held(
+                Spread(tuple(row["writer_mean_bytes_per_s"] / row["rate_bytes_per_s"] for row in members)),
+                Spread(tuple(row["throughput_bytes_per_s"] for row in members)),
+                Spread(tuple(row["buffer_bytes"] for row in members)),
+                max(row["late_writers"] for row in members),
+                members[0]["input_bytes_per_s"],
+            )
+            for writers, members in sorted(counts.items())
+        }
+        for name, counts in groups.items()
+    }
+
+
+def most_held(line: Line) -> int:
+    """The most writers that hold their rate, and all fewer ones that were measured; 0 if none do."""
+    held = 0
+    for writers, one in line.items():
+        if one.late:
+            break
+        held = writers
+    return held
+
+
+def answer(name: str, line: Line, target_s: float) -> str:
+    """How many writers a tier holds, and how large the buffer of the most of them must be."""
+    held, most = most_held(line), max(line)
+    each = rate(line[most].input_bytes_per_s / most)
+    if held == most:
+        text = f"{name} holds {counted(held, 'writer')} at {each}, the most that were tried"
+    elif held:
+        text = f"{name} holds {counted(held, 'writer')} at {each}"
+    else:
+        text = f"{name} does not hold {counted(min(line), 'writer')} at {each}"
+    return (
+        f"{text}; {counted(most, 'writer')} need{'s' * (most == 1)} a buffer of"
+        f" {size(line[most].buffer.median)} for {seconds(target_s)}"
+    )

@@ -1,0 +1,80 @@
+"""What a tier reached, by the number of processes, over the repetitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from neurotier.core.quantities import rate
+from neurotier.core.spread import Spread
+from neurotier.core.tables import Row
+from neurotier.storage.ior.published import READ, WRITE
+from neurotier.storage.workload.records import MEASURED
+
+MORE = 1.05
+"""By how many times one number of processes must be faster than the next to be said so."""
+
+
+@dataclass(frozen=True)
+class Reached:
+    """So many processes, over the repetitions, by ``write`` and ``read``: bytes/s.
+
+    Attributes
+    ----------
+    together
+        Of all processes.
+    slowest, fastest
+        Of one, in any repetition.
+    """
+
+    together: dict[str, Spread]
+    slowest: dict[str, float]
+    fastest: dict[str, float]
+
+
+Line = dict[int, Reached]
+"""By the number of processes, ascending."""
+
+
+def lines(rows: Iterable[Row]) -> dict[str, Line]:
+    """What was measured, by tier and pinning, in the order of the table."""
+    groups: dict[str, dict[int, list[Row]]] = {}
+    for row in rows:
+        if row["status"] == MEASURED:
+            name = f"{row['tier']}, pinned" if row["numa_nodes"] else str(row["tier"])
+            groups.setdefault(name, {}).setdefault(row["processes"], []).append(row)
+    ways = (WRITE, READ)
+    return {
+        name: {
+            processes: Reached(
+                {way: Spread(tuple(row[f"{way}_bytes_per_s"] for row in members)) for way in ways},
+                {way: min(row[f"{way}_least_bytes_per_s"] for row in members) for way in ways},
+                {way: max(row[f"{way}_most_bytes_per_s"] for row in members) for way in ways},
+            )
+            for processes, members in sorted(counts.items())
+        }
+        for name, counts in groups.items()
+    }
+
+
+def verdict(name: str, line: Line) -> str:
+    """With how many processes a tier writes and reads most, and whether fewer than the most do."""
+    parts = []
+    for way, verb in ((WRITE, "writes"), (READ, "reads")):
+        reached = {processes: one.together[way].median for processes, one in line.items()}
+        best = max(reached, key=lambda processes: reached[processes])
+        most = max(reached)
+        text = f"{verb} {rate(reached[best])} with {processes_text(best)}"
+        if best < most and reached[best] >= MORE * reached[most]:
+            text += f", and {rate(reached[most])} with {most}"
+        parts.append(text)
+    return f"{name} {' and '.join(parts)}"
+
+
+def processes_text(count: int) -> str:
+    """So many processes.
+
+    >>> processes_text(1), processes_text(24)
+    ('1 process', '24 processes')
+    """
+    return "1 process" if count == 1 else f"{count} processes"

@@ -1,0 +1,117 @@
+"""The IOR run as a workload: files written by all processes at once, and read back by their neighbours."""
+
+from __future__ import annotations
+
+import socket
+import time
+from typing import ClassVar
+
+from neurotier.core.numa import own_nodes
+from neurotier.core.places import Places
+from neurotier.core.quantities import counted, size
+from neurotier.core.settings import Settings
+from neurotier.core.tables import Row
+from neurotier.storage.access import BUFFERED, find_access
+from neurotier.storage.fio import FioResult, access_text, require_fio
+from neurotier.storage.ior.jobs import job_of
+from neurotier.storage.ior.points import Point, ior_plan
+from neurotier.storage.workload.walk import Say, Workload, walk
+from neurotier.storage.workspace import Workspace
+
+STUCK_S = 600.0
+"""How much longer than on the slowest device a point may take."""
+
+SLOWEST_BYTES_PER_S = 1e6
+"""A device that is slower than this is taken to hang."""
+
+PIN = "pin"
+
+
+class Ior(Workload[Point]):
+    """Points of an IOR run."""
+
+    target = "ior"
+    asked: ClassVar[tuple[str, ...]] = ("processes", "file_bytes", "block_bytes", "repetition")
+    results: ClassVar[tuple[str, ...]] = (
+        *("engine", "direct", "numa_nodes", "write_bytes_per_s", "read_bytes_per_s", "write_span_s", "read_span_s"),
+        *("write_least_bytes_per_s", "write_most_bytes_per_s", "read_least_bytes_per_s", "read_most_bytes_per_s"),
+        *("write_bytes", "read_bytes", "cpu_s", "started_s", "fio_version"),
+    )
+
+    def __init__(self) -> None:
+        self.way = BUFFERED
+        self.nodes: tuple[int, ...] = ()
+
+    def room_bytes(self, points: list[Point]) -> int:
+        """The files of all processes."""
+        return max((point.bytes for point in points), default=0)
+
+    def room_text(self, points: list[Point]) -> str:
+        """How many, of which size."""
+        most = max(point.processes for point in points)
+        return f"{counted(most, 'file')} of {size(points[0].file_bytes)}"
+
+    def smaller(self, set_name: str) -> str:
+        """The keys that both depend on."""
+        return "lower ior.file_size or .processes"
+
+    def written_bytes(self, point: Point) -> int:
+        """All files."""
+        return point.bytes
+
+    def prepare(self, workspace: Workspace, points: list[Point], say: Say) -> dict[Point, str]:
+        """Find the way to the tier's files, and the NUMA nodes to pin to."""
+        pinned, direct = points[0].set_name == PIN, points[0].direct
+        self.nodes = own_nodes() if pinned else ()
+        if pinned and len(self.nodes) < 2:
+            return dict.fromkeys(points, "there is one NUMA node here, and nothing to pin to")
+        self.way = find_access(workspace.folder, workspace.tier.kind) if direct else BUFFERED
+        way = access_text(self.way.engine, self.way.direct)
+        say(f"tier {workspace.tier.name}: {counted(len(points), 'point')}, {way}")
+        return {}
+
+    def measure(self, workspace: Workspace, point: Point) -> Row:
+        """Write, and read."""
+        started_s, limit_s = time.time(), STUCK_S + point.bytes / SLOWEST_BYTES_PER_S
+        try:
+            written = workspace.run(job_of(point, "write", self.way, self.nodes), limit_s)
+            read = workspace.run(job_of(point, "read", self.way, self.nodes), limit_s)
+        finally:
+            workspace.remove_files()
+        way = {"engine": self.way.engine, "direct": self.way.direct, "numa_nodes": len(self.nodes) or None}
+        return {**way, "started_s": started_s, "host": socket.gethostname(), **cells(written, read)}
+
+
+def cells(written: FioResult, read: FioResult) -> Row:
+    """What fio measured, as cells of the table; all bytes over the time from the first start to the last end."""
+    row: Row = {"cpu_s": sum(one.cpu_user_s + one.cpu_system_s for one in (written, read))}
+    for name, flow, streams in (
+        ("write", written.write, [one.write for one in written.streams or (written,)]),
+        ("read", read.read, [one.read for one in read.streams or (read,)]),
+    ):
+        own = [stream.bandwidth_bytes_per_s for stream in streams]
+        row |= {
+            f"{name}_bytes": flow.bytes,
+            f"{name}_bytes_per_s": flow.bytes / flow.runtime_s if flow.runtime_s else None,
+            f"{name}_span_s": flow.runtime_s,
+            f"{name}_least_bytes_per_s": min(own),
+            f"{name}_most_bytes_per_s": max(own),
+        }
+    return row | {"fio_version": written.fio_version}
+
+
+def ior(settings: Settings, places: Places, say: Say, node_class: str = "") -> list[Row]:
+    """Measure what is not there yet; the rows of all points (:func:`neurotier.storage.workload.walk.walk`).
+
+    Raises
+    ------
+    SettingsError
+        If there is nothing to measure, or it cannot be measured as it is written.
+    TierError
+        If a tier is not as it was declared, or too small.
+    ToolError
+        If there is no fio, or one point after the other fails.
+    """
+    plan = ior_plan(settings.ior)
+    require_fio("target ior")
+    return walk(Ior(), plan, settings, places, say, node_class)

@@ -1,0 +1,69 @@
+# The DAQ buffer: writers at a fixed rate on any tier, measured with fio.
+
+from neurotier.pages.daq import figures as daq_figures
+from neurotier.pages.kit.registry import outputs
+from neurotier.storage.daq.points import daq_minutes
+
+
+# All cores, and points are kept one by one: as in a sweep.
+rule run_daq:
+    output:
+        points=places.workload("daq") / "daq.tsv",
+        backlog=places.workload("daq") / "backlog.tsv",
+    log:
+        LOGS / "run_daq/run_daq.log",
+    threads: workflow.cores or 1
+    resources:
+        probes=1,
+        runtime=daq_minutes(settings.daq),
+    params:
+        results=RESULTS,
+        node_class=plan.node_class,
+        daq=settings.to_json()["daq"],
+        tiers=[settings.tiers[name] for name in settings.daq.tiers],
+    message:
+        "Writing at a fixed rate"
+    script:
+        "../scripts/run_daq.py"
+
+
+rule draw_daq:
+    input:
+        points=places.workload("daq") / "daq.tsv",
+        backlog=places.workload("daq") / "backlog.tsv",
+    output:
+        **outputs(
+            daq_figures.FIGURES,
+            places.workload_figures("daq"),
+            report,
+            "DAQ buffer",
+        ),
+    log:
+        LOGS / "draw_daq/draw_daq.log",
+    params:
+        results=RESULTS,
+    message:
+        "Drawing what the tiers hold"
+    script:
+        "../scripts/draw_daq.py"
+
+
+rule write_daq:
+    input:
+        points=places.workload("daq") / "daq.tsv",
+        backlog=places.workload("daq") / "backlog.tsv",
+        figures=rules.draw_daq.output,
+    output:
+        page=report(
+            RESULTS / "daq.html",
+            caption="../report/daq.rst",
+            category="DAQ buffer",
+        ),
+    log:
+        LOGS / "write_daq/write_daq.log",
+    params:
+        results=RESULTS,
+    message:
+        "Writing the report on what the tiers hold"
+    script:
+        "../scripts/write_daq.py"

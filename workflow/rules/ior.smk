@@ -1,0 +1,66 @@
+# A file per process, written and read back by another, measured with fio: IOR's easy benchmark.
+
+from neurotier.pages.ior import figures as ior_figures
+from neurotier.pages.kit.registry import outputs
+from neurotier.storage.ior.points import ior_minutes
+
+
+# All cores, and points are kept one by one: as in a sweep.
+rule run_ior:
+    output:
+        table=places.workload("ior") / "ior.tsv",
+    log:
+        LOGS / "run_ior/run_ior.log",
+    threads: workflow.cores or 1
+    resources:
+        probes=1,
+        runtime=ior_minutes(settings.ior),
+    params:
+        results=RESULTS,
+        node_class=plan.node_class,
+        ior=settings.to_json()["ior"],
+        tiers=[settings.tiers[name] for name in settings.ior.tiers],
+    message:
+        "Writing and reading a file per process"
+    script:
+        "../scripts/run_ior.py"
+
+
+rule draw_ior:
+    input:
+        table=places.workload("ior") / "ior.tsv",
+    output:
+        **outputs(
+            ior_figures.FIGURES,
+            places.workload_figures("ior"),
+            report,
+            "File per process",
+        ),
+    log:
+        LOGS / "draw_ior/draw_ior.log",
+    params:
+        results=RESULTS,
+    message:
+        "Drawing what processes reach together"
+    script:
+        "../scripts/draw_ior.py"
+
+
+rule write_ior:
+    input:
+        table=places.workload("ior") / "ior.tsv",
+        figures=rules.draw_ior.output,
+    output:
+        page=report(
+            RESULTS / "ior.html",
+            caption="../report/ior.rst",
+            category="File per process",
+        ),
+    log:
+        LOGS / "write_ior/write_ior.log",
+    params:
+        results=RESULTS,
+    message:
+        "Writing the report on what processes reach together"
+    script:
+        "../scripts/write_ior.py"
