@@ -192,6 +192,46 @@ class SweepSettings:
 
 
 @dataclass(frozen=True)
+class StagingSetSettings:
+    """One entry of ``staging.sets``: a grid of exchanges."""
+
+    writers: list[int]
+    readers: list[int]
+    servers: list[int]
+    bytes: str | int
+    per: str
+    repetitions: int
+
+
+@dataclass(frozen=True)
+class StagingSettings:
+    """Section ``staging``: writers that hand readers data."""
+
+    tiers: list[str]
+    engines: list[str]
+    sets: dict[str, StagingSetSettings]
+    steps: int
+    scale: float
+    flush: bool
+    timeout_s: float
+    share: float
+    seed: int
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> StagingSettings:
+        """Give the section its types."""
+        sets = {name: StagingSetSettings(**each) for name, each in data["sets"].items()}
+        return cls(**{**data, "sets": sets})
+
+
+NOTHING_STAGED = {
+    **{"tiers": [], "engines": ["ray"], "sets": {}, "steps": 10, "scale": 1, "flush": True, "timeout_s": 300},
+    **{"share": 0.5, "seed": 2018},
+}
+"""The section in runs of before there was one."""
+
+
+@dataclass(frozen=True)
 class AdviceSettings:
     """Section ``advice``: how a run is predicted."""
 
@@ -247,6 +287,7 @@ class Settings:
     published: str | None
     probe: ProbeSettings
     sweep: SweepSettings
+    staging: StagingSettings
     advice: AdviceSettings
     in_containers: bool = False
 
@@ -320,6 +361,7 @@ class Settings:
             published=complete["published"],
             probe=ProbeSettings(**complete["probe"]),
             sweep=SweepSettings.from_json(complete["sweep"]),
+            staging=StagingSettings.from_json(complete["staging"]),
             advice=AdviceSettings(**complete["advice"]),
             in_containers=in_containers,
         )
@@ -346,6 +388,7 @@ class Settings:
             published=data["published"],
             probe=ProbeSettings(**data["probe"]),
             sweep=SweepSettings.from_json(data["sweep"]),
+            staging=StagingSettings.from_json(data.get("staging", NOTHING_STAGED)),
             advice=AdviceSettings(**data["advice"]),
             in_containers=data["in_containers"],
         )
