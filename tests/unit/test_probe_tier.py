@@ -28,7 +28,7 @@ from neurotier.storage.probe.plan import ProbePlan
 from neurotier.storage.probe.table import probe_rows
 from neurotier.storage.probe.tier_figures import read_probe
 from neurotier.storage.probe.walk import Walk
-from neurotier.storage.runner import FioRunner
+from neurotier.storage.workspace import Workspace
 from truth import loop_device
 
 THROTTLE_BYTES_PER_S = 20_000_000
@@ -57,7 +57,7 @@ def memory_rows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Row]]
     folder.mkdir()
     try:
         tier = Tier("memory", folder, "tmpfs", None)
-        samples = Walk(FioRunner("probe", tier, folder), Effort(2, 2, 8.0, 16 * MIB, 64 * MIB)).run()
+        samples = Walk(Workspace("probe", tier, folder), Effort(2, 2, 8.0, 16 * MIB, 64 * MIB)).run()
         assert list(folder.iterdir()) == []
         table = tmp_path_factory.mktemp("probe") / "probe.tsv"
         write_table(table, "probe", probe_rows(tier, samples))
@@ -119,7 +119,7 @@ def test_a_throttled_disk_is_as_fast_as_its_throttle(slow_disk: Path) -> None:
     folder = slow_disk / "probe"
     folder.mkdir()
     tier = Tier("slow", slow_disk, "block", None)
-    walk = Walk(FioRunner("probe", tier, folder), Effort(2, 1, 20.0, 16 * MIB, 64 * MIB))
+    walk = Walk(Workspace("probe", tier, folder), Effort(2, 1, 20.0, 16 * MIB, 64 * MIB))
     access = find_access(folder, "block")
     assert access == Access("libaio", direct=True)
     walk.measure(one_stream("block", 16 * MIB))
@@ -154,8 +154,8 @@ def test_a_tier_without_room_is_refused(tmp_path: Path) -> None:
 
 def test_a_tier_that_fills_up_meanwhile_is_named(tmp_path: Path, mount_tmpfs: pytest.FixtureRequest) -> None:
     mount = mount_tmpfs(tmp_path / "small", "size=4m")  # type: ignore[operator]
-    runner = FioRunner("probe", Tier("small", mount, "tmpfs", None), mount)
-    walk = Walk(runner, Effort(1, 1, 1.0, 16 * MIB, GIB))
+    workspace = Workspace("probe", Tier("small", mount, "tmpfs", None), mount)
+    walk = Walk(workspace, Effort(1, 1, 1.0, 16 * MIB, GIB))
     with pytest.raises(TierError, match=r"^tier 'small': filled up during the probe, which needed 16 MiB; "):
         walk.measure([Measurement("one_stream", "write", FioJob("write", "write", MIB, 16 * MIB))])
     assert list(mount.iterdir()) == []

@@ -28,9 +28,9 @@ from neurotier.run.stops import unwinding
 from neurotier.storage.access import BUFFERED, Access
 from neurotier.storage.sweep.grid import Point, planned_sets, room_bytes, sweep_minutes
 from neurotier.storage.sweep.headlines import headline_rows
-from neurotier.storage.sweep.records import Records
 from neurotier.storage.sweep.walk import sweep
 from neurotier.storage.sweep.ways import left_out, takes_direct, way_of
+from neurotier.storage.workload.records import Records
 from page_reader import Reader
 from support import ROOT
 
@@ -296,10 +296,10 @@ def test_points_are_those_of_a_class_of_nodes(tmp_path: Path) -> None:
     jobs = [replace(declared, path=tmp_path / name, node=False) for name in ("7", "8")]
     for job in jobs:
         job.path.mkdir()
-    thin = {Records.of(places, job, declared, "thin").file(point) for job in jobs}
+    thin = {Records.of(places.sweep, job, declared, "thin").file(point) for job in jobs}
     assert len(thin) == 1
-    assert Records.of(places, jobs[0], declared, "fat").file(point) not in thin
-    here = Records.of(places, jobs[0], jobs[0])
+    assert Records.of(places.sweep, jobs[0], declared, "fat").file(point) not in thin
+    here = Records.of(places.sweep, jobs[0], jobs[0])
     assert here.where == f"{socket.gethostname()} {declared.kind} {jobs[0].path}"  # as earlier versions have it
 
 

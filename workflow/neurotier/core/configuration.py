@@ -19,6 +19,9 @@ if TYPE_CHECKING:  # the participant job reads checked settings: it loads no val
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "schemas"
 
+WORKLOADS = ("sweep",)
+"""Storage workloads: each is a section with ``tiers``, a target, a folder in the results, and a page of that name."""
+
 
 def read_yaml(text: str) -> Any:
     """What a YAML document of ours says, by the reader in C where there is one: the other takes eight times as long."""
@@ -86,7 +89,7 @@ def check(config: Mapping[str, Any]) -> None:
     check_placement(config["placement"], list(config["tiers"]), "placement")
     for name, placement in config["campaign"]["placements"].items():
         check_placement(placement, list(config["tiers"]), f"campaign.placements.{name}")
-    for section in ("bigbrain", "probe", "sweep"):
+    for section in ("bigbrain", "probe", *WORKLOADS):
         for name in config[section]["tiers"]:
             check_tier(name, list(config["tiers"]), f"{section}.tiers")
     check_pinning(config["bigbrain"])

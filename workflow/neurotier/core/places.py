@@ -131,13 +131,21 @@ class Places:
         """What a node of a class has found of the tiers; without a name, this host."""
         return self.results / "check" / f"{node_class or socket.gethostname()}.tsv"
 
+    def workload(self, target: str) -> Path:
+        """A storage workload: ``points/``, its tables, and its figures."""
+        return self.results / target
+
+    def workload_figures(self, target: str) -> Path:
+        """Figures of a storage workload."""
+        return self.workload(target) / "figures"
+
     @property
     def sweep(self) -> Path:
-        return self.results / "sweep"
+        return self.workload("sweep")
 
     @property
     def sweep_figures(self) -> Path:
-        return self.sweep / "figures"
+        return self.workload_figures("sweep")
 
     @property
     def advice(self) -> Path:

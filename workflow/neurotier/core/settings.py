@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from neurotier.core.configuration import check, config_schema, read_scalars, with_defaults
+from neurotier.core.configuration import WORKLOADS, check, config_schema, read_scalars, with_defaults
 from neurotier.core.errors import SettingsError
 
 ROLES = ("dataset", "work", "images", "results")
@@ -306,8 +306,10 @@ class Settings:
 
     @property
     def tiers_in_use(self) -> list[str]:
-        """Those, and the tiers that are to be probed or swept."""
-        used = {*self.placed_tiers, *self.probe.tiers, *self.sweep.tiers}
+        """Those, and the tiers that are to be probed or that storage workloads name."""
+        used = {*self.placed_tiers, *self.probe.tiers}
+        for workload in WORKLOADS:
+            used |= set(getattr(self, workload).tiers)
         return [name for name in self.tiers if name in used]
 
     @property

@@ -19,16 +19,17 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.analysis.staging import first_missing
+from neurotier.core.configuration import WORKLOADS
 from neurotier.core.errors import StateError
 from neurotier.core.files import remove_whatever, write_bytes, write_json, write_text
 from neurotier.core.places import Places, participant_of
 from neurotier.core.tables import read_table
 from neurotier.run.batches import Made
 
-LISTED_FOLDERS = ("index", "profile", "group", "figures", "comparison", "published", "probe", "sweep", "advice")
+LISTED_FOLDERS = ("index", "profile", "group", "figures", "comparison", "published", "probe", *WORKLOADS, "advice")
 """Folders of the results whose files are listed at the end of a run."""
 
-PAGES = {name: name for name in ("comparison", "published", "probe", "sweep", "advice")}
+PAGES = {name: name for name in ("comparison", "published", "probe", *WORKLOADS, "advice")}
 """Folders with a page of their own; tables and figures in the others belong to the run report."""
 
 RECORDS = {"records", "steps"}

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from neurotier.bigbrain.engines import gnu_parallel
+from neurotier.core.configuration import WORKLOADS
 from neurotier.core.errors import SettingsError, TierError, ToolError
 from neurotier.core.files import read_json
 from neurotier.core.places import Places
@@ -20,7 +21,7 @@ from neurotier.dataset.source import is_address, local_folder
 from neurotier.run.plan import Plan
 from neurotier.storage import fio
 
-WITHOUT_DATASET = {"published", "probe", "sweep", "bigbrain", "check"}
+WITHOUT_DATASET = {"published", "probe", *WORKLOADS, "bigbrain", "check"}
 """Targets that need no dataset."""
 
 WRITTEN = ("results", "work", "images", "image_store")

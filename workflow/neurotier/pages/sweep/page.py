@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from neurotier.core.quantities import size
 from neurotier.core.tables import Row
 from neurotier.pages.kit.figures import figure_views
 from neurotier.pages.kit.html import link, write_html
+from neurotier.pages.kit.workload import not_measured, tier_views
 from neurotier.pages.sweep.figures import FIGURES, HEADLINES, SweepTables, by_set
 from neurotier.pages.sweep.headlines import finding, value_text
-from neurotier.storage.sweep.records import MEASURED
+from neurotier.storage.workload.records import MEASURED
 
 TEMPLATE = Path(__file__).resolve().parent / "sweep.html.j2"
 
@@ -39,7 +38,7 @@ def write_page(tables: SweepTables, files: Sequence[Path], figures: Path, page: 
         "verdicts": [(f"Set {first['set']}", views[f"heat_map_{part}"].sentence) for part, first in sets.items()],
         "measured": sum(row["status"] == MEASURED for row in rows),
         "points": len(rows),
-        "unmeasured": Counter((row["tier"], row["set"], row["status"]) for row in rows if row["status"] != MEASURED),
+        "unmeasured": not_measured(rows),
         "headlines": headline_tables(tables.headlines),
         "sections": [
             (f"Tier {first['tier']}, set {first['set']}", [views[f"heat_map_{part}"], views[f"lines_{part}"]])
@@ -61,22 +60,3 @@ def headline_tables(numbers: Sequence[Row]) -> dict[str, list[Row]]:
         if all(row["published"] or row["value"] is None for row in rows):
             tables[name] = [row for row in rows if row["published"]]
     return tables
-
-
-def tier_views(rows: Sequence[Row]) -> list[dict[str, str]]:
-    """What is to be known of each tier: where it is, and what was moved."""
-    views = []
-    for name in dict.fromkeys(row["tier"] for row in rows):
-        own = [row for row in rows if row["tier"] == name]
-        read, written = (sum(row[column] or 0 for row in own) for column in ("read_bytes", "write_bytes"))
-        views.append(
-            {
-                "name": name,
-                "kind": f"{own[0]['kind']} ({own[0]['fs_type']})",
-                "host": f"{own[0]['host']}, Linux {own[0]['kernel']}",
-                "fio": ", ".join(sorted({row["fio_version"] for row in own if row["fio_version"]})),
-                "read": size(read),
-                "written": size(written),
-            }
-        )
-    return views

@@ -12,7 +12,7 @@ from neurotier.core.tables import Row
 from neurotier.core.tiers import Tier
 from neurotier.storage.fio import FioResult
 from neurotier.storage.probe.measurements import Measurement, Samples
-from neurotier.storage.runner import facts_of
+from neurotier.storage.workspace import facts_of
 
 
 def probe_rows(tier: Tier, samples: Samples) -> list[Row]:

@@ -12,11 +12,11 @@ from neurotier.core.settings import ProbeSettings
 from neurotier.core.tables import Row
 from neurotier.core.tiers import Tier
 from neurotier.storage.access import Access, find_access
-from neurotier.storage.fio import FioResult
+from neurotier.storage.fio import FioResult, require_fio
 from neurotier.storage.probe.effort import SMALLEST_BYTES, Effort, effort_for
 from neurotier.storage.probe.measurements import Measurement, Samples, concurrency, levels, metadata, one_stream, small
 from neurotier.storage.probe.table import probe_rows
-from neurotier.storage.runner import FioRunner, claim
+from neurotier.storage.workspace import Workspace, claim
 
 TIMEOUT_S = 60.0
 """How much longer than planned a job may take before the device is said to hang."""
@@ -47,12 +47,13 @@ def probe_tier(
     TierError
         If the tier is not as it was declared, has no room, or fills up meanwhile.
     """
-    runner = claim(tier, "probe", places)
-    with runner.working(places.identity):
+    require_fio("target probe")
+    workspace = claim(tier, "probe", places)
+    with workspace.working(places.identity):
         effort = effort_for(tier, settings, streams)
         limits = f"up to {counted(effort.streams, 'stream')}, at most {size(effort.room_bytes)}"
         say(f"Probing tier {tier.name} ({tier.path}): {limits}, within {seconds(effort.time_s)}")
-        samples = Walk(runner, effort).run()
+        samples = Walk(workspace, effort).run()
     rows = probe_rows(tier, samples)
     least, asked = min(row["repetitions"] for row in rows), effort.repetitions
     if least < asked:
@@ -65,20 +66,20 @@ class Walk:
 
     Parameters
     ----------
-    runner
-        Runs its jobs.
+    workspace
+        Where its jobs run.
     effort
         What it may take.
     """
 
-    def __init__(self, runner: FioRunner, effort: Effort) -> None:
-        self.runner, self.effort = runner, effort
+    def __init__(self, workspace: Workspace, effort: Effort) -> None:
+        self.workspace, self.effort = workspace, effort
         self.samples: Samples = {}
         self.began_s = time.monotonic()
 
     def run(self) -> Samples:
-        """Measure everything, and again while there is time; raises as :meth:`FioRunner.run`."""
-        groups = self.first_repetition(find_access(self.runner.folder, self.runner.tier.kind))
+        """Measure everything, and again while there is time; raises as :meth:`Workspace.run`."""
+        groups = self.first_repetition(find_access(self.workspace.folder, self.workspace.tier.kind))
         for done in range(1, self.effort.repetitions):
             if (time.monotonic() - self.began_s) * (done + 1) / done > self.effort.time_s:
                 break
@@ -88,7 +89,7 @@ class Walk:
 
     def first_repetition(self, access: Access) -> list[list[Measurement]]:
         """Measure everything once, with sizes that follow from what has been measured; the measurements, in groups."""
-        effort, kind, slice_s = self.effort, self.runner.tier.kind, self.effort.slice_s
+        effort, kind, slice_s = self.effort, self.workspace.tier.kind, self.effort.slice_s
         rate = self.rate(concurrency(access, kind, 1, SMALLEST_BYTES, slice_s)[:2])
         self.samples.clear()
         alone = effort.stream_bytes(1, rate)
@@ -112,13 +113,13 @@ class Walk:
             for each in group:
                 self.samples.setdefault(each, []).append(self.measure_one(each))
         finally:
-            self.runner.remove_files()
+            self.workspace.remove_files()
 
     def measure_one(self, measurement: Measurement) -> FioResult:
         """Measure once."""
         job = measurement.job
-        result = self.runner.run(job, TIMEOUT_S + 10 * self.effort.slice_s)
+        result = self.workspace.run(job, TIMEOUT_S + 10 * self.effort.slice_s)
         if not result.operations_per_s:
-            where = f"tier {self.runner.tier.name!r}"
+            where = f"tier {self.workspace.tier.name!r}"
             raise ToolError(f"{job.name} did nothing within {job.runtime_s} s", where=where)
         return result

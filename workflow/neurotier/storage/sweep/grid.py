@@ -1,27 +1,14 @@
-"""The grid: which points a sweep has, and in what order they are measured.
-
-The order is random, drawn anew within each repetition (a randomised block design, as in campaigns) from a seed that
-stands in the configuration. In the order of the grid, what drifts meanwhile would look like an effect of the block
-size: a flash drive's SLC cache that fills up, a cloud disk whose burst credit runs out, a device that warms up.
-Tiers are swept one after the other, because the files of one that is memory would take the page cache from another;
-so are sets, whose files then need the room of the largest alone.
-"""
+"""The grid: which points a sweep has."""
 
 from __future__ import annotations
 
 import itertools
-import json
-import math
-from dataclasses import asdict, dataclass
-
-import numpy as np
+from dataclasses import dataclass
 
 from neurotier.core.errors import SettingsError
-from neurotier.core.places import short_hash
 from neurotier.core.settings import SweepSetSettings, SweepSettings
 from neurotier.core.tiers import parse_size
-
-LEAST_MINUTES = 30
+from neurotier.storage.workload.points import in_order, minutes, point_name
 
 
 @dataclass(frozen=True)
@@ -69,16 +56,9 @@ class Point:
         return self.pattern not in ("read", "randread")
 
     def name(self, where: str) -> str:
-        """A file's name that tells measurements apart.
-
-        Parameters
-        ----------
-        where
-            What else tells them apart: host and place of the tier.
-        """
-        digest = short_hash(json.dumps([where, asdict(self)]))
-        grid = f"{self.pattern}_{self.block_bytes}_{self.processes}_{self.queue_depth}_{self.repetition}"
-        return f"{self.set_name}_{grid}_{digest}"
+        """A file's name that tells measurements apart (:func:`neurotier.storage.workload.points.point_name`)."""
+        grid = (self.pattern, self.block_bytes, self.processes, self.queue_depth, self.repetition)
+        return point_name(self, where, self.set_name, *grid)
 
 
 def points_of_set(name: str, given: SweepSetSettings) -> list[Point]:
@@ -107,16 +87,6 @@ def points_of_set(name: str, given: SweepSetSettings) -> list[Point]:
     ]
 
 
-def in_order(points: list[Point], seed: int) -> list[Point]:
-    """Points in the order in which they are measured: repetition by repetition, and at random within each."""
-    order: list[Point] = []
-    for repetition in sorted({point.repetition for point in points}):
-        block = [point for point in points if point.repetition == repetition]
-        rng = np.random.default_rng([seed, repetition])
-        order += [block[place] for place in rng.permutation(len(block))]
-    return order
-
-
 def planned_sets(settings: SweepSettings) -> dict[str, list[Point]]:
     """The points of every set, in the order in which they are measured on each tier.
 
@@ -133,16 +103,12 @@ def planned_sets(settings: SweepSettings) -> dict[str, list[Point]]:
 
 
 def sweep_minutes(settings: SweepSettings) -> int:
-    """Time that a sweep asks a cluster for, min: twice that of its points, and some to lay out files.
-
-    A sweep that takes longer goes on where it was when it is started again.
-    """
+    """Time that a sweep asks a cluster for, min (:func:`neurotier.storage.workload.points.minutes`)."""
     try:
         planned = planned_sets(settings)
     except SettingsError:  # the sweep itself says why
-        return LEAST_MINUTES
-    points_s = len(settings.tiers) * sum(point.seconds for points in planned.values() for point in points)
-    return LEAST_MINUTES + math.ceil(2 * points_s / 60)
+        return minutes({})
+    return minutes(dict.fromkeys(settings.tiers, planned))
 
 
 def room_bytes(points: list[Point]) -> int:

@@ -9,7 +9,7 @@ from neurotier.core.quantities import number, size
 from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
 from neurotier.storage.fio import access_text
-from neurotier.storage.sweep.records import MEASURED
+from neurotier.storage.workload.records import MEASURED
 
 PATTERNS = {
     "read": "sequential read",

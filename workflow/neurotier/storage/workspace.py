@@ -1,4 +1,4 @@
-"""fio on a tier: jobs run one at a time, in a folder of the caller's own that is gone afterwards."""
+"""A workspace: a target's own folder on a tier, gone afterwards, and the jobs of fio that run in it, one at a time."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from neurotier.core.quantities import size
 from neurotier.core.tables import Row
 from neurotier.core.tiers import Tier
 from neurotier.core.work_folders import OWNER, remove_abandoned, remove_leftover, work_folder
-from neurotier.storage.fio import FioJob, FioResult, require_fio, run_fio
+from neurotier.storage.fio import FioJob, FioResult, run_fio
 
 
 @dataclass(frozen=True)
-class FioRunner:
-    """Runs fio's jobs on one tier.
+class Workspace:
+    """A folder of a target's own on one tier.
 
     Attributes
     ----------
     target
-        ``probe`` or ``sweep``, which is also the section of the configuration that limits it.
+        Such as ``probe`` or ``sweep``, which is also the section of the configuration that limits it.
     tier
         On this node.
     folder
@@ -52,7 +52,7 @@ class FioRunner:
             remove_empty(self.folder.parent)
 
     def run(self, job: FioJob, limit_s: float) -> FioResult:
-        """Run a job; its files stay.
+        """Run a job of fio; its files stay.
 
         Parameters
         ----------
@@ -87,22 +87,19 @@ class FioRunner:
                 file.unlink()
 
 
-def claim(tier: Tier, target: str, places: Places) -> FioRunner:
-    """A runner on a tier that is as it was declared, without what killed runners have left there.
+def claim(tier: Tier, target: str, places: Places) -> Workspace:
+    """A workspace on a tier that is as it was declared, without what killed runs have left there.
 
     Raises
     ------
-    ToolError
-        If there is no fio.
     TierError
         If the tier is not as it was declared.
     """
-    require_fio(f"target {target}")
     tier.claim()
     folder = tier.folder(target) / short_hash(str(places.results.absolute()))
     remove_abandoned(folder.parent)
     remove_leftover(folder, places.identity)
-    return FioRunner(target, tier, folder)
+    return Workspace(target, tier, folder)
 
 
 def facts_of(tier: Tier) -> Row:

@@ -1,0 +1,62 @@
+"""Records: one small file per point, written as soon as it is measured.
+
+So a walk that is interrupted goes on where it was. A point is known by what it measures and where: on a node of
+another class, on another path, with another file size or duration it is another one, and what is there is not measured
+again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from neurotier.core.tables import Row
+from neurotier.core.tiers import Tier
+from neurotier.storage.workload.points import AnyPoint, Point
+from neurotier.storage.workspace import facts_of
+
+MEASURED = "measured"
+"""Status of a point that was; else it says why it was not."""
+
+
+@dataclass(frozen=True)
+class Records:
+    """The points of one tier that have been measured, and what is known of that tier.
+
+    Attributes
+    ----------
+    folder
+        Of their files.
+    tier
+        The tier.
+    facts
+        Cells of the table that all its points share, but for the host where a point names its own.
+    where
+        What tells its points from those of other nodes and places.
+    """
+
+    folder: Path
+    tier: Tier
+    facts: Row
+    where: str
+
+    @classmethod
+    def of(cls, folder: Path, tier: Tier, declared: Tier | None = None, node_class: str = "") -> Records:
+        """Those of a tier that is on this node, and on all of its class.
+
+        ``folder`` is the workload's in the results. ``declared`` is the tier as the configuration has it: a path with
+        variables is another one in each job of a cluster.
+        """
+        facts = facts_of(tier) | {"kernel": os.uname().release}
+        where = f"{node_class or facts['host']} {tier.kind} {(declared or tier).path}"
+        return cls(folder / "points" / tier.name, tier, facts, where)
+
+    def file(self, point: Point) -> Path:
+        """The file of a point: measured elsewhere or in another way, it is another one."""
+        return self.folder / f"{point.name(self.where)}.json"
+
+    def missing(self, points: Iterable[AnyPoint]) -> list[AnyPoint]:
+        """Those of some points that have not been measured."""
+        return [point for point in points if not self.file(point).exists()]
