@@ -55,6 +55,7 @@ def test_every_schema_is_a_schema() -> None:
         ("comparison", settings_module.ComparisonSettings),
         ("probe", settings_module.ProbeSettings),
         ("sweep", settings_module.SweepSettings),
+        ("staging", settings_module.StagingSettings),
         ("bigbrain", settings_module.BigBrainSettings),
     ],
 )

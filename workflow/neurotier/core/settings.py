@@ -225,8 +225,15 @@ class StagingSettings:
 
 
 NOTHING_STAGED = {
-    **{"tiers": [], "engines": ["ray"], "sets": {}, "steps": 10, "scale": 1, "flush": True, "timeout_s": 300},
-    **{"share": 0.5, "seed": 2018},
+    "tiers": [],
+    "engines": ["ray"],
+    "sets": {},
+    "steps": 10,
+    "scale": 1,
+    "flush": True,
+    "timeout_s": 300,
+    "share": 0.5,
+    "seed": 2018,
 }
 """The section in runs of before there was one."""
 

@@ -69,15 +69,17 @@ def page_cache(rows: Iterable[Row]) -> str:
     """Whether reading is hidden by the page cache."""
     found = hidden(rows)
     if not found:
-        return "Whether the page cache hides reading needs the same points on a tier of memory (tmpfs) and on another one"
+        return (
+            "Whether the page cache hides reading needs the same points on a tier of memory (tmpfs) and on another one"
+        )
     clauses = []
     for one in found:
         same = one.read_ratio < MATTERS * MATTERS
         device = "" if one.device_share is None else f", {percent(one.device_share)} of the bytes from the device"
         verdict = "is hidden by the page cache" if same and not one.device_share else "is not hidden"
         clauses.append(
-            f"{one.tier}, {one.engine}: reading {verdict} ({times_text(one.read_ratio)} times as long as on {one.memory}"
-            f"{device}), writing takes {times_text(one.write_ratio)} times as long"
+            f"{one.tier}, {one.engine}: reading {verdict} ({times_text(one.read_ratio)} times as long as on"
+            f" {one.memory}{device}), writing takes {times_text(one.write_ratio)} times as long"
         )
     return "; ".join(clauses)
 

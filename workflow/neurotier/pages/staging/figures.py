@@ -20,8 +20,8 @@ FIGURES = (
     Entry(
         "strong_scaling",
         "Strong scaling",
-        f"The data of a step stay the same: response time of reads against readers, and of writes against writers; {LINES}"
-        " As Figure 7 of the Optane report, whose best numbers are shaded.",
+        "The data of a step stay the same: response time of reads against readers, and of writes against writers;"
+        f" {LINES} As Figure 7 of the Optane report, whose best numbers are shaded.",
     ),
     Entry(
         "weak_scaling",

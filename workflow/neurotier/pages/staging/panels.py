@@ -47,9 +47,7 @@ class Panel:
 def panels_figure(panels: Sequence[Panel]) -> Figure:
     """A figure of panels side by side, of which at least one has a curve."""
     names = list(dict.fromkeys(label(one) for panel in panels for one in panel.curves))
-    looks = {
-        name: (COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)]) for place, name in enumerate(names)
-    }
+    looks = {name: (COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)]) for place, name in enumerate(names)}
     lines = -(-len(names) // 2)
     figure = Figure(figsize=(WIDTH_IN, PANEL_IN + LEGEND_IN * lines + 1.1))
     grid = figure.subplots(2, len(panels), squeeze=False, height_ratios=[LEGEND_IN * lines, PANEL_IN])

@@ -13,8 +13,8 @@ from neurotier.storage.staging.curves import curves
 from neurotier.storage.staging.published import SERVERS, values
 
 NOTE = (
-    "Shaded: the servers of the report (page 5, Figure 6), where more on one node were faster; its response times are in"
-    " its picture alone. Both axes are logarithmic."
+    "Shaded: the servers of the report (page 5, Figure 6), where more on one node were faster; its response times are"
+    " in its picture alone. Both axes are logarithmic."
 )
 
 

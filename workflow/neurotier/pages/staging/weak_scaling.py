@@ -15,8 +15,8 @@ from neurotier.storage.staging.published import CLIENT_BYTES, values
 
 CLIENT = "client"
 NOTE = (
-    f"The report (page 6, Figure 8) has 8 MB ({size(min(values(CLIENT_BYTES)))}) for each of 1 to 64, and response times"
-    " that grow with their number; the times themselves are in its picture alone. Both axes are logarithmic."
+    f"The report (page 6, Figure 8) has 8 MB ({size(min(values(CLIENT_BYTES)))}) for each of 1 to 64, and response"
+    " times that grow with their number; the times themselves are in its picture alone. Both axes are logarithmic."
 )
 
 

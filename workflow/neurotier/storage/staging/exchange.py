@@ -1,7 +1,7 @@
 """An exchange: what the writers and readers of one point hand each other in every time step.
 
 The data of a step are cut into pieces, the largest with which each writer and each reader has whole ones: with more
-readers than writers, or the other way round, requests become smaller, as in the published experiment. Contents are drawn
+readers than writers, or the other way round, requests become smaller, as in the published experiment. Contents come
 from a seed and differ between steps, and readers compare the checksum of each piece with the writer's.
 """
 

@@ -1,6 +1,6 @@
 """The process that holds a service, its writers and its readers: ``python -m neurotier.storage.staging.program PLAN``.
 
-It prints a line of JSON when all are ready, one for each time step, and one at the end, or one that says what went wrong;
+It prints a line of JSON when all are ready, one for each time step, and one at the end, or one that says what is wrong;
 :mod:`neurotier.storage.staging.supervise` reads them, and ends everything when a line does not come in time. What
 libraries print goes to the standard error, which is a log.
 """
@@ -61,7 +61,7 @@ def say_step(say: Say, number: int, step: Step) -> None:
 
 
 def device_read_bytes(pids: list[int]) -> int | None:
-    """Bytes that processes have had read from devices so far; ``None`` if the kernel does not tell, or one has ended."""
+    """Bytes that processes have had read from devices; ``None`` if the kernel does not tell, or one has ended."""
     total = 0
     for pid in pids:
         try:

@@ -1,8 +1,8 @@
 """Supervision: an exchange is run in processes of its own, and whatever happens to them, none is left.
 
-All that one exchange starts has a mark in its environment (:mod:`neurotier.core.processes`): Ray's servers lead sessions
-of their own, so that no group holds them all. A step that does not end in time, a server or a client that is gone, and a
-tier that fills up end the exchange with a line.
+All that one exchange starts has a mark in its environment (:mod:`neurotier.core.processes`): Ray's servers lead
+sessions of their own, so that no group holds them all. A step that does not end in time, a server or a client that is
+gone, and a tier that fills up end the exchange with a line.
 """
 
 from __future__ import annotations
@@ -135,19 +135,15 @@ def listen(
     clients = exchange.writers + exchange.readers + exchange.servers
     begun_s = time.monotonic()
     limit_s = START_S + clients * START_PER_PROCESS_S
-    for line in lines_of(process, lambda: limit_s):
+    for line in lines_of(process, lambda: limit_s if outcome.start_s is None else timeout_s):
         if line is None:
-            done = f"{len(outcome.steps)} of {exchange.steps} steps were done"
-            what = f"did not start within {limit_s:.0f} s" if outcome.start_s is None else f"stalled: {done}"
-            within = "" if outcome.start_s is None else f", and the next did not end within {timeout_s:.0f} s"
-            raise StallError(f"{what}{within}", where=exchange.engine, fix="see the log, or raise staging.timeout_s")
+            raise stall(exchange, outcome, limit_s if outcome.start_s is None else timeout_s)
         if "error" in line:
             raise ToolError(line["error"], where=exchange.engine)
         if "ended" in line:
             return
         if "ready" in line:
             outcome.start_s, outcome.servers = time.monotonic() - begun_s, line["servers"]
-            limit_s = timeout_s
         else:
             step = {one.name: line[one.name] for one in fields(Step)}
             pairs = {name: [(begin, end) for begin, end in step[name]] for name in ("writes", "reads")}
@@ -157,10 +153,18 @@ def listen(
     raise ToolError(f"the service ended by itself (exit code {code})", where=exchange.engine, fix="see the log")
 
 
+def stall(exchange: Exchange, outcome: Outcome, limit_s: float) -> StallError:
+    """What is said when nothing has come for some time."""
+    what = f"did not start within {limit_s:.0f} s"
+    if outcome.start_s is not None:
+        done = f"{len(outcome.steps)} of {exchange.steps} steps were done"
+        what = f"stalled: {done}, and the next did not end within {limit_s:.0f} s"
+    return StallError(what, where=exchange.engine, fix="see the log, or raise staging.timeout_s")
+
+
 def lines_of(process: subprocess.Popen[bytes], limit_s: Callable[[], float]) -> Iterator[dict[str, Any] | None]:
     """What the program says, line by line; ``None`` when nothing has come for longer than the limit."""
-    assert process.stdout is not None
-    descriptor, rest = process.stdout.fileno(), b""
+    descriptor, rest = process.stdout.fileno() if process.stdout else -1, b""
     while True:
         readable, _, _ = select.select([descriptor], [], [], limit_s())
         if not readable:
@@ -175,7 +179,7 @@ def lines_of(process: subprocess.Popen[bytes], limit_s: Callable[[], float]) -> 
 
 
 def reason(error: ToolError, exchange: Exchange, outcome: Outcome) -> NeurotierError:
-    """Why an exchange failed, before its processes are ended: a full tier and a dead server explain what came of them."""
+    """Why an exchange failed, told before its processes are ended: a full tier or a dead server explains the rest."""
     if shutil.disk_usage(exchange.folder).free <= LAST_BYTES:
         needed = exchange.writers * exchange.bytes_per_writer
         return TierError(

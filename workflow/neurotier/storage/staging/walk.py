@@ -44,7 +44,7 @@ class Staging(Workload[Point]):
     )
     results: ClassVar[tuple[str, ...]] = (
         *("piece_bytes", "start_s", "write_s", "write_least_s", "write_most_s", "write_client_s", "write_round_s"),
-        *("read_s", "read_least_s", "read_most_s", "read_client_s", "read_round_s", "written_bytes", "read_bytes"),
+        *("read_s", "read_least_s", "read_most_s", "read_client_s", "read_round_s", "write_bytes", "read_bytes"),
         *("device_read_bytes", "started_s", "engine_version"),
     )
 
@@ -134,7 +134,7 @@ def cells(exchange: Exchange, outcome: Outcome) -> Row:
         "start_s": outcome.start_s,
         **request_cells(outcome.steps, "write"),
         **request_cells(outcome.steps, "read"),
-        "written_bytes": exchange.steps * exchange.writers * exchange.bytes_per_writer,
+        "write_bytes": exchange.steps * exchange.writers * exchange.bytes_per_writer,
         "read_bytes": exchange.steps * exchange.readers * exchange.bytes_per_reader,
         "device_read_bytes": sum(known) if len(known) == len(read_from_device) else None,
         "engine_version": f"{ENGINES[exchange.engine]} {version(ENGINES[exchange.engine])}",

@@ -1,8 +1,8 @@
 """The engines of ADIOS2: ``adios2-sst`` from memory to memory, ``adios2-bp5`` by files that are read while they grow.
 
 The package on PyPI is built without MPI, so each writer has a stream of its own, and each reader opens those that it
-reads of. Nothing stands between them: there are no servers. Writers and readers are processes of their own, which a step
-is asked of at once.
+reads of. Nothing stands between them: there are no servers. Writers and readers are processes of their own, which are
+all asked for a step at once.
 """
 
 from __future__ import annotations

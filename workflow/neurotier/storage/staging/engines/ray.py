@@ -2,7 +2,7 @@
 
 Ray makes that file in the folder it is told and removes its name at once, so it is gone with the server. Writers and
 readers are actors attached to a server each, in turn. A writer's data go to the store of its own server; a reader that
-wants them from another one has that server send them to its own. Data are never spilled: a store that is full is an error.
+wants them from another one has that server send them to its own. Data are never spilled: a full store is an error.
 """
 
 from __future__ import annotations
