@@ -155,9 +155,7 @@ def test_grids_of_the_examples_are_those_of_the_paper() -> None:
     whole = planned(section(**paper | {"scale": 1}))["tmpfs"]
     assert {one.servers for one in whole["servers"]} == {1, 2, 4, 8, 16}
     assert {(one.writers, one.servers) for one in whole["strong-readers"]} == {(64, 4)}
-    assert {one.writers * one.bytes_per_writer // 1_000_000 for one in whole["strong-readers"]} == {3_999, 4_000} - {
-        3_999
-    }
+    assert {one.writers * one.bytes_per_writer // 1_000_000 for one in whole["strong-readers"]} == {4_000}
     assert {one.bytes_per_reader for one in whole["weak-readers"]} == {8_000_000}
     assert {one.steps for points in whole.values() for one in points} == {10}
     small = planned(section(**paper))["local"]
@@ -183,19 +181,16 @@ def test_ray_and_adios2_stage_on_memory_and_on_a_throttled_disk(
     staging_engines: None, memory_folder: Path, slow_disk: Path, tmp_path: Path, nothing_left: None
 ) -> None:
     """More writers than readers, and several servers; flushed writes are as fast as the device, and points are kept."""
-    sets = {
-        "uneven": {"writers": [8], "readers": [2], "servers": [2], "bytes": "16 MiB"},
-        "square": {"writers": [2], "readers": [4], "servers": [1], "bytes": "2 MiB", "per": "client"},
-    }
-    engines = ["ray", "adios2-sst", "adios2-bp5"]
-    settings = settings_of(tmp_path, {"memory": memory_folder, "slow": slow_disk}, sets, engines=engines)
-    said: list[str] = []
-    rows = run(settings, said)
-    assert said[0].startswith("0 of 10 points are there, 10 to do")
+    uneven = {"writers": [4], "readers": [2], "servers": [2], "bytes": "8 MiB"}
+    weak = {"writers": [2], "readers": [4], "bytes": "2 MiB", "per": "client"}
+    tiers, said = {"memory": memory_folder, "slow": slow_disk}, list[str]()
+    both = settings_of(tmp_path, tiers, {"uneven": uneven, "weak": weak}, engines=["adios2-sst", "adios2-bp5"])
+    rows = run(both, said) + run(settings_of(tmp_path, tiers, {"uneven": uneven}), said)
+    assert said[0].startswith("0 of 6 points are there, 6 to do")
     assert {row["status"] for row in rows} == {"measured"}
-    assert len(rows) == 10
+    assert len(rows) == 8
     write_table(tmp_path / "staging.tsv", "staging", rows)
-    assert len(read_table(tmp_path / "staging.tsv", "staging")) == 10
+    assert len(read_table(tmp_path / "staging.tsv", "staging")) == 8
     for row in rows:
         assert row["write_bytes"] == 2 * row["writers"] * row["bytes_per_writer"]
         assert 0 < row["write_client_s"] <= row["write_s"] <= row["write_round_s"]
@@ -204,15 +199,14 @@ def test_ray_and_adios2_stage_on_memory_and_on_a_throttled_disk(
         if row["tier"] == "slow" and row["engine"] != "adios2-sst":
             assert row["write_bytes"] / 2 / row["write_s"] < 1.5 * THROTTLE_BYTES_PER_S
     assert [*memory_folder.rglob("*"), *slow_disk.rglob("neurotier*/*/*")] == []
-    run(settings, said)
-    assert said[-1].startswith("10 of 10 points are there, 0 to do")
+    run(both, said)
+    assert said[-1].startswith("6 of 6 points are there, 0 to do")
 
 
 @pytest.mark.parametrize(
     ("engine", "servers", "victim", "line"),
     [
-        ("ray", 2, "server", r"^ray: server 1 of 2 is gone; 1 of 50 steps were done; start the same command again$"),
-        ("ray", 1, "reader", r"^ray: Ray: reader \d is gone$"),
+        ("ray", 2, "server", r"^ray: server 1 of 2 is gone; \d of 50 steps were done; start the same command again$"),
         ("adios2-bp5", 0, "reader", r"^adios2-bp5: ADIOS2: (reader|writer) \d is gone \(exit code -9\)$"),
         ("adios2-sst", 0, "reader", r"^adios2-sst: ADIOS2"),
     ],
@@ -220,7 +214,7 @@ def test_ray_and_adios2_stage_on_memory_and_on_a_throttled_disk(
 def test_who_is_gone_is_named_and_nothing_is_left(
     staging_engines: None, tmp_path: Path, nothing_left: None, engine: str, servers: int, victim: str, line: str
 ) -> None:
-    killed = []
+    killed: list[int] = []
 
     def kill(outcome: Outcome) -> None:
         if outcome.steps and not killed:
@@ -262,7 +256,7 @@ def test_a_full_tier_is_a_line(
         "bytes_per_writer": 8 * MIB,
         "bytes_per_reader": 8 * MIB,
     }
-    with scratch() as folder, pytest.raises(TierError, match=r"small: filled up in step \d, of 16 MiB; make room"):
+    with scratch() as folder, pytest.raises(TierError, match=r"small: filled up.*; make room, or lower"):
         run_exchange(exchange(small, folder, **given), tmp_path / "log", 60.0)
 
 
@@ -351,7 +345,7 @@ def test_answers_are_those_of_the_rows() -> None:
     )
     assert answers.page_cache(rows) == (
         "disk, ray: reading is hidden by the page cache (1.00 times as long as on memory, 0 % of the bytes from the"
-        " device), writing takes 4.00 times as long"
+        " device), writing takes 3.00 times as long"
     )
     from_device = [one | {"device_read_bytes": 50 * (one["tier"] == "disk")} for one in rows]
     assert "disk, ray: reading is not hidden (1.00 times as long as on memory, 50 %" in answers.page_cache(from_device)
@@ -375,11 +369,12 @@ def test_figures_and_page_are_those_of_the_rows(rows: list[Row], tmp_path: Path)
     assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == sorted(
         f"{name}.{kind}" for name in names for kind in ("svg", *FILES)
     )
-    write_page(tables, [tmp_path / "staging.tsv"], tmp_path / "figures", tmp_path / "staging.html")
+    files = [tmp_path / "staging.tsv", tmp_path / "published.tsv"]
+    write_page(tables, files, tmp_path / "figures", tmp_path / "staging.html")
     reader = Reader()
     reader.feed((tmp_path / "staging.html").read_text())
     for figure in figures_of("staging", FIGURES, tables):
-        assert f"{figure.finding.sentence}." in reader.text
+        assert f"{figure.finding.sentence}." in "\n".join([reader.text, *reader.alts])
     assert all(one["status"] in reader.text for one in rows if one["status"] != "measured")
     behind = (tmp_path / "figures" / "strong_scaling.tsv").read_text()
     assert "published: least at 8 to 16 readers" in behind

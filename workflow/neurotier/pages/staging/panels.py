@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -41,7 +42,7 @@ class Panel:
     title: str
     axis: str
     curves: Sequence[Curve]
-    published: tuple[float, float, str] | None = None
+    published: tuple[int, int, str] | None = None
 
 
 def panels_figure(panels: Sequence[Panel]) -> Figure:
@@ -86,7 +87,7 @@ def draw_panel(axes: Axes, panel: Panel, looks: dict[str, tuple[str, str]]) -> N
         low, high, said = panel.published
         counts += [low, high]
         axes.axvspan(low / 1.04, high * 1.04, color=LIGHT_GREY, alpha=0.7, linewidth=0)
-        place = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
+        place: Any = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
         axes.annotate(said, (high, 1), (-2, 3), ha="right", va="bottom", fontsize=7.5, color=GREY, **place)
         axes.title.set_position((0, 1.0))
         axes.set_title(panel.title, fontsize=9, weight="bold", pad=16)
@@ -124,7 +125,7 @@ def table(panels: Iterable[Panel]) -> list[Row]:
                 )
         if panel.published is not None:
             for count in dict.fromkeys(panel.published[:2]):
-                cells = {"panel": panel.title, "line": panel.published[2], "axis": panel.axis, "processes": int(count)}
+                cells = {"panel": panel.title, "line": panel.published[2], "axis": panel.axis, "processes": count}
                 times = dict.fromkeys(("repetitions", "response_median_s", "response_min_s", "response_max_s"))
                 rows.append({**cells, **times})
     return rows

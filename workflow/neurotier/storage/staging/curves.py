@@ -158,12 +158,12 @@ def hidden(rows: Iterable[Row]) -> list[Hidden]:
         own = [row for row in known if (row["tier"], row["engine"]) == (tier, engine) and same_point(row) in memory]
         if own:
             pairs = [(row, memory[same_point(row)]) for row in own]
-            ratios = [
+            writes, reads = (
                 Spread(tuple(one[name] / other[name] for one, other in pairs)).median for name in ("write_s", "read_s")
-            ]
+            )
             device = [row["device_read_bytes"] for row in own]
             share = None if None in device else sum(device) / sum(row["read_bytes"] for row in own)
-            found.append(Hidden(tier, memory[same_point(own[0])]["tier"], engine, *ratios, share))
+            found.append(Hidden(tier, memory[same_point(own[0])]["tier"], engine, writes, reads, share))
     return found
 
 

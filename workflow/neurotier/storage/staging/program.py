@@ -34,13 +34,14 @@ def main() -> int:
     try:
         run(exchange, say)
     except NeurotierError as error:
-        say(error=str(error))
+        say(error=str(error), exit_code=error.exit_code)
         return error.exit_code
     except Exception as error:  # whatever a library raises is one line for the user, and the rest is in the log
         import traceback
 
         traceback.print_exc()
-        say(error=one_line(f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"))
+        said = one_line(f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}")
+        say(error=said, exit_code=ToolError.exit_code)
         return ToolError.exit_code
     say(ended=True)
     return 0

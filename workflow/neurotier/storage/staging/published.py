@@ -52,10 +52,10 @@ def rows() -> list[Row]:
     return [{name: value for name, value in asdict(number).items() if name != "at"} for number in NUMBERS]
 
 
-def values(quantity: str) -> list[float]:
+def values(quantity: str) -> list[int]:
     """The numbers that are stated of a quantity.
 
     >>> values(BEST_READERS)
     [8, 16]
     """
-    return [number.value for number in NUMBERS if number.quantity == quantity]
+    return [int(number.value) for number in NUMBERS if number.quantity == quantity]

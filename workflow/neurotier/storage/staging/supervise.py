@@ -138,6 +138,8 @@ def listen(
     for line in lines_of(process, lambda: limit_s if outcome.start_s is None else timeout_s):
         if line is None:
             raise stall(exchange, outcome, limit_s if outcome.start_s is None else timeout_s)
+        if line.get("exit_code") == TierError.exit_code:
+            raise TierError(line["error"])
         if "error" in line:
             raise ToolError(line["error"], where=exchange.engine)
         if "ended" in line:

@@ -27,7 +27,7 @@ from neurotier.storage.staging.supervise import ENGINES, Outcome, require_engine
 from neurotier.storage.workload.walk import Say, Workload, walk
 from neurotier.storage.workspace import Workspace
 
-MOST_PATH = 48
+MOST_PATH = 44
 """Longest path of the scratch folder: below it Ray makes sockets, whose paths may have 107 characters."""
 
 METADATA_SHARE = 1.05

@@ -83,5 +83,5 @@ def minutes(plan: Mapping[str, Mapping[str, Iterable[Any]]]) -> int:
     A walk that takes longer goes on where it was when it is started again. ``plan`` is as in
     :func:`neurotier.storage.workload.walk.walk`.
     """
-    points_s = sum(point.seconds for sets in plan.values() for points in sets.values() for point in points)
+    points_s: float = sum(point.seconds for sets in plan.values() for points in sets.values() for point in points)
     return LEAST_MINUTES + math.ceil(2 * points_s / 60)

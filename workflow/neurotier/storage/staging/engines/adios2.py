@@ -7,6 +7,7 @@ all asked for a step at once.
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import time
@@ -149,10 +150,10 @@ def answers(clients: Sequence[Client]) -> list[Any]:
         As soon as one of them fails or is gone.
     """
     found: dict[str, Any] = {}
-    left = {one.connection: one for one in clients}
+    left: dict[Any, Client] = {one.connection: one for one in clients}
     while left:
         for connection in wait(list(left)):
-            one = left.pop(connection)  # type: ignore[arg-type]
+            one = left.pop(connection)
             try:
                 found[one.name] = one.connection.recv()
             except EOFError:
@@ -194,5 +195,6 @@ def serve(exchange: Exchange, say: Say) -> None:
 def ask(clients: Sequence[Client], given: Sequence[Any]) -> list[Any]:
     """Ask all clients at once; their answers."""
     for one, word in zip(clients, given, strict=True):
-        one.connection.send(word)
+        with contextlib.suppress(BrokenPipeError):  # of one that is gone; who waits for its answer says so
+            one.connection.send(word)
     return answers(clients)

@@ -10,14 +10,17 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+import shutil
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from neurotier.core.errors import ToolError
+from neurotier.core.errors import TierError, ToolError
 from neurotier.core.libc import LIBC
+from neurotier.core.quantities import size
 from neurotier.storage.staging.exchange import Exchange, Sink, Source, Step
 from neurotier.storage.staging.program import Say, device_read_bytes, difference, say_step
 
@@ -99,7 +102,8 @@ def flush(piece: np.ndarray) -> None:
 
 def serve(exchange: Exchange, say: Say) -> None:
     """Start servers, writers and readers and have them exchange all steps."""
-    os.environ.update(ENVIRONMENT)
+    os.environ.update(ENVIRONMENT, RAY_TMPDIR=exchange.scratch)
+    Path(exchange.scratch, "ray").mkdir()
     import ray
     from ray.cluster_utils import Cluster
 
@@ -112,7 +116,7 @@ def serve(exchange: Exchange, say: Say) -> None:
     settings = {"automatic_object_spilling_enabled": False}
     cluster = Cluster()
     for number in range(exchange.servers):
-        first: dict[str, Any] = {"temp_dir": exchange.scratch, "include_dashboard": False, "_system_config": settings}
+        first: dict[str, Any] = {"include_dashboard": False, "no_monitor": True, "_system_config": settings}
         cluster.add_node(**given, resources={server(number): 1 << 16}, **(first if number == 0 else {}))
     ray.init(address=cluster.address, log_to_driver=False, configure_logging=False)
     actors = [
@@ -130,7 +134,9 @@ def serve(exchange: Exchange, say: Say) -> None:
     servers = [process.pid for node in cluster.list_all_nodes() for process in raylets(node)]
     say(ready=True, servers=servers)
     for number in range(exchange.steps):
-        say_step(say, number, exchange_step(exchange, writers, readers, [*clients, *servers]))
+        step = exchange_step(exchange, writers, readers, [*clients, *servers])
+        require_on_tier(exchange, servers)
+        say_step(say, number, step)
     ray.shutdown()
     cluster.shutdown()
 
@@ -143,6 +149,21 @@ def server(number: int) -> str:
 def raylets(node: Any) -> list[Any]:
     """The process of a node that holds its store."""
     return [info.process for info in node.all_processes.get("raylet", [])]
+
+
+def require_on_tier(exchange: Exchange, servers: Sequence[int]) -> None:
+    """Raise :class:`TierError` if a server keeps data elsewhere, as Ray does without a word where a tier has no room.
+
+    What was measured would then be another tier.
+    """
+    for pid in servers:
+        mapped = {line.split(maxsplit=5)[-1] for line in Path(f"/proc/{pid}/maps").read_text().splitlines()}
+        stores = [name for name in mapped if "/plasma" in name]
+        if any(not name.startswith(f"{exchange.folder}/") for name in stores):
+            needed, free = size(store_bytes(exchange)), size(shutil.disk_usage(exchange.folder).free)
+            where = f"tier of {exchange.folder}"
+            what = f"filled up: a server needs {needed}, and {free} are free"
+            raise TierError(what, where, "make room, or lower staging.share")
 
 
 def exchange_step(
