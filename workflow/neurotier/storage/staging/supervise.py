@@ -109,7 +109,7 @@ def run_exchange(
         with log.open("ab") as errors:
             process = start_process(
                 [sys.executable, "-m", "neurotier.storage.staging.program", str(plan)],
-                cwd=exchange.scratch,
+                cwd=exchange.folder,
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
