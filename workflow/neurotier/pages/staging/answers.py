@@ -8,6 +8,7 @@ from neurotier.core.quantities import counted, percent
 from neurotier.core.tables import Row
 from neurotier.pages.kit.findings import Finding, times_text
 from neurotier.storage.staging.curves import Curve, curves, hidden, longest, place_text, synchronising
+from neurotier.storage.staging.grid import STEP
 
 MATTERS = 1.1
 """Times that differ by less are called the same."""
@@ -25,44 +26,59 @@ def of_each_place(found: Sequence[Curve]) -> list[Curve]:
 
 def servers(rows: Iterable[Row]) -> Finding:
     """Whether more servers help."""
-    rows = list(rows)
-    clauses = []
+    rows, clauses, helped, same = list(rows), list[str](), 0, 0
     for way, verb in VERBS.items():
         for curve in of_each_place(curves(rows, "servers", way)):
-            fewest = min(curve.times)
             if curve.gain() >= MATTERS:
-                said = f"{verb} with {curve.best} takes 1/{times_text(curve.gain())} of the time with {fewest}"
+                times = f"{1 / curve.gain():.2f} of the time with {min(curve.times)}"
+                clauses.append(f"{verb} with {curve.best} takes {times} ({curve.name})")
+                helped += 1
             elif curve.slower() >= MATTERS:
-                most = max(curve.times)
-                said = f"{verb} with {most} takes {times_text(curve.slower())} times as long as with {curve.best}"
+                times = f"{times_text(curve.slower())} times as long as with {curve.best}"
+                clauses.append(f"{verb} with {max(curve.times)} takes {times} ({curve.name})")
             else:
-                said = f"{verb} takes as long with {max(curve.times)} as with {fewest}"
-            clauses.append((curve.name, curve.gain() >= MATTERS, said))
-    if not clauses:
+                same += 1
+    if not clauses and not same:
         return Finding(NO_SERVERS, shown=False)
-    helped = sum(helps for _, helps, _ in clauses)
-    verdict = "help" if helped == len(clauses) else "do not help" if not helped else "help in part"
-    details = "; ".join(f"{name}: {said}" for name, _, said in clauses)
-    return Finding(f"More servers {verdict}: {details}")
+    verdict = "help in part" if helped else "do not help"
+    if helped == len(clauses) + same:
+        verdict = "help"
+    rest = [f"{'elsewhere ' if clauses else ''}it takes as long with one as with several"] if same else []
+    return Finding(f"More servers {verdict}: {'; '.join([*clauses, *rest])}")
 
 
 def scaling(rows: Iterable[Row], per: str) -> Finding:
-    """With how many readers and writers a step takes least; beyond, synchronising costs more than it brings."""
-    rows = list(rows)
-    clauses = []
+    """With how many readers and writers a step takes least, and what more of them cost."""
+    rows, clauses = list(rows), list[str]()
     for way, axis in (("read", "readers"), ("write", "writers")):
-        for curve in of_each_place(curves(rows, axis, way, per)):
-            most = max(curve.times)
-            if per == "step":
-                said = f"{VERBS[way]} takes least with {counted(curve.best, axis.removesuffix('s'))}"
-                if curve.slower() >= MATTERS:
-                    said += f", and {times_text(curve.slower())} times as long with {most}"
-            else:
-                first, last = curve.times[min(curve.times)].median, curve.times[most].median
-                grown = times_text(most / min(curve.times))
-                said = f"{grown} times as many {axis} and bytes take {times_text(last / first)} times as long"
-            clauses.append(f"{curve.name}: {said}")
+        found = of_each_place(curves(rows, axis, way, per))
+        if found:
+            clauses.append((least_text if per == STEP else growth_text)(found, VERBS[way], axis))
     return Finding("; ".join(clauses)) if clauses else Finding(NO_SCALING, shown=False)
+
+
+def least_text(found: Sequence[Curve], verb: str, axis: str) -> str:
+    """Which number takes least where, and what the greatest costs at most."""
+    places: dict[int, list[str]] = {}
+    for curve in found:
+        places.setdefault(curve.best, []).append(curve.name)
+    noun = axis.removesuffix("s")
+    parts = [f"{counted(count, noun)} ({' and '.join(names)})" for count, names in sorted(places.items())]
+    text = f"{verb} takes least with {', with '.join(parts)}"
+    worst = max(found, key=lambda curve: curve.slower())
+    if worst.slower() < MATTERS:
+        return text
+    return f"{text}, and with {max(worst.times)} up to {times_text(worst.slower())} times as long ({worst.name})"
+
+
+def growth_text(found: Sequence[Curve], verb: str, axis: str) -> str:
+    """How many times as long the greatest number takes as the smallest, where it grows least and most."""
+    low, high = min(found, key=Curve.growth), max(found, key=Curve.growth)
+    grown = f"{max(high.times) / min(high.times):.3g}"
+    text = f"{verb} with {grown} times as many {axis} and bytes takes {times_text(low.growth())}"
+    if high.growth() >= MATTERS * low.growth():
+        text += f" ({low.name}) to {times_text(high.growth())}"
+    return f"{text} times as long ({high.name})"
 
 
 def page_cache(rows: Iterable[Row]) -> str:

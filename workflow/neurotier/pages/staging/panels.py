@@ -91,6 +91,9 @@ def draw_panel(axes: Axes, panel: Panel, looks: dict[str, tuple[str, str]]) -> N
         axes.annotate(said, (high, 1), (-2, 3), ha="right", va="bottom", fontsize=7.5, color=GREY, **place)
         axes.title.set_position((0, 1.0))
         axes.set_title(panel.title, fontsize=9, weight="bold", pad=16)
+    if not panel.curves:
+        axes.text(0.5, 0.5, "not measured", ha="center", va="center", color=GREY, transform=axes.transAxes)
+        axes.set_yticks([])
     if counts:
         axes.set_xlim(min(counts) / ROOM, max(counts) * ROOM)
     for curve in panel.curves:

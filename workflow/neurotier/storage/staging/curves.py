@@ -75,6 +75,10 @@ class Curve:
         """How many times as long the smallest number takes as the best one."""
         return self.times[min(self.times)].median / self.times[self.best].median
 
+    def growth(self) -> float:
+        """How many times as long the greatest number takes as the smallest."""
+        return self.times[max(self.times)].median / self.times[min(self.times)].median
+
 
 def place_text(tier: str, engine: str) -> str:
     """Where the data of a point were, and who staged.
