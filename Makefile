@@ -23,7 +23,7 @@ demo: $(READY) ## run the demonstration: dataset, brain extraction, report
 	@echo '(yours to run as well, after: source $(BIN)/activate)'
 	@$(DEMO)
 
-test: $(READY) ## set up the test tools (Debian packages, if root; PySpark) and run all tests
+test: $(READY) ## set up the test tools (Debian packages, if root; PySpark, Ray, ADIOS2) and run all tests
 	@tests/set_up.sh
 	@tests/run.sh $(PYTEST)
 
@@ -68,9 +68,10 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-lock: $(READY) ## renew requirements.lock and tests/spark.lock from pyproject.toml
+lock: $(READY) ## renew requirements.lock and the locks of tests/ from pyproject.toml
 	$(BIN)/$(LOCK) --group dev --output-file requirements.lock pyproject.toml
 	$(BIN)/$(LOCK) --group spark --output-file tests/spark.lock
+	$(BIN)/$(LOCK) --group staging --constraint requirements.lock --output-file tests/staging.lock
 
 clean: ## remove the environment and the demonstration's files
 	chmod -R u+w neurotier-* 2>/dev/null || true

@@ -176,6 +176,14 @@ def spark() -> None:
         missing("Java is not installed (Debian: openjdk-17-jre-headless)")
 
 
+@pytest.fixture(scope="session")
+def staging_engines() -> None:
+    """Real Ray and ADIOS2."""
+    for package in ("ray", "adios2"):
+        if importlib.util.find_spec(package) is None:
+            missing(f"{package} is not installed (tests/set_up.sh does that)")
+
+
 @pytest.fixture
 def memory_folder() -> Iterator[Path]:
     """A folder in memory."""

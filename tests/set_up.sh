@@ -1,9 +1,9 @@
 #!/bin/sh
 # Debian packages that the tests use: a real whole head (ch2), GNU parallel and GNU time for benchmarks, fio, numactl,
 # a container registry, strace and small disks for fault campaigns, a network file system with its server, Slurm with
-# its accounting, Java, and what git-annex needs to speak HTTP where the system is so bare that it lacks it; Apptainer
-# and PySpark, below the environment; and the kernel's accounting of waits.
-# All but PySpark needs root; elsewhere the tests that miss them are skipped, unless NEUROTIER_REQUIRE_ALL is set.
+# its accounting, Java, and what git-annex needs to speak HTTP where the system is so bare that it lacks it; Apptainer,
+# PySpark, Ray and ADIOS2, below the environment; and the kernel's accounting of waits.
+# All but the Python packages needs root; elsewhere the tests that miss them are skipped, unless NEUROTIER_REQUIRE_ALL is set.
 set -eu
 packages=
 [ -e /usr/share/mricron/templates/ch2.nii.gz ] || packages="$packages mricron-data"
@@ -41,14 +41,17 @@ if ! command -v apptainer >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get
     sh "$(dirname "$0")/../containers/install_apptainer.sh" "$environment/apptainer" >"$log" 2>&1 || tail -n 5 "$log" >&2
     ln -sfn ../apptainer/usr/bin/apptainer "$environment/bin/apptainer"
 fi
-spark=$(dirname "$0")/spark.lock
-if ! cmp -s "$spark" "$environment/spark.lock"; then # a copy says what is installed
-    echo 'Installing PySpark for the tests, below .venv: half a GB, a minute or two'
+install_locked() { # lock's name, what it is called and its size
+    lock=$(dirname "$0")/$1
+    cmp -s "$lock" "$environment/$1" && return # a copy says what is installed
+    echo "Installing $2"
     if "$environment/bin/pip" install -qq --disable-pip-version-check --no-build-isolation --require-hashes \
-        --requirement "$spark"; then
-        cp "$spark" "$environment/spark.lock"
+        --requirement "$lock"; then
+        cp "$lock" "$environment/$1"
     fi
-fi
+}
+install_locked spark.lock 'PySpark for the tests, below .venv: half a GB, a minute or two'
+install_locked staging.lock 'Ray and ADIOS2 for the tests, below .venv: 0.3 GB, a minute'
 delays=/proc/sys/kernel/task_delayacct
 if [ "$(cat $delays 2>/dev/null)" = 0 ] && [ -w $delays ]; then
     echo "Switching the kernel's accounting of waits on, until the next boot: $delays"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,21 @@ def test_a_dry_run_is_told_of_a_missing_tier(tmp_path: Path) -> None:
     assert looked(tmp_path, dryrun=True, elsewhere=True, tiers=tiers, campaign=campaign) == []  # nodes look at it
 
 
+SETTINGS = Settings.from_config(
+    {
+        "tiers": {"disk": {"path": ".", "kind": "block"}},
+        "placement": dict.fromkeys(("dataset", "work", "images", "results"), "disk"),
+    }
+)
+
+
+def test_engines_of_staging_are_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [])
+    with pytest.raises(ToolError, match=r"^target staging: engine ray needs the Python package ray, which is not"):
+        check_programs({"run_staging"}, SETTINGS)
+    check_programs({"run_sweep"} & {"run_staging"}, SETTINGS)
+
+
 @pytest.mark.parametrize(
     ("rule", "line"),
     [
@@ -100,12 +116,12 @@ def test_a_dry_run_is_told_of_a_missing_tier(tmp_path: Path) -> None:
 def test_programs_are_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rule: str, line: str) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ToolError, match=f"^{line}"):
-        check_programs({"draw_figures", rule})
-    check_programs({"draw_figures"})
+        check_programs({"draw_figures", rule}, SETTINGS)
+    check_programs({"draw_figures"}, SETTINGS)
     for name in ("parallel", "fio"):
         (tmp_path / name).write_text("#!/bin/sh\n")
         (tmp_path / name).chmod(0o755)
-    check_programs({rule})
+    check_programs({rule}, SETTINGS)
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,7 @@ def test_every_schema_is_a_schema() -> None:
         ("sweep", settings_module.SweepSettings),
         ("daq", settings_module.DaqSettings),
         ("ior", settings_module.IorSettings),
+        ("staging", settings_module.StagingSettings),
         ("bigbrain", settings_module.BigBrainSettings),
     ],
 )

@@ -20,6 +20,8 @@ from support import PATIENCE_S, Project
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]
 BLOCKS = {"count": 4, "scale": 0.03, "iterations": 2, "parallelism": [2], "predict": False, "delay_s": 1.0}
 GRID = {"block_sizes": ["4 KiB"], "processes": [1, 2], "patterns": ["read"], "file_size": "1 MiB", "seconds": 2.0}
+EXCHANGE = {"writers": [1], "readers": [1], "bytes": "1 MiB"}
+STAGED = {"tiers": ["local"], "engines": ["ray"], "sets": {"a": EXCHANGE}, "steps": 40}
 HEADS = {"participants": ["0099001", "0099102"]}
 
 AT_ONCE_S = 60.0
@@ -88,7 +90,7 @@ def wait_for(find: Callable[[], Any], still: Callable[[], bool]) -> Any:
 def files_on_tiers(project: Project) -> list[Path]:
     """What lies on the tiers for a while only."""
     folders = [*project.folder.glob("neurotier-*"), *Path("/dev/shm").glob("neurotier-*")]
-    made = [folder / name for folder in folders for name in ("work", "campaign", "probe", "sweep")]
+    made = [folder / name for folder in folders for name in ("work", "campaign", "probe", "sweep", "staging")]
     return [path for folder in made for path in folder.rglob("*") if mine(path, project)]
 
 
@@ -191,6 +193,7 @@ def target_of(name: str, demo_source: Path) -> tuple[str, dict[str, Any], str]:
         ),
         "probe": ("probe", {"probe": {"tiers": ["local"], "time_s": 4, "share": 0.01, "streams": 2}}, "fio --output"),
         "sweep": ("sweep", {"sweep": {"tiers": ["local"], "sets": {"a": GRID}}}, "fio --output"),
+        "staging": ("staging", {"staging": STAGED}, "neurotier.storage.staging.program"),
         "snakemake": ("bigbrain", {"bigbrain": {**BLOCKS, "engines": ["snakemake"]}}, "bigbrain.engines.worker"),
         "gnu-parallel": ("bigbrain", {"bigbrain": {**BLOCKS, "engines": ["gnu-parallel"]}}, "fork_client.py"),
         "spark": ("bigbrain", {"bigbrain": {**BLOCKS, "engines": ["spark"]}}, "pyspark.daemon"),
@@ -201,13 +204,14 @@ def target_of(name: str, demo_source: Path) -> tuple[str, dict[str, Any], str]:
 TARGETS = [
     *((name, number) for name in ("probe", "gnu-parallel", "spark") for number in SIGNALS),
     ("sweep", signal.SIGINT),  # the way of the probe
+    ("staging", signal.SIGKILL),
     ("snakemake", signal.SIGTERM),
     ("participants", signal.SIGTERM),  # Ctrl-C and kills of these: test_interrupted.py
     ("advise", signal.SIGTERM),
 ]
 
 
-PROGRAMS = {"gnu-parallel": "gnu_parallel", "spark": "spark"}
+PROGRAMS = {"gnu-parallel": "gnu_parallel", "spark": "spark", "staging": "staging_engines"}
 """Fixture of the program that a target cannot do without."""
 
 
@@ -221,7 +225,7 @@ def test_what_was_stopped_goes_on(project: Project, request: pytest.FixtureReque
     arguments = project.configure(**configuration)
     stop(project, [target, *arguments], lambda: running(project, part), number)
     if number == signal.SIGKILL:  # its scripts look after it, and end what they run
-        alive = {"probe", "sweep", "gnu-parallel", "spark"}
+        alive = {"probe", "sweep", "staging", "gnu-parallel", "spark"}
         wait_for(lambda: name not in alive or not running(project, part), lambda: True)
     go_on(project, arguments, target)
     if target != "participants":

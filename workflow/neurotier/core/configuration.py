@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # the participant job reads checked settings: it loads no val
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "schemas"
 
-WORKLOADS = ("sweep", "daq", "ior")
+WORKLOADS = ("sweep", "daq", "ior", "staging")
 """Storage workloads: each is a section with ``tiers``, a target, a folder in the results, and a page of that name."""
 
 

@@ -20,6 +20,7 @@ Rules, scripts and library take their paths from here and build none themselves.
     sweep/, sweep.html                  points/: each point of a sweep; its tables and figures, and the sweep's report
     ior/, ior.html                      the same of files that are written and read back
     daq/, daq.html                      the same of writers at a fixed rate
+    staging/, staging.html              the same of writers that hand readers data
     bigbrain/, bigbrain.html            blocks/TIER.tsv, runs/RUN/: plan and records; tables and figures, and the page
     logs/RULE/                          one log per job; analyze_participant/[SITE/]XX/sub-*.log
     state/                              settings of the last run, run facts, failures, the lock; participants/: of each,

@@ -226,6 +226,53 @@ class IorSettings:
 
 
 @dataclass(frozen=True)
+class StagingSetSettings:
+    """One entry of ``staging.sets``: a grid of exchanges."""
+
+    writers: list[int]
+    readers: list[int]
+    servers: list[int]
+    bytes: str | int
+    per: str
+    repetitions: int
+
+
+@dataclass(frozen=True)
+class StagingSettings:
+    """Section ``staging``: writers that hand readers data."""
+
+    tiers: list[str]
+    engines: list[str]
+    sets: dict[str, StagingSetSettings]
+    steps: int
+    scale: float
+    flush: bool
+    timeout_s: float
+    share: float
+    seed: int
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> StagingSettings:
+        """Give the section its types."""
+        sets = {name: StagingSetSettings(**each) for name, each in data["sets"].items()}
+        return cls(**{**data, "sets": sets})
+
+
+NOTHING_STAGED = {
+    "tiers": [],
+    "engines": ["ray"],
+    "sets": {},
+    "steps": 10,
+    "scale": 1,
+    "flush": True,
+    "timeout_s": 300,
+    "share": 0.5,
+    "seed": 2018,
+}
+"""The section in runs of before there was one."""
+
+
+@dataclass(frozen=True)
 class AdviceSettings:
     """Section ``advice``: how a run is predicted."""
 
@@ -283,6 +330,7 @@ class Settings:
     sweep: SweepSettings
     daq: DaqSettings
     ior: IorSettings
+    staging: StagingSettings
     advice: AdviceSettings
     in_containers: bool = False
 
@@ -360,6 +408,7 @@ class Settings:
             sweep=SweepSettings.from_json(complete["sweep"]),
             daq=DaqSettings(**complete["daq"]),
             ior=IorSettings(**complete["ior"]),
+            staging=StagingSettings.from_json(complete["staging"]),
             advice=AdviceSettings(**complete["advice"]),
             in_containers=in_containers,
         )
@@ -388,6 +437,7 @@ class Settings:
             sweep=SweepSettings.from_json(data["sweep"]),
             daq=DaqSettings(**data["daq"]),
             ior=IorSettings(**data["ior"]),
+            staging=StagingSettings.from_json(data.get("staging", NOTHING_STAGED)),
             advice=AdviceSettings(**data["advice"]),
             in_containers=data["in_containers"],
         )

@@ -190,7 +190,7 @@ def heal(plan: Plan, arguments: Sequence[str], snakefile: Path) -> dict[str, Mad
 
 def begin(plan: Plan, workflow: Any) -> None:
     """Start a run; see :func:`neurotier.run.start.start_run`. Earlier runs that were killed get their rows first."""
-    check_programs(rules_to_run_here(workflow))
+    check_programs(rules_to_run_here(workflow), plan.settings)
     compile_library()
     say_progress(workflow)
     end_at_signals()

@@ -20,6 +20,7 @@ from neurotier.core.tiers import Tier, on_nodes
 from neurotier.dataset.source import is_address, local_folder
 from neurotier.run.plan import Plan
 from neurotier.storage import fio
+from neurotier.storage.staging.supervise import require_engine
 
 WITHOUT_DATASET = {"published", "probe", *WORKLOADS, "bigbrain", "check"}
 """Targets that need no dataset."""
@@ -98,19 +99,23 @@ def missing_tiers(settings: Settings, elsewhere: bool = False) -> list[str]:
     return found
 
 
-def check_programs(rules: Collection[str]) -> None:
+def check_programs(rules: Collection[str], settings: Settings) -> None:
     """Refuse to start when a program is missing that a rule will need hours later.
 
     Parameters
     ----------
     rules
         Names of the rules that will run on this machine.
+    settings
+        The configuration, which names engines.
 
     Raises
     ------
     ToolError
-        If one is not on ``PATH``.
+        If one is not on ``PATH``, or the package of an engine is not installed.
     """
     for rule, (command, name, where, fix) in PROGRAMS.items():
         if rule in rules and shutil.which(command) is None:
             raise ToolError(f"{name} is not on PATH", where=where, fix=fix)
+    for engine in settings.staging.engines if "run_staging" in rules else ():
+        require_engine(engine, "target staging")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neurotier.core.errors import TierError, ToolError
+from neurotier.core.files import remove_whatever
 from neurotier.core.places import Places, short_hash
 from neurotier.core.private import remove_empty
 from neurotier.core.quantities import size
@@ -84,7 +85,7 @@ class Workspace:
         """Remove what the jobs have written."""
         for file in self.folder.iterdir():
             if file.name != OWNER:
-                file.unlink()
+                remove_whatever(file)
 
 
 def claim(tier: Tier, target: str, places: Places) -> Workspace:

@@ -1,0 +1,381 @@
+"""Data staging with its engines: bytes, response times, what fails in a line and leaves nothing; grid and answers."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+import yaml
+from neurotier.core.configuration import config_schema
+from neurotier.core.errors import NeurotierError, SettingsError, TierError, ToolError
+from neurotier.core.places import Places
+from neurotier.core.private import private_folder
+from neurotier.core.settings import Settings, StagingSetSettings, StagingSettings
+from neurotier.core.tables import Row, read_table, write_table
+from neurotier.core.tiers import find_mount
+from neurotier.pages.kit.figures import draw_all, figures_of
+from neurotier.pages.kit.registry import FILES
+from neurotier.pages.staging import answers
+from neurotier.pages.staging.figures import FIGURES, StagingTables
+from neurotier.pages.staging.page import write_page
+from neurotier.storage.staging import published
+from neurotier.storage.staging.exchange import Exchange, Sink, Source
+from neurotier.storage.staging.grid import Point, planned
+from neurotier.storage.staging.supervise import CALL, Outcome, StallError, require_engine, run_exchange
+from neurotier.storage.staging.walk import scratch, stage
+from page_reader import Reader
+from support import ROOT
+from truth import loop_device
+
+MIB = 1 << 20
+THROTTLE_BYTES_PER_S = 20_000_000
+NOTHING: dict[str, Any] = {"writers": [1], "readers": [1], "servers": [1], "bytes": "8 MiB"}
+
+
+def settings_of(folder: Path, tiers: dict[str, Path], sets: dict[str, Any], **changes: Any) -> Settings:
+    """A configuration that stages on some folders, and keeps its results elsewhere."""
+    results = folder / "results"
+    results.mkdir(exist_ok=True)
+    declared = {name: {"path": str(path), "kind": find_mount(path).kind} for name, path in tiers.items()}
+    home = {"home": {"path": str(results), "kind": find_mount(results).kind}}
+    placement = dict.fromkeys(("dataset", "work", "images", "results"), "home")
+    section = {"tiers": list(tiers), "sets": sets, "steps": 2, **changes}
+    return Settings.from_config({"tiers": declared | home, "placement": placement, "staging": section})
+
+
+def run(settings: Settings, said: list[str] | None = None) -> list[Row]:
+    return stage(settings, Places.from_settings(settings), ([] if said is None else said).append)
+
+
+def section(**changes: Any) -> StagingSettings:
+    complete = {
+        name: each.get("default") for name, each in config_schema()["properties"]["staging"]["properties"].items()
+    }
+    return StagingSettings.from_json(complete | {"tiers": ["fast"]} | changes)
+
+
+def exchange(folder: Path, scratch_folder: Path, **changes: Any) -> Exchange:
+    given: dict[str, Any] = {
+        "engine": "adios2-bp5",
+        "writers": 2,
+        "readers": 2,
+        "servers": 0,
+        "steps": 3,
+        "flush": False,
+        "seed": 1,
+        "bytes_per_writer": MIB,
+        "bytes_per_reader": MIB,
+        "folder": str(folder),
+        "scratch": str(scratch_folder),
+    }
+    return Exchange(**given | changes)
+
+
+def processes() -> list[psutil.Process]:
+    """Everything that any exchange has started."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.status() != psutil.STATUS_ZOMBIE and CALL in process.environ():
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def mapping(folder: Path) -> list[int]:
+    """Processes that have a file of a folder mapped, named or not."""
+    return [pid for pid in psutil.pids() if str(folder) in maps(pid)]
+
+
+def maps(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/maps").read_text()
+    except OSError:
+        return ""
+
+
+@pytest.fixture
+def nothing_left(tmp_path: Path) -> Iterator[None]:
+    """Afterwards no process, no mapped file, and no socket is left of what a test has staged."""
+    yield
+    assert processes() == []
+    assert mapping(tmp_path) == []
+    assert not (private_folder(Path("/tmp")) / "s" / str(os.getpid())).exists()
+
+
+@pytest.fixture
+def slow_disk() -> Iterator[Path]:
+    with ExitStack() as stack:
+        try:
+            folder = stack.enter_context(loop_device(512, THROTTLE_BYTES_PER_S))
+        except (OSError, subprocess.CalledProcessError) as error:
+            pytest.skip(f"no disk can be throttled here: {error}")
+        yield folder
+
+
+def test_every_reader_gets_its_part_of_what_is_written() -> None:
+    for writers, readers in itertools.product((1, 2, 3, 4, 8), repeat=2):
+        words = 24 * 8
+        one = exchange(
+            Path(), Path(), writers=writers, readers=readers, bytes_per_writer=words * 8 // writers // 8 * 8,
+            bytes_per_reader=words * 8 // readers // 8 * 8,
+        )  # fmt: skip
+        got = [piece for reader in range(readers) for piece in one.pieces_of_reader(reader)]
+        assert got == list(range(one.writers * one.pieces_per_writer))
+    weak = exchange(Path(), Path(), writers=2, readers=3, bytes_per_writer=64, bytes_per_reader=64)
+    assert [weak.pieces_of_reader(reader) for reader in range(3)] == [[0], [1], [0]]
+
+
+def test_other_bytes_are_seen(tmp_path: Path) -> None:
+    one = exchange(tmp_path, tmp_path, writers=1, readers=1)
+    source, sink = Source(one, 0), Sink(one, 0)
+    first = source.next_step()
+    np.copyto(sink.pieces[0], source.pieces[0])
+    assert sink.wrong({0: first[0]}) == []
+    assert sink.wrong({0: source.next_step()[0]}) == [0]  # those of the step before
+    sink.pieces[0][-1] ^= np.uint64(1)
+    assert sink.wrong({0: first[0]}) == [0]
+
+
+def test_grids_of_the_examples_are_those_of_the_paper() -> None:
+    paper = yaml.safe_load((ROOT / "config" / "examples" / "staging-optane-ssd.yaml").read_text())["staging"]
+    defaults = {"per": "step", "repetitions": 1}
+    paper["sets"] = {name: defaults | given for name, given in paper["sets"].items()}
+    whole = planned(section(**paper | {"scale": 1}))["tmpfs"]
+    assert {one.servers for one in whole["servers"]} == {1, 2, 4, 8, 16}
+    assert {(one.writers, one.servers) for one in whole["strong-readers"]} == {(64, 4)}
+    assert {one.writers * one.bytes_per_writer // 1_000_000 for one in whole["strong-readers"]} == {4_000}
+    assert {one.bytes_per_reader for one in whole["weak-readers"]} == {8_000_000}
+    assert {one.steps for points in whole.values() for one in points} == {10}
+    small = planned(section(**paper))["local"]
+    assert {one.servers for one in small["servers"]} == {1, 2, 4}
+    assert {one.readers for one in small["strong-readers"]} == {1, 2, 4}
+    assert small["servers"][0].writers * small["servers"][0].bytes_per_writer == 250_000_000
+    assert list(StagingSetSettings.__dataclass_fields__) == list(
+        config_schema()["properties"]["staging"]["properties"]["sets"]["additionalProperties"]["properties"]
+    )
+
+
+def test_memory_to_memory_is_measured_once() -> None:
+    sets = {"a": NOTHING | {"per": "step", "repetitions": 1}}
+    plan = planned(section(tiers=["fast", "slow"], sets=sets, engines=["ray", "adios2-sst", "adios2-bp5"]))
+    assert {tier: sorted(one.engine for one in points["a"]) for tier, points in plan.items()} == {
+        "fast": ["adios2-bp5", "adios2-sst", "ray"],
+        "slow": ["adios2-bp5", "ray"],
+    }
+    assert {one.engine: one.servers for one in plan["fast"]["a"]} == {"ray": 1, "adios2-sst": 0, "adios2-bp5": 0}
+
+
+def test_ray_and_adios2_stage_on_memory_and_on_a_throttled_disk(
+    staging_engines: None, memory_folder: Path, slow_disk: Path, tmp_path: Path, nothing_left: None
+) -> None:
+    """More writers than readers, and several servers; flushed writes are as fast as the device, and points are kept."""
+    uneven = {"writers": [4], "readers": [2], "servers": [2], "bytes": "8 MiB"}
+    weak = {"writers": [2], "readers": [4], "bytes": "2 MiB", "per": "client"}
+    tiers, said = {"memory": memory_folder, "slow": slow_disk}, list[str]()
+    both = settings_of(tmp_path, tiers, {"uneven": uneven, "weak": weak}, engines=["adios2-sst", "adios2-bp5"])
+    rows = run(both, said) + run(settings_of(tmp_path, tiers, {"uneven": uneven}), said)
+    assert said[0].startswith("0 of 6 points are there, 6 to do")
+    assert {row["status"] for row in rows} == {"measured"}
+    assert len(rows) == 8
+    write_table(tmp_path / "staging.tsv", "staging", rows)
+    assert len(read_table(tmp_path / "staging.tsv", "staging")) == 8
+    for row in rows:
+        assert row["write_bytes"] == 2 * row["writers"] * row["bytes_per_writer"]
+        assert 0 < row["write_client_s"] <= row["write_s"] <= row["write_round_s"]
+        assert 0 < row["read_client_s"] <= row["read_s"] <= row["read_round_s"]
+        assert row["piece_bytes"] == (2 * MIB)
+        if row["tier"] == "slow" and row["engine"] != "adios2-sst":
+            assert row["write_bytes"] / 2 / row["write_s"] < 1.5 * THROTTLE_BYTES_PER_S
+    assert [*memory_folder.rglob("*"), *slow_disk.rglob("neurotier*/*/*")] == []
+    run(both, said)
+    assert said[-1].startswith("6 of 6 points are there, 0 to do")
+
+
+@pytest.mark.parametrize(
+    ("engine", "servers", "victim", "line"),
+    [
+        ("ray", 2, "server", r"^ray: server 1 of 2 is gone; \d of 50 steps were done; start the same command again$"),
+        ("adios2-bp5", 0, "reader", r"^adios2-bp5: ADIOS2: (reader|writer) \d is gone \(exit code -9\)$"),
+        ("adios2-sst", 0, "reader", r"^adios2-sst: ADIOS2"),
+    ],
+)
+def test_who_is_gone_is_named_and_nothing_is_left(
+    staging_engines: None, tmp_path: Path, nothing_left: None, engine: str, servers: int, victim: str, line: str
+) -> None:
+    killed: list[int] = []
+
+    def kill(outcome: Outcome) -> None:
+        if outcome.steps and not killed:
+            pid = outcome.servers[1] if victim == "server" else last_client(engine)
+            killed.append(pid)
+            os.kill(pid, signal.SIGKILL)
+
+    with scratch() as folder, pytest.raises(ToolError, match=line):
+        run_exchange(exchange(tmp_path, folder, engine=engine, servers=servers, steps=50), tmp_path / "log", 60.0, kill)
+    assert killed
+
+
+def last_client(engine: str) -> int:
+    """A process of a reader."""
+    if engine == "ray":
+        return next(one.pid for one in processes() if "Reader" in " ".join(one.cmdline()))
+    return max(one.pid for one in processes())
+
+
+def test_a_stall_is_a_result(staging_engines: None, tmp_path: Path, nothing_left: None) -> None:
+    def stop(outcome: Outcome) -> None:
+        if len(outcome.steps) == 1:
+            os.kill(last_client("adios2-bp5"), signal.SIGSTOP)
+
+    with scratch() as folder, pytest.raises(StallError) as raised:
+        run_exchange(exchange(tmp_path, folder, steps=50), tmp_path / "log", 2.0, stop)
+    assert "stalled" in str(raised.value)
+    assert "did not end within 2 s" in str(raised.value)
+
+
+@pytest.mark.parametrize("engine", ["ray", "adios2-bp5"])
+def test_a_full_tier_is_a_line(
+    staging_engines: None, tmp_path: Path, mount_tmpfs: Callable[..., Path], nothing_left: None, engine: str
+) -> None:
+    small = mount_tmpfs(tmp_path / "small", "size=12m")
+    given = {
+        "engine": engine,
+        "servers": int(engine == "ray"),
+        "bytes_per_writer": 8 * MIB,
+        "bytes_per_reader": 8 * MIB,
+    }
+    with scratch() as folder, pytest.raises(TierError, match=r"small: filled up.*; make room, or lower"):
+        run_exchange(exchange(small, folder, **given), tmp_path / "log", 60.0)
+
+
+@pytest.mark.parametrize(
+    ("sets", "changes", "error", "line"),
+    [
+        ({}, {}, SettingsError, "config key staging.sets: there is nothing to stage; take"),
+        ({"a": NOTHING | {"bytes": "8"}}, {}, ToolError, ""),
+        ({"a": NOTHING | {"bytes": "4"}}, {}, SettingsError, "config key staging.sets.a.bytes: 4 cannot be divided"),
+        ({"a": NOTHING | {"bytes": "1 PiB"}}, {}, TierError, "tier 'fast': staging set 'a' needs 2.2 PiB (1 writer of"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    sets: dict[str, Any],
+    changes: dict[str, Any],
+    error: type[NeurotierError],
+    line: str,
+) -> None:
+    settings = settings_of(tmp_path, {"fast": tmp_path}, sets, **changes)
+    if error is not TierError:
+        monkeypatch.setattr(sys, "path", [])  # no engine is there
+    with pytest.raises(error) as raised:
+        run(settings)
+    assert str(raised.value).startswith(line or "target staging: engine ray needs the Python package ray, which is not")
+
+
+def test_a_missing_engine_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [])
+    with pytest.raises(ToolError) as raised:
+        require_engine("adios2-sst", "target staging")
+    assert str(raised.value) == (
+        "target staging: engine adios2-sst needs the Python package adios2, which is not installed;"
+        " pip install 'neurotier[adios2]', or take another engine"
+    )
+
+
+def row(tier: str, writers: int, readers: int, servers: int, write_s: float, read_s: float, **changes: Any) -> Row:
+    """A row of ``staging.tsv``."""
+    point = Point("a", "ray", writers, readers, servers, "step", 8, 8, 10, True, 1)
+    asked = {name: getattr(point, name) for name in Point.__dataclass_fields__ if name != "set_name"}
+    ways: Row = {}
+    for way, time_s in (("write", write_s), ("read", read_s)):
+        parts = {"s": time_s, "least_s": time_s, "most_s": time_s, "client_s": time_s / 2, "round_s": time_s}
+        ways |= {f"{way}_{name}": value for name, value in parts.items()}
+    memory = tier == "memory"
+    facts = {
+        "host": "h",
+        "kernel": "k",
+        "kind": "tmpfs" if memory else "block",
+        "fs_type": "tmpfs" if memory else "ext4",
+    }
+    moved = {"write_bytes": 100, "read_bytes": 100, "device_read_bytes": 0, "piece_bytes": 8, "start_s": 1.0}
+    named = {"tier": tier, "set": "a", "position": 1, "status": "measured", "started_s": 0.0, "engine_version": "ray 2"}
+    return {**named, **asked, **ways, **moved, **facts, **changes}
+
+
+def rows_of_both() -> list[Row]:
+    """Reading is as fast on disk as in memory, more servers help to write on disk, and 4 readers are too many."""
+    return [
+        one
+        for tier, factor in (("memory", 1.0), ("disk", 4.0))
+        for one in (
+            row(tier, 4, 2, 1, 2.0 * factor, 1.0),
+            row(tier, 4, 2, 2, 2.0 if tier == "memory" else 4.0, 1.0),
+            row(tier, 4, 1, 1, 2.0 * factor, 1.5),
+            row(tier, 4, 4, 1, 2.0 * factor, 3.0),
+            row(tier, 4, 1, 1, 1.0, 1.0, set="w", per="client"),
+            row(tier, 4, 4, 1, 1.0, 2.0, set="w", per="client"),
+        )
+    ]
+
+
+def test_answers_are_those_of_the_rows() -> None:
+    rows = rows_of_both()
+    assert answers.servers(rows).sentence == (
+        "More servers help in part: writing with 2 takes 0.50 of the time with 1 (disk, ray);"
+        " elsewhere it takes as long with one as with several"
+    )
+    assert answers.scaling(rows, "step").sentence == (
+        "reading takes least with 2 readers (memory, ray and disk, ray), and with 4 up to 3.00 times as long"
+        " (memory, ray)"
+    )
+    assert answers.scaling(rows, "client").sentence == (
+        "reading with 4 times as many readers and bytes takes 2.00 times as long (memory, ray)"
+    )
+    assert answers.page_cache(rows) == (
+        "disk, ray: reading is hidden by the page cache (1.00 times as long as on memory, 0 % of the bytes from the"
+        " device), writing takes 3.00 times as long"
+    )
+    from_device = [one | {"device_read_bytes": 50 * (one["tier"] == "disk")} for one in rows]
+    assert "disk, ray: reading is not hidden (1.00 times as long as on memory, 50 %" in answers.page_cache(from_device)
+    assert answers.waiting(rows).startswith("At most 50 % of a round of writes is waiting")
+    assert not answers.servers(rows[:1]).shown
+    assert not answers.scaling(rows[:1], "step").shown
+
+
+def test_published_numbers_have_page_and_figure(tmp_path: Path) -> None:
+    write_table(tmp_path / "published.tsv", "published_staging", published.rows())
+    known = read_table(tmp_path / "published.tsv", "published_staging")
+    assert {(one["page"], one["figure"]) for one in known} >= {("page 5", "Figure 6"), ("page 6", "Figure 7a")}
+    assert published.values(published.BEST_WRITERS) == [16]
+
+
+@pytest.mark.parametrize("rows", [rows_of_both(), [row("disk", 1, 1, 1, 1.0, 1.0, status="failed: <b>stalled</b>")]])
+def test_figures_and_page_are_those_of_the_rows(rows: list[Row], tmp_path: Path) -> None:
+    tables = StagingTables(rows)
+    draw_all("staging", FIGURES, tables, tmp_path / "figures")
+    names = [entry.name for entry in FIGURES]
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == sorted(
+        f"{name}.{kind}" for name in names for kind in ("svg", *FILES)
+    )
+    files = [tmp_path / "staging.tsv", tmp_path / "published.tsv"]
+    write_page(tables, files, tmp_path / "figures", tmp_path / "staging.html")
+    reader = Reader()
+    reader.feed((tmp_path / "staging.html").read_text())
+    for figure in figures_of("staging", FIGURES, tables):
+        assert f"{figure.finding.sentence}." in "\n".join([reader.text, *reader.alts])
+    assert all(one["status"] in reader.text for one in rows if one["status"] != "measured")
+    behind = (tmp_path / "figures" / "strong_scaling.tsv").read_text()
+    assert "published: least at 8 to 16 readers" in behind

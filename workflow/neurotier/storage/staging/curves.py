@@ -1,0 +1,206 @@
+"""Curves: how response times depend on one number of processes, all else being the same; and what they show.
+
+The published experiment varies the servers (its Figure 6), and the readers or the writers in strong and in weak scaling
+(its Figures 7 and 8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from neurotier.core.kinds import is_in_memory
+from neurotier.core.quantities import counted
+from neurotier.core.spread import Spread
+from neurotier.core.tables import Row
+from neurotier.storage.staging.grid import IN_MEMORY
+from neurotier.storage.workload.records import MEASURED
+
+COUNTS = ("writers", "readers", "servers")
+FIXED = ("tier", "engine", "per", "set")
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Response times against one number of processes.
+
+    Attributes
+    ----------
+    tier, engine, kind
+        Where the data were, and who staged.
+    axis
+        ``writers``, ``readers`` or ``servers``.
+    others
+        The two other numbers, in that order.
+    per
+        ``step`` (strong scaling) or ``client`` (weak scaling).
+    times
+        Number to response times over the repetitions, s.
+    """
+
+    tier: str
+    engine: str
+    kind: str
+    axis: str
+    others: tuple[int, int]
+    per: str
+    times: dict[int, Spread]
+
+    @property
+    def name(self) -> str:
+        """Where and by whom."""
+        return place_text(self.tier, self.engine)
+
+    @property
+    def best(self) -> int:
+        """The number with the least median; of equal ones the smaller."""
+        return min(self.times, key=lambda count: (self.times[count].median, count))
+
+    @property
+    def others_text(self) -> str:
+        """The other numbers in words.
+
+        >>> Curve("disk", "ray", "block", "readers", (4, 1), "step", {}).others_text
+        '4 writers, 1 server'
+        """
+        names = [name for name in COUNTS if name != self.axis]
+        pairs = zip(names, self.others, strict=True)
+        return ", ".join(counted(count, name.removesuffix("s")) for name, count in pairs if count)
+
+    def slower(self) -> float:
+        """How many times as long the greatest number takes as the best one."""
+        return self.times[max(self.times)].median / self.times[self.best].median
+
+    def gain(self) -> float:
+        """How many times as long the smallest number takes as the best one."""
+        return self.times[min(self.times)].median / self.times[self.best].median
+
+    def growth(self) -> float:
+        """How many times as long the greatest number takes as the smallest."""
+        return self.times[max(self.times)].median / self.times[min(self.times)].median
+
+
+def place_text(tier: str, engine: str) -> str:
+    """Where the data of a point were, and who staged.
+
+    >>> place_text("disk", "ray"), place_text("disk", "adios2-sst")
+    ('disk, ray', 'memory, adios2-sst')
+    """
+    return f"{'memory' if engine in IN_MEMORY else tier}, {engine}"
+
+
+def measured(rows: Iterable[Row]) -> list[Row]:
+    """Rows of points that were measured."""
+    return [row for row in rows if row["status"] == MEASURED]
+
+
+def curves(rows: Iterable[Row], axis: str, way: str, per: str | None = None) -> list[Curve]:
+    """Every curve with at least two numbers on its axis.
+
+    Parameters
+    ----------
+    rows
+        Rows of ``staging.tsv``.
+    axis
+        ``writers``, ``readers`` or ``servers``.
+    way
+        ``write`` or ``read``.
+    per
+        Only those of strong (``step``) or of weak scaling (``client``).
+    """
+    others = [name for name in COUNTS if name != axis]
+    groups: dict[tuple[object, ...], list[Row]] = {}
+    for row in measured(rows):
+        if per in (None, row["per"]):
+            groups.setdefault(tuple(row[name] for name in (*FIXED, *others)), []).append(row)
+    found = []
+    for members in groups.values():
+        first = members[0]
+        times = {
+            count: Spread(tuple(row[f"{way}_s"] for row in members if row[axis] == count))
+            for count in sorted({row[axis] for row in members})
+        }
+        if len(times) > 1:
+            rest = (first[others[0]], first[others[1]])
+            found.append(Curve(first["tier"], first["engine"], first["kind"], axis, rest, first["per"], times))
+    return found
+
+
+def longest(found: Sequence[Curve]) -> Curve | None:
+    """The curve with the most numbers on its axis, and among those the one with most other processes."""
+    return max(found, key=lambda one: (len(one.times), one.others), default=None)
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """Reading from a tier that is no memory, beside reading from one that is.
+
+    Attributes
+    ----------
+    tier, memory, engine
+        The two tiers, and who staged.
+    write_ratio, read_ratio
+        How many times as long it takes as in memory, median over the same points.
+    device_share
+        Share of what was read that came from the device; ``None`` where the kernel did not tell.
+    """
+
+    tier: str
+    memory: str
+    engine: str
+    write_ratio: float
+    read_ratio: float
+    device_share: float | None
+
+
+def hidden(rows: Iterable[Row]) -> list[Hidden]:
+    """Every tier that is no memory beside one that is, over the points that both have."""
+    known = [row for row in measured(rows) if row["engine"] not in IN_MEMORY]
+    memory = {same_point(row): row for row in reversed(known) if is_in_memory(row["kind"])}
+    found = []
+    for tier, engine in dict.fromkeys((row["tier"], row["engine"]) for row in known if not is_in_memory(row["kind"])):
+        own = [row for row in known if (row["tier"], row["engine"]) == (tier, engine) and same_point(row) in memory]
+        if own:
+            pairs = [(row, memory[same_point(row)]) for row in own]
+            writes, reads = (
+                Spread(tuple(one[name] / other[name] for one, other in pairs)).median for name in ("write_s", "read_s")
+            )
+            device = [row["device_read_bytes"] for row in own]
+            share = None if None in device else sum(device) / sum(row["read_bytes"] for row in own)
+            found.append(Hidden(tier, memory[same_point(own[0])]["tier"], engine, writes, reads, share))
+    return found
+
+
+def same_point(row: Row) -> tuple[object, ...]:
+    """What rows of the same point on different tiers have in common."""
+    names = ("engine", "set", "per", *COUNTS, "bytes_per_writer", "bytes_per_reader", "repetition")
+    return tuple(row[name] for name in names)
+
+
+@dataclass(frozen=True)
+class Synchronising:
+    """What one side waits for the others.
+
+    Attributes
+    ----------
+    share
+        Part of the time from asking all until all had answered in which the average client was not at its request.
+    row
+        The point with the largest part.
+    way
+        ``write`` or ``read``.
+    """
+
+    share: float
+    row: Row
+    way: str
+
+
+def synchronising(rows: Iterable[Row]) -> Synchronising | None:
+    """Where waiting for each other takes the largest part; ``None`` if nothing was measured."""
+    found = [
+        Synchronising(1 - row[f"{way}_client_s"] / row[f"{way}_round_s"], row, way)
+        for row in measured(rows)
+        for way in ("write", "read")
+    ]
+    return max(found, key=lambda one: one.share, default=None)

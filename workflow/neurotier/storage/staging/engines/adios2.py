@@ -1,0 +1,200 @@
+"""The engines of ADIOS2: ``adios2-sst`` from memory to memory, ``adios2-bp5`` by files that are read while they grow.
+
+The package on PyPI is built without MPI, so each writer has a stream of its own, and each reader opens those that it
+reads of. Nothing stands between them: there are no servers. Writers and readers are processes of their own, which are
+all asked for a step at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import time
+from collections.abc import Sequence
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+from neurotier.core.errors import ToolError, one_line
+from neurotier.core.processes import end_with_parent
+from neurotier.storage.staging.exchange import WORD_BYTES, Exchange, Sink, Source, Step
+from neurotier.storage.staging.program import Say, device_read_bytes, difference, say_step
+
+SST = "adios2-sst"
+OPEN_S = 60
+"""How long a reader waits for a stream to appear, s."""
+
+POLL_S = 0.001
+"""How often a reader of files looks for the next step, s."""
+
+NEVER_S = 1e9
+
+
+def parameters(exchange: Exchange, readers: int) -> dict[str, str]:
+    """Parameters of the engine for one stream; ``readers`` is how many will open it."""
+    if exchange.engine != SST:
+        polling = {"OpenTimeoutSecs": str(OPEN_S), "BeginStepPollingFrequencySecs": str(POLL_S)}
+        return {**polling, "StatsLevel": "0"}
+    full = "Block" if readers else "Discard"  # what nobody reads must not be waited for
+    queue = {"QueueLimit": "1" if not readers else "2", "QueueFullPolicy": full}
+    return {"DataTransport": "WAN", "RendezvousReaderCount": str(readers), "OpenTimeoutSecs": str(OPEN_S), **queue}
+
+
+def stream(exchange: Exchange, writer: int, mode: str) -> Any:
+    """Open the stream of a writer."""
+    import adios2
+
+    readers = sum(writer in streams_of(exchange, reader) for reader in range(exchange.readers))
+    io = adios2.Adios().declare_io(f"writer-{writer}")
+    io.set_engine("SST" if exchange.engine == SST else "BP5")
+    io.set_parameters(parameters(exchange, readers))
+    return adios2.Stream(io, str(Path(exchange.folder, f"writer-{writer}.bp")), mode)
+
+
+def streams_of(exchange: Exchange, reader: int) -> dict[int, list[tuple[int, int]]]:
+    """Writers whose streams a reader reads of: for each, place of the piece in the reader's copy, and in the stream."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for place, number in enumerate(exchange.pieces_of_reader(reader)):
+        writer, piece = divmod(number, exchange.pieces_per_writer)
+        found.setdefault(writer, []).append((place, piece))
+    return dict(sorted(found.items()))
+
+
+def write(exchange: Exchange, writer: int, asked: Connection) -> None:
+    """What a writer does: at every word of the parent's a step."""
+    source = Source(exchange, writer)
+    with stream(exchange, writer, "w") as out:
+        asked.send(os.getpid())
+        for _ in range(exchange.steps):
+            asked.recv()
+            checksums = source.next_step()
+            begin_s = time.monotonic()
+            out.begin_step()
+            out.write("data", source.words, [len(source.words)], [0], [len(source.words)])
+            out.end_step()
+            if exchange.flush and exchange.engine != SST:
+                flush(Path(exchange.folder, f"writer-{writer}.bp"))
+            asked.send((begin_s, time.monotonic(), checksums))
+        asked.recv()
+
+
+def flush(folder: Path) -> None:
+    """Have the files of a stream on their device."""
+    for file in folder.iterdir():
+        if file.is_file():
+            handle = os.open(file, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+
+
+def read(exchange: Exchange, reader: int, asked: Connection) -> None:
+    """What a reader does: at every word of the parent's, which has the checksums, a step."""
+    sink, wanted = Sink(exchange, reader), streams_of(exchange, reader)
+    words = exchange.piece_bytes // WORD_BYTES
+    sources = {writer: stream(exchange, writer, "r") for writer in wanted}
+    asked.send(os.getpid())
+    for _ in range(exchange.steps):
+        checksums = asked.recv()
+        begin_s = time.monotonic()
+        for writer, pieces in wanted.items():
+            source = sources[writer]
+            status = source.begin_step(timeout=NEVER_S)
+            if status.name != "OK":
+                raise ToolError(f"the stream of writer {writer} ended ({status.name})", where=f"reader {reader}")
+            variable = source.inquire_variable("data")
+            for place, piece in pieces:
+                variable.set_selection([[piece * words], [words]])
+                source.engine.get(variable, sink.pieces[place])
+            source.end_step()
+        end_s = time.monotonic()
+        asked.send((begin_s, end_s, sink.wrong(checksums)))
+    asked.recv()
+    for source in sources.values():
+        source.close()
+
+
+class Client:
+    """A writer or a reader in a process of its own."""
+
+    def __init__(self, name: str, work: Any, exchange: Exchange, number: int) -> None:
+        self.name = name
+        self.connection, theirs = multiprocessing.Pipe()
+        context = multiprocessing.get_context("fork")  # this process has one thread, and has not loaded ADIOS2
+        self.process = context.Process(target=client, args=(work, exchange, number, theirs), daemon=True)
+        self.process.start()
+        theirs.close()
+
+
+def client(work: Any, exchange: Exchange, number: int, asked: Connection) -> None:
+    """The process of a client; what it fails of is its last word."""
+    end_with_parent()
+    try:
+        work(exchange, number, asked)
+    except Exception as error:
+        import traceback
+
+        traceback.print_exc()
+        asked.send(one_line(str(error).strip().partition("\n")[0]) or type(error).__name__)
+        os._exit(ToolError.exit_code)
+
+
+def answers(clients: Sequence[Client]) -> list[Any]:
+    """The answer of every client, in their order.
+
+    Raises
+    ------
+    ToolError
+        As soon as one of them fails or is gone.
+    """
+    found: dict[str, Any] = {}
+    left: dict[Any, Client] = {one.connection: one for one in clients}
+    while left:
+        for connection in wait(list(left)):
+            one = left.pop(connection)
+            try:
+                found[one.name] = one.connection.recv()
+            except EOFError:
+                one.process.join(1)
+                raise ToolError(f"{one.name} is gone (exit code {one.process.exitcode})", where="ADIOS2") from None
+            if isinstance(found[one.name], str):
+                raise ToolError(found[one.name], where=f"ADIOS2, {one.name}")
+    return [found[one.name] for one in clients]
+
+
+def serve(exchange: Exchange, say: Say) -> None:
+    """Have writers and readers exchange all steps; see :mod:`neurotier.storage.staging.program`."""
+    writers = [Client(f"writer {number}", write, exchange, number) for number in range(exchange.writers)]
+    readers = [Client(f"reader {number}", read, exchange, number) for number in range(exchange.readers)]
+    pids = answers([*writers, *readers])
+    say(ready=True, servers=[])
+    for number in range(exchange.steps):
+        began_s = time.monotonic()
+        written, write_round_s = ask(writers, [None] * len(writers)), time.monotonic() - began_s
+        checksums = dict(enumerate(value for *_, values in written for value in values))
+        before, began_s = device_read_bytes(pids), time.monotonic()
+        given = [{piece: checksums[piece] for piece in exchange.pieces_of_reader(one)} for one in range(len(readers))]
+        was_read, read_round_s = ask(readers, given), time.monotonic() - began_s
+        step = Step(
+            writes=[(begin_s, end_s) for begin_s, end_s, _ in written],
+            reads=[(begin_s, end_s) for begin_s, end_s, _ in was_read],
+            write_round_s=write_round_s,
+            read_round_s=read_round_s,
+            device_read_bytes=difference(before, device_read_bytes(pids)),
+            wrong=[f"{reader}/{piece}" for reader, (*_, wrong) in enumerate(was_read) for piece in wrong],
+        )
+        say_step(say, number, step)
+    for one in [*readers, *writers]:
+        one.connection.send(None)
+    for one in [*readers, *writers]:
+        one.process.join()
+
+
+def ask(clients: Sequence[Client], given: Sequence[Any]) -> list[Any]:
+    """Ask all clients at once; their answers."""
+    for one, word in zip(clients, given, strict=True):
+        with contextlib.suppress(BrokenPipeError):  # of one that is gone; who waits for its answer says so
+            one.connection.send(word)
+    return answers(clients)

@@ -1,0 +1,217 @@
+"""The engine ``ray``: servers are the nodes of a Ray cluster on this machine, each with its own store in a mapped file.
+
+Ray makes that file in the folder it is told and removes its name at once, so it is gone with the server. Writers and
+readers are actors attached to a server each, in turn. A writer's data go to the store of its own server; a reader that
+wants them from another one has that server send them to its own. Data are never spilled: a full store is an error.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neurotier.core.errors import TierError, ToolError
+from neurotier.core.libc import LIBC
+from neurotier.core.quantities import size
+from neurotier.storage.staging.exchange import Exchange, Sink, Source, Step
+from neurotier.storage.staging.program import Say, device_read_bytes, difference, say_step
+
+LEAST_STORE_BYTES = 96 << 20
+"""Ray refuses stores of less than 75 MiB."""
+
+STORE_FACTOR = 2.2
+"""Room in a store for what is freed a moment later than the next step begins, and for gaps."""
+
+MS_SYNC = 4
+LIBC.msync.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+
+ENVIRONMENT = {
+    "RAY_AUTH_MODE": "disabled",  # else a token is written to the home folder
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_memory_monitor_refresh_ms": "0",  # it kills actors when the machine's memory is used
+    "RAY_DEDUP_LOGS": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+
+
+def store_bytes(exchange: Exchange) -> int:
+    """Size of each server's store, bytes: what its writers write in a step, and what its readers have sent to it."""
+    writers, readers = (-(-count // exchange.servers) for count in (exchange.writers, exchange.readers))
+    step = writers * exchange.bytes_per_writer + readers * exchange.bytes_per_reader * (exchange.servers > 1)
+    return max(LEAST_STORE_BYTES, int(STORE_FACTOR * step))
+
+
+class Writer:
+    """An actor that puts pieces into the store of its server."""
+
+    def __init__(self, exchange: Exchange, number: int) -> None:
+        self.exchange, self.source = exchange, Source(exchange, number)
+
+    def ready(self) -> int:
+        """Number of this process."""
+        return os.getpid()
+
+    def write(self) -> tuple[float, float, list[Any], list[int]]:
+        """Write a step: begin, end (s), references of the pieces and their checksums."""
+        import ray
+
+        checksums = self.source.next_step()
+        begin_s = time.monotonic()
+        references = [ray.put(piece) for piece in self.source.pieces]
+        if self.exchange.flush:
+            for piece in ray.get(references):
+                flush(piece)
+        return begin_s, time.monotonic(), references, checksums
+
+
+class Reader:
+    """An actor that copies pieces out of the store."""
+
+    def __init__(self, exchange: Exchange, number: int) -> None:
+        self.sink = Sink(exchange, number)
+
+    def ready(self) -> int:
+        """Number of this process."""
+        return os.getpid()
+
+    def read(self, references: list[Any], checksums: dict[int, int]) -> tuple[float, float, list[int]]:
+        """Read a step: begin, end (s), and the pieces that are not what was written."""
+        import ray
+
+        begin_s = time.monotonic()
+        for place, piece in enumerate(ray.get(references)):
+            np.copyto(self.sink.pieces[place], piece)
+        end_s = time.monotonic()
+        return begin_s, end_s, self.sink.wrong(checksums)
+
+
+def flush(piece: np.ndarray) -> None:
+    """Have a piece of the mapped store on its device, as far as whole pages."""
+    begin = piece.ctypes.data // mmap.PAGESIZE * mmap.PAGESIZE
+    if LIBC.msync(begin, piece.ctypes.data + piece.nbytes - begin, MS_SYNC) != 0:
+        raise OSError(ctypes.get_errno(), f"msync: {os.strerror(ctypes.get_errno())}")
+
+
+def serve(exchange: Exchange, say: Say) -> None:
+    """Start servers, writers and readers and have them exchange all steps."""
+    os.environ.update(ENVIRONMENT, RAY_TMPDIR=exchange.scratch)
+    Path(exchange.scratch, "ray").mkdir()
+    import ray
+    from ray.cluster_utils import Cluster
+
+    given: dict[str, Any] = {
+        "num_cpus": 0,
+        "object_store_memory": store_bytes(exchange),
+        "plasma_directory": exchange.folder,
+        "include_log_monitor": False,
+    }
+    settings = {"automatic_object_spilling_enabled": False}
+    cluster = Cluster()
+    for number in range(exchange.servers):
+        first: dict[str, Any] = {"include_dashboard": False, "no_monitor": True, "_system_config": settings}
+        cluster.add_node(**given, resources={server(number): 1 << 16}, **(first if number == 0 else {}))
+    ray.init(address=cluster.address, log_to_driver=False, configure_logging=False)
+    actors = [
+        (
+            f"{kind.__name__.lower()} {number}",
+            ray.remote(kind)
+            .options(num_cpus=0, max_restarts=0, resources={server(exchange.server_of(number)): 1})
+            .remote(exchange, number),
+        )
+        for kind, count in ((Writer, exchange.writers), (Reader, exchange.readers))
+        for number in range(count)
+    ]
+    clients = answers([(name, actor.ready.remote()) for name, actor in actors])
+    writers, readers = actors[: exchange.writers], actors[exchange.writers :]
+    servers = [process.pid for node in cluster.list_all_nodes() for process in raylets(node)]
+    say(ready=True, servers=servers)
+    for number in range(exchange.steps):
+        step = exchange_step(exchange, writers, readers, [*clients, *servers])
+        require_on_tier(exchange, servers)
+        say_step(say, number, step)
+    ray.shutdown()
+    cluster.shutdown()
+
+
+def server(number: int) -> str:
+    """Name of a server, as a resource that binds actors to it."""
+    return f"server-{number}"
+
+
+def raylets(node: Any) -> list[Any]:
+    """The process of a node that holds its store."""
+    return [info.process for info in node.all_processes.get("raylet", [])]
+
+
+def require_on_tier(exchange: Exchange, servers: Sequence[int]) -> None:
+    """Raise :class:`TierError` if a server keeps data elsewhere, as Ray does without a word where a tier has no room.
+
+    What was measured would then be another tier.
+    """
+    for pid in servers:
+        mapped = {line.split(maxsplit=5)[-1] for line in Path(f"/proc/{pid}/maps").read_text().splitlines()}
+        stores = [name for name in mapped if "/plasma" in name]
+        if any(not name.startswith(f"{exchange.folder}/") for name in stores):
+            needed, free = size(store_bytes(exchange)), size(shutil.disk_usage(exchange.folder).free)
+            where = f"tier of {exchange.folder}"
+            what = f"filled up: a server needs {needed}, and {free} are free"
+            raise TierError(what, where, "make room, or lower staging.share")
+
+
+def exchange_step(
+    exchange: Exchange, writers: Sequence[tuple[str, Any]], readers: Sequence[tuple[str, Any]], pids: list[int]
+) -> Step:
+    """One time step: all write, and when all have, all read."""
+    began_s = time.monotonic()
+    written = answers([(name, actor.write.remote()) for name, actor in writers])
+    write_round_s = time.monotonic() - began_s
+    references = [reference for *_, own, _ in written for reference in own]
+    checksums = [value for *_, own in written for value in own]
+    before, began_s = device_read_bytes(pids), time.monotonic()
+    asked = []
+    for number, (name, actor) in enumerate(readers):
+        wanted = exchange.pieces_of_reader(number)
+        asked.append((name, actor.read.remote([references[one] for one in wanted], {n: checksums[n] for n in wanted})))
+    was_read = answers(asked)
+    read_round_s = time.monotonic() - began_s
+    return Step(
+        writes=[(begin_s, end_s) for begin_s, end_s, *_ in written],
+        reads=[(begin_s, end_s) for begin_s, end_s, _ in was_read],
+        write_round_s=write_round_s,
+        read_round_s=read_round_s,
+        device_read_bytes=difference(before, device_read_bytes(pids)),
+        wrong=[f"{reader}/{piece}" for reader, (*_, wrong) in enumerate(was_read) for piece in wrong],
+    )
+
+
+def answers(asked: Sequence[tuple[str, Any]]) -> list[Any]:
+    """The answers of actors, in their order.
+
+    Raises
+    ------
+    ToolError
+        As soon as one of them fails or is gone.
+    """
+    import ray
+    from ray.exceptions import RayActorError, RayTaskError
+
+    names = {reference: name for name, reference in asked}
+    left = list(names)
+    while left:
+        done, left = ray.wait(left, num_returns=1)
+        for reference in done:
+            try:
+                ray.get(reference)
+            except RayActorError:
+                raise ToolError(f"{names[reference]} is gone", where="Ray") from None
+            except RayTaskError as error:
+                raise ToolError(str(error.cause).partition("\n")[0], where=f"Ray, {names[reference]}") from None
+    return [ray.get(reference) for _, reference in asked]

@@ -1,0 +1,171 @@
+"""An exchange: what the writers and readers of one point hand each other in every time step.
+
+The data of a step are cut into pieces, the largest with which each writer and each reader has whole ones: with more
+readers than writers, or the other way round, requests become smaller, as in the published experiment. Contents come
+from a seed and differ between steps, and readers compare the checksum of each piece with the writer's.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+WORD_BYTES = 8
+"""Contents are whole words, so that another step's are made by one addition."""
+
+STRIDE = np.uint64(0x9E3779B97F4A7C15)
+"""What a step adds to each word: odd, so that no two steps are the same."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Writers, readers and what they hand over.
+
+    Attributes
+    ----------
+    engine
+        ``ray``, ``adios2-sst`` or ``adios2-bp5``.
+    writers, readers, servers
+        Processes of each kind; servers are Ray's, ADIOS2 has none.
+    bytes_per_writer, bytes_per_reader
+        What each writes and reads in a step, bytes: multiples of a word.
+    steps
+        Time steps, one after the other.
+    flush
+        Whether a write ends when its data are on the tier's device, and not in memory.
+    seed
+        Seed of the contents.
+    folder
+        Folder on the tier, for the store.
+    scratch
+        Short path of a folder for sockets and logs of the service.
+    """
+
+    engine: str
+    writers: int
+    readers: int
+    servers: int
+    bytes_per_writer: int
+    bytes_per_reader: int
+    steps: int
+    flush: bool
+    seed: int
+    folder: str
+    scratch: str
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Exchange:
+        """Rebuild an exchange from :meth:`to_json`."""
+        return cls(**data)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+    @property
+    def piece_bytes(self) -> int:
+        """Size of a piece, bytes."""
+        return math.gcd(self.bytes_per_writer, self.bytes_per_reader)
+
+    @property
+    def pieces_per_writer(self) -> int:
+        """Pieces that each writer makes in a step."""
+        return self.bytes_per_writer // self.piece_bytes
+
+    def pieces_of_reader(self, reader: int) -> list[int]:
+        """Numbers of the pieces that a reader gets, those of all writers counted on; beyond the last, the first again.
+
+        >>> exchange = Exchange("ray", 4, 2, 1, 8, 16, 1, False, 1, "", "")
+        >>> [exchange.pieces_of_reader(reader) for reader in range(2)]
+        [[0, 1], [2, 3]]
+        """
+        count = self.bytes_per_reader // self.piece_bytes
+        total = self.writers * self.pieces_per_writer
+        return [piece % total for piece in range(reader * count, (reader + 1) * count)]
+
+    def server_of(self, client: int) -> int:
+        """Server that a writer or a reader is attached to.
+
+        >>> [Exchange("ray", 4, 4, 2, 8, 8, 1, False, 1, "", "").server_of(client) for client in range(4)]
+        [0, 1, 0, 1]
+        """
+        return client % self.servers
+
+
+class Source:
+    """What a writer writes."""
+
+    def __init__(self, exchange: Exchange, writer: int) -> None:
+        words = exchange.bytes_per_writer // WORD_BYTES
+        self.words = np.random.default_rng([exchange.seed, writer]).integers(0, 1 << 64, words, dtype=np.uint64)
+        self.pieces = np.split(self.words, exchange.pieces_per_writer)
+
+    def next_step(self) -> list[int]:
+        """Make the contents of the next step; the checksum of each piece."""
+        self.words += STRIDE
+        return [checksum(piece) for piece in self.pieces]
+
+
+class Sink:
+    """What a reader has read: its own copy, as an application would have it."""
+
+    def __init__(self, exchange: Exchange, reader: int) -> None:
+        self.numbers = exchange.pieces_of_reader(reader)
+        self.pieces = np.zeros((len(self.numbers), exchange.piece_bytes // WORD_BYTES), dtype=np.uint64)
+
+    def wrong(self, checksums: Mapping[int, int]) -> list[int]:
+        """Numbers of the pieces that are not what their writers wrote, by the writers' checksums."""
+        pairs = zip(self.numbers, self.pieces, strict=True)
+        return [number for number, piece in pairs if checksum(piece) != checksums[number]]
+
+
+def checksum(words: np.ndarray) -> int:
+    """CRC-32 of a piece."""
+    return zlib.crc32(words.data)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one time step took.
+
+    Attributes
+    ----------
+    writes, reads
+        Begin and end of each writer's and reader's request, s of the machine's monotonic clock.
+    write_round_s, read_round_s
+        From asking all of them until all have answered, s.
+    device_read_bytes
+        Bytes that processes read from devices meanwhile; ``None`` if the kernel did not tell.
+    wrong
+        Pieces that were not what had been written: ``reader/piece``.
+    """
+
+    writes: list[tuple[float, float]]
+    reads: list[tuple[float, float]]
+    write_round_s: float
+    read_round_s: float
+    device_read_bytes: int | None
+    wrong: list[str]
+
+
+def span_s(times: list[tuple[float, float]]) -> float:
+    """From the first begin to the last end, s: the response time of all together.
+
+    >>> span_s([(1.0, 2.0), (1.5, 4.0)])
+    3.0
+    """
+    return max(end for _, end in times) - min(begin for begin, _ in times)
+
+
+def mean_s(times: list[tuple[float, float]]) -> float:
+    """Mean of the clients' own response times, s.
+
+    >>> mean_s([(1.0, 2.0), (1.5, 4.0)])
+    1.75
+    """
+    return sum(end - begin for begin, end in times) / len(times)

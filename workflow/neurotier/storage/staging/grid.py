@@ -1,0 +1,146 @@
+"""The grid: which exchanges are measured, scaled down for small machines by one key."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+from neurotier.core.errors import SettingsError
+from neurotier.core.settings import StagingSetSettings, StagingSettings
+from neurotier.core.tiers import parse_size
+from neurotier.storage.staging.exchange import WORD_BYTES
+from neurotier.storage.workload.points import in_order, minutes, point_name
+
+STEP = "step"
+"""Value of ``per``: bytes are those of a whole step (strong scaling); else of each writer and reader (weak scaling)."""
+
+IN_MEMORY = ("adios2-sst",)
+"""Engines that keep nothing on a tier; they are measured once."""
+
+SERVED = ("ray",)
+"""Engines that have servers."""
+
+START_S, CLIENT_S, USUAL_BYTES_PER_S = 5.0, 0.3, 1e9
+"""What a point takes at least: to start, for each process, and to move its bytes."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One exchange that is measured.
+
+    Attributes
+    ----------
+    set_name
+        Set of the configuration that it belongs to.
+    engine, writers, readers, servers
+        Who stages, and how many processes of each kind; servers are 0 for engines without.
+    per
+        ``step`` in strong scaling, ``client`` in weak scaling.
+    bytes_per_writer, bytes_per_reader
+        What each of them writes and reads in a step, bytes.
+    steps
+        Time steps.
+    flush
+        Whether writes end on the device.
+    repetition
+        Which repetition, from 1.
+    """
+
+    set_name: str
+    engine: str
+    writers: int
+    readers: int
+    servers: int
+    per: str
+    bytes_per_writer: int
+    bytes_per_reader: int
+    steps: int
+    flush: bool
+    repetition: int
+
+    @property
+    def written_bytes(self) -> int:
+        """Bytes that are written in all steps."""
+        return self.steps * self.writers * self.bytes_per_writer
+
+    @property
+    def read_bytes(self) -> int:
+        """Bytes that are read in all steps."""
+        return self.steps * self.readers * self.bytes_per_reader
+
+    @property
+    def seconds(self) -> float:
+        """Time that it takes at least, s."""
+        clients = self.writers + self.readers + self.servers
+        return START_S + CLIENT_S * clients + (self.written_bytes + self.read_bytes) / USUAL_BYTES_PER_S
+
+    def name(self, where: str) -> str:
+        """A file's name that tells measurements apart (:func:`neurotier.storage.workload.points.point_name`)."""
+        counts = f"{self.writers}x{self.readers}x{self.servers}"
+        return point_name(self, where, self.set_name, self.engine, counts, self.repetition)
+
+
+def scaled(count: int, scale: float) -> int:
+    """A number of writers or readers on a smaller machine.
+
+    >>> [scaled(count, 1 / 16) for count in (1, 8, 16, 64)]
+    [1, 1, 1, 4]
+    """
+    return max(1, round(count * scale))
+
+
+def points_of_set(name: str, given: StagingSetSettings, settings: StagingSettings) -> list[Point]:
+    """Points of one set, in the order of the grid; scaled down, some are the same, and are there once.
+
+    Raises
+    ------
+    SettingsError
+        If the size is none, or too small to be divided.
+    """
+    where = f"config key staging.sets.{name}.bytes"
+    whole = parse_size(given.bytes, where)
+    axes = range(1, given.repetitions + 1), settings.engines, given.writers, given.readers, given.servers
+    points: dict[Point, None] = {}
+    for repetition, engine, *counts, asked_servers in itertools.product(*axes):
+        writers, readers = (scaled(int(count), settings.scale) for count in counts)
+        servers = min(int(asked_servers), max(writers, readers)) if engine in SERVED else 0
+        if given.per == STEP:
+            words = int(whole * settings.scale) // WORD_BYTES // math.lcm(writers, readers)
+            each = [words * math.lcm(writers, readers) // count * WORD_BYTES for count in (writers, readers)]
+        else:
+            each = [whole // WORD_BYTES * WORD_BYTES] * 2
+        if not all(each):
+            raise SettingsError(f"{given.bytes} cannot be divided among {writers} writers and {readers} readers", where)
+        fixed = (settings.steps, settings.flush, repetition)
+        points[Point(name, str(engine), writers, readers, servers, given.per, each[0], each[1], *fixed)] = None
+    return list(points)
+
+
+def planned(settings: StagingSettings) -> dict[str, dict[str, list[Point]]]:
+    """The points of every set on every tier, in the order in which they are measured.
+
+    Raises
+    ------
+    SettingsError
+        If there is nothing to stage, or a set cannot be measured as it is written.
+    """
+    if not settings.tiers or not settings.sets:
+        missing = "tiers" if not settings.tiers else "sets"
+        fix = "take config/examples/staging.yaml, or see config/README.md"
+        raise SettingsError("there is nothing to stage", where=f"config key staging.{missing}", fix=fix)
+    plan: dict[str, dict[str, list[Point]]] = {}
+    for tier in settings.tiers:
+        sets = {name: points_of_set(name, given, settings) for name, given in settings.sets.items()}
+        if plan:
+            sets = {name: [one for one in points if one.engine not in IN_MEMORY] for name, points in sets.items()}
+        plan[tier] = {name: in_order(points, settings.seed) for name, points in sets.items() if points}
+    return plan
+
+
+def staging_minutes(settings: StagingSettings) -> int:
+    """Time that it asks a cluster for, min (:func:`neurotier.storage.workload.points.minutes`)."""
+    try:
+        return minutes(planned(settings))
+    except SettingsError:  # the job itself says why
+        return minutes({})

@@ -1,0 +1,82 @@
+"""The process that holds a service, its writers and its readers: ``python -m neurotier.storage.staging.program PLAN``.
+
+It prints a line of JSON when all are ready, one for each time step, and one at the end, or one that says what is wrong;
+:mod:`neurotier.storage.staging.supervise` reads them, and ends everything when a line does not come in time. What
+libraries print goes to the standard error, which is a log.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from neurotier.core.errors import NeurotierError, ToolError, one_line
+from neurotier.core.files import read_json
+from neurotier.storage.staging.exchange import Exchange, Step
+
+Say = Callable[..., None]
+
+
+def main() -> int:
+    """Run the exchange of a plan; the exit code."""
+    lines = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+
+    def say(**fields: Any) -> None:
+        print(json.dumps(fields), file=lines, flush=True)
+
+    exchange = Exchange.from_json(read_json(Path(sys.argv[1])))
+    try:
+        run(exchange, say)
+    except NeurotierError as error:
+        say(error=str(error), exit_code=error.exit_code)
+        return error.exit_code
+    except Exception as error:  # whatever a library raises is one line for the user, and the rest is in the log
+        import traceback
+
+        traceback.print_exc()
+        said = one_line(f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}")
+        say(error=said, exit_code=ToolError.exit_code)
+        return ToolError.exit_code
+    say(ended=True)
+    return 0
+
+
+def run(exchange: Exchange, say: Say) -> None:
+    """Run an exchange with its engine."""
+    if exchange.engine == "ray":
+        from neurotier.storage.staging.engines.ray import serve
+    else:
+        from neurotier.storage.staging.engines.adios2 import serve
+    serve(exchange, say)
+
+
+def say_step(say: Say, number: int, step: Step) -> None:
+    """Tell of a step that is done."""
+    say(step=number, **asdict(step))
+
+
+def device_read_bytes(pids: list[int]) -> int | None:
+    """Bytes that processes have had read from devices; ``None`` if the kernel does not tell, or one has ended."""
+    total = 0
+    for pid in pids:
+        try:
+            text = Path(f"/proc/{pid}/io").read_text()
+        except OSError:
+            return None
+        total += next(int(line.split()[1]) for line in text.splitlines() if line.startswith("read_bytes"))
+    return total
+
+
+def difference(before: int | None, after: int | None) -> int | None:
+    """What came in between, if both are known."""
+    return None if before is None or after is None else after - before
+
+
+if __name__ == "__main__":
+    sys.exit(main())

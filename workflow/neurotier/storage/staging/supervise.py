@@ -1,0 +1,224 @@
+"""Supervision: an exchange is run in processes of its own, and whatever happens to them, none is left.
+
+All that one exchange starts has a mark in its environment (:mod:`neurotier.core.processes`): Ray's servers lead
+sessions of their own, so that no group holds them all. A step that does not end in time, a server or a client that is
+gone, and a tier that fills up end the exchange with a line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import select
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from neurotier.core.errors import NeurotierError, TierError, ToolError
+from neurotier.core.files import write_json
+from neurotier.core.processes import PATIENCE_S, lives, marked, start_process
+from neurotier.core.quantities import size
+from neurotier.storage.staging.exchange import Exchange, Step
+
+CALL = "NEUROTIER_STAGING"
+"""Environment variable that marks the processes of one exchange."""
+
+ENGINES = {"ray": "ray", "adios2-sst": "adios2", "adios2-bp5": "adios2"}
+"""Engine to the Python package that it needs."""
+
+START_S, START_PER_PROCESS_S = 90.0, 4.0
+"""How long servers, writers and readers may take to start, s: a fixed part, and one for each of them."""
+
+LAST_BYTES = 1 << 20
+"""A tier with no more than this left has filled up."""
+
+
+@dataclass
+class Outcome:
+    """What an exchange took.
+
+    Attributes
+    ----------
+    steps
+        Those that ended, in order.
+    start_s
+        Time until all servers, writers and readers were ready, s.
+    servers
+        Numbers of the servers' processes.
+    """
+
+    steps: list[Step] = field(default_factory=list)
+    start_s: float | None = None
+    servers: list[int] = field(default_factory=list)
+
+
+class StallError(ToolError):
+    """A step did not end in time."""
+
+
+def require_engine(engine: str, where: str) -> None:
+    """Raise :class:`ToolError` if the package of an engine is not installed; ``where`` says what needs it."""
+    package = ENGINES[engine]
+    if find_spec(package) is None:
+        fix = f"pip install 'neurotier[{package}]', or take another engine"
+        raise ToolError(f"engine {engine} needs the Python package {package}, which is not installed", where, fix)
+
+
+def run_exchange(
+    exchange: Exchange, log: Path, timeout_s: float, heard: Callable[[Outcome], None] = lambda _: None
+) -> Outcome:
+    """Run an exchange; when this returns or raises, none of its processes is left.
+
+    Parameters
+    ----------
+    exchange
+        What to do, in folders that exist.
+    log
+        Where everything goes that libraries print.
+    timeout_s
+        Longest time that a step may take, s.
+    heard
+        Told of the outcome so far, whenever there is more of it.
+
+    Raises
+    ------
+    StallError
+        If a step, or the start, takes longer.
+    ToolError
+        If a server, writer or reader fails or is gone.
+    TierError
+        If the tier fills up.
+    """
+    call, outcome, process = secrets.token_hex(8), Outcome(), None
+    plan = Path(exchange.scratch, "plan.json")
+    write_json(plan, exchange.to_json(), durable=False)
+    library = str(Path(__file__).resolve().parents[3])
+    path = os.pathsep.join(filter(None, [library, os.environ.get("PYTHONPATH", "")]))
+    environment = {**os.environ, CALL: call, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}
+    try:
+        with log.open("ab") as errors:
+            process = start_process(
+                [sys.executable, "-m", "neurotier.storage.staging.program", str(plan)],
+                cwd=exchange.folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                start_new_session=True,
+            )
+        listen(process, exchange, outcome, timeout_s, heard)
+        return outcome
+    except ToolError as error:
+        raise reason(error, exchange, outcome) from None
+    finally:
+        end_all(call, process)
+
+
+def listen(
+    process: subprocess.Popen[bytes],
+    exchange: Exchange,
+    outcome: Outcome,
+    timeout_s: float,
+    heard: Callable[[Outcome], None],
+) -> None:
+    """Take in what the program says, until it has ended."""
+    clients = exchange.writers + exchange.readers + exchange.servers
+    begun_s = time.monotonic()
+    limit_s = START_S + clients * START_PER_PROCESS_S
+    for line in lines_of(process, lambda: limit_s if outcome.start_s is None else timeout_s):
+        if line is None:
+            raise stall(exchange, outcome, limit_s if outcome.start_s is None else timeout_s)
+        if line.get("exit_code") == TierError.exit_code:
+            raise TierError(line["error"])
+        if "error" in line:
+            raise ToolError(line["error"], where=exchange.engine)
+        if "ended" in line:
+            return
+        if "ready" in line:
+            outcome.start_s, outcome.servers = time.monotonic() - begun_s, line["servers"]
+        else:
+            step = {one.name: line[one.name] for one in fields(Step)}
+            pairs = {name: [(begin, end) for begin, end in step[name]] for name in ("writes", "reads")}
+            outcome.steps.append(Step(**(step | pairs)))
+        heard(outcome)
+    code = process.wait(PATIENCE_S)
+    raise ToolError(f"the service ended by itself (exit code {code})", where=exchange.engine, fix="see the log")
+
+
+def stall(exchange: Exchange, outcome: Outcome, limit_s: float) -> StallError:
+    """What is said when nothing has come for some time."""
+    what = f"did not start within {limit_s:.0f} s"
+    if outcome.start_s is not None:
+        done = f"{len(outcome.steps)} of {exchange.steps} steps were done"
+        what = f"stalled: {done}, and the next did not end within {limit_s:.0f} s"
+    return StallError(what, where=exchange.engine, fix="see the log, or raise staging.timeout_s")
+
+
+def lines_of(process: subprocess.Popen[bytes], limit_s: Callable[[], float]) -> Iterator[dict[str, Any] | None]:
+    """What the program says, line by line; ``None`` when nothing has come for longer than the limit."""
+    descriptor, rest = process.stdout.fileno() if process.stdout else -1, b""
+    while True:
+        readable, _, _ = select.select([descriptor], [], [], limit_s())
+        if not readable:
+            yield None
+            continue
+        piece = os.read(descriptor, 1 << 20)
+        if not piece:
+            return
+        *whole, rest = (rest + piece).split(b"\n")
+        for line in whole:
+            yield json.loads(line)
+
+
+def reason(error: ToolError, exchange: Exchange, outcome: Outcome) -> NeurotierError:
+    """Why an exchange failed, told before its processes are ended: a full tier or a dead server explains the rest."""
+    if shutil.disk_usage(exchange.folder).free <= LAST_BYTES:
+        needed = exchange.writers * exchange.bytes_per_writer
+        return TierError(
+            f"filled up in step {len(outcome.steps) + 1}, of {size(needed)}",
+            where=f"tier of {exchange.folder}",
+            fix="make room, or lower staging.share",
+        )
+    gone = [place for place, pid in enumerate(outcome.servers) if not is_there(pid)]
+    if gone:
+        names = ", ".join(str(place) for place in gone)
+        what = f"server {names} of {exchange.servers} is gone; {len(outcome.steps)} of {exchange.steps} steps were done"
+        return ToolError(what, where=exchange.engine, fix="start the same command again")
+    return error
+
+
+def is_there(pid: int) -> bool:
+    """Whether a process exists and is no zombie."""
+    try:
+        return lives(psutil.Process(pid))
+    except psutil.NoSuchProcess:
+        return False
+
+
+def end_all(call: str, process: subprocess.Popen[bytes] | None) -> None:
+    """End everything that an exchange has started, at once: there is nothing that it should still do.
+
+    Those that are started meanwhile are found by looking again.
+    """
+    deadline = time.monotonic() + PATIENCE_S
+    while (left := marked(CALL, [call])) and time.monotonic() < deadline:
+        for one in left:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                one.kill()
+        psutil.wait_procs(left, timeout=0.1)
+    if process is not None:
+        process.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(PATIENCE_S)
+        if process.stdout is not None:
+            process.stdout.close()

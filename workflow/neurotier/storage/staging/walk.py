@@ -1,0 +1,173 @@
+"""Staging as a workload: every exchange of the grid with its engine, its store on the tier."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import ClassVar
+
+from neurotier.core.errors import ToolError
+from neurotier.core.places import Places
+from neurotier.core.private import private_folder, remove_empty
+from neurotier.core.quantities import counted, size
+from neurotier.core.settings import Settings
+from neurotier.core.tables import Row
+from neurotier.core.work_folders import remove_abandoned, work_folder
+from neurotier.storage.staging.engines.ray import store_bytes
+from neurotier.storage.staging.exchange import Exchange, Step, mean_s, span_s
+from neurotier.storage.staging.grid import IN_MEMORY, SERVED, Point, planned
+from neurotier.storage.staging.supervise import ENGINES, Outcome, require_engine, run_exchange
+from neurotier.storage.workload.walk import Say, Workload, walk
+from neurotier.storage.workspace import Workspace
+
+MOST_PATH = 44
+"""Longest path of the scratch folder: below it Ray makes sockets, whose paths may have 107 characters."""
+
+METADATA_SHARE = 1.05
+"""Files of ADIOS2 are a little larger than their data."""
+
+
+class Staging(Workload[Point]):
+    """Exchanges of a grid, each with a store of its own."""
+
+    target = "staging"
+    asked = (
+        *("engine", "writers", "readers", "servers", "per", "bytes_per_writer", "bytes_per_reader", "steps", "flush"),
+        "repetition",
+    )
+    results: ClassVar[tuple[str, ...]] = (
+        *("piece_bytes", "start_s", "write_s", "write_least_s", "write_most_s", "write_client_s", "write_round_s"),
+        *("read_s", "read_least_s", "read_most_s", "read_client_s", "read_round_s", "write_bytes", "read_bytes"),
+        *("device_read_bytes", "started_s", "engine_version"),
+    )
+
+    def __init__(self, settings: Settings, log: Path) -> None:
+        self.settings, self.log = settings.staging, log
+
+    def room_bytes(self, points: list[Point]) -> int:
+        """The largest store of the set."""
+        return max(map(room_of, points), default=0)
+
+    def room_text(self, points: list[Point]) -> str:
+        """Whose it is."""
+        most = max(points, key=room_of)
+        return f"{counted(most.writers, 'writer')} of {size(most.bytes_per_writer)} a step, {most.engine}"
+
+    def smaller(self, set_name: str) -> str:
+        """The keys that it depends on."""
+        return f"lower staging.scale, staging.sets.{set_name}.bytes or staging.steps"
+
+    def written_bytes(self, point: Point) -> int | None:
+        """All steps of a point."""
+        return point.written_bytes
+
+    def measure(self, workspace: Workspace, point: Point) -> Row:
+        """Measure one exchange."""
+        started_s = time.time()
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        with scratch() as folder:
+            exchange = exchange_of(point, workspace.folder, folder, self.settings.seed)
+            outcome = run_exchange(exchange, self.log, self.settings.timeout_s)
+        try:
+            return {"started_s": started_s, **cells(exchange, outcome)}
+        finally:
+            workspace.remove_files()
+
+
+def exchange_of(point: Point, folder: Path, scratch_folder: Path, seed: int) -> Exchange:
+    """The exchange of a point."""
+    counts = (point.writers, point.readers, point.servers, point.bytes_per_writer, point.bytes_per_reader)
+    return Exchange(point.engine, *counts, point.steps, point.flush, seed, str(folder), str(scratch_folder))
+
+
+def room_of(point: Point) -> int:
+    """Bytes that a point takes of the tier."""
+    if point.engine in SERVED:
+        return point.servers * store_bytes(exchange_of(point, Path(), Path(), 0))
+    return 0 if point.engine in IN_MEMORY else int(METADATA_SHARE * point.written_bytes)
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder of one's own with a short path, gone afterwards; without what killed processes have left of others.
+
+    Raises
+    ------
+    ToolError
+        If the machine's folder for temporary files has a path that is too long.
+    """
+    parent = private_folder(Path(tempfile.gettempdir())) / "s"
+    remove_abandoned(parent)
+    folder = parent / str(os.getpid())
+    if len(str(folder)) > MOST_PATH:
+        raise ToolError("its path is too long for sockets", where=str(folder), fix="set TMPDIR=/tmp")
+    try:
+        with work_folder(folder, identity=""):
+            yield folder
+    finally:
+        remove_empty(parent)
+
+
+def cells(exchange: Exchange, outcome: Outcome) -> Row:
+    """What an exchange took, as cells of the table: means over its steps, as in the published experiment.
+
+    Raises
+    ------
+    ToolError
+        If a reader got other bytes than were written.
+    """
+    for number, step in enumerate(outcome.steps, start=1):
+        if step.wrong:
+            what = f"other bytes than were written came to {counted(len(step.wrong), 'reader')} in step {number}"
+            raise ToolError(f"{what} (reader/piece {step.wrong[0]})", where=exchange.engine)
+    read_from_device = [step.device_read_bytes for step in outcome.steps]
+    known = [one for one in read_from_device if one is not None]
+    return {
+        "piece_bytes": exchange.piece_bytes,
+        "start_s": outcome.start_s,
+        **request_cells(outcome.steps, "write"),
+        **request_cells(outcome.steps, "read"),
+        "write_bytes": exchange.steps * exchange.writers * exchange.bytes_per_writer,
+        "read_bytes": exchange.steps * exchange.readers * exchange.bytes_per_reader,
+        "device_read_bytes": sum(known) if len(known) == len(read_from_device) else None,
+        "engine_version": f"{ENGINES[exchange.engine]} {version(ENGINES[exchange.engine])}",
+    }
+
+
+def request_cells(steps: Sequence[Step], way: str) -> Row:
+    """Response times of writes or reads: of all together, of one on average, and until all have answered."""
+    given = [asdict(step) for step in steps]
+    together = [span_s(step[f"{way}s"]) for step in given]
+    return {
+        f"{way}_s": statistics.mean(together),
+        f"{way}_least_s": min(together),
+        f"{way}_most_s": max(together),
+        f"{way}_client_s": statistics.mean(mean_s(step[f"{way}s"]) for step in given),
+        f"{way}_round_s": statistics.mean(step[f"{way}_round_s"] for step in given),
+    }
+
+
+def stage(settings: Settings, places: Places, say: Say, node_class: str = "") -> list[Row]:
+    """Measure what is not there yet; the rows of all points (:func:`neurotier.storage.workload.walk.walk`).
+
+    Raises
+    ------
+    SettingsError
+        If there is nothing to stage, or it cannot be staged as it is written.
+    TierError
+        If a tier is not as it was declared, or too small.
+    ToolError
+        If an engine is not installed, or one point after the other fails.
+    """
+    plan = planned(settings.staging)
+    for engine in settings.staging.engines:
+        require_engine(engine, "target staging")
+    log = places.logs / "run_staging" / "engines.log"
+    return walk(Staging(settings, log), plan, settings, places, say, node_class)
