@@ -134,7 +134,7 @@ def test_dirty_limits_may_be_in_bytes() -> None:
 def test_workload_has_what_the_records_have() -> None:
     """Of 100 MB: read from the dataset tier, written to the work tier, from there half of it to the results."""
     costs = costs_of([job(50, 5.0), job(150, 15.0)])
-    job_start = JobStart(0.5, 1.5, 2.0, 1e-8)
+    job_start = JobStart(0.5, 1.5, get_wait_s=2.0, fetch_s_per_byte=1e-8)
     workload = workload_of([Participant(int(100 * MB), to_fetch_bytes=int(100 * MB))], costs, STORAGE, job_start)
     (task,), (alone,) = workload.tasks, workload.jobs or ()
     moved = [
@@ -208,7 +208,7 @@ def test_participants_that_share_a_job_start_once_and_follow_each_other() -> Non
     """Six of 10 s on two cores: three in each of two jobs, whose start and fetch precede the first of them."""
     started = job(100, 10.0)
     started.phases["start_up"]["cpu_s"] = 2.0
-    few = inputs(6, observed=[started, started], job_start=JobStart(1.0, 0.5, 3.0, 1e-8))
+    few = inputs(6, observed=[started, started], job_start=JobStart(1.0, 0.5, get_wait_s=3.0, fetch_s_per_byte=1e-8))
     rows = [[[0, 2, 4]], [[1, 3, 5]]]
     alone, shared_jobs = (predict(replace(few, jobs=jobs), STORAGE, 2) for jobs in (None, rows))
     assert alone.usual.makespan_s - shared_jobs.usual.makespan_s > 3 * 2.0 + 2 * (2.0 + 3.0)
@@ -276,12 +276,22 @@ def test_batches_that_share_a_link_are_not_ready_together() -> None:
     fetched = [Participant(int(100 * MB), to_fetch_bytes=int(100 * MB))] * 4
     fetching = inputs(observed=quick, participants=fetched, jobs=[[[0, 1]], [[2, 3]]])
     here, elsewhere = (
-        predict(replace(fetching, job_start=JobStart(0.0, 0.1, 0.0, s_per_byte)), STORAGE, 2)
+        predict(replace(fetching, job_start=JobStart(0.0, 0.1, fetch_s_per_byte=s_per_byte)), STORAGE, 2)
         for s_per_byte in (0.0, 1e-7)
     )
     assert here.usual.makespan_s < 4
     assert elsewhere.usual.makespan_s > here.usual.makespan_s + 1
     assert elsewhere.high_s > elsewhere.usual.makespan_s + 2
+
+
+@pytest.mark.parametrize(("each", "cpu_s"), [(0.0, 1.0), (0.5, 2.5), (1.0, 4.0)])
+def test_a_job_may_fetch_for_each_of_its_participants(each: float, cpu_s: float) -> None:
+    """One took 1 s of CPU time: four together take that once, or each of them; who has the images takes nothing."""
+    members = [Participant(1, to_fetch_bytes=1)] * 4 + [Participant(1)]
+    job_start = JobStart(0.0, 1.0, get_each=each)
+    workload = workload_of(members, costs_of([job(1, 1.0)]), STORAGE, job_start, jobs=[[[0, 1, 2, 3, 4]]])
+    (shared,) = workload.jobs or ()
+    assert shared.launch[0].amount == pytest.approx(cpu_s)
 
 
 def test_what_was_written_to_a_network_tier_may_have_to_be_read_from_there() -> None:

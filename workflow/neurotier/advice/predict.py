@@ -9,6 +9,7 @@ The interval is from the 5th to the 95th percentile of draws, each of which vari
 - CPU time of all jobs together, by the scatter of the records over the root of their number, and by ``REPEATABILITY``;
 - CPU time of each job by that scatter, which streams are slower than others, and which fetches by ``FETCH_SPREAD``;
 - the time between two jobs, taken from those observed;
+- how much of the CPU time of fetching is taken by each participant, and not by the start of a job: from none to all;
 - what cold programs take to load, which was seen once, by ``LOADING_SPREAD``;
 - how many processors others keep busy, from none to twice as many as during the calibration;
 - how unevenly a tier serves its streams, up to twice ``UNEVENNESS``;
@@ -184,7 +185,8 @@ def draw(
         slower = float(np.exp(rng.normal(0, LOADING_SPREAD)))
         storage = replace(storage, load_s={phase: slower * load_s for phase, load_s in storage.load_s.items()})
     storage = replace(storage, reread=float(rng.uniform(0, 1)))
-    inputs = replace(inputs, job_start=replace(inputs.job_start, gap_s=gap_s))
+    get_each = float(rng.uniform(0, 1)) if inputs.job_start.get_each else 0.0
+    inputs = replace(inputs, job_start=replace(inputs.job_start, gap_s=gap_s, get_each=get_each))
     return workload(inputs, storage, parallelism, participants, way), machine
 
 

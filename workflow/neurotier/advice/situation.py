@@ -34,6 +34,9 @@ from neurotier.run.disturbance import read_readings
 from neurotier.run.jobs import load_dataset
 from neurotier.run.plan import Plan
 
+HALF = 0.5
+"""Part of the CPU time of fetching that is assumed to be the participant's, and not the start of the job."""
+
 
 @dataclass(frozen=True)
 class Situation:
@@ -128,7 +131,8 @@ class Situation:
         fetching = fit(fetched, waits_s)
         if not fetching.per_byte:  # two of nearly one size do not tell: many would be fetched like one
             fetching = proportional(fetched, waits_s)
-        return JobStart(gap_s, cpu_s, fetching.base, fetching.per_byte, spawn_s)
+        get_each = HALF if any(fetched) else 0.0
+        return JobStart(gap_s, cpu_s, get_each, fetching.base, fetching.per_byte, spawn_s)
 
     def jobs(self, slots: int) -> list[list[list[int]]]:
         """Who shares a job, as positions among those who remain, in order of start: sequences that go on at once.
@@ -174,9 +178,7 @@ class Situation:
         images = {name: self.participants[name] for name in chosen}
         dataset, links_to = load_dataset(self.places), self.settings.dataset.links_to
         missing = [
-            name
-            for name, of in images.items()
-            if not all(is_present(dataset.path, image.path, links_to) for image in of)
+            name for name in chosen if not all(is_present(dataset.path, one.path, links_to) for one in images[name])
         ]
         if missing or not chosen:
             gone = f"images of {missing[0]} are not here any more" if missing else ""

@@ -78,7 +78,10 @@ class JobStart:
     gap_s
         Time between two jobs of a slot, s; ``None`` if no record has it.
     get_cpu_s
-        CPU time of the job that fetches the images, s; ``None`` if there is no such job.
+        CPU time of the job that fetches the images of one participant, s; ``None`` if there is no such job.
+    get_each
+        Part of that which every participant takes whose images are fetched; the rest is the start of the job. Jobs of
+        one do not tell; none if theirs fetched nothing.
     get_wait_s, fetch_s_per_byte
         Time that this job waits besides, s, and per byte that it fetches, s/byte.
     spawn_s
@@ -88,6 +91,7 @@ class JobStart:
 
     gap_s: float | None = None
     get_cpu_s: float | None = None
+    get_each: float = 0.0
     get_wait_s: float = 0.0
     fetch_s_per_byte: float = 0.0
     spawn_s: float = 0.0
@@ -177,7 +181,9 @@ def before(members: Sequence[Participant], job_start: JobStart) -> list[Step]:
         return [Step(LAUNCH.phase, "wait", gap_s)]
     bytes_s = sum(one.to_fetch_bytes * one.fetch_slowness for one in members) * job_start.fetch_s_per_byte
     wait_s = 2 * gap_s + job_start.get_wait_s + bytes_s
-    return [Step(LAUNCH.phase, "compute", job_start.get_cpu_s), Step(LAUNCH.phase, "wait", wait_s)]
+    fetches = sum(one.fetch_slowness for one in members if one.to_fetch_bytes)
+    cpu_s = job_start.get_cpu_s * (1 - job_start.get_each + fetches * job_start.get_each)
+    return [Step(LAUNCH.phase, "compute", cpu_s), Step(LAUNCH.phase, "wait", wait_s)]
 
 
 def steps(participant: Participant, costs: Costs, storage: Storage) -> list[Step]:
