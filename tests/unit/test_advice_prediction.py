@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.advice.basis import cold_programs, others_meanwhile, shared_jobs, tiers_by_their_probes
+from neurotier.advice.basis import assumed, cold_programs, others_meanwhile, shared_jobs, tiers_by_their_probes
 from neurotier.advice.calibration import read_observed
 from neurotier.advice.observed import BETWEEN, QUANTITIES, ObservedJob, observe
 from neurotier.advice.placements import AdvicePlan, candidates
@@ -400,6 +400,18 @@ def analysed(places: Places, name: str, run: str) -> None:
     times = {"start_s": 100.0, "end_s": 110.0, "cpu_s": 0.5, "account_other_s": 0.25, "run_queue_s": 0.0}
     phase = {"phase": "compute", "traffic": [], "input_bytes": 5, "max_rss_bytes": 9, **times}
     write_json(places.record(name), {"participant": name, "run": run, "host": "h", "tool": "t", "phases": [phase]})
+
+
+def test_the_advice_says_what_nobody_has_measured() -> None:
+    """The same for every machine; more where images are fetched, or a tier is a network's."""
+    always = assumed(inputs())
+    assert ["differ by 10 %" in always[0], "off by 9 %" in always[1]] == [True, True]
+    network = figures("net", "network")
+    fetching = inputs(probes={"net": Probed(*[network] * 3)}, job_start=JobStart(0.0, 1.0, 0.5))
+    reread, fetched, *rest = assumed(fetching)
+    assert rest == always
+    assert "written to net: half is assumed to be read back" in reread
+    assert "fetching, 50 % is assumed to be each participant's" in fetched
 
 
 def test_disturbed_runs_are_left_out_of_the_calibration(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neurotier.advice.calibration import size_of
-from neurotier.advice.predict import MODEL_ERROR, Inputs
+from neurotier.advice.predict import MODEL_ERROR, UNEVENNESS, Inputs
 from neurotier.advice.scaling import FEW, costs_of, scatter
 from neurotier.advice.situation import Situation
 from neurotier.core.kinds import is_in_memory
@@ -41,7 +41,7 @@ def basis(situation: Situation, inputs: Inputs, chosen: Sequence[str], paralleli
         lines.append(f"{size(to_fetch)} of images are to be fetched; how long that takes is not known and not included")
     elif to_fetch:
         lines.append(f"{size(to_fetch)} of images are to be fetched as jobs need them, {seconds(fetching_s)} in all")
-    return [*lines, *others_meanwhile(inputs, situation.settings.validity.others_cpu_share), model_error()]
+    return [*lines, *others_meanwhile(inputs, situation.settings.validity.others_cpu_share), *assumed(inputs)]
 
 
 def others_meanwhile(inputs: Inputs, most: float) -> list[str]:
@@ -59,12 +59,24 @@ def others_meanwhile(inputs: Inputs, most: float) -> list[str]:
     return lines
 
 
-def model_error() -> str:
-    """How wide the interval is because the model is no better."""
-    return (
-        f"Intervals hold that the model was off by {math.exp(MODEL_ERROR) - 1:.0%} (standard deviation) on published"
-        " conditions that it had not seen"
-    )
+def assumed(inputs: Inputs) -> list[str]:
+    """What is assumed where nothing was measured on this machine, and how wide the interval is for it."""
+    lines = []
+    networks = [name for name, probe in inputs.probes.items() if probe.usual.kind == "network"]
+    if networks:
+        lines.append(
+            f"The page cache may drop what a job has written to {listed(networks)}: half is assumed to be read back"
+            " (the interval: from none to all)"
+        )
+    if inputs.job_start.get_each:
+        each = percent(inputs.job_start.get_each)
+        lines.append(
+            f"Of the CPU time of fetching, {each} is assumed to be each participant's, the rest that of a job's start"
+            " (the interval: from none to all)"
+        )
+    uneven = f"Streams of a tier are assumed to differ by {percent(UNEVENNESS)}; published devices have shown 2 to 20 %"
+    error = f"Intervals hold that the model was off by {percent(math.exp(MODEL_ERROR) - 1)} (standard deviation)"
+    return [*lines, uneven, f"{error} on published conditions that it had not seen"]
 
 
 def shared_jobs(inputs: Inputs) -> list[str]:
