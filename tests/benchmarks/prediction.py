@@ -1,21 +1,23 @@
 """Prediction: conditions are predicted by the advice and then run; none of them is part of the calibration.
 
-Three parts, each as a user has it, after ``snakemake advise`` with the same configuration, which probes the tiers and
-analyses two participants on the local disk:
+Four parts, each as a user has it, after ``snakemake advise`` with the same configuration, which analyses two
+participants on the local disk; the tiers are probed for the first part, whose probe the others use:
 
-``storage``
+``cold``
     A campaign of noop, which waits a second, on images of noise: all on the local disk, the dataset on a throttled
-    disk, intermediates behind a slow network; 2, 8 and 25 at once; cold and warm.
-``computing``
-    A campaign of brain extraction on the demonstration, cold, with the work on the local disk and in memory.
+    disk, intermediates behind a slow network; 2, 8 and 25 at once; from an empty page cache.
+``warm``
+    The same with 8 and 25 at once, when the images are in the page cache.
 ``source``
     A run that fetches its images from a DataLad source behind the slow network as its jobs need them.
+``computing``
+    A campaign of brain extraction on the demonstration, cold, with the work on the local disk and in memory.
 
 Campaigns run in an order drawn from a recorded seed. What others do on the machine meanwhile is part of the result: the
 table says what share of its CPU time they took, and runs are not left out for it, nor for jobs that are over before as
-many as asked for have been started.
+many as asked for have been started. The second table has the parts of each makespan, predicted and measured.
 
-``--only PART`` runs one part (it can be given several times), ``--quick`` the cold conditions alone.
+``--only PART`` runs one part (it can be given several times).
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ from slow_network import slow_network_folder
 from support import Project, git
 from truth import loop_device
 
-PARTS = ("storage", "computing", "source")
+PARTS = ("cold", "warm", "source", "computing")
 PARTICIPANTS = 26
 SEED = 2026
 BYTES_PER_S = 8_000_000
@@ -47,24 +49,42 @@ RATE = "160mbit"
 EDGES = (100, 130)
 """Voxels along each axis, alternately: int16 noise of that size is 1.5 and 3.4 MB when compressed."""
 
-AT_ONCE = [2, 8, 25]
+AT_ONCE = {"cold": [2, 8, 25], "warm": [8, 25]}
 FETCHING_AT_ONCE = 4
-PROBE = {"file_mib": 64, "time_s": 20, "repetitions": 2, "streams": 8, "share": 0.5}
+PROBE = {"file_mib": 64, "time_s": 8, "repetitions": 1, "streams": 4, "share": 0.5}
+ITERATIONS = 200
+"""Of brain extraction, which by default takes 1,000 of them."""
+
+PHASES = ("start_up", "stage_in", "compute", "stage_out")
 DEVICE_MIB = 2048
 WITHIN = 1.2
 HEAD = [
     *("tool", "placement", "at once", "cache", "predicted (s)", "interval", "Eq. (1)", "measured (s)"),
     *("predicted / measured", "in interval", "CPU time to others"),
 ]
+SAID = (
+    "Advice: ",
+    "Others kept",
+    "The calibration was",
+    "By the probes",
+    "Participants share",
+    "Snakemake takes",
+    "The first",
+)
+PARTS_HEAD = ["tool", "placement", "at once", "cache", "makespan", *PHASES, "in no phase"]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A condition: what was predicted, and the makespans that were then measured, s."""
+    """A condition: what was predicted, and the makespans that were then measured, s.
+
+    ``phases_s`` are the seconds that all participants spent in each phase.
+    """
 
     advice: dict[str, str]
     measured_s: list[float]
     others: list[str]
+    phases_s: dict[str, float]
 
     @property
     def predicted_s(self) -> float:
@@ -97,6 +117,17 @@ class Outcome:
             *("yes" if self.is_covered else "no", " ".join(self.others)),
         ]
 
+    @property
+    def parts(self) -> list[object]:
+        """Makespan and what makes it up, predicted and measured: seconds of a slot, which add up to it."""
+        slots = min(int(self.advice["parallelism"]), int(self.advice["participants"]))
+        predicted_s = [float(self.advice[f"{phase}_sum_s"]) / slots for phase in PHASES]
+        measured_s = [self.phases_s.get(phase, 0.0) / slots for phase in PHASES]
+        pairs = [(self.predicted_s, self.median_s), *zip(predicted_s, measured_s, strict=True)]
+        pairs.append((self.predicted_s - sum(predicted_s), self.median_s - sum(measured_s)))
+        names = [self.advice[name] for name in ("tool", "placement", "parallelism", "cache")]
+        return [*names, *(f"{one:.2f}, {other:.2f}" for one, other in pairs)]
+
 
 def make_dataset(folder: Path) -> None:
     """A DataLad dataset of participants whose images are noise, which hardly compresses."""
@@ -119,33 +150,54 @@ def run_whole(project: Project, arguments: Sequence[str], targets: Sequence[str]
     begin_s = time.monotonic()
     ended = project.snakemake(*arguments, targets=targets, cores=cores)
     assert ended.code == 0, ended.output
-    said = [
-        line for part in ("Advice: ", "Others kept", "By the probes", "cold run wait") for line in ended.lines(part)
-    ]
+    said = [line for line in ended.lines("") if line.startswith(SAID)]
     took = f"{' '.join(targets) or 'run'}: {time.monotonic() - begin_s:.0f} s, load average {os.getloadavg()[0]:.1f}"
     print("\n".join([*said, took]), flush=True)
 
 
+def advise(project: Project, results: str, cores: int = 2, **sections: Any) -> tuple[list[str], Project]:
+    """Advise, with a probe that is there; the arguments of the run, and its results folder."""
+    arguments = project.configure(results=results, probe=PROBE, validity={"others_cpu_share": 0.1}, **sections)
+    own = Project(project.folder / results)
+    probed = next(iter(sorted(project.folder.glob("*/probe"))), None)
+    if probed is not None:
+        shutil.copytree(probed, own.folder / "probe")
+    run_whole(project, arguments, ["advise"], cores)
+    return arguments, own
+
+
 def campaign(project: Project, results: str, **sections: Any) -> list[Outcome]:
     """Advise, run the campaign, and hold the one against the other."""
-    arguments = project.configure(results=results, probe=PROBE, **sections)
-    for targets in (["advise"], []):
-        run_whole(project, arguments, targets)
-    own = Project(project.folder / results)
-    advice, runs = (table(own, name) for name in ("advice/advice.tsv", "comparison/compared_runs.tsv"))
+    arguments, own = advise(project, results, **sections)
+    run_whole(project, arguments, [])
+    advice, runs, plan = (
+        table(own, name) for name in ("advice/advice.tsv", "comparison/compared_runs.tsv", "campaign/plan.tsv")
+    )
     outcomes = []
     for row in advice:
         keys = ("tool", "placement", "parallelism", "cache")
         same = [run for run in runs if all(run[key] == row[key] for key in keys)]
         whole = [run for run in same if run["failed"] == "0" and run["makespan_s"] != "n/a"]
+        folder = next(run["folder"] for run in plan if all(run[key] == row[key] for key in keys))
         for run in same:
             if run["valid"] != "valid":
                 print(*(row[key] for key in keys), "|", run["valid"])
         if not whole:
             continue
-        outcomes.append(Outcome(row, [float(run["makespan_s"]) for run in whole], list(map(others, whole))))
+        makespans_s = [float(run["makespan_s"]) for run in whole]
+        phases_s = phase_sums_s(Project(own.folder / "campaign" / "runs" / folder))
+        outcomes.append(Outcome(row, makespans_s, list(map(others, whole)), phases_s))
         print(*outcomes[-1].row, sep=" | ", flush=True)  # should a later part fail
     return outcomes
+
+
+def phase_sums_s(run: Project, names: Sequence[str] = ()) -> dict[str, float]:
+    """Seconds of all participants by phase, or of those who are named."""
+    sums: dict[str, float] = {}
+    for row in table(run, "profile/profile.tsv"):
+        if not names or row["participant"] in names:
+            sums[row["phase"]] = sums.get(row["phase"], 0.0) + float(row["wall_s"])
+    return sums
 
 
 def others(run: dict[str, str]) -> str:
@@ -160,12 +212,12 @@ def table(own: Project, path: str) -> list[dict[str, str]]:
     return [dict(zip(head.split("\t"), row.split("\t"), strict=True)) for row in rows]
 
 
-def storage(project: Project, slow: Path, network: Path, quick: bool) -> list[Outcome]:
+def storage(project: Project, slow: Path, network: Path, cache: str) -> list[Outcome]:
     """Images of noise on three tiers."""
-    network.joinpath("tier").mkdir()
+    network.joinpath("tier").mkdir(exist_ok=True)
     return campaign(
         project,
-        "storage",
+        cache,
         dataset={"source": str(project.folder / "noise")},
         tool={"name": "noop", "noop": {"sleep_s": 1.0}},
         tiers={
@@ -178,23 +230,8 @@ def storage(project: Project, slow: Path, network: Path, quick: bool) -> list[Ou
                 "slow_memory": {"dataset": "slow", "work": "tmpfs"},
                 "network_work": {"work": "network"},
             },
-            "parallelism": AT_ONCE,
-            "cache": ["cold"] if quick else ["cold", "warm"],
-            "repetitions": 1,
-            "seed": SEED,
-        },
-    )
-
-
-def computing(project: Project) -> list[Outcome]:
-    """Brain extraction."""
-    return campaign(
-        project,
-        "computing",
-        demo={"voxel_size_mm": 4.0},
-        campaign={
-            "placements": {"disk": {}, "memory": {"work": "tmpfs"}},
-            "parallelism": [2],
+            "parallelism": AT_ONCE[cache],
+            "cache": [cache],
             "repetitions": 1,
             "seed": SEED,
         },
@@ -205,16 +242,32 @@ def source(project: Project, network: Path) -> list[Outcome]:
     """A run that fetches its images over the slow network; what it does of the batch rule is not told beforehand."""
     served = network.with_name("served") / "noise"
     shutil.copytree(project.folder / "noise", served, symlinks=True)
-    arguments = project.configure(
-        results="source", probe=PROBE, dataset={"source": str(network / "noise")}, tool={"name": "noop"}
-    )
-    run_whole(project, arguments, ["advise"], FETCHING_AT_ONCE)
-    own = Project(project.folder / "source")
+    given = {"dataset": {"source": str(network / "noise")}, "tool": {"name": "noop"}}
+    arguments, own = advise(project, "source", FETCHING_AT_ONCE, **given)
     advice = next(row for row in table(own, "advice/advice.tsv") if row["in_use"] == "true")
+    before = {path.stem for path in (own.folder / "profile" / "records").rglob("*.json")}
     run_whole(project, arguments, [], FETCHING_AT_ONCE)
     run = table(own, "profile/runs.tsv")[-1]
     assert run["participants"] == advice["participants"]
-    return [Outcome(advice | {"placement": "source over network"}, [float(run["makespan_s"])], [others(run)])]
+    new = [path.stem for path in (own.folder / "profile" / "records").rglob("*.json") if path.stem not in before]
+    named = advice | {"placement": "source over network"}
+    return [Outcome(named, [float(run["makespan_s"])], [others(run)], phase_sums_s(own, new))]
+
+
+def computing(project: Project) -> list[Outcome]:
+    """Brain extraction."""
+    return campaign(
+        project,
+        "computing",
+        demo={"voxel_size_mm": 4.0},
+        tool={"name": "brainextractor", "brainextractor": {"iterations": ITERATIONS}},
+        campaign={
+            "placements": {"disk": {}, "memory": {"work": "tmpfs"}},
+            "parallelism": [2],
+            "repetitions": 1,
+            "seed": SEED,
+        },
+    )
 
 
 def summary(outcomes: Sequence[Outcome]) -> list[str]:
@@ -243,19 +296,19 @@ def summary(outcomes: Sequence[Outcome]) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", choices=PARTS, action="append", help="run this part; by default all")
-    parser.add_argument("--quick", action="store_true", help="run the cold conditions alone")
-    options = parser.parse_args()
-    parts = options.only or PARTS
+    parts = parser.parse_args().only or PARTS
     outcomes: list[Outcome] = []
     begin_s = time.monotonic()
     with scratch_project() as project:
-        if {"storage", "source"} & set(parts):
+        if {"cold", "warm", "source"} & set(parts):
             make_dataset(project.folder / "noise")
             with loop_device(DEVICE_MIB, BYTES_PER_S) as slow, slow_network_folder(RATE) as network:
-                outcomes += storage(project, slow, network, options.quick) if "storage" in parts else []
+                for cache in AT_ONCE:
+                    outcomes += storage(project, slow, network, cache) if cache in parts else []
                 outcomes += source(project, network) if "source" in parts else []
         outcomes += computing(project) if "computing" in parts else []
     print_table(f"Predicted before the run, and measured (seed {SEED})", HEAD, [one.row for one in outcomes])
+    print_table("Seconds of a slot: predicted, measured", PARTS_HEAD, [one.parts for one in outcomes])
     print("\n" + "\n".join(summary(outcomes)))
     print(f"took {time.monotonic() - begin_s:.0f} s, load average {' '.join(f'{one:.1f}' for one in os.getloadavg())}")
 

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.advice.basis import cold_programs, tiers_by_their_probes
+from neurotier.advice.basis import assumed, cold_programs, others_meanwhile, shared_jobs, tiers_by_their_probes
 from neurotier.advice.calibration import read_observed
-from neurotier.advice.observed import QUANTITIES, ObservedJob, observe
+from neurotier.advice.observed import BETWEEN, QUANTITIES, ObservedJob, observe
 from neurotier.advice.placements import AdvicePlan, candidates
 from neurotier.advice.predict import Inputs, paper_s, predict
+from neurotier.advice.rehearsal import Rehearsed, read_rehearsed
 from neurotier.advice.room import room_for
 from neurotier.advice.scaling import costs_of
 from neurotier.advice.situation import Situation, choose_first
@@ -21,7 +22,7 @@ from neurotier.core.configuration import config_schema
 from neurotier.core.errors import InputError, SettingsError
 from neurotier.core.files import write_json
 from neurotier.core.parallelism import PHASES
-from neurotier.core.places import Places
+from neurotier.core.places import Places, short_hash
 from neurotier.core.settings import BY_LENGTH, BatchSettings, Settings, ToolSettings
 from neurotier.core.tables import columns, read_table, write_table
 from neurotier.meter.traffic import flow
@@ -81,7 +82,7 @@ def job(size_mb: float, cpu_s: float, **changes: Any) -> ObservedJob:
     return replace(observed, **changes)
 
 
-def inputs(jobs: int = 4, **changes: Any) -> Inputs:
+def inputs(count: int = 4, **changes: Any) -> Inputs:
     """So many participants of 100 MB, each 10 s of computing on one of two cores, with a disk and a tmpfs."""
     probes = {
         "disk": Probed(figures(), figures(speed=50 * MB), figures(speed=200 * MB)),
@@ -90,7 +91,7 @@ def inputs(jobs: int = 4, **changes: Any) -> Inputs:
     ready = Inputs(
         observed=[job(50, 10.0), job(150, 10.0)],
         gaps_s=[0.0],
-        participants=[Participant(int(100 * MB))] * jobs,
+        participants=[Participant(int(100 * MB))] * count,
         job_start=JobStart(0.0),
         probes=probes,
         processors=Processors(2, 2),
@@ -133,8 +134,9 @@ def test_dirty_limits_may_be_in_bytes() -> None:
 def test_workload_has_what_the_records_have() -> None:
     """Of 100 MB: read from the dataset tier, written to the work tier, from there half of it to the results."""
     costs = costs_of([job(50, 5.0), job(150, 15.0)])
-    job_start = JobStart(0.5, 1.5, 2.0, 1e-8)
-    (task,) = workload_of([Participant(int(100 * MB), to_fetch_bytes=int(100 * MB))], costs, STORAGE, job_start).tasks
+    job_start = JobStart(0.5, 1.5, get_wait_s=2.0, fetch_s_per_byte=1e-8)
+    workload = workload_of([Participant(int(100 * MB), to_fetch_bytes=int(100 * MB))], costs, STORAGE, job_start)
+    (task,), (alone,) = workload.tasks, workload.jobs or ()
     moved = [
         (step.phase, step.kind, step.cached, round(step.amount / MB)) for step in task if step.tier and step.amount
     ]
@@ -145,8 +147,8 @@ def test_workload_has_what_the_records_have() -> None:
         ("stage_out", "read", True, 50),
         ("stage_out", "write", False, 50),
     ]
-    assert [step.amount for step in task[:2]] == pytest.approx([1.5, 0.5 + 0.5 + 2.0 + 1.0])
-    assert sum(step.amount for step in task[2:] if step.kind == "compute") == pytest.approx(10.0)
+    assert [step.amount for step in alone.launch] == pytest.approx([1.5, 0.5 + 0.5 + 2.0 + 1.0])
+    assert sum(step.amount for step in task if step.kind == "compute") == pytest.approx(10.0)
 
 
 def test_what_a_short_job_writes_for_itself_stays_in_the_page_cache() -> None:
@@ -206,12 +208,13 @@ def test_participants_that_share_a_job_start_once_and_follow_each_other() -> Non
     """Six of 10 s on two cores: three in each of two jobs, whose start and fetch precede the first of them."""
     started = job(100, 10.0)
     started.phases["start_up"]["cpu_s"] = 2.0
-    few = inputs(jobs=6, observed=[started, started], job_start=JobStart(1.0, 0.5, 3.0, 1e-8))
-    alone, shared_jobs = (predict(replace(few, tasks=tasks), STORAGE, 2) for tasks in (None, [[0, 2, 4], [1, 3, 5]]))
+    few = inputs(6, observed=[started, started], job_start=JobStart(1.0, 0.5, get_wait_s=3.0, fetch_s_per_byte=1e-8))
+    rows = [[[0, 2, 4]], [[1, 3, 5]]]
+    alone, shared_jobs = (predict(replace(few, jobs=jobs), STORAGE, 2) for jobs in (None, rows))
     assert alone.usual.makespan_s - shared_jobs.usual.makespan_s > 3 * 2.0 + 2 * (2.0 + 3.0)
     assert shared_jobs.usual.phase_sums_s["compute"] == pytest.approx(60.0, rel=0.05)
     assert shared_jobs.usual.phase_sums_s.get("start_up", 0.0) == 0.0
-    three = predict(replace(few, tasks=[[0, 1], [2, 3], [4, 5]]), STORAGE, 2)  # the third job starts after another
+    three = predict(replace(few, jobs=[[[0, 1]], [[2, 3]], [[4, 5]]]), STORAGE, 2)  # the third starts after another
     assert three.usual.makespan_s - shared_jobs.usual.makespan_s > 10.0
 
 
@@ -241,19 +244,86 @@ def test_jobs_are_started_one_after_the_other() -> None:
     assert in_turn.makespan_s - together.makespan_s == pytest.approx(6.0, abs=0.5)
 
 
-def test_tasks_are_the_batches_that_a_run_would_have(tmp_path: Path) -> None:
+def test_a_job_of_several_takes_what_one_took_that_was_tried() -> None:
+    """Four on four cores by two jobs: in a copy each takes 3 s instead of 10, from 0.5 s after the job's start on."""
+    tried = Rehearsed([job(50, 3.0), job(150, 3.0)], launch_s=0.5, closing_s=1.0)
+    known = inputs(rehearsed=tried, processors=Processors(4, 4), jobs=[[[0], [1]], [[2], [3]]])
+    memory = replace(STORAGE, tiers=dict.fromkeys(FOUR_ROLES, "tmpfs"))
+    copying_s = 0.5
+    assert predict(known, memory, 4).usual.makespan_s == pytest.approx(3.0 + copying_s, abs=0.4)
+    untried = predict(replace(known, rehearsed=None), memory, 4).usual
+    assert untried.makespan_s == pytest.approx(10.0 + copying_s, abs=0.4)
+    one_after_the_other = predict(known, memory, 2).usual  # the second job is begun when the first has ended
+    assert one_after_the_other.makespan_s == pytest.approx(2 * (3.0 + copying_s) + 1.0 + 0.5, abs=0.4)
+
+
+def test_a_rehearsal_is_read_as_it_was_written() -> None:
+    times = {"start_s": 11.0, "end_s": 12.5, "cpu_s": 0.5, "account_other_s": 0.25, "run_queue_s": 0.0}
+    rows = [{"phase": "compute", "traffic": [], "input_bytes": 5, "max_rss_bytes": 9, **times}]
+    rows.append(rows[0] | {"phase": "stage_out", "start_s": 12.75, "end_s": 13.0})
+    record = {"participant": "sub-1", "run": "r", "host": "h", "phases": rows}
+    shared_job = {"records": [record], "launch_s": 0.5, "closing_s": 0.25}
+    read = read_rehearsed({"shared": shared_job}, {"sub-1": 7})
+    assert read is not None
+    assert (read.launch_s, read.closing_s, read.observed[0].size_bytes) == (0.5, 0.25, 7)
+    assert read.observed[0].phases[BETWEEN]["cpu_s"] == pytest.approx(0.25)
+    assert read_rehearsed({"shared": None}, {}) is None
+
+
+def test_batches_that_share_a_link_are_not_ready_together() -> None:
+    """Two jobs of two, whose fetching takes 20 s, and nothing else: one is ready seconds before the other."""
+    quick = [job(50, 0.1), job(150, 0.1)]
+    fetched = [Participant(int(100 * MB), to_fetch_bytes=int(100 * MB))] * 4
+    fetching = inputs(observed=quick, participants=fetched, jobs=[[[0, 1]], [[2, 3]]])
+    here, elsewhere = (
+        predict(replace(fetching, job_start=JobStart(0.0, 0.1, fetch_s_per_byte=s_per_byte)), STORAGE, 2)
+        for s_per_byte in (0.0, 1e-7)
+    )
+    assert here.usual.makespan_s < 4
+    assert elsewhere.usual.makespan_s > here.usual.makespan_s + 1
+    assert elsewhere.high_s > elsewhere.usual.makespan_s + 2
+
+
+@pytest.mark.parametrize(("each", "cpu_s"), [(0.0, 1.0), (0.5, 2.5), (1.0, 4.0)])
+def test_a_job_may_fetch_for_each_of_its_participants(each: float, cpu_s: float) -> None:
+    """One took 1 s of CPU time: four together take that once, or each of them; who has the images takes nothing."""
+    members = [Participant(1, to_fetch_bytes=1)] * 4 + [Participant(1)]
+    job_start = JobStart(0.0, 1.0, get_each=each)
+    workload = workload_of(members, costs_of([job(1, 1.0)]), STORAGE, job_start, jobs=[[[0, 1, 2, 3, 4]]])
+    (shared,) = workload.jobs or ()
+    assert shared.launch[0].amount == pytest.approx(cpu_s)
+
+
+def test_what_was_written_to_a_network_tier_may_have_to_be_read_from_there() -> None:
+    on_network = replace(STORAGE, kinds={"disk": "network"}, resident=1.0)
+    (task,) = workload_of([Participant(int(100 * MB))], costs_of([job(100, 10.0)]), on_network, JobStart()).tasks
+    reads = {(step.phase, step.cached): step.amount for step in task if step.kind == "read"}
+    assert reads["compute", True] == reads["compute", False] == pytest.approx(50 * MB)
+    assert reads["stage_in", False] == 0.0
+    all_kept = replace(on_network, reread=0.0)
+    assert predict(inputs(), all_kept, 2).usual.makespan_s < predict(inputs(), on_network, 2).usual.makespan_s
+
+
+def test_jobs_are_the_batches_that_a_run_would_have(tmp_path: Path) -> None:
     places, settings = make_results(tmp_path, 8)
     for record in places.profile.glob("records/**/*.json"):
         record.unlink()
     short, long = (replace(settings, tool=ToolSettings(name, None, options)) for name, options in TOOLS)
-    assert [len(task) for task in Situation(short, places).tasks(2)] == [4, 4]
-    assert [len(task) for task in Situation(short, places).tasks(3)] == [2, 2, 2, 2]
-    assert [len(task) for task in Situation(long, places).tasks(2)] == [1] * 8
+
+    def lengths(settings: Settings, slots: int) -> list[list[int]]:
+        return [[len(part) for part in parts] for parts in Situation(settings, places).jobs(slots)]
+
+    assert lengths(short, 2) == [[4], [4]]
+    assert lengths(short, 3) == [[2]] * 4
+    assert lengths(long, 2) == [[1]] * 8
     asked = replace(short, batches=BatchSettings(4, 2, 15))
-    assert [len(task) for task in Situation(asked, places).tasks(2)] == [2, 2, 2, 2]
+    assert lengths(asked, 2) == [[2, 2], [2, 2]]
     campaign = replace(asked, campaign=replace(asked.campaign, placements={"disk": {}}))
-    assert [len(task) for task in Situation(campaign, places).tasks(8)] == [1] * 8
-    assert sorted(position for task in Situation(asked, places).tasks(2) for position in task) == list(range(8))
+    assert lengths(campaign, 8) == [[1]] * 8
+    positions = [position for parts in Situation(asked, places).jobs(2) for part in parts for position in part]
+    assert sorted(positions) == list(range(8))
+    assert Situation(short, places).shares_jobs([8, 2])
+    assert not Situation(long, places).shares_jobs([8, 2])
 
 
 def test_the_section_of_batches_in_a_campaign_is_that_of_the_schema() -> None:
@@ -294,11 +364,85 @@ def test_prediction_and_its_interval() -> None:
     assert predict(inputs(), STORAGE, 2) == on_disk  # drawn from a seed
 
 
+def test_intervals_hold_how_far_off_the_model_is() -> None:
+    """Where nothing else is open: at least a tenth to either side, of nine draws of ten."""
+    sure = {name: Probed(*[probe.usual] * 3) for name, probe in inputs().probes.items()}
+    known = predict(inputs(probes=sure, observed=[job(size, 10.0) for size in (50, 100, 120, 150)]), STORAGE, 2)
+    assert 1.1 < known.high_s / known.makespan_s < 1.3
+    assert 1.1 < known.makespan_s / known.low_s < 1.3
+
+
 def test_records_that_scatter_widen_the_interval() -> None:
     scattered = [job(size, cpu_s) for size, cpu_s in ((50, 5.0), (100, 20.0), (120, 6.0), (150, 9.0))]
     even = [job(size, 10.0) for size in (50, 100, 120, 150)]
     wide, narrow = (predict(inputs(observed=some), STORAGE, 2) for some in (scattered, even))
     assert wide.high_s - wide.low_s > 2 * (narrow.high_s - narrow.low_s)
+
+
+def test_the_advice_says_whether_others_disturbed_the_calibration() -> None:
+    busy = inputs(others_cpu_share=0.4, processors=Processors(2, 2, others=0.8))
+    disturbed, assumed = others_meanwhile(busy, most=0.1)
+    assert disturbed.startswith("The calibration was disturbed: others took 40 % of the processors' time")
+    assert "0.8 processors busy" in assumed
+    assert others_meanwhile(busy, most=0.5) == [assumed]
+    assert others_meanwhile(inputs(others_cpu_share=0.01), most=0.1) == []
+    assert "is not known" in others_meanwhile(inputs(), most=0.1)[0]
+
+
+def test_the_advice_says_what_shared_jobs_rest_on() -> None:
+    (line,) = shared_jobs(inputs(rehearsed=Rehearsed([job(50, 3.0)], 0.25, 0.125)))
+    assert "starts after 0.25 s, each takes 3.00 s of CPU time, and it ends 0.12 s after the last" in line
+    assert "was not tried" in shared_jobs(inputs())[0]
+
+
+def analysed(places: Places, name: str, run: str) -> None:
+    """Write the record of a participant who was analysed from 100 s to 110 s."""
+    times = {"start_s": 100.0, "end_s": 110.0, "cpu_s": 0.5, "account_other_s": 0.25, "run_queue_s": 0.0}
+    phase = {"phase": "compute", "traffic": [], "input_bytes": 5, "max_rss_bytes": 9, **times}
+    write_json(places.record(name), {"participant": name, "run": run, "host": "h", "tool": "t", "phases": [phase]})
+
+
+def test_the_advice_says_what_nobody_has_measured() -> None:
+    """The same for every machine; more where images are fetched, or a tier is a network's."""
+    always = assumed(inputs())
+    assert ["differ by 10 %" in always[0], "off by 9 %" in always[1]] == [True, True]
+    network = figures("net", "network")
+    fetching = inputs(probes={"net": Probed(*[network] * 3)}, job_start=JobStart(0.0, 1.0, 0.5))
+    reread, fetched, *rest = assumed(fetching)
+    assert rest == always
+    assert "written to net: half is assumed to be read back" in reread
+    assert "fetching, 50 % is assumed to be each participant's" in fetched
+
+
+def test_disturbed_runs_are_left_out_of_the_calibration(tmp_path: Path) -> None:
+    """Of two runs, unless there is no other."""
+    places, settings = make_results(tmp_path, 4)
+    first, second, *_ = Situation(settings, places).participants
+    for name, valid in ((first, "invalid: disturbed: others took 40 % of the CPU time"), (second, "valid")):
+        facts = {"started_s": 90.0, "settings": settings.to_json(), "row": {"valid": valid}}
+        write_json(places.runs / f"{short_hash(name)}.json", facts)
+        analysed(places, name, short_hash(name))
+    assert [one.participant for one in read_observed(settings, places, None)] == [second]
+    places.record(second).unlink()
+    assert [one.participant for one in read_observed(settings, places, None)] == [first]
+
+
+def test_what_others_took_is_that_of_the_rehearsal_or_the_run(tmp_path: Path) -> None:
+    """By its final row, or, of a run that goes on, by its readings: one of two processors, and none of it ours."""
+    places, settings = make_results(tmp_path, 4)
+    analysed(places, next(iter(Situation(settings, places).participants)), "run")
+
+    def share(rehearsed: dict[str, Any], **facts: Any) -> float | None:
+        known = {"started_s": 90.0, "cpus": 2, "settings": settings.to_json()}
+        write_json(places.runs / "run.json", known | facts)
+        return Situation(settings, places).others_share(rehearsed)
+
+    assert share({}) is None
+    assert share({"shared": {"others_cpu_share": 0.25}}) == 0.25
+    assert share({"shared": None}, row={"others_cpu_share": 0.5}) == 0.5
+    assert share({"shared": {"others_cpu_share": None}}, row={"others_cpu_share": None}) is None
+    places.readings("run").write_text("90 1000 0 0 0\n120 1030 0 0 0\n")
+    assert share({}) == pytest.approx(0.5)
 
 
 def test_others_on_the_processors_slow_everything_down() -> None:

@@ -9,7 +9,7 @@ import pytest
 from neurotier.model.fluid import simulate
 from neurotier.model.machine import MEMORY, Machine, PageCache, Processors, TierSpeed
 from neurotier.model.prediction import predict_makespan
-from neurotier.model.workload import Step, Workload
+from neurotier.model.workload import LAUNCH, Job, Step, Workload
 
 GB = 1e9
 FAST = TierSpeed(10 * GB, 10 * GB, 10 * GB, 10 * GB)
@@ -141,3 +141,29 @@ def test_writing_at_the_limits_of_the_page_cache_goes_on() -> None:
     slow = replace(DISK, read_bytes_per_s=0.2 * GB, write_bytes_per_s=0.2 * GB)
     found = simulate(copies(50, size=0.2 * GB), machine(slow, cache), parallelism=8)
     assert found.makespan_s == pytest.approx(2 * 50 * 0.2 / 0.2, rel=0.1)
+
+
+def test_a_job_holds_its_slots_until_the_last_of_its_tasks_is_over() -> None:
+    """Jobs of two tasks, of 1 s and 3 s, two slots: the second begins after 3 s, launched once for both."""
+    tasks = [(Step("compute", "compute", seconds),) for seconds in (1.0, 3.0, 1.0, 3.0)]
+    launch = (Step(LAUNCH.phase, "compute", 0.5),)
+    jobs = [Job((0, 1), launch), Job((2, 3), launch)]
+    held = Workload(tasks, launch_counts=False, jobs=jobs)
+    found = simulate(held, machine(LINK), parallelism=2)
+    assert found.makespan_s == pytest.approx(3.0 + 0.5 + 3.0)
+    assert found.phase_sums_s == pytest.approx({"compute": 8.0})
+    assert simulate(held, machine(LINK), parallelism=4).makespan_s == pytest.approx(3.0)
+    assert simulate(held, machine(LINK), parallelism=1).makespan_s == pytest.approx(6.5)  # larger than the machine
+
+
+def test_starting_jobs_takes_a_processor_from_those_that_run() -> None:
+    """Each of ten starts takes 1 s, one after the other; with both processors taken, twice as long."""
+    tasks = [(Step("compute", "compute", 100.0),)] * 10
+
+    def began_s(cores: int) -> list[float]:
+        workload = Workload(tasks, launch_counts=False, spawn_cpu_s=1.0)
+        found = simulate(workload, machine(LINK, processors=Processors(cores, cores)), parallelism=10)
+        return sorted(start for _, _, start, _ in found.spans_s if start < 50)
+
+    assert began_s(64)[:3] == pytest.approx([1.0, 2.0, 3.0])
+    assert began_s(1)[:3] == pytest.approx([1.0, 3.0, 6.0])

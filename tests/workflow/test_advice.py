@@ -77,13 +77,18 @@ def test_advice(project: Project, demo_source: Path, memory_folder: Path, tmp_pa
 
 
 def test_cold_runs_are_predicted_with_what_programs_take_to_load(project: Project, demo_source: Path) -> None:
-    """One of the calibration is tried from an empty page cache; nothing of that is kept but what it waited."""
+    """The calibration is tried once more by one job, and one of it from an empty page cache; neither is kept."""
     campaign = {"placements": {"disk": {}}, "parallelism": [2], "cache": ["cold", "warm"], "repetitions": 1}
     arguments = project.configure(dataset={"source": str(demo_source)}, tool=NOOP, probe=SMALL, campaign=campaign)
     ended = project.snakemake(*arguments, targets=["advise"])
     assert ended.code == 0, ended.output
-    found = json.loads((project.results / "advice" / "cold_start.json").read_text())
+    found = json.loads((project.results / "advice" / "rehearsal.json").read_text())
     assert found["why"] == ""
+    records = found["shared"]["records"]
+    assert [len(record["phases"]) for record in records] == [4, 4]
+    assert 0 < found["shared"]["launch_s"] < found["shared"]["launch_s"] + found["shared"]["closing_s"] < 60
+    assert found["shared"]["others_cpu_share"] is not None
+    assert records[0]["phases"][0]["cpu_s"] < 0.05, "the start of Python is not that of a copy"
     said = (project.results / "advice.html").read_text()
     if os.geteuid() == 0:
         assert found["load_s"].keys() == {"start_up", "compute"}
@@ -96,4 +101,5 @@ def test_cold_runs_are_predicted_with_what_programs_take_to_load(project: Projec
     assert len(list((project.results / "profile" / "records").rglob("*.json"))) == 2
     assert not list((project.results / "advice").glob(".*"))
     assert not project.leftovers()
-    assert not project.snakemake(*arguments, targets=["advise"]).lines("from an empty page cache")
+    assert "Participants share jobs: by one that was tried" in said
+    assert not project.snakemake(*arguments, targets=["advise"]).lines("once more")

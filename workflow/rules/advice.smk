@@ -26,27 +26,29 @@ checkpoint choose_calibration:
         "../scripts/choose_calibration.py"
 
 
-# All cores, as for a probe: nothing else may read meanwhile, and nothing else's files be evicted from the page cache.
-rule start_cold:
+# All cores, as for a probe: nothing else may run meanwhile, and nothing else's files be evicted from the page cache.
+rule rehearse:
     input:
         calibration=places.advice / "calibration.json",
         analysed=lambda wildcards: advising.analysed(
             checkpoints.choose_calibration.get().output.calibration
         ),
     output:
-        cold_start=places.advice / "cold_start.json",
+        rehearsal=places.advice / "rehearsal.json",
     log:
-        LOGS / "start_cold/start_cold.log",
+        LOGS / "rehearse/rehearse.log",
     threads: workflow.cores or 1
     resources:
         probes=1,
     params:
         results=RESULTS,
         tool=lambda wildcards: advising.plan.tool(),
+        cache=lambda wildcards: advising.asked()["cache"],
+        parallelism=lambda wildcards: advising.parallelism,
     message:
-        "Analysing one participant again from an empty page cache"
+        "Analysing participants of the calibration once more, with nothing else running"
     script:
-        "../scripts/start_cold.py"
+        "../scripts/rehearse.py"
 
 
 # On a cluster this is a job like those that it predicts, for it looks at the node that it runs on.
@@ -61,7 +63,7 @@ rule tabulate_advice:
         probes=lambda wildcards: advising.probed(
             checkpoints.choose_calibration.get().output.calibration
         ),
-        cold_start=advising.cold_start(),
+        rehearsal=advising.rehearsal(),
     output:
         table=report(
             places.advice / "advice.tsv",

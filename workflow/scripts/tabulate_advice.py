@@ -13,11 +13,11 @@ def main(context: Context) -> None:
     chosen = read_json(context.input("calibration"))["participants"]
     require_all(context.places, chosen)
     situation = Situation(context.settings, context.places, context.inputs("checks"))
-    cold = [read_json(file) for file in context.inputs("cold_start")]
-    inputs = situation.inputs(context.inputs("probes"), cold[0] if cold else None)
+    rehearsed = [read_json(file) for file in context.inputs("rehearsal")]
+    inputs = situation.inputs(context.inputs("probes"), rehearsed[0] if rehearsed else None)
     asked, limits = context.snakemake.params.asked["parallelism"], context.run_facts()["limits"]
     write_table(context.output("table"), "advice", advice_rows(situation, inputs, asked, limits))
-    write_json(context.output("basis"), basis(situation, inputs, chosen))
+    write_json(context.output("basis"), basis(situation, inputs, chosen, asked))
 
 
 if __name__ == "__main__":

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
 from neurotier.advice.calibration import size_of
-from neurotier.advice.predict import Inputs
+from neurotier.advice.predict import MODEL_ERROR, UNEVENNESS, Inputs
 from neurotier.advice.scaling import FEW, costs_of, scatter
 from neurotier.advice.situation import Situation
 from neurotier.core.kinds import is_in_memory
@@ -19,7 +20,7 @@ BUSY_SHOWN = 0.2
 """Processors kept busy by others from which on the page mentions them."""
 
 
-def basis(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> list[str]:
+def basis(situation: Situation, inputs: Inputs, chosen: Sequence[str], parallelism: Sequence[int]) -> list[str]:
     """The sentences, without full stops."""
     sizes = [size_of(images) for images in situation.participants.values()]
     done = len(situation.participants) - len(situation.remaining)
@@ -29,7 +30,8 @@ def basis(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> list[s
         + f"; a participant's images have {size(statistics.median(sizes))} (median)",
         calibrated(situation, inputs, chosen),
         *(on_one_node(table) for table in situation.checks),
-        *([] if situation.checks else [between_jobs(inputs)]),
+        *([] if situation.checks else [between_jobs(inputs), *spawning(inputs)]),
+        *(shared_jobs(inputs) if not situation.checks and situation.shares_jobs(parallelism) else []),
         *tiers_by_their_probes(inputs),
         *cold_programs(inputs),
     ]
@@ -39,12 +41,61 @@ def basis(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> list[s
         lines.append(f"{size(to_fetch)} of images are to be fetched; how long that takes is not known and not included")
     elif to_fetch:
         lines.append(f"{size(to_fetch)} of images are to be fetched as jobs need them, {seconds(fetching_s)} in all")
-    if inputs.processors.others >= BUSY_SHOWN:
-        lines.append(
-            f"Others kept {inputs.processors.others:.1f} processors busy meanwhile; they are assumed to go on"
-            " (the interval: from none to twice as much)"
-        )
+    return [*lines, *others_meanwhile(inputs, situation.settings.validity.others_cpu_share), *assumed(inputs)]
+
+
+def others_meanwhile(inputs: Inputs, most: float) -> list[str]:
+    """What others took during the calibration, and whether that is more than they may take."""
+    share, busy = inputs.others_cpu_share, inputs.processors.others
+    if share is None:
+        return ["What others took of the processors during the calibration is not known, and taken for nothing"]
+    lines = []
+    if share > most:
+        said = f"The calibration was disturbed: others took {percent(share)} of the processors' time"
+        lines.append(f"{said}; ask again on a quiet machine" + (" (--forcerun rehearse)" if inputs.rehearsed else ""))
+    if busy >= BUSY_SHOWN:
+        until = "they are assumed to go on (the interval: from none to twice as much)"
+        lines.append(f"Others kept {busy:.1f} processors busy during the calibration; {until}")
     return lines
+
+
+def assumed(inputs: Inputs) -> list[str]:
+    """What is assumed where nothing was measured on this machine, and how wide the interval is for it."""
+    lines = []
+    networks = [name for name, probe in inputs.probes.items() if probe.usual.kind == "network"]
+    if networks:
+        lines.append(
+            f"The page cache may drop what a job has written to {listed(networks)}: half is assumed to be read back"
+            " (the interval: from none to all)"
+        )
+    if inputs.job_start.get_each:
+        each = percent(inputs.job_start.get_each)
+        lines.append(
+            f"Of the CPU time of fetching, {each} is assumed to be each participant's, the rest that of a job's start"
+            " (the interval: from none to all)"
+        )
+    uneven = f"Streams of a tier are assumed to differ by {percent(UNEVENNESS)}; published devices have shown 2 to 20 %"
+    error = f"Intervals hold that the model was off by {percent(math.exp(MODEL_ERROR) - 1)} (standard deviation)"
+    return [*lines, uneven, f"{error} on published conditions that it had not seen"]
+
+
+def shared_jobs(inputs: Inputs) -> list[str]:
+    """What a job of several participants takes beside them."""
+    tried = inputs.rehearsed
+    if tried is None:
+        return ["What participants take that share a job was not tried: Python's start is counted once for all of them"]
+    cpu_s = statistics.fmean(job.cpu_s for job in tried.observed)
+    first = f"its first participant starts after {seconds(tried.launch_s)}, each takes {seconds(cpu_s)} of CPU time"
+    last = f"and it ends {seconds(tried.closing_s)} after the last"
+    return [f"Participants share jobs: by one that was tried, {first}, {last}"]
+
+
+def spawning(inputs: Inputs) -> list[str]:
+    """How long Snakemake takes to start one more job."""
+    spawn_s = inputs.job_start.spawn_s
+    return (
+        [f"Snakemake takes {seconds(spawn_s)} of CPU time to start a job, as between the first two"] if spawn_s else []
+    )
 
 
 def tiers_by_their_probes(inputs: Inputs) -> list[str]:

@@ -15,6 +15,7 @@ from neurotier.core.tables import read_table
 from neurotier.dataset.bids import Image
 from neurotier.dataset.contents import check_known_somewhere, is_present
 from neurotier.dataset.index import image_of
+from neurotier.run.disturbance import DISTURBED
 from neurotier.run.jobs import load_dataset
 from neurotier.run.profile_tables import Record
 
@@ -84,6 +85,8 @@ def choose_calibration(participants: ImagesByParticipant, settings: Settings, pl
 def read_observed(settings: Settings, places: Places, folder: Path | None) -> list[ObservedJob]:
     """Participant jobs of this tool with these options, from their records.
 
+    Those of runs that others disturbed count only if there are no others.
+
     Parameters
     ----------
     folder
@@ -116,7 +119,8 @@ def read_observed(settings: Settings, places: Places, folder: Path | None) -> li
             where=f"config key advice.calibration: {folder}",
             fix="name the results folder of a run with the same tool",
         )
-    return [observe(record, sizes[record["participant"]], started_s(facts, record)) for record in same]
+    quiet = [record for record in same if DISTURBED not in (facts[record["run"]].get("row") or {}).get("valid", "")]
+    return [observe(record, sizes[record["participant"]], started_s(facts, record)) for record in quiet or same]
 
 
 def analysis(settings: Mapping[str, Any]) -> Record:

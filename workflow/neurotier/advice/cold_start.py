@@ -10,82 +10,51 @@ long; later jobs find them.
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from neurotier.advice.calibration import size_of
-from neurotier.advice.situation import Situation
-from neurotier.core.errors import ToolError
-from neurotier.core.files import partial_of, read_json, write_bytes, write_json
+from neurotier.advice.rehearsal import run_job, scratch_results
+from neurotier.core.files import read_json
 from neurotier.core.places import Places
-from neurotier.core.processes import start_process
-from neurotier.core.work_folders import remove_leftovers
-from neurotier.dataset.contents import is_present
-from neurotier.run.jobs import load_dataset
-from neurotier.run.participants import prepared
+from neurotier.core.settings import Settings
+from neurotier.dataset.bids import Image
 from neurotier.storage.page_cache import drop, read
 
 PHASES = ("start_up", "container_start", "compute")
 """Phases that load programs; what staging reads are images, which the model knows."""
 
-COPIED = ("dataset.json", "tool.json", "image.json")
-"""What a participant job reads of the index, besides what is prepared for it."""
 
+def measure_cold_start(
+    settings: Settings, known: Places, name: str, images: Sequence[Image], files: Sequence[Path], log: Path
+) -> dict[str, float]:
+    """Analyse a participant from an empty page cache; each phase to what it waited for its programs, s.
 
-def measure_cold_start(situation: Situation, chosen: Sequence[str], log: Path) -> dict[str, Any]:
-    """Analyse the smallest participant of the calibration from an empty page cache.
+    An ordinary user's cold run finds programs in the page cache, so there is nothing to load.
 
     Parameters
     ----------
-    chosen
-        Participants of the calibration; none if the records of another results folder serve as one.
+    settings, known
+        Of the run.
+    name, images
+        The participant.
+    files
+        The images' files, which are read into the page cache.
     log
         File that takes what the job prints.
-
-    Returns
-    -------
-    dict
-        ``load_s``: phase to what it waited for its programs, s; ``why``: why that is not known, else empty. An ordinary
-        user's cold run finds programs in the page cache, so there is nothing to load.
 
     Raises
     ------
     ToolError
         If the job fails.
     """
-    if not chosen:
-        return {"load_s": {}, "why": "its calibration is that of another results folder"}
-    name = min(chosen, key=lambda one: size_of(situation.participants[one]))
-    known, images = situation.places, situation.participants[name]
-    dataset, links_to = load_dataset(known), situation.settings.dataset.links_to
-    if not all(is_present(dataset.path, image.path, links_to) for image in images):
-        return {"load_s": {}, "why": f"images of {name} are not here any more"}
-    folder = partial_of(known.advice / "cold_start")
-    own = replace(situation.settings, results=f"{situation.settings.results}/{folder.relative_to(known.results)}")
-    places = Places.from_settings(own)
-    try:
-        write_json(places.settings_file, own.to_json())
-        for file in COPIED:
-            if (known.index / file).exists():
-                write_json(places.index / file, read_json(known.index / file))
-        write_bytes(places.prepared(name), prepared(name, images))
+    with scratch_results(settings, known, {name: images}) as places:
         os.sync()  # dirty pages cannot be dropped
         if not drop():
-            return {"load_s": {}, "why": ""}
-        read([dataset.path / image.path for image in images])
-        words = ["analyze-participants", name, "--results", str(places.results), "--log", str(log)]
-        job = start_process([sys.executable, "-m", "neurotier", *words], stdin=subprocess.DEVNULL)
-        if job.wait() != 0:
-            raise ToolError("could not be analysed from an empty page cache", where=name, fix=f"see {log}")
-        return {"load_s": loading_s(read_json(places.record(name))["phases"]), "why": ""}
-    finally:
-        remove_leftovers(places.work, places.identity)
-        shutil.rmtree(places.results, ignore_errors=True)
+            return {}
+        read(files)
+        run_job(places, [name], log)
+        return loading_s(read_json(places.record(name))["phases"])
 
 
 def loading_s(phases: Sequence[Mapping[str, Any]]) -> dict[str, float]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from neurotier.run.profile_tables import Record
 
 QUANTITIES = ("cpu_s", "wait_s", "read_bytes", "read_files", "written_bytes", "written_files")
+
+BETWEEN = "between"
+"""What a job does between its phases, as if it were one: it starts the process of each, looks at files, makes and
+removes its work folder. All that time counts as work of a processor."""
 
 
 @dataclass(frozen=True)
@@ -23,8 +26,8 @@ class ObservedJob:
     size_bytes
         Size of the participant's images by the index.
     phases
-        Phase to its quantities: CPU time and time asleep, s; bytes and files read from the tier that the phase reads,
-        and written to the tier that it writes.
+        Phase, and :data:`BETWEEN`, to its quantities: CPU time and time asleep, s; bytes and files read from the tier
+        that the phase reads, and written to the tier that it writes.
     start_s, end_s
         Start of its process and end of its last phase, s since 1970.
     queue_s
@@ -55,6 +58,11 @@ class ObservedJob:
     fetched_files: int | None
 
     @property
+    def wall_s(self) -> float:
+        """Time from its start to its end, s."""
+        return self.end_s - self.start_s
+
+    @property
     def cpu_s(self) -> float:
         """CPU time of all phases, s."""
         return sum(phase["cpu_s"] for phase in self.phases.values())
@@ -63,6 +71,8 @@ class ObservedJob:
 def observe(record: Record, size_bytes: int, run_started_s: float) -> ObservedJob:
     """A job from its record. ``ready_s`` from before its run began does not count: it waited for no input then."""
     rows, ready_s = record["phases"], record.get("ready_s")
+    start_s, end_s = min(row["start_s"] for row in rows), max(row["end_s"] for row in rows)
+    between_s = max(0.0, end_s - start_s - sum(row["end_s"] - row["start_s"] for row in rows))
     queues = [row["run_queue_s"] for row in rows]
     got = record.get("got") or {}
     return ObservedJob(
@@ -70,9 +80,10 @@ def observe(record: Record, size_bytes: int, run_started_s: float) -> ObservedJo
         run=record["run"],
         host=record["host"],
         size_bytes=size_bytes,
-        phases={row["phase"]: quantities(row) for row in rows},
-        start_s=min(row["start_s"] for row in rows),
-        end_s=max(row["end_s"] for row in rows),
+        phases={row["phase"]: quantities(row) for row in rows}
+        | {BETWEEN: dict.fromkeys(QUANTITIES, 0.0) | {"cpu_s": between_s}},
+        start_s=start_s,
+        end_s=end_s,
         queue_s=None if None in queues else sum(queues),
         max_rss_bytes=max(row["max_rss_bytes"] for row in rows),
         ready_s=ready_s if ready_s and ready_s >= run_started_s else None,
@@ -143,28 +154,3 @@ def spawns_s(observed: Iterable[ObservedJob]) -> list[float]:
         by_run.setdefault(job.run, []).append(job)
     firsts = [sorted(jobs, key=lambda job: job.start_s)[:2] for jobs in by_run.values() if len(jobs) > 1]
     return [second.start_s - first.start_s for first, second in firsts if second.start_s < first.end_s]
-
-
-def others_busy(observed: Sequence[ObservedJob], cpus: int, slots: Mapping[str, int]) -> float:
-    """How many processors others kept busy, from how long the jobs waited for one beyond what they cause themselves.
-
-    Parameters
-    ----------
-    slots
-        Run to how many jobs could run at once; it is assumed that as many did.
-
-    Examples
-    --------
-    Two jobs at once on two processors, which wait for a processor as long as they compute:
-
-    >>> phases = {"compute": {"cpu_s": 5.0}}
-    >>> job = ObservedJob("sub-1", "r", "h", 1, phases, 0.0, 10.0, 5.0, 1, None, None, None, None)
-    >>> others_busy([job, job], cpus=2, slots={"r": 2}), others_busy([job], cpus=2, slots={"r": 4})
-    (2.0, 0.0)
-    """
-    busy_by_others = []
-    for job in observed:
-        if job.queue_s is not None and job.cpu_s:
-            busy = cpus * (job.cpu_s + job.queue_s) / job.cpu_s
-            busy_by_others.append(max(0.0, busy - max(slots[job.run], cpus)))
-    return statistics.median(busy_by_others) if busy_by_others else 0.0

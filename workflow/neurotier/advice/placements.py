@@ -75,10 +75,9 @@ class AdvicePlan:
         }
         return [self.places.probed(name, self.plan.node_class) for name in self.settings.tiers if name in used]
 
-    def cold_start(self) -> list[Path]:
-        """What a cold start was found to take, if a cold run on this machine is to be predicted."""
-        here = COLD in caches(self.settings) and not self.plan.elsewhere
-        return [self.places.advice / "cold_start.json"] if here else []
+    def rehearsal(self) -> list[Path]:
+        """What was found when participants were analysed once more, if runs on this machine are predicted."""
+        return [] if self.plan.elsewhere else [self.places.advice / "rehearsal.json"]
 
     def analysed(self, calibration: Path | str) -> list[Path]:
         """Markers of the batches of those who are analysed first."""

@@ -1,15 +1,21 @@
 """Predictions: the makespan of a placement, with an interval that covers what is not known exactly.
 
-The prediction is that of the fluid model, with medians of the probe and the best fit to the calibration. The interval
-is from the 5th to the 95th percentile of draws, each of which varies:
+The prediction is that of the fluid model, with medians of the probe and the best fit to the calibration; of
+``CHANCES`` runs that differ by chance alone (which streams of a tier, and which fetches, are slower) the middle one.
+The interval is from the 5th to the 95th percentile of draws, each of which varies:
 
 - the speed of every tier, between the least and the most that the probe measured;
 - how CPU time grows with size: with few records by the fit, not at all, or in proportion;
 - CPU time of all jobs together, by the scatter of the records over the root of their number, and by ``REPEATABILITY``;
-- CPU time of each job by that scatter, and which streams are slower than others;
+- CPU time of each job by that scatter, which streams are slower than others, and which fetches by ``FETCH_SPREAD``;
 - the time between two jobs, taken from those observed;
+- how much of the CPU time of fetching is taken by each participant, and not by the start of a job: from none to all;
 - what cold programs take to load, which was seen once, by ``LOADING_SPREAD``;
-- how many processors others keep busy, from none to twice as many as during the calibration.
+- how many processors others keep busy, from none to twice as many as during the calibration;
+- how unevenly a tier serves its streams, up to twice ``UNEVENNESS``;
+- how much of what a job has written to a network tier is not cached when it reads it: from none to all;
+
+and around each of them by how much the model is off where it knows all that it asks for, ``MODEL_ERROR``.
 """
 
 from __future__ import annotations
@@ -21,18 +27,41 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from neurotier.advice.observed import ObservedJob
+from neurotier.advice.rehearsal import Rehearsed
 from neurotier.advice.scaling import costs_of, scatter, ways_of
-from neurotier.advice.workload import READS, WRITES, JobStart, Participant, Storage, workload_of
+from neurotier.advice.workload import (
+    READS,
+    WRITES,
+    JobParts,
+    JobStart,
+    Participant,
+    SharedJob,
+    Storage,
+    workload_of,
+)
+from neurotier.core.kinds import is_in_memory
 from neurotier.model.machine import Machine, PageCache, Processors
 from neurotier.model.paper import least_makespan_s
 from neurotier.model.prediction import REPEATABILITY, Simulated, Situation, predict_among
 from neurotier.model.this_machine import Probed, between, machine_of
+from neurotier.model.workload import Workload
 from neurotier.storage.probe.tier_figures import TierFigures
 
 DRAWS = 21
 
-LOADING_SPREAD = 0.3
-"""By how much loading programs from an empty page cache differs: standard deviation of the logarithm, assumed."""
+CHANCES = 5
+
+LOADING_SPREAD = FETCH_SPREAD = 0.3
+"""By how much loading programs from an empty page cache, and fetching a participant's images, differ: standard
+deviations of the logarithm, assumed."""
+
+UNEVENNESS = 0.1
+"""How unequal the streams of a tier are: standard deviation of the logarithm of their speeds. The published devices
+have shown 0.02 to 0.20; streams that are all alike would stay in step, and wait for each other for ever."""
+
+MODEL_ERROR = 0.085
+"""How much the model is off: standard deviation of the logarithm. On the published server it was off by 1.07
+(geometric mean) on conditions that it had not seen; of a normal distribution, that is 0.8 of the deviation."""
 
 
 @dataclass(frozen=True)
@@ -53,12 +82,16 @@ class Inputs:
         Tier to its probe.
     processors, page_cache
         Of this node.
-    tasks
-        Who is analysed one after the other by one process, as positions in ``participants``; each alone if ``None``.
+    jobs
+        Who shares a job, as positions in ``participants``; each has one alone if ``None``.
+    rehearsed
+        What a job of several participants took, if it was tried.
     load_s
         Phase to what it waits for its programs in the first jobs of a cold run, s; ``None`` if no run is to be cold.
     load_unknown_because
         Why that is not known, else empty.
+    others_cpu_share
+        Share of the processors that others took meanwhile; ``None`` if that is not known.
     """
 
     observed: Sequence[ObservedJob]
@@ -68,9 +101,11 @@ class Inputs:
     probes: Mapping[str, Probed]
     processors: Processors
     page_cache: PageCache
-    tasks: Sequence[Sequence[int]] | None = None
+    jobs: Sequence[JobParts] | None = None
+    rehearsed: Rehearsed | None = None
     load_s: Mapping[str, float] | None = None
     load_unknown_because: str = ""
+    others_cpu_share: float | None = None
 
     def single(self, storage: Storage, role: str) -> TierFigures:
         """Figures of the tier that holds a role."""
@@ -79,7 +114,6 @@ class Inputs:
 
 def predict(inputs: Inputs, storage: Storage, parallelism: int) -> Simulated:
     """Predict one placement with this many jobs at once. Draws are seeded: equal inputs give equal numbers."""
-    costs = costs_of(inputs.observed)
     machines = [
         machine_of(
             {name: getattr(probe, end) for name, probe in inputs.probes.items()},
@@ -89,10 +123,43 @@ def predict(inputs: Inputs, storage: Storage, parallelism: int) -> Simulated:
         )
         for end in ("usual", "low", "high")
     ]
-    workload = workload_of(inputs.participants, costs, storage, inputs.job_start, parallelism, inputs.tasks)
+    machine = uneven(machines[0], inputs.probes, UNEVENNESS)
+    usual = [
+        (workload(inputs, storage, parallelism, by_chance(inputs, np.random.default_rng(seed))), machine)
+        for seed in range(CHANCES)
+    ]
     return predict_among(
-        (workload, machines[0]), lambda rng: draw(inputs, storage, machines, parallelism, rng), parallelism, DRAWS
+        usual, lambda rng: draw(inputs, storage, machines, parallelism, rng), parallelism, DRAWS, MODEL_ERROR
     )
+
+
+def uneven(machine: Machine, probes: Mapping[str, Probed], unevenness: float) -> Machine:
+    """A machine whose tiers, but for those in memory, serve their streams unevenly."""
+    tiers = {
+        name: replace(tier, unevenness=unevenness)
+        if name in probes and not is_in_memory(probes[name].usual.kind)
+        else tier
+        for name, tier in machine.tiers.items()
+    }
+    return replace(machine, tiers=tiers)
+
+
+def workload(
+    inputs: Inputs, storage: Storage, parallelism: int, participants: Sequence[Participant], way: str = "fit"
+) -> Workload:
+    """The workload of some participants, with costs that scale in some way."""
+    costs, tried, shared = costs_of(inputs.observed, way), inputs.rehearsed, None
+    if tried:
+        shared = SharedJob(costs_of(tried.observed, way), tried.launch_s, tried.closing_s)
+    return workload_of(participants, costs, storage, inputs.job_start, parallelism, inputs.jobs, shared)
+
+
+def by_chance(inputs: Inputs, rng: np.random.Generator) -> list[Participant]:
+    """The participants, with how much longer than usual the fetching of each takes."""
+    factors = np.exp(FETCH_SPREAD * rng.standard_normal(len(inputs.participants)) - FETCH_SPREAD**2 / 2)
+    return [
+        replace(one, fetch_slowness=float(factor)) for one, factor in zip(inputs.participants, factors, strict=True)
+    ]
 
 
 def draw(
@@ -104,21 +171,23 @@ def draw(
     machine = between(usual, low, high, where)
     others = inputs.processors.others * float(rng.uniform(0, 2))
     machine = replace(machine, processors=replace(inputs.processors, others=others))
+    machine = uneven(machine, inputs.probes, 2 * UNEVENNESS * float(rng.uniform()))
     ways = ways_of(inputs.observed)
-    costs = costs_of(inputs.observed, ways[rng.integers(len(ways))])
-    spread = scatter(inputs.observed, costs)
+    way = ways[rng.integers(len(ways))]
+    spread = scatter(inputs.observed, costs_of(inputs.observed, way))
     together = float(rng.normal(0, math.hypot(spread / math.sqrt(len(inputs.observed)), REPEATABILITY)))
     slowness = np.exp(together + spread * rng.standard_normal(len(inputs.participants)) - spread**2 / 2)
     participants = [
-        replace(one, slowness=float(factor)) for one, factor in zip(inputs.participants, slowness, strict=True)
+        replace(one, slowness=float(factor)) for one, factor in zip(by_chance(inputs, rng), slowness, strict=True)
     ]
     gap_s = float(rng.choice(inputs.gaps_s)) if inputs.gaps_s else None
     if storage.load_s:
         slower = float(np.exp(rng.normal(0, LOADING_SPREAD)))
         storage = replace(storage, load_s={phase: slower * load_s for phase, load_s in storage.load_s.items()})
-    job_start = replace(inputs.job_start, gap_s=gap_s)
-    workload = workload_of(participants, costs, storage, job_start, parallelism, inputs.tasks)
-    return workload, machine
+    storage = replace(storage, reread=float(rng.uniform(0, 1)))
+    get_each = float(rng.uniform(0, 1)) if inputs.job_start.get_each else 0.0
+    inputs = replace(inputs, job_start=replace(inputs.job_start, gap_s=gap_s, get_each=get_each))
+    return workload(inputs, storage, parallelism, participants, way), machine
 
 
 def paper_s(inputs: Inputs, storage: Storage) -> float:

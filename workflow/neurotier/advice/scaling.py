@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import nnls
 
-from neurotier.advice.observed import QUANTITIES, ObservedJob
+from neurotier.advice.observed import BETWEEN, QUANTITIES, ObservedJob
 from neurotier.core.parallelism import PHASES
 
 FEW = 4
@@ -68,7 +68,7 @@ def costs_of(observed: Sequence[ObservedJob], way: str = "fit") -> Costs:
     ways = {"fit": fit, "constant": constant, "proportional": proportional}
     sizes = [job.size_bytes for job in observed]
     costs: Costs = {}
-    for phase in PHASES:
+    for phase in (*PHASES, BETWEEN):
         if not any(phase in job.phases for job in observed):
             continue
         costs[phase] = {}

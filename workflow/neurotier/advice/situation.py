@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.advice.calibration import choose_calibration, read_observed, size_of
-from neurotier.advice.observed import ObservedJob, gaps_s, others_busy, spawns_s
-from neurotier.advice.placements import COLD, Candidate, candidates, usable_on_nodes
+from neurotier.advice.cold_start import measure_cold_start
+from neurotier.advice.observed import ObservedJob, gaps_s, spawns_s
+from neurotier.advice.placements import COLD, Candidate, caches, candidates, usable_on_nodes
 from neurotier.advice.predict import Inputs
+from neurotier.advice.rehearsal import LONGEST_S, read_rehearsed, rehearse_shared
 from neurotier.advice.scaling import fit, proportional
 from neurotier.advice.workload import JobStart, Participant, Storage
 from neurotier.analysis.app import app_name
@@ -23,10 +26,16 @@ from neurotier.core.settings import BY_LENGTH, Settings
 from neurotier.core.tiers import Tier
 from neurotier.dataset.bids import Image
 from neurotier.dataset.contents import is_present
+from neurotier.meter.others import others_share
 from neurotier.meter.residency import resident_share
 from neurotier.model.this_machine import open_s, page_cache_here, processors_here, read_probed
 from neurotier.run.batches import longest_first, shared, size_for, together
+from neurotier.run.disturbance import read_readings
+from neurotier.run.jobs import load_dataset
 from neurotier.run.plan import Plan
+
+HALF = 0.5
+"""Part of the CPU time of fetching that is assumed to be the participant's, and not the start of the job."""
 
 
 @dataclass(frozen=True)
@@ -87,15 +96,22 @@ class Situation:
         """Times between two jobs of a slot, s; on a cluster, jobs wait in its queue, of which nothing is known."""
         return [] if self.checks else gaps_s(self.observed)
 
-    @cached_property
-    def others(self) -> float:
-        """Processors that others kept busy during the calibration; 0 for that of another results folder."""
+    def others_share(self, rehearsed: Mapping[str, Any]) -> float | None:
+        """Share of the processors that others took during the rehearsal, or else the calibration, if that is known."""
+        shared = rehearsed.get("shared") or {}
+        if shared.get("others_cpu_share") is not None:
+            return float(shared["others_cpu_share"])
         if self.settings.advice.calibration:
-            return 0.0
-        facts = {file.stem: read_json(file) for file in self.places.runs.glob("*.json")}
-        here = [job for job in self.observed if facts[job.run]["host"] == job.host]
-        slots = {run: fact["parallelism"] or 1 for run, fact in facts.items()}
-        return others_busy(here, facts[here[0].run]["cpus"], slots) if here else 0.0
+            return None
+        run = max(self.observed, key=lambda job: job.start_s).run
+        jobs = [job for job in self.observed if job.run == run]
+        facts = read_json(self.places.runs / f"{run}.json")
+        if facts.get("row"):
+            known = facts["row"].get("others_cpu_share")
+            return None if known is None else float(known)
+        span = min(job.start_s for job in jobs), max(job.end_s for job in jobs)
+        share = others_share(read_readings(self.places.readings(run)), *span, facts["cpus"])
+        return share if isinstance(share, float) else None
 
     @cached_property
     def job_start(self) -> JobStart:
@@ -115,12 +131,13 @@ class Situation:
         fetching = fit(fetched, waits_s)
         if not fetching.per_byte:  # two of nearly one size do not tell: many would be fetched like one
             fetching = proportional(fetched, waits_s)
-        return JobStart(gap_s, cpu_s, fetching.base, fetching.per_byte, spawn_s)
+        get_each = HALF if any(fetched) else 0.0
+        return JobStart(gap_s, cpu_s, get_each, fetching.base, fetching.per_byte, spawn_s)
 
-    def tasks(self, slots: int) -> list[list[int]]:
-        """Who is analysed one after the other by one process, as positions among those who remain, in order of start.
+    def jobs(self, slots: int) -> list[list[list[int]]]:
+        """Who shares a job, as positions among those who remain, in order of start: sequences that go on at once.
 
-        A batch that analyses several at the same time is as many tasks. The runs of a campaign have batches by length.
+        The runs of a campaign have batches by length.
         """
         settings = self.settings
         if settings.campaign.placements:
@@ -130,10 +147,50 @@ class Situation:
         position = {name: number for number, name in enumerate(self.remaining)}
         at_once = settings.batches.at_once or together(slots)
         return [
-            [position[name] for name in members[first::at_once]]
+            [[position[name] for name in members[first::at_once]] for first in range(min(at_once, len(members)))]
             for members in shared(names, selected, most, self.plan.must_be_valid)
-            for first in range(min(at_once, len(members)))
         ]
+
+    def shares_jobs(self, parallelism: Sequence[int]) -> bool:
+        """Whether participants share jobs when so many at once are judged."""
+        return any(sum(map(len, parts)) > 1 for slots in parallelism for parts in self.jobs(slots))
+
+    def rehearse(self, chosen: Sequence[str], parallelism: Sequence[int], log: Path) -> dict[str, Any]:
+        """Analyse participants of the calibration once more, for what it does not show.
+
+        Parameters
+        ----------
+        chosen
+            Participants of the calibration; none if the records of another results folder serve as one.
+        parallelism
+            How many participants at once are judged.
+        log
+            File that takes what jobs print.
+
+        Returns
+        -------
+        dict
+            ``shared``: what :func:`neurotier.advice.rehearsal.rehearse_shared` gives, or ``None`` where participants
+            share no jobs, or take too long. ``load_s``: what :func:`neurotier.advice.cold_start.measure_cold_start`
+            gives; ``why``: why that is not known, else empty.
+        """
+        found: dict[str, Any] = {"shared": None, "load_s": {}, "why": ""}
+        images = {name: self.participants[name] for name in chosen}
+        dataset, links_to = load_dataset(self.places), self.settings.dataset.links_to
+        missing = [
+            name for name in chosen if not all(is_present(dataset.path, one.path, links_to) for one in images[name])
+        ]
+        if missing or not chosen:
+            gone = f"images of {missing[0]} are not here any more" if missing else ""
+            return found | {"why": gone or "its calibration is that of another results folder"}
+        taken_s = sum(job.wall_s for job in self.observed if job.participant in images)
+        if len(chosen) > 1 and self.shares_jobs(parallelism) and taken_s <= LONGEST_S:
+            found["shared"] = rehearse_shared(self.settings, self.places, images, log)
+        if COLD in caches(self.settings):
+            name = min(chosen, key=lambda one: size_of(images[one]))
+            files = [dataset.path / image.path for image in images[name]]
+            found["load_s"] = measure_cold_start(self.settings, self.places, name, images[name], files, log)
+        return found
 
     @cached_property
     def job_bytes(self) -> int:
@@ -165,28 +222,33 @@ class Situation:
         here_bytes = sum(file.stat().st_size for file in here)
         return 1.0 if share is None or not whole else 1 - here_bytes * (1 - share) / whole
 
-    def inputs(self, tables: Sequence[Path], cold: Mapping[str, Any] | None) -> Inputs:
+    def inputs(self, tables: Sequence[Path], rehearsed: Mapping[str, Any] | None) -> Inputs:
         """What the model is given.
 
         Parameters
         ----------
         tables
             Probe tables of the tiers.
-        cold
-            What :func:`neurotier.advice.cold_start.measure_cold_start` gave; ``None`` if no run is to be cold.
+        rehearsed
+            What :meth:`rehearse` gave; ``None`` if there was no rehearsal.
         """
+        found = rehearsed or {}
         probes = {table.stem: read_probed(table) for table in tables}
         to_fetch = self.to_fetch(self.settings.placement["dataset"])
+        share = self.others_share(found)
+        processors = len(os.sched_getaffinity(0))
         return Inputs(
             observed=self.observed,
             gaps_s=self.gaps_s,
             participants=[Participant(size_of(self.participants[name]), to_fetch[name]) for name in self.remaining],
             job_start=self.job_start,
             probes=probes,
-            processors=processors_here(self.plan.threads, self.others),
+            processors=processors_here(self.plan.threads, (share or 0.0) * processors),
             page_cache=page_cache_here(0.0),
-            load_s=cold and cold["load_s"],
-            load_unknown_because=cold["why"] if cold else "",
+            rehearsed=read_rehearsed(found, {name: size_of(images) for name, images in self.participants.items()}),
+            load_s=found["load_s"] if rehearsed and COLD in caches(self.settings) else None,
+            load_unknown_because=found.get("why", ""),
+            others_cpu_share=share,
         )
 
     def storage(self, candidate: Candidate, cache: str, inputs: Inputs) -> Storage:

@@ -43,7 +43,7 @@ def advice_row(
     """One row. Where memory has room for fewer jobs than are asked for, it is predicted with fewer."""
     needs_mb = [situation.plan.mem_mb(name) for name in situation.remaining]
     at_once = min(jobs, max(1, fits(limits, {"mem_mb": needs_mb}).get("mem_mb", jobs)))
-    inputs = replace(inputs, page_cache=page_cache_here(at_once * situation.job_bytes), tasks=situation.tasks(jobs))
+    inputs = replace(inputs, page_cache=page_cache_here(at_once * situation.job_bytes), jobs=situation.jobs(jobs))
     storage = situation.storage(candidate, cache, inputs)
     prediction = predict(inputs, storage, at_once)
     usual = prediction.usual

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from neurotier.advice.scaling import Costs
 from neurotier.core.kinds import KINDS, is_in_memory
 from neurotier.model.machine import MEMORY
-from neurotier.model.workload import LAUNCH, Step, Workload
+from neurotier.model.workload import LAUNCH, Job, Step, Workload
 
 START_UP = "start_up"
 
@@ -20,11 +20,12 @@ WRITES = {"stage_in": "work", "compute": "work", "stage_out": "results"}
 @dataclass(frozen=True)
 class Participant:
     """A participant to analyse: size of the images, how much of it must be fetched, and how many times as long as usual
-    for that size the analysis takes."""
+    for that size the analysis and the fetching take."""
 
     size_bytes: int
     to_fetch_bytes: int = 0
     slowness: float = 1.0
+    fetch_slowness: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,9 @@ class Storage:
         Age at which the kernel writes dirty pages back, s.
     load_s
         Phase to what the first jobs wait for their programs, s; none if these are in the page cache.
+    reread
+        Share of what a job has written to a network tier that it reads from there, and not from the page cache. Some
+        drop what they hold of a file when they find that it was changed; half is assumed.
     """
 
     tiers: Mapping[str, str]
@@ -56,6 +60,13 @@ class Storage:
     resident: float = 1.0
     expiry_s: float = 0.0
     load_s: Mapping[str, float] = field(default_factory=dict)
+    reread: float = 0.5
+
+    def resident_of(self, phase: str, role: str) -> float:
+        """Share of what a phase reads that is in the page cache."""
+        if phase == "stage_in":
+            return self.resident
+        return 1 - self.reread if role == "work" and self.kinds[self.tiers[role]] == "network" else 1.0
 
 
 @dataclass(frozen=True)
@@ -67,18 +78,52 @@ class JobStart:
     gap_s
         Time between two jobs of a slot, s; ``None`` if no record has it.
     get_cpu_s
-        CPU time of the job that fetches the images, s; ``None`` if there is no such job.
+        CPU time of the job that fetches the images of one participant, s; ``None`` if there is no such job.
+    get_each
+        Part of that which every participant takes whose images are fetched; the rest is the start of the job. Jobs of
+        one do not tell; none if theirs fetched nothing.
     get_wait_s, fetch_s_per_byte
         Time that this job waits besides, s, and per byte that it fetches, s/byte.
     spawn_s
-        Time from the start of one job to that of another that could have been started at the same time, s.
+        Time from the start of one job to that of another that could have been started at the same time, s: CPU time of
+        Snakemake, which starts one after the other.
     """
 
     gap_s: float | None = None
     get_cpu_s: float | None = None
+    get_each: float = 0.0
     get_wait_s: float = 0.0
     fetch_s_per_byte: float = 0.0
     spawn_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class SharedJob:
+    """What a job of several participants takes, whose processes are copies of one.
+
+    Attributes
+    ----------
+    costs
+        Of a participant in a copy.
+    launch_s
+        From the start of the job to that of its first participant, s: CPU time.
+    closing_s
+        From the end of its last participant to its own, s.
+    """
+
+    costs: Costs
+    launch_s: float
+    closing_s: float = 0.0
+
+    @classmethod
+    def of_alone(cls, costs: Costs, size_bytes: float) -> SharedJob:
+        """What can be told from participants who had a job each: Python starts once."""
+        copied = {phase: cost for phase, cost in costs.items() if phase != START_UP}
+        return cls(copied, costs[START_UP]["cpu_s"].of(size_bytes) if START_UP in costs else 0.0)
+
+
+JobParts = Sequence[Sequence[int]]
+"""A job as its sequences, which go on at the same time, of participants, one after the other, as positions."""
 
 
 def workload_of(
@@ -87,25 +132,46 @@ def workload_of(
     storage: Storage,
     job_start: JobStart,
     first: int = 0,
-    tasks: Sequence[Sequence[int]] | None = None,
+    jobs: Sequence[JobParts] | None = None,
+    shared: SharedJob | None = None,
 ) -> Workload:
-    """A task per job, in order of start. What precedes the first jobs is not part of the makespan.
+    """A task per sequence of participants, in order of start. What precedes the first jobs is not part of the makespan.
 
     Parameters
     ----------
+    costs
+        Of a participant who has a job alone.
     first
-        How many jobs are started at once, before any program is in the page cache.
-    tasks
-        Participants that share a job, one after the other, as positions; each has a job alone if ``None``.
+        How many participants are begun at once, before any program is in the page cache.
+    jobs
+        Who shares a job; each has one alone if ``None``.
+    shared
+        What jobs of several participants take; by ``costs`` if ``None``.
     """
-    together = [[number] for number in range(len(participants))] if tasks is None else tasks
-    warm = replace(storage, load_s={})
+    together = [[[number]] for number in range(len(participants))] if jobs is None else jobs
+    largest_bytes = max((one.size_bytes for one in participants), default=0)
+    shared, warm = shared or SharedJob.of_alone(costs, largest_bytes), replace(storage, load_s={})
+    tasks: list[tuple[Step, ...]] = []
     made = []
-    for number, positions in enumerate(together):
-        members = [participants[position] for position in positions]
-        job = job_of(members, costs, storage if number < first else warm)
-        made.append((*before(members, job_start), *job))
-    return Workload(made, spawn_s=job_start.spawn_s, launch_counts=False)
+    for parts in together:
+        members = [participants[position] for part in parts for position in part]
+        own = storage if len(tasks) < first else warm
+        made.append(Job(range(len(tasks), len(tasks) + len(parts)), launch_of(members, job_start, shared, own)))
+        if len(members) == 1:
+            tasks.append(tuple(steps(members[0], costs, own)))
+            continue
+        rows = [[participants[position] for position in part] for part in parts]
+        tasks += [tuple(step for one in row for step in steps(one, shared.costs, warm)) for row in rows]
+    return Workload(tasks, launch_counts=False, jobs=made, spawn_cpu_s=job_start.spawn_s)
+
+
+def launch_of(members: Sequence[Participant], job_start: JobStart, shared: SharedJob, storage: Storage) -> list[Step]:
+    """What precedes the participants of a job. Several of them share a process, which loads what all use."""
+    fetch = before(members, job_start)
+    if len(members) == 1:
+        return fetch
+    wait_s = sum(storage.load_s.values()) + shared.closing_s  # of the job that had the slots before
+    return [*fetch, Step(LAUNCH.phase, "compute", shared.launch_s), Step(LAUNCH.phase, "wait", wait_s)]
 
 
 def before(members: Sequence[Participant], job_start: JobStart) -> list[Step]:
@@ -113,18 +179,11 @@ def before(members: Sequence[Participant], job_start: JobStart) -> list[Step]:
     gap_s = job_start.gap_s or 0.0
     if job_start.get_cpu_s is None:
         return [Step(LAUNCH.phase, "wait", gap_s)]
-    fetching_s = job_start.get_wait_s + sum(one.to_fetch_bytes for one in members) * job_start.fetch_s_per_byte
-    return [Step(LAUNCH.phase, "compute", job_start.get_cpu_s), Step(LAUNCH.phase, "wait", 2 * gap_s + fetching_s)]
-
-
-def job_of(members: Sequence[Participant], costs: Costs, storage: Storage) -> list[Step]:
-    """The steps of a job. One of several participants starts Python, and loads what all use, before any of them."""
-    if len(members) == 1:
-        return steps(members[0], costs, storage)
-    start_up_s = costs[START_UP]["cpu_s"].of(members[0].size_bytes) if START_UP in costs else 0.0
-    launch = [Step(LAUNCH.phase, "compute", start_up_s), Step(LAUNCH.phase, "wait", sum(storage.load_s.values()))]
-    copied, warm = {phase: cost for phase, cost in costs.items() if phase != START_UP}, replace(storage, load_s={})
-    return launch + [step for one in members for step in steps(one, copied, warm)]
+    bytes_s = sum(one.to_fetch_bytes * one.fetch_slowness for one in members) * job_start.fetch_s_per_byte
+    wait_s = 2 * gap_s + job_start.get_wait_s + bytes_s
+    fetches = sum(one.fetch_slowness for one in members if one.to_fetch_bytes)
+    cpu_s = job_start.get_cpu_s * (1 - job_start.get_each + fetches * job_start.get_each)
+    return [Step(LAUNCH.phase, "compute", cpu_s), Step(LAUNCH.phase, "wait", wait_s)]
 
 
 def steps(participant: Participant, costs: Costs, storage: Storage) -> list[Step]:
@@ -158,14 +217,13 @@ def steps(participant: Participant, costs: Costs, storage: Storage) -> list[Step
 
 def opening_s(phase: str, role: str, files: float, storage: Storage) -> float:
     """Time in which the files that a phase reads are looked up and first asked for, s; none of what is cached."""
-    resident = storage.resident if phase == "stage_in" else 1.0
-    return (1 - resident) * files * storage.open_s.get(storage.tiers[role], 0.0)
+    return (1 - storage.resident_of(phase, role)) * files * storage.open_s.get(storage.tiers[role], 0.0)
 
 
 def reads(phase: str, role: str, count: float, storage: Storage) -> list[Step]:
-    """Steps that read from a role's tier. What a job wrote itself is still cached; tmpfs and DAX have no cache."""
+    """Steps that read from a role's tier; tmpfs and DAX have no cache."""
     tier = storage.tiers[role]
     if is_in_memory(storage.kinds[tier]):
         return [Step(phase, "read", count, tier)]
-    resident = storage.resident if phase == "stage_in" else 1.0
+    resident = storage.resident_of(phase, role)
     return [Step(phase, "read", resident * count, tier, cached=True), Step(phase, "read", (1 - resident) * count, tier)]

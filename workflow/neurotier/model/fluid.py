@@ -19,7 +19,7 @@ import numpy as np
 
 from neurotier.model.machine import MEMORY, Machine
 from neurotier.model.sharing import Demand, share_out, split, wanted
-from neurotier.model.workload import LAUNCH, Step, Workload
+from neurotier.model.workload import LAUNCH, Job, Step, Workload
 from neurotier.model.write_back import Dirty
 
 RELATIVE = 1e-9
@@ -123,13 +123,22 @@ class Simulation:
 
     def __init__(self, workload: Workload, machine: Machine, parallelism: int, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
-        self.tasks = [(replace(LAUNCH, amount=workload.launch_s), *steps) for steps in workload.tasks]
+        self.jobs = [Job((task,)) for task in range(len(workload.tasks))] if workload.jobs is None else workload.jobs
+        # behind the tasks: what each job does before its tasks, and what the launcher does to start it
+        tasks = [(replace(LAUNCH, amount=workload.launch_s), *steps) for steps in workload.tasks]
+        launches = [tuple(job.launch) for job in self.jobs]
+        spawns = [(replace(LAUNCH, amount=workload.spawn_cpu_s),)] * len(self.jobs)
+        self.first_launch, self.first_spawn = len(tasks), len(tasks) + len(launches)
+        self.tasks = [*tasks, *launches, *spawns]
+        self.job_of = {task: number for number, job in enumerate(self.jobs) for task in job.tasks}
+        self.left = [len(job.tasks) for job in self.jobs]
         self.machine = machine
         self.spawn_s = workload.spawn_s
-        self.free = parallelism
+        self.parallelism = self.free = parallelism
         self.now_s = 0.0
         self.launch_counts = workload.launch_counts
-        self.next_task = 0
+        self.next_job = 0
+        self.is_spawning = False
         self.next_spawn_s = 0.0
         self.flows: dict[Step, Flow] = {}
         self.position = dict[int, int]()
@@ -140,12 +149,12 @@ class Simulation:
 
     def run(self) -> SimulatedRun:
         """Go from event to event until every task is over."""
-        while self.next_task < len(self.tasks) or self.position:
+        while self.next_job < len(self.jobs) or self.position:
             self.spawn()
             flows = [flow for flow in self.flows.values() if flow.ends]
             inflows = self.set_rates(flows)
             elapsed_s = min((flow.until_next_s() for flow in flows), default=math.inf)
-            if self.next_task < len(self.tasks) and self.free:
+            if self.has_room:
                 elapsed_s = min(elapsed_s, self.next_spawn_s - self.now_s)
             for name, dirty in self.dirty.items():
                 elapsed_s = min(elapsed_s, dirty.until_change_s(self.now_s, inflows[name]))
@@ -162,14 +171,43 @@ class Simulation:
         limits = {name: seconds / total for name, seconds in self.limits.items()}
         return SimulatedRun(makespan_s, spans, limits, {name: dirty.dirty_bytes for name, dirty in self.dirty.items()})
 
+    @property
+    def has_room(self) -> bool:
+        """Whether the launcher may start another job now."""
+        if self.is_spawning or self.next_job == len(self.jobs):
+            return False
+        return self.free >= self.slots(self.next_job)
+
+    def slots(self, job: int) -> int:
+        """How many tasks a job counts for; one that is larger than the machine runs alone."""
+        return min(len(self.jobs[job].tasks), self.parallelism)
+
     def spawn(self) -> None:
-        """Start the tasks whose turn has come."""
-        while self.free and self.next_task < len(self.tasks) and self.next_spawn_s <= self.now_s * (1 + RELATIVE):
-            self.free -= 1
+        """Start the jobs whose turn has come."""
+        while self.has_room and self.next_spawn_s <= self.now_s * (1 + RELATIVE):
+            self.free -= self.slots(self.next_job)
             self.next_spawn_s = self.now_s + self.spawn_s
-            self.next_task += 1
-            self.position[self.next_task - 1] = -1
-            self.go_on(self.next_task - 1)
+            self.is_spawning = True
+            self.next_job += 1
+            self.begin(self.first_spawn + self.next_job - 1)
+
+    def begin(self, task: int) -> None:
+        """Begin a task with its first step."""
+        self.position[task] = -1
+        self.go_on(task)
+
+    def end(self, task: int) -> None:
+        """Go on with what a task was waited for."""
+        if task >= self.first_spawn:
+            self.is_spawning = False
+            self.begin(self.first_launch + task - self.first_spawn)
+        elif task >= self.first_launch:
+            for member in self.jobs[task - self.first_launch].tasks:
+                self.begin(member)
+        else:
+            job = self.job_of[task]
+            self.left[job] -= 1
+            self.free += 0 if self.left[job] else self.slots(job)
 
     def go_on(self, task: int) -> None:
         """Begin a task's next step that has something to do; without one the task is over."""
@@ -182,7 +220,7 @@ class Simulation:
                 self.flows.setdefault(kind, Flow(kind)).add(task, step.amount * self.slowness(step))
                 return
         del self.position[task]
-        self.free += 1
+        self.end(task)
 
     def slowness(self, step: Step) -> float:
         """How much longer than others a stream takes: 1 on average."""

@@ -39,6 +39,24 @@ LAUNCH = Step("launch", "compute", 0.0)
 
 
 @dataclass(frozen=True)
+class Job:
+    """Tasks that one process begins, all of them at the same time.
+
+    It is begun once there is room for all of its tasks, and gives that back when the last of them is over.
+
+    Parameters
+    ----------
+    tasks
+        Positions of its tasks.
+    launch
+        What the process does before it begins them.
+    """
+
+    tasks: Sequence[int]
+    launch: Sequence[Step] = ()
+
+
+@dataclass(frozen=True)
 class Workload:
     """Tasks in the order in which they are started.
 
@@ -47,14 +65,20 @@ class Workload:
     tasks
         The steps of every task.
     spawn_s
-        The launcher starts one task every so many seconds, at best.
+        The launcher starts one job every so many seconds, at best.
     launch_s
         CPU time from the start of a task to its first step.
     launch_counts
         Whether a makespan begins with the first launch, or with the first step after it, as in the published logs.
+    jobs
+        In order of start; each task is a job if ``None``.
+    spawn_cpu_s
+        CPU time that the launcher takes to start a job, s; it starts one after the other.
     """
 
     tasks: Sequence[tuple[Step, ...]]
     spawn_s: float = 0.0
     launch_s: float = 0.0
     launch_counts: bool = True
+    jobs: Sequence[Job] | None = None
+    spawn_cpu_s: float = 0.0

@@ -20,6 +20,9 @@ from neurotier.core.places import Places
 from neurotier.core.tables import Row
 from neurotier.meter.others import Reading, others_share, read_processors
 
+DISTURBED = "disturbed"
+"""Begins the reason why a run is invalid if others took too much."""
+
 INTERVAL_S = 1.0
 COST_FACTOR = 200
 """So many times as long as a reading takes, there is none: 0.5 % of a core at most."""
@@ -127,4 +130,4 @@ def disturbed_because(share: float | None, most: float) -> list[str]:
     """
     if share is None or share <= most:
         return []
-    return [f"disturbed: others took {100 * share:.0f} % of the CPU time"]
+    return [f"{DISTURBED}: others took {100 * share:.0f} % of the CPU time"]

@@ -1,0 +1,166 @@
+"""The rehearsal: participants of the calibration are analysed once more, with nothing else running; nothing is kept.
+
+The calibration's participants have a job each, beside which Snakemake is at work. Where participants are short, and so
+share jobs, they are analysed once more by one job: that tells when the first of a job is begun, what each takes in a
+copy of the job's process, and how long the job then takes to end. If others disturb it, it is tried again. For cold
+runs one of them is analysed from an empty page cache (:mod:`neurotier.advice.cold_start`).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from neurotier.advice.observed import ObservedJob, observe
+from neurotier.core.errors import ToolError
+from neurotier.core.files import partial_of, read_json, write_bytes, write_json
+from neurotier.core.places import Places
+from neurotier.core.processes import start_process
+from neurotier.core.settings import Settings
+from neurotier.core.work_folders import remove_leftovers
+from neurotier.dataset.bids import Image
+from neurotier.meter.others import SHORTEST_S, others_share, read_processors
+from neurotier.run.participants import prepared
+
+TRIES = 3
+"""How often it is tried while others disturb it."""
+
+LONGEST_S = 60.0
+"""Participants of a calibration who took longer together are not analysed for that once more."""
+
+COPIED = ("dataset.json", "tool.json", "image.json")
+"""What a participant job reads of the index, besides what is prepared for it."""
+
+
+@dataclass(frozen=True)
+class Rehearsed:
+    """A job of several participants that was tried.
+
+    Attributes
+    ----------
+    observed
+        Its participants.
+    launch_s
+        From its start to that of its first participant, s.
+    closing_s
+        From the end of its last participant to its own, s.
+    """
+
+    observed: Sequence[ObservedJob]
+    launch_s: float
+    closing_s: float
+
+
+def read_rehearsed(found: Mapping[str, Any], sizes_bytes: Mapping[str, int]) -> Rehearsed | None:
+    """What :func:`rehearse_shared` found; ``None`` if it was not tried.
+
+    Parameters
+    ----------
+    found
+        What was written of the rehearsal.
+    sizes_bytes
+        Participant to the size of the images.
+    """
+    job = found.get("shared")
+    if not job:
+        return None
+    observed = [observe(record, sizes_bytes[record["participant"]], 0.0) for record in job["records"]]
+    return Rehearsed(observed, job["launch_s"], job["closing_s"])
+
+
+def rehearse_shared(
+    settings: Settings, known: Places, participants: Mapping[str, Sequence[Image]], log: Path
+) -> dict[str, Any]:
+    """Analyse participants by one job, as many at once as there are processors, until others leave it alone.
+
+    Parameters
+    ----------
+    settings, known
+        Of the run.
+    participants
+        Whom to analyse, with their images.
+    log
+        File that takes what the job prints.
+
+    Returns
+    -------
+    dict
+        ``records`` of the participants, ``launch_s`` and ``closing_s`` as in :class:`Rehearsed`; what others took of
+        the processors meanwhile: ``others_cpu_share``, and ``others_cpu_reason`` if that cannot be told. Of several
+        tries it is the one that was disturbed least.
+
+    Raises
+    ------
+    ToolError
+        If the job fails.
+    """
+    tries = []
+    for _ in range(TRIES):
+        tries.append(rehearse_once(settings, known, participants, log))
+        if (tries[-1]["others_cpu_share"] or 0.0) <= settings.validity.others_cpu_share:
+            break
+    return min(tries, key=lambda one: one["others_cpu_share"] or 0.0)
+
+
+def rehearse_once(
+    settings: Settings, known: Places, participants: Mapping[str, Sequence[Image]], log: Path
+) -> dict[str, Any]:
+    """Try it once."""
+    with scratch_results(settings, known, participants) as places:
+        before, begin_s, processors = read_processors(os.getpid()), time.time(), len(os.sched_getaffinity(0))
+        run_job(places, list(participants), log, min(len(participants), processors))
+        end_s = time.time()
+        time.sleep(max(0.0, before.time_s + SHORTEST_S - end_s))
+        after = read_processors(os.getpid())
+        records = [read_json(places.record(name)) for name in participants]
+    rows = [row for record in records for row in record["phases"]]
+    share = others_share([before, after], before.time_s, after.time_s, processors)
+    return {
+        "records": records,
+        "launch_s": max(0.0, min(row["start_s"] for row in rows) - begin_s),
+        "closing_s": max(0.0, end_s - max(row["end_s"] for row in rows)),
+        "others_cpu_share": share if isinstance(share, float) else None,
+        "others_cpu_reason": None if isinstance(share, float) else share,
+    }
+
+
+@contextmanager
+def scratch_results(settings: Settings, known: Places, participants: Mapping[str, Sequence[Image]]) -> Iterator[Places]:
+    """A results folder that has what the jobs of some participants read; nothing of it is left afterwards."""
+    folder = partial_of(known.advice / "rehearsal")
+    own = replace(settings, results=f"{settings.results}/{folder.relative_to(known.results)}")
+    places = Places.from_settings(own)
+    try:
+        write_json(places.settings_file, own.to_json())
+        for file in COPIED:
+            if (known.index / file).exists():
+                write_json(places.index / file, read_json(known.index / file))
+        for name, images in participants.items():
+            write_bytes(places.prepared(name), prepared(name, images))
+        yield places
+    finally:
+        remove_leftovers(places.work, places.identity)
+        shutil.rmtree(places.results, ignore_errors=True)
+
+
+def run_job(places: Places, names: Sequence[str], log: Path, at_once: int = 1) -> None:
+    """Run the job of some participants, so many at once, as Snakemake would.
+
+    Raises
+    ------
+    ToolError
+        If it fails.
+    """
+    words = ["analyze-participants", *names, "--results", str(places.results), "--log", str(log)]
+    words += ["--at-once", str(at_once)]
+    job = start_process([sys.executable, "-m", "neurotier", *words], stdin=subprocess.DEVNULL)
+    if job.wait() != 0:
+        raise ToolError("could not be analysed once more", where=" ".join(names), fix=f"see {log}")
