@@ -63,6 +63,7 @@ rule tabulate_advice:
         ),
         cold_start=advising.cold_start(),
     output:
+        **advising.nodes,
         table=report(
             places.advice / "advice.tsv",
             caption="../report/advice_table.rst",
@@ -98,6 +99,7 @@ rule draw_advice:
 
 rule write_advice:
     input:
+        **advising.nodes,
         table=places.advice / "advice.tsv",
         basis=places.advice / "basis.json",
         advised=places.advice_figures / "advised.svg",
@@ -119,6 +121,7 @@ rule write_advice:
 
 rule advise:
     input:
+        **advising.nodes,
         table=places.advice / "advice.tsv",
         basis=places.advice / "basis.json",
         page=RESULTS / "advice.html",

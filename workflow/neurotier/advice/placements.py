@@ -75,6 +75,11 @@ class AdvicePlan:
         }
         return [self.places.probed(name, self.plan.node_class) for name in self.settings.tiers if name in used]
 
+    @property
+    def nodes(self) -> dict[str, Path]:
+        """Table of the predictions for several nodes, where there are any."""
+        return {"nodes": self.places.advice / "nodes.tsv"} if self.plan.elsewhere else {}
+
     def cold_start(self) -> list[Path]:
         """What a cold start was found to take, if a cold run on this machine is to be predicted."""
         here = COLD in caches(self.settings) and not self.plan.elsewhere
