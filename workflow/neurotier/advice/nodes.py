@@ -199,8 +199,9 @@ def node_advices(rows: Sequence[Row]) -> list[str]:
 
 
 def sentence_of(rows: Sequence[Row]) -> str:
-    """What is predicted of one placement on one node and more."""
-    times_ = ", ".join(f"{interval(row)} on {counted(row['nodes'], 'node')}" for row in rows)
+    """What is predicted of one placement on one node, and on as many as there is work for."""
+    ends = (rows[0], rows[-1])
+    times_ = ", ".join(f"{interval(row)} on {counted(row['nodes'], 'node')}" for row in ends)
     limited_from, shared = rows[0]["shared_limit_from"], rows[0]["shared_tiers"]
     if not shared:
         return f"{times_}; no tier is shared"
