@@ -159,6 +159,7 @@ def run_row(run: str, profile: list[dict[str, Any]], **changes: Any) -> dict[str
         "work_tier": "disk",
         "images_tier": None,
         "results_tier": "disk",
+        "nodes": "here",
         "cores": 2,
         "parallelism": changes.get("cores", 2),
         "participants": len(jobs),

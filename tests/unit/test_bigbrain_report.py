@@ -28,7 +28,7 @@ def run(engine: str, tier: str, makespan_s: float, **cells: Any) -> Row:
     """A row of ``bigbrain_runs.tsv``: 24 blocks of 1 MB, two at once, once."""
     counts = {"parallelism": 2, "repetition": 1, "iterations": 2, "blocks": 24, "block_bytes": 24_000_000}
     zeros = dict.fromkeys(("incomplete_blocks", "read_bytes", "written_bytes", "wrapped_voxels"), 0)
-    about = {"engine": engine, "tier": tier, "pairing": "streaming", "cache": "cold", "pinned": "none"}
+    about = {"engine": engine, "tier": tier, "pairing": "streaming", "cache": "cold", "pinned": "none", "host": None}
     rest = {"mean_parallelism": 6.25 / makespan_s, "peak_parallelism": 2, "max_rss_bytes": None, "garbage_s": None}
     valid = {"makespan_s": makespan_s, "valid": "valid", "sha256": "a" * 64}
     return {**about, **counts, **zeros, **rest, **SUMS, **valid, **cells}

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from comparison_rows import job_rows, run_row
 from neurotier.core.spread import Spread
+from neurotier.pages.comparison.nodes import INSEPARABLE
 from neurotier.pages.comparison.reasons import causes_text
 from neurotier.pages.comparison.verdict import ComparisonVerdict, FamilyVerdict, judge
 
@@ -83,6 +84,30 @@ def test_not_sure_and_why(fast: list[float], slow: list[float], given: dict[str,
     assert family.headline.endswith(f"not sure: {doubt}")
     assert "is fastest" not in family.headline
     assert doubt in family.placements[1].doubts
+
+
+def test_nodes_are_not_taken_for_placements() -> None:
+    """Each placement on a node of its own; then both on both, where a slow node makes makespans that overlap."""
+    apart = compared([100.0, 104.0], [150.0, 156.0], tmpfs={"nodes": "n1"}, nfs={"nodes": "n2"})
+    assert only(apart).placements[1].doubts == [INSEPARABLE]
+    assert only(apart).reasons[0] == "Runs were on different nodes: nfs on n2 (2 runs); tmpfs on n1 (2 runs)"
+    assert only(apart).reasons[1].startswith("No node had runs of both")
+
+    runs, phases = [], []
+    for placement, node, makespan_s in (
+        ("tmpfs", "n1", 50.0),
+        ("tmpfs", "n2", 90.0),
+        ("nfs", "n1", 60.0),
+        ("nfs", "n2", 99.0),
+    ):
+        run = f"{placement}-{node}"
+        runs.append(run_row(run, placement, makespan_s, nodes=node))
+        phases += job_rows(run, [makespan_s / 10 + own_s for own_s in SPREAD])
+    both = only(judge(runs, phases))
+    assert both.placements[1].doubts == []
+    assert "Differences are taken between runs of one node" in both.reasons[1]
+    assert both.placements[1].pair is not None
+    assert both.placements[1].pair.median_s == pytest.approx(0.95)  # 1.0 s on the fast node, 0.9 s on the slow one
 
 
 def test_a_third_placement_can_make_it_unsure() -> None:

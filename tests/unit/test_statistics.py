@@ -68,6 +68,22 @@ def test_the_interval_covers_the_median_as_often_as_it_says() -> None:
     assert covered >= 0.93 * 300
 
 
+def test_a_slow_node_is_no_slow_tier() -> None:
+    """nfs takes 3 s longer on each node, and had the fast node twice; the slow one costs everybody 50 s."""
+    on = {"a1": ("nfs", "n1"), "a2": ("nfs", "n1"), "a3": ("nfs", "n2"), "b1": ("tmpfs", "n1"), "b2": ("tmpfs", "n2")}
+    runs = [run_row(run, placement, 100.0, nodes=node) for run, (placement, node) in on.items()]
+    phases = [
+        row
+        for run, (placement, node) in on.items()
+        for row in job_rows(run, [20.0 + name + 3 * (placement == "nfs") + 50 * (node == "n2") for name in range(8)])
+    ]
+    (found,) = paired_differences(runs, phases)
+    assert (found.slower, found.nodes) == (SLOW, "n1 n2")
+    assert (found.median_s, found.low_s, found.high_s) == pytest.approx((3.0, 3.0, 3.0))
+    (found,) = paired_differences([run for run in runs if run["run"] in ("a1", "a2", "b2")], phases)
+    assert (found.slower, found.nodes) == (FAST, None)  # it had the slow node alone, which the verdict says
+
+
 def test_invalid_runs_stay_out() -> None:
     invalid = run_row("c", "tmpfs", 1.0, valid="invalid: the machine swapped")
     endless = run_row("d", "tmpfs", None)

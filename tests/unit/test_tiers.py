@@ -113,7 +113,7 @@ def test_a_nodes_tier_is_not_made_where_its_mount_is_missing(tmp_path: Path, mon
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("role", ["dataset", "images", "results"])
+@pytest.mark.parametrize("role", ["dataset", "results"])
 def test_what_all_jobs_share_is_not_placed_on_a_nodes_tier(role: str, tmp_path: Path) -> None:
     tiers = {"disk": {"path": str(tmp_path), "kind": "block"}, "mine": {"path": "$X", "kind": "block", "node": True}}
     placement = dict.fromkeys(("dataset", "work", "images", "results"), "disk") | {role: "mine"}

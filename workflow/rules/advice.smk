@@ -65,6 +65,7 @@ rule tabulate_advice:
         ),
         rehearsal=advising.rehearsal(),
     output:
+        **advising.nodes,
         table=report(
             places.advice / "advice.tsv",
             caption="../report/advice_table.rst",
@@ -100,6 +101,7 @@ rule draw_advice:
 
 rule write_advice:
     input:
+        **advising.nodes,
         table=places.advice / "advice.tsv",
         basis=places.advice / "basis.json",
         advised=places.advice_figures / "advised.svg",
@@ -121,6 +123,7 @@ rule write_advice:
 
 rule advise:
     input:
+        **advising.nodes,
         table=places.advice / "advice.tsv",
         basis=places.advice / "basis.json",
         page=RESULTS / "advice.html",

@@ -41,9 +41,7 @@ def advice_row(
     situation: Situation, inputs: Inputs, candidate: Candidate, cache: str, jobs: int, limits: Mapping[str, int]
 ) -> Row:
     """One row. Where memory has room for fewer jobs than are asked for, it is predicted with fewer."""
-    needs_mb = [situation.plan.mem_mb(name) for name in situation.remaining]
-    at_once = min(jobs, max(1, fits(limits, {"mem_mb": needs_mb}).get("mem_mb", jobs)))
-    inputs = replace(inputs, page_cache=page_cache_here(at_once * situation.job_bytes), jobs=situation.jobs(jobs))
+    inputs, at_once = at_parallelism(situation, inputs, jobs, limits)
     storage = situation.storage(candidate, cache, inputs)
     prediction = predict(inputs, storage, at_once)
     usual = prediction.usual
@@ -72,6 +70,14 @@ def advice_row(
         "fits": room.fits,
         "reason": room.problem or None,
     }
+
+
+def at_parallelism(situation: Situation, inputs: Inputs, jobs: int, limits: Mapping[str, int]) -> tuple[Inputs, int]:
+    """What the model is given for so many jobs at once, and for how many of them memory has room."""
+    needs_mb = [situation.plan.mem_mb(name) for name in situation.remaining]
+    at_once = min(jobs, max(1, fits(limits, {"mem_mb": needs_mb}).get("mem_mb", jobs)))
+    page_cache = page_cache_here(at_once * situation.job_bytes)
+    return replace(inputs, page_cache=page_cache, jobs=situation.jobs(jobs)), at_once
 
 
 def room_of(situation: Situation, inputs: Inputs, candidate: Candidate, at_once: int) -> Room:

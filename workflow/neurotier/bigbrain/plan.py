@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
@@ -14,7 +14,7 @@ from neurotier.bigbrain.engines.numa import node_of, pinning, prefix
 from neurotier.bigbrain.tasks import ALL, GNU_PARALLEL, NONE, SNAKEMAKE, SPARK, Block, Task
 from neurotier.core.errors import SettingsError
 from neurotier.core.places import Places, short_hash
-from neurotier.core.settings import Settings
+from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tables import read_table
 from neurotier.core.tiers import Tier
 
@@ -114,6 +114,16 @@ class BigBrainPlan:
         keys = CALIBRATION_KEYS if is_calibration(wildcards.run) else INCREMENT_KEYS
         more = SPARK_KEYS if wildcards.run.startswith(f"{SPARK}/") else ()
         return {key: asked[key] for key in (*keys, *more)}
+
+    def asked_of_node(self, configuration: Mapping[str, Any]) -> dict[str, Any]:
+        """The part of a configuration, as it was given, that says what a node of a cluster is to do."""
+        results_tier = self.settings.placement["results"]
+        return {
+            "probe": {key: value for key, value in (configuration.get("probe") or {}).items() if key != "tiers"},
+            "bigbrain": {**(configuration.get("bigbrain") or {}), "tiers": self.tiers},
+            "tiers": {name: dict(configuration["tiers"][name]) for name in dict.fromkeys([*self.tiers, results_tier])},
+            "placement": dict.fromkeys(ROLES, results_tier),
+        }
 
     def manifests(self) -> list[Path]:
         """Manifests of the blocks on all tiers."""

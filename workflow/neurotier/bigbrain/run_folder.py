@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -33,7 +34,7 @@ def begin(plan: BigBrainPlan, run: str, file: Path) -> None:
     """
     for left in (FINISHED, CHECKED):  # of another plan
         file.with_name(left).unlink(missing_ok=True)
-    task = replace(plan.task(run), attempt=current_run())
+    task = replace(plan.task(run), attempt=current_run(), host=socket.gethostname())
     plan.tier(task.tier).claim()
     forget(task, file.parent)
     shutil.rmtree(task.folder, ignore_errors=True)

@@ -68,6 +68,7 @@ def run_row(
     reasons = invalid_because(task, records, checked, most, starts)
     return condition(task) | {
         "valid": f"invalid: {'; '.join(reasons)}" if reasons else "valid",
+        "host": task.host or None,
         "pairing": task.pairing,
         "cache": task.cache,
         "pinned": task.pinned,

@@ -85,6 +85,8 @@ class Task:
         How workers are pinned, in words: ``none``, ``none: one node``, or ``2 nodes``.
     nodes
         NUMA nodes that they are pinned to; empty if they are not.
+    host
+        The machine that it is run on.
     """
 
     run: str
@@ -102,6 +104,7 @@ class Task:
     cache_problem: str = ""
     pinned: str = NONE
     nodes: tuple[int, ...] = ()
+    host: str = ""
 
     @classmethod
     def load(cls, path: Path) -> Task:

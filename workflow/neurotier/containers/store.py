@@ -124,8 +124,8 @@ class Store:
     verified: Path | None = None
     run: str = ""
 
-    def obtain(self, text: str, where: str) -> ContainerImage:
-        """Have an image in the store and on its tier.
+    def obtain(self, text: str, where: str, placing: bool = True) -> ContainerImage:
+        """Have an image in the store and, if ``placing``, on its tier.
 
         Parameters
         ----------
@@ -142,19 +142,23 @@ class Store:
         reference = read_reference(text, where)
         kept = self.keep(reference, where)
         try:
-            return self.place_kept(text, reference, kept)
+            return self.place_kept(text, reference, kept, placing)
         except AlteredError as error:
             self.say(f"{error}: obtaining it again")
         with exclusive(kept):
             remove_whatever(kept)
             remove_whatever(kept.with_suffix(".json"))
-        return self.place_kept(text, reference, self.keep(reference, where))
+        return self.place_kept(text, reference, self.keep(reference, where), placing)
 
-    def place_kept(self, text: str, reference: Reference, kept: Path) -> ContainerImage:
-        """Place the image that the store keeps for a reference."""
+    def place_kept(self, text: str, reference: Reference, kept: Path, placing: bool) -> ContainerImage:
+        """The image that the store keeps for a reference: placed or, if not ``placing``, verified in the store."""
         facts = read_json(kept.with_suffix(".json"))
         image = ContainerImage(text, reference.name, facts["sha256"], facts["size_bytes"], self.settings.form)
-        self.place(image, kept)
+        if placing:
+            self.place(image, kept)
+        else:
+            source = kept if kept.exists() else Path(facts["source"])
+            check_digest(source, source, image)
         return image
 
     def keep(self, reference: Reference, where: str) -> Path:

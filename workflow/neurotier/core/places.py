@@ -13,7 +13,8 @@ Rules, scripts and library take their paths from here and build none themselves.
     probe/, probe.html                  what the tiers can do: CLASS/TIER.tsv, probe.tsv, figures, and the page on it
                                         (CLASS: the class of nodes that were measured, or this host)
     check/                              CLASS.tsv: what a node has found of the tiers
-    advice/, advice.html                how long a run will take on which tier: advice.tsv, figures, and the page on it
+    advice/, advice.html                how long a run will take on which tier: advice.tsv, on a cluster nodes.tsv,
+                                        figures, and the page on it
     campaign/                           plan.tsv; runs/CONDITION/REPETITION/: records and logs of each run
     comparison/, comparison.html        tables and figures of the comparison, and the comparison report
     published/, published.html          tables and figures of the published experiment, and the page about them
@@ -21,7 +22,8 @@ Rules, scripts and library take their paths from here and build none themselves.
     ior/, ior.html                      the same of files that are written and read back
     daq/, daq.html                      the same of writers at a fixed rate
     staging/, staging.html              the same of writers that hand readers data
-    bigbrain/, bigbrain.html            blocks/TIER.tsv, runs/RUN/: plan and records; tables and figures, and the page
+    bigbrain/, bigbrain.html            blocks/TIER.tsv, runs/RUN/: plan and records; tables and figures, and the page;
+                                        on a cluster node/: the same of the node that the runs were on
     logs/RULE/                          one log per job; analyze_participant/[SITE/]XX/sub-*.log
     state/                              settings of the last run, run facts, failures, the lock; participants/: of each,
                                         what its jobs need of the index; jobs/: what became of jobs on a cluster;

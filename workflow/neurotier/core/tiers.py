@@ -24,8 +24,11 @@ from neurotier.core.kinds import KINDS, kind_of_mount
 from neurotier.core.private import check_private, make_private, private_folder, user_name
 from neurotier.core.settings import Settings, TierSettings
 
-SHARED_ROLES = ("dataset", "images", "results")
-"""Roles whose tier all jobs must see as the same."""
+SHARED_ROLES = ("dataset", "results")
+"""Roles whose tier all jobs must see as the same. Container images are kept with the results; nodes may have copies."""
+
+NODE_ROLES = ("work", "images")
+"""Roles whose tier may be each node's own."""
 
 
 @dataclass(frozen=True)
@@ -312,8 +315,10 @@ def tiers_of(settings: Settings, in_job: bool = False, elsewhere: bool = False) 
     if in_job:
         tiers["work"] = tiers["work"].here()
         tiers["work"].claim()
-    elif elsewhere and on_nodes(settings, settings.placement["work"]):
-        tiers["work"] = replace(tiers["work"], node=True)
+        return tiers
+    for role in NODE_ROLES if elsewhere else ():
+        if on_nodes(settings, settings.placement[role]):
+            tiers[role] = replace(tiers[role], node=True)
     return tiers
 
 

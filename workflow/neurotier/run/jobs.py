@@ -134,13 +134,28 @@ def keep_failure(places: Places, participant: str, stage: str, reason: str, exit
     write_json(places.failure(participant), failure | {"run": current_run(), "log": str(log)})
 
 
-def image_store(settings: Settings, places: Places, log: Path, say: Callable[[str], None]) -> Store:
-    """The store that keeps and places container images.
+def image_store(
+    settings: Settings, places: Places, log: Path, say: Callable[[str], None], placing: bool = True
+) -> Store:
+    """The store that keeps container images, and places them on this machine's images tier.
+
+    Parameters
+    ----------
+    settings, places
+        Of the run.
+    log
+        File that takes what the engine prints.
+    say
+        Takes a line per step.
+    placing
+        Whether images are placed here: where each node of a cluster has its own images tier, only jobs do that.
 
     Raises
     ------
     ContainerError
         If there is no container engine.
+    TierError
+        If the images tier is not there, or not what it is declared to be.
     """
     from neurotier.containers.engine import find_engine
     from neurotier.containers.store import Store, can_unpack
@@ -148,14 +163,18 @@ def image_store(settings: Settings, places: Places, log: Path, say: Callable[[st
     from neurotier.core.private import make_private
     from neurotier.core.tiers import tiers_of
 
-    form = settings.containers.form
+    tier, form = tiers_of(settings)["images"], settings.containers.form
+    if placing:
+        tier = tier.here()
+        tier.claim()
     if form == "auto":  # measured: tests/benchmarks/containers.py
-        form = "sif" if KINDS[tiers_of(settings)["images"].kind].remote or not can_unpack() else "sandbox"
-    for folder in (places.image_store.absolute(), places.images.absolute()):
+        form = "sif" if KINDS[tier.kind].remote or not can_unpack() else "sandbox"
+    images = tier.folder("images").absolute()
+    for folder in (places.image_store.absolute(), *([images] if placing else [])):
         make_private(folder)
     return Store(
         kept=places.image_store.absolute(),
-        images=places.images.absolute(),
+        images=images,
         verified=places.verified.absolute(),
         run=current_run(),
         engine=find_engine(),

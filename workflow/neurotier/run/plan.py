@@ -22,7 +22,7 @@ from neurotier.core.files import read_json, remove_whatever
 from neurotier.core.kinds import KINDS
 from neurotier.core.places import Places, short_hash
 from neurotier.core.settings import Settings
-from neurotier.core.tiers import tiers_of
+from neurotier.core.tiers import on_nodes, tiers_of
 from neurotier.dataset.bids import Image
 from neurotier.run.batches import (
     MEGABYTE,
@@ -274,6 +274,12 @@ class Plan:
         except (NeurotierError, OSError):
             content = ""  # the rule that obtains the image reports the reason
         return {"image": image, "arguments": containers.build_arguments, "content": content}
+
+    @property
+    def images_on_nodes(self) -> bool:
+        """Whether each node of a cluster has a container image of its own; the tool is then tried on one of them."""
+        has_image = self.settings.image is not None
+        return self.elsewhere and has_image and on_nodes(self.settings, self.settings.placement["images"])
 
     def image_facts(self) -> list[Path]:
         """Files that an analysis in a container waits for."""

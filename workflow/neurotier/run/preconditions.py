@@ -59,8 +59,6 @@ def check_start(plan: Plan, options: Namespace, say: Callable[[str], None]) -> N
     """
     if not set(options.targets) or set(options.targets) - WITHOUT_DATASET:
         check_dataset(plan)
-    if plan.elsewhere and "bigbrain" in options.targets:
-        say("neurotier: bigbrain's engines but snakemake are measured on this machine and not on the cluster's nodes")
     if options.dryrun:
         for line in missing_tiers(plan.settings, plan.elsewhere):
             say(line)

@@ -192,6 +192,7 @@ def run_row(
         "work_tier": facts["tiers"]["work"]["name"],
         "images_tier": facts["tiers"]["images"]["name"] if facts["image"] else None,
         "results_tier": facts["tiers"]["results"]["name"],
+        "nodes": nodes_of(rows),
         "cores": facts["cores"],
         "parallelism": facts["parallelism"],
         "participants": len(spans),
@@ -209,6 +210,15 @@ def run_row(
         "limited_by": limited_by(facts["parallelism"], spans, facts["limits"], needs),
         **taken,
     }
+
+
+def nodes_of(rows: Iterable[Row]) -> str | None:
+    """Hosts of some rows of ``profile.tsv``, in order of name; ``None`` of no row.
+
+    >>> nodes_of([{"host": "n2"}, {"host": "n1"}, {"host": "n2"}])
+    'n1 n2'
+    """
+    return " ".join(sorted({row["host"] for row in rows})) or None
 
 
 def flush_results(places: Places) -> dict[str, float]:

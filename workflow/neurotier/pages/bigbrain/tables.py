@@ -132,7 +132,7 @@ def write_conditions(runs: Path, predictions: Path, published: Mapping[str, Path
     published
         Files ``published_runs``, ``published_phases`` and ``published_predictions`` if they belong to it, by name.
     host
-        What the conditions of one's own are called.
+        What conditions of one's own are called of which no machine is known.
     conditions
         File to write.
     """
@@ -143,8 +143,11 @@ def write_conditions(runs: Path, predictions: Path, published: Mapping[str, Path
 
 
 def own_runs(runs: Iterable[Row], host: str) -> list[Row]:
-    """Rows of ``bigbrain_runs.tsv`` with their origin, which is the name of the host."""
-    return [{"origin": host, **run} for run in runs]
+    """Rows of ``bigbrain_runs.tsv`` with their origin: the machine that they were on, ``host`` if that is not known.
+
+    So runs that went on on another node of a cluster are conditions of their own.
+    """
+    return [{"origin": run["host"] or host, **run} for run in runs]
 
 
 def read_published_runs(published: Mapping[str, Path]) -> list[Row]:

@@ -31,7 +31,8 @@ MOST_PAIRS = 60
 """With more pairs of placements, those with the fastest are drawn."""
 
 NOTE = (
-    "Wall time of each participant's job, mean over repetitions, the second placement's taken from the first's. Box:"
+    "Wall time of each participant's job, mean over repetitions, the second placement's taken from the first's,"
+    " on each node where there are several. Box:"
     " quartiles; line: 5th to 95th per cent; dots: participants, if few; diamond and thick line: median and its"
     " interval. It says how far participants agree, not what moved a whole run: see the dots of the makespan."
 )
@@ -39,10 +40,9 @@ NOTE = (
 
 @dataclass(frozen=True)
 class Pair:
-    """A difference, its values by participant, s, and its share of the median time with the faster placement."""
+    """A difference, and its share of the median time with the faster placement."""
 
     difference: Difference
-    by_participant: dict[str, float]
     share: float
 
 
@@ -51,11 +51,8 @@ def pairs(tables: Compared) -> list[Pair]:
     means = mean_walls(tables.runs, tables.participants)
     found = []
     for difference in paired_differences(tables.runs, tables.participants):
-        slower, faster = means[difference.slower], means[difference.faster]
-        common = sorted(slower.keys() & faster.keys())
-        typical_s = statistics.median(faster[name] for name in common)
-        values = {name: slower[name] - faster[name] for name in common}
-        found.append(Pair(difference, values, share_of(difference.median_s, typical_s) or 0.0))
+        typical_s = statistics.median(means[difference.faster][name] for name in difference.by_participant)
+        found.append(Pair(difference, share_of(difference.median_s, typical_s) or 0.0))
     return found
 
 
@@ -111,7 +108,7 @@ def figure_of(shown: Sequence[Pair]) -> plot.Figure:
     for axes, panel in zip(all_axes, panels, strict=True):
         axes.axvline(0, color=GREY, linewidth=1)
         for lane, pair in panel.filled():
-            values, difference = list(pair.by_participant.values()), pair.difference
+            values, difference = list(pair.difference.by_participant.values()), pair.difference
             interval = (difference.low_s, difference.high_s)
             draw_distribution(axes, lane, values, difference.median_s, VERMILION, interval)
             annotate_lane(axes, lane, difference_text(difference))
@@ -167,5 +164,5 @@ def table(shown: Sequence[Pair]) -> list[Row]:
             "difference_s": value,
         }
         for pair in shown
-        for participant, value in pair.by_participant.items()
+        for participant, value in pair.difference.by_participant.items()
     ]

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from neurotier.core.quantities import counted, mean_count, percent, seconds
 from neurotier.core.tables import Row
 from neurotier.meter.usage import LABELS
+from neurotier.pages.comparison.nodes import node_lines
 from neurotier.pages.kit.causes import (
     BLOCK_IO,
     COLD_SHARE,
@@ -49,6 +50,7 @@ WAITS = (RUN_QUEUE, BLOCK_IO, OTHER, MEMORY_STALL, UNEXPLAINED)
 def reason_lines(groups: Groups) -> list[str]:
     """What bounds conditions that differ in their placement alone, and what may mislead about them."""
     return [
+        *node_lines(groups),
         *bound_lines(groups),
         *oversubscription_lines(groups),
         *cache_lines(groups),

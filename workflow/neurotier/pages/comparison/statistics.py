@@ -6,8 +6,8 @@ Only valid runs are compared; how many are left out is counted. A run is told ap
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations, product
 
 import numpy as np
@@ -15,6 +15,7 @@ import pandas as pd
 
 from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
+from neurotier.pages.comparison.nodes import blocks, by_nodes, inseparable
 from neurotier.run.compared import MEMORY, is_compared
 from neurotier.run.conditions import Condition
 
@@ -55,6 +56,10 @@ class Difference:
         Confidence interval of that median, s; the range of the differences where there are fewer than 6.
     confidence
         Confidence of the interval: 0.95, or less with fewer than 6 participants.
+    nodes
+        Nodes that had runs of both conditions, on each of which the differences are taken; ``None`` if none had.
+    by_participant
+        The difference of each participant, s.
     """
 
     slower: Condition
@@ -64,13 +69,16 @@ class Difference:
     low_s: float
     high_s: float
     confidence: float = CONFIDENCE
+    nodes: str | None = None
+    by_participant: Mapping[str, float] = field(default_factory=dict)
 
 
 def paired_differences(runs: Sequence[Row], phases: Sequence[Row]) -> list[Difference]:
     """Between every two placements of the same origin, tool, parallelism and cache state (:func:`families`).
 
-    Per participant the mean over repetitions of the job's wall time in each condition; then the median over
-    participants of the difference. The interval says how far participants agree. It knows nothing of what moved a
+    Per participant the mean over repetitions of the job's wall time in each condition, on each node that had both
+    (:mod:`neurotier.pages.comparison.nodes`), and the mean of their differences over these nodes; then the median over
+    participants. The interval says how far participants agree. It knows nothing of what moved a
     whole run (a busy neighbour, a warm cache): that shows between repetitions alone.
 
     Parameters
@@ -80,16 +88,25 @@ def paired_differences(runs: Sequence[Row], phases: Sequence[Row]) -> list[Diffe
     phases
         Rows of ``compared_participants.tsv``.
     """
-    means = mean_walls(runs, phases)
-    pairs = dict.fromkeys(pair for members in families(means).values() for pair in combinations(members, 2))
+    walls, groups = walls_by_run(phases), by_condition(runs)
+    pairs = dict.fromkeys(pair for members in families(groups).values() for pair in combinations(members, 2))
     differences = []
     for one, other in pairs:
-        common = means[one].keys() & means[other].keys()
-        if common:
-            differences.append(
-                difference(one, other, [means[one][name] - means[other][name] for name in sorted(common)])
-            )
+        by_block = [
+            mean_of(ones, walls) - mean_of(others, walls) for ones, others in blocks(groups[one], groups[other])
+        ]
+        values = pd.concat(by_block, axis=1).mean(axis=1, skipna=False).dropna().sort_index().to_dict()
+        if values:
+            differences.append(difference(one, other, values, common_nodes(groups[one], groups[other])))
     return differences
+
+
+def common_nodes(one: Sequence[Row], other: Sequence[Row]) -> str | None:
+    """Nodes that had runs of both conditions; ``None`` if none had, or that is not known."""
+    ones, others = by_nodes(one), by_nodes(other)
+    common = [nodes for nodes in ones if nodes is not None and nodes in others]
+    between = " " if all(" " not in nodes for nodes in common) else "; "
+    return None if inseparable(one, other) else between.join(sorted(common)) or None
 
 
 @dataclass(frozen=True, order=True)
@@ -122,21 +139,28 @@ def families(conditions: Iterable[Condition]) -> dict[Family, list[Condition]]:
 
 def mean_walls(runs: Sequence[Row], phases: Sequence[Row]) -> dict[Condition, dict[str, float]]:
     """Mean over repetitions of each participant job's wall time, s, by condition and participant."""
+    walls = walls_by_run(phases)
+    return {condition: mean_of(members, walls).dropna().to_dict() for condition, members in by_condition(runs).items()}
+
+
+def walls_by_run(phases: Sequence[Row]) -> pd.DataFrame:
+    """Wall time of every participant job, s: a row per run, a column per participant."""
     jobs = pd.DataFrame(phases, columns=["origin", "run", "participant", "wall_s"])
-    walls = jobs.groupby(["origin", "run", "participant"])["wall_s"].sum().unstack("participant")
-    return {
-        condition: walls[walls.index.isin([run_key(run) for run in members])].mean().dropna().to_dict()
-        for condition, members in by_condition(runs).items()
-    }
+    return jobs.groupby(["origin", "run", "participant"])["wall_s"].sum().unstack("participant")
 
 
-def difference(one: Condition, other: Condition, differences: Sequence[float]) -> Difference:
-    """The difference of two conditions, whichever is slower."""
-    median_s = statistics.median(differences)
+def mean_of(runs: Sequence[Row], walls: pd.DataFrame) -> pd.Series:
+    """Mean over some runs of each participant job's wall time, s."""
+    return walls[walls.index.isin([run_key(run) for run in runs])].mean()
+
+
+def difference(one: Condition, other: Condition, values: Mapping[str, float], nodes: str | None = None) -> Difference:
+    """The difference of two conditions, whichever is slower, from that of each participant, s."""
+    median_s = statistics.median(values.values())
     if median_s < 0:
-        return difference(other, one, [-value for value in differences])
-    low_s, high_s, confidence = median_interval(differences)
-    return Difference(one, other, len(differences), median_s, low_s, high_s, confidence)
+        return difference(other, one, {name: -value for name, value in values.items()}, nodes)
+    low_s, high_s, confidence = median_interval(list(values.values()))
+    return Difference(one, other, len(values), median_s, low_s, high_s, confidence, nodes, values)
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float, float]:

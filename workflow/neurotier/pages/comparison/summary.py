@@ -89,6 +89,7 @@ def difference_row(difference: Difference) -> Row:
         "slower_cache": difference.slower.cache,
         "faster": difference.faster.placement,
         "faster_cache": difference.faster.cache,
+        "nodes": difference.nodes,
         "participants": difference.participants,
         "median_s": difference.median_s,
         "low_s": difference.low_s,

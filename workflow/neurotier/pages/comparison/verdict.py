@@ -1,9 +1,9 @@
 """The verdict of a comparison: which placement is fastest, by how much, sure or not, and why.
 
-Sure means: at least two repetitions of both, their makespans do not overlap, all runs did equally many participants
-and found about as much of their inputs in the page cache (as far as it is known), and the 95 % interval of the
-participants' paired differences lies on the same side of 0. Two repetitions that do
-not overlap can still be chance; their number is always said.
+Sure means: at least two repetitions of both, on nodes that had both; on none of these their makespans overlap; all runs
+did equally many participants and found about as much of their inputs in the page cache (as far as it is known), and the
+95 % interval of the participants' paired differences lies on the same side of 0. Two repetitions that do not overlap
+can still be chance; their number is always said.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from neurotier.core.quantities import counted, percent, seconds, share_of
 from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
+from neurotier.pages.comparison.nodes import INSEPARABLE, inseparable, overlap, within_blocks
 from neurotier.pages.comparison.reasons import longer_by_cause, reason_lines
 from neurotier.pages.comparison.statistics import (
     CONFIDENCE,
@@ -162,7 +163,9 @@ def judge_family(
     placements = [PlacementVerdict(fastest, best, best)]
     for other in others:
         pair = differences.get(frozenset((fastest, other)))
-        doubts, longer = doubts_of(fastest, other, groups, pair), longer_by_cause(fastest, other, groups)
+        doubts = doubts_of(fastest, other, groups, pair)
+        fast_runs, slow_runs = within_blocks(groups[fastest], groups[other])
+        longer = longer_by_cause(fastest, other, {fastest: fast_runs, other: slow_runs})
         placements.append(PlacementVerdict(other, makespans[other], best, pair, doubts, longer))
     reasons = reason_lines({condition: groups[condition] for condition in members})
     return FamilyVerdict(family, family_name(family), placements, headline(placements), reasons)
@@ -225,11 +228,13 @@ def longer_text(best: Spread, other: Spread) -> str:
 
 def doubts_of(fast: Condition, slow: Condition, groups: Groups, pair: Difference | None) -> list[str]:
     """Why it is not sure that one condition is faster than another; nothing if it is."""
-    best, other = makespan_of(groups[fast]), makespan_of(groups[slow])
+    fast_runs, slow_runs = within_blocks(groups[fast], groups[slow])
     doubts = []
-    if min(len(best.values), len(other.values)) < 2:
+    if inseparable(fast_runs, slow_runs):
+        doubts.append(INSEPARABLE)
+    if min(len(fast_runs), len(slow_runs)) < 2:
         doubts.append("one repetition only")
-    elif best.high >= other.low:
+    elif overlap(fast_runs, slow_runs):
         doubts.append("makespans of the repetitions overlap")
     if len({run["participants"] for condition in (fast, slow) for run in groups[condition]}) > 1:
         doubts.append("the runs did not do equally many participants")

@@ -37,6 +37,12 @@ from neurotier.run.profile_tables import Record
 from neurotier.storage.page_cache import CacheState, prepare_cache
 
 SNAKEFILE = Path(__file__).resolve().parents[3] / "Snakefile"
+ALONE = (
+    *("--snakefile", str(SNAKEFILE), "--workflow-profile", "none", "--scheduler", "greedy"),
+    *("--keep-going", "--nolock", "--replace-workflow-config"),
+)
+"""Arguments of an inner Snakemake, whose file is its whole configuration, without a profile of the outer one."""
+
 OWN_VARIABLES = (RUN, "SNAKEMAKE_PROFILE")
 """Environment variables of the outer run that would change an inner one."""
 
@@ -152,11 +158,9 @@ def remove_inner_results(planned: Sequence[PlannedRun], settings: Settings, plac
 
 
 def inner_arguments(planned: PlannedRun, inner: Settings, file: Path, limits: Mapping[str, int]) -> list[str]:
-    """Arguments of the inner Snakemake; the profile that a user has chosen for the campaign is not one of them."""
+    """Arguments of the inner Snakemake."""
     threads = inner.app.threads if inner.app.image else 1
-    words = ["--snakefile", str(SNAKEFILE), "--cores", str(planned.condition.parallelism * threads)]
-    words += ["--workflow-profile", "none", "--scheduler", "greedy", "--keep-going", "--nolock", "--drop-metadata"]
-    words += ["--replace-workflow-config"]  # the inner file is the whole configuration
+    words = [*ALONE, "--drop-metadata", "--cores", str(planned.condition.parallelism * threads)]
     words += ["--sdm", "apptainer"] if inner.in_containers else []
     words += ["--resources", f"mem_mb={limits['mem_mb']}"] if "mem_mb" in limits else []
     return [*words, "--configfile", str(file)]

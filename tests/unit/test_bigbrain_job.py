@@ -1,0 +1,77 @@
+"""The job that does the incrementation on a node: what it begins with, and what it finds of an earlier one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from neurotier.bigbrain.plan import CHECKED, BigBrainPlan
+from neurotier.core.errors import TierError
+from neurotier.core.places import Places
+from neurotier.core.settings import ROLES, Settings
+from neurotier.core.tiers import find_mount
+from neurotier.run.bigbrain_job import forget_interrupted, forget_others, run_here, why
+
+
+def configuration(folder: Path, **bigbrain: Any) -> dict[str, Any]:
+    """A disk that all share, and one that each node has for itself."""
+    kind = find_mount(folder).kind
+    own = {"path": f"{folder}/own/$JOB_OF_TEST", "kind": kind, "node": True}
+    asked = {"count": 2, "scale": 0.03, "tiers": ["own"], "predict": False, "parallelism": [1], **bigbrain}
+    return {
+        "tiers": {
+            "disk": {"path": str(folder), "kind": kind},
+            "own": own,
+            "gone": {"path": f"{folder}/gone", "kind": kind},
+        },
+        "placement": dict.fromkeys(ROLES, "disk"),
+        "bigbrain": {"engines": ["gnu-parallel", "snakemake"], **asked},
+    }
+
+
+def test_a_tier_that_the_node_lacks_is_said_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = configuration(tmp_path)
+    settings = Settings.from_config(given)
+    places = Places.from_settings(settings)
+    asked = BigBrainPlan(settings, places).asked_of_node(given)
+    assert asked["tiers"].keys() == {"own", "disk"}, "what is not used need not be there"
+    assert asked["tiers"]["own"]["path"].endswith("$JOB_OF_TEST"), "which the job alone knows"
+    monkeypatch.setenv("JOB_OF_TEST", "7")
+    with pytest.raises(TierError, match=r"^tier 'own' on .*/own is not an existing folder; correct tiers\.own\.path"):
+        run_here(asked, settings, places, tmp_path / "log")
+    assert not places.bigbrain.exists()
+
+
+def test_runs_that_are_through_stay_and_others_begin_anew(tmp_path: Path) -> None:
+    def inner(**bigbrain: Any) -> BigBrainPlan:
+        settings = Settings.from_config(configuration(tmp_path, **bigbrain) | {"results": "results/bigbrain/node"})
+        return BigBrainPlan(settings, Places.from_settings(settings))
+
+    plan = inner()
+    through, begun = (plan.places.bigbrain_run(run) for run in plan.runs)
+    for folder in (through, begun):
+        folder.mkdir(parents=True)
+        (folder / "plan.json").touch()
+    (through / CHECKED).touch()
+    forget_others(plan.settings, plan)
+    assert not through.exists(), "nobody knows what these were"
+    for folder in (through, begun):
+        folder.mkdir(parents=True)
+    (through / CHECKED).touch()
+    for again in (inner(), inner(repetitions=3, parallelism=[1, 2], engines=["gnu-parallel"], tiers=["own", "disk"])):
+        forget_others(again.settings, again)
+        assert through.exists()
+    forget_interrupted(plan)
+    assert (through.exists(), begun.exists()) == (True, False)
+    other = inner(scale=0.04)
+    forget_others(other.settings, other)
+    assert not through.exists()
+
+
+def test_the_reason_is_what_was_said_last(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("$ snakemake\nneurotier: first\nneurotier: engine spark: Java is missing\nShutting down\n")
+    assert why(log) == "engine spark: Java is missing"
+    log.write_text("Error\n")
+    assert why(log) == "its runs did not come to their end"

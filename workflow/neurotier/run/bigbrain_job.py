@@ -1,0 +1,111 @@
+"""The incrementation in one job of a cluster: a Snakemake on the node makes blocks, runs and checks, as on one machine.
+
+It has results of its own (``bigbrain/node``) and keeps to one node: a block on a tier of the node's own can be read
+nowhere else, and a slow node is not to look like a slow engine. A run that was interrupted begins anew, on whatever
+node the next job is; runs that are through are not done again, and their table says on which host they were.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from neurotier.bigbrain.blocks.sources import versions_of
+from neurotier.bigbrain.plan import BLOCK_KEYS, INCREMENT_KEYS, SPARK_KEYS, BigBrainPlan
+from neurotier.core.errors import RunError, StateError
+from neurotier.core.files import read_json, remove_tree, write_json, write_text
+from neurotier.core.places import Places
+from neurotier.core.settings import Settings
+from neurotier.core.tiers import Tier
+from neurotier.run.campaign.snakemake_run import ALONE, here, snakemake
+
+FOLDER = "node"
+SAID = "neurotier: "
+"""How lines begin that Snakemake's own process, or a script, tells the user."""
+
+
+def run_here(asked: Mapping[str, Any], settings: Settings, places: Places, log: Path) -> Places:
+    """Do all runs that are not there yet, on this machine; the places of their results.
+
+    Parameters
+    ----------
+    asked
+        What :meth:`neurotier.bigbrain.plan.BigBrainPlan.asked_of_node` gave.
+    settings, places
+        Of the run that has a cluster.
+    log
+        File that takes what Snakemake prints.
+
+    Raises
+    ------
+    TierError
+        If a tier is not there on this node, or not what it is declared to be.
+    RunError
+        If the runs did not come to their end.
+    """
+    tiers = {name: here(tier, settings.tiers[name]) for name, tier in asked["tiers"].items()}
+    results = str(Path(settings.results, places.bigbrain.name, FOLDER))
+    configuration = {**asked, "tiers": tiers, "results": results}
+    inner = Settings.from_config(configuration)
+    plan = BigBrainPlan(inner, inner_places := Places.from_settings(inner))
+    for name in tiers:
+        Tier.from_settings(inner.tiers[name]).check()
+    forget_others(settings, plan)
+    forget_interrupted(plan)
+    file = log.with_name("configuration.yaml")
+    write_text(file, yaml.safe_dump(configuration, sort_keys=False))
+    write_text(log, "")
+    cores = max(len(os.sched_getaffinity(0)), *inner.bigbrain.parallelism)
+    # A tier's path may have the job's number in it, which is no reason to do again what is done.
+    again = ["--rerun-triggers", "mtime", "--rerun-incomplete"]
+    last = inner_places.shortened(Path.cwd()).bigbrain / "bigbrain_predictions.tsv"
+    if snakemake([str(last), *ALONE, *again, "--cores", str(cores), "--configfile", str(file)], log) != 0:
+        raise RunError(why(log), where="target bigbrain", fix=f"see {log}, and start the same command again")
+    return inner_places
+
+
+def why(log: Path) -> str:
+    """What the Snakemake on the node said last of what went wrong."""
+    said = [line.removeprefix(SAID) for line in log.read_text(errors="replace").splitlines() if line.startswith(SAID)]
+    return said[-1] if said else "its runs did not come to their end"
+
+
+def forget_others(settings: Settings, plan: BigBrainPlan) -> None:
+    """Remove runs of another configuration: with other blocks, or that do something else with them.
+
+    More engines, tiers, processes or repetitions are no other configuration.
+    """
+    asked = asdict(settings.bigbrain)
+    wanted = {key: asked[key] for key in (*BLOCK_KEYS, *INCREMENT_KEYS, *SPARK_KEYS)}
+    wanted["versions"] = versions_of(settings.bigbrain)
+    wanted["tiers"] = {name: asdict(settings.tiers[name]) for name in plan.tiers}
+    file = plan.places.results.with_name(f"{FOLDER}.json")
+    try:
+        before = read_json(file)
+    except (FileNotFoundError, StateError):
+        before = {"tiers": {}}
+    same = before | {"tiers": {}} == wanted | {"tiers": {}}
+    known = before["tiers"].keys() & wanted["tiers"].keys()
+    if not same or any(before["tiers"][name] != wanted["tiers"][name] for name in known):
+        remove_tree(plan.places.results)
+    write_json(file, wanted)
+
+
+def forget_interrupted(plan: BigBrainPlan) -> None:
+    """Remove runs that have begun and are not through: their blocks may be on another node."""
+    for run in plan.order:
+        if not plan.checked(run).exists():
+            shutil.rmtree(plan.places.bigbrain_run(run), ignore_errors=True)
+
+
+def take_over(inner: Places, tables: Sequence[Path]) -> None:
+    """Copy tables of the runs, with their sidecars, to where those of this machine would be."""
+    for table in tables:
+        for file in (table.with_suffix(".json"), table):
+            write_text(file, (inner.bigbrain / file.name).read_text())

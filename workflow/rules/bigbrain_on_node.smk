@@ -1,0 +1,23 @@
+# The runs of the BigBrain incrementation on a cluster: one job, which has a node to itself. Blocks are made, read and
+# checked there, so that they may be on a tier of the node's own, and what differs between runs is not the node.
+
+
+# All cores: nothing else may run during a measurement.
+rule run_bigbrain:
+    output:
+        phases=places.bigbrain / "bigbrain_phases.tsv",
+        runs=places.bigbrain / "bigbrain_runs.tsv",
+        spark=places.bigbrain / "bigbrain_spark.tsv",
+        predictions=places.bigbrain / "bigbrain_predictions.tsv",
+    log:
+        LOGS / "run_bigbrain/run_bigbrain.log",
+    threads: workflow.cores or 1
+    resources:
+        probes=1,
+    params:
+        results=RESULTS,
+        asked=bigbrain.asked_of_node(configuration),
+    message:
+        "Incrementing blocks on a node"
+    script:
+        "../scripts/run_bigbrain.py"

@@ -1,0 +1,158 @@
+# The runs of the BigBrain incrementation on this machine: blocks on each tier, then one run after the other with each
+# engine, and their tables.
+
+from neurotier.bigbrain.plan import ENGINE_NAMES
+
+
+wildcard_constraints:
+    run=f"({'|'.join(ENGINE_NAMES)})/[^/]+/[0-9]+/[0-9]+",
+    block="[^/]+",
+    iteration="[0-9]+",
+
+
+# Jobs of this engine share it, so that as many run at once as their run asks for, whatever the cores.
+internals.set_limits(workflow, {"bigbrain_share": bigbrain.shares})
+
+
+rule make_blocks:
+    output:
+        manifest=places.bigbrain_blocks("{tier}"),
+    log:
+        LOGS / "make_blocks/{tier}.log",
+    params:
+        results=RESULTS,
+        asked=bigbrain.asked_blocks,
+    message:
+        "Making blocks on the tier {wildcards.tier}"
+    script:
+        "../scripts/make_blocks.py"
+
+
+# One run after the other, and after all blocks, since nothing else may move data during a measurement. When a run is
+# done again, so are the later ones; ancient() would make Snakemake overlook changes of their own params.
+rule begin_increment:
+    input:
+        blocks=bigbrain.manifests(),
+        before=lambda wildcards: bigbrain.before(wildcards.run),
+    output:
+        plan=places.bigbrain_run("{run}") / "plan.json",
+    log:
+        LOGS / "begin_increment/{run}.log",
+    params:
+        results=RESULTS,
+        asked=bigbrain.asked_increment,
+    message:
+        "Beginning {wildcards.run}"
+    script:
+        "../scripts/begin_increment.py"
+
+
+rule increment_block:
+    input:
+        plan=places.bigbrain_run("{run}") / "plan.json",
+        before=lambda wildcards: bigbrain.iteration_before(
+            wildcards.run, wildcards.block, wildcards.iteration
+        ),
+    output:
+        record=places.bigbrain_run("{run}") / "records/{block}_{iteration}.json",
+    log:
+        LOGS / "increment_block/{run}/{block}_{iteration}.log",
+    resources:
+        bigbrain_share=lambda wildcards: bigbrain.share(wildcards.run),
+    params:
+        prefix=lambda wildcards, input: bigbrain.prefix(input.plan, wildcards.block),
+    message:
+        "Incrementing {wildcards.block} for the {wildcards.iteration}. time"
+    shell:
+        "{params.prefix}python3 -m neurotier.bigbrain.engines.worker {input.plan:q} {wildcards.block:q}"
+        " {wildcards.iteration} {log:q}"
+
+
+# All cores: nothing else may run during a measurement.
+rule run_gnu_parallel:
+    input:
+        plan=places.bigbrain_run("{run}") / "plan.json",
+    output:
+        finished=places.bigbrain_run("{run}") / "finished.json",
+    log:
+        LOGS / "run_gnu_parallel/{run}/run_gnu_parallel.log",
+    wildcard_constraints:
+        run="gnu-parallel/.+",
+    threads: workflow.cores or 1
+    params:
+        results=RESULTS,
+    message:
+        "Incrementing blocks with GNU parallel: {wildcards.run}"
+    script:
+        "../scripts/run_gnu_parallel.py"
+
+
+rule run_spark:
+    input:
+        plan=places.bigbrain_run("{run}") / "plan.json",
+    output:
+        finished=places.bigbrain_run("{run}") / "finished.json",
+    log:
+        LOGS / "run_spark/{run}/run_spark.log",
+    wildcard_constraints:
+        run="spark/.+",
+    threads: workflow.cores or 1
+    params:
+        results=RESULTS,
+    message:
+        "Incrementing blocks with Spark: {wildcards.run}"
+    script:
+        "../scripts/run_spark.py"
+
+
+rule check_increment:
+    input:
+        plan=places.bigbrain_run("{run}") / "plan.json",
+        done=lambda wildcards: bigbrain.done(wildcards.run),
+    output:
+        checked=places.bigbrain_run("{run}") / "checked.json",
+    log:
+        LOGS / "check_increment/{run}.log",
+    params:
+        results=RESULTS,
+    message:
+        "Checking every voxel of {wildcards.run}"
+    script:
+        "../scripts/check_increment.py"
+
+
+rule tabulate_bigbrain:
+    input:
+        checked=[bigbrain.checked(run) for run in bigbrain.runs],
+        calibrations=[bigbrain.checked(run) for run in bigbrain.calibrations],
+    output:
+        phases=places.bigbrain / "bigbrain_phases.tsv",
+        runs=places.bigbrain / "bigbrain_runs.tsv",
+        spark=places.bigbrain / "bigbrain_spark.tsv",
+    log:
+        LOGS / "tabulate_bigbrain/tabulate_bigbrain.log",
+    params:
+        results=RESULTS,
+    message:
+        "Tabulating the BigBrain incrementation"
+    script:
+        "../scripts/tabulate_bigbrain.py"
+
+
+# After the runs, so as not to compute during one; it does not use their results.
+rule predict_bigbrain:
+    input:
+        probes=bigbrain.probes(),
+        calibrations=[bigbrain.checked(run) for run in bigbrain.calibrations],
+        blocks=bigbrain.manifests(),
+        measured=rules.tabulate_bigbrain.output,
+    output:
+        predictions=places.bigbrain / "bigbrain_predictions.tsv",
+    log:
+        LOGS / "predict_bigbrain/predict_bigbrain.log",
+    params:
+        results=RESULTS,
+    message:
+        "Predicting the BigBrain incrementation"
+    script:
+        "../scripts/predict_bigbrain.py"
