@@ -107,6 +107,23 @@ def test_without_keep_going_nobody_is_begun_after_a_failure(tmp_path: Path) -> N
     assert not (results / "state" / "batches" / "0").exists()
 
 
+def test_a_job_that_comes_after_its_run_does_nothing(tmp_path: Path) -> None:
+    """What Slurm starts late, for a run that is over, others do by now."""
+    results = prepared_results(tmp_path, ["00"])
+    places = Places.from_settings(load_settings(results))
+    write_json(places.runs / f"{RUN}.json", {"run": RUN, "started_s": time.time(), "elsewhere": True})
+    places.latest_run.write_text("another-run\n")
+    late = job(results, "sub-00")
+    output, _ = late.communicate(timeout=PATIENCE_S)
+    assert late.returncode == 75
+    assert "another run has begun since this job was submitted" in output
+    assert done_in(results) == []
+    assert not (results / "batch.log").exists(), "the log may be that of a job of the other run"
+    places.latest_run.write_text(f"{RUN}\n")
+    assert job(results, "sub-00").wait(PATIENCE_S) == 0
+    assert done_in(results) == ["sub-00"]
+
+
 def test_who_is_killed_is_tried_again_and_who_is_done_is_not(tmp_path: Path) -> None:
     results = sleeping(tmp_path, 1.5, "01", "02", "03")
     batch = job(results, "sub-01", "sub-02", "sub-03", at_once=3)

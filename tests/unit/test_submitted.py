@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from neurotier.core.errors import BusyError
 from neurotier.core.files import write_json
 from neurotier.core.places import Places
 from neurotier.run.snakemake_internals import SubmittedJobs
@@ -108,6 +109,20 @@ def test_without_slurm_its_jobs_are_gone(places: Places, monkeypatch: pytest.Mon
     end_left(places, "", lambda line: pytest.fail(line))
     with pytest.raises(OSError, match="squeue"):
         subprocess.run(["squeue"], check=False)
+
+
+def test_nothing_begins_while_slurm_does_not_say_what_runs(
+    places: Places, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    squeue = tmp_path / "squeue"
+    squeue.write_text("#!/bin/sh\necho 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1\n")
+    squeue.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    end_left(places, "", lambda line: pytest.fail(line))  # no run has left any
+    note_submitted(places, "dead", BY_SLURM)
+    for _ in range(2):
+        with pytest.raises(BusyError, match=r"may be under way: squeue ended with exit code 1: .* Unable to contact"):
+            end_left(places, "", lambda line: pytest.fail(line))
 
 
 @pytest.mark.parametrize("way", ["link", "writable", "pipe", "folder"])

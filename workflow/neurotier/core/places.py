@@ -262,6 +262,11 @@ class Places:
         return self.state / "lock"
 
     @property
+    def latest_run(self) -> Path:
+        """Name of the run that began last, by which jobs of one before it know that it is over."""
+        return self.state / "latest_run"
+
+    @property
     def identity(self) -> str:
         """Random identifier that tells these results from others with the same path on another host."""
         file = self.state / "identity"

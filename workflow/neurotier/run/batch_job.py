@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neurotier.analysis.staging import first_missing
-from neurotier.core.errors import KilledError, StateError, may_pass
+from neurotier.core.errors import BusyError, KilledError, StateError, may_pass
 from neurotier.core.files import clear_log, read_json, write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.processes import RUN, current_run, fork_process
@@ -31,6 +31,7 @@ from neurotier.run.batches import Made, Wanted, key_of, wanted_by
 from neurotier.run.job_notes import noting_job
 from neurotier.run.jobs import begin_log, keep_failure, load_settings, note, placed_image, reporting, run_facts
 from neurotier.run.participants import images_of
+from neurotier.run.submitted import is_over
 
 if TYPE_CHECKING:  # jobs start often: each imports what it uses, where it uses it
     from neurotier.containers.store import PlacedImage
@@ -88,6 +89,9 @@ def analyze_participants(
     places = Places.from_settings(settings)
     if not run_facts(places).get("elsewhere"):
         return analyze_batch(settings, places, names, log, number, analysis, at_once)
+    if is_over(places):
+        print("neurotier: another run has begun since this job was submitted; it does nothing", file=sys.stderr)
+        return BusyError.exit_code
     threads = settings.app.threads if settings.app.image else 1
     slots = min(at_once, len(names))
     with noting_job(places, number, names, slots, slots * threads) as note_end:

@@ -50,6 +50,7 @@ from neurotier.run.snakemake_internals import (
     analyses_anew,
     hear_submitted,
     keeps_going,
+    name_of_jobs,
     only_looks,
     options_of,
     rules_to_run_here,
@@ -58,7 +59,7 @@ from neurotier.run.snakemake_internals import (
 )
 from neurotier.run.start import acquire, check_kind, command_line, end_run, start_run, unwritable
 from neurotier.run.stops import end_at_signals, jobs_have_ended
-from neurotier.run.submitted import end_left, forget, note_submitted
+from neurotier.run.submitted import end_left, end_own, forget, note_name, note_submitted
 
 watched: list[Watch] = []
 """What watches the processors while the run of this process goes on."""
@@ -205,6 +206,8 @@ def begin(plan: Plan, workflow: Any) -> None:
     run = start_run(plan.settings, slots(workflow, plan.threads), command_line(), wishes, roles)
     places = Places.from_settings(plan.settings)
     if plan.elsewhere:
+        if name := name_of_jobs(workflow):
+            note_name(places, run, name)
         hear_submitted(lambda line: note_submitted(places, run, line))
     forget_outputs(places)
     for earlier in unclosed_runs(places):
@@ -233,7 +236,10 @@ def finish(plan: Plan, succeeded: bool, after: Pages) -> None:
             note_flush(places, flush, read_timed_rows(map(places.record, everyone)))
         close_jobs(places, run)
         close_run(places, run, everyone, failures)
-        forget(places, run)
+        if stopped_by is None:
+            forget(places, run)
+        elif plan.elsewhere:
+            end_own(places, run)
         for line in told_by_jobs(places):
             say(line)
         for path, reason in unreachable_sites(places).items():

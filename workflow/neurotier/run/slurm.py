@@ -6,9 +6,10 @@ import os
 import re
 import shutil
 import socket
+from dataclasses import dataclass
 from pathlib import Path
 
-from neurotier.core.errors import one_line
+from neurotier.core.errors import BusyError, one_line
 from neurotier.core.files import write_text
 from neurotier.core.quantities import seconds
 
@@ -16,6 +17,9 @@ PLUGIN_LOGS = Path(".snakemake/slurm_logs")
 """Where the plugin keeps the logs of its jobs, below the working folder; those of jobs that succeed it removes."""
 
 NOTE = "Slurm job"
+
+NOT_SET_UP = "Could not establish a configuration source"
+"""What Slurm's commands say where they are installed, and there is no cluster."""
 
 PATIENCE_S = 30.0
 """How long a command of Slurm may take, unless more is said."""
@@ -82,16 +86,34 @@ def state_of(job: str) -> str:
     return asked.stdout.split("\n")[0].strip() if asked.returncode == 0 else ""
 
 
-def queue() -> dict[str, str]:
-    """This user's jobs that wait or run: number to state, such as ``RUNNING``; none without Slurm."""
-    import subprocess
+@dataclass(frozen=True)
+class Queued:
+    """A job that Slurm has not ended yet: its state, such as ``RUNNING``, and its name."""
 
-    try:  # of a list of numbers of which one is forgotten, squeue tells nothing in some versions
-        asked = subprocess.run(["squeue", "--me", "--noheader", "--format=%i %T"], capture_output=True, text=True)
-    except OSError:
+    state: str
+    name: str
+
+
+def queue() -> dict[str, Queued]:
+    """This user's jobs that wait or run, by number; none without Slurm.
+
+    Raises
+    ------
+    BusyError
+        If Slurm does not answer.
+    """
+    if shutil.which("squeue") is None:
         return {}
-    lines = [line.split() for line in asked.stdout.splitlines()]
-    return {words[0]: words[1] for words in lines if len(words) == 2 and words[1] not in OVER}
+    # Of a list of numbers of which one is forgotten, squeue tells nothing in some versions.
+    said, reason = answer("squeue", "--me", "--noheader", "--format=%i %T %j")
+    if reason and NOT_SET_UP not in reason:
+        raise BusyError(
+            f"jobs of an earlier run may be under way: {reason}",
+            where="Slurm",
+            fix="start the same command again when squeue answers",
+        )
+    lines = [line.split(maxsplit=2) for line in said.splitlines()]
+    return {words[0]: Queued(*words[1:]) for words in lines if len(words) == 3 and words[1] not in OVER}
 
 
 def keep_log(job: str, logs: Path) -> Path | None:

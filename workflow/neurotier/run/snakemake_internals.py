@@ -168,6 +168,14 @@ class SubmittedJobs(logging.Filter):
         return True
 
 
+def name_of_jobs(workflow: Any) -> str | None:
+    """Name that all jobs of this run will have with Slurm; ``None`` where the executor plugin has no such (slurm 2.8).
+
+    It says the name when it is made, which is before any hook, and jobs of which it has not said a number have it, too.
+    """
+    return getattr(getattr(workflow.scheduler, "_executor", None), "run_uuid", None)
+
+
 def hear_submitted(tell: Callable[[str], None]) -> None:
     """Have each job told that is given to a cluster."""
     from snakemake.logging import logger

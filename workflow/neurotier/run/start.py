@@ -117,6 +117,7 @@ def lock_and_note(
     check_kind(settings, places)
     if not places.identity:
         write_text(places.state / "identity", secrets.token_hex(8) + "\n")
+    write_text(places.latest_run, run + "\n")
     end(processes_of(earlier_runs(places)))
     leftovers = remove_leftovers(places.work, places.identity)
     remove_unfinished(places)
