@@ -34,6 +34,7 @@ LAID_OUT = ("mmap", "libpmem")
 """Engines whose files fio writes once beforehand, since what is mapped must be there."""
 
 GB = 1e9
+WHILE = "while writing"
 
 
 class Daq(Workload[Point]):
@@ -133,7 +134,7 @@ class Daq(Workload[Point]):
         flushed = flushes(point.engine, in_memory)
         curve = curve if flushed or in_memory else []  # what a mapped file holds may not be on the device yet
         facts = {
-            "flushed": "while writing" if flushed else "in memory" if in_memory else "at the end",
+            "flushed": WHILE if flushed else "in memory" if in_memory else "at the end",
             "records_checked": checked,
             "read_bytes": sum(written),
             "started_s": started_s,
@@ -193,6 +194,8 @@ def judged(row: Row, writer_rates: list[float] | None, settings: DaqSettings) ->
     """How many writers fell behind, and the buffer that they need; what the configuration decides is kept nowhere."""
     if writer_rates is None:
         return {}
-    late = sum(rate < (1 - settings.tolerance) * row["rate_bytes_per_s"] for rate in writer_rates)
+    under_way = settings.flush_s / settings.seconds if row["flushed"] == WHILE else 0.0  # of a flush when time is up
+    least = (1 - settings.tolerance - under_way) * row["rate_bytes_per_s"]
+    late = sum(rate < least for rate in writer_rates)
     deficit = row["input_bytes_per_s"] - row["throughput_bytes_per_s"] if late else 0.0
     return {"late_writers": late, "buffer_bytes": max(row["backlog_peak_bytes"] or 0.0, deficit * settings.target_s)}

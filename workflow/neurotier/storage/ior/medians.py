@@ -65,7 +65,8 @@ def verdict(name: str, line: Line) -> str:
         best = max(reached, key=lambda processes: reached[processes])
         most = max(reached)
         text = f"{verb} {rate(reached[best])} with {processes_text(best)}"
-        if best < most and reached[best] >= MORE * reached[most]:
+        sure = line[best].together[way].low > line[most].together[way].high  # repetitions do not overlap
+        if best < most and sure and reached[best] >= MORE * reached[most]:
             text += f", and {rate(reached[most])} with {most}"
         parts.append(text)
     return f"{name} {' and '.join(parts)}"
