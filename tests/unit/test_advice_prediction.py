@@ -391,7 +391,7 @@ def test_the_advice_says_whether_others_disturbed_the_calibration() -> None:
 
 def test_the_advice_says_what_shared_jobs_rest_on() -> None:
     (line,) = shared_jobs(inputs(rehearsed=Rehearsed([job(50, 3.0)], 0.25, 0.125)))
-    assert "starts after 0.25 s, each takes 3.00 s of CPU time, and it ends 0.12 s after the last" in line
+    assert "it takes 0.25 s of CPU time to begin the first, each of them takes 3.00 s, and it ends 0.12 s" in line
     assert "was not tried" in shared_jobs(inputs())[0]
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 from support import Project, git
@@ -77,17 +79,28 @@ def test_advice(project: Project, demo_source: Path, memory_folder: Path, tmp_pa
 
 
 def test_cold_runs_are_predicted_with_what_programs_take_to_load(project: Project, demo_source: Path) -> None:
-    """The calibration is tried once more by one job, and one of it from an empty page cache; neither is kept."""
+    """The calibration is tried once more by one job, and one of it from an empty page cache; neither is kept.
+
+    A busy loop on each processor disturbs it, which is said.
+    """
     campaign = {"placements": {"disk": {}}, "parallelism": [2], "cache": ["cold", "warm"], "repetitions": 1}
-    arguments = project.configure(dataset={"source": str(demo_source)}, tool=NOOP, probe=SMALL, campaign=campaign)
-    ended = project.snakemake(*arguments, targets=["advise"])
+    given = {"dataset": {"source": str(demo_source)}, "tool": NOOP, "probe": SMALL, "campaign": campaign}
+    arguments = project.configure(**given, validity={"others_cpu_share": 0.3})
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in os.sched_getaffinity(0)]
+    try:
+        ended = project.snakemake(*arguments, targets=["advise"])
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
     assert ended.code == 0, ended.output
     found = json.loads((project.results / "advice" / "rehearsal.json").read_text())
     assert found["why"] == ""
     records = found["shared"]["records"]
     assert [len(record["phases"]) for record in records] == [4, 4]
-    assert 0 < found["shared"]["launch_s"] < found["shared"]["launch_s"] + found["shared"]["closing_s"] < 60
-    assert found["shared"]["others_cpu_share"] is not None
+    assert found["shared"]["launch_s"] > 0
+    assert found["shared"]["closing_s"] > 0
+    assert found["shared"]["others_cpu_share"] > 0.3
     assert records[0]["phases"][0]["cpu_s"] < 0.05, "the start of Python is not that of a copy"
     said = (project.results / "advice.html").read_text()
     if os.geteuid() == 0:
@@ -102,4 +115,5 @@ def test_cold_runs_are_predicted_with_what_programs_take_to_load(project: Projec
     assert not list((project.results / "advice").glob(".*"))
     assert not project.leftovers()
     assert "Participants share jobs: by one that was tried" in said
+    assert "The calibration was disturbed: others took" in said
     assert not project.snakemake(*arguments, targets=["advise"]).lines("once more")

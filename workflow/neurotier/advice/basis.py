@@ -85,7 +85,7 @@ def shared_jobs(inputs: Inputs) -> list[str]:
     if tried is None:
         return ["What participants take that share a job was not tried: Python's start is counted once for all of them"]
     cpu_s = statistics.fmean(job.cpu_s for job in tried.observed)
-    first = f"its first participant starts after {seconds(tried.launch_s)}, each takes {seconds(cpu_s)} of CPU time"
+    first = f"it takes {seconds(tried.launch_s)} of CPU time to begin the first, each of them takes {seconds(cpu_s)}"
     last = f"and it ends {seconds(tried.closing_s)} after the last"
     return [f"Participants share jobs: by one that was tried, {first}, {last}"]
 

@@ -49,7 +49,7 @@ class Rehearsed:
     observed
         Its participants.
     launch_s
-        From its start to that of its first participant, s.
+        From its start to that of its first participant, s: as CPU time, since others may have been in its way.
     closing_s
         From the end of its last participant to its own, s.
     """
@@ -116,20 +116,28 @@ def rehearse_once(
     """Try it once."""
     with scratch_results(settings, known, participants) as places:
         before, begin_s, processors = read_processors(os.getpid()), time.time(), len(os.sched_getaffinity(0))
+        cpu_s = -children_cpu_s()
         run_job(places, list(participants), log, min(len(participants), processors))
-        end_s = time.time()
+        end_s, cpu_s = time.time(), cpu_s + children_cpu_s()
         time.sleep(max(0.0, before.time_s + SHORTEST_S - end_s))
         after = read_processors(os.getpid())
         records = [read_json(places.record(name)) for name in participants]
     rows = [row for record in records for row in record["phases"]]
+    first_s = min(row["start_s"] for row in rows)
     share = others_share([before, after], before.time_s, after.time_s, processors)
     return {
         "records": records,
-        "launch_s": max(0.0, min(row["start_s"] for row in rows) - begin_s),
+        "launch_s": max(0.0, min(cpu_s - sum(row["cpu_s"] for row in rows), first_s - begin_s)),
         "closing_s": max(0.0, end_s - max(row["end_s"] for row in rows)),
         "others_cpu_share": share if isinstance(share, float) else None,
         "others_cpu_reason": None if isinstance(share, float) else share,
     }
+
+
+def children_cpu_s() -> float:
+    """CPU time of the processes that this one has waited for, and of those that they have, s."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 @contextmanager

@@ -119,7 +119,7 @@ class Situation:
         a cluster's jobs are fetched where Snakemake runs."""
         gap_s = statistics.median(self.gaps_s) if self.gaps_s else None
         with_fetch = [job for job in self.observed if job.get_cpu_s is not None]
-        spawns = spawns_s(self.observed)
+        spawns = [] if self.checks else spawns_s(self.observed)  # a batch system starts them otherwise
         spawn_s = statistics.median(spawns) if spawns else 0.0
         if self.settings.campaign.placements or self.is_folder or not with_fetch or self.checks:
             return JobStart(gap_s, spawn_s=spawn_s)
