@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 import yaml
 from conftest import missing
+from container_images import Engine, make_tiny
 from neurotier.core.places import file_of
+from neurotier.core.tiers import find_mount
 from slurm_cluster import MEMORY_MIB, NODES, Cluster, NotHereError, slurm, succeeds
 from support import ENVIRONMENT, PATIENCE_S, STAND_INS, Ended, Project, checksums, plain_dataset, small_head, t1w
 
@@ -154,6 +156,7 @@ def test_results_are_those_of_a_local_run(cluster: Cluster, demo_source: Path, t
     assert int(analysis["max_rss_bytes"]) > 0
     assert float(analysis["queue_wait_s"]) >= 0
     (run,) = remote.table("profile/runs.tsv")
+    assert run["nodes"] == analysis["node"]
     assert run["oversubscribed"] == "false"  # four CPUs were granted; this machine may have two
     page = (remote.results / "report.html").read_text()
     assert "Nodes and jobs of the cluster" in page
@@ -379,14 +382,17 @@ def test_a_campaign_has_a_node_to_itself(cluster: Cluster, demo_source: Path, pr
     first = next_job(cluster)
     head = started(project, *on_slurm(*config), path=STAND_INS, target="comparison")
     runs = project.results / "campaign" / "runs"
-    wait_for(lambda: [*runs.glob("*/*/condition.json")])
+    wait_for(lambda: [*runs.glob("*/[0-9]*/condition.json")])  # not the hidden one, which is not there yet
     planning, running = jobs_since(cluster, first, "JobIDRaw", "NodeList", "AllocCPUS")
     assert int(planning[2]) < int(running[2]) == 24, "a campaign has all cores of its node"
     subprocess.run(["scancel", running[0]], check=True)
     assert ended(head).code != 0
     (there,) = runs.glob("*/*/condition.json")
 
+    change = ["scontrol", "update", f"NodeName={running[1]}", "Reason=test"]
+    assert succeeds(*change, "State=DRAIN")  # the campaign goes on on another node
     done = project.run("-m", "snakemake", *on_slurm(*config), path=STAND_INS)
+    assert succeeds(*change, "State=RESUME")
     assert done.code == 0, done.output
     again = jobs_since(cluster, first, "JobIDRaw", "NodeList", "AllocCPUS")[-1]
     conditions = sorted(runs.glob("*/*/condition.json"))
@@ -397,7 +403,14 @@ def test_a_campaign_has_a_node_to_itself(cluster: Cluster, demo_source: Path, pr
     for file, job in on.items():
         logs = [*(file.parent / "logs" / "analyze_participant").rglob("*.log")]
         assert {log.read_text().splitlines()[0] for log in logs} == {job}
-    assert (project.results / "comparison.html").exists()
+    compared = project.table("comparison/compared_runs.tsv")
+    assert sorted(row["nodes"] for row in compared) == sorted([running[1], again[1]])
+    assert running[1] != again[1]
+    (difference,) = project.table("comparison/differences.tsv")
+    assert difference["nodes"] == "n/a"
+    page = (project.results / "comparison.html").read_text()
+    assert "No node had runs of both" in page
+    assert f"on {again[1]} (" in page
     assert not [path for path in scratch.rglob("*") if path.name.startswith("neurotier-")]
 
 
@@ -422,7 +435,7 @@ def test_tiers_are_those_of_the_nodes(cluster: Cluster, project: Project) -> Non
     )
     at_once = ["--resources", "mem_mb=40000", "probes=5"]  # which saves a minute, and measures nothing that counts
     targets = ["check", "probe", "sweep", "advise"]
-    done = project.run("-m", "snakemake", *targets, *on_slurm(*config, *at_once))
+    done = project.run("-m", "snakemake", *targets, *on_slurm(*config, *at_once, at_once=1))
     assert done.code != 0
     missing_folder = rf"neurotier: tier 'gone': its path {cluster.local}/gone is not an existing folder; .* \(on n\d\)"
     assert len([line for line in done.lines("'gone'") if re.fullmatch(missing_folder, line)]) == 2, done.output
@@ -442,11 +455,81 @@ def test_tiers_are_those_of_the_nodes(cluster: Cluster, project: Project) -> Non
     assert advised.keys() == {"local", "tmpfs", "memory"}
     assert int(advised["memory"]["work_free_bytes"]) <= MEMORY_MIB << 20
     assert done.lines("Predicted for one node of class thin ")
+    on_nodes = [row for row in project.table("advice/nodes.tsv") if row["placement"] == "local"]
+    assert [row["nodes"] for row in on_nodes] == ["1", "2", "3"]  # a participant each
+    assert {row["shared_tiers"] for row in on_nodes} == {"local"}, "by the check"
+    assert on_nodes[0]["predicted_s"] == advised["local"]["predicted_s"]
+    assert done.lines("On several nodes, never tried: local: ")
+    assert "never tried" in (project.results / "advice.html").read_text()
     assert {record["host"] for record in records(project).values()} <= set(NODES)
     assert len(records(project)) >= 2
 
-    again = project.run("-m", "snakemake", *targets[1:], "--dry-run", *on_slurm(*config))
+    again = project.run("-m", "snakemake", *targets[1:], "--dry-run", *on_slurm(*config, at_once=1))
     assert [line.split()[-1] for line in again.lines("Probing tier ")] == ["gone"], again.output
     assert not again.lines("Sweeping") + again.lines("Predicting") + again.lines("Analysing")
     assert not list(cluster.folder.glob("local*/**/neurotier-*"))
     assert not list(project.folder.glob("neurotier-*/check"))
+
+
+@pytest.mark.usefixtures("gnu_parallel", "spark")
+def test_the_incrementation_has_a_node_to_itself(cluster: Cluster, project: Project) -> None:
+    """Its blocks are in the memory of that node, which the machine that it is started on does not have."""
+    tiers = {"local": {"path": "."}, "memory": {"path": f"{cluster.local}/memory", "kind": "tmpfs"}}
+    asked = {"count": 4, "scale": 0.03, "delay_s": 0.3, "parallelism": [2], "predict": False}
+    engines = {"engines": ["gnu-parallel", "spark"], "tiers": ["memory"], "cache": "as found"}
+    config = project.configure(tiers=tiers, bigbrain=asked | engines)
+    first = next_job(cluster)
+    done = project.run("-m", "snakemake", "bigbrain", *on_slurm(*config))
+    assert done.code == 0, done.output
+    ((node, cpus, state),) = jobs_since(cluster, first, "NodeList", "AllocCPUS", "State")
+    assert (cpus, state) == ("24", "COMPLETED"), "one job, with all cores of its node"
+    runs = project.table("bigbrain/bigbrain_runs.tsv")
+    assert {(run["engine"], run["tier"], run["host"]) for run in runs} == {
+        ("gnu-parallel", "memory", node),
+        ("spark", "memory", node),
+    }
+    assert [run["valid"] for run in runs] == ["valid"] * 2
+    assert len({run["sha256"] for run in runs}) == 1
+    assert {row["origin"] for row in project.table("bigbrain/bigbrain_conditions.tsv")} == {node}
+    assert (project.results / "bigbrain.html").exists()
+    left = subprocess.run(
+        ["srun", f"--nodelist={node}", "ls", f"{cluster.local}/memory"], capture_output=True, text=True
+    )
+    assert (left.returncode, left.stdout) == (0, "")
+    again = project.run("-m", "snakemake", "bigbrain", "--dry-run", *on_slurm(*config))
+    assert not again.lines("Incrementing")
+
+
+APP = """case $3 in
+participant) mkdir -p /out/sub-$5; ls -d /data/sub-* >/out/sub-$5/seen; sleep 1 ;;
+esac"""
+"""A BIDS App that writes down what it sees."""
+
+
+def test_each_node_gets_one_copy_of_a_container_image(cluster: Cluster, engine: Engine, project: Project) -> None:
+    """Three jobs begin on one node at once: one of them places the image, and the others find it."""
+    plain_dataset(project.folder / "bids", {t1w(f"{number:02d}"): small_head() for number in range(6)})
+    tiers = {
+        "local": {"path": "."},
+        "images": {"path": f"{cluster.local}/$SLURM_JOB_USER", "kind": find_mount(cluster.folder).kind, "node": True},
+    }
+    app = {"image": str(make_tiny(engine, project.folder, APP)), "name": "tiny", "group": False, "memory_mb": 100}
+    config = project.configure(tiers=tiers, placement={"images": "images"}, dataset={"source": "bids"}, app=app)
+    first = next_job(cluster)
+    on = ["--sdm", "apptainer", "--default-resources", "mem_mb=500", "runtime=5", "slurm_extra='--nodelist=n1'"]
+    other = ["--set-resources", "prepare_tool:slurm_extra='--nodelist=n2'", "prepare_tool:mem_mb=500"]
+    done = project.run("-m", "snakemake", "participants", *on_slurm(*on, *other, *config, group=2, at_once=2))
+    assert done.code == 0, done.output
+    tried, *analysing = jobs_since(cluster, first, "NodeList", "State", "Start", "End")
+    assert tried[:2] == ["n2", "COMPLETED"]
+    assert [job[:2] for job in analysing] == [["n1", "COMPLETED"]] * 3
+    assert max(job[2] for job in analysing) <= min(job[3] for job in analysing), "they ran at the same time"
+    people = records(project)
+    assert len(people) == 6
+    assert {record["host"] for record in people.values()} == {"n1"}
+    phases = {phase["phase"] for record in people.values() for phase in record["phases"]}
+    assert "container_start" in phases
+    logs = [file.read_text() for file in (project.results / "logs" / "analyze_participants").glob("*.log")]
+    assert len([log for log in logs if "unpacking tiny on the images tier" in log]) == 1
+    placed = cluster.folder.glob("local*/**/tiny-*.sandbox")
+    assert sorted(path.relative_to(cluster.folder).parts[0] for path in placed) == ["local-n1", "local-n2"]
