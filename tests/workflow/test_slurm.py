@@ -435,7 +435,7 @@ def test_tiers_are_those_of_the_nodes(cluster: Cluster, project: Project) -> Non
     )
     at_once = ["--resources", "mem_mb=40000", "probes=5"]  # which saves a minute, and measures nothing that counts
     targets = ["check", "probe", "sweep", "advise"]
-    done = project.run("-m", "snakemake", *targets, *on_slurm(*config, *at_once, at_once=1))
+    done = project.run("-m", "snakemake", *targets, *on_slurm(*config, *at_once))
     assert done.code != 0
     missing_folder = rf"neurotier: tier 'gone': its path {cluster.local}/gone is not an existing folder; .* \(on n\d\)"
     assert len([line for line in done.lines("'gone'") if re.fullmatch(missing_folder, line)]) == 2, done.output
@@ -455,49 +455,20 @@ def test_tiers_are_those_of_the_nodes(cluster: Cluster, project: Project) -> Non
     assert advised.keys() == {"local", "tmpfs", "memory"}
     assert int(advised["memory"]["work_free_bytes"]) <= MEMORY_MIB << 20
     assert done.lines("Predicted for one node of class thin ")
-    on_nodes = [row for row in project.table("advice/nodes.tsv") if row["placement"] == "local"]
-    assert [row["nodes"] for row in on_nodes] == ["1", "2", "3"]  # a participant each
-    assert {row["shared_tiers"] for row in on_nodes} == {"local"}, "by the check"
-    assert on_nodes[0]["predicted_s"] == advised["local"]["predicted_s"]
-    assert done.lines("On several nodes, never tried: local: ")
-    assert "never tried" in (project.results / "advice.html").read_text()
+    on_nodes = {row["placement"]: row for row in project.table("advice/nodes.tsv")}
+    assert on_nodes.keys() == advised.keys()  # a row each: three participants are one job, for which one node is enough
+    assert {(row["nodes"], row["shared_tiers"]) for row in on_nodes.values()} == {("1", "local")}, "by the check"
+    assert {name: row["predicted_s"] for name, row in on_nodes.items()} == {
+        name: row["predicted_s"] for name, row in advised.items()
+    }
     assert {record["host"] for record in records(project).values()} <= set(NODES)
     assert len(records(project)) >= 2
 
-    again = project.run("-m", "snakemake", *targets[1:], "--dry-run", *on_slurm(*config, at_once=1))
+    again = project.run("-m", "snakemake", *targets[1:], "--dry-run", *on_slurm(*config))
     assert [line.split()[-1] for line in again.lines("Probing tier ")] == ["gone"], again.output
     assert not again.lines("Sweeping") + again.lines("Predicting") + again.lines("Analysing")
     assert not list(cluster.folder.glob("local*/**/neurotier-*"))
     assert not list(project.folder.glob("neurotier-*/check"))
-
-
-@pytest.mark.usefixtures("gnu_parallel", "spark")
-def test_the_incrementation_has_a_node_to_itself(cluster: Cluster, project: Project) -> None:
-    """Its blocks are in the memory of that node, which the machine that it is started on does not have."""
-    tiers = {"local": {"path": "."}, "memory": {"path": f"{cluster.local}/memory", "kind": "tmpfs"}}
-    asked = {"count": 4, "scale": 0.03, "delay_s": 0.3, "parallelism": [2], "predict": False}
-    engines = {"engines": ["gnu-parallel", "spark"], "tiers": ["memory"], "cache": "as found"}
-    config = project.configure(tiers=tiers, bigbrain=asked | engines)
-    first = next_job(cluster)
-    done = project.run("-m", "snakemake", "bigbrain", *on_slurm(*config))
-    assert done.code == 0, done.output
-    ((node, cpus, state),) = jobs_since(cluster, first, "NodeList", "AllocCPUS", "State")
-    assert (cpus, state) == ("24", "COMPLETED"), "one job, with all cores of its node"
-    runs = project.table("bigbrain/bigbrain_runs.tsv")
-    assert {(run["engine"], run["tier"], run["host"]) for run in runs} == {
-        ("gnu-parallel", "memory", node),
-        ("spark", "memory", node),
-    }
-    assert [run["valid"] for run in runs] == ["valid"] * 2
-    assert len({run["sha256"] for run in runs}) == 1
-    assert {row["origin"] for row in project.table("bigbrain/bigbrain_conditions.tsv")} == {node}
-    assert (project.results / "bigbrain.html").exists()
-    left = subprocess.run(
-        ["srun", f"--nodelist={node}", "ls", f"{cluster.local}/memory"], capture_output=True, text=True
-    )
-    assert (left.returncode, left.stdout) == (0, "")
-    again = project.run("-m", "snakemake", "bigbrain", "--dry-run", *on_slurm(*config))
-    assert not again.lines("Incrementing")
 
 
 APP = """case $3 in
@@ -505,30 +476,58 @@ participant) mkdir -p /out/sub-$5; ls -d /data/sub-* >/out/sub-$5/seen; sleep 1 
 esac"""
 """A BIDS App that writes down what it sees."""
 
+OWN_NODES = {"prepare_tool": "--nodelist=n2", "run_bigbrain": "--exclusive --nodelist=n3"}
+"""Rules that are not to be on n1, to their options of sbatch."""
 
-def test_each_node_gets_one_copy_of_a_container_image(cluster: Cluster, engine: Engine, project: Project) -> None:
-    """Three jobs begin on one node at once: one of them places the image, and the others find it."""
+
+@pytest.mark.usefixtures("gnu_parallel", "spark")
+def test_what_nodes_have_of_their_own_is_used_by_their_jobs(cluster: Cluster, engine: Engine, project: Project) -> None:
+    """BigBrain's blocks are in the memory of one node; each node has one copy of a container image, whoever needs it.
+
+    Three jobs begin on one node at once: one of them places the image, and the others find it. The machine on which
+    all this is started has neither tier.
+    """
     plain_dataset(project.folder / "bids", {t1w(f"{number:02d}"): small_head() for number in range(6)})
     tiers = {
         "local": {"path": "."},
+        "memory": {"path": f"{cluster.local}/memory", "kind": "tmpfs"},
         "images": {"path": f"{cluster.local}/$SLURM_JOB_USER", "kind": find_mount(cluster.folder).kind, "node": True},
     }
-    app = {"image": str(make_tiny(engine, project.folder, APP)), "name": "tiny", "group": False, "memory_mb": 100}
-    config = project.configure(tiers=tiers, placement={"images": "images"}, dataset={"source": "bids"}, app=app)
+    blocks = {"count": 4, "scale": 0.03, "delay_s": 0.3, "parallelism": [2], "cache": "as found", "predict": False}
+    config = project.configure(
+        tiers=tiers,
+        placement={"images": "images"},
+        dataset={"source": "bids"},
+        app={"image": str(make_tiny(engine, project.folder, APP)), "name": "tiny", "group": False, "memory_mb": 100},
+        bigbrain=blocks | {"engines": ["gnu-parallel", "spark"], "tiers": ["memory"]},
+    )
     first = next_job(cluster)
     on = ["--sdm", "apptainer", "--default-resources", "mem_mb=500", "runtime=5", "slurm_extra='--nodelist=n1'"]
-    other = ["--set-resources", "prepare_tool:slurm_extra='--nodelist=n2'", "prepare_tool:mem_mb=500"]
-    done = project.run("-m", "snakemake", "participants", *on_slurm(*on, *other, *config, group=2, at_once=2))
+    others = [f"{rule}:slurm_extra='{options}'" for rule, options in OWN_NODES.items()]
+    others = ["--set-resources", *others, *(f"{rule}:mem_mb=2500" for rule in OWN_NODES)]
+    targets = ["bigbrain", "participants"]
+    done = project.run("-m", "snakemake", *targets, *on_slurm(*on, *others, *config, group=2, at_once=2))
     assert done.code == 0, done.output
-    tried, *analysing = jobs_since(cluster, first, "NodeList", "State", "Start", "End")
-    assert tried[:2] == ["n2", "COMPLETED"]
-    assert [job[:2] for job in analysing] == [["n1", "COMPLETED"]] * 3
-    assert max(job[2] for job in analysing) <= min(job[3] for job in analysing), "they ran at the same time"
+    jobs = jobs_since(cluster, first, "NodeList", "AllocCPUS", "State", "Start", "End")
+    assert {job[2] for job in jobs} == {"COMPLETED"}
+    assert sorted(job[0] for job in jobs) == ["n1"] * 3 + ["n2", "n3"]
+    assert [job[1] for job in jobs if job[0] == "n3"] == ["24"], "BigBrain has all cores of its node"
+
+    runs = project.table("bigbrain/bigbrain_runs.tsv")
+    measured = {(run["engine"], run["tier"], run["host"], run["valid"]) for run in runs}
+    assert measured == {(name, "memory", "n3", "valid") for name in ("gnu-parallel", "spark")}
+    assert len({run["sha256"] for run in runs}) == 1
+    assert {row["origin"] for row in project.table("bigbrain/bigbrain_conditions.tsv")} == {"n3"}
+    assert (project.results / "bigbrain.html").exists()
+    left = subprocess.run(["srun", "--nodelist=n3", "ls", f"{cluster.local}/memory"], capture_output=True, text=True)
+    assert (left.returncode, left.stdout) == (0, "")
+
+    analysing = [job for job in jobs if job[0] == "n1"]
+    assert max(job[3] for job in analysing) <= min(job[4] for job in analysing), "they ran at the same time"
     people = records(project)
     assert len(people) == 6
     assert {record["host"] for record in people.values()} == {"n1"}
-    phases = {phase["phase"] for record in people.values() for phase in record["phases"]}
-    assert "container_start" in phases
+    assert "container_start" in {phase["phase"] for record in people.values() for phase in record["phases"]}
     logs = [file.read_text() for file in (project.results / "logs" / "analyze_participants").glob("*.log")]
     assert len([log for log in logs if "unpacking tiny on the images tier" in log]) == 1
     placed = cluster.folder.glob("local*/**/tiny-*.sandbox")
