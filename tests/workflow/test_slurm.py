@@ -493,7 +493,7 @@ def test_what_nodes_have_of_their_own_is_used_by_their_jobs(cluster: Cluster, en
         "memory": {"path": f"{cluster.local}/memory", "kind": "tmpfs"},
         "images": {"path": f"{cluster.local}/$SLURM_JOB_USER", "kind": find_mount(cluster.folder).kind, "node": True},
     }
-    blocks = {"count": 4, "scale": 0.03, "delay_s": 0.3, "parallelism": [2], "cache": "as found", "predict": False}
+    blocks = {"count": 2, "scale": 0.03, "parallelism": [1], "cache": "as found", "predict": False}
     config = project.configure(
         tiers=tiers,
         placement={"images": "images"},
