@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 import yaml
 from conftest import missing
+from container_images import Engine, make_tiny
 from neurotier.core.places import file_of
+from neurotier.core.tiers import find_mount
 from slurm_cluster import MEMORY_MIB, NODES, Cluster, NotHereError, slurm, succeeds
 from support import ENVIRONMENT, PATIENCE_S, STAND_INS, Ended, Project, checksums, plain_dataset, small_head, t1w
 
@@ -154,6 +156,7 @@ def test_results_are_those_of_a_local_run(cluster: Cluster, demo_source: Path, t
     assert int(analysis["max_rss_bytes"]) > 0
     assert float(analysis["queue_wait_s"]) >= 0
     (run,) = remote.table("profile/runs.tsv")
+    assert run["nodes"] == analysis["node"]
     assert run["oversubscribed"] == "false"  # four CPUs were granted; this machine may have two
     page = (remote.results / "report.html").read_text()
     assert "Nodes and jobs of the cluster" in page
@@ -379,14 +382,17 @@ def test_a_campaign_has_a_node_to_itself(cluster: Cluster, demo_source: Path, pr
     first = next_job(cluster)
     head = started(project, *on_slurm(*config), path=STAND_INS, target="comparison")
     runs = project.results / "campaign" / "runs"
-    wait_for(lambda: [*runs.glob("*/*/condition.json")])
+    wait_for(lambda: [*runs.glob("*/[0-9]*/condition.json")])  # not the hidden one, which is not there yet
     planning, running = jobs_since(cluster, first, "JobIDRaw", "NodeList", "AllocCPUS")
     assert int(planning[2]) < int(running[2]) == 24, "a campaign has all cores of its node"
     subprocess.run(["scancel", running[0]], check=True)
     assert ended(head).code != 0
     (there,) = runs.glob("*/*/condition.json")
 
+    change = ["scontrol", "update", f"NodeName={running[1]}", "Reason=test"]
+    assert succeeds(*change, "State=DRAIN")  # the campaign goes on on another node
     done = project.run("-m", "snakemake", *on_slurm(*config), path=STAND_INS)
+    assert succeeds(*change, "State=RESUME")
     assert done.code == 0, done.output
     again = jobs_since(cluster, first, "JobIDRaw", "NodeList", "AllocCPUS")[-1]
     conditions = sorted(runs.glob("*/*/condition.json"))
@@ -397,7 +403,14 @@ def test_a_campaign_has_a_node_to_itself(cluster: Cluster, demo_source: Path, pr
     for file, job in on.items():
         logs = [*(file.parent / "logs" / "analyze_participant").rglob("*.log")]
         assert {log.read_text().splitlines()[0] for log in logs} == {job}
-    assert (project.results / "comparison.html").exists()
+    compared = project.table("comparison/compared_runs.tsv")
+    assert sorted(row["nodes"] for row in compared) == sorted([running[1], again[1]])
+    assert running[1] != again[1]
+    (difference,) = project.table("comparison/differences.tsv")
+    assert difference["nodes"] == "n/a"
+    page = (project.results / "comparison.html").read_text()
+    assert "No node had runs of both" in page
+    assert f"on {again[1]} (" in page
     assert not [path for path in scratch.rglob("*") if path.name.startswith("neurotier-")]
 
 
@@ -442,6 +455,12 @@ def test_tiers_are_those_of_the_nodes(cluster: Cluster, project: Project) -> Non
     assert advised.keys() == {"local", "tmpfs", "memory"}
     assert int(advised["memory"]["work_free_bytes"]) <= MEMORY_MIB << 20
     assert done.lines("Predicted for one node of class thin ")
+    on_nodes = {row["placement"]: row for row in project.table("advice/nodes.tsv")}
+    assert on_nodes.keys() == advised.keys()  # a row each: three participants are one job, for which one node is enough
+    assert {(row["nodes"], row["shared_tiers"]) for row in on_nodes.values()} == {("1", "local")}, "by the check"
+    assert {name: row["predicted_s"] for name, row in on_nodes.items()} == {
+        name: row["predicted_s"] for name, row in advised.items()
+    }
     assert {record["host"] for record in records(project).values()} <= set(NODES)
     assert len(records(project)) >= 2
 
@@ -450,3 +469,66 @@ def test_tiers_are_those_of_the_nodes(cluster: Cluster, project: Project) -> Non
     assert not again.lines("Sweeping") + again.lines("Predicting") + again.lines("Analysing")
     assert not list(cluster.folder.glob("local*/**/neurotier-*"))
     assert not list(project.folder.glob("neurotier-*/check"))
+
+
+APP = """case $3 in
+participant) mkdir -p /out/sub-$5; ls -d /data/sub-* >/out/sub-$5/seen; sleep 1 ;;
+esac"""
+"""A BIDS App that writes down what it sees."""
+
+OWN_NODES = {"prepare_tool": "--nodelist=n2", "run_bigbrain": "--exclusive --nodelist=n3"}
+"""Rules that are not to be on n1, to their options of sbatch."""
+
+
+@pytest.mark.usefixtures("gnu_parallel", "spark")
+def test_what_nodes_have_of_their_own_is_used_by_their_jobs(cluster: Cluster, engine: Engine, project: Project) -> None:
+    """BigBrain's blocks are in the memory of one node; each node has one copy of a container image, whoever needs it.
+
+    Three jobs begin on one node at once: one of them places the image, and the others find it. The machine on which
+    all this is started has neither tier.
+    """
+    plain_dataset(project.folder / "bids", {t1w(f"{number:02d}"): small_head() for number in range(6)})
+    tiers = {
+        "local": {"path": "."},
+        "memory": {"path": f"{cluster.local}/memory", "kind": "tmpfs"},
+        "images": {"path": f"{cluster.local}/$SLURM_JOB_USER", "kind": find_mount(cluster.folder).kind, "node": True},
+    }
+    blocks = {"count": 2, "scale": 0.03, "parallelism": [1], "cache": "as found", "predict": False}
+    config = project.configure(
+        tiers=tiers,
+        placement={"images": "images"},
+        dataset={"source": "bids"},
+        app={"image": str(make_tiny(engine, project.folder, APP)), "name": "tiny", "group": False, "memory_mb": 100},
+        bigbrain=blocks | {"engines": ["gnu-parallel", "spark"], "tiers": ["memory"]},
+    )
+    first = next_job(cluster)
+    on = ["--sdm", "apptainer", "--default-resources", "mem_mb=500", "runtime=5", "slurm_extra='--nodelist=n1'"]
+    others = [f"{rule}:slurm_extra='{options}'" for rule, options in OWN_NODES.items()]
+    others = ["--set-resources", *others, *(f"{rule}:mem_mb=2500" for rule in OWN_NODES)]
+    targets = ["bigbrain", "participants"]
+    done = project.run("-m", "snakemake", *targets, *on_slurm(*on, *others, *config, group=2, at_once=2))
+    assert done.code == 0, done.output
+    jobs = jobs_since(cluster, first, "NodeList", "AllocCPUS", "State", "Start", "End")
+    assert {job[2] for job in jobs} == {"COMPLETED"}
+    assert sorted(job[0] for job in jobs) == ["n1"] * 3 + ["n2", "n3"]
+    assert [job[1] for job in jobs if job[0] == "n3"] == ["24"], "BigBrain has all cores of its node"
+
+    runs = project.table("bigbrain/bigbrain_runs.tsv")
+    measured = {(run["engine"], run["tier"], run["host"], run["valid"]) for run in runs}
+    assert measured == {(name, "memory", "n3", "valid") for name in ("gnu-parallel", "spark")}
+    assert len({run["sha256"] for run in runs}) == 1
+    assert {row["origin"] for row in project.table("bigbrain/bigbrain_conditions.tsv")} == {"n3"}
+    assert (project.results / "bigbrain.html").exists()
+    left = subprocess.run(["srun", "--nodelist=n3", "ls", f"{cluster.local}/memory"], capture_output=True, text=True)
+    assert (left.returncode, left.stdout) == (0, "")
+
+    analysing = [job for job in jobs if job[0] == "n1"]
+    assert max(job[3] for job in analysing) <= min(job[4] for job in analysing), "they ran at the same time"
+    people = records(project)
+    assert len(people) == 6
+    assert {record["host"] for record in people.values()} == {"n1"}
+    assert "container_start" in {phase["phase"] for record in people.values() for phase in record["phases"]}
+    logs = [file.read_text() for file in (project.results / "logs" / "analyze_participants").glob("*.log")]
+    assert len([log for log in logs if "unpacking tiny on the images tier" in log]) == 1
+    placed = cluster.folder.glob("local*/**/tiny-*.sandbox")
+    assert sorted(path.relative_to(cluster.folder).parts[0] for path in placed) == ["local-n1", "local-n2"]
