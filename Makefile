@@ -12,7 +12,7 @@ DEMO := snakemake --workflow-profile profiles/local --cores 2
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test test-fast check benchmark faults bench-meter environment lock clean
+.PHONY: help demo test test-fast check benchmark faults head-faults bench-meter environment lock clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -47,6 +47,10 @@ faults: $(READY) ## hold a fault campaign: COUNT=1000 SEED=1 (JOBS=2, ONLY=kind;
 	@tests/set_up.sh
 	@PYTHONPATH=tests $(BIN)/python -m faults $(if $(COUNT),--count $(COUNT)) $(if $(SEED),--seed $(SEED)) \
 	    $(if $(JOBS),--jobs $(JOBS)) $(if $(ONLY),--only $(ONLY)) $(if $(TRIAL),--trial $(TRIAL))
+
+head-faults: $(READY) ## Ctrl-C, kill -9 and a reboot of the head of a cluster run at random moments: TIMES=5 SEED=1
+	@tests/set_up.sh
+	@PYTHONPATH=tests $(BIN)/python -m faults.heads $(if $(TIMES),--times $(TIMES)) $(if $(SEED),--seed $(SEED))
 
 bench-meter: $(READY) ## print how exact the meter is, beside other tools, and what it costs
 	@tests/set_up.sh

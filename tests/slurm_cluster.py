@@ -1,11 +1,12 @@
-"""A real Slurm on this machine: accounting, one controller and four nodes, for the tests and benchmarks that use it.
+"""A real Slurm on this machine: accounting, a controller, a login node and four nodes, for tests and benchmarks.
 
-Each node has name spaces of its own, for mounts, host name and processes: it sees no process but its own, and its
-``/dev/shm`` and its folder :attr:`Cluster.local`, with a small tmpfs in it, are seen by no other.
+An ordinary user submits on the login node, and jobs run as that user; :mod:`slurm_hosts` has the hosts. Slurm limits
+the memory of jobs by control groups.
 
-Everything lies in one folder, and every daemon is a child that ends with this process. The one thing outside is the
-link ``/etc/slurm/slurm.conf``, because the executor plugin keeps ``SLURM_CONF`` from its jobs; with a dead controller
-behind it every call of snakemake would wait 9 s, so it is removed whatever happens.
+Everything lies in one folder, and every daemon is a child that ends with this process. Outside are control groups,
+which are removed in the end, and the link ``/etc/slurm/slurm.conf``, because the executor plugin keeps ``SLURM_CONF``
+from its jobs; with a dead controller behind it every call of snakemake would wait 9 s, so it is removed whatever
+happens.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from __future__ import annotations
 import ctypes
 import os
 import secrets
-import shlex
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -24,85 +25,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
-from support import PATIENCE_S
+from slurm_configuration import ACCOUNTING, CONFIGURATION, LIMITS, MARK
+from slurm_hosts import (
+    CONTROL_GROUPS,
+    LOGIN,
+    NODE_MIB,
+    NODES,
+    USER,
+    as_user,
+    has_memory_limits,
+    joining,
+    login_script,
+    node_script,
+)
+from support import PATIENCE_S, Project
 
 LINK = Path("/etc/slurm/slurm.conf")
 COMMANDS = ("munged", "mariadbd", "mariadb-install-db", "slurmdbd", "slurmctld", "slurmd", "sacct")
-NODES = ("n1", "n2", "n3", "n4")
-MARK = "# Slurm of neurotier's tests"
-
-CONFIGURATION = """
-ClusterName=neurotier
-SlurmctldHost=localhost(127.0.0.1)
-SlurmUser=root
-SlurmdUser=root
-AuthType=auth/munge
-# Without the shorter life of credentials a job whose node failed would wait two minutes before it is started again.
-AuthInfo=socket={folder}/munge.sock,cred_expire=5
-CredType=cred/munge
-SlurmctldPort=16817
-StateSaveLocation={folder}/state
-SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd-%n.pid
-SlurmdSpoolDir={folder}/spool/%n
-SwitchType=switch/none
-MpiDefault=none
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-JobAcctGatherType=jobacct_gather/linux
-JobAcctGatherFrequency=task=1
-PropagateResourceLimits=NONE
-ReturnToService=2
-SlurmdParameters=config_overrides
-SelectType=select/cons_tres
-SelectTypeParameters=CR_CPU_Memory
-SchedulerParameters=sched_interval=1,batch_sched_delay=0,defer_batch
-SchedulerType=sched/backfill
-MinJobAge=600
-KillWait=2
-SlurmdTimeout=6
-InactiveLimit=0
-AccountingStorageType=accounting_storage/slurmdbd
-AccountingStorageHost=127.0.0.1
-AccountingStoragePort=16819
-AccountingStoragePass={folder}/munge.sock
-DefMemPerCPU=16
-NodeName={nodes} NodeHostname=localhost NodeAddr=127.0.0.1 Port=17001-17004 CPUs=24 RealMemory=5000 State=UNKNOWN
-PartitionName=main Nodes={nodes} Default=YES LLN=YES MaxTime=INFINITE State=UP
-"""
-
-ACCOUNTING = """
-AuthType=auth/munge
-AuthInfo=socket={folder}/munge.sock
-DbdHost=localhost
-DbdAddr=127.0.0.1
-DbdPort=16819
-SlurmUser=root
-PidFile={folder}/slurmdbd.pid
-StorageType=accounting_storage/mysql
-StorageHost=127.0.0.1
-StoragePort=13306
-StorageUser=slurm
-StoragePass={password}
-StorageLoc=slurm_acct_db
-"""
-
-
-NODE = """
-set -e
-hostname {node}
-mount --bind {folder}/hosts /etc/hosts
-mkdir -p {folder}/local-{node}/memory
-mount --bind {folder}/local-{node} {folder}/local
-mount -t tmpfs -o size={memory_mib}m memory {folder}/local/memory
-mount -t tmpfs -o size={memory_mib}m,mode=1777 memory /dev/shm
-slurmd -D -N {node} &
-wait
-"""
-"""What starts a node; the shell is the first process of its name space, and clears away children of others."""
-
-MEMORY_MIB = 400
-"""Size of each tmpfs of a node."""
+HOSTS = (*NODES, LOGIN)
 
 
 class NotHereError(Exception):
@@ -121,6 +61,11 @@ class Cluster:
         """A folder that each node has for itself, with a tmpfs ``memory``; here it is empty."""
         return self.folder / "local"
 
+    @property
+    def home(self) -> Path:
+        """The user's home, on the file system that all hosts share."""
+        return self.folder / "home"
+
     def start(self, name: str, *command: str) -> None:
         """Start a daemon, to end when this process ends."""
         with (self.folder / f"{name}.log").open("ab") as log:
@@ -131,38 +76,87 @@ class Cluster:
                 stderr=log,
                 env={**os.environ, "SLURM_CONF": str(self.folder / "slurm.conf")},
                 start_new_session=True,
-                preexec_fn=die_with_parent if name in NODES else end_with_parent,  # there are no threads
+                preexec_fn=die_with_parent if name in HOSTS else end_with_parent,  # there are no threads
             )
+
+    def control_groups(self, *controllers: str) -> list[Path]:
+        """The control groups that hold all nodes, of controllers that there are here."""
+        folders = [CONTROL_GROUPS / controller / self.folder.name for controller in controllers]
+        return [folder for folder in folders if (folder.parent / "cgroup.procs").exists()]
 
     def start_node(self, node: str) -> None:
         """Start a node."""
         (self.folder / "spool" / node).mkdir(parents=True, exist_ok=True)
-        self.local.mkdir(exist_ok=True)
-        (self.folder / "hosts").write_text(f"127.0.0.1 localhost {' '.join(NODES)}\n")
-        spaces = ["unshare", "--mount", "--uts", "--pid", "--mount-proc", "--fork", "--kill-child"]
-        script = NODE.format(folder=shlex.quote(str(self.folder)), node=node, memory_mib=MEMORY_MIB)
-        self.start(node, *spaces, "sh", "-c", script)
+        groups = [folder / node for folder in self.control_groups("memory", "cpuacct")]
+        for group in groups:
+            group.mkdir(parents=True, exist_ok=True)
+            if group.is_relative_to(CONTROL_GROUPS / "memory"):
+                (group / "memory.limit_in_bytes").write_text(f"{NODE_MIB}M")
+        self.start(node, *joining(groups, node_script(self.folder, node)))
 
-    def kill_node(self, node: str) -> None:
-        """A node dies: its daemon and all processes of its jobs, at once."""
-        family = psutil.Process(self.daemons[node].pid).children(recursive=True)
-        self.daemons[node].kill()  # and with the first process of its name space all others
-        self.daemons[node].wait()
+    def start_login(self) -> None:
+        """Start the login node."""
+        up = self.folder / "login-is-up"
+        up.unlink(missing_ok=True)
+        self.start(LOGIN, *joining([], login_script(self.folder)))
+        wait_until(up.exists, LOGIN)
+
+    def kill_host(self, host: str) -> None:
+        """A node or the login node dies: all of its processes, and what it had in memory, at once."""
+        family = psutil.Process(self.daemons[host].pid).children(recursive=True)
+        self.daemons[host].kill()  # and with the first process of its name space all others
+        self.daemons[host].wait()
         psutil.wait_procs(family, PATIENCE_S)
 
+    def project(self, name: str) -> Project:
+        """A working folder of the user, whose commands are given on the login node."""
+        project = Project.at(self.home / name, self.as_user(self.home / name))
+        self.give(project.folder)
+        return project
+
+    def as_user(self, folder: Path) -> Callable[[], list[str]]:
+        """Gives the words before a command of the user on the login node, which may have been started anew."""
+
+        def words() -> list[str]:
+            (first,) = psutil.Process(self.daemons[LOGIN].pid).children()
+            return as_user(first.pid, folder, self.home)
+
+        return words
+
+    def give(self, folder: Path) -> None:
+        """Make a folder the user's, with all that is in it."""
+        subprocess.run(["chown", "--recursive", "--no-dereference", f"{USER}:{USER}", str(folder)], check=True)
+
+    def shared_memory(self) -> dict[str, Path]:
+        """``/dev/shm`` of every host, as its own processes see it."""
+        first = {host: psutil.Process(self.daemons[host].pid).children()[0].pid for host in HOSTS}
+        return {host: Path(f"/proc/{pid}/root/dev/shm") for host, pid in first.items()}
+
+    def cpu_s(self) -> float:
+        """CPU time of all nodes since they were made, with their daemons, s."""
+        (group,) = self.control_groups("cpuacct")
+        return int((group / "cpuacct.usage").read_text()) / 1e9
+
     def stop(self) -> None:
-        """End all jobs and daemons, nodes first, and remove the link."""
-        with suppress(OSError, subprocess.SubprocessError):
-            subprocess.run(["scancel", "--signal=KILL", "--full", "--user=root"], timeout=10, capture_output=True)
+        """End all jobs and daemons, nodes first, and remove control groups, link and folder."""
         for name, daemon in reversed(self.daemons.items()):
-            daemon.kill() if name in NODES else daemon.terminate()  # unshare passes no signal on
+            if name in HOSTS:
+                with suppress(psutil.Error):
+                    self.kill_host(name)
+                continue
+            daemon.terminate()
             try:
                 daemon.wait(10)
             except subprocess.TimeoutExpired:
                 daemon.kill()
                 daemon.wait()
+        for group in self.control_groups("memory", "cpuacct"):
+            for folder, _, _ in os.walk(group, topdown=False):
+                with suppress(OSError):  # a process is not quite gone; an empty group does no harm
+                    os.rmdir(folder)
         if is_ours():
             LINK.unlink()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def sacct(self, *columns: str, options: tuple[str, ...] = ()) -> list[list[str]]:
         """Columns of all jobs so far, one row a job."""
@@ -203,7 +197,7 @@ def succeeds(*command: str) -> bool:
 
 
 @contextmanager
-def slurm(folder: Path) -> Iterator[Cluster]:
+def slurm() -> Iterator[Cluster]:
     """A Slurm cluster that is gone afterwards.
 
     Raises
@@ -218,7 +212,7 @@ def slurm(folder: Path) -> Iterator[Cluster]:
         raise NotHereError(f"{', '.join(lacking)} not installed (tests/set_up.sh does that)")
     if os.path.lexists(LINK) and not is_ours():
         raise NotHereError(f"this machine has a Slurm of its own: {LINK}")
-    cluster = Cluster(folder)
+    cluster = Cluster(Path(tempfile.mkdtemp(prefix="neurotier-slurm-", dir="/var/tmp")))
     try:
         bring_up(cluster)
         yield cluster
@@ -229,9 +223,15 @@ def slurm(folder: Path) -> Iterator[Cluster]:
 def bring_up(cluster: Cluster) -> None:
     """Start everything, each when what it needs is there."""
     folder, password = cluster.folder, secrets.token_hex(8)
-    (folder / "state").mkdir(parents=True)
-    nodes = f"n[1-{len(NODES)}]"
-    (folder / "slurm.conf").write_text(MARK + CONFIGURATION.format(folder=folder, nodes=nodes))
+    folder.chmod(0o755)
+    for name in ("state", "home", "local"):
+        (folder / name).mkdir()
+    cluster.give(cluster.home)
+    (folder / "hosts").write_text(f"127.0.0.1 localhost {' '.join(HOSTS)}\n")
+    values = {"nodes": f"n[1-{len(NODES)}]", "node_mib": NODE_MIB}
+    task = "task/cgroup" if has_memory_limits() else "task/none"
+    (folder / "slurm.conf").write_text(MARK + CONFIGURATION.format(folder=folder, task=task, **values))
+    (folder / "cgroup.conf").write_text(LIMITS.format(control_groups=CONTROL_GROUPS))
     (folder / "slurmdbd.conf").touch(mode=0o600)
     (folder / "slurmdbd.conf").write_text(ACCOUNTING.format(folder=folder, password=password))
     LINK.parent.mkdir(exist_ok=True)
@@ -269,6 +269,7 @@ def bring_up(cluster: Cluster) -> None:
     cluster.start("slurmctld", "slurmctld", "-D", "-c")
     for node in NODES:
         cluster.start_node(node)
+    cluster.start_login()
     wait_until(lambda: nodes_in("idle") == len(NODES), "the nodes")
 
 

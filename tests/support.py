@@ -58,16 +58,23 @@ class Ended:
 
 @dataclass(frozen=True)
 class Project:
-    """A working folder with the workflow, its configuration and profiles, as in a clone."""
+    """A working folder with the workflow, its configuration and profiles, as in a clone.
+
+    Attributes
+    ----------
+    before
+        Gives words to begin each command with, which may have another user run it on another host.
+    """
 
     folder: Path
+    before: Callable[[], Sequence[str]] = tuple
 
     @classmethod
-    def at(cls, folder: Path) -> Project:
+    def at(cls, folder: Path, before: Callable[[], Sequence[str]] = tuple) -> Project:
         folder.mkdir(parents=True)
         for name in ("workflow", "config", "profiles", "containers", "requirements.lock"):
             (folder / name).symlink_to(ROOT / name)
-        return cls(folder)
+        return cls(folder, before)
 
     @property
     def results(self) -> Path:
@@ -75,13 +82,13 @@ class Project:
 
     def command(self, *arguments: str, targets: Sequence[str] = (), cores: int = 2) -> list[str]:
         """A command line; targets come first, since ``--configfile`` takes all words that follow it."""
-        return [sys.executable, "-m", "snakemake", *targets, "--cores", str(cores), *arguments]
+        return [*self.before(), sys.executable, "-m", "snakemake", *targets, "--cores", str(cores), *arguments]
 
     def snakemake(
         self, *arguments: str, targets: Sequence[str] = (), cores: int = 2, path: Path | None = None
     ) -> Ended:
         """Run snakemake as a user would; ``path`` comes first on PATH."""
-        return self.run(*self.command(*arguments, targets=targets, cores=cores)[1:], path=path)
+        return self.ended(self.command(*arguments, targets=targets, cores=cores), path)
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
         """Start snakemake in the background, silent."""
@@ -90,11 +97,15 @@ class Project:
 
     def run(self, *arguments: str, path: Path | None = None) -> Ended:
         """Run Python in the working folder."""
+        return self.ended([*self.before(), sys.executable, *arguments], path)
+
+    def ended(self, command: Sequence[str], path: Path | None = None) -> Ended:
+        """Run a command in the working folder."""
         environment = dict(ENVIRONMENT)
         if path is not None:
             environment["PATH"] = f"{path}{os.pathsep}{environment['PATH']}"
         done = subprocess.run(
-            [sys.executable, *arguments],
+            command,
             cwd=self.folder,
             env=environment,
             stdin=subprocess.DEVNULL,

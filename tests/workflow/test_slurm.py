@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import random
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -12,13 +15,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import nibabel as nib
+import numpy as np
+import psutil
 import pytest
 import yaml
 from conftest import missing
 from container_images import Engine, make_tiny
+from faults import heads
 from neurotier.core.places import file_of
 from neurotier.core.tiers import find_mount
-from slurm_cluster import MEMORY_MIB, NODES, Cluster, NotHereError, slurm, succeeds
+from slurm_cluster import Cluster, NotHereError, slurm, succeeds
+from slurm_hosts import LOGIN, NODES, SCRATCH_MIB, USER, has_memory_limits
 from support import ENVIRONMENT, PATIENCE_S, STAND_INS, Ended, Project, checksums, plain_dataset, small_head, t1w
 
 QUICK = ["--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "2", "--resources", "mem_mb=5000"]
@@ -26,12 +34,36 @@ QUICK = ["--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "2"
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def cluster() -> Iterator[Cluster]:
     try:
-        with slurm(tmp_path_factory.mktemp("slurm") / "cluster") as running:
+        with slurm() as running:
             yield running
     except NotHereError as error:
         missing(str(error))
+
+
+@pytest.fixture
+def project(cluster: Cluster, request: pytest.FixtureRequest) -> Project:
+    """A working folder of an ordinary user of the cluster, who gives all commands on the login node."""
+    return cluster.project(request.node.name)
+
+
+@pytest.fixture(scope="module")
+def demo_there(cluster: Cluster, demo_source: Path) -> Path:
+    """The demonstration dataset on the cluster's file system, the user's."""
+    copy = cluster.home / "demo"
+    shutil.copytree(demo_source, copy, symlinks=True)
+    cluster.give(copy)
+    return copy
+
+
+@pytest.fixture
+def scratch(cluster: Cluster, request: pytest.FixtureRequest) -> Path:
+    """A folder of the user beside the working folder."""
+    folder = cluster.home / f"{request.node.name}-scratch"
+    folder.mkdir()
+    cluster.give(folder)
+    return folder
 
 
 def on_slurm(*arguments: str, group: int = 4, at_once: int = 4) -> list[str]:
@@ -43,7 +75,7 @@ def on_slurm(*arguments: str, group: int = 4, at_once: int = 4) -> list[str]:
 def started(project: Project, *arguments: str, path: Path, target: str = "participants") -> subprocess.Popen[str]:
     """Snakemake, running, with ``path`` first on PATH."""
     return subprocess.Popen(
-        [sys.executable, "-m", "snakemake", target, *arguments],
+        [*project.before(), sys.executable, "-m", "snakemake", target, *arguments],
         cwd=project.folder,
         env={**ENVIRONMENT, "PATH": f"{path}:{ENVIRONMENT['PATH']}"},
         stdin=subprocess.DEVNULL,
@@ -51,6 +83,12 @@ def started(project: Project, *arguments: str, path: Path, target: str = "partic
         stderr=subprocess.STDOUT,
         text=True,
     )
+
+
+def head_of(snakemake: subprocess.Popen[str]) -> psutil.Process:
+    """Snakemake itself, which lives on the login node: here is what waits for it."""
+    (head,) = psutil.Process(snakemake.pid).children()
+    return head
 
 
 def ended(snakemake: subprocess.Popen[str]) -> Ended:
@@ -102,20 +140,23 @@ def jobs_with_records(project: Project) -> list[tuple[str, str]]:
 def bet_that(folder: Path, first: str) -> None:
     """A stand-in for bet that does something first."""
     folder.mkdir()
+    folder.chmod(0o777)  # what it does first may write there
     (folder / "bet").write_text(f'#!/bin/sh\n{first}\nexec {STAND_INS}/bet "$@"\n')
     (folder / "bet").chmod(0o755)
 
 
-def test_results_are_those_of_a_local_run(cluster: Cluster, demo_source: Path, tmp_path: Path) -> None:
-    local, remote = Project.at(tmp_path / "local"), Project.at(tmp_path / "remote")
+def test_results_are_those_of_a_local_run(
+    cluster: Cluster, demo_source: Path, demo_there: Path, project: Project, scratch: Path, tmp_path: Path
+) -> None:
+    local, remote = Project.at(tmp_path / "local"), project
     first = next_job(cluster)
-    dataset = {"source": str(demo_source)}
+    dataset = {"source": str(demo_there)}
     done = local.snakemake(
-        *local.configure(dataset=dataset, tool={"name": "bet"}), targets=["participants"], path=STAND_INS
+        *local.configure(dataset={"source": str(demo_source)}, tool={"name": "bet"}),
+        targets=["participants"],
+        path=STAND_INS,
     )
     assert done.code == 0, done.output
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
     tier = {"path": f"{scratch}/$SLURM_JOB_USER/$SLURM_JOB_ID", "kind": "block", "node": True}
     config = remote.configure(dataset=dataset, tool={"name": "bet"}, tiers={"local": {"path": "."}, "scratch": tier})
     placement = remote.folder / "scratch" / "profile.yaml"
@@ -136,7 +177,7 @@ def test_results_are_those_of_a_local_run(cluster: Cluster, demo_source: Path, t
     people = records(remote)
     jobs = {record["work_path"].rsplit("/", 1)[1] for record in people.values()}
     assert len(people) == 4
-    assert all(record["work_path"].startswith(f"{scratch}/root/") for record in people.values())
+    assert all(record["work_path"].startswith(f"{scratch}/{USER}/") for record in people.values())
     assert all(job.isdigit() and int(job) >= first for job in jobs)
     assert len(jobs) == 1
     assert len(jobs_since(cluster, first)) == 6  # the participants together, and five steps from tables to report
@@ -206,7 +247,7 @@ def test_a_node_that_dies_is_survived_and_a_killed_job_names_its_log(cluster: Cl
     wait_for(lambda: succeeds(*end))  # refused where the next second begins before the controller hears of it
     first, node = wait_for(lambda: next((job for job in jobs_with_records(project) if job[0] != slow), None))
     before = records(project)
-    cluster.kill_node(node)
+    cluster.kill_host(node)
     wait_for(lambda: ["NODE_FAIL"] in states(cluster, first))
     cluster.start_node(node)
     done = ended(snakemake)
@@ -239,19 +280,35 @@ def called(project: Project) -> list[str]:
     return re.findall(r"sub-\w+(?=_T1w)", calls.read_text()) if calls.exists() else []
 
 
+THIRD_UNHEARD = """#!/bin/sh
+# The real sbatch, which after the third job does not say so.
+number=$({sbatch} "$@") || exit 1
+echo "$number" >> {folder}/submitted
+[ "$(wc -l < {folder}/submitted)" != 3 ] || {{ touch {folder}/third; exec sleep 1000; }}
+echo "$number"
+"""
+
+
 def test_a_dead_head_leaves_nobody_behind_and_the_rest_is_divided_anew(cluster: Cluster, project: Project) -> None:
-    """Never more jobs than the missing need, nobody analysed by two at once, and what the old jobs did counts."""
+    """Never more jobs than the missing need, nobody analysed by two at once, and what the old jobs did counts.
+
+    The head dies while it submits the last of its jobs, whose number it has not heard.
+    """
     labels = [f"{number:02d}" for number in range(12)]
     plain_dataset(project.folder / "bids", {t1w(label): small_head() for label in labels})
     tools = project.folder / "tools"
     bet_that(tools, f'echo "$1" >> {tools}/calls; sleep 3')
+    (tools / "sbatch").write_text(THIRD_UNHEARD.format(sbatch=shutil.which("sbatch"), folder=tools))
+    (tools / "sbatch").chmod(0o755)
     arguments = on_slurm(*project.configure(dataset={"source": "bids"}, tool={"name": "bet"}), at_once=1)
     first = next_job(cluster)
     head = started(project, *arguments, path=tools)
-    wait_for(lambda: len(records(project)) >= 2)
-    head.kill()
+    wait_for(lambda: len(records(project)) >= 2 and (tools / "third").exists())
+    head_of(head).kill()
+    (tools / "sbatch").unlink()
     head.communicate()
-    left = subprocess.run(["squeue", "--me", "-h", "-o", "%i"], capture_output=True, text=True, check=True)
+    by_user = [*project.before(), "squeue", "--me", "-h", "-o", "%i"]
+    left = subprocess.run(by_user, capture_output=True, text=True, check=True)
     listed = project.run("-m", "neurotier", "jobs", "results")
     assert sorted(line.split()[0] for line in listed.output.splitlines()) == sorted(left.stdout.split())
     assert "RUNNING" in listed.output
@@ -273,6 +330,46 @@ def test_a_dead_head_leaves_nobody_behind_and_the_rest_is_divided_anew(cluster: 
     told = [read_rows(file) for file in sorted((project.results / "state" / "jobs").glob("*.json"))]
     assert [{row["state"] for row in rows} for rows in told] == [{"CANCELLED"}, {"COMPLETED"}]
     assert [len(rows) for rows in told] == [3, len(again)]
+
+
+def test_tiers_in_memory_are_memory_of_the_job(cluster: Cluster, project: Project) -> None:
+    """Under the limits of control groups nothing is killed for want of memory, and no memory keeps anything."""
+    if not has_memory_limits():
+        missing("a memory controller of control groups, version 1")
+    greedy = ["sbatch", "--wait", "--mem=64", "--output=/dev/null", "--wrap", "head -c 300M /dev/zero | tail"]
+    first = next_job(cluster)
+    assert subprocess.run([*project.before(), *greedy], capture_output=True).returncode != 0
+    ((state,),) = states(cluster, str(first))
+    assert state == "OUT_OF_MEMORY", "jobs are held to the memory that they asked for"
+
+    voxels = np.random.default_rng(0).integers(0, 1000, (420, 420, 410), dtype=np.int16)
+    image = gzip.compress(nib.Nifti1Image(voxels, np.eye(4)).to_bytes(), compresslevel=0)
+    assert len(image) > 144_000_000
+    labels = ["00", "01"]
+    sessions = [f"sub-{label}/ses-{one}/anat/sub-{label}_ses-{one}_T1w.nii.gz" for label in labels for one in "12"]
+    plain_dataset(project.folder / "bids", dict.fromkeys(sessions, image))
+    first = next_job(cluster)
+    tool = {"name": "noop", "noop": {"sleep_s": 4}}  # so that all images are there at once
+    config = project.configure(dataset={"source": "bids"}, tool=tool)
+    done = project.run(
+        *("-m", "snakemake", "participants", "--workflow-profile", "profiles/tmpfs"), *on_slurm(*config, at_once=2)
+    )
+    assert done.code == 0, done.output
+    assert jobs_since(cluster, first, "State") == [["COMPLETED"]]
+    people = records(project)
+    assert sorted(people) == [f"sub-{label}" for label in labels]
+    assert {record["work_path"] for record in people.values()} == {"/dev/shm"}
+    memory = cluster.shared_memory()
+    assert memory.keys() == {*NODES, LOGIN}
+    assert not [path for folder in memory.values() for path in folder.rglob("*") if not path.is_dir()]
+
+
+def test_a_head_may_be_rebooted_at_any_moment(cluster: Cluster) -> None:
+    """One trial of the campaign that ``python -m faults.heads`` holds."""
+    seed = random.SystemRandom().randrange(10**6)
+    run = heads.prepare(cluster, participants=20, sleep_s=0.5, took_s=12)
+    trial = heads.hold(run, "reboot", random.Random(seed))
+    assert not trial.violations, f"seed {seed}, after {trial.moment_s} s: {trial.violations}"
 
 
 def read_rows(file: Path) -> list[dict[str, Any]]:
@@ -302,7 +399,7 @@ def head_in_a_job(project: Project, *arguments: str, path: Path) -> str:
     script.write_text(f"#!/bin/sh\nexec {shlex.join(command)}\n")
     granted = ["--cpus-per-task=3", "--mem=1111", "--time=9", "--ntasks=1", "--job-name=head"]
     sbatch = subprocess.run(
-        ["sbatch", "--parsable", *granted, f"--output={project.folder}/head.log", str(script)],
+        [*project.before(), "sbatch", "--parsable", *granted, f"--output={project.folder}/head.log", str(script)],
         cwd=project.folder,
         env={**ENVIRONMENT, "PATH": f"{path}:{ENVIRONMENT['PATH']}"},
         stdout=subprocess.PIPE,
@@ -367,14 +464,12 @@ def test_a_job_ended_by_scancel_is_heard_of(cluster: Cluster, project: Project) 
     assert (row["job"], row["cpus"], row["state"]) == (number, 2, "COMPLETED")
 
 
-def test_a_campaign_has_a_node_to_itself(cluster: Cluster, demo_source: Path, project: Project, tmp_path: Path) -> None:
+def test_a_campaign_has_a_node_to_itself(cluster: Cluster, demo_there: Path, project: Project, scratch: Path) -> None:
     """All its runs are on that node, whose own tier is one of the placements; what differs is not the node."""
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
     own = {"path": f"{scratch}/$SLURM_JOB_USER/$SLURM_JOB_ID", "kind": "block", "node": True}
     placements = {"shared": {"work": "local"}, "own": {"work": "scratch"}}
     config = project.configure(
-        dataset={"source": str(demo_source), "sites": ["SiteB"]},
+        dataset={"source": str(demo_there), "sites": ["SiteB"]},
         tool={"name": "bet"},
         tiers={"local": {"path": "."}, "scratch": own},
         campaign={"placements": placements, "parallelism": [2], "repetitions": 1},
@@ -444,7 +539,7 @@ def test_tiers_are_those_of_the_nodes(cluster: Cluster, project: Project) -> Non
     shared = {name: row["shared"] for name, row in found.items()}
     nowhere = dict.fromkeys(("memory", "gone", "pmem", "nfs"), "n/a")  # not here, where the workflow was started
     assert shared == {"local": "true", "tmpfs": "false"} | nowhere
-    assert found["memory"]["total_bytes"] == str(MEMORY_MIB << 20)
+    assert found["memory"]["total_bytes"] == str(SCRATCH_MIB << 20)
     assert [found[name]["writable"] for name in ("local", "tmpfs", "memory", "gone")] == ["true"] * 3 + ["false"]
 
     measured = [*project.table("probe/thin/memory.tsv"), *project.table("sweep/sweep.tsv")]
@@ -453,7 +548,7 @@ def test_tiers_are_those_of_the_nodes(cluster: Cluster, project: Project) -> Non
 
     advised = {row["placement"]: row for row in project.table("advice/advice.tsv")}
     assert advised.keys() == {"local", "tmpfs", "memory"}
-    assert int(advised["memory"]["work_free_bytes"]) <= MEMORY_MIB << 20
+    assert int(advised["memory"]["work_free_bytes"]) <= SCRATCH_MIB << 20
     assert done.lines("Predicted for one node of class thin ")
     on_nodes = {row["placement"]: row for row in project.table("advice/nodes.tsv")}
     assert on_nodes.keys() == advised.keys()  # a row each: three participants are one job, for which one node is enough
@@ -501,6 +596,7 @@ def test_what_nodes_have_of_their_own_is_used_by_their_jobs(cluster: Cluster, en
         app={"image": str(make_tiny(engine, project.folder, APP)), "name": "tiny", "group": False, "memory_mb": 100},
         bigbrain=blocks | {"engines": ["gnu-parallel", "spark"], "tiers": ["memory"]},
     )
+    cluster.give(project.folder)
     first = next_job(cluster)
     on = ["--sdm", "apptainer", "--default-resources", "mem_mb=500", "runtime=5", "slurm_extra='--nodelist=n1'"]
     others = [f"{rule}:slurm_extra='{options}'" for rule, options in OWN_NODES.items()]

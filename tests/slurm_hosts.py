@@ -1,0 +1,140 @@
+"""The hosts of the tests' Slurm cluster: name spaces in which each sees a machine of its own.
+
+Hosts share the disk, as the nodes of a cluster share a file system, and nothing else: each has its own processes, host
+name, ``/dev/shm`` and folder of scratch space; the login node has its own ``/tmp``, too. Memory of nodes is limited by
+control groups, version 1 alone: of version 2 Slurm 22.05 wants systemd, which a container has none of.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from support import ROOT
+
+USER = "games"
+"""Who submits, and whose jobs run: an account that every Debian has, and that may do nothing special."""
+
+NODES = ("n1", "n2", "n3", "n4")
+LOGIN = "login"
+
+NODE_MIB = 5000
+"""Memory of a node."""
+
+SHARED_MEMORY_MIB = 2000
+"""Size of ``/dev/shm`` of a node."""
+
+SCRATCH_MIB = 400
+"""Size of the tmpfs ``memory`` in the scratch space of a node."""
+
+LOGIN_SHARED_MEMORY_MIB = 16
+"""Size of ``/dev/shm`` of the login node, which nothing may need."""
+
+CONTROL_GROUPS = Path("/sys/fs/cgroup")
+
+SPACES = ("unshare", "--mount", "--uts", "--pid", "--cgroup", "--mount-proc", "--fork", "--kill-child")
+
+JOIN = 'for group in {groups}; do echo $$ > "$group/cgroup.procs"; done; exec "$@"'
+"""Enters control groups, which are then the root of those that the host sees."""
+
+HOST = """
+set -e
+hostname {name}
+mount --bind {folder}/hosts /etc/hosts
+{covered}
+"""
+
+NODE = """
+[ ! -d {limits} ] || {{ umount {limits}; mount -t cgroup -o memory memory {limits}; }}
+mkdir -p {folder}/local-{name}/memory
+chmod 1777 {folder}/local-{name}
+mount --bind {folder}/local-{name} {folder}/local
+mount -t tmpfs -o size={scratch_mib}m,mode=1777 memory {folder}/local/memory
+mount -t tmpfs -o size={shared_memory_mib}m,mode=1777 memory /dev/shm
+slurmd -D -N {name} &
+wait
+"""
+"""What starts a node; the shell is the first process of its name space, and clears away children of others."""
+
+LOGIN_NODE = """
+mount -t tmpfs -o size={shared_memory_mib}m,mode=1777 memory /dev/shm
+touch {folder}/login-is-up
+sleep infinity &
+wait
+"""
+
+
+def has_memory_limits() -> bool:
+    """Whether the memory of jobs can be limited here."""
+    return (CONTROL_GROUPS / "memory" / "memory.limit_in_bytes").exists()
+
+
+def joining(groups: Iterable[Path], script: str) -> list[str]:
+    """The command that starts a host in control groups."""
+    join = JOIN.format(groups=" ".join(shlex.quote(str(group)) for group in groups))
+    return ["sh", "-c", join, "sh", *SPACES, "sh", "-c", script]
+
+
+def node_script(folder: Path, name: str) -> str:
+    """What a node does, in a shell of its own name spaces."""
+    sizes = {"scratch_mib": SCRATCH_MIB, "shared_memory_mib": SHARED_MEMORY_MIB}
+    limits = CONTROL_GROUPS / "memory"
+    return host_script(folder, name) + NODE.format(folder=shlex.quote(str(folder)), name=name, limits=limits, **sizes)
+
+
+def login_script(folder: Path) -> str:
+    """The same of the login node."""
+    script = LOGIN_NODE.format(folder=shlex.quote(str(folder)), shared_memory_mib=LOGIN_SHARED_MEMORY_MIB)
+    return host_script(folder, LOGIN, empty=[Path("/tmp")]) + script
+
+
+def host_script(folder: Path, name: str, empty: Iterable[Path] = ()) -> str:
+    """What all hosts begin with."""
+    needed = [ROOT, Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve(), folder]
+    covered = "\n".join(covering(needed, empty, folder / "kept"))
+    return HOST.format(name=name, folder=shlex.quote(str(folder)), covered=covered)
+
+
+def covering(needed: Iterable[Path], empty: Iterable[Path], kept: Path) -> Iterator[str]:
+    """Lines of a shell: empty folders over some, with what is needed in them.
+
+    Parameters
+    ----------
+    needed
+        Folders that everyone must be able to read. Those that lie in a folder closed to others, such as Python in
+        root's home, are mounted again in an empty one over it.
+    empty
+        Folders to lay an empty one over in any case.
+    kept
+        Where folders are mounted meanwhile.
+    """
+    inside: dict[Path, list[Path]] = {cover: [] for cover in empty}
+    for path in needed:
+        for parent in reversed(path.parents):
+            if parent in inside or not parent.stat().st_mode & 0o001:
+                inside.setdefault(parent, []).append(path)
+                break
+    for cover, paths in inside.items():
+        moves = [(shlex.quote(str(kept / str(number))), shlex.quote(str(path))) for number, path in enumerate(paths)]
+        for meanwhile, place in moves:
+            yield f"mkdir -p {meanwhile}; mount --bind {place} {meanwhile}"
+        yield f"mount -t tmpfs -o mode={'1777' if cover in empty else '755'} empty {shlex.quote(str(cover))}"
+        for meanwhile, place in moves:
+            yield f"mkdir -p {place}; mount --move {meanwhile} {place}"
+
+
+def as_user(first_process: int, folder: Path, home: Path) -> list[str]:
+    """Words before a command that the user gives in a folder of the login node.
+
+    Parameters
+    ----------
+    first_process
+        Number of the first process of the login node, as seen from here.
+    folder, home
+        Where the command runs; the user's home.
+    """
+    enter = ["nsenter", f"--target={first_process}", "--mount", "--uts", "--pid", "--"]
+    become = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "--"]
+    return [*enter, *become, "env", f"--chdir={folder}", f"HOME={home}", f"USER={USER}", f"LOGNAME={USER}"]
