@@ -47,7 +47,7 @@ SHORTER = {
     **dict.fromkeys(("snakemake probe", "snakemake advise"), SHORT_PROBE),
     "bigbrain.yaml": [*SHORT_PROBE, "bigbrain={count: 2, iterations: 1}"],
     "sweep-blocks.yaml": ["--config", "sweep={sets: {blocks: {processes: [1], patterns: [read], seconds: 0.1}}}"],
-    "staging.yaml": ["--config", "staging={steps: 1, tiers: [tmpfs], sets: {strong: {writers: [2], readers: [1]}}}"],
+    "staging.yaml": ["--config", "staging={engines: [adios2-bp5], steps: 1, tiers: [tmpfs]}"],
     "bids-app.yaml": ["--config", 'app={arguments: [--skip_bids_validator, --iterations, "50"]}'],
     "results-apptainer": ["tool={brainextractor: {iterations: 50}}"],
     "folder.yaml": ["--config", "dataset={source: study}", "tiers={data: {path: ., kind: block}}"],

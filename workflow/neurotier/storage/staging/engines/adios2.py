@@ -156,7 +156,7 @@ def answers(clients: Sequence[Client]) -> list[Any]:
             one = left.pop(connection)
             try:
                 found[one.name] = one.connection.recv()
-            except EOFError:
+            except (EOFError, ConnectionError):
                 one.process.join(1)
                 raise ToolError(f"{one.name} is gone (exit code {one.process.exitcode})", where="ADIOS2") from None
             if isinstance(found[one.name], str):
@@ -195,6 +195,6 @@ def serve(exchange: Exchange, say: Say) -> None:
 def ask(clients: Sequence[Client], given: Sequence[Any]) -> list[Any]:
     """Ask all clients at once; their answers."""
     for one, word in zip(clients, given, strict=True):
-        with contextlib.suppress(BrokenPipeError):  # of one that is gone; who waits for its answer says so
+        with contextlib.suppress(ConnectionError):  # of one that is gone; who waits for its answer says so
             one.connection.send(word)
     return answers(clients)
