@@ -158,9 +158,9 @@ def answers(clients: Sequence[Client]) -> list[Any]:
                 found[one.name] = one.connection.recv()
             except (EOFError, ConnectionError):
                 one.process.join(1)
-                raise ToolError(f"{one.name} is gone (exit code {one.process.exitcode})", where="ADIOS2") from None
+                raise ToolError(f"{one.name} is gone (exit code {one.process.exitcode})") from None
             if isinstance(found[one.name], str):
-                raise ToolError(found[one.name], where=f"ADIOS2, {one.name}")
+                raise ToolError(found[one.name], where=one.name)
     return [found[one.name] for one in clients]
 
 
