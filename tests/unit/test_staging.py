@@ -374,22 +374,24 @@ def rows_of_both() -> list[Row]:
 def test_answers_are_those_of_the_rows() -> None:
     rows = rows_of_both()
     assert answers.servers(rows).sentence == (
-        "More servers help in part: writing with 2 takes 0.50 of the time with 1 (disk, ray);"
+        "More servers help in part: writing with 2 takes 0.50 of the time with 1 (ray on disk);"
         " elsewhere it takes as long with one as with several"
     )
     assert answers.scaling(rows, "step").sentence == (
-        "reading takes least with 2 readers (memory, ray and disk, ray), and with 4 up to 3.00 times as long"
-        " (memory, ray)"
+        "reading takes least with 2 readers (ray on memory, ray on disk), and with 4 up to 3.00 times as long"
+        " (ray on memory)"
     )
     assert answers.scaling(rows, "client").sentence == (
-        "reading with 4 times as many readers and bytes takes 2.00 times as long (memory, ray)"
+        "reading with 4 times as many readers and bytes takes 2.00 times as long (ray on memory)"
     )
     assert answers.page_cache(rows) == (
-        "disk, ray: reading is hidden by the page cache (1.00 times as long as on memory, 0 % of the bytes from the"
+        "ray on disk: reading is hidden by the page cache (1.00 times as long as on memory, 0 % of the bytes from the"
         " device), writing takes 3.00 times as long"
     )
     from_device = [one | {"device_read_bytes": 50 * (one["tier"] == "disk")} for one in rows]
-    assert "disk, ray: reading is not hidden (1.00 times as long as on memory, 50 %" in answers.page_cache(from_device)
+    assert "ray on disk: reading is not hidden (1.00 times as long as on memory, 50 %" in answers.page_cache(
+        from_device
+    )
     assert answers.waiting(rows).startswith("At most 50 % of a round of writes is waiting")
     assert not answers.servers(rows[:1]).shown
     assert not answers.scaling(rows[:1], "step").shown
