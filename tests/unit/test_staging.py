@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -34,10 +36,13 @@ from neurotier.storage.staging.grid import Point, planned
 from neurotier.storage.staging.supervise import CALL, Outcome, StallError, require_engine, run_exchange
 from neurotier.storage.staging.walk import scratch, stage
 from page_reader import Reader
-from support import ROOT
+from support import ENVIRONMENT, PATIENCE_S, ROOT
 from truth import loop_device
 
 MIB = 1 << 20
+TEST = "NEUROTIER_STAGING_TEST"
+"""Environment variable that tells the processes of a test."""
+
 THROTTLE_BYTES_PER_S = 20_000_000
 NOTHING: dict[str, Any] = {"writers": [1], "readers": [1], "servers": [1], "bytes": "8 MiB"}
 
@@ -82,11 +87,12 @@ def exchange(folder: Path, scratch_folder: Path, **changes: Any) -> Exchange:
 
 
 def processes() -> list[psutil.Process]:
-    """Everything that any exchange has started."""
+    """Everything that the exchanges of this test have started; others go on beside it."""
     found = []
     for process in psutil.process_iter():
         try:
-            if process.status() != psutil.STATUS_ZOMBIE and CALL in process.environ():
+            own = {CALL, TEST} <= process.environ().keys() and process.environ()[TEST] == os.environ[TEST]
+            if process.status() != psutil.STATUS_ZOMBIE and own:
                 found.append(process)
         except psutil.Error:
             continue
@@ -106,8 +112,9 @@ def maps(pid: int) -> str:
 
 
 @pytest.fixture
-def nothing_left(tmp_path: Path) -> Iterator[None]:
+def nothing_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Afterwards no process, no mapped file, and no socket is left of what a test has staged."""
+    monkeypatch.setenv(TEST, str(tmp_path))
     yield
     assert processes() == []
     assert mapping(tmp_path) == []
@@ -207,8 +214,8 @@ def test_ray_and_adios2_stage_on_memory_and_on_a_throttled_disk(
     ("engine", "servers", "victim", "line"),
     [
         ("ray", 2, "server", r"^ray: server 1 of 2 is gone; \d of 50 steps were done; start the same command again$"),
-        ("adios2-bp5", 0, "reader", r"^adios2-bp5: ADIOS2: (reader|writer) \d is gone \(exit code -9\)$"),
-        ("adios2-sst", 0, "reader", r"^adios2-sst: ADIOS2"),
+        ("adios2-bp5", 0, "reader", r"^adios2-bp5: (reader|writer) \d is gone \(exit code -9\)$"),
+        ("adios2-sst", 0, "reader", r"^adios2-sst: (reader|writer) \d"),
     ],
 )
 def test_who_is_gone_is_named_and_nothing_is_left(
@@ -232,6 +239,39 @@ def last_client(engine: str) -> int:
     if engine == "ray":
         return next(one.pid for one in processes() if "Reader" in " ".join(one.cmdline()))
     return max(one.pid for one in processes())
+
+
+KILLED = """
+import json, sys
+from pathlib import Path
+from neurotier.storage.staging.exchange import Exchange
+from neurotier.storage.staging.supervise import run_exchange
+from neurotier.storage.staging.walk import scratch
+with scratch() as folder:
+    exchange = Exchange.from_json(json.loads(sys.argv[1]) | {"scratch": str(folder)})
+    run_exchange(exchange, Path(sys.argv[2]), 60.0, lambda outcome: print(folder, flush=True))
+"""
+
+
+def test_who_looks_after_it_is_killed_and_nothing_is_left(
+    staging_engines: None, tmp_path: Path, nothing_left: None
+) -> None:
+    """The kernel tells the processes; what lies in the folder for sockets goes with the next start."""
+    plan = json.dumps(exchange(tmp_path, tmp_path, steps=5000).to_json())
+    command = [sys.executable, "-c", KILLED, plan, str(tmp_path / "log")]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env={**ENVIRONMENT, TEST: str(tmp_path)}
+    ) as process:
+        assert process.stdout is not None
+        left = Path(process.stdout.readline().strip())
+        assert len(processes()) == 5
+        process.kill()
+    deadline = time.monotonic() + PATIENCE_S
+    while processes() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert left.exists()
+    with scratch():
+        assert not left.exists()
 
 
 def test_a_stall_is_a_result(staging_engines: None, tmp_path: Path, nothing_left: None) -> None:
@@ -334,22 +374,24 @@ def rows_of_both() -> list[Row]:
 def test_answers_are_those_of_the_rows() -> None:
     rows = rows_of_both()
     assert answers.servers(rows).sentence == (
-        "More servers help in part: writing with 2 takes 0.50 of the time with 1 (disk, ray);"
+        "More servers help in part: writing with 2 takes 0.50 of the time with 1 (ray on disk);"
         " elsewhere it takes as long with one as with several"
     )
     assert answers.scaling(rows, "step").sentence == (
-        "reading takes least with 2 readers (memory, ray and disk, ray), and with 4 up to 3.00 times as long"
-        " (memory, ray)"
+        "reading takes least with 2 readers (ray on memory, ray on disk), and with 4 up to 3.00 times as long"
+        " (ray on memory)"
     )
     assert answers.scaling(rows, "client").sentence == (
-        "reading with 4 times as many readers and bytes takes 2.00 times as long (memory, ray)"
+        "reading with 4 times as many readers and bytes takes 2.00 times as long (ray on memory)"
     )
     assert answers.page_cache(rows) == (
-        "disk, ray: reading is hidden by the page cache (1.00 times as long as on memory, 0 % of the bytes from the"
+        "ray on disk: reading is hidden by the page cache (1.00 times as long as on memory, 0 % of the bytes from the"
         " device), writing takes 3.00 times as long"
     )
     from_device = [one | {"device_read_bytes": 50 * (one["tier"] == "disk")} for one in rows]
-    assert "disk, ray: reading is not hidden (1.00 times as long as on memory, 50 %" in answers.page_cache(from_device)
+    assert "ray on disk: reading is not hidden (1.00 times as long as on memory, 50 %" in answers.page_cache(
+        from_device
+    )
     assert answers.waiting(rows).startswith("At most 50 % of a round of writes is waiting")
     assert not answers.servers(rows[:1]).shown
     assert not answers.scaling(rows[:1], "step").shown

@@ -49,7 +49,7 @@ SHORTER = {
     "sweep-blocks.yaml": ["--config", "sweep={sets: {blocks: {processes: [1], patterns: [read], seconds: 0.1}}}"],
     "daq.yaml": ["--config", "daq={tiers: [tmpfs], together: [], writers: [1], seconds: 0.2}"],
     "ior.yaml": ["--config", "ior={tiers: [tmpfs], processes: [1], file_size: 1 MiB, repetitions: 1}"],
-    "staging.yaml": ["--config", "staging={steps: 1, tiers: [tmpfs], sets: {strong: {writers: [2], readers: [1]}}}"],
+    "staging.yaml": ["--config", "staging={engines: [adios2-bp5], steps: 1, tiers: [tmpfs]}"],
     "bids-app.yaml": ["--config", 'app={arguments: [--skip_bids_validator, --iterations, "50"]}'],
     "results-apptainer": ["tool={brainextractor: {iterations: 50}}"],
     "folder.yaml": ["--config", "dataset={source: study}", "tiers={data: {path: ., kind: block}}"],

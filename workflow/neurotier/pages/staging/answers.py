@@ -7,21 +7,18 @@ from collections.abc import Iterable, Sequence
 from neurotier.core.quantities import counted, percent
 from neurotier.core.tables import Row
 from neurotier.pages.kit.findings import Finding, times_text
-from neurotier.storage.staging.curves import Curve, curves, hidden, longest, place_text, synchronising
+from neurotier.storage.staging.curves import Curve, curves, hidden, of_each_place, place_text, synchronising
 from neurotier.storage.staging.grid import STEP
 
 MATTERS = 1.1
 """Times that differ by less are called the same."""
 
+FEW = 0.05
+"""Share of what is read that may come from the device where the page cache is said to hide reading."""
+
 NO_SERVERS = "No two numbers of servers were measured with all else the same"
 NO_SCALING = "No two numbers of readers or writers were measured with all else the same"
 VERBS = {"write": "writing", "read": "reading"}
-
-
-def of_each_place(found: Sequence[Curve]) -> list[Curve]:
-    """For every tier and engine the curve that tells most."""
-    places = dict.fromkeys(one.name for one in found)
-    return [best for name in places if (best := longest([one for one in found if one.name == name])) is not None]
 
 
 def servers(rows: Iterable[Row]) -> Finding:
@@ -63,7 +60,7 @@ def least_text(found: Sequence[Curve], verb: str, axis: str) -> str:
     for curve in found:
         places.setdefault(curve.best, []).append(curve.name)
     noun = axis.removesuffix("s")
-    parts = [f"{counted(count, noun)} ({' and '.join(names)})" for count, names in sorted(places.items())]
+    parts = [f"{counted(count, noun)} ({', '.join(names)})" for count, names in sorted(places.items())]
     text = f"{verb} takes least with {', with '.join(parts)}"
     worst = max(found, key=lambda curve: curve.slower())
     if worst.slower() < MATTERS:
@@ -90,11 +87,11 @@ def page_cache(rows: Iterable[Row]) -> str:
         )
     clauses = []
     for one in found:
-        same = one.read_ratio < MATTERS * MATTERS
+        is_hidden = one.read_ratio < MATTERS if one.device_share is None else one.device_share < FEW
         device = "" if one.device_share is None else f", {percent(one.device_share)} of the bytes from the device"
-        verdict = "is hidden by the page cache" if same and not one.device_share else "is not hidden"
+        verdict = "is hidden by the page cache" if is_hidden else "is not hidden"
         clauses.append(
-            f"{one.tier}, {one.engine}: reading {verdict} ({times_text(one.read_ratio)} times as long as on"
+            f"{place_text(one.tier, one.engine)}: reading {verdict} ({times_text(one.read_ratio)} times as long as on"
             f" {one.memory}{device}), writing takes {times_text(one.write_ratio)} times as long"
         )
     return "; ".join(clauses)

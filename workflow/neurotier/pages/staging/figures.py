@@ -9,7 +9,7 @@ from typing import NamedTuple
 from neurotier.core.tables import Row, read_table
 from neurotier.pages.kit.registry import Entry
 
-LINES = "a line per tier, engine and number of the others; medians over repetitions, bars from least to greatest."
+LINES = "a line per engine and tier, with the numbers of the others in the TSV; medians, bars from least to greatest."
 FIGURES = (
     Entry(
         "servers",

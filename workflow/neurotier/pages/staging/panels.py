@@ -47,7 +47,7 @@ class Panel:
 
 def panels_figure(panels: Sequence[Panel]) -> Figure:
     """A figure of panels side by side, of which at least one has a curve."""
-    names = list(dict.fromkeys(label(one) for panel in panels for one in panel.curves))
+    names = list(dict.fromkeys(one.name for panel in panels for one in panel.curves))
     looks = {name: (COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)]) for place, name in enumerate(names)}
     lines = -(-len(names) // 2)
     figure = Figure(figsize=(WIDTH_IN, PANEL_IN + LEGEND_IN * lines + 1.1))
@@ -97,7 +97,7 @@ def draw_panel(axes: Axes, panel: Panel, looks: dict[str, tuple[str, str]]) -> N
     if counts:
         axes.set_xlim(min(counts) / ROOM, max(counts) * ROOM)
     for curve in panel.curves:
-        colour, mark = looks[label(curve)]
+        colour, mark = looks[curve.name]
         places = list(curve.times)
         middle = [curve.times[count].median for count in places]
         axes.plot(places, middle, color=colour, marker=mark, markersize=4, linewidth=1.4)

@@ -9,7 +9,7 @@ from neurotier.pages.kit.style import write_figure
 from neurotier.pages.staging import answers
 from neurotier.pages.staging.figures import StagingTables
 from neurotier.pages.staging.panels import Panel, panels_figure, table
-from neurotier.storage.staging.curves import curves
+from neurotier.storage.staging.curves import curves, of_each_place
 from neurotier.storage.staging.published import SERVERS, values
 
 NOTE = (
@@ -27,7 +27,7 @@ def draw(tables: StagingTables, stem: Path) -> None:
     """Draw writes and reads against servers; write SVG, PNG and TSV."""
     stated = (min(values(SERVERS)), max(values(SERVERS)), "published: 1 to 16, more were faster")
     panels = [
-        Panel(title, "servers", curves(tables.points, "servers", way), stated)
+        Panel(title, "servers", of_each_place(curves(tables.points, "servers", way)), stated)
         for title, way in (("Writing", "write"), ("Reading", "read"))
     ]
     write_figure(stem, finding(tables), table(panels), lambda: panels_figure(panels), NOTE)

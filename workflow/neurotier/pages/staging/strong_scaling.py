@@ -9,7 +9,7 @@ from neurotier.pages.kit.style import write_figure
 from neurotier.pages.staging import answers
 from neurotier.pages.staging.figures import StagingTables
 from neurotier.pages.staging.panels import Panel, panels_figure, table
-from neurotier.storage.staging.curves import curves
+from neurotier.storage.staging.curves import curves, of_each_place
 from neurotier.storage.staging.grid import STEP
 from neurotier.storage.staging.published import BEST_READERS, BEST_WRITERS, values
 
@@ -30,13 +30,13 @@ def draw(tables: StagingTables, stem: Path) -> None:
         Panel(
             "Reading",
             "readers",
-            curves(tables.points, "readers", "read", STEP),
+            of_each_place(curves(tables.points, "readers", "read", STEP)),
             (min(values(BEST_READERS)), max(values(BEST_READERS)), "published: least at 8 to 16 readers"),
         ),
         Panel(
             "Writing",
             "writers",
-            curves(tables.points, "writers", "write", STEP),
+            of_each_place(curves(tables.points, "writers", "write", STEP)),
             (min(values(BEST_WRITERS)), max(values(BEST_WRITERS)), "published: best balance at 16 writers"),
         ),
     ]

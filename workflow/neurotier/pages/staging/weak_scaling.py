@@ -10,7 +10,7 @@ from neurotier.pages.kit.style import write_figure
 from neurotier.pages.staging import answers
 from neurotier.pages.staging.figures import StagingTables
 from neurotier.pages.staging.panels import Panel, panels_figure, table
-from neurotier.storage.staging.curves import curves
+from neurotier.storage.staging.curves import curves, of_each_place
 from neurotier.storage.staging.published import CLIENT_BYTES, values
 
 CLIENT = "client"
@@ -28,7 +28,7 @@ def finding(tables: StagingTables) -> Finding:
 def draw(tables: StagingTables, stem: Path) -> None:
     """Draw reads against readers and writes against writers; write SVG, PNG and TSV."""
     panels = [
-        Panel("Reading", "readers", curves(tables.points, "readers", "read", CLIENT)),
-        Panel("Writing", "writers", curves(tables.points, "writers", "write", CLIENT)),
+        Panel("Reading", "readers", of_each_place(curves(tables.points, "readers", "read", CLIENT))),
+        Panel("Writing", "writers", of_each_place(curves(tables.points, "writers", "write", CLIENT))),
     ]
     write_figure(stem, finding(tables), table(panels), lambda: panels_figure(panels), NOTE)

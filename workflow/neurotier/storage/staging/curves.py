@@ -84,9 +84,9 @@ def place_text(tier: str, engine: str) -> str:
     """Where the data of a point were, and who staged.
 
     >>> place_text("disk", "ray"), place_text("disk", "adios2-sst")
-    ('disk, ray', 'memory, adios2-sst')
+    ('ray on disk', 'adios2-sst in memory')
     """
-    return f"{'memory' if engine in IN_MEMORY else tier}, {engine}"
+    return f"{engine} in memory" if engine in IN_MEMORY else f"{engine} on {tier}"
 
 
 def measured(rows: Iterable[Row]) -> list[Row]:
@@ -129,6 +129,12 @@ def curves(rows: Iterable[Row], axis: str, way: str, per: str | None = None) -> 
 def longest(found: Sequence[Curve]) -> Curve | None:
     """The curve with the most numbers on its axis, and among those the one with most other processes."""
     return max(found, key=lambda one: (len(one.times), one.others), default=None)
+
+
+def of_each_place(found: Sequence[Curve]) -> list[Curve]:
+    """For every tier and engine the curve that tells most."""
+    places = dict.fromkeys(one.name for one in found)
+    return [best for name in places if (best := longest([one for one in found if one.name == name])) is not None]
 
 
 @dataclass(frozen=True)

@@ -156,11 +156,11 @@ def answers(clients: Sequence[Client]) -> list[Any]:
             one = left.pop(connection)
             try:
                 found[one.name] = one.connection.recv()
-            except EOFError:
+            except (EOFError, ConnectionError):
                 one.process.join(1)
-                raise ToolError(f"{one.name} is gone (exit code {one.process.exitcode})", where="ADIOS2") from None
+                raise ToolError(f"{one.name} is gone (exit code {one.process.exitcode})") from None
             if isinstance(found[one.name], str):
-                raise ToolError(found[one.name], where=f"ADIOS2, {one.name}")
+                raise ToolError(found[one.name], where=one.name)
     return [found[one.name] for one in clients]
 
 
@@ -195,6 +195,6 @@ def serve(exchange: Exchange, say: Say) -> None:
 def ask(clients: Sequence[Client], given: Sequence[Any]) -> list[Any]:
     """Ask all clients at once; their answers."""
     for one, word in zip(clients, given, strict=True):
-        with contextlib.suppress(BrokenPipeError):  # of one that is gone; who waits for its answer says so
+        with contextlib.suppress(ConnectionError):  # of one that is gone; who waits for its answer says so
             one.connection.send(word)
     return answers(clients)

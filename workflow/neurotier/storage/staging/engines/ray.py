@@ -211,7 +211,7 @@ def answers(asked: Sequence[tuple[str, Any]]) -> list[Any]:
             try:
                 ray.get(reference)
             except RayActorError:
-                raise ToolError(f"{names[reference]} is gone", where="Ray") from None
+                raise ToolError(f"{names[reference]} is gone") from None
             except RayTaskError as error:
-                raise ToolError(str(error.cause).partition("\n")[0], where=f"Ray, {names[reference]}") from None
+                raise ToolError(str(error.cause).partition("\n")[0], where=names[reference]) from None
     return [ray.get(reference) for _, reference in asked]
