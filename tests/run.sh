@@ -8,7 +8,7 @@ workers=$(($(nproc) + 1)) # one more than there are cores: tests also wait
 [ $workers -le 4 ] || workers=4
 no_test=5 # pytest's exit code; 1 is that tests failed, others are that it could not go on
 
-"$python" -m pytest -v --durations=15 --numprocesses=$workers --dist=loadgroup --no-loadscope-reorder -m 'not alone' "$@"
+"$python" -m pytest -v --durations=60 --numprocesses=$workers --dist=loadgroup --no-loadscope-reorder -m 'not alone' "$@"
 together=$?
 [ $together -le 1 ] || [ $together = $no_test ] || exit $together
 

@@ -576,13 +576,16 @@ OWN_NODES = {"prepare_tool": "--nodelist=n2", "run_bigbrain": "--exclusive --nod
 
 
 @pytest.mark.usefixtures("gnu_parallel", "spark")
-def test_what_nodes_have_of_their_own_is_used_by_their_jobs(cluster: Cluster, engine: Engine, project: Project) -> None:
+def test_what_nodes_have_of_their_own_is_used_by_their_jobs(
+    cluster: Cluster, engine: Engine, project: Project, tmp_path: Path
+) -> None:
     """BigBrain's blocks are in the memory of one node; each node has one copy of a container image, whoever needs it.
 
     Three jobs begin on one node at once: one of them places the image, and the others find it. The machine on which
     all this is started has neither tier.
     """
     plain_dataset(project.folder / "bids", {t1w(f"{number:02d}"): small_head() for number in range(6)})
+    image = shutil.copy(make_tiny(engine, tmp_path, APP), project.folder)  # built in a folder of root's, who builds it
     tiers = {
         "local": {"path": "."},
         "memory": {"path": f"{cluster.local}/memory", "kind": "tmpfs"},
@@ -593,7 +596,7 @@ def test_what_nodes_have_of_their_own_is_used_by_their_jobs(cluster: Cluster, en
         tiers=tiers,
         placement={"images": "images"},
         dataset={"source": "bids"},
-        app={"image": str(make_tiny(engine, project.folder, APP)), "name": "tiny", "group": False, "memory_mb": 100},
+        app={"image": str(image), "name": "tiny", "group": False, "memory_mb": 100},
         bigbrain=blocks | {"engines": ["gnu-parallel", "spark"], "tiers": ["memory"]},
     )
     cluster.give(project.folder)
