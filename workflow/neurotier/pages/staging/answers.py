@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 
 from neurotier.core.quantities import counted, percent
 from neurotier.core.tables import Row
 from neurotier.pages.kit.findings import Finding, times_text
-from neurotier.storage.staging.curves import Curve, curves, hidden, of_each_place, place_text, synchronising
+from neurotier.storage.staging.curves import Curve, Hidden, curves, hidden, of_each_place, place_text, synchronising
 from neurotier.storage.staging.grid import STEP
 
 MATTERS = 1.1
@@ -23,45 +24,48 @@ VERBS = {"write": "writing", "read": "reading"}
 
 def servers(rows: Iterable[Row]) -> Finding:
     """Whether more servers help."""
-    rows, clauses, helped, same = list(rows), list[str](), 0, 0
-    for way, verb in VERBS.items():
-        for curve in of_each_place(curves(rows, "servers", way)):
-            if curve.gain() >= MATTERS:
-                times = f"{1 / curve.gain():.2f} of the time with {min(curve.times)}"
-                clauses.append(f"{verb} with {curve.best} takes {times} ({curve.name})")
-                helped += 1
-            elif curve.slower() >= MATTERS:
-                times = f"{times_text(curve.slower())} times as long as with {curve.best}"
-                clauses.append(f"{verb} with {max(curve.times)} takes {times} ({curve.name})")
-            else:
-                same += 1
-    if not clauses and not same:
+    rows = list(rows)
+    found = [(verb, curve) for way, verb in VERBS.items() for curve in of_each_place(curves(rows, "servers", way))]
+    if not found:
         return Finding(NO_SERVERS, shown=False)
-    verdict = "help in part" if helped else "do not help"
-    if helped == len(clauses) + same:
-        verdict = "help"
-    rest = [f"{'elsewhere ' if clauses else ''}it takes as long with one as with several"] if same else []
-    return Finding(f"More servers {verdict}: {'; '.join([*clauses, *rest])}")
+    faster = [(verb, curve) for verb, curve in found if curve.gain() >= MATTERS]
+    slower = [(verb, curve) for verb, curve in found if curve.gain() < MATTERS <= curve.slower()]
+    parts = [f"More servers are faster in {len(faster) or 'none'} of {counted(len(found), 'case')}"]
+    if faster:
+        verb, curve = max(faster, key=lambda one: one[1].gain())
+        times = f"{1 / curve.gain():.2f} of the time with {curve.best} instead of {min(curve.times)}"
+        parts.append(f"most when {verb}: {times} ({curve.name})")
+    if slower:
+        verb, curve = max(slower, key=lambda one: one[1].slower())
+        times = f"{times_text(curve.slower())} times the time with {max(curve.times)} instead of {curve.best}"
+        parts.append(f"slower in {len(slower)}, most when {verb}: {times} ({curve.name})")
+    return Finding("; ".join([*parts, *once(curve for _, curve in found)]))
+
+
+def once(found: Iterable[Curve]) -> list[str]:
+    """What is to be said of points that were measured once."""
+    single = any(len(times.values) == 1 for curve in found for times in curve.times.values())
+    return ["measured once, so that it may be chance"] if single else []
 
 
 def scaling(rows: Iterable[Row], per: str) -> Finding:
     """With how many readers and writers a step takes least, and what more of them cost."""
-    rows, clauses = list(rows), list[str]()
+    rows, clauses, every = list(rows), list[str](), list[Curve]()
     for way, axis in (("read", "readers"), ("write", "writers")):
         found = of_each_place(curves(rows, axis, way, per))
         if found:
             clauses.append((least_text if per == STEP else growth_text)(found, VERBS[way], axis))
-    return Finding("; ".join(clauses)) if clauses else Finding(NO_SCALING, shown=False)
+            every += found
+    text = "; ".join([*clauses, *once(every)])
+    return Finding(text[0].upper() + text[1:]) if clauses else Finding(NO_SCALING, shown=False)
 
 
 def least_text(found: Sequence[Curve], verb: str, axis: str) -> str:
-    """Which number takes least where, and what the greatest costs at most."""
-    places: dict[int, list[str]] = {}
-    for curve in found:
-        places.setdefault(curve.best, []).append(curve.name)
-    noun = axis.removesuffix("s")
-    parts = [f"{counted(count, noun)} ({', '.join(names)})" for count, names in sorted(places.items())]
-    text = f"{verb} takes least with {', with '.join(parts)}"
+    """With which number most take least, and what the greatest costs at most."""
+    ((best, count),) = Counter(curve.best for curve in found).most_common(1)
+    text = (
+        f"{verb} takes least with {counted(best, axis.removesuffix('s'))} in {count} of {counted(len(found), 'case')}"
+    )
     worst = max(found, key=lambda curve: curve.slower())
     if worst.slower() < MATTERS:
         return text
@@ -86,15 +90,34 @@ def page_cache(rows: Iterable[Row]) -> str:
             "Whether the page cache hides reading needs the same points on a tier of memory (tmpfs) and on another one"
         )
     clauses = []
-    for one in found:
-        is_hidden = one.read_ratio < MATTERS if one.device_share is None else one.device_share < FEW
-        device = "" if one.device_share is None else f", {percent(one.device_share)} of the bytes from the device"
-        verdict = "is hidden by the page cache" if is_hidden else "is not hidden"
-        clauses.append(
-            f"{place_text(one.tier, one.engine)}: reading {verdict} ({times_text(one.read_ratio)} times as long as on"
-            f" {one.memory}{device}), writing takes {times_text(one.write_ratio)} times as long"
-        )
-    return "; ".join(clauses)
+    for verdict, some in (
+        ("is hidden by the page cache", [one for one in found if is_hidden(one)]),
+        ("is not hidden by the page cache", [one for one in found if not is_hidden(one)]),
+    ):
+        if some:
+            known = [one.device_share for one in some if one.device_share is not None]
+            device = f"{span(known, percent)} of the bytes came from the device, and " if known else ""
+            clauses.append(
+                f"reading {verdict} for {', '.join(place_text(one.tier, one.engine) for one in some)}: {device}it takes"
+                f" {span([one.read_ratio for one in some], times_text)} times as long as in memory, while writing takes"
+                f" {span([one.write_ratio for one in some], times_text)} times as long"
+            )
+    text = "; ".join(clauses)
+    return text[0].upper() + text[1:]
+
+
+def is_hidden(one: Hidden) -> bool:
+    """Whether the page cache hides reading: next to nothing of it came from the device."""
+    return one.read_ratio < MATTERS if one.device_share is None else one.device_share < FEW
+
+
+def span(values: Sequence[float], said: Callable[[float], str]) -> str:
+    """Values from the least to the greatest, in words.
+
+    >>> span([0.02, 0.0], percent), span([1.5, 1.5], times_text)
+    ('0 % to 2 %', '1.50')
+    """
+    return " to ".join(dict.fromkeys([said(min(values)), said(max(values))]))
 
 
 def waiting(rows: Iterable[Row]) -> str:
