@@ -54,7 +54,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def needs_spark(item: pytest.Item) -> bool:
-    """Whether a test needs Spark, by a fixture or by one of its parameters."""
+    """Whether a test needs Spark, by a fixture or by one of its parameters; not if it needs the one Slurm cluster."""
+    if "cluster" in getattr(item, "fixturenames", ()):
+        return False
     asked = item.callspec.params.values() if hasattr(item, "callspec") else ()
     return "spark" in getattr(item, "fixturenames", ()) or any(isinstance(one, str) and one == "spark" for one in asked)
 

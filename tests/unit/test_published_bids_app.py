@@ -119,12 +119,26 @@ def test_broken_logs_are_one_clear_error(tmp_path: Path, text: str, said: str) -
     assert "\n" not in str(raised.value)
 
 
-def test_a_broken_makespan_and_a_folder_without_runs(tmp_path: Path) -> None:
+def test_beside_a_whole_log_a_broken_one_is_an_invalid_run(tmp_path: Path) -> None:
+    log(tmp_path / "disk-1", TASKS)
+    log(tmp_path / "disk-2", WHOLE[: len(WHOLE) // 2])
+    published = published_runs(tmp_path)
+    whole, broken = published.runs
+    assert whole["valid"] == "valid"
+    assert (broken["run"], broken["makespan_s"], broken["participants"]) == ("disk-2", None, 0)
+    assert broken["valid"].startswith("invalid: tasks.json ")
+    assert "not whole" in broken["valid"]
+    assert {row["run"] for row in published.participants} == {"disk-1"}
+    (condition,) = by_condition(published.runs)
+    assert condition.placement == whole["placement"]
+
+
+def test_a_broken_makespan_is_as_none_and_a_folder_without_runs_is_said(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="published runs"):
         published_runs(tmp_path)
     log(tmp_path / "disk-1", TASKS, makespan="")
-    with pytest.raises(InputError, match="makespan_seconds"):
-        published_runs(tmp_path)
+    (run,) = published_runs(tmp_path).runs
+    assert (run["valid"], run["logged_makespan_s"]) == ("valid", None)
 
 
 @pytest.mark.skipif(not REFERENCE.is_dir(), reason=f"no published logs in {REFERENCE}")

@@ -53,6 +53,7 @@ BET = re.compile(r"\bbet2?\s+\S*?(?:/(?P<site>[^/\s]+))?/sub-(?P<subject>\w+)/\S
 """How a log tells that the brain of an image is extracted."""
 
 IMAGE, IMAGES_TIER = "bids-example.simg", "Isilon"
+LOG = "tasks.json"
 NAME = re.compile(r"(?P<condition>.+)-(?P<number>\d+)")
 DURATION = re.compile(r"(?P<minutes>\d+)m(?P<seconds>\d+(\.\d+)?)s")
 FIX = "fetch the file again from the public repository, or leave out its folder"
@@ -72,26 +73,36 @@ class Task:
 def published_runs(path: Path) -> Compared:
     """All published runs of a checkout, of a part of one, or of its folder ``bids-app-example``.
 
+    One whose log is damaged is an invalid run, with the reason; a damaged ``makespan_seconds`` is as none.
+
     Raises
     ------
     InputError
-        If there is no run below the path, or a log is not what it should be.
+        If there is no run below the path whose log can be read.
     """
     compared, skipped = find_published(path)
-    if not compared.runs and not skipped:
-        fix = "give a checkout of big-data-lab-team/paper-memory-storage, or its folder bids-app-example"
-        raise InputError("has no CONDITION-NUMBER/tasks.json of the published runs", str(path), fix)
-    for one in skipped:
-        if one.kind == DAMAGED:
-            raise InputError(one.reason, str(one.path), FIX)
-    return compared
+    damaged = [one for one in skipped if one.kind == DAMAGED]
+    if not compared.runs:
+        if damaged:
+            raise InputError(damaged[0].reason, str(damaged[0].path), FIX)
+        if not skipped:
+            fix = "give a checkout of big-data-lab-team/paper-memory-storage, or its folder bids-app-example"
+            raise InputError("has no CONDITION-NUMBER/tasks.json of the published runs", str(path), fix)
+    return compared + Compared([damaged_row(one) for one in damaged if one.path.name == LOG])
+
+
+def damaged_row(skipped: Skipped) -> Row:
+    """The row of ``compared_runs.tsv`` of a log that cannot be read; the parallelism is a guess."""
+    _, number = run_name(skipped.path)
+    why = {"valid": f"invalid: {LOG} {skipped.reason}", "parallelism": asked_parallelism(0), "repetition": number}
+    return run_row(skipped.path, [], 0, 0) | why
 
 
 def find_published(path: Path) -> tuple[Compared, list[Skipped]]:
     """All published runs at or below a path, and what of them could not be read."""
     compared, repetitions = Compared(), dict[tuple[str, int], int]()
     logs = sorted(find_logs(path), key=lambda log: run_name(log))
-    reason = "has no tasks.json"
+    reason = f"has no {LOG}"
     skipped = [Skipped(folder, EMPTY_FOLDER, reason) for folder in folders_without_log(path, logs)]
     for log in logs:
         condition, _ = run_name(log)
@@ -145,10 +156,10 @@ def never_extracted(path: Path, participants: Iterable[str]) -> list[str]:
 
 def find_logs(path: Path) -> set[Path]:
     """The files ``tasks.json`` of the first place that has any; of a run's own folder, its one."""
-    if NAME.fullmatch(path.resolve().name) and (path / "tasks.json").is_file():
-        return {path.resolve() / "tasks.json"}
+    if NAME.fullmatch(path.resolve().name) and (path / LOG).is_file():
+        return {path.resolve() / LOG}
     for folder in FOLDERS:
-        found = {log for log in path.glob(f"{folder}/*/tasks.json") if NAME.fullmatch(log.parent.name)}
+        found = {log for log in path.glob(f"{folder}/*/{LOG}") if NAME.fullmatch(log.parent.name)}
         if found:
             return found
     return set()
