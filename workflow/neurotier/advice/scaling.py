@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import nnls
 
 from neurotier.advice.observed import BETWEEN, QUANTITIES, ObservedJob
 from neurotier.core.parallelism import PHASES
@@ -41,6 +40,8 @@ def fit(sizes: Sequence[float], amounts: Sequence[float]) -> Scaling:
     >>> round(growing.base, 6), round(growing.per_byte, 6), round(falling.base, 6), falling.per_byte
     (1.0, 0.01, 3.0, 0.0)
     """
+    from scipy.optimize import nnls  # it takes a moment to load, and the page needs other things of this room
+
     scale = max(sizes, default=0) or 1.0  # both columns of one magnitude, or the solver calls the matrix singular
     (base, slope), _ = nnls(np.array([[1.0, size / scale] for size in sizes]), np.array(amounts, dtype=float))
     return Scaling(float(base), float(slope / scale))
