@@ -135,3 +135,9 @@ def test_shipped_configurations_are_valid() -> None:
         config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
         merge(config, yaml.safe_load(file.read_text()))
         Settings.from_config(config, in_containers=True)
+
+
+def test_runs_of_an_earlier_version_have_settings_without_later_sections() -> None:
+    complete = Settings.from_config(SMALLEST).to_json()
+    known = {name: value for name, value in complete.items() if name not in settings_module.EARLIER}
+    assert Settings.from_json(known) == Settings.from_json(complete | dict(settings_module.EARLIER))

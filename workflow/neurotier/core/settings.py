@@ -258,18 +258,46 @@ class StagingSettings:
         return cls(**{**data, "sets": sets})
 
 
-NOTHING_STAGED = {
-    "tiers": [],
-    "engines": ["ray"],
-    "sets": {},
-    "steps": 10,
-    "scale": 1,
-    "flush": True,
-    "timeout_s": 300,
-    "share": 0.5,
-    "seed": 2018,
+EARLIER: Mapping[str, Any] = {
+    "daq": {
+        "tiers": [],
+        "together": [],
+        "writers": [],
+        "rate": "1 GB",
+        "record_bytes": 5568,
+        "seconds": 10,
+        "target_s": 100,
+        "engines": ["psync"],
+        "flush_s": 0.1,
+        "tolerance": 0.05,
+        "repetitions": 1,
+        "share": 0.5,
+        "seed": 2020,
+    },
+    "ior": {
+        "tiers": [],
+        "processes": [],
+        "file_size": "256 MiB",
+        "block_size": "1 MiB",
+        "direct": False,
+        "numa": ["none"],
+        "repetitions": 1,
+        "share": 0.5,
+        "seed": 2020,
+    },
+    "staging": {
+        "tiers": [],
+        "engines": ["ray"],
+        "sets": {},
+        "steps": 10,
+        "scale": 1,
+        "flush": True,
+        "timeout_s": 300,
+        "share": 0.5,
+        "seed": 2018,
+    },
 }
-"""The section in runs of before there was one."""
+"""Sections of the settings of runs from before there were any."""
 
 
 @dataclass(frozen=True)
@@ -435,9 +463,9 @@ class Settings:
             published=data["published"],
             probe=ProbeSettings(**data["probe"]),
             sweep=SweepSettings.from_json(data["sweep"]),
-            daq=DaqSettings(**data["daq"]),
-            ior=IorSettings(**data["ior"]),
-            staging=StagingSettings.from_json(data.get("staging", NOTHING_STAGED)),
+            daq=DaqSettings(**data.get("daq", EARLIER["daq"])),
+            ior=IorSettings(**data.get("ior", EARLIER["ior"])),
+            staging=StagingSettings.from_json(data.get("staging", EARLIER["staging"])),
             advice=AdviceSettings(**data["advice"]),
             in_containers=data["in_containers"],
         )
