@@ -16,6 +16,7 @@ from conftest import missing
 from neurotier.core.errors import InputError, TierError
 from neurotier.core.places import Places
 from neurotier.core.private import private_folder
+from neurotier.core.processes import marked
 from neurotier.core.settings import ProbeSettings, Settings
 from neurotier.core.tables import Row, read_table, write_table
 from neurotier.core.tiers import Tier
@@ -174,7 +175,8 @@ def test_files_are_as_large_as_room_and_time_allow() -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_what_a_killed_probe_leaves_is_removed(number: signal.Signals, memory_folder: Path) -> None:
     folder = private_folder(memory_folder) / "probe" / "0"
-    process = subprocess.Popen([sys.executable, "-c", OWN, str(folder)])
+    mark = memory_folder.name  # fio inherits it
+    process = subprocess.Popen([sys.executable, "-c", OWN, str(folder)], env={**os.environ, "PROBE_TEST": mark})
     deadline = time.monotonic() + 60
     while not list(folder.glob("data.*")) and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -184,6 +186,8 @@ def test_what_a_killed_probe_leaves_is_removed(number: signal.Signals, memory_fo
     os.kill(process.pid, number)
     process.wait()
     assert folder.exists() == (number == signal.SIGKILL)
+    if number == signal.SIGTERM:
+        assert marked("PROBE_TEST", [mark]) == []
     remove_abandoned(folder.parent)
     assert not folder.exists()
 

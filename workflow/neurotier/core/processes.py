@@ -81,6 +81,24 @@ def marked(variable: str, values: Collection[str]) -> list[psutil.Process]:
     return matching
 
 
+def kill_all_marked(variable: str, values: Collection[str]) -> None:
+    """Kill the processes that :func:`marked` finds, and wait for them; those that they start meanwhile are found, too.
+
+    What a device that hangs keeps for longer than :data:`PATIENCE_S` is left. Who dies loses its environment before its
+    files, so all are waited for.
+    """
+    import psutil
+
+    deadline, killed = time.monotonic() + PATIENCE_S, set[psutil.Process]()
+    while (left := marked(variable, values)) and time.monotonic() < deadline:
+        for process in left:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        killed |= set(left)
+        psutil.wait_procs(left, timeout=0.1)
+    wait_for(killed)
+
+
 def has_mark(pid: int, variable: str, values: Collection[str]) -> bool:
     """Whether a variable in the environment of a process has one of some values.
 

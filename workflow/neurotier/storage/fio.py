@@ -18,10 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from neurotier.core.errors import ToolError, one_line
-from neurotier.core.processes import PATIENCE_S, marked, start_process
+from neurotier.core.processes import PATIENCE_S, kill_all_marked, start_process
 
 INSTALL = "install it (Debian, Ubuntu: apt install fio; conda: conda-forge's fio)"
 CALL = "NEUROTIER_FIO"
@@ -263,9 +261,7 @@ def run_fio(job: FioJob, folder: Path, timeout_s: float) -> FioResult:
         raise ToolError(f"fio did not end within {timeout_s:.0f} s", where=place(job, folder)) from None
     finally:
         if process is None or process.returncode != 0:
-            for stream in marked(CALL, [call]):  # each leads a session of its own, so that no group holds them all
-                with suppress(psutil.NoSuchProcess):
-                    stream.kill()
+            kill_all_marked(CALL, [call])  # each stream leads a session of its own, so that no group holds them all
         if process is not None and process.returncode is None:
             process.kill()
             with suppress(subprocess.TimeoutExpired):

@@ -26,7 +26,7 @@ import psutil
 
 from neurotier.core.errors import NeurotierError, TierError, ToolError
 from neurotier.core.files import write_json
-from neurotier.core.processes import PATIENCE_S, lives, marked, start_process, wait_for
+from neurotier.core.processes import PATIENCE_S, kill_all_marked, lives, start_process
 from neurotier.core.quantities import size
 from neurotier.storage.staging.exchange import Exchange, Step
 
@@ -206,19 +206,8 @@ def is_there(pid: int) -> bool:
 
 
 def end_all(call: str, process: subprocess.Popen[bytes] | None) -> None:
-    """End everything that an exchange has started, at once: there is nothing that it should still do.
-
-    Those that are started meanwhile are found by looking again. Who dies loses its environment before its files, so
-    all are waited for.
-    """
-    deadline, killed = time.monotonic() + PATIENCE_S, set[psutil.Process]()
-    while (left := marked(CALL, [call])) and time.monotonic() < deadline:
-        for one in left:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                one.kill()
-        killed |= set(left)
-        psutil.wait_procs(left, timeout=0.1)
-    wait_for(killed)
+    """End everything that an exchange has started, at once: there is nothing that it should still do."""
+    kill_all_marked(CALL, [call])
     if process is not None:
         process.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
