@@ -104,6 +104,18 @@ def mapping(folder: Path) -> list[int]:
     return [pid for pid in psutil.pids() if str(folder) in maps(pid)]
 
 
+def working_below(folder: Path) -> list[str]:
+    """Processes whose working folder is below a folder."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if Path(process.cwd()).is_relative_to(folder):
+                found.append(" ".join(process.cmdline()))
+        except (psutil.Error, OSError):
+            continue
+    return found
+
+
 def maps(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/maps").read_text()
@@ -118,6 +130,7 @@ def nothing_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
     yield
     assert processes() == []
     assert mapping(tmp_path) == []
+    assert working_below(tmp_path) == [], "Ray's agents, which have no environment to be known by"
     assert not (private_folder(Path("/tmp")) / "s" / str(os.getpid())).exists()
 
 

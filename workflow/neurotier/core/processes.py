@@ -140,11 +140,12 @@ def wait_for(processes: Collection[psutil.Process]) -> list[psutil.Process]:
 
 
 def lives(process: psutil.Process) -> bool:
-    """Whether a process exists and is no zombie."""
+    """Whether a process exists and is no zombie; one of which threads are left still has its files and mappings."""
     import psutil
 
     try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+        is_zombie = process.status() == psutil.STATUS_ZOMBIE
+        return process.is_running() and (not is_zombie or process.num_threads() > 1)
     except psutil.NoSuchProcess:
         return False
 

@@ -26,7 +26,7 @@ import psutil
 
 from neurotier.core.errors import NeurotierError, TierError, ToolError
 from neurotier.core.files import write_json
-from neurotier.core.processes import PATIENCE_S, kill_all_marked, lives, start_process
+from neurotier.core.processes import PATIENCE_S, kill_all_marked, lives, start_process, wait_for
 from neurotier.core.quantities import size
 from neurotier.storage.staging.exchange import Exchange, Step
 
@@ -121,7 +121,7 @@ def run_exchange(
     except ToolError as error:
         raise reason(error, exchange, outcome) from None
     finally:
-        end_all(call, process)
+        end_all(call, process, exchange.folder)
 
 
 def listen(
@@ -205,9 +205,27 @@ def is_there(pid: int) -> bool:
         return False
 
 
-def end_all(call: str, process: subprocess.Popen[bytes] | None) -> None:
-    """End everything that an exchange has started, at once: there is nothing that it should still do."""
+def working_in(folder: str) -> list[psutil.Process]:
+    """Processes of this user whose working folder is a folder that an exchange has for itself."""
+    found = []
+    for one in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if one.pid != os.getpid() and one.uids().real == os.getuid() and one.cwd() == folder:
+                found.append(one)
+    return found
+
+
+def end_all(call: str, process: subprocess.Popen[bytes] | None, folder: str) -> None:
+    """End everything that an exchange has started, at once: there is nothing that it should still do.
+
+    Ray's agents write their title over their environment, and with it over the mark; their working folder tells them.
+    """
     kill_all_marked(CALL, [call])
+    unmarked = working_in(folder)
+    for one in unmarked:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            one.kill()
+    wait_for(unmarked)
     if process is not None:
         process.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
