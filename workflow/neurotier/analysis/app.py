@@ -14,14 +14,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from neurotier.analysis.scratch import remove_counted
 from neurotier.analysis.staging import TIME_STAMP
 from neurotier.core.errors import KilledError, ToolError
 from neurotier.core.foreign import Entry
 from neurotier.core.foreign_trees import checked_entries, copy_tree, same_content
-from neurotier.core.private import remove_private
 from neurotier.core.settings import AppSettings, Settings
 from neurotier.core.work_folders import OUT, SCRATCH
 from neurotier.dataset.bids import without_prefix
+from neurotier.meter.folders import Removal
 from neurotier.meter.tree import describe_exit
 from neurotier.meter.usage import Usage
 
@@ -57,7 +58,13 @@ def group_arguments(app: AppSettings) -> list[str]:
 
 
 def run_level(
-    arguments: list[str], bids_dir: Path, folder: Path, settings: Settings, log: Path, placed: PlacedImage
+    arguments: list[str],
+    bids_dir: Path,
+    folder: Path,
+    settings: Settings,
+    log: Path,
+    placed: PlacedImage,
+    removal: Removal,
 ) -> Usage:
     """Run one level of the app.
 
@@ -75,6 +82,8 @@ def run_level(
         File that takes what the app prints.
     placed
         The app's image.
+    removal
+        Takes what the app had left in its scratch folder, which is removed.
 
     Returns
     -------
@@ -103,7 +112,7 @@ def run_level(
         raise error(f"the app ended with {describe_exit(code)}: {last_line(end_of(log))}", where=name, fix=f"see {log}")
     if not sum(1 for _ in checked_entries(out, where=f"{name}: {OUT_DIR}")):
         raise ToolError("the app wrote nothing, although its exit code is 0", where=name)
-    remove_private(scratch)
+    remove_counted(scratch, removal)
     return start
 
 

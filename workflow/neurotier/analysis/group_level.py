@@ -16,6 +16,7 @@ from neurotier.core.settings import Settings
 from neurotier.core.tiers import tiers_of
 from neurotier.core.work_folders import OUT, work_folder
 from neurotier.dataset.source import Dataset
+from neurotier.meter.folders import Removal
 from neurotier.meter.lap import take_out
 from neurotier.meter.usage import Usage
 
@@ -72,7 +73,7 @@ def run_group_level(
         if settings.app.group:
             bids_dir = (dataset.path / site).absolute()
             arguments = group_arguments(settings.app)
-            start, usage = measured(lambda: run_level(arguments, bids_dir, folder, settings, log, placed))
+            start, usage = measured(lambda: run_level(arguments, bids_dir, folder, settings, log, placed, Removal()))
             take_out(start, usage)
             phases += [("container_start", start), ("compute", usage)]
         version = read_json(places.index / "tool.json")["version"]

@@ -26,11 +26,12 @@ from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, tiers_of
 from neurotier.core.work_folders import IN, OUT, work_folder
 from neurotier.dataset.bids import Image
+from neurotier.meter.folders import FolderWatch, Removal
 from neurotier.meter.function import MeasuredCall, measure_function
 from neurotier.meter.lap import take_out
 from neurotier.meter.own import usage_since_birth
 from neurotier.meter.residency import resident_share
-from neurotier.meter.traffic import Flow, content, flow, growth
+from neurotier.meter.traffic import Flow, flow, growth
 from neurotier.meter.usage import Usage
 
 if TYPE_CHECKING:  # a job on the host starts no container
@@ -110,9 +111,11 @@ def run_participant(job: Job) -> None:
     check_room(work_tier, needed_bytes)
     phases = [phase_row("start_up", usage_since_birth())]
 
-    def phase(name: str, tier: Tier, reads: list[Path], function: Callable[[], T]) -> tuple[T, Usage]:
+    def phase(
+        name: str, tier: Tier, reads: list[Path], function: Callable[[], T], watches: Sequence[FolderWatch] = ()
+    ) -> tuple[T, Usage]:
         with naming_full_tier(tier, needed_bytes):
-            return run_phase(name, function, reads)
+            return run_phase(name, function, reads, watches)
 
     with (
         naming_full_tier(work_tier, needed_bytes),
@@ -126,13 +129,13 @@ def run_participant(job: Job) -> None:
         )
         phases.append(phase_row("stage_in", usage, copied[0], staged(copied, tiers["dataset"], work_tier)))
 
-        before, copies = content(folder), [folder / IN / path for path in files]
-        analysed, usage = phase("compute", work_tier, copies, lambda: analyze(job, folder))
+        watch, copies = FolderWatch(folder), [folder / IN / path for path in files]
+        analysed, usage = phase("compute", work_tier, copies, lambda: analyze(job, folder), [watch])
         if analysed.container_start is not None and job.placed is not None:
             start = analysed.container_start
             take_out(start, usage)
             phases.append(phase_row("container_start", start, traffic=[image_flow(tiers["images"], start)]))
-        phases.append(phase_row("compute", usage, traffic=[growth(work_tier.name, folder, before)]))
+        phases.append(phase_row("compute", usage, traffic=[growth(work_tier.name, watch, analysed.removal)]))
 
         made = folder / OUT
         if not job.settings.app.image:
@@ -169,15 +172,18 @@ def analyze(job: Job, folder: Path) -> Analysed:
     """The compute phase, including the start of the container."""
     if job.settings.app.image and job.placed is not None:
         arguments = participant_arguments(job.settings.app, job.images[0].label)
-        bids_dir = folder / IN / job.site
-        return Analysed([], run_level(arguments, bids_dir, folder, job.settings, job.log, job.placed))
+        bids_dir, removal = folder / IN / job.site, Removal()
+        start = run_level(arguments, bids_dir, folder, job.settings, job.log, job.placed, removal)
+        return Analysed([], start, removal)
     return analyze_images(job.images, folder, job.settings, job.log, job.placed)
 
 
-def run_phase(name: str, function: Callable[[], T], reads: Sequence[Path]) -> tuple[T, Usage]:
-    """Run and measure one phase that reads some files; its value and its cost."""
+def run_phase(
+    name: str, function: Callable[[], T], reads: Sequence[Path], watches: Sequence[FolderWatch] = ()
+) -> tuple[T, Usage]:
+    """Run and measure one phase that reads some files, while folders are watched; its value and its cost."""
     resident_before = resident_share(reads)
-    measured: MeasuredCall[T] = measure_function(function)
+    measured: MeasuredCall[T] = measure_function(function, watches=watches)
     if isinstance(measured.error, ChildProcessError):
         raise KilledError(f"{measured.error} (out of memory?)", where=f"phase {name}")
     if measured.error is not None:
