@@ -61,6 +61,11 @@ def run_job(options: argparse.Namespace) -> int:
     use_one_blas_thread()
     try:
         with unwinding():
+            if options.command == "describe":
+                from neurotier.analysis.rehearsal.describing import describe
+
+                print(describe(options.record, options.phase), end="")
+                return 0
             if options.command in ("images", "jobs", "site"):
                 from neurotier.run import asked
 
@@ -95,6 +100,11 @@ def parser() -> argparse.ArgumentParser:
     listing.add_argument("results", type=absolute, help="results folder of the run")
     listing.add_argument("--cancel", action="store_true", help="end them, if their run is dead")
     commands.add_parser("site", help="draft a profile for this cluster, from what its Slurm says")
+    describing = commands.add_parser("describe", help="describe a measured run as YAML, to be rehearsed")
+    describing.add_argument(
+        "record", type=absolute, help="record of a participant, or lines of neurotier meter --record"
+    )
+    describing.add_argument("--phase", help="phase of a record (default: compute), or of lines (default: the last)")
     images = commands.add_parser("images", help="list the container images in the store of a results folder's tier")
     images.add_argument("results", type=absolute, help="results folder of a run")
     images.add_argument("--remove-unused", type=float, metavar="DAYS", help="remove those not used for so many days")

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from neurotier.analysis.app import app_name, participant_arguments, root_files, run_level
 from neurotier.analysis.brains import Analysed, analyze_images
-from neurotier.analysis.staging import MARGIN_BYTES, check_room, naming_full_tier, publish, stage_in
+from neurotier.analysis.needs import work_bytes, work_files
+from neurotier.analysis.staging import check_room, naming_full_tier, publish, stage_in
 from neurotier.core.errors import KilledError
 from neurotier.core.files import write_json
 from neurotier.core.foreign import entries_below
@@ -38,10 +39,6 @@ if TYPE_CHECKING:  # a job on the host starts no container
     from neurotier.containers.store import PlacedImage
 
 T = TypeVar("T")
-
-WORK_FACTOR = 3.0
-"""Work space per byte of compressed input: the copy, the brain (at most as large), the mask, and files of the tool."""
-
 
 STAGED_FACTOR, STAGED_MARGIN_BYTES = 2, 64_000_000
 """Most that is staged: this factor of the indexed sizes, and a margin for an app's files at the dataset's root. A file
@@ -83,12 +80,6 @@ class Job:
         return self.images[0].site
 
 
-def work_bytes(images: list[Image], settings: Settings) -> int:
-    """Upper bound of the room that a participant needs on the work tier at any time, bytes."""
-    factor = settings.app.work_factor if settings.app.image else WORK_FACTOR
-    return MARGIN_BYTES + int(factor * sum(image.size_bytes or 0 for image in images))
-
-
 def staged_limit_bytes(images: list[Image], tier: Tier) -> int:
     """Most that a participant's staged files may take, bytes."""
     sizes = [image.size_bytes for image in images if image.size_bytes is not None]
@@ -107,18 +98,18 @@ def run_participant(job: Job) -> None:
     """
     tiers = tiers_of(job.settings, in_job=True)
     places, work_tier = Places.from_settings(job.settings, tiers), tiers["work"]
-    needed_bytes = work_bytes(job.images, job.settings)
-    check_room(work_tier, needed_bytes)
+    needed_bytes, needed_files = work_bytes(job.images, job.settings), work_files(job.images, job.settings)
+    check_room(work_tier, needed_bytes, needed_files)
     phases = [phase_row("start_up", usage_since_birth())]
 
     def phase(
         name: str, tier: Tier, reads: list[Path], function: Callable[[], T], watches: Sequence[FolderWatch] = ()
     ) -> tuple[T, Usage]:
-        with naming_full_tier(tier, needed_bytes):
+        with naming_full_tier(tier, needed_bytes, needed_files):
             return run_phase(name, function, reads, watches)
 
     with (
-        naming_full_tier(work_tier, needed_bytes),
+        naming_full_tier(work_tier, needed_bytes, needed_files),
         work_folder(places.work_of(job.participant), places.identity) as folder,
     ):
         files = job.staged_files

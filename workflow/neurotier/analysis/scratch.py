@@ -12,7 +12,7 @@ from neurotier.meter.folders import Removal, held_in
 
 def remove_counted(scratch: Path, removal: Removal, remove: Callable[[Path], None] = remove_private) -> None:
     """Remove a scratch folder, and add what it held, and how long that took, to what was removed."""
-    begin_s = time.monotonic()
+    begin_s, begin_cpu_s = time.monotonic(), time.process_time()
     held = held_in(scratch)
     remove(scratch)
-    removal.take(held, time.monotonic() - begin_s)
+    removal.take(held, time.monotonic() - begin_s, time.process_time() - begin_cpu_s)

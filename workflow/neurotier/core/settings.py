@@ -68,6 +68,7 @@ class AppSettings:
     threads: int
     memory_mb: int
     work_factor: float
+    work_files: int | None = None
 
 
 @dataclass(frozen=True)

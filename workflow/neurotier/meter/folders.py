@@ -161,19 +161,20 @@ class Removal(Held):
 
     Attributes
     ----------
-    most
-        The folder of which most files were removed; several images of a participant have one after the other.
-    removal_s
-        How long counting and removing took, s.
+    most_files, most_bytes
+        Of the folder that had most; several images of a participant have one after the other.
+    removal_s, removal_cpu_s
+        How long counting and removing took, and its CPU time, s.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.most_files = self.most_bytes = 0
-        self.removal_s = 0.0
+        self.removal_s = self.removal_cpu_s = 0.0
 
-    def take(self, held: Held, removal_s: float) -> None:
+    def take(self, held: Held, removal_s: float, removal_cpu_s: float) -> None:
         """Add one folder."""
         self.add(held)
         self.most_files, self.most_bytes = max(self.most_files, held.files), max(self.most_bytes, held.bytes)
         self.removal_s += removal_s
+        self.removal_cpu_s += removal_cpu_s

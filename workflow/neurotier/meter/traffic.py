@@ -24,7 +24,7 @@ Flow = dict[str, "Any"]
 
 FILE_KEYS = (
     *("made_files", "removed_files", "left_files", "left_folders", "peak_files", "peak_bytes", "file_walks"),
-    "removal_s",
+    *("removal_s", "removal_cpu_s"),
 )
 """What a flow tells of the files of a folder that was watched; unknown of any other."""
 
@@ -88,6 +88,7 @@ def growth(tier: str, watch: FolderWatch, removal: Removal | None = None) -> Flo
             "peak_bytes": max(watch.peak_bytes, watch.before.bytes + ours.most_bytes),
             "file_walks": watch.walks,
             "removal_s": removal.removal_s if removal else None,
+            "removal_cpu_s": removal.removal_cpu_s if removal else None,
             FILE_SIZES: gained.histogram(),
         },
     )

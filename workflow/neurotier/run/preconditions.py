@@ -10,6 +10,7 @@ from argparse import Namespace
 from collections.abc import Callable, Collection
 from pathlib import Path
 
+from neurotier.analysis.needs import rehearsal_of
 from neurotier.bigbrain.engines import gnu_parallel
 from neurotier.core.configuration import WORKLOADS
 from neurotier.core.errors import SettingsError, TierError, ToolError
@@ -55,10 +56,11 @@ def check_start(plan: Plan, options: Namespace, say: Callable[[str], None]) -> N
     SourceError
         If the source is a path, and nothing is there.
     SettingsError
-        If the run would write into the dataset.
+        If the run would write into the dataset, or what it is to rehearse is wrongly described.
     """
     if not set(options.targets) or set(options.targets) - WITHOUT_DATASET:
         check_dataset(plan)
+    check_rehearsal(plan.settings)
     if options.dryrun:
         for line in missing_tiers(plan.settings, plan.elsewhere):
             say(line)
@@ -84,6 +86,13 @@ def check_dataset(plan: Plan) -> None:
                 where=f"{name.replace('_', ' ')} folder {written}",
                 fix="start in another working folder, or declare a tier outside the dataset and set placement to it",
             )
+
+
+def check_rehearsal(settings: Settings) -> None:
+    """Read what is to be rehearsed, if anything is; a campaign reads that of its runs before the first of them."""
+    rehearsal = rehearsal_of(settings)
+    if rehearsal is not None:
+        rehearsal.version()
 
 
 def missing_tiers(settings: Settings, elsewhere: bool = False) -> list[str]:
