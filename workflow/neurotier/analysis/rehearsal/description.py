@@ -75,7 +75,7 @@ class Description:
         def scale(number: int) -> int:
             return round(number * factor)
 
-        files = tuple((scale(count), each) for count, each in self.files)
+        files = scaled_pairs(self.files, factor)
         return Description(
             files=files,
             folders=min(scale(self.folders), sum(count for count, _ in files)),
@@ -87,8 +87,20 @@ class Description:
             cpu_s=self.cpu_s * factor,
             threads=self.threads,
             memory_bytes=self.memory_bytes,
-            results=tuple((scale(count), each) for count, each in self.results),
+            results=scaled_pairs(self.results, factor),
         )
+
+
+def scaled_pairs(pairs: Pairs, factor: float) -> Pairs:
+    """So many times the files; where that is less than one, one that has their bytes.
+
+    >>> scaled_pairs(((1000, 10), (4, 80_000)), 0.01)
+    ((10, 10), (1, 3200))
+    """
+    return tuple(
+        (round(count * factor), each) if count * factor >= 1 else (1, round(count * each * factor))
+        for count, each in pairs
+    )
 
 
 def in_blocks(pairs: Pairs) -> int:
