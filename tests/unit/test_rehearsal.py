@@ -210,9 +210,11 @@ def rehearse_tar(folder: Path) -> tuple[Path, Path, Path]:
         "meter", "--record", folder / "lines", "--phase", "unpack", "--tier", f"t={out}", "--", *command
     )
     assert metered.returncode == 0, metered.stderr
-    written = neurotier("describe", folder / "lines", "--phase", "unpack")
-    assert written.returncode == 0, written.stderr
-    (folder / "tar.yaml").write_text(written.stdout)
+    to_file: list[str | Path] = ["--output", folder / "tar.yaml"]
+    for words in ([], to_file):
+        written = neurotier("describe", folder / "lines", "--phase", "unpack", *words)
+        assert written.returncode == 0, written.stderr
+        assert ("figures:" in written.stdout) == (not words)
     tool = {"name": "rehearsal", "rehearsal": {"profile": str(folder / "tar.yaml")}}
     results = prepared_results(folder / "job", ["01"], tool=tool)
     done = neurotier("analyze-participants", "sub-01", "--results", results, "--log", folder / "log")

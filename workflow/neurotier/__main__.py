@@ -62,10 +62,9 @@ def run_job(options: argparse.Namespace) -> int:
     try:
         with unwinding():
             if options.command == "describe":
-                from neurotier.analysis.rehearsal.describing import describe
+                from neurotier.run import asked
 
-                print(describe(options.record, options.phase), end="")
-                return 0
+                return asked.show_description(options.record, options.phase, options.output)
             if options.command in ("images", "jobs", "site"):
                 from neurotier.run import asked
 
@@ -104,6 +103,7 @@ def parser() -> argparse.ArgumentParser:
     describing.add_argument(
         "record", type=absolute, help="record of a participant, or lines of neurotier meter --record"
     )
+    describing.add_argument("--output", type=absolute, metavar="FILE", help="write it there, and not on the terminal")
     describing.add_argument("--phase", help="phase of a record (default: compute), or of lines (default: the last)")
     images = commands.add_parser("images", help="list the container images in the store of a results folder's tier")
     images.add_argument("results", type=absolute, help="results folder of a run")

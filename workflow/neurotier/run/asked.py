@@ -1,13 +1,14 @@
-"""What a user asks beside a run: of a results folder, its jobs on a cluster and the container images in its store; and
-for a profile of the cluster."""
+"""What a user asks beside a run: of a results folder, its jobs on a cluster, the container images in its store, and
+a description of what was measured; and for a profile of the cluster."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from neurotier.analysis.rehearsal.describing import describe
 from neurotier.containers.prune import DAY_S, remove_unused, stored_images
-from neurotier.core.errors import SettingsError
-from neurotier.core.files import read_json
+from neurotier.core.errors import SettingsError, TierError
+from neurotier.core.files import read_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.quantities import size, utc
 from neurotier.run.jobs import load_settings
@@ -63,4 +64,23 @@ def show_images(results: Path, unused_days: float | None) -> int:
     in_use = {read_json(own)["sha256"]} if own.exists() else set()
     for image in remove_unused(stored, unused_days, in_use):
         print(f"removed {image.name} ({size(image.size_bytes)}, used {utc(image.used_s)})")
+    return 0
+
+
+def show_description(record: Path, phase: str | None, output: Path | None) -> int:
+    """Print a description of a measured run (:mod:`neurotier.analysis.rehearsal`), or write it; the exit code.
+
+    Raises
+    ------
+    TierError
+        If it cannot be written.
+    """
+    text = describe(record, phase)
+    if output is None:
+        print(text, end="")
+        return 0
+    try:
+        write_text(output, text)
+    except OSError as error:
+        raise TierError(f"cannot be written: {error.strerror}", where=f"--output {output}") from None
     return 0
