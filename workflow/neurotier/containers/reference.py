@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neurotier.core.errors import SettingsError
+from neurotier.core.installed import ROOT
 
 REGISTRY = re.compile(r"(docker|oras|library):")
 DIGEST = re.compile(r"(@sha256:|:sha256\.)([0-9a-f]{64})$")
-ROOT = Path(__file__).resolve().parents[3]
-"""The repository, in whose ``containers/`` the definition files lie."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from neurotier.containers.build import BASE, REFUSALS, build, build_arguments, ingredients, run_engine
 from neurotier.containers.engine import clean_environment
-from neurotier.containers.reference import ROOT, Reference, read_reference
+from neurotier.containers.reference import Reference, read_reference
 from neurotier.containers.verify import Marker, placed_sha256, sha256
 from neurotier.core.errors import ContainerError, SourceError, TierError
 from neurotier.core.files import (
@@ -31,6 +31,7 @@ from neurotier.core.files import (
     rename_durably,
     write_json,
 )
+from neurotier.core.installed import ROOT
 from neurotier.core.places import short_hash
 from neurotier.core.settings import ContainerSettings
 from neurotier.meter.tree import die_with_parent

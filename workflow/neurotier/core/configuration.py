@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neurotier.core.errors import SettingsError
+from neurotier.core.installed import ROOT
 
 if TYPE_CHECKING:  # the participant job reads checked settings: it loads no validator, and no YAML (0.02 s of CPU)
     from jsonschema.exceptions import ValidationError
 
-SCHEMAS = Path(__file__).resolve().parents[2] / "schemas"
+SCHEMAS = ROOT / "workflow" / "schemas"
 
 WORKLOADS = ("sweep", "daq", "ior", "staging")
 """Storage workloads: each is a section with ``tiers``, a target, a folder in the results, and a page of that name."""
