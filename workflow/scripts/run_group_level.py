@@ -16,7 +16,8 @@ def main(context: Context) -> None:
     people = context.snakemake.params.participants
     require_all(context.places, people)
     dataset = ensure_clone(context.settings, context.places, site, context.say)
-    for name in run_group_level(dataset, site, people, context.settings, context.places, log, placed):
+    inputs = dataset, site, people, context.settings, context.places, log, placed
+    for name in run_group_level(*inputs, context.step.tell):
         context.say(f"{site}: participants wrote {name} with different contents; the first was taken")
 
 

@@ -10,7 +10,7 @@ Source: Gorgolewski et al. (2017), BIDS apps, PLOS Computational Biology 13(3), 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -127,8 +127,17 @@ def root_files(site: Path) -> list[str]:
     return sorted(path.name for path in files if not path.name.startswith(".") or path.name == ".bidsignore")
 
 
-def merge_outputs(folders: Sequence[Path], target: Path) -> list[str]:
+def merge_outputs(folders: Sequence[Path], target: Path, tell: Callable[[str], None] = lambda _: None) -> list[str]:
     """Merge the outputs of all participants into one folder, as if all had been written there.
+
+    Parameters
+    ----------
+    folders
+        The output of each participant.
+    target
+        Where they are merged.
+    tell
+        Takes how far it is, before each participant.
 
     Returns
     -------
@@ -141,7 +150,8 @@ def merge_outputs(folders: Sequence[Path], target: Path) -> list[str]:
         If one has a file where another has a folder, or an entry is neither a file nor a link that stays inside.
     """
     differing: list[str] = []
-    for folder in folders:
+    for count, folder in enumerate(folders, start=1):
+        tell(f"copying the outputs of participant {count:,} of {len(folders):,}")
 
         def compare(entry: Entry, folder: Path = folder) -> None:
             if str(entry.path) not in differing and not same_content(folder, target, entry.path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from neurotier.analysis.app import app_name, group_arguments, merge_outputs, run_level
@@ -28,6 +29,7 @@ def run_group_level(
     places: Places,
     log: Path,
     placed: PlacedImage,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> list[str]:
     """Merge the participants' outputs, run the app's group level on them, and publish the result.
 
@@ -43,6 +45,8 @@ def run_group_level(
         Of the run.
     placed
         The app's image.
+    tell
+        Takes how far it is.
 
     Returns
     -------
@@ -67,7 +71,7 @@ def run_group_level(
     ):
         out = folder / OUT
         out.mkdir()
-        differing, usage = measured(lambda: merge_outputs(folders, out))
+        differing, usage = measured(lambda: merge_outputs(folders, out, tell))
         phases.append(("stage_in", usage))
         if settings.app.group:
             bids_dir = (dataset.path / site).absolute()

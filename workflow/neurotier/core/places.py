@@ -27,7 +27,8 @@ Rules, scripts and library take their paths from here and build none themselves.
     logs/RULE/                          one log per job; analyze_participant/[SITE/]XX/sub-*.log
     state/                              settings of the last run, run facts, failures, the lock; participants/: of each,
                                         what its jobs need of the index; jobs/: what became of jobs on a cluster;
-                                        runs/RUN.processors: while a run goes on, what the processors do
+                                        runs/RUN.processors: while a run goes on, what the processors do;
+                                        under_way/: what steps that take long tell of themselves meanwhile
 """
 
 from __future__ import annotations
@@ -216,6 +217,11 @@ class Places:
     def told(self) -> Path:
         """What jobs on a cluster have to say to the user of the run that is under way: a file each."""
         return self.state / "told"
+
+    @property
+    def under_way(self) -> Path:
+        """What steps that are under way tell of themselves: a file each. Short-lived."""
+        return self.state / "under_way"
 
     @property
     def kind(self) -> Path:

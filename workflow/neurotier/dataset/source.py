@@ -148,7 +148,7 @@ def clone(source: str, folder: Path, version: str | None) -> None:
     from datalad.support.exceptions import IncompleteResultsError
 
     where = f"dataset.source {source!r}"
-    partial = folder.with_name(f".{folder.name}.partial")
+    partial = partial_of_clone(folder)
     remove_tree(partial)
     try:
         datalad_clone(source=source, path=str(partial), result_renderer="disabled")
@@ -162,6 +162,11 @@ def clone(source: str, folder: Path, version: str | None) -> None:
         raise
     flush_file_system(partial)
     rename_durably(partial, folder)
+
+
+def partial_of_clone(folder: Path) -> Path:
+    """The name of a clone while it is not complete."""
+    return folder.with_name(f".{folder.name}.partial")
 
 
 def check_out(repository: Path, version: str, where: str) -> None:
