@@ -59,6 +59,7 @@ from neurotier.run.snakemake_internals import (
 )
 from neurotier.run.start import acquire, check_kind, command_line, end_run, start_run, unwritable
 from neurotier.run.stops import end_at_signals, jobs_have_ended
+from neurotier.run.retries import try_failed_again
 from neurotier.run.submitted import end_left, end_own, forget, note_name, note_submitted
 
 watched: list[Watch] = []
@@ -140,6 +141,8 @@ def look_ahead(plan: Plan, arguments: Sequence[str], snakefile: Path, cores: int
     options = options_of(arguments)
     if options.dryrun or not only_looks(arguments):
         check_start(plan, options, say)
+    if not only_looks(arguments):
+        try_failed_again(Places.from_settings(plan.settings), options.targets)
     if "check" in options.targets and not only_looks(arguments):  # a look at what is now
         remove_whatever(Places.from_settings(plan.settings).checked(plan.node_class))
     slots = None if plan.elsewhere or not cores else max(1, cores // plan.threads)
