@@ -128,6 +128,7 @@ def test_findings_say_which_number_of_processes_is_fastest() -> None:
     found = {figure.name: figure.finding.sentence for figure in figures_of("ior", FIGURES, rows)}
     assert found == {
         "bandwidth": "fast writes 150 MB/s with 2 processes, and 120 MB/s with 4 and reads 400 MB/s with 4 processes",
+        "nodes": "Nothing was measured on several nodes",
         "spread": "The fastest process gets up to 5.00 times as much as the slowest (fast, 4 processes)",
     }
 

@@ -46,6 +46,7 @@ from neurotier.run.profile_tables import (
     read_timed_rows,
     unclosed_runs,
 )
+from neurotier.run.retries import try_failed_again
 from neurotier.run.snakemake_internals import (
     analyses_anew,
     hear_submitted,
@@ -59,7 +60,6 @@ from neurotier.run.snakemake_internals import (
 )
 from neurotier.run.start import acquire, check_kind, command_line, end_run, start_run, unwritable
 from neurotier.run.stops import end_at_signals, jobs_have_ended
-from neurotier.run.retries import try_failed_again
 from neurotier.run.submitted import end_left, end_own, forget, note_name, note_submitted
 
 watched: list[Watch] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from neurotier.core.quantities import counted, rate
+from neurotier.core.quantities import counted, percent, rate
 from neurotier.core.spread import Spread, spread
 from neurotier.core.tables import Row
 from neurotier.storage.ior.medians import MORE, line_name, processes_text
@@ -13,6 +13,10 @@ from neurotier.storage.ior.published import READ, WRITE
 from neurotier.storage.workload.records import MEASURED
 
 WAYS = {WRITE: "writes", READ: "reads"}
+
+
+LATE = 0.2
+"""Share of the time of a point that may pass between the starts of its processes; above it files are too small."""
 
 
 @dataclass(frozen=True)
@@ -157,4 +161,22 @@ def at_once_text(found: Sequence[Together]) -> list[str]:
         f"{one.name}: {one.concurrent} benchmarks at once on {one.nodes // one.concurrent} of {one.nodes} nodes each"
         f" write {one.share[WRITE]:.2f} times as much as one on all, and read {one.share[READ]:.2f} times as much"
         for one in last.values()
+    ]
+
+
+def late_text(rows: Sequence[Row]) -> list[str]:
+    """Whether processes of several nodes began so far apart that the files are too small to tell what nodes reach."""
+    shares = [
+        row[f"{way}_start_spread_s"] / row[f"{way}_span_s"]
+        for row in rows
+        if row["status"] == MEASURED and row["nodes"] > 1
+        for way in WAYS
+        if row[f"{way}_span_s"]
+    ]
+    late = [share for share in shares if share > LATE]
+    if not late:
+        return []
+    return [
+        f"In {len(late)} of {len(shares)} measurements over nodes, processes began up to {percent(max(late))} of the time"
+        " apart: larger files (ior.file_size) would tell what nodes reach"
     ]
