@@ -215,6 +215,8 @@ class IorSettings:
     """Section ``ior``: a file per process, written and read back by another."""
 
     tiers: list[str]
+    nodes: list[int]
+    concurrent: list[int]
     processes: list[int]
     file_size: str | int
     block_size: str | int
@@ -276,6 +278,8 @@ EARLIER: Mapping[str, Any] = {
     },
     "ior": {
         "tiers": [],
+        "nodes": [1],
+        "concurrent": [1],
         "processes": [],
         "file_size": "256 MiB",
         "block_size": "1 MiB",
@@ -464,7 +468,7 @@ class Settings:
             probe=ProbeSettings(**data["probe"]),
             sweep=SweepSettings.from_json(data["sweep"]),
             daq=DaqSettings(**data.get("daq", EARLIER["daq"])),
-            ior=IorSettings(**data.get("ior", EARLIER["ior"])),
+            ior=IorSettings(**{**EARLIER["ior"], **data.get("ior", {})}),
             staging=StagingSettings.from_json(data.get("staging", EARLIER["staging"])),
             advice=AdviceSettings(**data["advice"]),
             in_containers=data["in_containers"],
