@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neurotier.containers.build import BASE, REFUSALS, build, build_arguments, ingredients, run_engine
+from neurotier.containers.caches import PlacedCache
 from neurotier.containers.engine import clean_environment
 from neurotier.containers.reference import ROOT, Reference, read_reference
 from neurotier.containers.verify import Marker, placed_sha256, sha256
@@ -83,12 +84,15 @@ class PlacedImage:
         Folder with what its tool compiled.
     sha256
         Digest of the image file.
+    caches
+        Folders that the app reads.
     """
 
     engine: str
     path: Path
     cache: Path
     sha256: str
+    caches: tuple[PlacedCache, ...] = ()
 
 
 @dataclass(frozen=True)
