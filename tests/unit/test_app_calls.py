@@ -91,16 +91,7 @@ def called(engine: Engine, image: Path, tmp_path: Path) -> Called:
 
 
 def test_an_app_is_called_once_for_a_participant(called: Called) -> None:
-    arguments = [
-        "--nprocs",
-        "{threads}",
-        "--mem={mem_mb}",
-        "--mem-gb",
-        "{mem_gb}",
-        "-w={work}",
-        "{participant}",
-        "{{}}",
-    ]
+    arguments = ["--nprocs", "{threads}", "--mem={mem_mb}", "-g", "{mem_gb}", "-w={work}", "{participant}", "{{}}"]
     assert called.call(arguments=arguments) == [{"session": None, "attempts": 1}]
     filled = "--nprocs 2 --mem=3500 -g 3 -w=/work/intermediate 01 {}"
     assert f"call /data /out participant --participant-label 01 {filled}" in called.lines

@@ -184,10 +184,9 @@ def app_name(settings: Settings) -> str:
         return settings.tool.name
     if settings.app.name:
         return settings.app.name
-    from neurotier.containers.reference import DIGEST, safe_name
+    from neurotier.containers.reference import short_name
 
-    last = DIGEST.sub("", settings.app.image).rsplit("/", 1)[-1].split(":")[0]
-    return safe_name(last.removesuffix(".sif").removesuffix(".def"))
+    return short_name(settings.app.image)
 
 
 def app_options(app: AppSettings) -> dict[str, Any]:

@@ -181,6 +181,7 @@ def image_store(
         settings=replace(settings.containers, form=form),
         log=log.absolute(),
         say=say,
+        dataset=settings.dataset,
     )
 
 

@@ -16,7 +16,7 @@ import psutil
 
 from neurotier.analysis.app import app_name, app_options
 from neurotier.analysis.participant import work_bytes
-from neurotier.containers.store import content_of
+from neurotier.containers.identity import content_of
 from neurotier.core.errors import InputError, NeurotierError, SettingsError, StateError
 from neurotier.core.files import read_json, remove_whatever
 from neurotier.core.kinds import KINDS
