@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
+import json
 import os
 import shutil
 import subprocess
+import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,3 +78,56 @@ def of_another_architecture(image: Path, target: Path) -> Path:
     content[at : at + 3] = b"04\0"
     target.write_bytes(content)
     return target
+
+
+def layer_of(root: Path) -> bytes:
+    """A root file system as the one layer of an image."""
+    layer = io.BytesIO()
+    with tarfile.open(fileobj=layer, mode="w") as tar:
+        tar.add(root, arcname=".")
+    return layer.getvalue()
+
+
+def configuration_of(layer: bytes) -> bytes:
+    """The configuration of an image of one layer."""
+    layers = {"type": "layers", "diff_ids": [f"sha256:{digest_of(layer)}"]}
+    return json.dumps({"architecture": "amd64", "os": "linux", "config": {}, "rootfs": layers}).encode()
+
+
+def digest_of(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def make_docker_archive(root: Path, target: Path) -> str:
+    """An image as ``docker save`` writes it; the reference to it."""
+    layer = layer_of(root)
+    config = configuration_of(layer)
+    names = {"Config": f"{digest_of(config)}.json", "RepoTags": ["lab/tiny:1"], "Layers": ["layer/layer.tar"]}
+    contents = {names["Config"]: config, "layer/layer.tar": layer, "manifest.json": json.dumps([names]).encode()}
+    with tarfile.open(target, "w") as tar:
+        for name, content in contents.items():
+            entry = tarfile.TarInfo(str(name))
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+    return f"docker-archive:{target}"
+
+
+def make_oci_layout(root: Path, folder: Path) -> str:
+    """An image in the layout of the Open Container Initiative; the reference to it."""
+    kind = "application/vnd.oci.image"
+    layer = layer_of(root)
+    config = configuration_of(layer)
+
+    def described(name: str, content: bytes) -> dict[str, object]:
+        return {"mediaType": f"{kind}.{name}", "digest": f"sha256:{digest_of(content)}", "size": len(content)}
+
+    parts = {"config": described("config.v1+json", config), "layers": [described("layer.v1.tar", layer)]}
+    manifest = json.dumps({"schemaVersion": 2, "mediaType": f"{kind}.manifest.v1+json", **parts}).encode()
+    blobs = folder / "blobs" / "sha256"
+    blobs.mkdir(parents=True)
+    for content in (layer, config, manifest):
+        (blobs / digest_of(content)).write_bytes(content)
+    (folder / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
+    index = {"schemaVersion": 2, "manifests": [described("manifest.v1+json", manifest)]}
+    (folder / "index.json").write_text(json.dumps(index))
+    return f"oci:{folder}"

@@ -73,8 +73,9 @@ def run_job(options: argparse.Namespace) -> int:
                 return answer(options)
             if options.command == "analyze-participants":
                 from neurotier.run.batch_job import analyze_participants
+                from neurotier.run.shares import Granted
 
-                batch = options.batch, options.analysis, options.at_once
+                batch = options.batch, options.analysis, Granted(options.threads, options.mem_mb, options.at_once)
                 return analyze_participants(options.results, options.participants, options.log, *batch)
             handle = jobs.get_batch_images if options.command == "get-images" else jobs.drop_batch_images
             return handle(options.results, options.participants, options.marker, options.log)
@@ -145,6 +146,8 @@ def parser() -> argparse.ArgumentParser:
         command.add_argument("--batch", default="", help="number of the batch, whose marker is written when done")
         command.add_argument("--analysis", default="", help="key of tool and options, by which records are known")
         command.add_argument("--at-once", type=int, default=1, help="how many are analysed at the same time")
+        command.add_argument("--threads", type=int, help="cores of the job")
+        command.add_argument("--mem-mb", type=int, help="memory of the job, MB")
     return main_parser
 
 

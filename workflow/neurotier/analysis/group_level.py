@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from neurotier.analysis.app import app_name, group_arguments, merge_outputs, run_level
+from neurotier.analysis.app import Share, app_name, group_arguments, merge_outputs, run_level
 from neurotier.analysis.derivatives import describe_app
 from neurotier.analysis.staging import MARGIN_BYTES, check_room, naming_full_tier, publish
 from neurotier.analysis.steps import measured, write_step
@@ -29,6 +29,7 @@ def run_group_level(
     places: Places,
     log: Path,
     placed: PlacedImage,
+    share: Share,
     tell: Callable[[str], None] = lambda _: None,
 ) -> list[str]:
     """Merge the participants' outputs, run the app's group level on them, and publish the result.
@@ -45,6 +46,8 @@ def run_group_level(
         Of the run.
     placed
         The app's image.
+    share
+        What the app may take.
     tell
         Takes how far it is.
 
@@ -75,8 +78,13 @@ def run_group_level(
         phases.append(("stage_in", usage))
         if settings.app.group:
             bids_dir = (dataset.path / site).absolute()
-            arguments = group_arguments(settings.app)
-            start, usage = measured(lambda: run_level(arguments, bids_dir, folder, settings, log, placed))
+            arguments = group_arguments(settings.app, share)
+
+            def refill(emptied: Path) -> list[str]:
+                return merge_outputs(folders, emptied)
+
+            called, usage = measured(lambda: run_level(arguments, bids_dir, folder, settings, log, placed, refill))
+            start = called.start
             take_out(start, usage)
             phases += [("container_start", start), ("compute", usage)]
         version = read_json(places.index / "tool.json")["version"]

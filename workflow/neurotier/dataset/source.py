@@ -142,12 +142,15 @@ def is_plain_folder(path: Path) -> bool:
     return not (path / ".git").exists() and not ((path / "HEAD").exists() and (path / "objects").exists())
 
 
-def clone(source: str, folder: Path, version: str | None) -> None:
-    """Clone by DataLad and check out the version; only a complete clone gets the final name."""
+def clone(source: str, folder: Path, version: str | None, where: str = "") -> None:
+    """Clone by DataLad and check out the version; only a complete clone gets the final name.
+
+    Errors name ``where``, or else the key ``dataset.source``.
+    """
     from datalad.api import clone as datalad_clone
     from datalad.support.exceptions import IncompleteResultsError
 
-    where = f"dataset.source {source!r}"
+    where = where or f"dataset.source {source!r}"
     partial = partial_of_clone(folder)
     remove_tree(partial)
     try:

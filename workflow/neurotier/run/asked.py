@@ -11,6 +11,7 @@ from neurotier.core.errors import SettingsError
 from neurotier.core.files import read_json
 from neurotier.core.places import Places
 from neurotier.core.quantities import size, utc
+from neurotier.run.caches import digests
 from neurotier.run.jobs import load_settings
 from neurotier.run.start import acquire
 from neurotier.run.submitted import end_left, list_jobs
@@ -107,6 +108,7 @@ def show_images(results: Path, unused_days: float | None) -> int:
         raise SettingsError("is no number of days", where=f"--remove-unused {unused_days}", fix="give 30, for example")
     own = places.index / "image.json"
     in_use = {read_json(own)["sha256"]} if own.exists() else set()
+    in_use |= digests(places.index / "caches.json")
     for image in remove_unused(stored, unused_days, in_use):
         print(f"removed {image.name} ({size(image.size_bytes)}, used {utc(image.used_s)})")
     return 0

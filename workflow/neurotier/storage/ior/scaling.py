@@ -176,7 +176,7 @@ def late_text(rows: Sequence[Row]) -> list[str]:
     late = [share for share in shares if share > LATE]
     if not late:
         return []
+    apart = f"processes began up to {percent(max(late))} of the time apart"
     return [
-        f"In {len(late)} of {len(shares)} measurements over nodes, processes began up to {percent(max(late))} of the time"
-        " apart: larger files (ior.file_size) would tell what nodes reach"
+        f"In {len(late)} of {len(shares)} measurements over nodes, {apart}: larger files (ior.file_size) would tell more"
     ]
