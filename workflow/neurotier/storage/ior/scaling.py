@@ -178,5 +178,5 @@ def late_text(rows: Sequence[Row]) -> list[str]:
         return []
     apart = f"processes began up to {percent(max(late))} of the time apart"
     return [
-        f"In {len(late)} of {len(shares)} measurements over nodes, {apart}: larger files (ior.file_size) would tell more"
+        f"In {len(late)} of {len(shares)} measurements over nodes, {apart}: larger files (ior.file_size) would tell"
     ]
