@@ -28,7 +28,10 @@ README = ROOT / "README.md"
 FOLDERS = ("", "config", "config/examples", "profiles", "containers", "workflow", "tests")
 DOCUMENTS = [ROOT / folder / "README.md" for folder in FOLDERS]
 
-ELSEWHERE = ("corr.yaml", "folder.yaml", "paper-memory-storage", "profiles/slurm", "source: bigbrain-datalad")
+APPS = ("mriqc.yaml", "fmriprep.yaml", "synthstrip.yaml")
+"""Apps whose images cannot be pulled here: ``test_apps.py`` runs them with stand-ins."""
+
+ELSEWHERE = (*APPS, "corr.yaml", "folder.yaml", "paper-memory-storage", "profiles/slurm", "source: bigbrain-datalad")
 """Runs over data and clusters that are not here are planned only; other tests run what can be had of them.
 
 What stands for data that must be there is made by :func:`reader`.
@@ -82,6 +85,9 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Project:
     project = Project.at(tmp_path_factory.mktemp("reader") / "project")
     plain_dataset(project.folder / "study", {t1w("01"): small_head(), t1w("02"): small_head(1)})
     write_checkout(project.folder / "paper-memory-storage")
+    (project.folder / "license.txt").write_text("me@example.org\n")
+    (project.folder / "fmriprep-filter.json").write_text("{}")
+    (project.folder / "templateflow").mkdir()
     dataset = project.folder / LOCAL[BLOCKS]
     make(dataset / "made", count=3)
     (dataset / "made" / "blocks").rename(dataset / "FOLDER")

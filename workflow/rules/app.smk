@@ -17,7 +17,7 @@ rule run_group_level:
     params:
         results=RESULTS,
         participants=lambda wildcards: plan.of_site(wildcards.site_folder),
-        arguments=settings.app.group_arguments if settings.app.group else None,
+        arguments=lambda wildcards: settings.app.of_group,  # Snakemake would fill in braces
     message:
         "Running the group level over {wildcards.site_folder}"
     script:

@@ -23,7 +23,7 @@ rule place_caches:
         LOGS / "place_caches/place_caches.log",
     params:
         results=RESULTS,
-        sources=plan.cache_sources(),
+        sources=lambda wildcards: settings.app.cache_sources,
     message:
         "Placing {params.sources} on the images tier"
     script:

@@ -10,7 +10,7 @@ rule prepare_tool:
         LOGS / "prepare_tool/prepare_tool.log",
     params:
         results=RESULTS,
-        tool=plan.tool(),
+        tool=lambda wildcards: plan.tool(),
     message:
         "Looking for {params.tool[name]}, and having it ready"
     script:

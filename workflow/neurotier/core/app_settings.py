@@ -66,6 +66,16 @@ class AppSettings:
         """Whether the app is called once per session of a participant."""
         return self.level == "session"
 
+    @property
+    def of_group(self) -> list[str] | None:
+        """Arguments of the group level; ``None`` without one."""
+        return self.group_arguments if self.group else None
+
+    @property
+    def cache_sources(self) -> list[str]:
+        """Folders that the app reads: when others are named, they are placed anew."""
+        return [cache.source for cache in self.caches.values()]
+
 
 def check_app(app: Mapping[str, Any]) -> None:
     """Check what the schema cannot say of section ``app``.

@@ -279,12 +279,8 @@ class Plan:
 
     def image_facts(self) -> list[Path]:
         """Files that an analysis in a container waits for."""
-        names = ["image.json", *["caches.json"] * bool(self.cache_sources())] if self.settings.image else []
-        return [self.places.index / name for name in names]
-
-    def cache_sources(self) -> list[str]:
-        """Folders that the app reads: when others are named, they are placed anew."""
-        return [cache.source for cache in self.settings.app.caches.values()] if self.is_app else []
+        names = ["image.json", "caches.json"] if self.is_app and self.settings.app.caches else ["image.json"]
+        return [self.places.index / name for name in names] if self.settings.image else []
 
     @property
     def analysis(self) -> str:
