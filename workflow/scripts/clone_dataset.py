@@ -5,6 +5,7 @@ from pathlib import Path
 from neurotier.core.files import write_json
 from neurotier.core.tiers import tiers_of
 from neurotier.dataset.source import check_tier, obtain
+from neurotier.provenance.source import check_source
 from neurotier.run.jobs import dataset_json, source_of
 from neurotier.run.scripting import Context, run_script
 
@@ -13,6 +14,8 @@ def main(context: Context) -> None:
     settings = context.settings
     dataset = obtain(settings.dataset, source_of(settings, context.places), context.places.datasets, context.say)
     check_tier(dataset, tiers_of(settings)["dataset"])
+    if settings.results_dataset:
+        check_source(dataset)
     write_json(Path(context.snakemake.output.dataset), dataset_json(dataset))
 
 

@@ -57,6 +57,9 @@ class Job:
         The participant's images, or for an app all files that it is given.
     before
         Facts from before the job, for its record.
+    activity
+        Identifier of what makes the derivatives, if it is not to be made of the other facts: derivatives that are made
+        again name what they were first made by.
     """
 
     participant: str
@@ -68,6 +71,7 @@ class Job:
     log: Path
     placed: PlacedImage | None = None
     before: Mapping[str, Any] = field(default_factory=dict)
+    activity: str = ""
 
     @property
     def staged_files(self) -> list[str]:
@@ -171,7 +175,13 @@ def analyze(job: Job, folder: Path) -> Analysed:
         arguments = participant_arguments(job.settings.app, job.images[0].label)
         bids_dir = folder / IN / job.site
         return Analysed([], run_level(arguments, bids_dir, folder, job.settings, job.log, job.placed))
-    return analyze_images(job.images, folder, job.settings, job.log, job.placed)
+    analysed = analyze_images(job.images, folder, job.settings, job.log, job.placed)
+    if job.settings.results_dataset:
+        from neurotier.analysis.activity import how_of, identifier, refer
+
+        digest = f"sha256:{job.placed.sha256}" if job.placed else None
+        refer(folder / OUT, job.activity or identifier(how_of(job.settings, job.tool_version, digest)))
+    return analysed
 
 
 def run_phase(name: str, function: Callable[[], T], reads: Sequence[Path]) -> tuple[T, Usage]:
