@@ -38,7 +38,7 @@ def how_of(settings: Settings, version: str, container: str | None, neurotier: s
     app, containers = settings.app, settings.containers
     options: dict[str, Any] = dict(settings.tool.options)
     if app.image:
-        names = ("arguments", "label_option", "work_option", "suffixes")
+        names = ("arguments", "label_option", "work_option", "suffixes", "group", "group_arguments")
         options = {name: getattr(app, name) for name in names}
     how: How = {"neurotier": neurotier, "name": app_name(settings), "version": version, "options": options}
     if settings.image:

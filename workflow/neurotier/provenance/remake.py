@@ -11,19 +11,25 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from neurotier import __version__
 from neurotier.analysis.activity import How
+from neurotier.analysis.app import root_files
+from neurotier.analysis.participant import Job, analyze, run_phase, staged_limit_bytes
+from neurotier.analysis.staging import publish, stage_in
 from neurotier.core.errors import ContainerError, InputError, SourceError
+from neurotier.core.files import written_whole
+from neurotier.core.foreign import open_file
+from neurotier.core.places import Places
 from neurotier.core.quantities import first_of
 from neurotier.core.settings import ROLES, Settings
-from neurotier.core.tiers import find_mount
-from neurotier.core.work_folders import OUT
+from neurotier.core.tiers import find_mount, tiers_of
+from neurotier.core.work_folders import IN, OUT, work_folder
 from neurotier.dataset.bids import Image, read_image
+from neurotier.dataset.health import ask_git
 from neurotier.provenance.description import HOW, read_how
 from neurotier.provenance.source import RAW
 
@@ -58,23 +64,29 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None = None) -> 
     if how_file.absolute().parent != dataset / HOW:
         raise InputError(f"is not below {HOW}/ of a dataset of derivatives", where=str(how_file))
     how = read_how(dataset, how_file.stem)
-    paths = wanted(raw_paths(dataset, inputs), os.environ.get(ONLY, ""))
+    everyone = raw_paths(dataset, inputs)
+    paths = wanted(everyone, os.environ.get(ONLY, ""))
+    put_back(dataset, {participant_of(path) for path in everyone} - {participant_of(path) for path in paths})
     fetch(dataset / RAW, paths)
+    if how.get("app"):
+        fetch(dataset / RAW, root_files(dataset / RAW))
     by_participant: dict[str, list[str]] = {}
     for path in paths:
-        by_participant.setdefault(path.split("/", 1)[0], []).append(path)
+        by_participant.setdefault(participant_of(path), []).append(path)
     with tempfile.TemporaryDirectory(prefix="neurotier-", dir=work) as scratch:
         settings = settings_of(how, Path(scratch))
+        places = Places.from_settings(settings)
         say_if_other("neurotier", how["neurotier"], __version__)
-        with placed(how, settings, Path(scratch)) as image:
-            version = version_here(how, settings, image)
-            say_if_other(how["name"], how["version"], version)
-            for number, (participant, of_participant) in enumerate(by_participant.items()):
-                folder = Path(scratch, str(number))
-                folder.mkdir()
-                images = images_of(dataset / RAW, participant, of_participant, settings)
-                analyze_again(dataset, how_file.stem, participant, images, settings, version, folder, image)
-                shutil.rmtree(folder)
+        image = placed(how, settings, places)
+        version = version_here(how, settings, image)
+        say_if_other(how["name"], how["version"], version)
+        for participant, of_participant in by_participant.items():
+            images = images_of(dataset / RAW, participant, of_participant, settings)
+            log = Path(scratch, f"{participant}.log")
+            log.touch()
+            job = Job(participant, "", images, dataset / RAW, settings, version, log, image, activity=how_file.stem)
+            with work_folder(places.work_of(participant), identity="") as folder:
+                analyze_again(job, folder, dataset)
     return 0
 
 
@@ -98,6 +110,22 @@ def raw_paths(dataset: Path, inputs: Sequence[Path]) -> list[str]:
     return paths
 
 
+def participant_of(path: str) -> str:
+    """The participant of a path below the raw dataset."""
+    return path.split("/", 1)[0]
+
+
+def put_back(dataset: Path, participants: Iterable[str]) -> None:
+    """Put back what is missing of participants who are not made again.
+
+    ``datalad rerun`` removes all outputs of its command whose contents are not here, and would save that they are gone.
+    """
+    for participant in participants:
+        deleted = (ask_git(dataset, "ls-files", "-z", "--deleted", "--", participant) or "").split("\0")
+        if any(deleted):
+            ask_git(dataset, "checkout", "--quiet", "HEAD", "--", *filter(None, deleted))
+
+
 def wanted(paths: Iterable[str], only: str) -> list[str]:
     """Those paths that belong to participants who are asked for; all if nobody is.
 
@@ -105,9 +133,9 @@ def wanted(paths: Iterable[str], only: str) -> list[str]:
     ['sub-02/anat/b.nii']
     """
     paths, names = list(paths), only.replace(",", " ").split()
-    chosen = [path for path in paths if not names or path.split("/", 1)[0] in names]
+    chosen = [path for path in paths if not names or participant_of(path) in names]
     if not chosen:
-        known = first_of(list(dict.fromkeys(path.split("/", 1)[0] for path in paths)))
+        known = first_of(list(dict.fromkeys(map(participant_of, paths))))
         raise InputError("names nobody of this command", where=f"{ONLY}={only!r}", fix=f"it is about {known}")
     return chosen
 
@@ -161,8 +189,7 @@ def say_if_other(name: str, recorded: str, here: str) -> None:
         print(f"neurotier: {name} is {here} here, and was {recorded}: other bytes may come out", file=sys.stderr)
 
 
-@contextmanager
-def placed(how: How, settings: Settings, folder: Path) -> Iterator[PlacedImage | None]:
+def placed(how: How, settings: Settings, places: Places) -> PlacedImage | None:
     """The container image by which derivatives were made; ``None`` on the host.
 
     Raises
@@ -172,18 +199,13 @@ def placed(how: How, settings: Settings, folder: Path) -> Iterator[PlacedImage |
     """
     container = how.get("container")
     if container is None:
-        yield None
-        return
-    from neurotier.containers.engine import find_engine
-    from neurotier.containers.store import PlacedImage, Store
-    from neurotier.core.files import remove_tree
+        return None
+    from neurotier.containers.store import PlacedImage
+    from neurotier.run.jobs import image_store
 
-    kept, images = folder / "image-store", folder / "images"
-    for each in (kept, images):
-        each.mkdir()
-    log = folder / "image.log"
+    log = places.results.with_name("image.log")
     reference = os.environ.get(IMAGE) or container["image"]
-    store = Store(kept, images, find_engine(), settings.containers, log, lambda line: print(line, file=sys.stderr))
+    store = image_store(settings, places, log, lambda line: print(line, file=sys.stderr))
     image = store.obtain(reference, where="the recorded image")
     if f"sha256:{image.sha256}" != container["digest"]:
         raise ContainerError(
@@ -191,10 +213,7 @@ def placed(how: How, settings: Settings, folder: Path) -> Iterator[PlacedImage |
             where=reference,
             fix=f"name a file with that image in the environment variable {IMAGE}",
         )
-    try:
-        yield PlacedImage(store.engine, store.place(image), image.cache(store.kept), image.sha256)
-    finally:
-        remove_tree(images)
+    return PlacedImage(store.engine, store.place(image), image.cache(store.kept), image.sha256)
 
 
 def version_here(how: How, settings: Settings, image: PlacedImage | None) -> str:
@@ -218,33 +237,23 @@ def images_of(raw: Path, participant: str, paths: Sequence[str], settings: Setti
     return [Image(participant, "", label, "", "", str(path)) for path in chosen]
 
 
-def analyze_again(
-    dataset: Path,
-    activity: str,
-    participant: str,
-    images: list[Image],
-    settings: Settings,
-    version: str,
-    folder: Path,
-    image: PlacedImage | None,
-) -> None:
-    """Analyse a participant, and put what comes out in the place of its derivatives.
+def analyze_again(job: Job, folder: Path, dataset: Path) -> None:
+    """Analyse a participant in a work folder, and put what comes out in the place of its derivatives.
 
     Raises
     ------
     NeurotierError
         If the analysis fails; nothing is replaced then.
     """
-    from neurotier.analysis.participant import Job, analyze, run_phase, staged_limit_bytes
-    from neurotier.analysis.staging import publish, stage_in
-    from neurotier.core.tiers import tiers_of
-    from neurotier.core.work_folders import IN
-
-    log = folder.with_name(f"{folder.name}.log")
-    log.touch()
-    job = Job(participant, "", images, dataset / RAW, settings, version, log, image, activity=activity)
-    limit_bytes = staged_limit_bytes(images, tiers_of(settings)["work"])
+    participant = job.participant
+    limit_bytes = staged_limit_bytes(job.images, tiers_of(job.settings)["work"])
     stage_in(job.dataset, job.staged_files, folder / IN, limit_bytes)
     run_phase("compute", lambda: analyze(job, folder), [])
-    publish(folder / OUT / participant, dataset / participant)
+    for entry in sorted((folder / OUT).glob(f"{participant}*")):  # what an app writes for all is the group level's
+        if entry.name == participant:
+            publish(entry, dataset / participant)
+        elif entry.name[len(participant)] in "._":
+            source = open_file(folder / OUT, entry.name, entry.name)
+            with source, written_whole(dataset / entry.name) as target:
+                shutil.copyfileobj(source, target)
     print(f"neurotier: {participant} is made again", file=sys.stderr)

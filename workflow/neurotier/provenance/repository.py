@@ -150,8 +150,8 @@ def commit_staged(folder: Path, message: str) -> None:
         run_git(folder, "commit", "--quiet", "--message", message)
 
 
-def changed_folders(folder: Path) -> tuple[set[str], set[str]]:
-    """Folders of participants that are not as they were saved, and those of them that are gone."""
+def changed_entries(folder: Path) -> tuple[set[str], set[str]]:
+    """Participants' folders, and files beside them, that are not as they were saved, and those that are gone."""
     listed = run_git(folder, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal", "--", "sub-*")
     changed = {entry[3:].split("/", 1)[0] for entry in listed.split("\0") if entry}
     return changed, {name for name in changed if not os.path.lexists(folder / name)}

@@ -8,13 +8,15 @@ same bytes gives no commit. Killed, it leaves whole commits, and what it had beg
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from neurotier.analysis.activity import How, how_of, identifier
-from neurotier.analysis.staging import first_missing
+from neurotier.analysis.app import app_name
+from neurotier.analysis.staging import Manifest, first_missing, take_dataset_back
 from neurotier.core.errors import StateError
 from neurotier.core.files import read_json, write_text
 from neurotier.core.places import Places
@@ -25,7 +27,7 @@ from neurotier.dataset.datalad_environment import prepare_environment
 from neurotier.dataset.source import Dataset
 from neurotier.provenance.description import WRITTEN, describe, how_file
 from neurotier.provenance.repository import (
-    changed_folders,
+    changed_entries,
     commit_staged,
     forget,
     open_dataset,
@@ -55,17 +57,15 @@ class Done:
         How they were made; ``None`` if the facts of that run are lost.
     batch
         Number of its batch; empty if it was done before this run.
+    outputs
+        Its folder and, from an app, files beside it, below the site.
     """
 
     name: str
     inputs: list[str]
     how: How | None
     batch: str
-
-    @property
-    def folder(self) -> str:
-        """Its folder below the site."""
-        return self.name.rpartition("/")[2]
+    outputs: list[str]
 
 
 def save_derivatives(
@@ -95,7 +95,7 @@ def save_derivatives(
     commits = {}
     for site in sorted({name.rpartition("/")[0] for name in people}):
         of_site = [one for one in people.values() if one.name.rpartition("/")[0] == site]
-        commits[site] = save_site(dataset, site, of_site, places, was_killed, say)
+        commits[site] = save_site(dataset, site, of_site, settings, places, was_killed, say)
     if any(commits):
         save_sites(places.derivatives, [site for site in commits if site], was_killed, say)
     places.saving.unlink()
@@ -112,10 +112,22 @@ def done(settings: Settings, places: Places) -> dict[str, Done]:
             record = read_json(places.record(name))
         except (FileNotFoundError, StateError):
             continue
-        if not first_missing(record.get("derivatives", {}), places.derivatives / name):
+        manifest = record.get("derivatives", {})
+        if not first_missing(manifest, places.analysed(name, bool(settings.app.image))):
             how = how_it_was_made(record, places, known)
-            people[name] = Done(name, inputs_of(images, settings), how, batch_of.get(name, ""))
+            outputs = outputs_of(name, manifest, places, settings)
+            people[name] = Done(name, inputs_of(images, settings), how, batch_of.get(name, ""), outputs)
     return people
+
+
+def outputs_of(name: str, manifest: Manifest, places: Places, settings: Settings) -> list[str]:
+    """A participant's own entries in the derivatives of its site; what an app writes for all is the group level's."""
+    site, _, participant = name.rpartition("/")
+    if not settings.app.image:
+        return [participant]
+    first = {PurePosixPath(path).parts[0] for path in manifest}
+    own = re.compile(rf"{re.escape(participant)}(?![A-Za-z0-9+]).*")
+    return sorted(entry for entry in first if own.fullmatch(entry) and (places.derivatives / site / entry).exists())
 
 
 def inputs_of(images: Sequence[Image], settings: Settings) -> list[str]:
@@ -144,10 +156,17 @@ def how_it_was_made(record: dict[str, Any], places: Places, known: dict[str, Any
 
 
 def save_site(
-    dataset: Dataset, site: str, people: Sequence[Done], places: Places, was_killed: bool, say: Callable[[str], None]
+    dataset: Dataset,
+    site: str,
+    people: Sequence[Done],
+    settings: Settings,
+    places: Places,
+    was_killed: bool,
+    say: Callable[[str], None],
 ) -> str:
     """Save the derivatives of a site; the commit that its dataset is at afterwards."""
     folder = (places.derivatives / site).absolute()
+    take_dataset_back(folder)
     datalad_dataset = open_dataset(folder, was_killed, say)
     raw = raw_of(dataset, site)
     describe(folder, [one.how for one in people if one.how is not None])
@@ -155,14 +174,28 @@ def save_site(
     present = [name for name in ("README", "dataset_description.json") if (folder / name).exists()]
     run_git(folder, "add", "--", ".gitmodules", *WRITTEN, *present)
     commit_staged(folder, f"Describe the derivatives, and register their source at {raw.commit[:8]}")
-    changed, gone = changed_folders(folder)
-    unsaved_people = [one for one in people if one.folder in changed]
+    changed, gone = changed_entries(folder)
+    unsaved_people = [one for one in people if not changed.isdisjoint(one.outputs)]
     for group in groups(unsaved_people):
         save_group(datalad_dataset, folder, group)
     if gone:
         forget(folder, sorted(gone))
+    if settings.app.image:
+        save_all(datalad_dataset, [], f"Group level of {app_name(settings)}")
     say(f"{folder}: saved the derivatives of {counted(len(unsaved_people), 'participant')}")
     return run_git(folder, "rev-parse", "HEAD").strip()
+
+
+def save_all(datalad_dataset: Any, paths: Sequence[Path], message: str) -> None:
+    """Save some paths of a dataset, or all that is not saved."""
+    from datalad.support.exceptions import IncompleteResultsError
+
+    from neurotier.dataset.attempts import first_message
+
+    try:
+        datalad_dataset.save(path=list(map(str, paths)) or None, message=message, result_renderer="disabled")
+    except IncompleteResultsError as error:
+        raise unsaved(Path(datalad_dataset.path), first_message(error)) from None
 
 
 def groups(people: Sequence[Done]) -> Iterator[list[Done]]:
@@ -189,11 +222,11 @@ def save_group(datalad_dataset: Any, folder: Path, group: Sequence[Done]) -> Non
 
     from neurotier.dataset.attempts import message_of
 
-    names = [one.folder for one in group]
-    how = group[0].how
+    names = [entry for one in group for entry in one.outputs]
+    of, how = [one.name.rpartition("/")[2] for one in group], group[0].how
     if how is None:
         run_git(folder, "annex", "add", "--quiet", "--", *names)
-        commit_staged(folder, f"Add {first_of(names)}; how they were made is not known any more")
+        commit_staged(folder, f"Add {first_of(of)}; how they were made is not known any more")
         return
     results = list(
         run_command(
@@ -203,7 +236,7 @@ def save_group(datalad_dataset: Any, folder: Path, group: Sequence[Done]) -> Non
             outputs=names,
             explicit=True,
             inject=True,  # it has been run: nothing is executed here
-            message=f"{how['name']} of {first_of(names)}",
+            message=f"{how['name']} of {first_of(of)}",
             extra_info={"exit": 0, "neurotier": how},
         )
     )
@@ -214,17 +247,6 @@ def save_group(datalad_dataset: Any, folder: Path, group: Sequence[Done]) -> Non
 
 def save_sites(folder: Path, sites: Sequence[str], was_killed: bool, say: Callable[[str], None]) -> None:
     """Save the datasets of all sites in the one above them."""
-    from datalad.support.exceptions import IncompleteResultsError
-
-    from neurotier.dataset.attempts import first_message
-
     folder = folder.absolute()
     above = open_dataset(folder, was_killed, say)
-    try:
-        above.save(
-            path=[str(folder / site) for site in sites],
-            message="Save the derivatives of all sites",
-            result_renderer="disabled",
-        )
-    except IncompleteResultsError as error:
-        raise unsaved(folder, first_message(error)) from None
+    save_all(above, [folder / site for site in sites], "Save the derivatives of all sites")
