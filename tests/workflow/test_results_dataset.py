@@ -7,7 +7,9 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import matplotlib
 import pytest
 from container_images import Engine, make_tiny
 from neurotier.core.files import read_json, remove_tree
@@ -141,14 +143,19 @@ def test_rerun_of_one_participant_gives_the_bytes(saved: Project, clone: Path) -
     assert git(clone, "status", "--porcelain") == ""
 
 
-def test_nothing_changed_is_nothing_saved(saved: Project) -> None:
+def test_what_is_made_again_with_the_same_bytes_is_no_commit(saved: Project) -> None:
     before = git(saved.results / "derivatives", "rev-parse", "HEAD")
     ended = run(saved)
     assert ended.code == 0, ended.output
     assert "Nothing to be done" in ended.output
-    ended = run(saved, "--forcerun", "save_derivatives")
+    folder = saved.results / "derivatives" / "SiteB"
+    next(folder.glob("sub-0099101/*/anat/*_mask.nii.gz")).unlink()
+    ended = run(saved)
     assert ended.code == 0, ended.output
+    assert ended.analysed == ["SiteB/sub-0099101"]
     assert git(saved.results / "derivatives", "rev-parse", "HEAD") == before
+    for each in (folder, folder.parent):
+        assert git(each, "status", "--porcelain") == ""
 
 
 def test_a_killed_save_is_taken_up(saved: Project, tmp_path: Path, demo_source: Path) -> None:
@@ -206,3 +213,50 @@ def test_an_app_s_derivatives_are_made_again(tmp_path: Path, demo_source: Path, 
         assert (tmp_path / "clone" / name).read_bytes() == (folder / name).read_bytes()
     assert git(tmp_path / "clone", "rev-parse", "HEAD") == git(folder, "rev-parse", "HEAD")
     assert (folder / "group.txt").read_text().split() == ["page"] * 3
+
+
+def datalad_dataset(folder: Path, contents: dict[str, Any]) -> Path:
+    """A dataset without sites whose images are annexed."""
+    plain_dataset(folder, contents)
+    (folder / "README").write_text("Two heads, and one that is none.\n")
+    git(folder, "init", "--quiet")
+    git(folder, "annex", "init", "--quiet")
+    git(folder, "annex", "add", "--quiet", ".")
+    git(folder, "commit", "--quiet", "--message", "heads")
+    return folder
+
+
+BOTH = ["[DATALAD RUNCMD] bet of sub-01", "[DATALAD RUNCMD] bet of sub-02"]
+
+
+def test_switched_on_later_while_somebody_fails(tmp_path: Path) -> None:
+    """Who was done before is saved with the options of then, without references; what is lost is made again."""
+    fonts = f"MPLCONFIGDIR={matplotlib.get_cachedir()}"  # or the report of the run that fails would look for fonts
+    project = Project.at(tmp_path / "project", lambda: ["env", f"HOME={tmp_path}", fonts])  # where git knows no user
+    (tmp_path / ".gitconfig").write_text("[commit]\n gpgSign = true\n[user]\n useConfigOnly = true\n")
+    datalad_dataset(project.folder / "demo", {t1w("01"): small_head(), t1w("02"): small_head(1), t1w("03"): b"none"})
+    two = {"source": str(project.folder / "demo"), "participants": ["01", "02"]}
+    ended = run(project, dataset=two, results_dataset=False)
+    assert ended.code == 0, ended.output
+    folder = project.results / "derivatives"
+    assert not (folder / ".git").exists()
+    ended = run(project)
+    assert ended.code != 0
+    assert ended.analysed == ["sub-03"]
+    saved_at = git(folder, "rev-parse", "HEAD")
+    assert sorted(history(folder)[2:]) == BOTH
+    assert git(folder, "log", "-1", "--format=%an") == "neurotier"
+    assert git(folder, "status", "--porcelain") == ""
+    command(tmp_path, "datalad", "clone", str(folder), "clone")
+    for made in git(folder, "log", "--format=%H", "--max-count=2").splitlines():
+        command(tmp_path / "clone", "datalad", "rerun", made)
+    assert images(tmp_path / "clone") == images(folder)
+
+    next(folder.glob("sub-01/anat/*_mask.nii.gz")).unlink()
+    remove_tree(folder / ".git")  # its history with it
+    ended = run(project, dataset=two)
+    assert ended.code == 0, ended.output
+    assert sorted(history(folder)[2:]) == BOTH
+    assert git(folder, "rev-parse", "HEAD") != saved_at
+    assert git(folder, "status", "--porcelain") == ""
+    assert read_json(folder / "sub-01" / "anat" / "sub-01_desc-brain_mask.json").keys() >= {"GeneratedBy"}

@@ -41,6 +41,7 @@ def how_of(settings: Settings, version: str, container: str | None, neurotier: s
         names = ("arguments", "label_option", "work_option", "suffixes", "group", "group_arguments")
         options = {name: getattr(app, name) for name in names}
     how: How = {"neurotier": neurotier, "name": app_name(settings), "version": version, "options": options}
+    how["sidecars_refer"] = settings.results_dataset and not app.image
     if settings.image:
         how["container"] = {
             "image": settings.image,

@@ -28,7 +28,8 @@ Rules, scripts and library take their paths from here and build none themselves.
     logs/RULE/                          one log per job; analyze_participant/[SITE/]XX/sub-*.log
     state/                              settings of the last run, run facts, failures, the lock; participants/: of each,
                                         what its jobs need of the index; jobs/: what became of jobs on a cluster;
-                                        runs/RUN.processors: while a run goes on, what the processors do
+                                        runs/RUN.processors: while a run goes on, what the processors do;
+                                        saved.json: commits of the derivatives' datasets
 """
 
 from __future__ import annotations

@@ -171,7 +171,7 @@ def settings_of(how: How, folder: Path) -> Settings:
     sections: dict[str, Any] = {
         "tiers": {"here": {"path": str(folder), "kind": find_mount(folder).kind}},
         "placement": dict.fromkeys(ROLES, "here"),
-        "results_dataset": True,
+        "results_dataset": bool(how.get("sidecars_refer")),
     }
     if container:
         sections["containers"] = {name: container[name] for name in ("network", "environment", "binds")}

@@ -23,7 +23,7 @@ ATTRIBUTES = "* annex.largefiles=(((mimeencoding=binary)and(largerthan=0))or(lar
 OPTIONS = {
     "annex.thin": "true",
     "annex.addunlocked": "true",
-    "commit.gpgsign": "false",  # nobody is there to type a passphrase
+    "gc.autoDetach": "false",  # what runs on in the background would be ended with the run
     "core.fsync": "committed",  # an object that a power cut leaves empty would make the dataset unusable
 }
 
@@ -36,7 +36,7 @@ def open_dataset(folder: Path, was_killed: bool, say: Callable[[str], None]) -> 
     folder
         Derivatives of a site, or the folder of all sites.
     was_killed
-        Whether who saved derivatives last was killed: what it has begun is then undone.
+        Whether who saved derivatives last was killed: git's locks are then its.
     say
         Takes a line per step, for the user.
 
@@ -61,8 +61,8 @@ def open_dataset(folder: Path, was_killed: bool, say: Callable[[str], None]) -> 
         )
     for lock in locks:
         remove_whatever(lock)
-    if was_killed and repository.exists() and not is_complete(folder):
-        remove_whatever(repository)  # it was being made: nothing has been saved in it
+    if was_killed and repository.exists() and not (repository / "logs" / "HEAD").exists():
+        remove_whatever(repository)  # it was being made: no commit was ever in it
     if not repository.exists():
         make_dataset(folder, say)
     elif not is_complete(folder) or is_broken(folder):
@@ -74,8 +74,9 @@ def open_dataset(folder: Path, was_killed: bool, say: Callable[[str], None]) -> 
     for key, value in OPTIONS.items():
         if (ask_git(folder, "config", "--local", key) or "").strip() != value:
             run_git(folder, "config", "--local", key, value)
-    if was_killed:
-        run_git(folder, "reset", "--quiet")
+    run_git(
+        folder, "reset", "--quiet"
+    )  # what was staged and not committed, by a save that was killed or met a full tier
     return Dataset(str(folder))
 
 

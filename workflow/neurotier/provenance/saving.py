@@ -8,6 +8,7 @@ same bytes gives no commit. Killed, it leaves whole commits, and what it had beg
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,11 +18,12 @@ from typing import Any
 from neurotier.analysis.activity import How, how_of, identifier
 from neurotier.analysis.app import app_name
 from neurotier.analysis.staging import Manifest, first_missing, take_dataset_back
-from neurotier.core.errors import StateError
+from neurotier.core.errors import BusyError, SourceError, StateError
 from neurotier.core.files import read_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.quantities import counted, first_of
 from neurotier.core.settings import Settings
+from neurotier.dataset.attempts import first_message, message_of, naming_commands
 from neurotier.dataset.bids import Image
 from neurotier.dataset.datalad_environment import prepare_environment
 from neurotier.dataset.source import Dataset
@@ -89,17 +91,33 @@ def save_derivatives(
     """
     check_source(dataset)
     prepare_environment()
+    sign_nothing()
     was_killed = places.saving.exists()
     write_text(places.saving, "")
-    people = done(settings, places)
     commits = {}
-    for site in sorted({name.rpartition("/")[0] for name in people}):
-        of_site = [one for one in people.values() if one.name.rpartition("/")[0] == site]
-        commits[site] = save_site(dataset, site, of_site, settings, places, was_killed, say)
-    if any(commits):
-        save_sites(places.derivatives, [site for site in commits if site], was_killed, say)
+    try:
+        with naming_commands():
+            people = done(settings, places)
+            for site in sorted({name.rpartition("/")[0] for name in people}):
+                of_site = [one for one in people.values() if one.name.rpartition("/")[0] == site]
+                commits[site] = save_site(dataset, site, of_site, settings, places, was_killed, say)
+            if any(commits):
+                save_sites(places.derivatives, [site for site in commits if site], was_killed, say)
+    except SourceError as error:  # git or git-annex has failed
+        raise unsaved(places.derivatives, error.what) from None
+    except BusyError:  # the lock that the next start finds is not one that a kill has left
+        if not was_killed:
+            places.saving.unlink()
+        raise
     places.saving.unlink()
     return commits
+
+
+def sign_nothing() -> None:
+    """Have git sign no commits, whatever the user's configuration says: nobody is there to type a passphrase."""
+    number = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
+    given = {"COUNT": str(number + 1), f"KEY_{number}": "commit.gpgSign", f"VALUE_{number}": "false"}
+    os.environ.update({f"GIT_CONFIG_{name}": value for name, value in given.items()})
 
 
 def done(settings: Settings, places: Places) -> dict[str, Done]:
@@ -190,8 +208,6 @@ def save_all(datalad_dataset: Any, paths: Sequence[Path], message: str) -> None:
     """Save some paths of a dataset, or all that is not saved."""
     from datalad.support.exceptions import IncompleteResultsError
 
-    from neurotier.dataset.attempts import first_message
-
     try:
         datalad_dataset.save(path=list(map(str, paths)) or None, message=message, result_renderer="disabled")
     except IncompleteResultsError as error:
@@ -219,8 +235,6 @@ def groups(people: Sequence[Done]) -> Iterator[list[Done]]:
 def save_group(datalad_dataset: Any, folder: Path, group: Sequence[Done]) -> None:
     """Save some participants in one commit, with a run record by which ``datalad rerun`` makes them again."""
     from datalad.core.local.run import run_command
-
-    from neurotier.dataset.attempts import message_of
 
     names = [entry for one in group for entry in one.outputs]
     of, how = [one.name.rpartition("/")[2] for one in group], group[0].how

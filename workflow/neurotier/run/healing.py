@@ -41,6 +41,9 @@ IDENTITY, KIND = re.compile(rb"[0-9a-f]{16}\n"), re.compile(rb"(tool|app)\n")
 SAVED = {"sourcedata", "code", "prov"}
 """Folders of a site's derivatives that are written when they are saved as a dataset: git knows what was in them."""
 
+ADDED_TO = {".bidsignore", ".gitattributes"}
+"""Files that an app may write, and that get more lines when its derivatives are saved as a dataset."""
+
 SHOWN = 3
 
 
@@ -144,7 +147,8 @@ def lost_sites(places: Places) -> Iterator[Damage]:
         record = read(file) or {}
         site = file.parent.relative_to(folder).as_posix()
         derivatives = places.derivatives / site
-        name = first_missing(record.get("derivatives", {}), derivatives)
+        manifest = record.get("derivatives", {})
+        name = first_missing({path: facts for path, facts in manifest.items() if path not in ADDED_TO}, derivatives)
         if name:
             yield Damage((derivatives / "dataset_description.json",), f"{site}: {name} is not as it was written")
 
