@@ -71,6 +71,12 @@ def run_job(options: argparse.Namespace) -> int:
         with unwinding():
             if options.command in ASKED:
                 return answer(options)
+            if options.command == "remake":
+                from neurotier.dataset.attempts import naming_commands
+                from neurotier.provenance.remake import remake
+
+                with naming_commands():
+                    return remake(options.how, options.inputs, options.work)
             if options.command == "analyze-participants":
                 from neurotier.run.batch_job import analyze_participants
                 from neurotier.run.shares import Granted
@@ -130,6 +136,11 @@ def parser() -> argparse.ArgumentParser:
     images = commands.add_parser("images", help="list the container images in the store of a results folder's tier")
     images.add_argument("results", type=absolute, help="results folder of a run")
     images.add_argument("--remove-unused", type=float, metavar="DAYS", help="remove those not used for so many days")
+    text = "make derivatives again, in a clone of their dataset; datalad rerun runs this"
+    again = commands.add_parser("remake", help=text, description=text)
+    again.add_argument("how", type=absolute, help="file below code/neurotier that says how they were made")
+    again.add_argument("inputs", type=absolute, nargs="+", help="raw images, for an app folders, in sourcedata/raw")
+    again.add_argument("--work", type=absolute, help="folder for intermediates; else that of temporary files")
     described = {
         "analyze-participants": "analyse all images of some participants on the work tier",
         "get-images": "fetch the images of some participants to the dataset tier",

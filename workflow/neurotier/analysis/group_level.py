@@ -91,7 +91,7 @@ def run_group_level(
         describe_app(out, site, dataset.sites[site], app_name(settings), version, placed.sha256)
         final = places.derivatives / site
         with naming_full_tier(tiers["results"], needed_bytes):
-            (_, _, kept), usage = measured(lambda: publish(out, final))
+            (_, _, kept), usage = measured(lambda: publish(out, final, in_dataset=True))
         phases.append(("stage_out", usage))
     write_step(places, "run_group_level", site, site or "dataset", phases, kept)
     return differing

@@ -59,6 +59,9 @@ class Job:
         Facts from before the job, for its record.
     share
         What a call of an app may take; ``None`` for what the configuration says.
+    activity
+        Identifier of what makes the derivatives, if it is not to be made of the other facts: derivatives that are made
+        again name what they were first made by.
     """
 
     participant: str
@@ -71,6 +74,7 @@ class Job:
     placed: PlacedImage | None = None
     before: Mapping[str, Any] = field(default_factory=dict)
     share: Share | None = None
+    activity: str = ""
 
     @property
     def staged_files(self) -> list[str]:
@@ -184,7 +188,13 @@ def analyze(job: Job, folder: Path) -> Analysed:
         bids_dir, label = folder / IN / job.site, job.images[0].label
         start, calls = call_app(label, sessions, bids_dir, folder, job.settings, share, job.log, job.placed)
         return Analysed([], start, calls)
-    return analyze_images(job.images, folder, job.settings, job.log, job.placed)
+    analysed = analyze_images(job.images, folder, job.settings, job.log, job.placed)
+    if job.settings.results_dataset:
+        from neurotier.analysis.activity import how_of, identifier, refer
+
+        digest = f"sha256:{job.placed.sha256}" if job.placed else None
+        refer(folder / OUT, job.activity or identifier(how_of(job.settings, job.tool_version, digest)))
+    return analysed
 
 
 def run_phase(name: str, function: Callable[[], T], reads: Sequence[Path]) -> tuple[T, Usage]:

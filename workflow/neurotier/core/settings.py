@@ -334,6 +334,7 @@ class Settings:
     tiers: dict[str, TierSettings]
     placement: dict[str, str]
     results: str
+    results_dataset: bool
     node_class: str | None
     batches: BatchSettings
     validity: ValiditySettings
@@ -412,6 +413,7 @@ class Settings:
             tiers={name: TierSettings(name, **tier) for name, tier in complete["tiers"].items()},
             placement=dict(complete["placement"]),
             results=complete["results"],
+            results_dataset=complete["results_dataset"],
             node_class=complete["node_class"],
             batches=BatchSettings(**complete["batches"]),
             validity=ValiditySettings(**complete["validity"]),
@@ -441,6 +443,7 @@ class Settings:
             tiers={name: TierSettings(**tier) for name, tier in data["tiers"].items()},
             placement=data["placement"],
             results=data["results"],
+            results_dataset=data.get("results_dataset", False),
             node_class=data.get("node_class"),
             batches=BatchSettings(**data.get("batches", ONE_BY_ONE)),
             validity=ValiditySettings(**data.get("validity", NOT_JUDGED)),
