@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from neurotier.core.tables import columns
-from neurotier.meter.folders import FolderWatch, Removal, held_in
+from neurotier.meter.folders import FolderWatch, Held, Removal, held_in
 from neurotier.meter.function import measure_function
 from neurotier.meter.traffic import FILE_SIZES, growth
 
@@ -110,15 +110,15 @@ def test_files_are_counted_while_a_phase_runs(tmp_path: Path) -> None:
     reader, writer = os.pipe()
     watch_take = watch.take
 
-    def take(held: object) -> None:
-        watch_take(held)  # type: ignore[arg-type]
-        os.write(writer, b"x")
+    def take(held: Held) -> None:
+        watch_take(held)
+        if held.files == 3000:
+            os.write(writer, b"x")
 
     watch.take = take  # type: ignore[method-assign]
 
     def phase() -> None:
         make_files(tmp_path / "a", 3000)
-        os.read(reader, 1)  # a walk may have begun before all were there
         os.read(reader, 1)
         shutil.rmtree(tmp_path / "a")
 
@@ -126,7 +126,7 @@ def test_files_are_counted_while_a_phase_runs(tmp_path: Path) -> None:
     assert called.error is None
     flow = growth("disk", watch)
     assert (flow["made_files"], flow["removed_files"], flow["left_files"], flow["peak_files"]) == (3000, 3000, 0, 3000)
-    assert flow["file_walks"] >= 2
+    assert flow["file_walks"] >= 1
 
 
 @pytest.mark.parametrize("count", [0, 1])

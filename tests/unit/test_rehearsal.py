@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -76,6 +77,8 @@ def test_what_is_described_is_done(tmp_path: Path) -> None:
     assert files == SMALL.made_files - SMALL.removed_files
     assert 0 < total <= SMALL.made_bytes
     assert held(tmp_path / "out") == (3, 1500)
+    first, second = (sorted(tmp_path.glob("out/x/*"))[place].read_bytes() for place in (0, 1))
+    assert first == second == hashlib.shake_128(b"rehearsal").digest(500), "the same bytes on every tier"
     assert len(os.listdir(tmp_path / "scratch")) == 7
     assert usage.logical_read_bytes == pytest.approx(SMALL.read_bytes, rel=0.01)
     assert usage.logical_written_bytes == pytest.approx(SMALL.written_bytes, rel=0.01)

@@ -27,11 +27,12 @@ if TYPE_CHECKING:  # nibabel is slow to load: only the phase that computes pays 
 
 @dataclass(frozen=True)
 class Analysed:
-    """The outcome for one participant: a row per brain mask, the cost of starting the container, if any, and what the
-    tool had left in its scratch folders, which are removed."""
+    """The outcome for one participant: a row per brain mask, the cost of starting containers, calls of an app, and what
+    the tool had left in its scratch folders, which are removed."""
 
     rows: list[dict[str, Any]]
     container_start: Usage | None = None
+    calls: list[dict[str, Any]] | None = None
     removal: Removal = field(default_factory=Removal)
 
 
@@ -67,7 +68,7 @@ def analyze_images(
         return Analysed([row for row in rows if row is not None], removal=removal)
     pairs, start = in_container(tool, images, folder, settings, log, placed, removal)
     rows = [save(image, *pair, folder / OUT) for image, pair in zip(images, pairs, strict=True)]
-    return Analysed([row for row in rows if row is not None], start, removal)
+    return Analysed([row for row in rows if row is not None], start, removal=removal)
 
 
 def checked_head(tool: Tool, staged: Path, name: str) -> nib.Nifti1Image | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from neurotier.analysis.app import app_name, participant_arguments, root_files, run_level
+from neurotier.analysis.app import Share, app_name, root_files
 from neurotier.analysis.brains import Analysed, analyze_images
 from neurotier.analysis.needs import work_bytes, work_files
 from neurotier.analysis.staging import check_room, naming_full_tier, publish, stage_in
@@ -27,7 +27,7 @@ from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, tiers_of
 from neurotier.core.work_folders import IN, OUT, work_folder
 from neurotier.dataset.bids import Image
-from neurotier.meter.folders import FolderWatch, Removal
+from neurotier.meter.folders import FolderWatch
 from neurotier.meter.function import MeasuredCall, measure_function
 from neurotier.meter.lap import take_out
 from neurotier.meter.own import usage_since_birth
@@ -55,6 +55,11 @@ class Job:
         The participant's images, or for an app all files that it is given.
     before
         Facts from before the job, for its record.
+    share
+        What a call of an app may take; ``None`` for what the configuration says.
+    activity
+        Identifier of what makes the derivatives, if it is not to be made of the other facts: derivatives that are made
+        again name what they were first made by.
     """
 
     participant: str
@@ -66,6 +71,8 @@ class Job:
     log: Path
     placed: PlacedImage | None = None
     before: Mapping[str, Any] = field(default_factory=dict)
+    share: Share | None = None
+    activity: str = ""
 
     @property
     def staged_files(self) -> list[str]:
@@ -153,20 +160,35 @@ def run_participant(job: Job) -> None:
         **job.before,
         "phases": phases,
         "images": analysed.rows,
+        **({"calls": analysed.calls, "caches": caches_of(job.placed)} if analysed.calls else {}),
         "derivatives": kept,
     }
     with naming_full_tier(tiers["results"], needed_bytes):
         write_json(places.record(job.participant), record)
 
 
+def caches_of(placed: PlacedImage | None) -> dict[str, str]:
+    """Digests of the folders that an app read, by name."""
+    return {cache.name: f"sha256:{cache.sha256}" for cache in placed.caches} if placed else {}
+
+
 def analyze(job: Job, folder: Path) -> Analysed:
     """The compute phase, including the start of the container."""
     if job.settings.app.image and job.placed is not None:
-        arguments = participant_arguments(job.settings.app, job.images[0].label)
-        bids_dir, removal = folder / IN / job.site, Removal()
-        start = run_level(arguments, bids_dir, folder, job.settings, job.log, job.placed, removal)
-        return Analysed([], start, removal)
-    return analyze_images(job.images, folder, job.settings, job.log, job.placed)
+        from neurotier.analysis.app_sessions import call_app
+
+        app, sessions = job.settings.app, {image.session for image in job.images}
+        share = job.share or Share(app.threads, app.memory_mb)
+        bids_dir, label = folder / IN / job.site, job.images[0].label
+        start, calls, removal = call_app(label, sessions, bids_dir, folder, job.settings, share, job.log, job.placed)
+        return Analysed([], start, calls, removal)
+    analysed = analyze_images(job.images, folder, job.settings, job.log, job.placed)
+    if job.settings.results_dataset:
+        from neurotier.analysis.activity import how_of, identifier, refer
+
+        digest = f"sha256:{job.placed.sha256}" if job.placed else None
+        refer(folder / OUT, job.activity or identifier(how_of(job.settings, job.tool_version, digest)))
+    return analysed
 
 
 def run_phase(

@@ -12,10 +12,7 @@ from neurotier.core.kinds import KINDS
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, tiers_of
 from neurotier.dataset.bids import Image
-from neurotier.run.batches import MEGABYTE
-
-SNAKEMAKE_MB = 500
-"""Memory of the Snakemake that a cluster job runs; measured: 450 to 475 MB."""
+from neurotier.run.batches import MEGABYTE, SNAKEMAKE_MB
 
 
 class Needs(ABC):

@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from neurotier.analysis.app import app_name
+from neurotier.analysis.app import app_name, app_options
 from neurotier.analysis.needs import rehearsal_of
-from neurotier.containers.store import content_of
+from neurotier.containers.identity import content_of
 from neurotier.core.errors import InputError, NeurotierError, SettingsError, StateError
 from neurotier.core.files import read_json, remove_whatever
 from neurotier.core.places import Places, short_hash
@@ -239,11 +239,9 @@ class Plan(Needs):
 
     def tool(self) -> dict[str, Any]:
         """The tool's name and options: when they change, all participants are analysed again."""
-        app = self.settings.app
         given = {"environment": self.settings.containers.environment} if self.settings.image else {}
         if self.is_app:
-            options = {"label_option": app.label_option, "work_option": app.work_option, "arguments": app.arguments}
-            return {"name": app_name(self.settings), **options, **given}
+            return {"name": app_name(self.settings), **app_options(self.settings.app), **given}
         rehearsal = rehearsal_of(self.settings)
         described = {"description": rehearsal.content_key()} if rehearsal else {}
         return {"name": self.settings.tool.name, **self.settings.tool.options, **described, **given}
@@ -268,7 +266,8 @@ class Plan(Needs):
 
     def image_facts(self) -> list[Path]:
         """Files that an analysis in a container waits for."""
-        return [self.places.index / "image.json"] if self.settings.image else []
+        names = ["image.json", "caches.json"] if self.is_app and self.settings.app.caches else ["image.json"]
+        return [self.places.index / name for name in names] if self.settings.image else []
 
     @property
     def analysis(self) -> str:

@@ -130,7 +130,8 @@ class Work:
         self.surplus = max(0, description.written_bytes - sizes_bytes - self.written)
         self.folders, self.files = description.folders, description.made_files
         self.limit = description.written_bytes
-        self.filling = memoryview(os.urandom(CHUNK_BYTES))  # which no file system can compress
+        # which no file system can compress, and the same each time: outputs of all runs of a campaign are compared
+        self.filling = memoryview(hashlib.shake_128(b"rehearsal").digest(CHUNK_BYTES))
         self.buffer = bytearray(CHUNK_BYTES)
         self.spare: int | None = None
         files, cpu_s = description.made_files, description.cpu_s
