@@ -21,8 +21,11 @@ from neurotier.analysis.rehearsal.replay import replay
 from neurotier.analysis.rehearsal.tool import Rehearsal
 from neurotier.core.errors import InputError, NeurotierError, SettingsError
 from neurotier.core.places import Places, file_of
-from neurotier.core.settings import Settings
+from neurotier.core.settings import ROLES, Settings
+from neurotier.core.tiers import find_mount
 from neurotier.meter.function import MeasuredCall, measure_function
+from neurotier.run.campaign.matrix import planned_runs
+from neurotier.run.campaign.snakemake_run import inner_arguments
 from neurotier.run.plan import Plan
 from support import ENVIRONMENT, ROOT, prepared_results
 
@@ -300,6 +303,31 @@ def test_a_description_that_changes_is_another_analysis(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     record = json.loads(file_of(results / "profile" / "records", "sub-01").read_text())
     assert (record["tool"], record["derivatives"]) == ("rehearsal", {})
+
+
+def test_a_campaign_takes_rehearsals(tmp_path: Path) -> None:
+    """With the cores that they take; a description that is edited is measured anew; a wrong one is refused before."""
+    file = tmp_path / "own.yaml"
+    file.write_text(document(threads=3))
+    tiers = {"disk": {"path": str(tmp_path), "kind": find_mount(tmp_path).kind}}
+    configuration = {
+        "tiers": tiers,
+        "placement": dict.fromkeys(ROLES, "disk"),
+        "tool": {"rehearsal": {"profile": str(file)}},
+        "campaign": {"placements": {"disk": {}}, "parallelism": [2], "tools": ["rehearsal", "noop"], "repetitions": 1},
+    }
+    settings = Settings.from_config(configuration)
+    before = {run.condition.tool: run for run in planned_runs(configuration, settings)}
+    inner = Settings.from_config(before["rehearsal"].configuration)
+    words = inner_arguments(before["rehearsal"], inner, tmp_path / "file", {})
+    assert words[words.index("--cores") + 1] == "6"
+    file.write_text(document(threads=2))
+    after = {run.condition.tool: run for run in planned_runs(configuration, settings)}
+    assert after["rehearsal"].identity != before["rehearsal"].identity
+    assert after["noop"].identity == before["noop"].identity
+    file.unlink()
+    with pytest.raises(SettingsError, match=r"own\.yaml"):
+        planned_runs(configuration, settings)
 
 
 def test_results_are_published_and_what_is_wrong_fails_the_job_in_one_line(tmp_path: Path) -> None:
