@@ -229,7 +229,7 @@ def finish(plan: Plan, succeeded: bool, after: Pages) -> None:
     while watched:
         watched.pop().stop()
     try:
-        end_run(settings, run, stopped_by)
+        end_run(settings, run, stopped_by, succeeded)
         if plan.elsewhere:
             remove_marks(settings, places)
         note_killed(places, run)
