@@ -26,7 +26,7 @@ from neurotier.storage.workload.walk import LeftOutError
 START_S = 120.0
 """How long programs may take to start once the nodes are there."""
 
-LOOK_S = 5.0
+LOOK_S = 20.0
 """How often Slurm is asked what it does with an allocation that is not there yet."""
 
 DOWN_S = 60.0
