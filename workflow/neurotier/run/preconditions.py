@@ -19,6 +19,7 @@ from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, on_nodes
 from neurotier.dataset.source import is_address, local_folder
+from neurotier.run.allocations import asks_for_nodes
 from neurotier.run.container_inputs import check_container_inputs
 from neurotier.run.plan import Plan
 from neurotier.storage import fio
@@ -124,8 +125,9 @@ def check_programs(rules: Collection[str], settings: Settings) -> None:
     ToolError
         If one is not on ``PATH``, or the package of an engine is not installed.
     """
+    elsewhere = ("run_ior",) if asks_for_nodes(settings.ior) else ()  # it waits here, and the nodes have fio
     for rule, (command, name, where, fix) in PROGRAMS.items():
-        if rule in rules and shutil.which(command) is None:
+        if rule in rules and rule not in elsewhere and shutil.which(command) is None:
             raise ToolError(f"{name} is not on PATH", where=where, fix=fix)
     for engine in settings.staging.engines if "run_staging" in rules else ():
         require_engine(engine, "target staging")

@@ -26,7 +26,7 @@ from neurotier.storage.workload.walk import LeftOutError
 START_S = 120.0
 """How long programs may take to start once the nodes are there."""
 
-LOOK_S = 5.0
+LOOK_S = 20.0
 """How often Slurm is asked what it does with an allocation that is not there yet."""
 
 DOWN_S = 60.0
@@ -88,6 +88,8 @@ class Allocation:
 
     def hear(self, patience_s: float) -> bool:
         """Take in what comes within some time; whether anything can come any more."""
+        if not self.selector.get_map():
+            return False
         for key, _ in self.selector.select(max(0.0, patience_s)):
             came = key.fileobj.read1(1 << 16)  # type: ignore[union-attr]
             *whole, self.rests[key.fd] = (self.rests[key.fd] + came).split(b"\n")

@@ -176,7 +176,6 @@ def late_text(rows: Sequence[Row]) -> list[str]:
     late = [share for share in shares if share > LATE]
     if not late:
         return []
-    apart = f"processes began up to {percent(max(late))} of the time apart"
-    return [
-        f"In {len(late)} of {len(shares)} measurements over nodes, {apart}: larger files (ior.file_size) would tell"
-    ]
+    share, count = percent(max(late)), f"{len(late)} of {len(shares)} measurements over nodes"
+    fix = "larger files (ior.file_size) would tell what nodes reach"
+    return [f"In {count}, processes began up to {share} of the time apart: {fix}"]
