@@ -32,6 +32,9 @@ from neurotier.run.turns import LOOK_S, analysing, fetching, hear_turns, note_fe
 ALONE_S = 120.0
 """How long this job waits for room while nobody is analysed: then nobody may come any more, and who does can fetch."""
 
+RESERVE_BYTES = 100_000_000
+"""What git-annex leaves free on a tier unless told otherwise (``annex.diskreserve``): below that it would refuse."""
+
 NOTHING_TOOK = {"wall_s": 0.0, "cpu_s": 0.0, "run_queue_s": 0.0, "fetched_files": 0}
 """What it takes to fetch what is there."""
 
@@ -193,8 +196,8 @@ class Fetcher:
     def has_room(self, size_bytes: int) -> bool:
         """Whether so many bytes may be fetched ahead of their turn."""
         on_the_way = sum(self.bytes[name] for name in self.running.values())
-        if self.tier.free_bytes() < on_the_way + size_bytes:
-            return False
+        if self.tier.free_bytes() < on_the_way + size_bytes + RESERVE_BYTES:
+            return False  # at its turn others may be gone, or git-annex says what is missing
         if self.limit_bytes is None:
             return True
         kept = [*self.ahead, *self.done, *self.dropping.values()]
