@@ -118,7 +118,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", type=int, action="append", help="run this parallelism alone")
     parser.add_argument("--ahead", help="most bytes that are fetched ahead, such as '20 MB'")
-    parser.add_argument("--one", action="store_true", help="as they come alone, one compute time")
     options = parser.parse_args()
     more = {"ahead": options.ahead} if options.ahead else {}
     rows: list[Sequence[object]] = []
@@ -126,11 +125,11 @@ def main() -> None:
         size_bytes = make_source(slow / "noise")
         fetch_s = size_bytes / PARTICIPANTS / BYTES_PER_S
         for at_once in options.only or AT_ONCE:
-            for compute_s in (fetch_s, fetch_s * at_once)[options.one :]:
+            for compute_s in (fetch_s, fetch_s * at_once):
                 load = Load(at_once, compute_s)
                 computing_s = compute_s * math.ceil(PARTICIPANTS / at_once)
                 bound_s = max(size_bytes / BYTES_PER_S + compute_s, fetch_s + computing_s)
-                for first in (False, True)[: 1 if options.one else 2]:
+                for first in (False, True):
                     time_s, makespan_s, cpu_s = measure(project, slow / "noise", load, first, more)
                     way = FETCHED_FIRST if first else AS_THEY_COME
                     cells = [f"{bound_s:.1f}"]

@@ -162,6 +162,18 @@ def test_if_the_job_that_fetches_is_killed_each_is_fetched_at_its_turn(tmp_path:
     assert "nobody else fetches its images" in (places.results / "analyze-participants.log").read_text()
 
 
+def test_a_fetch_that_is_killed_fails_its_participant_alone(tmp_path: Path) -> None:
+    places = fetched_run(tmp_path)
+    with fetcher(places) as process:
+        wait_for(lambda: all(noted(places, name) for name in NAMES) or process.poll() is not None)
+    note_fetched(places, "sub-03", {"failed": 137})  # as of a copy that was killed
+    batch = analysis(places)
+    output, _ = batch.communicate()
+    assert batch.returncode == 0, output
+    assert done(places) == ["sub-01", "sub-04", "sub-05"]
+    assert "was killed" in json.loads(file_of(places.failures, "sub-03").read_text())["reason"]
+
+
 def test_who_cannot_be_fetched_fails_alone(tmp_path: Path) -> None:
     places = fetched_run(tmp_path, get_attempts=1)
     git(tmp_path / "bids", "annex", "drop", "--force", t1w("03"))

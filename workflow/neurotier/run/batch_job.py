@@ -13,7 +13,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -122,7 +122,7 @@ def analyze_batch(
         note(log, f"{len(left)} of {len(names)} to analyse: {' '.join(left)}")
     if result.exit_code:
         return result.exit_code
-    with working(analysing(places), shared=True):
+    with working(analysing(places), shared=True) if batch.waits else nullcontext():
         codes.update(analyze_all(batch, left, log, at_once))
     failed = {name: code for name, code in codes.items() if code}
     again = [code for name, code in failed.items() if may_pass(code) and "failed" not in batch.got.get(name, {})]
@@ -215,8 +215,11 @@ def analyze_all(batch: Batch, names: Sequence[str], log: Path, at_once: int) -> 
                 if got:
                     batch.got[name] = got
                 if "failed" in got:
-                    codes[name] = got["failed"]
+                    codes[name] = int(got["failed"])
                     note(log, f"{name}: exit code {codes[name]}: its images could not be fetched")
+                    if failure_code(batch.places, name) is None:  # who was killed could not say so
+                        reason = str(KilledError("the process that fetched its images was killed"))
+                        keep_failure(batch.places, name, "get_images", reason, codes[name], log)
                 else:
                     running[fork_process(partial(in_a_copy, batch, name))] = name
             ended, status = next_ended(expected, running)
