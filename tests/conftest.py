@@ -22,14 +22,17 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
+import cpu_seconds  # noqa: E402
 from container_images import Engine, make_tiny  # noqa: E402
 from support import DEBIAN_HEAD, ENVIRONMENT, Project, make_demo, once  # noqa: E402
 
 REQUIRE_ALL = bool(os.environ.get("NEUROTIER_REQUIRE_ALL"))
 
 
-def pytest_configure() -> None:
-    """Heed Ctrl-C, which tests try: who is started in the background of a script ignores it, and so do all children."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Count CPU seconds, and heed Ctrl-C, which tests try: who is started in the background of a script ignores it, and
+    so do all children."""
+    config.pluginmanager.register(cpu_seconds)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

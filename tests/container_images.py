@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
+import json
 import os
+import re
 import shutil
 import subprocess
+import sys
+import sysconfig
+import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+STAND_INS = Path(__file__).resolve().parent / "stand_ins"
 
 COMMANDS = [
     *("sh", "cat", "chmod", "cp", "env", "false", "grep", "id", "kill", "ln", "ls", "mkdir"),
@@ -74,3 +83,87 @@ def of_another_architecture(image: Path, target: Path) -> Path:
     content[at : at + 3] = b"04\0"
     target.write_bytes(content)
     return target
+
+
+def layer_of(root: Path) -> bytes:
+    """A root file system as the one layer of an image."""
+    layer = io.BytesIO()
+    with tarfile.open(fileobj=layer, mode="w") as tar:
+        tar.add(root, arcname=".")
+    return layer.getvalue()
+
+
+def configuration_of(layer: bytes) -> bytes:
+    """The configuration of an image of one layer."""
+    layers = {"type": "layers", "diff_ids": [f"sha256:{digest_of(layer)}"]}
+    return json.dumps({"architecture": "amd64", "os": "linux", "config": {}, "rootfs": layers}).encode()
+
+
+def digest_of(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def make_docker_archive(root: Path, target: Path) -> str:
+    """An image as ``docker save`` writes it; the reference to it."""
+    layer = layer_of(root)
+    config = configuration_of(layer)
+    names = {"Config": f"{digest_of(config)}.json", "RepoTags": ["lab/tiny:1"], "Layers": ["layer/layer.tar"]}
+    contents = {names["Config"]: config, "layer/layer.tar": layer, "manifest.json": json.dumps([names]).encode()}
+    with tarfile.open(target, "w") as tar:
+        for name, content in contents.items():
+            entry = tarfile.TarInfo(str(name))
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+    return f"docker-archive:{target}"
+
+
+def make_oci_layout(root: Path, folder: Path) -> str:
+    """An image in the layout of the Open Container Initiative; the reference to it."""
+    kind = "application/vnd.oci.image"
+    layer = layer_of(root)
+    config = configuration_of(layer)
+
+    def described(name: str, content: bytes) -> dict[str, object]:
+        return {"mediaType": f"{kind}.{name}", "digest": f"sha256:{digest_of(content)}", "size": len(content)}
+
+    parts = {"config": described("config.v1+json", config), "layers": [described("layer.v1.tar", layer)]}
+    manifest = json.dumps({"schemaVersion": 2, "mediaType": f"{kind}.manifest.v1+json", **parts}).encode()
+    blobs = folder / "blobs" / "sha256"
+    blobs.mkdir(parents=True)
+    for content in (layer, config, manifest):
+        (blobs / digest_of(content)).write_bytes(content)
+    (folder / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
+    index = {"schemaVersion": 2, "manifests": [described("manifest.v1+json", manifest)]}
+    (folder / "index.json").write_text(json.dumps(index))
+    return f"oci:{folder}"
+
+
+def python_root(folder: Path) -> Path:
+    """The root file system of the tiny image with this machine's Python and its standard library, as a folder."""
+    root = tiny_root(folder)
+    python = Path(sys.executable).resolve()
+    library = Path(sysconfig.get_path("stdlib"))
+    linked = subprocess.run(["ldd", str(python)], capture_output=True, text=True, check=True).stdout
+    for file in [str(python), *re.findall(r"(/\S+) \(0x", linked)]:
+        (root / file[1:]).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, root / file[1:])
+    left_out = shutil.ignore_patterns("site-packages", "dist-packages", "test*", "__pycache__", "config-*", *UNUSED)
+    shutil.copytree(library, root / str(library)[1:], ignore=left_out)
+    (root / "bin" / "python3").symlink_to(python)
+    return root
+
+
+UNUSED = ("idlelib", "lib2to3", "ensurepip", "tkinter", "turtledemo", "pydoc_data", "distutils", "asyncio", "sqlite3")
+"""Parts of the standard library that no stand-in needs."""
+
+
+def make_stand_in(engine: Engine, folder: Path, program: str) -> Path:
+    """An image with a stand-in of ``tests/stand_ins`` as its app."""
+    root, name = python_root(folder), Path(program).stem
+    (root / "opt" / "app").mkdir()
+    for file in (program, "app_checks.py"):
+        shutil.copy(STAND_INS / file, root / "opt" / "app" / file)
+    definition = folder / f"{name}.def"
+    run_script = f'    exec python3 -B /opt/app/{program} "$@"'
+    definition.write_text(f"Bootstrap: localimage\nFrom: {root}\n\n%runscript\n{run_script}\n")
+    return engine.build(folder / f"{name}.sif", definition)

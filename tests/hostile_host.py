@@ -45,10 +45,11 @@ engine, root, folder, results, kind = sys.argv[1:]
 folder, results = Path(folder), Path(results)
 log = results / "log"
 containers = ContainerSettings("sandbox", False, {}, [], {})
+APP = {"image": "x", "name": "app", "filter_file": None, "retry_exit_codes": [], "attempts": 1}
 placed = PlacedImage(engine, Path(root), results / "store.cache", "0" * 64)
 try:
     if kind == "app":
-        settings = SimpleNamespace(containers=containers, app=SimpleNamespace(image="x", name="app"))
+        settings = SimpleNamespace(containers=containers, app=SimpleNamespace(**APP))
         run_level(["participant"], folder / "in", folder, settings, log, placed)
         publish(folder / "out", results / "derivatives")
     else:

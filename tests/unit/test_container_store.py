@@ -16,10 +16,11 @@ from pathlib import Path
 import pytest
 from container_images import Engine, make_tiny, tiny_root
 from neurotier.containers.build import build_arguments, ingredients, machine_argument
+from neurotier.containers.identity import content_of
 from neurotier.containers.prune import remove_unused, stored_images
 from neurotier.containers.reference import read_reference
 from neurotier.containers.run import Container
-from neurotier.containers.store import Store, content_of
+from neurotier.containers.store import Store
 from neurotier.containers.verify import placed_sha256, sha256
 from neurotier.core.errors import ContainerError, SettingsError, TierError
 from neurotier.core.settings import ContainerSettings

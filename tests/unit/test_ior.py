@@ -116,7 +116,7 @@ def test_points_are_kept_and_drawn(tmp_path: Path, memory: Path) -> None:
 def test_findings_say_which_number_of_processes_is_fastest() -> None:
     rates = {1: (100e6, 200e6, 90e6), 2: (150e6, 390e6, 75e6), 4: (120e6, 400e6, 20e6)}
     rows = [
-        {"tier": "fast", "status": "measured", "numa_nodes": None, "processes": processes}
+        {"tier": "fast", "status": "measured", "numa_nodes": None, "processes": processes, "nodes": 1, "concurrent": 1}
         | {f"{way}_bytes_per_s": rate for way, rate in (("write", write), ("read", read))}
         | {
             f"{way}_{which}_bytes_per_s": rate
@@ -128,6 +128,7 @@ def test_findings_say_which_number_of_processes_is_fastest() -> None:
     found = {figure.name: figure.finding.sentence for figure in figures_of("ior", FIGURES, rows)}
     assert found == {
         "bandwidth": "fast writes 150 MB/s with 2 processes, and 120 MB/s with 4 and reads 400 MB/s with 4 processes",
+        "nodes": "Nothing was measured on several nodes",
         "spread": "The fastest process gets up to 5.00 times as much as the slowest (fast, 4 processes)",
     }
 

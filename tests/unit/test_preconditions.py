@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.core.errors import SettingsError, SourceError, ToolError
+from neurotier.core.errors import ContainerError, SettingsError, SourceError, ToolError
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.run.plan import Plan
@@ -142,3 +142,40 @@ def test_make_refuses_before_anything_is_installed(tmp_path: Path, folder: str, 
     assert made.returncode != 0
     assert line in made.stderr.splitlines()[0]
     assert sorted(path.name for path in checkout.iterdir()) == sorted(files)
+
+
+def looked_for_app(folder: Path, elsewhere: bool = False, binds: tuple[str, ...] = (), **app: Any) -> None:
+    """Look at the start of a run of an app over a folder."""
+    (folder / "study").mkdir(exist_ok=True)
+    config = {
+        "tiers": {"disk": {"path": str(folder), "kind": "block"}},
+        "placement": dict.fromkeys(("dataset", "work", "images", "results"), "disk"),
+        "dataset": {"source": str(folder / "study")},
+        "app": {"image": "x.sif", **app},
+        "containers": {"binds": list(binds)},
+    }
+    settings = Settings.from_config(config, in_containers=True)
+    plan = Plan(settings, Places.from_settings(settings), elsewhere)
+    check_start(plan, Namespace(targets=(), dryrun=False), print)
+
+
+def test_what_an_app_is_to_see_is_looked_for_first(tmp_path: Path) -> None:
+    licence, filters, flow = tmp_path / "license.txt", tmp_path / "filter.json", tmp_path / "flow"
+    app: dict[str, Any] = {"filter_file": str(filters), "arguments": ["{filter_file}"]}
+    app["caches"] = {"flow": {"source": str(flow), "inside": "/flow"}}
+    bind = f"{licence}:/opt/license.txt"
+    with pytest.raises(ContainerError, match=r"^config key containers\.binds: .*license\.txt: does not exist; correct"):
+        looked_for_app(tmp_path, binds=(bind,))
+    looked_for_app(tmp_path, elsewhere=True, binds=(bind,))  # the nodes may have it
+    licence.write_text("me\n")
+    with pytest.raises(SettingsError, match=r"^config key app\.filter_file: .*filter\.json: no such file; correct the"):
+        looked_for_app(tmp_path, binds=(bind,), **app)
+    for text, said in [("{", "is no JSON: "), ("[]", "holds no filters; write "), ("\0", "is no JSON: ")]:
+        filters.write_text(text)
+        with pytest.raises(SettingsError, match=rf"^config key app\.filter_file: .*: {said}"):
+            looked_for_app(tmp_path, binds=(bind,), **app)
+    filters.write_text('{"t1w": {"session": "1"}}')
+    with pytest.raises(SettingsError, match=r"^config key app\.caches\.flow\.source: .*flow: there is no such folder"):
+        looked_for_app(tmp_path, binds=(bind,), **app)
+    flow.mkdir()
+    looked_for_app(tmp_path, binds=(bind,), **app)

@@ -11,6 +11,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 from neurotier.analysis.tools import TOOLS
+from neurotier.core import app_settings
 from neurotier.core import settings as settings_module
 from neurotier.core.configuration import SCHEMAS, config_schema
 from neurotier.core.errors import SettingsError
@@ -21,6 +22,11 @@ from support import ROOT
 TIERS = {"disk": {"path": ".", "kind": "block"}}
 PLACEMENT = dict.fromkeys(("dataset", "work", "images", "results"), "disk")
 SMALLEST: dict[str, Any] = {"tiers": TIERS, "placement": PLACEMENT}
+
+
+def with_app(**app: Any) -> dict[str, Any]:
+    """The smallest configuration with keys of the section of apps."""
+    return {**SMALLEST, "app": app}
 
 
 def documented_keys(schema: dict[str, Any], prefix: str = "") -> dict[str, dict[str, Any]]:
@@ -47,7 +53,7 @@ def test_every_schema_is_a_schema() -> None:
     [
         ("dataset", settings_module.DatasetSettings),
         ("demo", settings_module.DemoSettings),
-        ("app", settings_module.AppSettings),
+        ("app", app_settings.AppSettings),
         ("containers", settings_module.ContainerSettings),
         ("validity", settings_module.ValiditySettings),
         ("report", settings_module.ReportSettings),
@@ -122,6 +128,37 @@ def test_empty_section_takes_its_defaults() -> None:
         ({**SMALLEST, "tiers": {"a b": TIERS["disk"]}}, "config key tiers"),
         ({**SMALLEST, "node_class": "../elsewhere"}, "config key node_class: '../elsewhere'"),
         ({**SMALLEST, "node_class": "figures"}, "config key node_class: 'figures'"),
+        (
+            with_app(arguments=["--mem={memory}"]),
+            "config key app.arguments: '--mem={memory}': nothing is called {memory}",
+        ),
+        (with_app(arguments=["{session}"]), "config key app.arguments: '{session}': nothing is called {session} here"),
+        (with_app(arguments=["{a.b}"]), "config key app.arguments: '{a.b}' has something other than a name in braces"),
+        (
+            with_app(arguments=["{threads!r}"]),
+            "config key app.arguments: '{threads!r}' has something other than a name",
+        ),
+        (with_app(arguments=["{threads:>9}"]), "config key app.arguments: '{threads:>9}' has something other than a"),
+        (with_app(arguments=["{0}"]), "config key app.arguments: '{0}' has something other than a name in braces"),
+        (with_app(arguments=['{"a": 1}']), "config key app.arguments: '{\"a\": 1}' has something other than a name"),
+        (with_app(arguments=["{"]), "config key app.arguments: '{': "),
+        (with_app(group_arguments=["{participant}"]), "config key app.group_arguments: '{participant}': nothing is"),
+        (with_app(arguments=["{filter_file}"]), "config key app.arguments: '{filter_file}': nothing is called"),
+        (
+            with_app(filter_file="a.json"),
+            "config key app.filter_file: the app is not told of it; add its option to app.",
+        ),
+        (
+            with_app(caches={"one": {"source": "a", "inside": "/data/"}}),
+            "config key app.caches.one.inside: '/data/' is",
+        ),
+        (with_app(caches={"one": {"source": "a", "inside": "data"}}), "config key app.caches.one.inside: 'data'"),
+        (
+            with_app(caches={name: {"source": "a", "inside": "/same"} for name in ("one", "two")}),
+            "config key app.caches.two.inside: '/same' is that of one, too",
+        ),
+        (with_app(retry_exit_codes=[0]), "config key app.retry_exit_codes.0: 0 is less than"),
+        (with_app(attempts=0), "config key app.attempts: 0 is less than"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_key(config: dict[str, Any], line: str) -> None:
@@ -141,3 +178,15 @@ def test_runs_of_an_earlier_version_have_settings_without_later_sections() -> No
     complete = Settings.from_config(SMALLEST).to_json()
     known = {name: value for name, value in complete.items() if name not in settings_module.EARLIER}
     assert Settings.from_json(known) == Settings.from_json(complete | dict(settings_module.EARLIER))
+
+
+def test_section_app_of_an_earlier_version_may_lack_keys() -> None:
+    complete = Settings.from_config(with_app(arguments=["--a"])).to_json()
+    earlier = {name: value for name, value in complete["app"].items() if name not in app_settings.EARLIER_APP}
+    assert len(earlier) < len(complete["app"])
+    assert Settings.from_json({**complete, "app": earlier}) == Settings.from_json(complete)
+
+
+def test_arguments_may_have_names_and_doubled_braces() -> None:
+    app = {"level": "session", "arguments": ["{participant}", "{session}", "{mem_gb}", '{{"a": 1}}', "{filter_file}"]}
+    Settings.from_config(with_app(**app, filter_file="a.json", group_arguments=["{threads}", "{work}"]))

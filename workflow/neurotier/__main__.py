@@ -1,4 +1,4 @@
-"""The ``neurotier`` command: the meter for any command, and the jobs that the workflow runs, one by one.
+"""The ``neurotier`` command: what users ask beside a run, the meter for any command, and the jobs of the workflow.
 
 Little is imported before it is known what is wanted: the meter must not cost what the workflow needs.
 """
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+ASKED = ("watch", "open", "init", "jobs", "images", "site")
+"""Commands for users; the others are jobs."""
+
 CANNOT_READ = 73
 """Exit code of :class:`neurotier.core.errors.TierError`, whose module may be what cannot be read."""
 
@@ -34,6 +37,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             os._exit(code)  # the interpreter would take 3 ms to clear itself away, a tenth of what the meter takes
         return code
     try:
+        if not words:
+            from neurotier.run.targets import overview
+
+            print("\n".join(overview()))
+            return 0
         return run_job(parser().parse_args(words))
     except KeyboardInterrupt:  # while modules are imported
         return 130
@@ -61,18 +69,19 @@ def run_job(options: argparse.Namespace) -> int:
     use_one_blas_thread()
     try:
         with unwinding():
-            if options.command in ("images", "jobs", "site"):
-                from neurotier.run import asked
+            if options.command in ASKED:
+                return answer(options)
+            if options.command == "remake":
+                from neurotier.dataset.attempts import naming_commands
+                from neurotier.provenance.remake import remake
 
-                if options.command == "site":
-                    return asked.show_site()
-                if options.command == "images":
-                    return asked.show_images(options.results, options.remove_unused)
-                return asked.show_cluster_jobs(options.results, options.cancel)
+                with naming_commands():
+                    return remake(options.how, options.inputs, options.work)
             if options.command == "analyze-participants":
                 from neurotier.run.batch_job import analyze_participants
+                from neurotier.run.shares import Granted
 
-                batch = options.batch, options.analysis, options.at_once
+                batch = options.batch, options.analysis, Granted(options.threads, options.mem_mb, options.at_once)
                 return analyze_participants(options.results, options.participants, options.log, *batch)
             if options.command == "fetch-images":
                 from neurotier.run.fetching import fetch_images
@@ -87,6 +96,26 @@ def run_job(options: argparse.Namespace) -> int:
         return error.exit_code
 
 
+def answer(options: argparse.Namespace) -> int:
+    """Do what a user asks beside a run; the exit code of the process."""
+    from neurotier.run import asked
+
+    match options.command:
+        case "watch":
+            from neurotier.watch.command import watch
+
+            return watch(options.results, options.every, options.once)
+        case "open":
+            return asked.open_page(options.results, options.page)
+        case "init":
+            return asked.lay_out(options.folder)
+        case "site":
+            return asked.show_site()
+        case "images":
+            return asked.show_images(options.results, options.remove_unused)
+    return asked.show_cluster_jobs(options.results, options.cancel)
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     import argparse
@@ -95,6 +124,15 @@ def parser() -> argparse.ArgumentParser:
     main_parser.add_argument("--version", action="version", version=f"neurotier {__version__}")
     commands = main_parser.add_subparsers(dest="command", required=True)
     commands.add_parser("meter", help="measure any command and its whole process tree")
+    watching = commands.add_parser("watch", help="follow a run: done, running, failed, time left, room on its tiers")
+    watching.add_argument("results", type=absolute, help="results folder of the run")
+    watching.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="how often to look (default: 1)")
+    watching.add_argument("--once", action="store_true", help="look once")
+    opening = commands.add_parser("open", help="show the page of a results folder that was written last")
+    opening.add_argument("results", type=absolute, help="results folder of a run")
+    opening.add_argument("page", nargs="?", default="", help="which page, such as report or comparison")
+    laying = commands.add_parser("init", help="lay out a folder to work in: workflow, configuration, profiles")
+    laying.add_argument("folder", type=absolute, help="a folder that is new, or that was laid out so before")
     listing = commands.add_parser("jobs", help="list the cluster jobs of a run that has not ended, or that died")
     listing.add_argument("results", type=absolute, help="results folder of the run")
     listing.add_argument("--cancel", action="store_true", help="end them, if their run is dead")
@@ -102,6 +140,11 @@ def parser() -> argparse.ArgumentParser:
     images = commands.add_parser("images", help="list the container images in the store of a results folder's tier")
     images.add_argument("results", type=absolute, help="results folder of a run")
     images.add_argument("--remove-unused", type=float, metavar="DAYS", help="remove those not used for so many days")
+    text = "make derivatives again, in a clone of their dataset; datalad rerun runs this"
+    again = commands.add_parser("remake", help=text, description=text)
+    again.add_argument("how", type=absolute, help="file below code/neurotier that says how they were made")
+    again.add_argument("inputs", type=absolute, nargs="+", help="raw images, for an app folders, in sourcedata/raw")
+    again.add_argument("--work", type=absolute, help="folder for intermediates; else that of temporary files")
     described = {
         "analyze-participants": "analyse all images of some participants on the work tier",
         "get-images": "fetch the images of some participants to the dataset tier",
@@ -122,6 +165,8 @@ def parser() -> argparse.ArgumentParser:
         command.add_argument("--batch", default="", help="number of the batch, whose marker is written when done")
         command.add_argument("--analysis", default="", help="key of tool and options, by which records are known")
         command.add_argument("--at-once", type=int, default=1, help="how many are analysed at the same time")
+        command.add_argument("--threads", type=int, help="cores of the job")
+        command.add_argument("--mem-mb", type=int, help="memory of the job, MB")
     return main_parser
 
 

@@ -10,13 +10,14 @@ rule run_group_level:
         LOGS / "run_group_level/{site_folder}run_group_level.log",
     wildcard_constraints:
         site_folder=SITE_FOLDER,
+    threads: plan.threads
     resources:
         mem_mb=plan.app_memory_mb,
         work_mb=plan.work_limit_mb or 1,  # all of it, since the size of the outputs is not known yet
     params:
         results=RESULTS,
         participants=lambda wildcards: plan.of_site(wildcards.site_folder),
-        arguments=settings.app.group_arguments if settings.app.group else None,
+        arguments=lambda wildcards: settings.app.of_group,  # Snakemake would fill in braces
     message:
         "Running the group level over {wildcards.site_folder}"
     script:

@@ -13,3 +13,18 @@ rule obtain_image:
         "Obtaining the image {params.image[image]}, and placing it on its tier"
     script:
         "../scripts/obtain_image.py"
+
+
+# Folders that apps read, such as TemplateFlow's: only with app.caches.
+rule place_caches:
+    output:
+        caches=places.index / "caches.json",
+    log:
+        LOGS / "place_caches/place_caches.log",
+    params:
+        results=RESULTS,
+        sources=lambda wildcards: settings.app.cache_sources,
+    message:
+        "Placing {params.sources} on the images tier"
+    script:
+        "../scripts/place_caches.py"

@@ -14,6 +14,7 @@ rule describe_derivatives:
         site_folder=SITE_FOLDER,
     params:
         results=RESULTS,
+        as_dataset=settings.results_dataset,
     message:
         "Describing the derivatives of {wildcards.site_folder}"
     script:

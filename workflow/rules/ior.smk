@@ -2,10 +2,11 @@
 
 from neurotier.pages.ior import figures as ior_figures
 from neurotier.pages.kit.registry import outputs
+from neurotier.run.allocations import asks_for_nodes
 from neurotier.storage.ior.points import ior_minutes
 
 
-# All cores, and points are kept one by one: as in a sweep.
+# All cores, and points are kept one by one: as in a sweep. For points of several nodes it is no job, and asks for nodes.
 rule run_ior:
     output:
         table=places.workload("ior") / "ior.tsv",

@@ -10,7 +10,7 @@ rule prepare_tool:
         LOGS / "prepare_tool/prepare_tool.log",
     params:
         results=RESULTS,
-        tool=plan.tool(),
+        tool=lambda wildcards: plan.tool(),
     message:
         "Looking for {params.tool[name]}, and having it ready"
     script:
@@ -45,7 +45,8 @@ rule analyze_participants:
         "Analysing {params.participants} (batch {wildcards.batch})"
     shell:
         "python3 -m neurotier analyze-participants {params.participants} --results {params.results:q}"
-        " --batch {wildcards.batch} --analysis {params.analysis} --at-once {params.at_once} --log {log:q}"
+        " --batch {wildcards.batch} --analysis {params.analysis} --at-once {params.at_once}"
+        " --threads {threads} --mem-mb {resources.mem_mb} --log {log:q}"
 
 
 # If a participant has failed, this rule and with it the run fails, when all others are done.

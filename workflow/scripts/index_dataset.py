@@ -14,7 +14,7 @@ from neurotier.run.scripting import Context, run_script
 
 def main(context: Context) -> None:
     suffixes = context.settings.app.suffixes if context.settings.app.image else None
-    index = index_dataset(load_dataset(context.places), context.settings.dataset, suffixes)
+    index = index_dataset(load_dataset(context.places), context.settings.dataset, suffixes, context.step.tell)
     output = context.snakemake.output
     write_table(Path(output.skipped), "skipped", [asdict(entry) for entry in index.skipped])
     selected = by_participant(index.images)

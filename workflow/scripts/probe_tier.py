@@ -10,7 +10,7 @@ def main(context: Context) -> None:
     settings = context.settings
     tier = Tier.from_settings(settings.tiers[context.snakemake.wildcards.tier]).here()
     streams = context.snakemake.params.asked["streams"]
-    rows = probe_tier(tier, settings.probe, streams, context.places, context.say)
+    rows = probe_tier(tier, settings.probe, streams, context.places, context.say, context.step.tell)
     write_table(context.output("table"), "probe", rows)
 
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from neurotier.analysis.app import Share
 from neurotier.analysis.group_level import run_group_level
 from neurotier.run.jobs import ensure_clone, placed_image
 from neurotier.run.participants import require_all
@@ -16,7 +17,9 @@ def main(context: Context) -> None:
     people = context.snakemake.params.participants
     require_all(context.places, people)
     dataset = ensure_clone(context.settings, context.places, site, context.say)
-    for name in run_group_level(dataset, site, people, context.settings, context.places, log, placed):
+    share = Share(context.snakemake.threads, context.snakemake.resources.mem_mb)
+    inputs = dataset, site, people, context.settings, context.places, log, placed, share
+    for name in run_group_level(*inputs, context.step.tell):
         context.say(f"{site}: participants wrote {name} with different contents; the first was taken")
 
 

@@ -36,7 +36,7 @@ TRIES = 3
 LONGEST_S = 60.0
 """Participants of a calibration who took longer together are not analysed for that once more."""
 
-COPIED = ("dataset.json", "tool.json", "image.json")
+COPIED = ("dataset.json", "tool.json", "image.json", "caches.json")
 """What a participant job reads of the index, besides what is prepared for it."""
 
 

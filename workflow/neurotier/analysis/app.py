@@ -2,7 +2,8 @@
 
 At the participant level, the app sees a dataset of one participant: its folder and the files at the root of the
 dataset. So no task walks or hashes a whole site, which took 86 to 93 % of the task time in the published runs. Its
-output is kept in a folder per participant. The group level sees these folders merged, as if all participants had
+output is kept in a folder per participant. With ``app.level: session`` it is called for one session after the other
+(:mod:`neurotier.analysis.app_sessions`). The group level sees these folders merged, as if all participants had
 written to one folder; what it leaves there is the derivative dataset.
 
 Source: Gorgolewski et al. (2017), BIDS apps, PLOS Computational Biology 13(3), e1005209.
@@ -10,56 +11,92 @@ Source: Gorgolewski et al. (2017), BIDS apps, PLOS Computational Biology 13(3), 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from neurotier.analysis.staging import TIME_STAMP
+from neurotier.core.app_settings import AppSettings
 from neurotier.core.errors import KilledError, ToolError
 from neurotier.core.foreign import Entry
 from neurotier.core.foreign_trees import checked_entries, copy_tree, same_content
 from neurotier.core.private import remove_private
-from neurotier.core.settings import AppSettings, Settings
+from neurotier.core.settings import Settings
 from neurotier.core.work_folders import OUT, SCRATCH
 from neurotier.dataset.bids import without_prefix
 from neurotier.meter.tree import describe_exit
 from neurotier.meter.usage import Usage
 
 if TYPE_CHECKING:  # a job on the host starts no container
+    from neurotier.containers.run import Container
     from neurotier.containers.store import PlacedImage
 
 RUN_SCRIPT = "/.singularity.d/runscript"
 """The script that ``apptainer run`` executes in an image."""
 
-BIDS_DIR, OUT_DIR = "/data", "/out"
+BIDS_DIR, OUT_DIR, FILTER_FILE = "/data", "/out", "/filter.json"
 
 
-def participant_arguments(app: AppSettings, label: str) -> list[str]:
-    """Arguments of the participant level.
+@dataclass(frozen=True)
+class Share:
+    """What a call of an app may take of its job: cores, and memory in MB."""
 
-    >>> app = AppSettings("a.sif", None, [], ["--no-check"], "--participant_label", "-w", True, [], 1, 1, 3.0)
-    >>> " ".join(participant_arguments(app, "01"))
-    '/data /out participant --participant_label 01 -w /work/intermediate --no-check'
+    threads: int
+    memory_mb: int
+
+
+@dataclass(frozen=True)
+class Called:
+    """A call of an app that has ended well: the cost of starting its containers, and how many attempts it took."""
+
+    start: Usage
+    attempts: int
+
+
+def participant_arguments(app: AppSettings, label: str, share: Share, session: str = "") -> list[str]:
+    """Arguments of the participant level, for one session if there is one.
+
+    >>> app = AppSettings.from_json({"image": "a.sif", "name": None, "suffixes": [], "arguments": ["--mem", "{mem_gb}"],
+    ...     "label_option": "--participant_label", "work_option": "-w", "group": True, "group_arguments": [],
+    ...     "threads": 1, "memory_mb": 1, "work_factor": 3.0})
+    >>> " ".join(participant_arguments(app, "01", Share(2, 8500)))
+    '/data /out participant --participant_label 01 -w /work/intermediate --mem 8'
     """
-    from neurotier.containers.run import WORK
-
-    work = [app.work_option, f"{WORK}/intermediate"] if app.work_option else []
     label = without_prefix(label, "sub")
-    return [BIDS_DIR, OUT_DIR, "participant", app.label_option, label, *work, *app.arguments]
+    of_session = [app.session_option, session] if session and app.session_option else []
+    values = {"participant": label, "session": session}
+    arguments = filled(app, app.arguments, share, values)
+    return [BIDS_DIR, OUT_DIR, "participant", app.label_option, label, *of_session, *arguments]
 
 
-def group_arguments(app: AppSettings) -> list[str]:
+def group_arguments(app: AppSettings, share: Share) -> list[str]:
     """Arguments of the group level."""
-    from neurotier.containers.run import WORK
+    return [BIDS_DIR, OUT_DIR, "group", *filled(app, app.group_arguments, share, {})]
 
-    work = [app.work_option, f"{WORK}/intermediate"] if app.work_option else []
-    return [BIDS_DIR, OUT_DIR, "group", *work, *app.group_arguments]
+
+def filled(app: AppSettings, arguments: Sequence[str], share: Share, values: Mapping[str, str]) -> list[str]:
+    """The option of the work folder, if any, and arguments with the names in them filled in."""
+    from neurotier.containers.run import WORK
+    from neurotier.core.templates import fill
+
+    work = f"{WORK}/intermediate"
+    known = {"threads": share.threads, "mem_mb": share.memory_mb, "mem_gb": max(1, share.memory_mb // 1000)}
+    given = fill(arguments, {**values, **known, "work": work, "filter_file": FILTER_FILE})
+    return [*([app.work_option, work] if app.work_option else []), *given]
 
 
 def run_level(
-    arguments: list[str], bids_dir: Path, folder: Path, settings: Settings, log: Path, placed: PlacedImage
-) -> Usage:
-    """Run one level of the app.
+    arguments: list[str],
+    bids_dir: Path,
+    folder: Path,
+    settings: Settings,
+    log: Path,
+    placed: PlacedImage,
+    refill: Callable[[Path], object] | None = None,
+) -> Called:
+    """Run one level of the app, again if it asks for that by its exit code.
 
     Parameters
     ----------
@@ -74,12 +111,14 @@ def run_level(
     log
         File that takes what the app prints.
     placed
-        The app's image.
+        The app's image, and the folders that it reads.
+    refill
+        Puts into the emptied output folder, before another attempt, what was there before the first.
 
     Returns
     -------
-    Usage
-        The cost of starting the container.
+    Called
+        The cost of starting the containers, and the number of attempts.
 
     Raises
     ------
@@ -87,24 +126,56 @@ def run_level(
         If the container does not start, or the app fails, writes nothing, or writes anything but files and links that
         stay in its output.
     """
-    from neurotier.containers.run import Bind, Container
+    from neurotier.meter.lap import joined
 
-    out, scratch = folder / OUT, folder / SCRATCH
+    out, scratch, app, name = folder / OUT, folder / SCRATCH, settings.app, app_name(settings)
     out.mkdir(exist_ok=True)
-    (scratch / "intermediate").mkdir(parents=True)
-    binds = [Bind(bids_dir, BIDS_DIR), Bind(out, OUT_DIR, writable=True)]
-    container = Container(placed.engine, placed.path, settings.containers, scratch, binds)
-    code, start = container.run([RUN_SCRIPT, *arguments], log, program=RUN_SCRIPT)
-    name = app_name(settings)
+    starts: list[Usage] = []
+    while True:
+        (scratch / "intermediate").mkdir(parents=True)
+        code, start = container_of(settings, placed, bids_dir, out, scratch).run(
+            [RUN_SCRIPT, *arguments], log, program=RUN_SCRIPT
+        )
+        starts.append(start)
+        if code not in app.retry_exit_codes or len(starts) == app.attempts:
+            break
+        with log.open("a") as file:
+            said = f"{describe_exit(code)}, which app.retry_exit_codes has"
+            file.write(f"neurotier: attempt {len(starts)} of {app.attempts} ended with {said}: the next begins anew\n")
+        remove_private(scratch)
+        remove_private(out)
+        out.mkdir()
+        if refill is not None:
+            refill(out)
     if code != 0:
         from neurotier.analysis.tools import end_of, last_line
 
         error = KilledError if code == KilledError.exit_code else ToolError
-        raise error(f"the app ended with {describe_exit(code)}: {last_line(end_of(log))}", where=name, fix=f"see {log}")
+        tried = f" in each of {len(starts)} attempts" if len(starts) > 1 and code in app.retry_exit_codes else ""
+        problem = f"the app ended with {describe_exit(code)}{tried}: {last_line(end_of(log))}"
+        raise error(problem, where=name, fix=f"see {log}")
     if not sum(1 for _ in checked_entries(out, where=f"{name}: {OUT_DIR}")):
         raise ToolError("the app wrote nothing, although its exit code is 0", where=name)
     remove_private(scratch)
-    return start
+    return Called(joined(starts), len(starts))
+
+
+def container_of(settings: Settings, placed: PlacedImage, bids_dir: Path, out: Path, scratch: Path) -> Container:
+    """The container of a call: what the app sees, and where it may write."""
+    from neurotier.containers.run import Bind, Container
+
+    binds = [Bind(bids_dir, BIDS_DIR), Bind(out, OUT_DIR, writable=True)]
+    if settings.app.filter_file:
+        binds.append(Bind(filter_path(settings.app.filter_file), FILTER_FILE))
+    binds += [Bind(cache.path, cache.inside) for cache in placed.caches]
+    variables = {cache.variable: cache.inside for cache in placed.caches if cache.variable}
+    containers = replace(settings.containers, environment={**variables, **settings.containers.environment})
+    return Container(placed.engine, placed.path, containers, scratch, binds)
+
+
+def filter_path(text: str) -> Path:
+    """The path of the BIDS filter file; a relative one is below the working folder."""
+    return Path(text).expanduser().absolute()
 
 
 def app_name(settings: Settings) -> str:
@@ -113,10 +184,28 @@ def app_name(settings: Settings) -> str:
         return settings.tool.name
     if settings.app.name:
         return settings.app.name
-    from neurotier.containers.reference import DIGEST, safe_name
+    from neurotier.containers.reference import short_name
 
-    last = DIGEST.sub("", settings.app.image).rsplit("/", 1)[-1].split(":")[0]
-    return safe_name(last.removesuffix(".sif").removesuffix(".def"))
+    return short_name(settings.app.image)
+
+
+def app_options(app: AppSettings) -> dict[str, Any]:
+    """Options of an app that determine its results; keys of later versions appear only where they are used."""
+    options: dict[str, Any] = {
+        "label_option": app.label_option,
+        "work_option": app.work_option,
+        "arguments": app.arguments,
+    }
+    if app.by_session:
+        options |= {"level": app.level, "session_option": app.session_option}
+    if app.filter_file:
+        try:
+            options["filter"] = hashlib.sha256(filter_path(app.filter_file).read_bytes()).hexdigest()
+        except OSError:
+            options["filter"] = ""  # the start of the run says so
+    if app.caches:
+        options["caches"] = {name: [cache.inside, cache.variable] for name, cache in app.caches.items()}
+    return options
 
 
 def root_files(site: Path) -> list[str]:
@@ -127,8 +216,17 @@ def root_files(site: Path) -> list[str]:
     return sorted(path.name for path in files if not path.name.startswith(".") or path.name == ".bidsignore")
 
 
-def merge_outputs(folders: Sequence[Path], target: Path) -> list[str]:
+def merge_outputs(folders: Sequence[Path], target: Path, tell: Callable[[str], None] = lambda _: None) -> list[str]:
     """Merge the outputs of all participants into one folder, as if all had been written there.
+
+    Parameters
+    ----------
+    folders
+        The output of each participant.
+    target
+        Where they are merged.
+    tell
+        Takes how far it is, before each participant.
 
     Returns
     -------
@@ -141,7 +239,8 @@ def merge_outputs(folders: Sequence[Path], target: Path) -> list[str]:
         If one has a file where another has a folder, or an entry is neither a file nor a link that stays inside.
     """
     differing: list[str] = []
-    for folder in folders:
+    for count, folder in enumerate(folders, start=1):
+        tell(f"copying the outputs of participant {count:,} of {len(folders):,}")
 
         def compare(entry: Entry, folder: Path = folder) -> None:
             if str(entry.path) not in differing and not same_content(folder, target, entry.path):

@@ -26,10 +26,11 @@ if TYPE_CHECKING:  # nibabel is slow to load: only the phase that computes pays 
 
 @dataclass(frozen=True)
 class Analysed:
-    """The outcome for one participant: a row per brain mask, and the cost of starting the container, if any."""
+    """The outcome for one participant: a row per brain mask, the cost of starting containers, and calls of an app."""
 
     rows: list[dict[str, Any]]
     container_start: Usage | None = None
+    calls: list[dict[str, Any]] | None = None
 
 
 def analyze_images(

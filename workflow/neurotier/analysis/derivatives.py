@@ -6,6 +6,7 @@ checks.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -41,7 +42,9 @@ def write_sidecars(in_site: PurePosixPath, folder: Path) -> None:
     write_json(folder / derivative_name(in_site, "T1w", ".json"), brain, durable=False)
 
 
-def write_description(folder: Path, site: str, source: dict[str, Any], tool: str, version: str) -> None:
+def write_description(
+    folder: Path, site: str, source: dict[str, Any], tool: str, version: str, how: Mapping[str, Any] | None = None
+) -> None:
     """Write ``dataset_description.json`` and ``README`` of one site's derivatives.
 
     Parameters
@@ -55,9 +58,23 @@ def write_description(folder: Path, site: str, source: dict[str, Any], tool: str
         commit; may be empty).
     tool, version
         The analysis tool.
+    how
+        How the derivatives are made (:mod:`neurotier.analysis.activity`), if the description shall say so.
     """
-    write_json(folder / "dataset_description.json", description("Brain extraction", site, source, tool, version))
+    whole = description("Brain extraction", site, source, tool, version)
+    if how is not None:
+        whole["GeneratedBy"][-1] |= said_of(how)
+    write_json(folder / "dataset_description.json", whole)
     write_text(folder / "README", README.format(tool=tool, version=version))
+
+
+def said_of(how: Mapping[str, Any]) -> dict[str, Any]:
+    """What a description says of how derivatives are made: the options, and the container image."""
+    options = ", ".join(f"{name}: {value}" for name, value in how["options"].items())
+    said: dict[str, Any] = {"Description": f"with {options}"} if options else {}
+    if container := how.get("container"):
+        said["Container"] = {"Type": "apptainer", "Tag": container["digest"], "URI": container["image"]}
+    return said
 
 
 def describe_app(folder: Path, site: str, source: dict[str, Any], app: str, version: str, sha256: str) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
-from neurotier.analysis.app import app_name, group_arguments, merge_outputs, run_level
+from neurotier.analysis.app import Share, app_name, group_arguments, merge_outputs, run_level
 from neurotier.analysis.derivatives import describe_app
 from neurotier.analysis.staging import MARGIN_BYTES, check_room, naming_full_tier, publish
 from neurotier.analysis.steps import measured, write_step
@@ -28,6 +29,8 @@ def run_group_level(
     places: Places,
     log: Path,
     placed: PlacedImage,
+    share: Share,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> list[str]:
     """Merge the participants' outputs, run the app's group level on them, and publish the result.
 
@@ -43,6 +46,10 @@ def run_group_level(
         Of the run.
     placed
         The app's image.
+    share
+        What the app may take.
+    tell
+        Takes how far it is.
 
     Returns
     -------
@@ -67,19 +74,24 @@ def run_group_level(
     ):
         out = folder / OUT
         out.mkdir()
-        differing, usage = measured(lambda: merge_outputs(folders, out))
+        differing, usage = measured(lambda: merge_outputs(folders, out, tell))
         phases.append(("stage_in", usage))
         if settings.app.group:
             bids_dir = (dataset.path / site).absolute()
-            arguments = group_arguments(settings.app)
-            start, usage = measured(lambda: run_level(arguments, bids_dir, folder, settings, log, placed))
+            arguments = group_arguments(settings.app, share)
+
+            def refill(emptied: Path) -> list[str]:
+                return merge_outputs(folders, emptied)
+
+            called, usage = measured(lambda: run_level(arguments, bids_dir, folder, settings, log, placed, refill))
+            start = called.start
             take_out(start, usage)
             phases += [("container_start", start), ("compute", usage)]
         version = read_json(places.index / "tool.json")["version"]
         describe_app(out, site, dataset.sites[site], app_name(settings), version, placed.sha256)
         final = places.derivatives / site
         with naming_full_tier(tiers["results"], needed_bytes):
-            (_, _, kept), usage = measured(lambda: publish(out, final))
+            (_, _, kept), usage = measured(lambda: publish(out, final, in_dataset=True))
         phases.append(("stage_out", usage))
     write_step(places, "run_group_level", site, site or "dataset", phases, kept)
     return differing

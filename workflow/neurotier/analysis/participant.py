@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from neurotier.analysis.app import app_name, participant_arguments, root_files, run_level
+from neurotier.analysis.app import Share, app_name, root_files
 from neurotier.analysis.brains import Analysed, analyze_images
 from neurotier.analysis.staging import MARGIN_BYTES, check_room, naming_full_tier, publish, stage_in
 from neurotier.core.errors import KilledError
@@ -57,6 +57,11 @@ class Job:
         The participant's images, or for an app all files that it is given.
     before
         Facts from before the job, for its record.
+    share
+        What a call of an app may take; ``None`` for what the configuration says.
+    activity
+        Identifier of what makes the derivatives, if it is not to be made of the other facts: derivatives that are made
+        again name what they were first made by.
     """
 
     participant: str
@@ -68,6 +73,8 @@ class Job:
     log: Path
     placed: PlacedImage | None = None
     before: Mapping[str, Any] = field(default_factory=dict)
+    share: Share | None = None
+    activity: str = ""
 
     @property
     def staged_files(self) -> list[str]:
@@ -159,19 +166,35 @@ def run_participant(job: Job) -> None:
         **job.before,
         "phases": phases,
         "images": analysed.rows,
+        **({"calls": analysed.calls, "caches": caches_of(job.placed)} if analysed.calls else {}),
         "derivatives": kept,
     }
     with naming_full_tier(tiers["results"], needed_bytes):
         write_json(places.record(job.participant), record)
 
 
+def caches_of(placed: PlacedImage | None) -> dict[str, str]:
+    """Digests of the folders that an app read, by name."""
+    return {cache.name: f"sha256:{cache.sha256}" for cache in placed.caches} if placed else {}
+
+
 def analyze(job: Job, folder: Path) -> Analysed:
     """The compute phase, including the start of the container."""
     if job.settings.app.image and job.placed is not None:
-        arguments = participant_arguments(job.settings.app, job.images[0].label)
-        bids_dir = folder / IN / job.site
-        return Analysed([], run_level(arguments, bids_dir, folder, job.settings, job.log, job.placed))
-    return analyze_images(job.images, folder, job.settings, job.log, job.placed)
+        from neurotier.analysis.app_sessions import call_app
+
+        app, sessions = job.settings.app, {image.session for image in job.images}
+        share = job.share or Share(app.threads, app.memory_mb)
+        bids_dir, label = folder / IN / job.site, job.images[0].label
+        start, calls = call_app(label, sessions, bids_dir, folder, job.settings, share, job.log, job.placed)
+        return Analysed([], start, calls)
+    analysed = analyze_images(job.images, folder, job.settings, job.log, job.placed)
+    if job.settings.results_dataset:
+        from neurotier.analysis.activity import how_of, identifier, refer
+
+        digest = f"sha256:{job.placed.sha256}" if job.placed else None
+        refer(folder / OUT, job.activity or identifier(how_of(job.settings, job.tool_version, digest)))
+    return analysed
 
 
 def run_phase(name: str, function: Callable[[], T], reads: Sequence[Path]) -> tuple[T, Usage]:

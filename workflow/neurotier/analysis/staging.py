@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from neurotier.core.errors import InputError, NeurotierError, SourceError, TierError, ToolError
-from neurotier.core.files import flush_tree, make_folders, partial_of, remove_whatever, rename_durably
+from neurotier.core.files import flush_folder, flush_tree, make_folders, partial_of, remove_whatever, rename_durably
 from neurotier.core.foreign import copy_file, entries_below, open_file, open_in_dataset
 from neurotier.core.foreign_trees import copy_tree
 from neurotier.core.quantities import size
@@ -66,8 +66,17 @@ def stage_in(
     return copied, files
 
 
-def publish(made: Path, final: Path) -> tuple[int, int, Manifest]:
+def publish(made: Path, final: Path, in_dataset: bool = False) -> tuple[int, int, Manifest]:
     """Copy a folder to the results tier under a hidden name, flush it, then rename it.
+
+    Parameters
+    ----------
+    made
+        What to publish; if it does not exist, an empty folder.
+    final
+        Where; what is there is replaced.
+    in_dataset
+        Whether what is there may be a DataLad dataset, whose repository then stays.
 
     Returns
     -------
@@ -86,12 +95,46 @@ def publish(made: Path, final: Path) -> tuple[int, int, Manifest]:
         copied, files = copy_tree(made, hidden, skipped=[TIME_STAMP], write_back=True) if made.exists() else (0, 0)
         kept = manifest_of(hidden)
         flush_tree(hidden)
+        if in_dataset:
+            set_dataset_aside(final)
         remove_whatever(final)  # of an earlier run whose derivatives are to be replaced
         rename_durably(hidden, final)
+        take_dataset_back(final)
     except BaseException:
         shutil.rmtree(hidden, ignore_errors=True)
         raise
     return copied, files, kept
+
+
+OF_DATASET = (".datalad", ".gitattributes", ".gitmodules", ".bidsignore", "code", "prov", "sourcedata", ".git")
+"""Entries of a DataLad dataset that stay when the rest of its folder is replaced; its repository is moved last."""
+
+
+def set_dataset_aside(folder: Path) -> None:
+    """Give a folder that is a DataLad dataset a hidden name; :func:`take_dataset_back` undoes it, even after a kill."""
+    take_dataset_back(folder)
+    if (folder / ".git").is_dir():
+        os.rename(folder, aside(folder))
+
+
+def take_dataset_back(folder: Path) -> None:
+    """Move a repository that was set aside into the folder that has replaced its own; nothing without one."""
+    before = aside(folder)
+    if not os.path.lexists(before):
+        return
+    if not os.path.lexists(folder):
+        rename_durably(before, folder)
+        return
+    for name in OF_DATASET:
+        if os.path.lexists(before / name) and not os.path.lexists(folder / name):
+            os.rename(before / name, folder / name)
+    flush_folder(folder)
+    remove_whatever(before)
+
+
+def aside(folder: Path) -> Path:
+    """The hidden name of a folder whose repository is to be moved into another."""
+    return folder.with_name(f".{folder.name}.aside")
 
 
 TIME_STAMP = ".snakemake_timestamp"

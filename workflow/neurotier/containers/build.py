@@ -103,6 +103,15 @@ def build(engine: str, definition: Path, target: Path, arguments: Mapping[str, s
     run_engine(command, scratch, definition.parent, log, f"building {definition.name}", COMPLAINTS)
 
 
+def convert(engine: str, archive: str, target: Path, scratch: Path, log: Path) -> None:
+    """Make an image file of an archive (``docker-archive:PATH``, ``oci:PATH``); errors as :func:`build`."""
+    complaints = [
+        (r"no such|not found|invalid tar|unexpected EOF", "is no such archive, or a damaged one", "make it anew")
+    ]
+    command = [engine, "build", *QUICK, str(target), archive]
+    run_engine(command, scratch, scratch, log, f"converting {archive}", complaints)
+
+
 COMPLAINTS = [
     (r"debootstrap.*(not found|not in|PATH)", "debootstrap is not installed", "install it, or use an image file"),
     (r"must be root|operation not permitted", "this user may not build it", "build it elsewhere and name the .sif"),

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from neurotier.containers.caches import FORM
 from neurotier.core.errors import StateError
 from neurotier.core.files import exclusive, read_json, remove_whatever
 
@@ -63,7 +64,7 @@ def stored_images(kept: Path, images: Path) -> Iterator[StoredImage]:
             digest = str(read_json(facts)["sha256"])
             image = facts.with_suffix(".sif")
             name = f"{facts.stem.rpartition('-')[0]}-{digest[:12]}"
-            placed = [images / f"{name}.{form}" for form in ("sif", "sandbox")]
+            placed = [images / f"{name}.{form}" for form in ("sif", "sandbox", FORM)]
             files = [image, kept / f"{name}.cache", *placed]
             size_bytes = image.stat().st_size if image.exists() else 0
             yield StoredImage(facts, digest, tuple(file for file in files if file.exists()), size_bytes, used(facts))

@@ -1,7 +1,7 @@
 """References: how the configuration names a container image, and what pins it.
 
-A registry reference must have a digest, since a tag could mean another image tomorrow. A file is identified by its
-content, a definition file by its text and build arguments.
+A registry reference must have a digest, since a tag could mean another image tomorrow. A file or archive is identified
+by its content, a definition file by its text and build arguments, the image of a DataLad dataset by dataset and name.
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neurotier.core.errors import SettingsError
+from neurotier.core.installed import ROOT
 
 REGISTRY = re.compile(r"(docker|oras|library):")
 DIGEST = re.compile(r"(@sha256:|:sha256\.)([0-9a-f]{64})$")
-ROOT = Path(__file__).resolve().parents[3]
-"""The repository, in whose ``containers/`` the definition files lie."""
+ARCHIVE = re.compile(r"(docker-archive|oci-archive|oci):(?P<path>[^:]+)")
+"""Images as Docker saves them, and as the layout of the Open Container Initiative has them: a file, or a folder."""
+
+KINDS = "give a .sif or .def file, docker-archive: or oci: and a path, datalad:SOURCE#NAME, or a registry's reference"
 
 
 @dataclass(frozen=True)
@@ -27,9 +30,9 @@ class Reference:
     text
         As the configuration has it.
     kind
-        ``registry``, ``file`` or ``definition``.
+        ``registry``, ``file``, ``definition``, ``archive`` or ``dataset``.
     path
-        Of a file or definition file; ``None`` for a registry's image.
+        Of a file, definition file or archive; ``None`` for an image of a registry or dataset.
     name
         What to call it: the last part, without extension, tag and digest.
     """
@@ -46,7 +49,8 @@ def read_reference(text: str, where: str) -> Reference:
     Raises
     ------
     SettingsError
-        If a registry's image is not pinned, or a file does not exist or is neither an image nor a definition.
+        If a registry's image is not pinned, or a file does not exist or is neither an image nor a definition; see also
+        :func:`neurotier.containers.dataset_images.read_dataset_image`.
 
     Examples
     --------
@@ -62,22 +66,51 @@ def read_reference(text: str, where: str) -> Reference:
         if not DIGEST.search(text):
             fix = "add @sha256:DIGEST (library://: :sha256.DIGEST)"
             raise SettingsError("is not pinned: another image may have this name tomorrow", where=where, fix=fix)
-        last = DIGEST.sub("", text).rsplit("/", 1)[-1].split(":")[0]
-        return Reference(text, "registry", None, safe_name(last))
+        return Reference(text, "registry", None, short_name(text))
+    if text.startswith("datalad:"):
+        from neurotier.containers.dataset_images import read_dataset_image
+
+        return Reference(text, "dataset", None, safe_name(read_dataset_image(text, where).name))
+    if archive := ARCHIVE.fullmatch(text):
+        path = find(Path(archive["path"]).expanduser(), "index.json" if text.startswith("oci:") else "")
+        if path is None:
+            raise SettingsError("no such archive", where=where, fix="correct the path (oci: takes a folder)")
+        return Reference(f"{archive[1]}:{path}", "archive", path, short_name(text))
     path = find(Path(text).expanduser())
     if path is None:
-        raise SettingsError("no such file", where=where, fix="give a .sif or .def file, or a registry reference")
+        raise SettingsError("no such file", where=where, fix=KINDS)
     if path.suffix not in (".sif", ".simg", ".def"):
         raise SettingsError("is neither a .sif nor a .def file", where=where)
     return Reference(text, "definition" if path.suffix == ".def" else "file", path, safe_name(path.stem))
 
 
-def find(path: Path) -> Path | None:
-    """A file relative to the working folder, else to the repository; ``None`` if neither has it."""
+def find(path: Path, within: str = "") -> Path | None:
+    """A file relative to the working folder, else to the repository; ``None`` if neither has it.
+
+    With ``within``, it is a folder that has a file of that name.
+    """
     for candidate in (path.absolute(), ROOT / path):
-        if candidate.is_file():
+        if (candidate / within).is_file():
             return candidate
     return None
+
+
+def short_name(text: str) -> str:
+    """What to call the image of a reference.
+
+    >>> short_name("docker://bids/example:1.0@sha256:" + 64 * "0"), short_name("datalad:///repronim/containers#bids-mriqc")
+    ('example', 'bids-mriqc')
+    >>> short_name("/images/mriqc-24.sif"), short_name("docker-archive:/images/mriqc.tar")
+    ('mriqc-24', 'mriqc')
+    """
+    text = DIGEST.sub("", text)
+    last = text.rsplit("#", 1)[-1] if text.startswith("datalad:") else text.rsplit("/", 1)[-1]
+    if archive := ARCHIVE.fullmatch(text):
+        last = archive["path"].rstrip("/").rsplit("/", 1)[-1]
+    last = last.split(":")[0]
+    for ending in (".sif", ".def", ".tar"):
+        last = last.removesuffix(ending)
+    return safe_name(last)
 
 
 def safe_name(text: str) -> str:

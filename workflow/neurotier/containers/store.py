@@ -13,13 +13,17 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from neurotier.containers.build import BASE, REFUSALS, build, build_arguments, ingredients, run_engine
+from neurotier.containers.build import BASE, REFUSALS, build, build_arguments, convert, run_engine
+from neurotier.containers.caches import PlacedCache
+from neurotier.containers.dataset_images import fetch, read_dataset_image
 from neurotier.containers.engine import clean_environment
-from neurotier.containers.reference import ROOT, Reference, read_reference
+from neurotier.containers.identity import check_pinned, identity
+from neurotier.containers.reference import Reference, read_reference
 from neurotier.containers.verify import Marker, placed_sha256, sha256
 from neurotier.core.errors import ContainerError, SourceError, TierError
 from neurotier.core.files import (
@@ -31,8 +35,9 @@ from neurotier.core.files import (
     rename_durably,
     write_json,
 )
+from neurotier.core.installed import ROOT
 from neurotier.core.places import short_hash
-from neurotier.core.settings import ContainerSettings
+from neurotier.core.settings import ContainerSettings, DatasetSettings
 from neurotier.meter.tree import die_with_parent
 
 
@@ -83,12 +88,15 @@ class PlacedImage:
         Folder with what its tool compiled.
     sha256
         Digest of the image file.
+    caches
+        Folders that the app reads.
     """
 
     engine: str
     path: Path
     cache: Path
     sha256: str
+    caches: tuple[PlacedCache, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -113,6 +121,8 @@ class Store:
         Folder of the markers for verified images, in the results; without one, images are verified each time.
     run
         The run that verifies.
+    dataset
+        Section ``dataset``: how often a container dataset is tried.
     """
 
     kept: Path
@@ -123,6 +133,7 @@ class Store:
     say: Callable[[str], None]
     verified: Path | None = None
     run: str = ""
+    dataset: DatasetSettings | None = None
 
     def obtain(self, text: str, where: str, placing: bool = True) -> ContainerImage:
         """Have an image in the store and, if ``placing``, on its tier.
@@ -175,13 +186,15 @@ class Store:
             try:
                 partial = scratch / kept.name
                 source = reference.path if reference.kind == "file" else partial
-                self.make(reference, arguments, partial)
+                origin = self.make(reference, arguments, partial)
                 assert source is not None  # noqa: S101  # for the type checker: a file has a path
-                made = {"sha256": sha256(source), "size_bytes": source.stat().st_size, "source": str(source)}
+                digest = sha256(source)
+                check_pinned(reference, digest)
+                made = {"sha256": digest, "size_bytes": source.stat().st_size, "source": str(source)}
                 if source is partial:
                     flush_file_system(partial)
                     rename_durably(partial, kept)
-                write_json(facts, made)
+                write_json(facts, made | origin)
             finally:
                 remove_whatever(scratch)
         return kept
@@ -196,12 +209,18 @@ class Store:
             arguments[BASE] = str(self.keep(read_reference(str(base), f"{where}, {BASE} of {base.name}"), where))
         return arguments
 
-    def make(self, reference: Reference, arguments: dict[str, str], target: Path) -> None:
-        """Build or pull an image file; a file of the user's needs neither."""
+    def make(self, reference: Reference, arguments: dict[str, str], target: Path) -> dict[str, Any]:
+        """Build, pull or fetch an image file, and note where it came from; a file of the user's needs none of that."""
         if reference.kind == "definition" and reference.path is not None:
             self.say(f"building {reference.path.name} (some minutes, once)")
             given = self.with_unpacked_base(arguments, target.parent / "base")
             build(self.engine, reference.path, target, given, target.parent, self.log)
+        elif reference.kind == "archive":
+            self.say(f"converting {reference.text}")
+            convert(self.engine, reference.text, target, target.parent, self.log)
+        elif reference.kind == "dataset" and self.dataset is not None:
+            image = read_dataset_image(reference.text, reference.text)
+            return {"origin": fetch(image, target, target.parent, self.dataset, self.say)}
         elif reference.kind == "registry":
             self.say(f"pulling {reference.text}")
             try:
@@ -209,6 +228,7 @@ class Store:
                 run_engine(command, target.parent, ROOT, self.log, f"pulling {reference.text}", REFUSALS)
             except ContainerError as error:
                 raise SourceError(error.what, where=error.where, fix=error.fix) from None
+        return {}
 
     def with_unpacked_base(self, arguments: dict[str, str], folder: Path) -> dict[str, str]:
         """Build arguments with the base image unpacked to a folder, which the engine itself cannot do everywhere."""
@@ -343,35 +363,6 @@ ATTRIBUTES_LACKING = 2
 def can_unpack() -> bool:
     """Whether this machine can unpack images."""
     return shutil.which("unsquashfs") is not None
-
-
-def content_of(text: str, given: Mapping[str, str]) -> str:
-    """What determines the image of a reference: when it changes, the image is obtained again.
-
-    Parameters
-    ----------
-    text
-        The reference.
-    given
-        Build arguments of the configuration.
-    """
-    reference = read_reference(text, "image")
-    if reference.kind != "definition" or reference.path is None:
-        return identity(reference, {})
-    arguments = build_arguments(reference.path, {"MIRROR": "any", **given})
-    base = arguments.get(BASE, "")
-    below = content_of(str(reference.path.parent / base), given) if base.endswith(".def") else ""
-    return ingredients(reference.path, arguments) + below
-
-
-def identity(reference: Reference, arguments: dict[str, str]) -> str:
-    """What distinguishes images in the store, known before they are made."""
-    if reference.kind == "registry" or reference.path is None:
-        return reference.text
-    if reference.kind == "definition":
-        return ingredients(reference.path, arguments)
-    facts = reference.path.stat()
-    return f"{reference.path} {facts.st_size} {facts.st_mtime_ns}"
 
 
 def copy(source: Path, target: Path, link: bool) -> None:

@@ -12,12 +12,14 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from neurotier.core.app_settings import check_app
 from neurotier.core.errors import SettingsError
+from neurotier.core.installed import ROOT
 
 if TYPE_CHECKING:  # the participant job reads checked settings: it loads no validator, and no YAML (0.02 s of CPU)
     from jsonschema.exceptions import ValidationError
 
-SCHEMAS = Path(__file__).resolve().parents[2] / "schemas"
+SCHEMAS = ROOT / "workflow" / "schemas"
 
 WORKLOADS = ("sweep", "daq", "ior", "staging")
 """Storage workloads: each is a section with ``tiers``, a target, a folder in the results, and a page of that name."""
@@ -93,6 +95,7 @@ def check(config: Mapping[str, Any]) -> None:
         for name in config[section]["tiers"]:
             check_tier(name, list(config["tiers"]), f"{section}.tiers")
     check_pinning(config["bigbrain"])
+    check_app(config["app"])
     if any(c in config["results"] for c in "{}\n\r"):
         raise SettingsError("braces and line breaks cannot stand in a path here", where="config key results")
     results = Path(config["results"])

@@ -2,7 +2,8 @@
 
 Rules, scripts and library take their paths from here and build none themselves. Below the results folder::
 
-    derivatives/[SITE/]sub-*/...        brain masks and images, one BIDS derivative dataset per site
+    derivatives/[SITE/]sub-*/...        brain masks and images, one BIDS derivative dataset per site; with
+                                        ``results_dataset``, DataLad datasets
     app/[SITE/]sub-*/...                what a BIDS App wrote for each participant, before its group level
     index/                              what the dataset holds: images.tsv, skipped.tsv, dataset.json, sites.json, ...
     profile/                            records/[SITE/]XX/sub-*.json, steps/*.json; profile, traffic, runs, steps,
@@ -27,7 +28,9 @@ Rules, scripts and library take their paths from here and build none themselves.
     logs/RULE/                          one log per job; analyze_participant/[SITE/]XX/sub-*.log
     state/                              settings of the last run, run facts, failures, the lock; participants/: of each,
                                         what its jobs need of the index; jobs/: what became of jobs on a cluster;
-                                        runs/RUN.processors: while a run goes on, what the processors do
+                                        runs/RUN.processors: while a run goes on, what the processors do;
+                                        under_way/: what steps that take long tell of themselves meanwhile;
+                                        saved.json: commits of the derivatives' datasets
 """
 
 from __future__ import annotations
@@ -218,6 +221,11 @@ class Places:
         return self.state / "told"
 
     @property
+    def under_way(self) -> Path:
+        """What steps that are under way tell of themselves: a file each. Short-lived."""
+        return self.state / "under_way"
+
+    @property
     def kind(self) -> Path:
         """Whether a tool or an app made these results."""
         return self.state / "kind"
@@ -331,6 +339,16 @@ class Places:
     def dropped(self, number: str) -> Path:
         """Marker: the images of a batch have been dropped from the dataset tier."""
         return self.state / "dropped" / number
+
+    @property
+    def saved(self) -> Path:
+        """Marker: the derivatives have been saved in their DataLad datasets, at these commits."""
+        return self.state / "saved.json"
+
+    @property
+    def saving(self) -> Path:
+        """Marker: derivatives are being saved; if nobody does, who did was killed."""
+        return self.state / "saving"
 
     @property
     def complete(self) -> Path:

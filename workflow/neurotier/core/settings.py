@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from neurotier.core.app_settings import AppSettings
 from neurotier.core.configuration import WORKLOADS, check, config_schema, read_scalars, with_defaults
 from neurotier.core.errors import SettingsError
 
@@ -52,23 +53,6 @@ class ToolSettings:
     name: str
     image: str | None
     options: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class AppSettings:
-    """Section ``app``: a BIDS App to run instead of a tool."""
-
-    image: str | None
-    name: str | None
-    suffixes: list[str]
-    arguments: list[str]
-    label_option: str
-    work_option: str | None
-    group: bool
-    group_arguments: list[str]
-    threads: int
-    memory_mb: int
-    work_factor: float
 
 
 @dataclass(frozen=True)
@@ -216,6 +200,8 @@ class IorSettings:
     """Section ``ior``: a file per process, written and read back by another."""
 
     tiers: list[str]
+    nodes: list[int]
+    concurrent: list[int]
     processes: list[int]
     file_size: str | int
     block_size: str | int
@@ -277,6 +263,8 @@ EARLIER: Mapping[str, Any] = {
     },
     "ior": {
         "tiers": [],
+        "nodes": [1],
+        "concurrent": [1],
         "processes": [],
         "file_size": "256 MiB",
         "block_size": "1 MiB",
@@ -347,6 +335,7 @@ class Settings:
     tiers: dict[str, TierSettings]
     placement: dict[str, str]
     results: str
+    results_dataset: bool
     node_class: str | None
     batches: BatchSettings
     validity: ValiditySettings
@@ -420,11 +409,12 @@ class Settings:
             dataset=DatasetSettings(**complete["dataset"]),
             demo=DemoSettings(**complete["demo"]),
             tool=ToolSettings(name, options.pop("image"), options),
-            app=AppSettings(**complete["app"]),
+            app=AppSettings.from_json(complete["app"]),
             containers=ContainerSettings(**complete["containers"]),
             tiers={name: TierSettings(name, **tier) for name, tier in complete["tiers"].items()},
             placement=dict(complete["placement"]),
             results=complete["results"],
+            results_dataset=complete["results_dataset"],
             node_class=complete["node_class"],
             batches=BatchSettings(**complete["batches"]),
             validity=ValiditySettings(**complete["validity"]),
@@ -449,11 +439,12 @@ class Settings:
             dataset=DatasetSettings(**data["dataset"]),
             demo=DemoSettings(**data["demo"]),
             tool=ToolSettings(**data["tool"]),
-            app=AppSettings(**data["app"]),
+            app=AppSettings.from_json(data["app"]),
             containers=ContainerSettings(**data["containers"]),
             tiers={name: TierSettings(**tier) for name, tier in data["tiers"].items()},
             placement=data["placement"],
             results=data["results"],
+            results_dataset=data.get("results_dataset", False),
             node_class=data.get("node_class"),
             batches=BatchSettings(**data.get("batches", ONE_BY_ONE)),
             validity=ValiditySettings(**data.get("validity", NOT_JUDGED)),
@@ -465,7 +456,7 @@ class Settings:
             probe=ProbeSettings(**data["probe"]),
             sweep=SweepSettings.from_json(data["sweep"]),
             daq=DaqSettings(**data.get("daq", EARLIER["daq"])),
-            ior=IorSettings(**data.get("ior", EARLIER["ior"])),
+            ior=IorSettings(**{**EARLIER["ior"], **data.get("ior", {})}),
             staging=StagingSettings.from_json(data.get("staging", EARLIER["staging"])),
             advice=AdviceSettings(**data["advice"]),
             in_containers=data["in_containers"],

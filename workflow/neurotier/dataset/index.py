@@ -88,7 +88,12 @@ def image_of(row: dict[str, Any]) -> Image:
     )
 
 
-def index_dataset(dataset: Dataset, settings: DatasetSettings, suffixes: Sequence[str] | None = None) -> Index:
+def index_dataset(
+    dataset: Dataset,
+    settings: DatasetSettings,
+    suffixes: Sequence[str] | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Index:
     """Index all sites of a dataset and apply the selection.
 
     Parameters
@@ -97,6 +102,8 @@ def index_dataset(dataset: Dataset, settings: DatasetSettings, suffixes: Sequenc
         The dataset, and section ``dataset`` of the configuration.
     suffixes
         For a BIDS App, the suffixes of the files it is given (all files if empty); ``None`` for T1w images.
+    tell
+        Takes how far it is, before each site.
 
     Raises
     ------
@@ -108,7 +115,8 @@ def index_dataset(dataset: Dataset, settings: DatasetSettings, suffixes: Sequenc
     everyone: set[str] = set()
     is_participant = selector(settings.participants, "sub")
     skipped += [Skipped(repr(path), f"cannot be reached: {reason}") for path, reason in dataset.unreachable.items()]
-    for site in dataset.sites:
+    for count, site in enumerate(dataset.sites, start=1):
+        tell(f"site {count} of {len(dataset.sites)}, {len(images):,} {kind_of_file(suffixes)}s so far")
         root = dataset.path / site
         if not is_bids(root):
             if not site or settings.sites:

@@ -142,13 +142,16 @@ def is_plain_folder(path: Path) -> bool:
     return not (path / ".git").exists() and not ((path / "HEAD").exists() and (path / "objects").exists())
 
 
-def clone(source: str, folder: Path, version: str | None) -> None:
-    """Clone by DataLad and check out the version; only a complete clone gets the final name."""
+def clone(source: str, folder: Path, version: str | None, where: str = "") -> None:
+    """Clone by DataLad and check out the version; only a complete clone gets the final name.
+
+    Errors name ``where``, or else the key ``dataset.source``.
+    """
     from datalad.api import clone as datalad_clone
     from datalad.support.exceptions import IncompleteResultsError
 
-    where = f"dataset.source {source!r}"
-    partial = folder.with_name(f".{folder.name}.partial")
+    where = where or f"dataset.source {source!r}"
+    partial = partial_of_clone(folder)
     remove_tree(partial)
     try:
         datalad_clone(source=source, path=str(partial), result_renderer="disabled")
@@ -162,6 +165,11 @@ def clone(source: str, folder: Path, version: str | None) -> None:
         raise
     flush_file_system(partial)
     rename_durably(partial, folder)
+
+
+def partial_of_clone(folder: Path) -> Path:
+    """The name of a clone while it is not complete."""
+    return folder.with_name(f".{folder.name}.partial")
 
 
 def check_out(repository: Path, version: str, where: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 
 from neurotier.meter.exits import delays_accounted, run_queue_accounted
 from neurotier.meter.tree import TICKS_PER_S, descendants, read_io, stat_fields
@@ -130,3 +131,18 @@ def subtract(usage: Usage, name: str, amount: float | None) -> None:
     value = getattr(usage, name)
     if value is not None and amount is not None:
         setattr(usage, name, max(type(value)(0), value - amount))
+
+
+def joined(laps: Sequence[Usage]) -> Usage:
+    """The sum of laps of one phase, as one lap at the time of the first; a figure that one of them lacks is unknown."""
+    whole = laps[0]
+    for lap in laps[1:]:
+        whole.wall_s += lap.wall_s
+        whole.end_s = whole.start_s + whole.wall_s
+        for name in (*SECONDS, *COUNTS, *BYTES, *ACCOUNT, "residual_s"):
+            one, other = getattr(whole, name), getattr(lap, name)
+            setattr(whole, name, None if one is None or other is None else one + other)
+        whole.account = whole.account and lap.account
+        whole.max_rss_bytes = max(whole.max_rss_bytes, lap.max_rss_bytes)
+        whole.input_resident_after = lap.input_resident_after
+    return whole

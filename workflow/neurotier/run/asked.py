@@ -1,8 +1,9 @@
-"""What a user asks beside a run: of a results folder, its jobs on a cluster and the container images in its store; and
-for a profile of the cluster."""
+"""What a user asks beside a run: for a folder to work in, and for a profile of a cluster; of a results folder, for its
+pages, its jobs on a cluster and the container images in its store."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from neurotier.containers.prune import DAY_S, remove_unused, stored_images
@@ -10,6 +11,7 @@ from neurotier.core.errors import SettingsError
 from neurotier.core.files import read_json
 from neurotier.core.places import Places
 from neurotier.core.quantities import size, utc
+from neurotier.run.caches import digests
 from neurotier.run.jobs import load_settings
 from neurotier.run.start import acquire
 from neurotier.run.submitted import end_left, list_jobs
@@ -28,6 +30,51 @@ def show_cluster_jobs(results: Path, end_them: bool) -> int:
         acquire(places)
         end_left(places, "", lambda line: print(line, flush=True))
     for line in list_jobs(places):
+        print(line)
+    return 0
+
+
+def open_page(results: Path, name: str) -> int:
+    """Show a page in the browser, and print where it lies; the exit code of the process.
+
+    Parameters
+    ----------
+    results
+        The results folder.
+    name
+        Which page; empty for the one that was written last.
+
+    Raises
+    ------
+    SettingsError
+        If there is no such page.
+    """
+    pages = {file.stem: file for file in results.glob("*.html") if file.is_file() and not file.is_symlink()}
+    if not pages:
+        fix = "give a results folder, or have one made: snakemake all"
+        raise SettingsError("has no page" if results.is_dir() else "is no folder", where=str(results), fix=fix)
+    if name and name not in pages:
+        raise SettingsError(f"has no page {name!r}", where=str(results), fix=f"it has {', '.join(sorted(pages))}")
+    page = pages[name] if name else max(pages.values(), key=lambda file: file.stat().st_mtime)
+    print(page)
+    if {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():  # else a browser for terminals would be found, if any
+        import webbrowser
+
+        webbrowser.open(page.as_uri())
+    return 0
+
+
+def lay_out(folder: Path) -> int:
+    """Lay out a folder to work in, and say how to begin; the exit code of the process.
+
+    Raises
+    ------
+    SettingsError, TierError
+        See :func:`neurotier.run.working_folder.lay_out`.
+    """
+    from neurotier.run.working_folder import lay_out
+
+    for line in lay_out(folder):
         print(line)
     return 0
 
@@ -61,6 +108,7 @@ def show_images(results: Path, unused_days: float | None) -> int:
         raise SettingsError("is no number of days", where=f"--remove-unused {unused_days}", fix="give 30, for example")
     own = places.index / "image.json"
     in_use = {read_json(own)["sha256"]} if own.exists() else set()
+    in_use |= digests(places.index / "caches.json")
     for image in remove_unused(stored, unused_days, in_use):
         print(f"removed {image.name} ({size(image.size_bytes)}, used {utc(image.used_s)})")
     return 0

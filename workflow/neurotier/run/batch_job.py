@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,7 @@ from neurotier.run.batches import Made, Wanted, key_of, wanted_by
 from neurotier.run.job_notes import noting_job
 from neurotier.run.jobs import begin_log, keep_failure, load_settings, note, placed_image, reporting, run_facts
 from neurotier.run.participants import images_of
+from neurotier.run.shares import Granted
 from neurotier.run.submitted import is_over
 from neurotier.run.turns import LOOK_S, Arrivals, analysing, end_turn, take_turn, working
 
@@ -67,10 +68,11 @@ class Batch:
     waits: bool
     prepared: Sequence[float]
     keep_going: bool
+    granted: Granted
 
 
 def analyze_participants(
-    results: Path, names: Sequence[str], log: Path, number: str, analysis: str, at_once: int = 1
+    results: Path, names: Sequence[str], log: Path, number: str, analysis: str, granted: Granted
 ) -> int:
     """Analyse the participants of a batch; the exit code of the process.
 
@@ -86,33 +88,35 @@ def analyze_participants(
         Number of the batch, whose marker is written at the end; empty for none.
     analysis
         See :attr:`neurotier.run.plan.Plan.analysis`.
-    at_once
-        How many participants are analysed at the same time.
+    granted
+        What the job has, and how many participants are analysed at the same time.
     """
     settings = load_settings(results)
     places = Places.from_settings(settings)
+    granted = replace(granted, at_once=min(granted.at_once, len(names)))
     if not run_facts(places).get("elsewhere"):
-        return analyze_batch(settings, places, names, log, number, analysis, at_once)
+        return analyze_batch(settings, places, names, log, number, analysis, granted)
+    granted = replace(granted, elsewhere=True)
     if is_over(places):
         print("neurotier: another run has begun since this job was submitted; it does nothing", file=sys.stderr)
         return BusyError.exit_code
     threads = settings.app.threads if settings.app.image else 1
-    slots = min(at_once, len(names))
+    slots = granted.at_once
     with noting_job(places, number, names, slots, slots * threads) as note_end:
-        exit_code = analyze_batch(settings, places, names, log, number, analysis, at_once)
+        exit_code = analyze_batch(settings, places, names, log, number, analysis, granted)
         note_end(exit_code)
     return exit_code
 
 
 def analyze_batch(
-    settings: Settings, places: Places, names: Sequence[str], log: Path, number: str, analysis: str, at_once: int
+    settings: Settings, places: Places, names: Sequence[str], log: Path, number: str, analysis: str, granted: Granted
 ) -> int:
     """Analyse the participants of a batch that are not done; see :func:`analyze_participants`."""
     clear_log(log)
     write_text(log, slurm.job_line(), durable=False)
     left = [name for name in names if not places.record(name).exists()]
     with reporting(places, left, STAGE, log) as result:
-        batch = prepare(settings, places, number, analysis, log)
+        batch = prepare(settings, places, number, analysis, log, granted)
         codes = {name: failed_before(batch, name) for name in names}
         done = [name for name in names if is_done(batch, name)]
         for name in done:
@@ -123,7 +127,7 @@ def analyze_batch(
     if result.exit_code:
         return result.exit_code
     with working(analysing(places), shared=True) if batch.waits else nullcontext():
-        codes.update(analyze_all(batch, left, log, at_once))
+        codes.update(analyze_all(batch, left, log, granted.at_once))
     failed = {name: code for name, code in codes.items() if code}
     again = [code for name, code in failed.items() if may_pass(code) and "failed" not in batch.got.get(name, {})]
     settles = number and batch.keep_going  # else nobody looks who has failed, and the exit code must say so
@@ -133,7 +137,7 @@ def analyze_batch(
     return exit_code
 
 
-def prepare(settings: Settings, places: Places, number: str, analysis: str, log: Path) -> Batch:
+def prepare(settings: Settings, places: Places, number: str, analysis: str, log: Path, granted: Granted) -> Batch:
     """Read what all participants share, and import what all will use."""
     facts = run_facts(places)
     got: dict[str, Mapping[str, Any]] = {}
@@ -141,7 +145,7 @@ def prepare(settings: Settings, places: Places, number: str, analysis: str, log:
     with suppress(FileNotFoundError, StateError):  # only times are lost
         got = read_json(places.got(number))["participants"] if number else {}
     dataset = read_json(places.index / "dataset.json")
-    others = [file for file in (places.index / "tool.json", places.index / "image.json") if file.exists()]
+    others = [places.index / name for name in ("tool.json", "image.json", "caches.json")]
     tool = read_json(places.index / "tool.json")["name"]
     return Batch(
         settings=settings,
@@ -151,8 +155,9 @@ def prepare(settings: Settings, places: Places, number: str, analysis: str, log:
         placed=placed_image(settings, places, log),
         got=got,
         waits=waits and dataset["kind"] != "folder",
-        prepared=[file.stat().st_mtime for file in others],
+        prepared=[file.stat().st_mtime for file in others if file.exists()],
         keep_going=facts.get("keep_going", True),
+        granted=granted,
     )
 
 
@@ -338,6 +343,7 @@ def analyze_participant(batch: Batch, name: str) -> int:
             log=log,
             placed=batch.placed,
             before={"analysis": key_of(batch.wanted.analysis, images), **preparation(batch, name)},
+            share=batch.granted.share(batch.settings, images) if batch.settings.app.image else None,
         )
         run_participant(job)
     return result.exit_code

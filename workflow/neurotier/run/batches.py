@@ -39,6 +39,9 @@ LARGEST = 1000
 MEGABYTE = 1_000_000
 """Unit of Snakemake's ``*_mb`` resources, which are decimal."""
 
+SNAKEMAKE_MB = 500
+"""Memory of the Snakemake that a cluster job runs; measured: 450 to 475 MB."""
+
 
 @dataclass(frozen=True)
 class Wanted:
@@ -292,7 +295,8 @@ def write_marker(places: Places, number: str, members: Sequence[str], time_ns: i
     """Write the marker of a batch that needs no job, as old as what its jobs made, or what followed is done again."""
     marker = places.batch(number)
     write_json(marker, {"participants": list(members), "failed": {}}, durable=False)
-    inputs = [places.index / "tool.json", places.index / "image.json", *places.index.glob("**/validation.json")]
+    waited_for = ("tool.json", "image.json", "caches.json")
+    inputs = [*(places.index / name for name in waited_for), *places.index.glob("**/validation.json")]
     newest_ns = max([time_ns, *(file.stat().st_mtime_ns for file in inputs if file.exists())])
     os.utime(marker, ns=(newest_ns, newest_ns))
 

@@ -38,6 +38,12 @@ RECORDS = {"records", "steps"}
 IDENTITY, KIND = re.compile(rb"[0-9a-f]{16}\n"), re.compile(rb"(tool|app)\n")
 """Content of the files of the state that are not JSON."""
 
+SAVED = {"sourcedata", "code", "prov"}
+"""Folders of a site's derivatives that are written when they are saved as a dataset: git knows what was in them."""
+
+ADDED_TO = {".bidsignore", ".gitattributes"}
+"""Files that an app may write, and that get more lines when its derivatives are saved as a dataset."""
+
 SHOWN = 3
 
 
@@ -81,6 +87,7 @@ def find_damage(places: Places, by_app: bool, whole: dict[str, Made] | None = No
         *damaged_index(places),
         *damaged_campaign(places),
         *damaged_outputs(places),
+        *lost_datasets(places),
     ]
     return list({damage.files: damage for damage in reversed(damages)}.values())[::-1]  # the first reason counts
 
@@ -140,9 +147,18 @@ def lost_sites(places: Places) -> Iterator[Damage]:
         record = read(file) or {}
         site = file.parent.relative_to(folder).as_posix()
         derivatives = places.derivatives / site
-        name = first_missing(record.get("derivatives", {}), derivatives)
+        manifest = record.get("derivatives", {})
+        name = first_missing({path: facts for path, facts in manifest.items() if path not in ADDED_TO}, derivatives)
         if name:
             yield Damage((derivatives / "dataset_description.json",), f"{site}: {name} is not as it was written")
+
+
+def lost_datasets(places: Places) -> Iterator[Damage]:
+    """Sites whose derivatives have been saved as a DataLad dataset that is not there any more."""
+    for site in read(places.saved) or {}:
+        repository = places.derivatives / site / ".git"
+        if not (repository / "HEAD").is_file():
+            yield Damage((places.saved,), f"{repository} is gone")
 
 
 def damaged_index(places: Places) -> Iterator[Damage]:
@@ -246,7 +262,7 @@ def note_outputs(places: Places) -> None:
     folders = [places.results / name for name in LISTED_FOLDERS]
     files = [*places.results.glob("*.html"), *places.campaign.glob("*.tsv")]
     files += [file for folder in folders for file in files_below(folder, lambda name: name not in RECORDS)]
-    files += files_below(places.derivatives, lambda name: not name.startswith(("sub-", ".")))
+    files += files_below(places.derivatives, lambda name: not name.startswith(("sub-", ".")) and name not in SAVED)
     known = {
         file.relative_to(places.results).as_posix(): file.stat().st_size
         for file in files

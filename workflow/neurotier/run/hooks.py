@@ -46,6 +46,7 @@ from neurotier.run.profile_tables import (
     read_timed_rows,
     unclosed_runs,
 )
+from neurotier.run.retries import try_failed_again
 from neurotier.run.snakemake_internals import (
     analyses_anew,
     hear_submitted,
@@ -140,6 +141,8 @@ def look_ahead(plan: Plan, arguments: Sequence[str], snakefile: Path, cores: int
     options = options_of(arguments)
     if options.dryrun or not only_looks(arguments):
         check_start(plan, options, say)
+    if not only_looks(arguments):
+        try_failed_again(Places.from_settings(plan.settings), options.targets)
     if "check" in options.targets and not only_looks(arguments):  # a look at what is now
         remove_whatever(Places.from_settings(plan.settings).checked(plan.node_class))
     slots = None if plan.elsewhere or not cores else max(1, cores // plan.threads)
@@ -226,7 +229,7 @@ def finish(plan: Plan, succeeded: bool, after: Pages) -> None:
     while watched:
         watched.pop().stop()
     try:
-        end_run(settings, run, stopped_by)
+        end_run(settings, run, stopped_by, succeeded)
         if plan.elsewhere:
             remove_marks(settings, places)
         remove_whatever(places.fetch)

@@ -181,6 +181,7 @@ def image_store(
         settings=replace(settings.containers, form=form),
         log=log.absolute(),
         say=say,
+        dataset=settings.dataset,
     )
 
 
@@ -189,10 +190,12 @@ def placed_image(settings: Settings, places: Places, log: Path) -> PlacedImage |
     if settings.image is None:
         return None
     from neurotier.containers.store import ContainerImage, PlacedImage
+    from neurotier.run.caches import placed_caches
 
     store = image_store(settings, places, log, lambda line: note(log, line))
     image = ContainerImage(**read_json(places.index / "image.json"), form=store.settings.form)
-    return PlacedImage(store.engine, store.place(image), image.cache(store.kept), image.sha256)
+    caches = placed_caches(settings, places, store.say) if settings.app.image else ()
+    return PlacedImage(store.engine, store.place(image), image.cache(store.kept), image.sha256, caches)
 
 
 def prepare_tool(settings: Settings, places: Places, log: Path) -> dict[str, Any]:

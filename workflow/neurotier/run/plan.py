@@ -14,9 +14,9 @@ from typing import Any
 
 import psutil
 
-from neurotier.analysis.app import app_name
+from neurotier.analysis.app import app_name, app_options
 from neurotier.analysis.participant import work_bytes
-from neurotier.containers.store import content_of
+from neurotier.containers.identity import content_of
 from neurotier.core.errors import InputError, NeurotierError, SettingsError, StateError
 from neurotier.core.files import read_json, remove_whatever
 from neurotier.core.kinds import KINDS
@@ -26,6 +26,7 @@ from neurotier.core.tiers import on_nodes, tiers_of
 from neurotier.dataset.bids import Image
 from neurotier.run.batches import (
     MEGABYTE,
+    SNAKEMAKE_MB,
     Batches,
     Made,
     by_urgency,
@@ -37,9 +38,6 @@ from neurotier.run.batches import (
     wanted_by,
 )
 from neurotier.run.participants import Selected, images_of, selected_by
-
-SNAKEMAKE_MB = 500
-"""Memory of the Snakemake that a cluster job runs; measured: 450 to 475 MB."""
 
 
 class Plan:
@@ -270,11 +268,9 @@ class Plan:
 
     def tool(self) -> dict[str, Any]:
         """The tool's name and options: when they change, all participants are analysed again."""
-        app = self.settings.app
         given = {"environment": self.settings.containers.environment} if self.settings.image else {}
         if self.is_app:
-            options = {"label_option": app.label_option, "work_option": app.work_option, "arguments": app.arguments}
-            return {"name": app_name(self.settings), **options, **given}
+            return {"name": app_name(self.settings), **app_options(self.settings.app), **given}
         return {"name": self.settings.tool.name, **self.settings.tool.options, **given}
 
     @property
@@ -302,7 +298,8 @@ class Plan:
 
     def image_facts(self) -> list[Path]:
         """Files that an analysis in a container waits for."""
-        return [self.places.index / "image.json"] if self.settings.image else []
+        names = ["image.json", "caches.json"] if self.is_app and self.settings.app.caches else ["image.json"]
+        return [self.places.index / name for name in names] if self.settings.image else []
 
     @property
     def analysis(self) -> str:

@@ -18,6 +18,7 @@ from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, on_nodes
 from neurotier.dataset.source import is_address, local_folder
+from neurotier.run.container_inputs import check_container_inputs
 from neurotier.run.plan import Plan
 from neurotier.storage import fio
 from neurotier.storage.staging.supervise import require_engine
@@ -54,11 +55,12 @@ def check_start(plan: Plan, options: Namespace, say: Callable[[str], None]) -> N
     ------
     SourceError
         If the source is a path, and nothing is there.
-    SettingsError
-        If the run would write into the dataset.
+    SettingsError, ContainerError
+        If the run would write into the dataset, or what containers are to see is not there.
     """
     if not set(options.targets) or set(options.targets) - WITHOUT_DATASET:
         check_dataset(plan)
+        check_container_inputs(plan.settings, plan.elsewhere)
     if options.dryrun:
         for line in missing_tiers(plan.settings, plan.elsewhere):
             say(line)

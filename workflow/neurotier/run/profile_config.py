@@ -24,6 +24,9 @@ ENVIRONMENT = "NEUROTIER_PROFILE_CONFIG"
 ELSEWHERE = "NEUROTIER_ELSEWHERE"
 """Environment variable that tells jobs whether they are on a cluster."""
 
+EXECUTOR = "NEUROTIER_EXECUTOR"
+"""Environment variable that tells jobs by which executor of Snakemake they were started; empty for this machine."""
+
 HEAD = "NEUROTIER_HEAD"
 """Environment variable that tells jobs of a cluster the host of the user's Snakemake; empty if there is no cluster."""
 
@@ -82,6 +85,7 @@ def runs_elsewhere(arguments: Sequence[str] | None, snakefile: Path) -> bool:
         executor = options_of_profile(name).get("executor", executor)
     elsewhere = executor not in HERE
     os.environ[ELSEWHERE] = "yes" if elsewhere else "no"
+    os.environ[EXECUTOR] = executor if elsewhere else ""
     os.environ[HEAD] = socket.gethostname() if elsewhere else ""
     return elsewhere
 

@@ -7,7 +7,7 @@ import os
 import socket
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -22,6 +22,7 @@ from neurotier.meter.measure import Interrupted
 from neurotier.run.jobs import load_settings, run_facts
 from neurotier.run.profile_config import HEAD
 from neurotier.run.stops import ending_with, runner, unwinding
+from neurotier.run.under_way import Step
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Context:
     snakemake: Any
     settings: Settings
     places: Places
+    step: Step
 
     def input(self, name: str) -> Path:
         """The input file of that name."""
@@ -53,9 +55,26 @@ class Context:
         return run_facts(self.places)
 
     def say(self, line: str) -> None:
-        """Tell the user on the terminal, and the log."""
-        print(line, flush=True)
-        print(line, file=sys.__stderr__, flush=True)
+        """Tell the user on the terminal, the log, and who watches."""
+        say(line)
+        self.step.note(told=line)
+
+
+def say(line: str) -> None:
+    """Tell the user on the terminal, and the log."""
+    print(line, flush=True)
+    print(line, file=sys.__stderr__, flush=True)
+
+
+@contextlib.contextmanager
+def step_of(snakemake: Any, places: Places) -> Iterator[Step]:
+    """The step that a script is, while it works; it is called by its rule and, if that has several jobs, its log."""
+    own = str(Path(snakemake.log[0]).with_suffix("")).rpartition(f"/{snakemake.rule}/")[2]
+    step = Step(places, snakemake.rule if own == snakemake.rule else f"{snakemake.rule} {own}", say)
+    try:
+        yield step
+    finally:
+        step.end()
 
 
 def run_script(snakemake: Any, work: Callable[[Context], None]) -> None:
@@ -71,8 +90,9 @@ def run_script(snakemake: Any, work: Callable[[Context], None]) -> None:
             try:
                 settings = load_settings(Path(snakemake.params.results))
                 places = Places.from_settings(settings)
-                with naming_commands(), ending_with(runner(places.runs / f"{current_run()}.json")):
-                    work(Context(snakemake, settings, places))
+                facts = places.runs / f"{current_run()}.json"
+                with naming_commands(), ending_with(runner(facts)), step_of(snakemake, places) as step:
+                    work(Context(snakemake, settings, places, step))
             except Exception:
                 traceback.print_exc()
                 raise

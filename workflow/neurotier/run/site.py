@@ -11,17 +11,17 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import yaml
 
 from neurotier.core.errors import SourceError, one_line
+from neurotier.core.installed import ROOT
 from neurotier.core.private import user_name
 from neurotier.core.quantities import counted
 from neurotier.run import slurm
 
-BASE = Path(__file__).resolve().parents[3] / "profiles" / "slurm" / "profile.yaml"
+BASE = ROOT / "profiles" / "slurm" / "profile.yaml"
 """The profile that the draft begins with."""
 
 BETWEEN = "\x1f"

@@ -122,6 +122,7 @@ def lock_and_note(
     leftovers = remove_leftovers(places.work, places.identity)
     remove_unfinished(places)
     remove_whatever(places.told)
+    remove_whatever(places.under_way)
     write_json(places.settings_file, settings.to_json())
     cpus = len(os.sched_getaffinity(0))
     write_json(
@@ -170,14 +171,15 @@ def check_kind(settings: Settings, places: Places) -> None:
     write_text(places.kind, kind + "\n")
 
 
-def end_run(settings: Settings, run: str, stopped_by: str | None = None) -> None:
-    """End a run: end its processes, clear the work tier, and note swapping, time, and the signal that stopped it."""
+def end_run(settings: Settings, run: str, stopped_by: str | None = None, succeeded: bool = True) -> None:
+    """End a run: end its processes, clear the work tier, and note swapping, time, and what became of it."""
     places = Places.from_settings(settings)
     end(processes_of([run]))
     remove_leftovers(places.work, places.identity)
     note_swapping(places, run)
     facts = read_json(places.runs / f"{run}.json")
-    write_json(places.runs / f"{run}.json", facts | {"ended_s": time.time(), "stopped_by": stopped_by})
+    ended = {"ended_s": time.time(), "succeeded": succeeded and stopped_by is None, "stopped_by": stopped_by}
+    write_json(places.runs / f"{run}.json", facts | ended)
 
 
 def note_swapping(places: Places, run: str) -> None:

@@ -23,6 +23,7 @@ from neurotier.bigbrain.engines.worker import find_block, work
 from neurotier.bigbrain.tasks import PUBLISHED, Task
 from neurotier.core.errors import NeurotierError, RunError, ToolError
 from neurotier.core.files import write_json
+from neurotier.core.installed import LIBRARY
 
 ENGINE = "engine spark"
 LOCAL = "local"
@@ -107,7 +108,7 @@ def descriptors_to(log: Path) -> Iterator[None]:
 
 def options(task: Task, master: str, events: Path) -> list[tuple[str, str]]:
     """Spark's configuration of a run."""
-    library = str(Path(__file__).resolve().parents[3])
+    library = str(LIBRARY)
     path = os.pathsep.join(filter(None, [library, os.environ.get("PYTHONPATH", "")]))
     given = {
         "spark.master": f"local[{task.parallelism}]" if master == LOCAL else master,

@@ -12,6 +12,12 @@ FIGURES = (
         " what is published of a node. As Figures 3 and 4 of the page on the NEXTGenIO prototype, for one node.",
     ),
     Entry(
+        "nodes",
+        "All nodes together",
+        "The same of several nodes, which begin at one instant, by their number; a line for each number of processes"
+        " per node. As Figures 3 and 4 of the page on the NEXTGenIO prototype.",
+    ),
+    Entry(
         "spread",
         "Each process",
         "The bandwidth of the slowest and of the fastest process: how unequal they are, and whether one delays all.",

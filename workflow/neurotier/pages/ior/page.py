@@ -10,10 +10,13 @@ from neurotier.pages.ior.figures import FIGURES
 from neurotier.pages.kit.figures import figure_views
 from neurotier.pages.kit.html import link, write_html
 from neurotier.pages.kit.workload import not_measured, tier_views
+from neurotier.storage.ior import scaling
 from neurotier.storage.ior.medians import lines, verdict
-from neurotier.storage.ior.published import LIST, NUMBERS, SOURCE
+from neurotier.storage.ior.published import LIST, NUMBERS, SOURCE, TOTALS
+from neurotier.storage.ior.scaling import at_once, at_once_text, curves, late_text
 from neurotier.storage.workload.records import MEASURED
 
+ORDER = ("tier", "set", "nodes", "concurrent", "processes", "repetition")
 TEMPLATE = Path(__file__).resolve().parent / "ior.html.j2"
 
 
@@ -31,16 +34,21 @@ def write_page(rows: Sequence[Row], table: Path, figures: Path, page: Path) -> l
     page
         HTML file to write.
     """
-    verdicts = [f"{verdict(name, line)}." for name, line in lines(rows).items()]
+    over_nodes = curves(rows)
+    alone = {name: line for name, line in lines(rows).items() if name not in over_nodes}
+    verdicts = [f"{scaling.verdict(name, each)}." for name, each in over_nodes.items()]
+    verdicts += [f"{verdict(name, line)}." for name, line in alone.items()]
+    verdicts += [f"{sentence}." for sentence in [*at_once_text(at_once(rows)), *late_text(rows)]]
     measured = [row for row in rows if row["status"] == MEASURED]
     context = {
         "verdicts": verdicts,
         "figures": figure_views("ior", FIGURES, rows, figures, page.parent),
-        "rows": sorted(measured, key=lambda row: (row["tier"], row["set"], row["processes"], row["repetition"])),
+        "rows": sorted(measured, key=lambda row: [row[name] for name in ORDER]),
         "points": len(rows),
+        "over_nodes": any(row["nodes"] > 1 for row in rows),
         "tiers": tier_views(rows),
         "unmeasured": not_measured(rows),
-        "published": [*NUMBERS, *LIST],
+        "published": [*(TOTALS if over_nodes else ()), *NUMBERS, *LIST],
         "source": SOURCE,
         "table": link(table, page.parent),
     }

@@ -15,12 +15,13 @@ def tier_views(rows: Sequence[Row], version: str = "fio_version") -> list[dict[s
     views = []
     for name in dict.fromkeys(row["tier"] for row in rows):
         own = [row for row in rows if row["tier"] == name]
+        hosts = dict.fromkeys(word for row in own if row["status"] == MEASURED for word in row["host"].split())
         read, written = (sum(row[column] or 0 for row in own) for column in ("read_bytes", "write_bytes"))
         views.append(
             {
                 "name": name,
                 "kind": f"{own[0]['kind']} ({own[0]['fs_type']})",
-                "host": f"{own[0]['host']}, Linux {own[0]['kernel']}",
+                "host": f"{', '.join(hosts) or own[0]['host']}, Linux {own[0]['kernel']}",
                 "with": ", ".join(sorted({row[version] for row in own if row[version]})),
                 "read": size(read),
                 "written": size(written),

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from neurotier.advice.promise import advised
 from neurotier.advice.words import interval
 from neurotier.core.parallelism import PHASES
 from neurotier.core.quantities import number, percent, seconds
 from neurotier.core.tables import Row
 from neurotier.pages.kit.causes import sum_causes
 from neurotier.pages.report.times import ParticipantTime
-
-TIERS = ("dataset_tier", "work_tier", "images_tier", "results_tier")
-KNOWN_BY = (*TIERS, "tool", "parallelism", "participants")
-"""What an advice and a run must share: what was promised for more participants says nothing about fewer."""
 
 
 @dataclass(frozen=True)
@@ -31,12 +28,6 @@ class PredictionView:
 
     finding: str
     lines: list[tuple[str, str, str, str]]
-
-
-def advised(advice: Iterable[Row], run: Row) -> Row | None:
-    """What was advised for a run's placement, parallelism and participants; as the page cache would be found, first."""
-    found = [row for row in advice if all(row[name] == run[name] for name in KNOWN_BY)]
-    return next((row for row in found if row["cache"] == "as found"), found[0] if found else None)
 
 
 def prediction_view(advice: Sequence[Row], run: Row | None, times: Sequence[ParticipantTime]) -> PredictionView | None:

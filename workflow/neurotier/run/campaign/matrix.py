@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from neurotier.analysis.app import app_name
+from neurotier.core.app_settings import EARLIER_APP
 from neurotier.core.errors import SettingsError
 from neurotier.core.places import Places, short_hash
 from neurotier.core.settings import Settings
@@ -134,6 +135,10 @@ def what_is_measured(checked: Mapping[str, Any]) -> dict[str, Any]:
     measured["dataset"] = {key: value for key, value in checked["dataset"].items() if key not in FETCHING}
     if checked["dataset"]["source"] != "demo":
         del measured["demo"]
+    # what earlier versions did not have is no other measurement
+    measured["app"] = {
+        key: value for key, value in checked["app"].items() if key not in EARLIER_APP or value != EARLIER_APP[key]
+    }
     return measured
 
 

@@ -22,6 +22,7 @@ import yaml
 
 from neurotier.core.errors import RunError
 from neurotier.core.files import read_json, remove_tree, write_text
+from neurotier.core.installed import ROOT
 from neurotier.core.kinds import is_in_memory
 from neurotier.core.places import Places, short_hash
 from neurotier.core.private import user_name
@@ -36,7 +37,7 @@ from neurotier.run.participants import participants
 from neurotier.run.profile_tables import Record
 from neurotier.storage.page_cache import CacheState, prepare_cache
 
-SNAKEFILE = Path(__file__).resolve().parents[3] / "Snakefile"
+SNAKEFILE = ROOT / "workflow" / "Snakefile"
 ALONE = (
     *("--snakefile", str(SNAKEFILE), "--workflow-profile", "none", "--scheduler", "greedy"),
     *("--keep-going", "--nolock", "--replace-workflow-config"),

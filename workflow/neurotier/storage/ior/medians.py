@@ -1,4 +1,4 @@
-"""What a tier reached, by the number of processes, over the repetitions."""
+"""What one node reached on a tier, by the number of processes, over the repetitions."""
 
 from __future__ import annotations
 
@@ -37,12 +37,11 @@ Line = dict[int, Reached]
 
 
 def lines(rows: Iterable[Row]) -> dict[str, Line]:
-    """What was measured, by tier and pinning, in the order of the table."""
+    """What was measured of one node, by tier and pinning, in the order of the table."""
     groups: dict[str, dict[int, list[Row]]] = {}
     for row in rows:
-        if row["status"] == MEASURED:
-            name = f"{row['tier']}, pinned" if row["numa_nodes"] else str(row["tier"])
-            groups.setdefault(name, {}).setdefault(row["processes"], []).append(row)
+        if row["status"] == MEASURED and row["nodes"] == 1:
+            groups.setdefault(line_name(row), {}).setdefault(row["processes"], []).append(row)
     ways = (WRITE, READ)
     return {
         name: {
@@ -55,6 +54,11 @@ def lines(rows: Iterable[Row]) -> dict[str, Line]:
         }
         for name, counts in groups.items()
     }
+
+
+def line_name(row: Row) -> str:
+    """Tier and pinning of a point."""
+    return f"{row['tier']}, pinned" if row["numa_nodes"] else str(row["tier"])
 
 
 def verdict(name: str, line: Line) -> str:

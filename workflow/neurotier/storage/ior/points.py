@@ -1,4 +1,4 @@
-"""Which points an IOR run has: so many processes, each with a file of its own, pinned or not."""
+"""Which points an IOR run has: so many nodes and processes, each with a file of its own, pinned or not."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from neurotier.storage.workload.points import in_order, minutes, point_name
 
 START_S = 1.0
 """What fio takes to start, write and read."""
+
+ALLOCATED_S = 5.0
+"""What Slurm and the nodes take to start besides, if there are several."""
 
 FASTEST_BYTES_PER_S = 5e9
 """No node is thought to be faster when it is said what a run takes at least."""
@@ -25,7 +28,7 @@ class Point:
     set_name
         How processes are pinned: ``none`` or ``pin``.
     processes
-        Processes at once.
+        Processes at once on each node.
     file_bytes
         Size of the file of each.
     block_bytes
@@ -34,6 +37,10 @@ class Point:
         Whether the page cache is bypassed where that can be.
     repetition
         Which repetition, from 1.
+    nodes
+        Nodes at once.
+    concurrent
+        Benchmarks at once, each on as many of the nodes.
     """
 
     set_name: str
@@ -42,20 +49,29 @@ class Point:
     block_bytes: int
     direct: bool
     repetition: int
+    nodes: int = 1
+    concurrent: int = 1
+
+    @property
+    def bytes_per_node(self) -> int:
+        """Bytes that each node writes, and as many that it reads."""
+        return self.processes * self.file_bytes
 
     @property
     def bytes(self) -> int:
         """Bytes that are written, and as many that are read."""
-        return self.processes * self.file_bytes
+        return self.nodes * self.bytes_per_node
 
     @property
     def seconds(self) -> float:
         """Time that it takes at least, s."""
-        return START_S + 2 * self.bytes / FASTEST_BYTES_PER_S
+        return (ALLOCATED_S if self.nodes > 1 else START_S) + 2 * self.bytes_per_node / FASTEST_BYTES_PER_S
 
     def name(self, where: str) -> str:
         """A file's name that tells measurements apart (:func:`neurotier.storage.workload.points.point_name`)."""
-        return point_name(self, where, self.set_name, self.processes, self.repetition)
+        shown = [f"{self.nodes}x{self.processes}" if self.nodes > 1 else str(self.processes)]
+        shown += [f"by{self.concurrent}"] if self.concurrent > 1 else []
+        return point_name(self, where, self.set_name, *shown, self.repetition)
 
 
 def ior_plan(settings: IorSettings) -> dict[str, dict[str, list[Point]]]:
@@ -64,7 +80,7 @@ def ior_plan(settings: IorSettings) -> dict[str, dict[str, list[Point]]]:
     Raises
     ------
     SettingsError
-        If there is nothing to measure, or a size is none.
+        If there is nothing to measure, a size is none, or benchmarks at once divide no number of nodes.
     """
     if not settings.tiers:
         fix = "take config/examples/ior.yaml, or see config/README.md"
@@ -74,18 +90,35 @@ def ior_plan(settings: IorSettings) -> dict[str, dict[str, list[Point]]]:
     if not 1 <= block_bytes <= file_bytes or file_bytes % block_bytes:
         fix = "choose an ior.file_size that is a multiple of it"
         raise SettingsError("blocks do not fill a file", where="config key ior.block_size", fix=fix)
+    unfit = [count for count in settings.concurrent if all(nodes % count for nodes in settings.nodes)]
+    if unfit:
+        what = f"{unfit[0]} benchmarks at once cannot have as many nodes each"
+        fix = f"add a multiple of {unfit[0]} to ior.nodes"
+        raise SettingsError(what, where="config key ior.concurrent", fix=fix)
+    grid = [
+        (nodes, concurrent, processes)
+        for nodes in settings.nodes
+        for concurrent in settings.concurrent
+        for processes in settings.processes
+        if nodes % concurrent == 0
+    ]
     sets = {
         numa: in_order(
             [
-                Point(numa, processes, file_bytes, block_bytes, settings.direct, repetition)
+                Point(numa, processes, file_bytes, block_bytes, settings.direct, repetition, nodes, concurrent)
                 for repetition in range(1, settings.repetitions + 1)
-                for processes in settings.processes
+                for nodes, concurrent, processes in grid
             ],
             settings.seed,
         )
         for numa in settings.numa
     }
     return dict.fromkeys(settings.tiers, sets)
+
+
+def over_nodes(settings: IorSettings) -> bool:
+    """Whether any point needs more than one node."""
+    return max(settings.nodes) > 1
 
 
 def ior_minutes(settings: IorSettings) -> int:

@@ -26,15 +26,24 @@ SLOWEST_BYTES_PER_S = 1e6
 
 PIN = "pin"
 
+SPANS = "spans"
+"""What is kept of a point and is no column: when each process began and ended."""
+
+OTHER_NODE, OTHER_PROCESS = "another node", "another process"
+"""Who reads what a process has written."""
+
 
 class Ior(Workload[Point]):
     """Points of an IOR run."""
 
     target = "ior"
-    asked: ClassVar[tuple[str, ...]] = ("processes", "file_bytes", "block_bytes", "repetition")
+    asked: ClassVar[tuple[str, ...]] = ("nodes", "concurrent", "processes", "file_bytes", "block_bytes", "repetition")
     results: ClassVar[tuple[str, ...]] = (
         *("engine", "direct", "numa_nodes", "write_bytes_per_s", "read_bytes_per_s", "write_span_s", "read_span_s"),
         *("write_least_bytes_per_s", "write_most_bytes_per_s", "read_least_bytes_per_s", "read_most_bytes_per_s"),
+        *("write_nodes_bytes_per_s", "write_node_least_bytes_per_s", "write_node_most_bytes_per_s"),
+        *("read_nodes_bytes_per_s", "read_node_least_bytes_per_s", "read_node_most_bytes_per_s"),
+        *("write_start_spread_s", "read_start_spread_s", "clock_spread_s", "read_by"),
         *("write_bytes", "read_bytes", "cpu_s", "started_s", "fio_version"),
     )
 
@@ -43,8 +52,8 @@ class Ior(Workload[Point]):
         self.nodes: tuple[int, ...] = ()
 
     def room_bytes(self, points: list[Point]) -> int:
-        """The files of all processes."""
-        return max((point.bytes for point in points), default=0)
+        """The files of all processes of a node."""
+        return max((point.bytes_per_node for point in points), default=0)
 
     def room_text(self, points: list[Point]) -> str:
         """How many, of which size."""
@@ -65,10 +74,11 @@ class Ior(Workload[Point]):
         self.nodes = own_nodes() if pinned else ()
         if pinned and len(self.nodes) < 2:
             return dict.fromkeys(points, "there is one NUMA node here, and nothing to pin to")
+        several = [point for point in points if point.nodes > 1]
         self.way = find_access(workspace.folder, workspace.tier.kind) if direct else BUFFERED
         way = access_text(self.way.engine, self.way.direct)
-        say(f"tier {workspace.tier.name}: {counted(len(points), 'point')}, {way}")
-        return {}
+        say(f"tier {workspace.tier.name}: {counted(len(points) - len(several), 'point')}, {way}")
+        return dict.fromkeys(several, "several nodes are had from Slurm alone (--profile profiles/slurm)")
 
     def measure(self, workspace: Workspace, point: Point) -> Row:
         """Write, and read."""
@@ -79,6 +89,7 @@ class Ior(Workload[Point]):
         finally:
             workspace.remove_files()
         way = {"engine": self.way.engine, "direct": self.way.direct, "numa_nodes": len(self.nodes) or None}
+        way["read_by"] = OTHER_PROCESS
         return {**way, "started_s": started_s, "host": socket.gethostname(), **cells(written, read)}
 
 
@@ -100,8 +111,10 @@ def cells(written: FioResult, read: FioResult) -> Row:
     return row | {"fio_version": written.fio_version}
 
 
-def ior(settings: Settings, places: Places, say: Say, node_class: str = "") -> list[Row]:
+def ior(settings: Settings, places: Places, say: Say, node_class: str = "", workload: Ior | None = None) -> list[Row]:
     """Measure what is not there yet; the rows of all points (:func:`neurotier.storage.workload.walk.walk`).
+
+    ``workload`` is how, if not on this machine.
 
     Raises
     ------
@@ -113,5 +126,7 @@ def ior(settings: Settings, places: Places, say: Say, node_class: str = "") -> l
         If there is no fio, or one point after the other fails.
     """
     plan = ior_plan(settings.ior)
-    require_fio("target ior")
-    return walk(Ior(), plan, settings, places, say, node_class)
+    if workload is None:
+        require_fio("target ior")
+    rows = walk(workload or Ior(), plan, settings, places, say, node_class)
+    return [{name: value for name, value in row.items() if name != SPANS} for row in rows]

@@ -23,7 +23,12 @@ TIMEOUT_S = 60.0
 
 
 def probe_tier(
-    tier: Tier, settings: ProbeSettings, streams: int, places: Places, say: Callable[[str], None]
+    tier: Tier,
+    settings: ProbeSettings,
+    streams: int,
+    places: Places,
+    say: Callable[[str], None],
+    tell: Callable[[str], None] = lambda _: None,
 ) -> list[Row]:
     """Measure one tier on this node; the rows of its table.
 
@@ -39,6 +44,8 @@ def probe_tier(
         Of the results folder that it is measured for.
     say
         Tells the user.
+    tell
+        Takes how far it is, before each measurement.
 
     Raises
     ------
@@ -53,7 +60,7 @@ def probe_tier(
         effort = effort_for(tier, settings, streams)
         limits = f"up to {counted(effort.streams, 'stream')}, at most {size(effort.room_bytes)}"
         say(f"Probing tier {tier.name} ({tier.path}): {limits}, within {seconds(effort.time_s)}")
-        samples = Walk(workspace, effort).run()
+        samples = Walk(workspace, effort, tell).run()
     rows = probe_rows(tier, samples)
     least, asked = min(row["repetitions"] for row in rows), effort.repetitions
     if least < asked:
@@ -70,10 +77,12 @@ class Walk:
         Where its jobs run.
     effort
         What it may take.
+    tell
+        Takes how far it is.
     """
 
-    def __init__(self, workspace: Workspace, effort: Effort) -> None:
-        self.workspace, self.effort = workspace, effort
+    def __init__(self, workspace: Workspace, effort: Effort, tell: Callable[[str], None] = lambda _: None) -> None:
+        self.workspace, self.effort, self.tell = workspace, effort, tell
         self.samples: Samples = {}
         self.began_s = time.monotonic()
 
@@ -117,7 +126,8 @@ class Walk:
 
     def measure_one(self, measurement: Measurement) -> FioResult:
         """Measure once."""
-        job = measurement.job
+        job, taken_s = measurement.job, time.monotonic() - self.began_s
+        self.tell(f"{job.name}, after {seconds(taken_s)} of some {seconds(self.effort.time_s)}")
         result = self.workspace.run(job, TIMEOUT_S + 10 * self.effort.slice_s)
         if not result.operations_per_s:
             where = f"tier {self.workspace.tier.name!r}"

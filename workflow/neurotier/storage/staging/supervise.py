@@ -26,6 +26,7 @@ import psutil
 
 from neurotier.core.errors import NeurotierError, TierError, ToolError
 from neurotier.core.files import write_json
+from neurotier.core.installed import LIBRARY
 from neurotier.core.processes import PATIENCE_S, kill_all_marked, lives, start_process, wait_for
 from neurotier.core.quantities import size
 from neurotier.storage.staging.exchange import Exchange, Step
@@ -102,7 +103,7 @@ def run_exchange(
     call, outcome, process = secrets.token_hex(8), Outcome(), None
     plan = Path(exchange.scratch, "plan.json")
     write_json(plan, exchange.to_json(), durable=False)
-    library = str(Path(__file__).resolve().parents[3])
+    library = str(LIBRARY)
     path = os.pathsep.join(filter(None, [library, os.environ.get("PYTHONPATH", "")]))
     environment = {**os.environ, CALL: call, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}
     try:

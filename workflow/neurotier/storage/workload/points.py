@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
@@ -58,13 +58,16 @@ def point_name(point: DataclassInstance, where: str, *shown: object) -> str:
     Parameters
     ----------
     point
-        The point; all its fields count.
+        The point; all its fields count, but for those that have their default: a field that came later has one, and
+        what was measured before is known by its old name.
     where
         What else tells them apart: host and place of the tier.
     shown
         What people read in the name.
     """
-    return "_".join([*map(str, shown), short_hash(json.dumps([where, asdict(point)]))])
+    told = {each.name: getattr(point, each.name) for each in fields(point)}
+    told = {each.name: told[each.name] for each in fields(point) if told[each.name] != each.default}
+    return "_".join([*map(str, shown), short_hash(json.dumps([where, told]))])
 
 
 def in_order(points: list[AnyPoint], seed: int) -> list[AnyPoint]:

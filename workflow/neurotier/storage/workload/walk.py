@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import ClassVar, Generic
 
@@ -31,6 +32,10 @@ Plan = Mapping[str, Mapping[str, list[AnyPoint]]]
 """The points of every set on every tier, in the order in which they are measured."""
 
 
+class LeftOutError(ToolError):
+    """A point cannot be measured here, which is found out as it is tried; the next one may."""
+
+
 class Workload(ABC, Generic[AnyPoint]):
     """What a storage workload brings; the walk does the rest.
 
@@ -42,11 +47,14 @@ class Workload(ABC, Generic[AnyPoint]):
         Fields of a point that are columns of the table.
     results
         Columns that :meth:`measure` fills; empty for what was not measured.
+    elsewhere
+        The tiers are those of other machines, and :meth:`measure` looks after them and their room.
     """
 
     target: ClassVar[str]
     asked: ClassVar[tuple[str, ...]]
     results: ClassVar[tuple[str, ...]]
+    elsewhere: ClassVar[bool] = False
 
     @abstractmethod
     def room_bytes(self, points: list[AnyPoint]) -> int:
@@ -72,7 +80,8 @@ class Workload(ABC, Generic[AnyPoint]):
     def measure(self, workspace: Workspace, point: AnyPoint) -> Row:
         """Measure a point: values of :attr:`results`, and ``host`` if it is not this one.
 
-        A :class:`ToolError` or :class:`TierError` is noted as the reason why the point failed, and the walk goes on.
+        A :class:`ToolError` or :class:`TierError` is noted as the reason why the point failed, and the walk goes on;
+        a :class:`LeftOutError` as the reason why it is left out.
         """
 
 
@@ -143,12 +152,15 @@ def walk(
         If one point after the other fails.
     """
     declared = [Tier.from_settings(settings.tiers[name]) for name in plan]
-    tiers = [tier.here() for tier in declared]
-    workspaces = [claim(tier, workload.target, places) for tier in tiers]
-    share: float = getattr(settings, workload.target).share
-    for tier in tiers:
-        for name, points in plan[tier.name].items():
-            check_room(workload, tier, name, points, share)
+    if workload.elsewhere:
+        tiers, workspaces = declared, [Workspace(workload.target, tier, tier.path) for tier in declared]
+    else:
+        tiers = [tier.here() for tier in declared]
+        workspaces = [claim(tier, workload.target, places) for tier in tiers]
+        share: float = getattr(settings, workload.target).share
+        for tier in tiers:
+            for name, points in plan[tier.name].items():
+                check_room(workload, tier, name, points, share)
     folder = places.workload(workload.target)
     records = [Records.of(folder, *both, node_class) for both in zip(tiers, declared, strict=True)]
     planned = {one.tier.name: [point for points in plan[one.tier.name].values() for point in points] for one in records}
@@ -159,7 +171,8 @@ def walk(
     for workspace, one in zip(workspaces, records, strict=True):
         for points in plan[one.tier.name].values():
             rows += walk_set(workload, workspace, one, points, places.identity, progress)
-        remove_empty(workspace.folder.parent)
+        if not workload.elsewhere:
+            remove_empty(workspace.folder.parent)
     return rows
 
 
@@ -198,7 +211,7 @@ def walk_set(
     missing = records.missing(points)
     reasons: dict[AnyPoint, str] = {}
     if missing:
-        with workspace.working(identity):
+        with nullcontext() if workload.elsewhere else workspace.working(identity):
             reasons = measure_all(workload, workspace, records, missing, progress)
     rows = []
     for position, point in enumerate(points, start=1):
@@ -221,6 +234,8 @@ def measure_all(
             try:
                 write_json(records.file(point), workload.measure(workspace, point))
                 in_a_row = 0
+            except LeftOutError as error:
+                reasons[point] = f"left out: {error}"
             except (ToolError, TierError) as error:
                 reasons[point], in_a_row = f"failed: {error}", in_a_row + 1
                 if in_a_row == FAILED_IN_A_ROW:

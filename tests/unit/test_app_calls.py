@@ -1,0 +1,207 @@
+"""Calls of a BIDS App: by participant or session, again where it asks for that, and with its share of the job."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from container_images import Engine, make_tiny
+from neurotier.analysis.app import Share, group_arguments, participant_arguments, run_level
+from neurotier.analysis.app_sessions import call_app
+from neurotier.containers.caches import PlacedCache
+from neurotier.containers.store import PlacedImage
+from neurotier.core.errors import InputError, KilledError, ToolError
+from neurotier.core.private import make_private, private_folder
+from neurotier.core.settings import Settings
+from neurotier.dataset.bids import Image, read_image
+from neurotier.run.shares import Granted
+
+APP = """echo "call $*"
+case " $* " in
+*\\ --fail\\ *) echo left >/out/left; echo left >/work/intermediate/left; exit 75;;
+*\\ --once\\ *) [ -e /out/tried ] && exit 9; echo >/out/tried; exit 75;;
+*\\ --filled\\ *) [ -e /out/tried ] && echo >/out/done && exit 0; exit 75;;
+*\\ --killed\\ *) exit 137;;
+esac
+ls -R /data
+mkdir -p /out/sub-01
+for folder in /data/sub-01/ses-*; do
+    cp "$folder"/anat/* /out/sub-01
+    echo "${folder##*/}" >>/out/sub-01.html
+done
+echo same >/out/shared.txt
+[ -z "$CACHE_HOME" ] || cat "$CACHE_HOME"/template >/out/template
+echo >"$CACHE_HOME/written" 2>/dev/null && echo yes >/out/written
+exit 0
+"""
+"""A BIDS App that tells what it sees, and ends with the exit code that it is asked for."""
+
+
+@pytest.fixture(scope="module")
+def image(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tiny(engine, tmp_path_factory.mktemp("app"), APP)
+
+
+class Called:
+    """A participant of two sessions on a work tier, and the app."""
+
+    def __init__(self, engine: Engine, image: Path, folder: Path) -> None:
+        self.placed = PlacedImage(engine.path, image, folder / "cache", 64 * "0")
+        self.work, self.log = private_folder(folder) / "work" / "job", folder / "log"
+        make_private(self.work)
+        for session in ("1", "2"):
+            anat = self.work / "in" / "sub-01" / f"ses-{session}" / "anat"
+            anat.mkdir(parents=True)
+            (anat / f"sub-01_ses-{session}_T1w.nii.gz").write_text(session)
+        (self.work / "in" / "sub-01" / "sub-01_sessions.tsv").write_text("session_id\n")
+        (self.work / "in" / "README").write_text("all\n")
+
+    def call(self, sessions: tuple[str, ...] = ("1", "2"), **app: Any) -> list[dict[str, Any]]:
+        """Call the app with such settings; the rows of its calls."""
+        settings = settings_of(**app)
+        return call_app(
+            "01", {*sessions, ""}, self.work / "in", self.work, settings, Share(2, 3500), self.log, self.placed
+        )[1]
+
+    @property
+    def made(self) -> dict[str, str]:
+        """What was put out, by path."""
+        files = (path for path in (self.work / "out").rglob("*") if path.is_file())
+        return {path.relative_to(self.work / "out").as_posix(): path.read_text() for path in files}
+
+    @property
+    def lines(self) -> list[str]:
+        return self.log.read_text().splitlines()
+
+
+def settings_of(**app: Any) -> Settings:
+    config = {
+        "tiers": {"disk": {"path": ".", "kind": "block"}, "memory": {"path": "/dev/shm", "kind": "tmpfs"}},
+        "placement": dict.fromkeys(("dataset", "work", "images", "results"), "disk"),
+        "app": {"image": "x.sif", "name": "tiny", **app},
+    }
+    return Settings.from_config(config, in_containers=True)
+
+
+@pytest.fixture
+def called(engine: Engine, image: Path, tmp_path: Path) -> Called:
+    return Called(engine, image, tmp_path)
+
+
+def test_an_app_is_called_once_for_a_participant(called: Called) -> None:
+    arguments = ["--nprocs", "{threads}", "--mem={mem_mb}", "-g", "{mem_gb}", "-w={work}", "{participant}", "{{}}"]
+    assert called.call(arguments=arguments) == [{"session": None, "attempts": 1}]
+    filled = "--nprocs 2 --mem=3500 -g 3 -w=/work/intermediate 01 {}"
+    assert f"call /data /out participant --participant-label 01 {filled}" in called.lines
+    assert called.made["sub-01.html"] == "ses-1\nses-2\n"
+
+
+def test_an_app_is_called_for_each_session_and_sees_no_other(called: Called) -> None:
+    rows = called.call(level="session", session_option="--session-id", arguments=["--x={session}"])
+    assert rows == [{"session": "1", "attempts": 1}, {"session": "2", "attempts": 1}]
+    calls = [line for line in called.lines if line.startswith("call")]
+    common = "call /data /out participant --participant-label 01"
+    assert calls == [f"{common} --session-id {session} --x={session}" for session in "12"]
+    seen = called.log.read_text().split("neurotier: session 2\n")
+    assert ["ses-1" in part for part in seen] == [True, False]
+    assert ["ses-2" in part for part in seen] == [False, True]
+    assert all("sub-01_sessions.tsv" in part and "README" in part for part in seen)
+    assert called.made == {
+        "sub-01/sub-01_ses-1_T1w.nii.gz": "1",
+        "sub-01/sub-01_ses-2_T1w.nii.gz": "2",
+        "sub-01.html": "ses-1\n",
+        "shared.txt": "same\n",
+    }
+    assert "neurotier: sessions differ in sub-01.html; the first was taken" in called.lines
+    assert sorted(path.name for path in (called.work / "in" / "sub-01").iterdir()) == [
+        *("ses-1", "ses-2", "sub-01_sessions.tsv")
+    ], "what was staged is there again, for who meters it"
+    assert not (called.work / "sessions").exists()
+
+
+def test_who_has_no_session_is_said_so(called: Called) -> None:
+    with pytest.raises(InputError, match=r"^sub-01: has no session, and the app is called by session; leave the"):
+        called.call(sessions=(), level="session")
+
+
+def test_an_exit_code_that_asks_for_it_has_the_app_tried_again_from_the_beginning(called: Called) -> None:
+    with pytest.raises(ToolError, match=r"^tiny: the app ended with exit code 75 in each of 3 attempts: ") as raised:
+        called.call(arguments=["--once"], retry_exit_codes=[75])
+    assert raised.value.exit_code == ToolError.exit_code
+    said = "exit code 75, which app.retry_exit_codes has"
+    assert [line for line in called.lines if line.startswith("neurotier")] == [
+        f"neurotier: attempt {number} of 3 ended with {said}: the next begins anew" for number in (1, 2)
+    ]
+
+
+def test_attempts_are_counted(called: Called) -> None:
+    """The second attempt finds again what was in the output folder before the first, as at the group level."""
+    settings = settings_of(retry_exit_codes=[75], attempts=2)
+    folder = called.work
+    found: list[str] = []
+
+    def refill(out: Path) -> None:
+        found.extend(path.name for path in out.iterdir())
+        (out / "tried").write_text("")
+
+    ended = run_level(["--filled", ""], folder / "in", folder, settings, called.log, called.placed, refill)
+    assert ended.attempts == 2
+    assert found == [], "the output folder was emptied first"
+    assert sorted(called.made) == ["done", "tried"]
+
+
+@pytest.mark.parametrize(("codes", "attempts"), [([], 3), ([74], 3), ([75], 1)])
+def test_other_exit_codes_are_not_tried_again(called: Called, codes: list[int], attempts: int) -> None:
+    with pytest.raises(ToolError, match=r"^tiny: the app ended with exit code 75: "):
+        called.call(arguments=["--fail"], retry_exit_codes=codes, attempts=attempts)
+    assert len([line for line in called.lines if line.startswith("call")]) == 1
+
+
+def test_a_killed_app_may_be_tried_again_and_stays_killed(called: Called) -> None:
+    with pytest.raises(KilledError, match="in each of 2 attempts"):
+        called.call(arguments=["--killed"], retry_exit_codes=[137], attempts=2)
+
+
+def test_an_app_reads_its_caches_and_cannot_write_to_them(called: Called, tmp_path: Path) -> None:
+    (tmp_path / "template").write_text("brain\n")
+    cache = PlacedCache("flow", tmp_path, "/flow", "CACHE_HOME", 64 * "1")
+    called.placed = replace(called.placed, caches=(cache,))
+    called.call()
+    assert called.made["template"] == "brain\n"
+    assert "written" not in called.made
+    assert not (tmp_path / "written").exists()
+
+
+def test_group_arguments_are_filled_in() -> None:
+    app = settings_of(group_arguments=["--nprocs", "{threads}"], work_option="-w").app
+    words = ["/data", "/out", "group", "-w", "/work/intermediate", "--nprocs", "4"]
+    assert group_arguments(app, Share(4, 800)) == words
+    assert participant_arguments(settings_of(arguments=["{mem_gb}"]).app, "sub-01", Share(4, 800))[-1] == "1"
+
+
+def images(size_bytes: int) -> list[Image]:
+    return [read_image("sub-01/anat/sub-01_T1w.nii.gz", "", size_bytes)]
+
+
+@pytest.mark.parametrize(
+    ("granted", "share"),
+    [
+        (Granted(), Share(4, 8000)),
+        (Granted(4, 8000, 1), Share(4, 8000)),
+        (Granted(2, 8000, 1), Share(2, 8000)),
+        (Granted(16, 32000, 4), Share(4, 8000)),
+        (Granted(8, 64000, 1), Share(8, 64000)),
+        (Granted(4, 32500, 4, elsewhere=True), Share(1, 8000)),
+        (Granted(1, 100, 2, elsewhere=True), Share(1, 1)),
+    ],
+)
+def test_what_the_app_is_told_is_what_the_job_has(granted: Granted, share: Share) -> None:
+    assert granted.share(settings_of(threads=4, memory_mb=8000), images(1)) == share
+
+
+def test_what_lies_on_a_tier_that_is_memory_is_not_the_app_s() -> None:
+    settings = settings_of(threads=1, memory_mb=8000)
+    settings = replace(settings, placement={**settings.placement, "work": "memory"})
+    assert Granted(1, 8000, 1).share(settings, images(100_000_000)) == Share(1, 8000 - 301)

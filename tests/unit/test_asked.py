@@ -1,0 +1,59 @@
+"""What users ask beside a run: the list of targets and commands, and pages."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from neurotier.__main__ import ASKED, main, parser
+from neurotier.core.errors import SettingsError
+from neurotier.run.asked import open_page
+from neurotier.run.targets import COMMANDS, TARGETS
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Results with two pages, the report being the older one."""
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    for age_s, name in enumerate(("comparison", "report")):
+        (tmp_path / f"{name}.html").write_text(name)
+        os.utime(tmp_path / f"{name}.html", (1e9 - age_s, 1e9 - age_s))
+    return tmp_path
+
+
+def test_alone_it_lists_targets_and_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    said = capsys.readouterr().out
+    assert all(f"  {name} " in said for name in [*TARGETS, *(words.split()[0] for words in COMMANDS)])
+    assert {words.split()[0] for words in COMMANDS} == {*ASKED, "meter"}
+    assert max(map(len, said.splitlines())) <= 120
+
+
+@pytest.mark.parametrize("command", ASKED)
+def test_every_command_says_what_it_does(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parser().parse_args([command, "--help"])
+    assert f"usage: neurotier {command}" in capsys.readouterr().out
+
+
+def test_the_latest_page_is_shown_or_the_one_asked_for(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (results / "planted.html").symlink_to("/etc/passwd")
+    os.mkfifo(results / "pipe.html")
+    assert open_page(results, "") == 0
+    assert open_page(results, "report") == 0
+    assert capsys.readouterr().out.split() == [str(results / "comparison.html"), str(results / "report.html")]
+
+
+@pytest.mark.parametrize(("name", "said"), [("nope", "it has comparison, report"), ("../report", "it has comparison")])
+def test_a_page_that_is_not_there_is_said(results: Path, name: str, said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        open_page(results, name)
+
+
+def test_a_folder_without_pages_is_said(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="has no page"):
+        open_page(tmp_path, "")
+    with pytest.raises(SettingsError, match="is no folder"):
+        open_page(tmp_path / "gone", "")

@@ -1,0 +1,153 @@
+"""Caches: folders that apps read, placed once on a tier, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from neurotier.containers.caches import CacheStore, look_at
+from neurotier.containers.prune import remove_unused, stored_images
+from neurotier.core.errors import InputError, SourceError, TierError
+from support import ENVIRONMENT, PATIENCE_S
+
+PLACE = """
+import sys
+from pathlib import Path
+from neurotier.containers.caches import CacheStore, look_at
+folder = Path(sys.argv[1])
+cache = look_at("flow", str(folder / "source"))
+print("looked", flush=True)
+store = CacheStore(folder / "kept", folder / "images", print, folder / "verified", sys.argv[2])
+print(store.place(cache), flush=True)
+"""
+"""A program that places a cache, as a job does."""
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A small TemplateFlow: a file, a link that stays, and a folder of another name."""
+    folder = tmp_path / "source"
+    (folder / "tpl-A").mkdir(parents=True)
+    (folder / "tpl-A" / "tpl-A_T1w.nii.gz").write_bytes(bytes(1000))
+    (folder / "tpl-A" / "latest.nii.gz").symlink_to("tpl-A_T1w.nii.gz")
+    (folder / "template_description.json").write_text("{}")
+    return folder
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> CacheStore:
+    (tmp_path / "images").mkdir()
+    return CacheStore(tmp_path / "kept", tmp_path / "images", print, tmp_path / "verified", "one")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_cache_is_placed_once_and_known_by_its_contents(source: Path, store: CacheStore) -> None:
+    said: list[str] = []
+    store = replace(store, say=said.append)
+    cache = look_at("flow", str(source))
+    placed = store.place(cache)
+    assert contents(placed) == contents(source)
+    assert os.readlink(placed / "tpl-A" / "latest.nii.gz") == "tpl-A_T1w.nii.gz"
+    assert placed.name == f"flow-{cache.sha256[:12]}.folder"
+    for again in (store, replace(store, run="two")):
+        assert again.place(cache) == placed
+    assert len(said) == 1
+    (source / "template_description.json").chmod(0o600)
+    assert look_at("flow", str(source)) == cache, "permissions are those of a file system"
+    (source / "template_description.json").write_text("[]")
+    assert look_at("flow", str(source)).sha256 != cache.sha256
+
+
+def test_an_altered_cache_is_placed_again(source: Path, store: CacheStore) -> None:
+    cache = look_at("flow", str(source))
+    placed = store.place(cache)
+    (placed / "template_description.json").write_text("[]")
+    assert store.place(cache) == placed
+    assert (placed / "template_description.json").read_text() == "[]", "this run has compared it"
+    assert contents(replace(store, run="two").place(cache)) == contents(source)
+    (placed / "planted").symlink_to("/etc")
+    assert contents(replace(store, run="three").place(cache)) == contents(source)
+
+
+def test_a_source_that_has_changed_or_gone_is_said_so(source: Path, store: CacheStore) -> None:
+    cache = look_at("flow", str(source))
+    (source / "more").write_text("more")
+    with pytest.raises(SourceError, match=r"^app\.caches\.flow: .*source: has changed since it was looked at; start w"):
+        store.place(cache)
+    source.rename(source.with_name("away"))
+    with pytest.raises(SourceError, match="is not there any more"):
+        store.place(cache)
+    assert [path.name for path in store.images.iterdir() if not path.name.endswith(".lock")] == []
+
+
+@pytest.mark.parametrize("kind", ["absolute", "upwards", "pipe"])
+def test_what_leads_out_of_a_cache_is_refused(source: Path, kind: str) -> None:
+    if kind == "pipe":
+        os.mkfifo(source / "bad")
+    else:
+        (source / "bad").symlink_to("/etc/passwd" if kind == "absolute" else "../kept")
+    with pytest.raises(InputError, match=r"^flow/bad: is a "):
+        look_at("flow", str(source))
+
+
+def test_a_folder_that_is_not_there_or_empty_is_no_cache(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"config key app\.caches\.flow\.source: .*: there is no such folder"):
+        look_at("flow", str(tmp_path / "nowhere"))
+    with pytest.raises(SourceError, match="holds no file"):
+        look_at("flow", str(tmp_path))
+
+
+def test_a_full_tier_is_named_and_keeps_nothing(
+    source: Path, store: CacheStore, tmp_path: Path, mount_tmpfs: Callable[..., Path]
+) -> None:
+    small = mount_tmpfs(tmp_path / "small", "size=64k")
+    (source / "large").write_bytes(bytes(200_000))
+    store = replace(store, images=small)
+    with pytest.raises(TierError, match="small: has no room for the cache flow"):
+        store.place(look_at("flow", str(source)))
+    assert [path.name for path in small.iterdir() if not path.name.endswith(".lock")] == []
+
+
+def test_a_copy_that_is_killed_half_way_has_no_name_and_is_made_again(
+    source: Path, store: CacheStore, tmp_path: Path
+) -> None:
+    for number in range(4000):
+        (source / f"{number:04d}").write_bytes(b"x")
+    command = [sys.executable, "-c", PLACE, str(tmp_path), "one"]
+    killed = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True)
+    assert killed.stdout is not None
+    assert killed.stdout.readline() == "looked\n"
+    deadline = time.monotonic() + PATIENCE_S
+    while not list(store.images.glob(".flow-*.partial/0*")):
+        assert time.monotonic() < deadline
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    killed.stdout.close()
+    assert not list(store.images.glob("flow-*")), "it was not killed in time"
+    jobs = [subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    said = [job.communicate()[0] for job in jobs]
+    (placed,) = store.images.glob("flow-*")
+    assert all(str(placed) in text for text in said)
+    assert sum("placing flow" in text for text in said) == 1, "others wait for the one that copies"
+    assert contents(placed) == contents(source)
+    assert not list(store.images.glob(".*.partial"))
+
+
+def test_a_cache_that_nobody_uses_leaves_its_tier_when_asked(source: Path, store: CacheStore) -> None:
+    cache = look_at("flow", str(source))
+    placed = store.place(cache)
+    assert remove_unused(list(stored_images(store.kept, store.images)), 0, {cache.sha256}) == []
+    (removed,) = remove_unused(list(stored_images(store.kept, store.images)), 0, set())
+    assert removed.sha256 == cache.sha256
+    assert not placed.exists()
+    assert source.exists()

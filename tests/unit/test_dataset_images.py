@@ -1,0 +1,196 @@
+"""Images from where they are kept: DataLad container datasets, and archives of Docker and OCI."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from conftest import missing
+from container_images import Engine, make_docker_archive, make_oci_layout, tiny_root
+from neurotier.containers.run import Container
+from neurotier.containers.store import Store
+from neurotier.containers.verify import sha256
+from neurotier.core.errors import ContainerError, NeurotierError, SettingsError, SourceError
+from neurotier.core.settings import ContainerSettings, DatasetSettings
+from support import ENVIRONMENT, git
+
+CONTAINERS = ContainerSettings("sif", network=False, environment={}, binds=[], build_arguments={})
+FETCHING = DatasetSettings("", None, [], [], [], [], 4, 1, 0, False, "none", [])
+
+
+@pytest.fixture(scope="module")
+def source(tiny_image: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A container dataset as datalad-container makes it, with the tiny image in it."""
+    folder = tmp_path_factory.mktemp("containers") / "containers"
+    say = "import datalad_container"
+    if subprocess.run([sys.executable, "-c", say], env=ENVIRONMENT, capture_output=True).returncode:
+        missing("datalad-container is not installed")
+    datalad(folder.parent, "create", folder.name)
+    words = ["--url", str(tiny_image), "--image", "images/lab/lab-tiny--1.0.sing", "lab-tiny"]
+    datalad(folder, "containers-add", *words)
+    return folder
+
+
+def datalad(folder: Path, *arguments: str) -> None:
+    """DataLad by hand."""
+    done = subprocess.run(["datalad", *arguments], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture
+def store(engine: Engine, tmp_path: Path) -> Store:
+    for name in ("kept", "images"):
+        (tmp_path / name).mkdir()
+    kept, images, log = (tmp_path / name for name in ("kept", "images", "log"))
+    return Store(kept, images, engine.path, CONTAINERS, log, print, dataset=FETCHING)
+
+
+def runs(engine: Engine, image: Path, scratch: Path) -> bool:
+    """Whether a container starts from an image."""
+    code, _ = Container(engine.path, image, CONTAINERS, scratch).run(["true"], scratch.with_name("log"))
+    return code == 0
+
+
+def test_an_image_is_fetched_from_its_dataset_once(
+    source: Path, store: Store, tiny_image: Path, engine: Engine, tmp_path: Path
+) -> None:
+    said: list[str] = []
+    store = replace(store, say=said.append)
+    text = f"datalad:{source}#lab-tiny"
+    image = store.obtain(text, "app.image")
+    assert (image.name, image.sha256, image.size_bytes) == (
+        *("lab-tiny", sha256(tiny_image)),
+        tiny_image.stat().st_size,
+    )
+    commit = git(source, "rev-parse", "HEAD").strip()
+    (facts,) = (json.loads(file.read_text()) for file in store.kept.glob("lab-tiny-*.json"))
+    path = "images/lab/lab-tiny--1.0.sing"
+    assert facts["origin"] == {"dataset": str(source), "commit": commit, "path": path}
+    assert said[-1] == f"fetching {path} of commit {commit[:12]}"
+    assert store.obtain(text, "app.image") == image
+    assert len(said) == 2
+    assert runs(engine, image.file(store.images), tmp_path / "scratch")
+    assert [path.suffix for path in store.kept.iterdir() if not path.name.endswith(".lock")] != []
+    assert not list(store.kept.glob(".*.partial")), "the clone is gone"
+    pinned = store.obtain(f"{text}@sha256:{image.sha256}", "app.image")
+    assert pinned.sha256 == image.sha256
+    with pytest.raises(SourceError, match=r"lab-tiny@sha256:0+: is another image \(sha256 "):
+        store.obtain(f"{text}@sha256:{64 * '0'}", "app.image")
+    assert not list(store.kept.glob(".*.partial"))
+
+
+@pytest.fixture
+def hostile(source: Path, tmp_path: Path) -> Callable[..., str]:
+    """Makes a container dataset whose image lies at some path; the reference to it."""
+    folder = tmp_path / "hostile"
+    subprocess.run(["git", "clone", "-q", str(source), str(folder)], check=True, env=ENVIRONMENT)
+
+    def make(path: str, name: str = "bad") -> str:
+        git(folder, "config", "--file", ".datalad/config", f"datalad.containers.{name}.image", path)
+        git(folder, "add", "--all")
+        git(folder, "commit", "-qm", "image")
+        return f"datalad:{folder}#{name}"
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/etc/hostname", r"its image 'bad' is at '/etc/hostname', which leads out of it"),
+        ("../../secret", r"its image 'bad' is at '\.\./\.\./secret', which leads out of it"),
+        (".git/config", r"its image 'bad' is at '\.git/config', which leads out of it"),
+        ("images", r"its image 'bad' is the folder 'images', and no image file"),
+        ("nowhere.sif", r"its image 'bad' is at 'nowhere\.sif', which is not in it; if that is in a sub-dataset"),
+        ("-oops", r"its image 'bad' is at '-oops', which is not in it"),
+        ("out", r"out: is a link that leads out of the dataset"),
+        ("circle", r"circle: is a link that leads in a circle"),
+        ("to-git", r"to-git: is a link that leads out of the dataset"),
+        ("gone", r"gone: its content is not there"),
+        ("images/lab/lab-tiny--1.0.sing", r"images/lab/.*\.sing: its content is not there"),
+    ],
+)
+def test_a_dataset_cannot_lead_elsewhere(
+    store: Store, hostile: Callable[..., str], tmp_path: Path, path: str, said: str
+) -> None:
+    folder = tmp_path / "hostile"
+    (tmp_path / "secret").write_text("secret")
+    (folder / "out").symlink_to(tmp_path / "secret")
+    (folder / "circle").symlink_to("circle")
+    (folder / "to-git").symlink_to(".git/config")
+    key = "MD5E-s4--0123456789abcdef0123456789abcdef.sif"
+    (folder / "gone").symlink_to(f".git/annex/objects/aa/bb/{key}/{key}")
+    text = hostile(path)
+    with pytest.raises(SourceError, match=rf"^container dataset .*hostile: {said}") as raised:
+        store.obtain(text, "app.image")
+    assert "\n" not in str(raised.value)
+    assert [file.name for file in store.kept.iterdir() if not file.name.endswith(".lock")] == []
+
+
+def test_a_name_that_is_not_there_is_said_with_those_that_are(store: Store, hostile: Callable[..., str]) -> None:
+    for number in range(14):
+        text = hostile("images", f"lab-{number:02d}")
+    with pytest.raises(SourceError, match=r"has no image 'lab-tinny'; did you mean 'lab-tiny'\?; use one of its 15"):
+        store.obtain(text.replace("lab-13", "lab-tinny"), "app.image")
+
+
+def test_a_configuration_that_is_a_link_is_not_read(store: Store, hostile: Callable[..., str], tmp_path: Path) -> None:
+    text, config = hostile("images"), tmp_path / "hostile" / ".datalad" / "config"
+    config.rename(tmp_path / "config")
+    config.symlink_to(tmp_path / "config")
+    git(tmp_path / "hostile", "commit", "-qam", "link")
+    with pytest.raises(SourceError, match=r"\.datalad/config or \.gitmodules is a link"):
+        store.obtain(text, "app.image")
+
+
+@pytest.mark.parametrize(
+    ("reference", "said"),
+    [
+        ("datalad:nowhere#x", r"nowhere is no DataLad dataset; correct the path"),
+        ("datalad:.#x", r" is no DataLad dataset"),
+        ("datalad:///repronim/containers", r"names no image of a dataset; write datalad:SOURCE#NAME"),
+        ("datalad:///repronim/containers#", r"names no image of a dataset"),
+        ("datalad:///repronim/containers#a/b", r"names no image of a dataset"),
+        ("datalad:///repronim/containers#a@sha256:12", r"names no image of a dataset"),
+        ("datalad:ext::sh -c date#x", r"its address 'ext::sh -c date' would run a helper of git"),
+        ("datalad:ssh://-oProxyCommand=date/x#x", r"would be read as an option"),
+        ("docker-archive:nowhere.tar", r"no such archive"),
+        ("oci:.", r"no such archive; correct the path \(oci: takes a folder\)"),
+        (
+            "oci:a:1",
+            r"no such file; give a \.sif or \.def file, docker-archive: or oci: and a path, datalad:SOURCE#NAME",
+        ),
+    ],
+)
+def test_references_that_cannot_be_are_refused(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reference: str, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SettingsError, match=rf"^config key app\.image: .*{said}"):
+        store.obtain(reference, "app.image")
+
+
+def test_archives_of_docker_and_oci_are_converted_once(store: Store, engine: Engine, tmp_path: Path) -> None:
+    said: list[str] = []
+    store = replace(store, say=said.append)
+    root = tiny_root(tmp_path)
+    for archive in (make_docker_archive(root, tmp_path / "lab.tar"), make_oci_layout(root, tmp_path / "layout")):
+        image = store.obtain(archive, "app.image")
+        assert store.obtain(archive, "app.image") == image
+        assert runs(engine, image.file(store.images), tmp_path / image.name)
+    assert [line.split(":")[0] for line in said] == ["converting docker-archive", "converting oci"]
+    assert sorted(path.name.split("-")[0] for path in store.images.glob("*.sif")) == ["lab", "layout"]
+    os.truncate(tmp_path / "lab.tar", 5000)
+    with pytest.raises(ContainerError, match=r"^converting docker-archive:.*lab\.tar: is no such archive"):
+        store.obtain(f"docker-archive:{tmp_path / 'lab.tar'}", "app.image")
+    shutil.rmtree(tmp_path / "layout" / "blobs")
+    (tmp_path / "layout" / "index.json").touch()
+    with pytest.raises(NeurotierError, match=r"^converting oci:.*layout: is no such archive, or a damaged one"):
+        store.obtain(f"oci:{tmp_path / 'layout'}", "app.image")

@@ -1,0 +1,157 @@
+"""Derivatives as datasets: what is registered, grouped, described and remade, and repositories that change folders."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from neurotier.analysis.activity import How, identifier, refer, uri
+from neurotier.analysis.staging import OF_DATASET, aside, publish, set_dataset_aside, take_dataset_back
+from neurotier.core.errors import BusyError, InputError, SettingsError
+from neurotier.dataset.source import Dataset
+from neurotier.provenance.description import describe, how_file, provenance
+from neurotier.provenance.remake import raw_paths, remake, wanted
+from neurotier.provenance.repository import open_dataset
+from neurotier.provenance.saving import COMMAND_BYTES, Done, groups
+from neurotier.provenance.source import RAW, check_source, raw_of
+from support import git
+
+HOW: How = {"neurotier": "0.1.0", "name": "bet", "version": "6.0", "options": {"fractional_threshold": 0.5}}
+IN_CONTAINER = HOW | {
+    "container": {"image": "bet.sif", "digest": "sha256:ab", "network": False, "environment": {"A": "1"}, "binds": []}
+}
+
+
+def repository(folder: Path, config: str = "") -> Path:
+    """A dataset with one commit, and a configuration of its own."""
+    (folder / ".datalad").mkdir(parents=True)
+    (folder / ".datalad" / "config").write_text(config)
+    git(folder, "init", "--quiet")
+    git(folder, "add", ".datalad")
+    git(folder, "commit", "--quiet", "--message", "all")
+    return folder
+
+
+def test_a_raw_dataset_is_registered_without_secrets_and_what_is_no_identifier(tmp_path: Path) -> None:
+    raw = repository(tmp_path / "raw", '[datalad "dataset"]\n id = ../../elsewhere\n[annex]\n thin = true\n')
+    git(raw, "remote", "add", "origin", "https://me:secret@example.org/raw.git")
+    registered = raw_of(Dataset("raw", raw, "datalad", {"": {}}), "")
+    assert registered.address == "https://example.org/raw.git"
+    assert registered.commit == git(raw, "rev-parse", "HEAD")
+    assert registered.identifier == ""
+
+
+@pytest.mark.parametrize("address", ["ext::sh -c date", "--upload-pack=date", "https://x.org/a\nb"])
+def test_an_address_that_would_run_something_is_not_handed_on(tmp_path: Path, address: str) -> None:
+    raw = repository(tmp_path / "raw")
+    git(raw, "config", "remote.origin.url", address)
+    with pytest.raises(InputError, match="no address to register"):
+        raw_of(Dataset("raw", raw, "datalad", {"": {}}), "")
+
+
+def test_a_plain_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="plain folder"):
+        check_source(Dataset("bids", tmp_path, "folder", {"": {}}))
+
+
+def test_a_commit_holds_a_batch_made_in_one_way_and_its_command_fits() -> None:
+    def one(number: int, batch: str, how: How = HOW, inputs: int = 1) -> Done:
+        return Done(f"A/sub-{number}", [f"{RAW}/sub-{number}/{'x' * 100}"] * inputs, how, batch, [f"sub-{number}"])
+
+    many = COMMAND_BYTES // 200
+    people = [one(1, "0"), one(2, "1"), one(3, "0"), one(4, "0", HOW | {"version": "7"})]
+    together = [[done.name for done in group] for group in groups(people)]
+    assert together == [["A/sub-1", "A/sub-3"], ["A/sub-2"], ["A/sub-4"]]
+    long = [one(5, "2", inputs=many), one(6, "2", inputs=many), one(7, "2")]
+    assert [len(group) for group in groups(long)] == [1, 2]
+
+
+def test_description_and_provenance_agree_and_earlier_ways_stay(tmp_path: Path) -> None:
+    describe(tmp_path, [HOW])
+    (tmp_path / ".bidsignore").write_text("own/\n")
+    describe(tmp_path, [IN_CONTAINER])
+    ways = [HOW, IN_CONTAINER]
+    assert [json.loads((tmp_path / how_file(identifier(how))).read_text()) for how in ways] == ways
+    written = provenance({identifier(how): how for how in ways})
+    assert json.loads((tmp_path / "prov" / "prov-neurotier_act.json").read_text()) == written["act"]
+    known = {one["Id"] for one in (*written["soft"]["Software"], *written["env"]["Environments"])}
+    assert {activity["Id"] for activity in written["act"]["Activities"]} == {uri(identifier(how)) for how in ways}
+    for activity in written["act"]["Activities"]:
+        assert set(activity["AssociatedWith"]) <= known
+        assert set(activity["Used"]) - {f"bids::{RAW}"} <= known
+    assert (tmp_path / ".bidsignore").read_text().splitlines() == ["own/", "prov", "prov/**"]
+    before = (tmp_path / "prov" / "prov-neurotier_act.json").stat().st_mtime_ns
+    describe(tmp_path, ways)
+    assert (tmp_path / "prov" / "prov-neurotier_act.json").stat().st_mtime_ns == before
+
+
+def test_a_damaged_way_is_named(tmp_path: Path) -> None:
+    file = tmp_path / how_file("bet-1")
+    file.parent.mkdir(parents=True)
+    for content in ("", "[]", '{"name": "bet"}'):
+        file.write_text(content)
+        with pytest.raises(InputError, match=r"bet-1\.json: does not say how"):
+            remake(file, [tmp_path / RAW / "sub-01"])
+    file.unlink()
+    file.symlink_to("/etc/passwd")
+    with pytest.raises(InputError):
+        remake(file, [tmp_path / RAW / "sub-01"])
+
+
+def test_sidecars_refer_and_images_stay(tmp_path: Path) -> None:
+    (tmp_path / "anat").mkdir()
+    (tmp_path / "anat" / "a.json").write_text('{"Type": "Brain"}')
+    (tmp_path / "anat" / "a.nii.gz").write_bytes(b"\x00")
+    refer(tmp_path, "bet-1")
+    assert json.loads((tmp_path / "anat" / "a.json").read_text()) == {"Type": "Brain", "GeneratedBy": uri("bet-1")}
+    assert (tmp_path / "anat" / "a.nii.gz").read_bytes() == b"\x00"
+    refer(tmp_path / "nothing", "bet-1")
+
+
+def test_inputs_are_of_the_raw_dataset_and_of_those_asked_for(tmp_path: Path) -> None:
+    assert raw_paths(tmp_path, [tmp_path / RAW / "sub-01" / "anat" / "a.nii"]) == ["sub-01/anat/a.nii"]
+    for path in (tmp_path / "sub-01", tmp_path / RAW / ".." / "x", tmp_path / RAW / "README"):
+        with pytest.raises(InputError):
+            raw_paths(tmp_path, [path])
+    with pytest.raises(InputError, match=r"NEUROTIER_PARTICIPANTS='sub-03'.*it is about sub-01"):
+        wanted(["sub-01/anat/a.nii"], "sub-03")
+
+
+@pytest.mark.parametrize("moved", range(len(OF_DATASET) + 2))
+def test_a_repository_is_never_lost_while_its_folder_is_replaced(tmp_path: Path, moved: int) -> None:
+    """Killed before the new folder has its name, or after any entry has been moved into it."""
+    final, made = tmp_path / "SiteA", tmp_path / "made"
+    for name in (*OF_DATASET, "old"):
+        (final / name).mkdir(parents=True)
+        (final / name / "content").write_text(name)
+    made.mkdir()
+    (made / "new").write_text("")
+    set_dataset_aside(final)
+    assert not final.exists()
+    if moved > 0:
+        made.rename(final)
+        for name in OF_DATASET[: moved - 1]:
+            (aside(final) / name).rename(final / name)
+    take_dataset_back(final)
+    assert {name for name in OF_DATASET if (final / name / "content").read_text() == name} == set(OF_DATASET)
+    assert (final / "old").exists() == (moved == 0)
+    assert not aside(final).exists()
+    if moved == 0:
+        publish(made, final, in_dataset=True)
+        assert sorted(path.name for path in final.iterdir()) == sorted([*OF_DATASET, "new"])
+
+
+def test_a_repository_that_is_not_ours_is_named(tmp_path: Path) -> None:
+    folder = repository(tmp_path / "derivatives")
+    for was_killed in (False, True):
+        with pytest.raises(InputError, match="not a DataLad dataset with an annex"):
+            open_dataset(folder, was_killed, print)
+        assert git(folder, "log", "--format=%s") == "all"
+    (folder / ".git" / "index.lock").touch()
+    with pytest.raises(BusyError, match=r"index\.lock"):
+        open_dataset(folder, False, print)
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / ".git").symlink_to(folder / ".git")
+    with pytest.raises(InputError, match="is no folder"):
+        open_dataset(tmp_path / "linked", False, print)

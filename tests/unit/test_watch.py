@@ -1,0 +1,333 @@
+"""A run that is watched: who is done, running, failed and left; what is planted or damaged harms no one who looks."""
+
+from __future__ import annotations
+
+import heapq
+import json
+import os
+import pty
+import random
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from neurotier.core.errors import SettingsError
+from neurotier.core.files import write_json, write_text
+from neurotier.core.places import Places
+from neurotier.core.processes import RUN
+from neurotier.core.tables import write_table
+from neurotier.run.jobs import load_settings
+from neurotier.run.under_way import Step, read_steps
+from neurotier.watch.command import watch
+from neurotier.watch.looking import Watcher, run_under_way
+from neurotier.watch.remaining import Ended, remaining
+from neurotier.watch.screen import line, screen
+from support import ENVIRONMENT, PATIENCE_S, prepared_results
+
+LABELS = ["01", "02", "03", "04"]
+PARTICIPANTS = [f"sub-{label}" for label in LABELS]
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
+    """Results of a run that this process has begun a minute ago: nobody is done yet."""
+    places = Places.from_settings(load_settings(prepared_results(tmp_path, LABELS)))
+    monkeypatch.setenv(RUN, "now")
+    write_json(places.batches_file, {"next": 2, "batches": {"0": PARTICIPANTS[:2], "1": PARTICIPANTS[2:]}})
+    begin(places)
+    return places
+
+
+def begin(places: Places, **facts: Any) -> None:
+    known = {"run": "now", "host": socket.gethostname(), "pid": os.getpid(), "parallelism": 2}
+    own_s = psutil.Process().create_time()
+    write_json(places.runs / "now.json", known | {"started_s": max(own_s, time.time() - 60)} | facts)
+    write_text(places.latest_run, "now\n")
+
+
+def end(places: Places, name: str, wall_s: float = 10.0, at_s: float | None = None) -> None:
+    now_s = time.time() if at_s is None else at_s
+    write_json(places.record(name), {"phases": [{"start_s": now_s - wall_s, "end_s": now_s}]})
+    os.utime(places.record(name), (now_s, now_s))
+
+
+def fail(places: Places, name: str, reason: str) -> None:
+    write_json(places.failure(name), {"participant": name, "reason": reason, "exit_code": 70, "run": "now"})
+
+
+def begin_log(places: Places, name: str) -> None:
+    write_text(places.log(name), "")
+
+
+def pipe_for(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+def link_for(file: Path) -> None:
+    file.unlink()
+    file.symlink_to("/etc/passwd")
+
+
+def test_everyone_is_counted_once(places: Places) -> None:
+    for name in PARTICIPANTS[:3]:
+        begin_log(places, name)
+    end(places, "sub-01")
+    fail(places, "sub-02", "image is truncated")
+    look = Watcher(places.results).look()
+    assert (look.everyone, look.done, list(look.running), look.waiting) == (4, 1, ["sub-03"], 1)
+    assert [(failure.participant, failure.reason) for failure in look.failed] == [("sub-02", "image is truncated")]
+    assert "1 of 4 done, 1 running, 1 failed, 1 waiting" in line(look)
+    assert "last failure: sub-02: image is truncated" in line(look)
+
+
+def test_what_changes_between_two_looks_is_seen(places: Places) -> None:
+    watcher = Watcher(places.results)
+    assert watcher.look().done == 0
+    for number, name in enumerate(PARTICIPANTS, start=1):
+        begin_log(places, name)
+        assert list(watcher.look().running) == [name]
+        end(places, name)
+        assert watcher.look().done == number
+    places.record("sub-01").unlink()
+    assert watcher.look().done == 3
+
+
+def test_records_of_before_count_where_nobody_is_to_be_analysed_again(places: Places) -> None:
+    """A batch that is finished has its marker; of others, only what this run has made counts."""
+    for name in PARTICIPANTS:
+        end(places, name, at_s=time.time() - 10_000)
+    assert Watcher(places.results).look().done == 0
+    write_json(places.batch("0"), {})
+    assert Watcher(places.results).look().done == 2
+
+
+def test_nobody_runs_in_a_run_that_was_killed(places: Places) -> None:
+    dead = subprocess.Popen(["sleep", "0"])
+    dead.wait()
+    begin_log(places, "sub-01")
+    begin(places, pid=dead.pid)
+    look = Watcher(places.results).look()
+    assert (look.alive, look.running, look.left) == (False, {}, None)
+    assert "the same command goes on" in line(look)
+    assert watch(places.results, 1.0, once=False) == 1
+
+
+def test_a_run_on_another_host_is_not_said_to_live(places: Places) -> None:
+    begin(places, host="another")
+    assert Watcher(places.results).look().alive is None
+    assert "another, which cannot be asked from here" in line(Watcher(places.results).look())
+
+
+@pytest.mark.parametrize(("succeeded", "code"), [(True, 0), (False, 1)])
+def test_watching_ends_with_the_run(
+    places: Places, succeeded: bool, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begin(places, ended_s=time.time(), succeeded=succeeded)
+    assert watch(places.results, 1.0, once=False) == code
+    assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+def test_a_folder_without_a_run_is_said(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="no run has begun here"):
+        watch(tmp_path, 1.0, once=True)
+
+
+@pytest.mark.parametrize("every_s", [0.0, -1.0, float("nan")])
+def test_no_time_is_refused(places: Places, every_s: float) -> None:
+    with pytest.raises(SettingsError, match="is no time"):
+        watch(places.results, every_s, once=True)
+
+
+def test_a_failure_cannot_write_to_the_terminal(places: Places, capsys: pytest.CaptureFixture[str]) -> None:
+    fail(places, "sub-01", "\x1b]0;title\x07\x1b[2Jgone\r\nforged line")
+    watch(places.results, 1.0, once=True)
+    printed = capsys.readouterr().out
+    assert "gone" in printed
+    assert "\x1b" not in printed
+    assert len(printed.splitlines()) == 1
+    assert not any("\x1b" in text for text in screen(Watcher(places.results).look(), "results", 200))
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        Path.unlink,
+        lambda file: file.write_text("{"),
+        lambda file: file.write_text("[]"),
+        lambda file: file.write_text('{"name": 1}'),
+        pipe_for,
+        link_for,
+    ],
+)
+def test_damaged_notes_are_passed_over(places: Places, spoil: Callable[[Path], None]) -> None:
+    step = Step(places, "clone_dataset", lambda _: None)
+    step.note(told="half of it")
+    assert [note.told for note in Watcher(places.results).look().steps] == ["half of it"]
+    spoil(step.file)
+    end(places, "sub-01")
+    spoil(places.record("sub-01"))
+    assert Watcher(places.results).look().steps == []
+
+
+def test_a_step_tells_now_and_then_and_nothing_at_its_end(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    now_s = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now_s[0])
+    step = Step(places, "index_dataset", said.append)
+    written = []
+    for count in range(260):
+        now_s[0] += 0.25
+        step.tell(f"site {count}")
+        written.append(step.file.stat().st_ino)
+    assert len(set(written)) <= 66
+    assert said == ["index_dataset: site 119", "index_dataset: site 239"]  # every 30 s
+    assert read_steps(places, "now")[0].told.startswith("site 25")
+    assert read_steps(places, "another run") == []
+    step.end()
+    assert read_steps(places, "now") == []
+
+
+def test_what_another_program_fills_is_measured(places: Places, tmp_path: Path) -> None:
+    old, new = tmp_path / "store", tmp_path / "clone"
+    old.mkdir()
+    (old / "image.sif").write_bytes(bytes(3 << 20))
+    step = Step(places, "obtain_image", lambda _: None)
+    step.grows(old, new, new=False)
+    new.mkdir()
+    (new / "link").symlink_to(old)
+    (new / "file").write_bytes(bytes(1 << 20))
+    (note,) = Watcher(places.results).look().steps
+    assert note.told == "1 MiB so far"
+
+
+def test_a_step_goes_on_where_notes_cannot_be_written(places: Places) -> None:
+    write_text(places.under_way, "a file where the folder should be")
+    step = Step(places, "clone_dataset", lambda _: None)
+    step.tell("half of it")
+    step.end()
+    assert Watcher(places.results).look().steps == []
+
+
+def test_participants_of_a_campaign_are_those_of_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    campaign = {"placements": {"disk": {}}, "parallelism": [2]}
+    outer = Places.from_settings(load_settings(prepared_results(tmp_path, LABELS, campaign=campaign)))
+    settings = load_settings(outer.results)
+    monkeypatch.setenv(RUN, "now")
+    begin(outer)
+    assert run_under_way(settings, outer) is None
+    assert Watcher(outer.results).look().everyone is None  # between two runs
+    from neurotier.run.campaign.snakemake_run import inner_results
+
+    inner = Places.from_settings(load_settings(prepared_results(tmp_path / "inner", LABELS[:3])))
+    target = tmp_path / inner_results(outer) / "disk_1"
+    target.parent.mkdir(parents=True)
+    begin(inner)
+    inner.results.rename(target)
+    moved = json.loads((target / "state" / "settings.json").read_text())
+    moved["results"] = os.path.relpath(target, tmp_path / "inner")
+    write_json(target / "state" / "settings.json", moved)
+    look = Watcher(outer.results).look()
+    assert (look.everyone, look.campaign_run) == (3, "disk_1")
+
+
+def test_the_time_left_is_corrected_as_participants_end(places: Places) -> None:
+    watcher = Watcher(places.results)
+    assert watcher.look().left is None
+    begin_log(places, "sub-01")
+    end(places, "sub-01", wall_s=10)
+    first = watcher.look().left
+    assert first is not None
+    assert first.low_s <= 20 <= first.high_s
+    end(places, "sub-02", wall_s=30)
+    second = watcher.look().left
+    assert second is not None
+    assert second.usual_s == pytest.approx(20, abs=1)  # 2 on 2 slots, of 20 s each
+
+
+def test_before_anybody_has_ended_the_advice_is_believed(places: Places) -> None:
+    from neurotier.core.tables import defaults, schema
+
+    number = {"integer": 4, "number": 1.0, "boolean": True, "string": "x"}
+    row = {
+        name: number.get(column["type"] if isinstance(column["type"], str) else "null")
+        for name, column in schema("advice")["properties"].items()
+    }
+    row |= defaults("advice") | {f"{role}_tier": "disk" for role in ("dataset", "work", "results")}
+    row |= {"tool": "noop", "parallelism": 2, "participants": 4, "images_tier": None, "cache": "as found"}
+    row |= {"predicted_s": 41.0, "low_s": 36.0, "high_s": 49.0}
+    write_table(places.advice / "advice.tsv", "advice", [row])
+    left = Watcher(places.results).look().left
+    assert left is not None
+    assert (left.usual_s, left.low_s, left.high_s) == (41.0, 36.0, 49.0)
+    write_table(places.advice / "advice.tsv", "advice", [row | {"parallelism": 25}])
+    assert Watcher(places.results).look().left is None
+
+
+def played(sizes: list[int], slots: int, take_s: Callable[[int], float]) -> tuple[list[Ended], float]:
+    """Participants as a run would have them, and its makespan, s: the longest first on the slot that is free first."""
+    free = [0.0] * slots
+    ended = []
+    for size in sizes:
+        start_s = heapq.heappop(free)
+        ended.append(Ended(size, start_s, start_s + take_s(size)))
+        heapq.heappush(free, ended[-1].end_s)
+    return ended, max(free)
+
+
+@pytest.mark.parametrize("spread", [0.02, 0.1, 0.3])
+@pytest.mark.parametrize("slots", [2, 25])
+def test_most_intervals_hold_what_comes(spread: float, slots: int) -> None:
+    """Played through with participants of known unevenness: 200 runs, looked at when a third has ended."""
+
+    def usual_s(size: int) -> float:
+        return size * 1e-6
+
+    draw = random.Random(2020)
+    held = off = 0.0
+    for _ in range(200):
+        sizes = sorted((draw.randrange(5_000_000, 15_000_000) for _ in range(120)), reverse=True)
+        ended, makespan_s = played(sizes, slots, lambda size: size * 2e-6 * draw.lognormvariate(0, spread))
+        now_s = sorted(one.end_s for one in ended)[40]
+        known = [one for one in ended if one.end_s <= now_s]
+        running = [(one.size_bytes, now_s - one.start_s) for one in ended if one.start_s <= now_s < one.end_s]
+        waiting = [one.size_bytes for one in ended if one.start_s > now_s]
+        left = remaining(waiting, running, slots, known, usual_s, now_s)
+        assert left is not None
+        held += left.low_s <= makespan_s - now_s <= left.high_s
+        off += abs(left.usual_s / (makespan_s - now_s) - 1)
+    assert held / 200 >= 0.8
+    assert off / 200 <= 0.2
+
+
+def test_a_terminal_gets_one_screen(places: Places) -> None:
+    """What a terminal shows is cut to its width, and each look takes the place of the one before."""
+    fail(places, "sub-01", "long " * 100)
+    master, terminal = pty.openpty()
+    import fcntl
+    import struct
+    import termios
+
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
+    command = [sys.executable, "-m", "neurotier", "watch", str(places.results), "--every", "0.1"]
+    environment = {name: value for name, value in ENVIRONMENT.items() if name not in ("COLUMNS", "LINES")}
+    with subprocess.Popen(command, stdin=terminal, stdout=terminal, env=environment) as watching:
+        os.close(terminal)
+        shown = b""
+        deadline = time.monotonic() + PATIENCE_S
+        while shown.count(b"\x1b[J") < 3 and time.monotonic() < deadline:
+            shown += os.read(master, 4096)
+        watching.terminate()
+    os.close(master)
+    screens = shown.decode().split("\x1b[J")
+    lines = screens[1].split("\r\n")[:-1]
+    assert lines[0].startswith("run")
+    assert any(text.startswith("failed") for text in lines)
+    assert max(map(len, lines)) <= 59
+    assert f"\x1b[{len(lines)}A" in screens[1]

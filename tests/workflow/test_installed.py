@@ -1,0 +1,107 @@
+"""The installed package works without a checkout, and a run of it is watched: while it goes on, killed, and done."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import ENVIRONMENT, PATIENCE_S, ROOT, Project, git
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder into which pip has put the package, from a wheel of what git knows, as an index would hold it."""
+    folder = tmp_path_factory.mktemp("installed")
+    source, wheels, target = folder / "source", folder / "wheels", folder / "packages"
+    source.mkdir()
+    for name in git(ROOT, "ls-files", "--cached", "--others", "--exclude-standard").splitlines():
+        if (ROOT / name).is_file():
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            (source / name).write_bytes((ROOT / name).read_bytes())
+    pip = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check"]
+    subprocess.run([*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", wheels, source], check=True)
+    (wheel,) = wheels.iterdir()
+    subprocess.run([*pip, "install", "--no-deps", "--target", target, wheel], check=True)
+    return target
+
+
+def environment(installed: Path) -> dict[str, str]:
+    return {**ENVIRONMENT, "PYTHONPATH": str(installed)}
+
+
+def neurotier(installed: Path, folder: Path, *words: str) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "neurotier", *words],
+        cwd=folder,
+        env=environment(installed),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    return done.returncode, done.stdout
+
+
+def watched(installed: Path, folder: Path, wanted: str) -> str:
+    """The first line of a look at the results that has a text."""
+    deadline, said = time.monotonic() + PATIENCE_S, ""
+    while wanted not in said and time.monotonic() < deadline:
+        time.sleep(0.2)
+        _, said = neurotier(installed, folder, "watch", "results", "--once")
+    return said
+
+
+def test_a_run_without_a_checkout_is_watched_to_its_end(installed: Path, demo_source: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "lab"
+    assert neurotier(installed, tmp_path, "init", "lab")[0] == 0
+    assert (folder / "workflow").resolve().is_relative_to(installed)
+    project = Project(folder)
+    chosen = {"source": str(demo_source), "participants": ["0099001", "0099102"]}
+    own = project.configure(dataset=chosen, tool={"name": "noop", "noop": {"sleep_s": 4}})
+    command = [*project.command(*own, targets=["participants"]), "--workflow-profile", "profiles/local"]
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    running = subprocess.Popen(command, cwd=folder, env=environment(installed), **quiet)
+    said = watched(installed, folder, "0 of 2 done, 2 running")
+    assert "0 failed, 0 waiting" in said
+    os.kill(running.pid, signal.SIGKILL)
+    running.wait()
+    code, said = neurotier(installed, folder, "watch", "results")
+    assert (code, "the same command goes on" in said, " 0 running" in said) == (1, True, True)
+    subprocess.run(command, cwd=folder, env=environment(installed), check=True, **quiet)
+    code, said = neurotier(installed, folder, "watch", "results")
+    assert (code, "2 of 2 done" in said) == (0, True)
+    facts = next(iter(project.results.glob("state/runs/*.json"))).read_text()
+    assert str(ROOT) not in facts
+
+
+def test_a_folder_that_was_laid_out_is_renewed_and_keeps_what_is_its_own(installed: Path, tmp_path: Path) -> None:
+    assert neurotier(installed, tmp_path, "init", "lab")[0] == 0
+    own = tmp_path / "lab" / "config" / "config.yaml"
+    own.write_text("# mine\n")
+    (tmp_path / "lab" / "workflow").unlink()
+    (tmp_path / "lab" / "workflow").symlink_to(tmp_path / "gone")
+    for _ in range(2):
+        assert neurotier(installed, tmp_path, "init", "lab")[0] == 0
+        assert own.read_text() == "# mine\n"
+        assert (tmp_path / "lab" / "workflow" / "Snakefile").is_file()
+
+
+def test_nothing_is_laid_out_over_a_checkout(installed: Path, tmp_path: Path) -> None:
+    (tmp_path / "workflow").mkdir()
+    code, said = neurotier(installed, tmp_path, "init", ".")
+    assert code == 78
+    assert "is there already, and is no link" in said
+    assert len(said.splitlines()) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["workflow"]
+
+
+def test_where_nothing_can_be_written_one_line_says_so(installed: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    code, said = neurotier(installed, tmp_path, "init", "file/lab")
+    assert (code, len(said.splitlines())) == (73, 1)

@@ -1,0 +1,262 @@
+"""Derivatives as DataLad datasets: saved after the jobs, made again in a clone, and taken up after a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import pytest
+from container_images import Engine, make_tiny
+from neurotier.core.files import read_json, remove_tree
+from support import ENVIRONMENT, ROOT, STAND_INS, Ended, Project, checksums, git, plain_dataset, small_head, t1w
+
+WITH_TOOL = {
+    **ENVIRONMENT,
+    "PATH": f"{STAND_INS}{os.pathsep}{ENVIRONMENT['PATH']}",
+    "PYTHONPATH": str(ROOT / "workflow"),
+}
+KILL_AT = (2, 4, 6)
+"""Commits during which who saves is killed: of making a site's dataset, describing it, and saving a batch."""
+
+KILLING_HOOK = """#!/bin/sh
+# Before a commit: git has its lock, and has staged what is saved.
+echo >> "{count}"
+case $(wc -l < "{count}") in {kills}) kill -9 "$(ps -o ppid= -p $PPID | tr -d ' ')" $PPID;; esac
+"""
+
+
+APP = """case $3 in
+participant)
+    mkdir -p /out/sub-$5/anat
+    cat /data/sub-$5/ses-*/anat/*.nii.gz >/out/sub-$5/anat/all.bin
+    echo page >/out/sub-$5.html
+    echo same >/out/shared.txt
+    ;;
+group)
+    cat /out/sub-*.html >/out/group.txt
+    ;;
+esac"""
+
+
+def run(project: Project, *arguments: str, **sections: object) -> Ended:
+    """Analyse the demonstration with the stand-in of bet, and save its derivatives."""
+    demo = {"dataset": {"source": str(project.folder / "demo")}, "tool": {"name": "bet"}, "results_dataset": True}
+    configured = project.configure(**(demo | sections))
+    return project.snakemake(*configured, *arguments, targets=["participants"], path=STAND_INS)
+
+
+def command(folder: Path, *words: str, **variables: str) -> str:
+    """Output of a command that must succeed."""
+    environment = {**WITH_TOOL, **variables}
+    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def history(folder: Path) -> list[str]:
+    """First lines of the commits, oldest first, without the hash that one of them names."""
+    return [line.split(" at ")[0] for line in git(folder, "log", "--reverse", "--format=%s").splitlines()]
+
+
+def images(folder: Path) -> dict[str, str]:
+    """Checksums of the files of participants."""
+    return {path: sum_ for path, sum_ in checksums(folder).items() if path.startswith("sub-")}
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory, demo_source: Path) -> Project:
+    project = Project.at(tmp_path_factory.mktemp("saved") / "project")
+    (project.folder / "demo").symlink_to(demo_source)
+    ended = run(project)
+    assert ended.code == 0, ended.output
+    return project
+
+
+@pytest.fixture
+def clone(saved: Project, tmp_path: Path) -> Path:
+    """A clone of the dataset of all sites, with that of one site and none of its images."""
+    command(tmp_path, "datalad", "clone", str(saved.results / "derivatives"), "clone")
+    command(tmp_path / "clone", "datalad", "get", "--no-data", "SiteA")
+    return tmp_path / "clone" / "SiteA"
+
+
+def test_a_site_is_a_dataset_with_its_source(saved: Project, demo_source: Path) -> None:
+    above = saved.results / "derivatives"
+    commits = read_json(saved.results / "state" / "saved.json")
+    for site in ("SiteA", "SiteB"):
+        folder = above / site
+        assert git(folder, "rev-parse", "HEAD") == commits[site]
+        assert git(above, "rev-parse", f"HEAD:{site}") == commits[site]
+        raw = git(demo_source, "rev-parse", f"HEAD:{site}")
+        assert git(folder, "rev-parse", "HEAD:sourcedata/raw") == raw
+        assert raw in (folder / "dataset_description.json").read_text()
+        assert git(folder, "status", "--porcelain") == ""
+        assert "failed" not in git(folder, "annex", "fsck")
+    assert git(above, "status", "--porcelain") == ""
+
+
+def test_images_are_annexed_once_and_text_is_not(saved: Project) -> None:
+    folder = saved.results / "derivatives" / "SiteA"
+    annexed = git(folder, "annex", "find", "--include=*").splitlines()
+    assert annexed == sorted(path for path in images(folder) if path.endswith(".nii.gz"))
+    assert {(folder / path).stat().st_nlink for path in annexed} == {2}  # the annex's copy is the file itself
+
+
+def test_it_is_valid_bids_whose_provenance_agrees(saved: Project) -> None:
+    folder = saved.results / "derivatives" / "SiteA"
+    program = str(Path(sys.executable).parent / "bids-validator-deno")
+    done = subprocess.run([program, "--json", str(folder)], env=ENVIRONMENT, capture_output=True, text=True)
+    issues = json.loads(done.stdout)["issues"]["issues"]
+    assert [issue for issue in issues if issue["severity"] == "error"] == []
+    (activity,) = read_json(folder / "prov" / "prov-neurotier_act.json")["Activities"]
+    sidecars = [path for path in images(folder) if path.endswith(".json")]
+    assert {read_json(folder / path)["GeneratedBy"] for path in sidecars} == {activity["Id"]}
+    software = {one["Id"]: one for one in read_json(folder / "prov" / "prov-neurotier_soft.json")["Software"]}
+    named = [(software[one]["Label"], software[one]["Version"]) for one in activity["AssociatedWith"]]
+    description = read_json(folder / "dataset_description.json")["GeneratedBy"]
+    assert [(one["Name"], one["Version"]) for one in description] == named
+    assert "fractional_threshold" in activity["Label"]
+    assert "fractional_threshold" in description[-1]["Description"]
+
+
+def test_a_clone_gets_the_bytes(saved: Project, clone: Path) -> None:
+    command(clone, "datalad", "get", "sub-0099001")
+    theirs = images(saved.results / "derivatives" / "SiteA")
+    here = {path: sum_ for path, sum_ in images(clone).items() if path.startswith("sub-0099001/")}
+    assert here == {path: sum_ for path, sum_ in theirs.items() if path.startswith("sub-0099001/")}
+
+
+def test_rerun_of_one_participant_gives_the_bytes(saved: Project, clone: Path) -> None:
+    """Nothing was got before: what is there afterwards has been computed, from images that DataLad has fetched."""
+    before = git(clone, "rev-parse", "HEAD")
+    command(clone, "datalad", "rerun", NEUROTIER_PARTICIPANTS="sub-0099001")
+    theirs = images(saved.results / "derivatives" / "SiteA")
+    mine = {path: sum_ for path, sum_ in images(clone).items() if path.startswith("sub-0099001/")}
+    assert len(mine) == 4
+    assert mine.items() <= theirs.items()
+    assert git(clone, "rev-parse", "HEAD") == before
+    assert git(clone, "status", "--porcelain") == ""
+
+
+def test_what_is_made_again_with_the_same_bytes_is_no_commit(saved: Project) -> None:
+    before = git(saved.results / "derivatives", "rev-parse", "HEAD")
+    ended = run(saved)
+    assert ended.code == 0, ended.output
+    assert "Nothing to be done" in ended.output
+    folder = saved.results / "derivatives" / "SiteB"
+    next(folder.glob("sub-0099101/*/anat/*_mask.nii.gz")).unlink()
+    ended = run(saved)
+    assert ended.code == 0, ended.output
+    assert ended.analysed == ["SiteB/sub-0099101"]
+    assert git(saved.results / "derivatives", "rev-parse", "HEAD") == before
+    for each in (folder, folder.parent):
+        assert git(each, "status", "--porcelain") == ""
+
+
+def test_a_killed_save_is_taken_up(saved: Project, tmp_path: Path, demo_source: Path) -> None:
+    hook = tmp_path / "template" / "hooks" / "pre-commit"
+    hook.parent.mkdir(parents=True)
+    count = tmp_path / "commits"
+    hook.write_text(KILLING_HOOK.format(count=count, kills="|".join(map(str, KILL_AT))))
+    hook.chmod(0o755)
+    project = Project.at(tmp_path / "project", lambda: ["env", f"GIT_TEMPLATE_DIR={hook.parents[1]}"])
+    (project.folder / "demo").symlink_to(demo_source)
+    for _ in KILL_AT:
+        assert run(project).code != 0
+    ended = run(project)
+    assert ended.code == 0, ended.output
+    for folder in (".", "SiteA", "SiteB"):
+        derivatives = project.results / "derivatives" / folder
+        assert history(derivatives) == history(saved.results / "derivatives" / folder)
+        assert git(derivatives, "status", "--porcelain") == ""
+        assert "failed" not in git(derivatives, "annex", "fsck")
+    assert images(project.results / "derivatives" / "SiteA") == images(saved.results / "derivatives" / "SiteA")
+
+
+def test_a_plain_folder_cannot_be_a_source(tmp_path: Path) -> None:
+    project = Project.at(tmp_path / "project")
+    plain_dataset(project.folder / "demo", {t1w("01"): small_head()})
+    ended = run(project)
+    assert ended.code != 0
+    (line,) = {line for line in ended.lines("neurotier: ") if "results_dataset" in line}
+    assert "plain folder" in line
+    assert "set results_dataset: false" in line
+    remove_tree(project.folder)
+
+
+def test_an_app_s_derivatives_are_made_again(tmp_path: Path, demo_source: Path, engine: Engine) -> None:
+    """Twice: the group level replaces the folder of a site, whose history stays."""
+    image = make_tiny(engine, tmp_path, APP)
+    project = Project.at(tmp_path / "project")
+    (project.folder / "demo").symlink_to(demo_source)
+    app = {"app": {"image": str(image), "name": "tiny"}}
+    whole = {"source": str(project.folder / "demo"), "sites": ["SiteA"]}
+    part = whole | {"participants": ["0099001"]}
+    for dataset in (part, whole):
+        ended = run(project, "--sdm", "apptainer", dataset=dataset, **app)
+        assert ended.code == 0, ended.output
+    folder = project.results / "derivatives" / "SiteA"
+    assert git(folder, "status", "--porcelain") == ""
+    lines = history(folder)
+    assert lines[:2] == ["[DATALAD] new dataset", "Describe the derivatives, and register their source"]
+    assert [line for line in lines if "RUNCMD" in line and "sub-0099001" in line] == lines[2:3]
+    assert not list(folder.parent.glob(".*.aside"))
+    command(tmp_path, "datalad", "clone", str(folder), "clone")
+    (made,) = git(folder, "log", "--format=%H", "--grep", "RUNCMD.*sub-0099001").splitlines()
+    command(tmp_path / "clone", "datalad", "rerun", made)
+    for name in ("sub-0099001/anat/all.bin", "sub-0099001.html"):
+        assert (tmp_path / "clone" / name).read_bytes() == (folder / name).read_bytes()
+    assert git(tmp_path / "clone", "rev-parse", "HEAD") == git(folder, "rev-parse", "HEAD")
+    assert (folder / "group.txt").read_text().split() == ["page"] * 3
+
+
+def datalad_dataset(folder: Path, contents: dict[str, Any]) -> Path:
+    """A dataset without sites whose images are annexed."""
+    plain_dataset(folder, contents)
+    (folder / "README").write_text("Two heads, and one that is none.\n")
+    git(folder, "init", "--quiet")
+    git(folder, "annex", "init", "--quiet")
+    git(folder, "annex", "add", "--quiet", ".")
+    git(folder, "commit", "--quiet", "--message", "heads")
+    return folder
+
+
+BOTH = ["[DATALAD RUNCMD] bet of sub-01", "[DATALAD RUNCMD] bet of sub-02"]
+
+
+def test_switched_on_later_while_somebody_fails(tmp_path: Path) -> None:
+    """Who was done before is saved with the options of then, without references; what is lost is made again."""
+    fonts = f"MPLCONFIGDIR={matplotlib.get_cachedir()}"  # or the report of the run that fails would look for fonts
+    project = Project.at(tmp_path / "project", lambda: ["env", f"HOME={tmp_path}", fonts])  # where git knows no user
+    (tmp_path / ".gitconfig").write_text("[commit]\n gpgSign = true\n[user]\n useConfigOnly = true\n")
+    datalad_dataset(project.folder / "demo", {t1w("01"): small_head(), t1w("02"): small_head(1), t1w("03"): b"none"})
+    two = {"source": str(project.folder / "demo"), "participants": ["01", "02"]}
+    ended = run(project, dataset=two, results_dataset=False)
+    assert ended.code == 0, ended.output
+    folder = project.results / "derivatives"
+    assert not (folder / ".git").exists()
+    ended = run(project)
+    assert ended.code != 0
+    assert ended.analysed == ["sub-03"]
+    saved_at = git(folder, "rev-parse", "HEAD")
+    assert sorted(history(folder)[2:]) == BOTH
+    assert git(folder, "log", "-1", "--format=%an") == "neurotier"
+    assert git(folder, "status", "--porcelain") == ""
+    command(tmp_path, "datalad", "clone", str(folder), "clone")
+    for made in git(folder, "log", "--format=%H", "--max-count=2").splitlines():
+        command(tmp_path / "clone", "datalad", "rerun", made)
+    assert images(tmp_path / "clone") == images(folder)
+
+    next(folder.glob("sub-01/anat/*_mask.nii.gz")).unlink()
+    remove_tree(folder / ".git")  # its history with it
+    ended = run(project, dataset=two)
+    assert ended.code == 0, ended.output
+    assert sorted(history(folder)[2:]) == BOTH
+    assert git(folder, "rev-parse", "HEAD") != saved_at
+    assert git(folder, "status", "--porcelain") == ""
+    assert read_json(folder / "sub-01" / "anat" / "sub-01_desc-brain_mask.json").keys() >= {"GeneratedBy"}

@@ -1,0 +1,18 @@
+"""What the advice has promised for a run: the row of ``advice.tsv`` for its placement, tool and parallelism."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from neurotier.core.tables import Row
+
+TIERS = ("dataset_tier", "work_tier", "images_tier", "results_tier")
+KNOWN_BY = (*TIERS, "tool", "parallelism", "participants")
+"""What an advice and a run must share: what was promised for more participants says nothing about fewer."""
+
+
+def advised(advice: Iterable[Row], run: Mapping[str, Any]) -> Row | None:
+    """What was advised for a run's placement, parallelism and participants; as the page cache would be found, first."""
+    found = [row for row in advice if all(row[name] == run[name] for name in KNOWN_BY)]
+    return next((row for row in found if row["cache"] == "as found"), found[0] if found else None)

@@ -1,0 +1,89 @@
+"""Activities: what made a participant's derivatives, under an identifier that sidecars and BIDS provenance share.
+
+Only with ``results_dataset``. Nothing here depends on tier, node, time or parallelism, so that the same analysis of the
+same images gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from neurotier import __version__
+from neurotier.analysis.app import app_name
+from neurotier.core.files import write_json
+from neurotier.core.foreign import entries_below, read_text
+from neurotier.core.places import short_hash
+from neurotier.core.settings import Settings
+
+How = dict[str, Any]
+"""How derivatives were made: the versions, the options, and the container image with its digest."""
+
+
+def how_of(settings: Settings, version: str, container: str | None, neurotier: str = __version__) -> How:
+    """How derivatives are made.
+
+    Parameters
+    ----------
+    settings
+        Of the run.
+    version
+        The tool's or app's.
+    container
+        Digest of the image file, ``sha256:...``; ``None`` on the host.
+    neurotier
+        Version of neurotier.
+    """
+    app, containers = settings.app, settings.containers
+    options: dict[str, Any] = dict(settings.tool.options)
+    if app.image:
+        names = ("arguments", "label_option", "work_option", "suffixes", "group", "group_arguments")
+        options = {name: getattr(app, name) for name in names}
+    how: How = {"neurotier": neurotier, "name": app_name(settings), "version": version, "options": options}
+    how["sidecars_refer"] = settings.results_dataset and not app.image
+    if settings.image:
+        how["container"] = {
+            "image": settings.image,
+            "digest": container,
+            "network": containers.network,
+            "environment": dict(containers.environment),
+            "binds": list(containers.binds),
+        }
+        how["app"] = bool(app.image)
+    return how
+
+
+def identifier(how: How) -> str:
+    """The identifier of an activity.
+
+    >>> identifier({"neurotier": "1", "name": "bet", "version": "6.0", "options": {}})
+    'bet-d922e843'
+    """
+    label = "".join(letter for letter in how["name"] if letter.isascii() and letter.isalnum())
+    return f"{label or 'app'}-{short_hash(json.dumps(how, sort_keys=True))}"
+
+
+def uri(name: str) -> str:
+    """The BIDS URI of an object of the provenance in its own dataset.
+
+    >>> uri("bet-12345678")
+    'bids::prov#bet-12345678'
+    """
+    return f"bids::prov#{name}"
+
+
+def refer(made: Path, activity: str) -> None:
+    """Add to the sidecars in a folder of derivatives the activity that has made them.
+
+    Parameters
+    ----------
+    made
+        Folder on the work tier; it is flushed when it is published.
+    activity
+        The activity's identifier.
+    """
+    for entry in list(entries_below(made)) if made.exists() else []:
+        if entry.is_file and entry.path.suffix == ".json":
+            sidecar = json.loads(read_text(made, str(entry.path), where=str(entry.path)))
+            write_json(made / entry.path, sidecar | {"GeneratedBy": uri(activity)}, durable=False)

@@ -1,0 +1,194 @@
+"""Caches: folders that apps read, such as TemplateFlow's, placed on the images tier and read-only in containers.
+
+A cache is known by the digest of its contents. It is copied once to a tier, whole or not at all, and processes that
+need it wait for the one that copies it, as with images. Once per run and host it is compared with its digest. The
+source is no place of ours: links in it that lead out, pipes and devices are refused.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from neurotier.containers.verify import Marker
+from neurotier.core.errors import InputError, NeurotierError, SourceError, TierError
+from neurotier.core.files import exclusive, flush_file_system, partial_of, remove_whatever, rename_durably, write_json
+from neurotier.core.foreign import open_file
+from neurotier.core.foreign_trees import checked_entries, copy_tree
+from neurotier.core.places import short_hash
+
+FORM = "folder"
+"""Ending of a placed cache, as ``sif`` and ``sandbox`` are those of images."""
+
+AGAIN = "start with --forcerun place_caches"
+
+
+@dataclass(frozen=True)
+class Cache:
+    """A cache that has been looked at.
+
+    Attributes
+    ----------
+    name
+        Its name in the configuration.
+    source
+        The folder it is copied from.
+    sha256
+        Digest of its contents, as :func:`manifest` gives it.
+    files, size_bytes
+        Their number, and how much they hold.
+    """
+
+    name: str
+    source: str
+    sha256: str
+    files: int
+    size_bytes: int
+
+    def folder(self, images: Path) -> Path:
+        """Its path on the images tier."""
+        return images / f"{self.name}-{self.sha256[:12]}.{FORM}"
+
+
+@dataclass(frozen=True)
+class PlacedCache:
+    """A cache as containers see it: its copy, the place inside, the variable that names that place, its digest."""
+
+    name: str
+    path: Path
+    inside: str
+    variable: str | None
+    sha256: str
+
+
+def look_at(name: str, source: str) -> Cache:
+    """Read a folder that is to be a cache.
+
+    Raises
+    ------
+    SourceError
+        If it is not there, or empty.
+    InputError
+        If it holds anything but files and links that stay in it.
+    """
+    folder, where = Path(source).expanduser().absolute(), f"config key app.caches.{name}.source: {source}"
+    if not folder.is_dir():
+        raise SourceError("there is no such folder", where=where, fix="correct the path")
+    digest, files, size_bytes = manifest(folder.resolve(), name)
+    if not files:
+        raise SourceError("holds no file", where=where, fix="name the folder that does")
+    return Cache(name, str(folder), digest, files, size_bytes)
+
+
+def manifest(folder: Path, where: str) -> tuple[str, int, int]:
+    """Digest of the files and links below a folder by path and content, and their number and size, bytes.
+
+    Permissions do not count, since file systems keep different ones; nor do empty folders.
+
+    Raises
+    ------
+    InputError
+        If an entry is neither a file nor a link that stays in the folder.
+    """
+    whole, files, size_bytes = hashlib.sha256(), 0, 0
+    for entry in checked_entries(folder, InputError, where=where):
+        files += 1
+        if entry.is_link:
+            content = f"-> {os.readlink(folder / entry.path)}"
+        else:
+            with open_file(folder, entry.path, f"{where}/{entry.path}", InputError) as file:
+                content = hashlib.file_digest(file, "sha256").hexdigest()
+            size_bytes += entry.size_bytes
+        whole.update(f"{entry.path}\0{content}\0".encode(errors="surrogateescape"))
+    return whole.hexdigest(), files, size_bytes
+
+
+@dataclass(frozen=True)
+class CacheStore:
+    """Where caches are placed.
+
+    Attributes
+    ----------
+    kept
+        Folder of the image store, in which it is noted what was placed, and when it was used.
+    images
+        Folder on the images tier.
+    say
+        Takes one line per step, for the user.
+    verified, run
+        As in :class:`neurotier.containers.store.Store`.
+    """
+
+    kept: Path
+    images: Path
+    say: Callable[[str], None]
+    verified: Path
+    run: str
+
+    def place(self, cache: Cache) -> Path:
+        """The cache on its tier: copied there unless it is there already, and compared once per run.
+
+        Raises
+        ------
+        SourceError, InputError
+            If the source is gone, or is not what was looked at any more.
+        TierError
+            If the tier has no room.
+        """
+        target = cache.folder(self.images)
+        marker = Marker(self.verified, self.run, target)
+        if marker.is_set():
+            return target
+        self.note_use(cache)
+        with exclusive(target):
+            if marker.is_set():
+                return target
+            if os.path.lexists(target):
+                if holds(target, cache):
+                    marker.set()
+                    return target
+                self.say(f"{target} was altered since it was placed: placing it again")
+                remove_whatever(target)
+            self.put(cache, target)
+            marker.set()
+        return target
+
+    def put(self, cache: Cache, target: Path) -> None:
+        """Copy the cache to its tier; only a whole copy gets the name."""
+        self.say(f"placing {cache.name} ({cache.files} files, {cache.size_bytes} bytes) on the images tier")
+        source, where = Path(cache.source), f"app.caches.{cache.name}"
+        if not source.is_dir():
+            raise SourceError("is not there any more", where=f"{where}: {source}", fix="have it there, and start again")
+        partial = partial_of(target)
+        remove_whatever(partial)  # of a process that was killed
+        try:
+            copy_tree(source.resolve(), partial, InputError, where=cache.name, write_back=True)
+            if not holds(partial, cache):
+                raise SourceError("has changed since it was looked at", where=f"{where}: {source}", fix=AGAIN)
+            flush_file_system(partial)
+            rename_durably(partial, target)
+        except OSError as error:
+            remove_whatever(partial)
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise TierError(f"has no room for the cache {cache.name}", where=str(self.images)) from None
+        except BaseException:
+            remove_whatever(partial)
+            raise
+
+    def note_use(self, cache: Cache) -> None:
+        """Note that a cache is used now: who prunes the store goes by that."""
+        facts = {"sha256": cache.sha256, "size_bytes": cache.size_bytes, "source": cache.source}
+        write_json(self.kept / f"{cache.name}-{short_hash(cache.source + cache.sha256)}.json", facts)
+
+
+def holds(folder: Path, cache: Cache) -> bool:
+    """Whether a folder has the contents of a cache."""
+    try:
+        return manifest(folder, cache.name)[0] == cache.sha256
+    except NeurotierError:  # such as a link that nobody of us has made
+        return False

@@ -1,0 +1,50 @@
+"""Identity: what distinguishes one image from another before it is made, and what it must be once it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from neurotier.containers.build import BASE, build_arguments, ingredients
+from neurotier.containers.dataset_images import read_dataset_image
+from neurotier.containers.reference import Reference, read_reference
+from neurotier.core.errors import SourceError
+
+
+def content_of(text: str, given: Mapping[str, str]) -> str:
+    """What determines the image of a reference: when it changes, the image is obtained again.
+
+    Parameters
+    ----------
+    text
+        The reference.
+    given
+        Build arguments of the configuration.
+    """
+    reference = read_reference(text, "image")
+    if reference.kind != "definition" or reference.path is None:
+        return identity(reference, {})
+    arguments = build_arguments(reference.path, {"MIRROR": "any", **given})
+    base = arguments.get(BASE, "")
+    below = content_of(str(reference.path.parent / base), given) if base.endswith(".def") else ""
+    return ingredients(reference.path, arguments) + below
+
+
+def identity(reference: Reference, arguments: dict[str, str]) -> str:
+    """What distinguishes images in the store, known before they are made."""
+    if reference.kind == "dataset":
+        return read_dataset_image(reference.text, reference.text).text
+    if reference.path is None:
+        return reference.text
+    if reference.kind == "definition":
+        return ingredients(reference.path, arguments)
+    facts = (reference.path / "index.json" if reference.path.is_dir() else reference.path).stat()
+    given = reference.path if reference.kind == "file" else reference.text
+    return f"{given} {facts.st_size} {facts.st_mtime_ns}"
+
+
+def check_pinned(reference: Reference, digest: str) -> None:
+    """Raise :class:`SourceError` if the image of a dataset has not the digest that its reference asks for."""
+    wanted = read_dataset_image(reference.text, reference.text).digest if reference.kind == "dataset" else None
+    if wanted not in (None, digest):
+        problem = f"is another image (sha256 {digest[:12]}...)"
+        raise SourceError(problem, where=reference.text, fix="correct the digest, or ask who keeps the dataset")

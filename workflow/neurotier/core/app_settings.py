@@ -1,0 +1,105 @@
+"""Settings of BIDS Apps: section ``app`` of the configuration, and what the schema cannot say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from neurotier.core.errors import SettingsError
+from neurotier.core.templates import ALWAYS, check_templates
+
+OF_THE_APP = ("/data", "/out", "/work", "/tmp", "/var/tmp", "/.neurotier", "/filter.json")  # noqa: S108  # inside
+"""Places in the container that are taken."""
+
+EARLIER_APP: Mapping[str, Any] = {
+    "level": "participant",
+    "session_option": None,
+    "filter_file": None,
+    "caches": {},
+    "retry_exit_codes": [],
+    "attempts": 3,
+}
+"""Keys of the section that runs of earlier versions do not have."""
+
+
+@dataclass(frozen=True)
+class CacheSettings:
+    """One entry of ``app.caches``: a folder that apps read, such as TemplateFlow's."""
+
+    source: str
+    inside: str
+    variable: str | None
+
+
+@dataclass(frozen=True)
+class AppSettings:
+    """Section ``app``: a BIDS App to run instead of a tool."""
+
+    image: str | None
+    name: str | None
+    level: str
+    suffixes: list[str]
+    arguments: list[str]
+    label_option: str
+    session_option: str | None
+    work_option: str | None
+    filter_file: str | None
+    group: bool
+    group_arguments: list[str]
+    threads: int
+    memory_mb: int
+    work_factor: float
+    caches: dict[str, CacheSettings]
+    retry_exit_codes: list[int]
+    attempts: int
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> AppSettings:
+        """Give the section its types; that of an earlier version may lack keys."""
+        complete = {**EARLIER_APP, **data}
+        caches = {name: CacheSettings(**each) for name, each in complete["caches"].items()}
+        return cls(**{**complete, "caches": caches})
+
+    @property
+    def by_session(self) -> bool:
+        """Whether the app is called once per session of a participant."""
+        return self.level == "session"
+
+    @property
+    def of_group(self) -> list[str] | None:
+        """Arguments of the group level; ``None`` without one."""
+        return self.group_arguments if self.group else None
+
+    @property
+    def cache_sources(self) -> list[str]:
+        """Folders that the app reads: when others are named, they are placed anew."""
+        return [cache.source for cache in self.caches.values()]
+
+
+def check_app(app: Mapping[str, Any]) -> None:
+    """Check what the schema cannot say of section ``app``.
+
+    Raises
+    ------
+    SettingsError
+        With the key, if an argument asks for what nobody knows, or two things have one place in the container.
+    """
+    known = ["participant", *ALWAYS, *["session"] * (app["level"] == "session")]
+    given = ["filter_file"] if app["filter_file"] else []
+    used = check_templates(app["arguments"], [*known, *given], "app.arguments")
+    check_templates(app["group_arguments"], [*ALWAYS, *given], "app.group_arguments")
+    if app["filter_file"] and "filter_file" not in used:
+        raise SettingsError(
+            "the app is not told of it",
+            where="config key app.filter_file",
+            fix="add its option to app.arguments: [--bids-filter-file, '{filter_file}']",
+        )
+    taken: dict[str, str] = {}
+    for name, cache in app["caches"].items():
+        inside, key = cache["inside"].rstrip("/"), f"config key app.caches.{name}.inside"
+        if inside in OF_THE_APP or not inside:
+            raise SettingsError(f"{cache['inside']!r} is taken", where=key, fix="name another folder")
+        if inside in taken:
+            raise SettingsError(f"{inside!r} is that of {taken[inside]}, too", where=key, fix="name another folder")
+        taken[inside] = name

@@ -1,0 +1,15 @@
+"""Where this program has its own files: in a checkout, or in the copy of one that an installed package holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[1]
+LIBRARY = PACKAGE.parent
+"""The folder from which Python imports the package."""
+
+IN_PACKAGE = PACKAGE / "checkout"
+"""Where ``setup.py`` puts what lies beside the package in a checkout."""
+
+ROOT = IN_PACKAGE if IN_PACKAGE.is_dir() else LIBRARY.parent
+"""The folder of ``workflow/``, ``config/``, ``profiles/`` and ``containers/``."""

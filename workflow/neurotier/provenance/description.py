@@ -1,0 +1,143 @@
+"""Provenance in a dataset of derivatives: how they were made, for people, for ``neurotier remake`` and for BIDS.
+
+``code/neurotier/ACTIVITY.json`` says how derivatives were made; ``prov/`` says the same in the terms of BIDS
+provenance, as the extension proposal BEP028 was merged into the development version of the specification after 1.11:
+activities, software and environments. Sidecars refer to the activity as ``GeneratedBy``. The validator does not know
+``prov/`` yet, so ``.bidsignore`` names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from neurotier.analysis.activity import How, identifier, uri
+from neurotier.core.files import write_json, write_text
+from neurotier.core.foreign import open_file
+from neurotier.core.places import short_hash
+from neurotier.provenance.repository import ATTRIBUTES
+from neurotier.provenance.source import RAW
+
+HOW = Path("code", "neurotier")
+"""Folder of the files that say how derivatives were made."""
+
+GROUP = "prov-neurotier"
+IGNORED = ("prov", "prov/**")
+
+WRITTEN = (".gitattributes", ".bidsignore", "code/neurotier", "prov")
+"""What :func:`describe` writes."""
+
+
+def how_file(activity: str) -> Path:
+    """The file that says how derivatives were made, in their dataset."""
+    return HOW / f"{activity}.json"
+
+
+def describe(folder: Path, ways: Iterable[How]) -> None:
+    """Write how derivatives were made into their dataset, beside what is said of earlier ones.
+
+    Parameters
+    ----------
+    folder
+        Derivatives of a site.
+    ways
+        How those that are there were made.
+    """
+    known = {file.stem: read_how(folder, file.stem) for file in sorted((folder / HOW).glob("*.json"))}
+    for how in ways:
+        if identifier(how) not in known:
+            known[identifier(how)] = how
+            write_json(folder / how_file(identifier(how)), how)
+    for name, content in provenance(known).items():
+        if not same_json(folder / "prov" / f"{GROUP}_{name}.json", content):
+            write_json(folder / "prov" / f"{GROUP}_{name}.json", content)
+    table = f"provenance_label\tdescription\n{GROUP}\tHow neurotier has made these derivatives.\n"
+    if not (folder / "prov" / "provenance.tsv").exists():
+        write_text(folder / "prov" / "provenance.tsv", table)
+    add_lines(folder / ".bidsignore", IGNORED)
+    add_lines(folder / ".gitattributes", [ATTRIBUTES])
+
+
+def read_how(folder: Path, activity: str) -> How:
+    """What a dataset says of an activity.
+
+    Raises
+    ------
+    InputError
+        If it is no file, or not one of neurotier's.
+    """
+    import json
+
+    from neurotier.core.errors import InputError
+
+    file = folder / how_file(activity)
+    try:
+        with open_file(folder, how_file(activity), str(file)) as opened:
+            how: How = json.load(opened)
+        if not {"neurotier", "name", "version", "options"} <= how.keys():
+            raise ValueError
+    except (OSError, ValueError, AttributeError):
+        raise InputError("does not say how derivatives were made", where=str(file)) from None
+    return how
+
+
+def provenance(known: dict[str, How]) -> dict[str, Any]:
+    """The content of the files of BIDS provenance, by their suffix.
+
+    Parameters
+    ----------
+    known
+        Identifier to how derivatives were made.
+    """
+    software, environments, activities = {}, {}, []
+    for activity, how in sorted(known.items()):
+        programs = [("neurotier", how["neurotier"]), (how["name"], how["version"])]
+        for name, version in programs:
+            software[software_of(name, version)] = {"Label": name, "Version": version}
+        used = [f"bids::{RAW}"]
+        if container := how.get("container"):
+            environment = uri(f"container-{short_hash(str(container))}")
+            label = f"Apptainer image {container['image']}, {container['digest']}"
+            environments[environment] = {"Label": label, "EnvironmentVariables": container["environment"]}
+            used.append(environment)
+        activities.append(
+            {
+                "Id": uri(activity),
+                "Label": " ".join([how["name"], *(f"{name}={value}" for name, value in how["options"].items())]),
+                "Command": f"neurotier remake {how_file(activity)} INPUTS",
+                "AssociatedWith": [software_of(name, version) for name, version in programs],
+                "Used": used,
+            }
+        )
+    content: dict[str, Any] = {"act": {"Activities": activities}, "soft": {"Software": listed(software)}}
+    return content | ({"env": {"Environments": listed(environments)}} if environments else {})
+
+
+def software_of(name: str, version: str) -> str:
+    """The BIDS URI of a program."""
+    label = "".join(letter for letter in name if letter.isascii() and letter.isalnum())
+    return uri(f"{label or 'app'}-software-{short_hash(f'{name} {version}')}")
+
+
+def listed(objects: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Objects of the provenance with their identifiers, in order."""
+    return [{"Id": key, **value} for key, value in sorted(objects.items())]
+
+
+def same_json(file: Path, content: Any) -> bool:
+    """Whether a file has this content already; times of files tell git where to look."""
+    import json
+
+    try:
+        return bool(json.loads(file.read_text()) == content)
+    except (OSError, ValueError):
+        return False
+
+
+def add_lines(file: Path, lines: Iterable[str]) -> None:
+    """Have a file end in some lines, unless they are in it."""
+    text = file.read_text() if file.exists() else ""
+    missing = [line for line in lines if line not in text.splitlines()]
+    if missing:
+        write_text(file, text + ("" if text.endswith("\n") or not text else "\n") + "\n".join([*missing, ""]))

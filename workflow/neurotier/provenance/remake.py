@@ -1,0 +1,259 @@
+"""``neurotier remake``: make derivatives again in a clone of their dataset; the command of its run records.
+
+It needs the clone alone: ``code/neurotier/`` says how they were made, and the raw images are fetched through the
+sub-dataset that is registered as their source. ``datalad rerun`` runs it and saves what it changes, which is nothing if
+the same bytes come out.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from neurotier import __version__
+from neurotier.analysis.activity import How
+from neurotier.analysis.app import root_files
+from neurotier.analysis.participant import Job, analyze, run_phase, staged_limit_bytes
+from neurotier.analysis.staging import publish, stage_in
+from neurotier.core.errors import ContainerError, InputError, SourceError
+from neurotier.core.files import written_whole
+from neurotier.core.foreign import open_file
+from neurotier.core.places import Places
+from neurotier.core.quantities import first_of
+from neurotier.core.settings import ROLES, Settings
+from neurotier.core.tiers import find_mount, tiers_of
+from neurotier.core.work_folders import IN, OUT, work_folder
+from neurotier.dataset.bids import Image, read_image
+from neurotier.dataset.health import ask_git
+from neurotier.provenance.description import HOW, read_how
+from neurotier.provenance.source import RAW
+
+if TYPE_CHECKING:
+    from neurotier.containers.store import PlacedImage
+
+ONLY = "NEUROTIER_PARTICIPANTS"
+"""Environment variable: of the participants of a command, those to make again."""
+
+IMAGE = "NEUROTIER_IMAGE"
+"""Environment variable: a file with the container image, where the recorded reference does not give it any more."""
+
+
+def remake(how_file: Path, inputs: Sequence[Path], work: Path | None = None) -> int:
+    """Make derivatives again in the dataset that says how they were made; the exit code of the process.
+
+    Parameters
+    ----------
+    how_file
+        Below ``code/neurotier`` of the dataset.
+    inputs
+        The raw images, or for an app the folders of participants, below the dataset's ``sourcedata/raw``.
+    work
+        Folder for intermediates; ``None`` takes that of temporary files.
+
+    Raises
+    ------
+    NeurotierError
+        If an input cannot be had, or its analysis fails. The derivatives of others are there then.
+    """
+    dataset = how_file.absolute().parents[len(HOW.parts)]
+    if how_file.absolute().parent != dataset / HOW:
+        raise InputError(f"is not below {HOW}/ of a dataset of derivatives", where=str(how_file))
+    how = read_how(dataset, how_file.stem)
+    everyone = raw_paths(dataset, inputs)
+    paths = wanted(everyone, os.environ.get(ONLY, ""))
+    put_back(dataset, {participant_of(path) for path in everyone} - {participant_of(path) for path in paths})
+    fetch(dataset / RAW, paths)
+    if how.get("app"):
+        fetch(dataset / RAW, root_files(dataset / RAW))
+    by_participant: dict[str, list[str]] = {}
+    for path in paths:
+        by_participant.setdefault(participant_of(path), []).append(path)
+    with tempfile.TemporaryDirectory(prefix="neurotier-", dir=work) as scratch:
+        settings = settings_of(how, Path(scratch))
+        places = Places.from_settings(settings)
+        say_if_other("neurotier", how["neurotier"], __version__)
+        image = placed(how, settings, places)
+        version = version_here(how, settings, image)
+        say_if_other(how["name"], how["version"], version)
+        for participant, of_participant in by_participant.items():
+            images = images_of(dataset / RAW, participant, of_participant, settings)
+            log = Path(scratch, f"{participant}.log")
+            log.touch()
+            job = Job(participant, "", images, dataset / RAW, settings, version, log, image, activity=how_file.stem)
+            with work_folder(places.work_of(participant), identity="") as folder:
+                analyze_again(job, folder, dataset)
+    return 0
+
+
+def raw_paths(dataset: Path, inputs: Sequence[Path]) -> list[str]:
+    """Inputs as paths below the raw dataset.
+
+    Raises
+    ------
+    InputError
+        If one is not below it.
+    """
+    raw, paths = dataset / RAW, []
+    for path in inputs:
+        whole = Path(os.path.abspath(path))  # not resolved: images are links into the annex
+        if not whole.is_relative_to(raw):
+            raise InputError(f"is not below {raw}", where=str(path))
+        below = whole.relative_to(raw).as_posix()
+        if not below.startswith("sub-"):
+            raise InputError("is not a participant's", where=str(path))
+        paths.append(below)
+    return paths
+
+
+def participant_of(path: str) -> str:
+    """The participant of a path below the raw dataset."""
+    return path.split("/", 1)[0]
+
+
+def put_back(dataset: Path, participants: Iterable[str]) -> None:
+    """Put back what is missing of participants who are not made again.
+
+    ``datalad rerun`` removes all outputs of its command whose contents are not here, and would save that they are gone.
+    """
+    for participant in participants:
+        deleted = (ask_git(dataset, "ls-files", "-z", "--deleted", "--", participant) or "").split("\0")
+        if any(deleted):
+            ask_git(dataset, "checkout", "--quiet", "HEAD", "--", *filter(None, deleted))
+
+
+def wanted(paths: Iterable[str], only: str) -> list[str]:
+    """Those paths that belong to participants who are asked for; all if nobody is.
+
+    >>> wanted(["sub-01/anat/a.nii", "sub-02/anat/b.nii"], "sub-02")
+    ['sub-02/anat/b.nii']
+    """
+    paths, names = list(paths), only.replace(",", " ").split()
+    chosen = [path for path in paths if not names or participant_of(path) in names]
+    if not chosen:
+        known = first_of(list(dict.fromkeys(map(participant_of, paths))))
+        raise InputError("names nobody of this command", where=f"{ONLY}={only!r}", fix=f"it is about {known}")
+    return chosen
+
+
+def fetch(raw: Path, paths: Sequence[str]) -> None:
+    """Fetch what is not here yet; ``datalad rerun`` has done so before.
+
+    Raises
+    ------
+    SourceError
+        If it cannot be had.
+    """
+    from neurotier.dataset.contents import is_present
+
+    if all(is_present(raw, path) for path in paths):
+        return
+    from datalad.api import get
+    from datalad.support.exceptions import IncompleteResultsError
+
+    from neurotier.dataset.attempts import first_message
+    from neurotier.dataset.datalad_environment import prepare_environment
+
+    prepare_environment()
+    try:
+        get(path=[str(raw / path) for path in paths], dataset=str(raw.parents[1]), result_renderer="disabled")
+    except IncompleteResultsError as error:
+        raise SourceError(f"could not be fetched: {first_message(error)}", where=str(raw / paths[0])) from None
+
+
+def settings_of(how: How, folder: Path) -> Settings:
+    """Settings that make derivatives as they were made, with a folder as the only tier."""
+    container = how.get("container")
+    sections: dict[str, Any] = {
+        "tiers": {"here": {"path": str(folder), "kind": find_mount(folder).kind}},
+        "placement": dict.fromkeys(ROLES, "here"),
+        "results_dataset": bool(how.get("sidecars_refer")),
+    }
+    if container:
+        sections["containers"] = {name: container[name] for name in ("network", "environment", "binds")}
+    if how.get("app"):
+        sections["app"] = {**how["options"], "image": container["image"] if container else None, "name": how["name"]}
+    else:
+        image = {"image": container["image"]} if container else {}
+        sections["tool"] = {"name": how["name"], how["name"]: {**how["options"], **image}}
+    return Settings.from_config(sections, in_containers=container is not None)
+
+
+def say_if_other(name: str, recorded: str, here: str) -> None:
+    """Warn of another version: then other bytes may come out."""
+    if recorded != here:
+        print(f"neurotier: {name} is {here} here, and was {recorded}: other bytes may come out", file=sys.stderr)
+
+
+def placed(how: How, settings: Settings, places: Places) -> PlacedImage | None:
+    """The container image by which derivatives were made; ``None`` on the host.
+
+    Raises
+    ------
+    ContainerError
+        If the reference gives another image now.
+    """
+    container = how.get("container")
+    if container is None:
+        return None
+    from neurotier.containers.store import PlacedImage
+    from neurotier.run.jobs import image_store
+
+    log = places.results.with_name("image.log")
+    reference = os.environ.get(IMAGE) or container["image"]
+    store = image_store(settings, places, log, lambda line: print(line, file=sys.stderr))
+    image = store.obtain(reference, where="the recorded image")
+    if f"sha256:{image.sha256}" != container["digest"]:
+        raise ContainerError(
+            f"has the digest sha256:{image.sha256}, and {container['digest']} was recorded",
+            where=reference,
+            fix=f"name a file with that image in the environment variable {IMAGE}",
+        )
+    return PlacedImage(store.engine, store.place(image), image.cache(store.kept), image.sha256)
+
+
+def version_here(how: How, settings: Settings, image: PlacedImage | None) -> str:
+    """The version of the tool that is here; that of a container image is known by its digest."""
+    if image is not None:
+        return str(how["version"])
+    from neurotier.analysis.tools import make_tool
+
+    return make_tool(settings.tool).version()
+
+
+def images_of(raw: Path, participant: str, paths: Sequence[str], settings: Settings) -> list[Image]:
+    """The images of a participant; for an app, all files of its folder."""
+    if not settings.app.image:
+        return [read_image(path, "") for path in paths]
+    label = participant.removeprefix("sub-")
+    files = sorted(path for path in (raw / participant).rglob("*") if not path.is_dir())
+    below = [PurePosixPath(path.relative_to(raw)) for path in files]
+    suffixes = settings.app.suffixes
+    chosen = [path for path in below if not suffixes or path.name.split(".")[0].rsplit("_", 1)[-1] in suffixes]
+    return [Image(participant, "", label, "", "", str(path)) for path in chosen]
+
+
+def analyze_again(job: Job, folder: Path, dataset: Path) -> None:
+    """Analyse a participant in a work folder, and put what comes out in the place of its derivatives.
+
+    Raises
+    ------
+    NeurotierError
+        If the analysis fails; nothing is replaced then.
+    """
+    participant = job.participant
+    limit_bytes = staged_limit_bytes(job.images, tiers_of(job.settings)["work"])
+    stage_in(job.dataset, job.staged_files, folder / IN, limit_bytes)
+    run_phase("compute", lambda: analyze(job, folder), [])
+    for entry in sorted((folder / OUT).glob(f"{participant}*")):  # what an app writes for all is the group level's
+        if entry.name == participant:
+            publish(entry, dataset / participant)
+        elif entry.name[len(participant)] in "._":
+            source = open_file(folder / OUT, entry.name, entry.name)
+            with source, written_whole(dataset / entry.name) as target:
+                shutil.copyfileobj(source, target)
+    print(f"neurotier: {participant} is made again", file=sys.stderr)

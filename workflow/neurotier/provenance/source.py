@@ -1,0 +1,82 @@
+"""The source of derivatives: the raw dataset of a site, as it is registered in their dataset (YODA).
+
+It is registered by address and commit, and not cloned again: ``datalad get`` installs it where it is wanted.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import urlsplit, urlunsplit
+
+from neurotier.core.errors import InputError, SettingsError
+from neurotier.dataset.addresses import config_of, refusal
+from neurotier.dataset.health import ask_git
+from neurotier.dataset.sites import commit
+from neurotier.dataset.source import Dataset
+
+RAW = "sourcedata/raw"
+"""Where the raw dataset lies in a dataset of derivatives."""
+
+IDENTIFIER = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+@dataclass(frozen=True)
+class Raw:
+    """A raw dataset to register.
+
+    Attributes
+    ----------
+    address
+        From where it can be cloned.
+    commit
+        The commit that was analysed.
+    identifier
+        Its DataLad identifier; empty if it has none.
+    """
+
+    address: str
+    commit: str
+    identifier: str
+
+
+def check_source(dataset: Dataset) -> None:
+    """Raise :class:`SettingsError` if a dataset cannot be registered as a source."""
+    if dataset.kind == "folder":
+        raise SettingsError(
+            f"a plain folder ({dataset.path}) has no commit that derivatives could name as their source",
+            where="config key results_dataset",
+            fix="make the folder a DataLad dataset, or set results_dataset: false",
+        )
+
+
+def raw_of(dataset: Dataset, site: str) -> Raw:
+    """The raw dataset of a site, by its clone on the dataset tier.
+
+    Raises
+    ------
+    SettingsError, InputError
+        If it has no commit, or no address that may be handed on.
+    """
+    check_source(dataset)
+    clone = dataset.path / site
+    hexsha = commit(clone)
+    if hexsha is None:
+        raise InputError("is not there any more", where=str(clone), fix="start with --forcerun clone_dataset")
+    address = without_credentials((ask_git(clone, "config", "remote.origin.url") or "").strip())
+    if not address or refusal(address):
+        raise InputError(f"has no address to register: {refusal(address) or 'no remote is named origin'}", str(clone))
+    (known, *_) = config_of(clone, ".datalad/config").get("datalad.dataset.id", [""])
+    return Raw(address, hexsha, known if IDENTIFIER.fullmatch(known) else "")
+
+
+def without_credentials(address: str) -> str:
+    """An address without user name and password: datasets are handed on.
+
+    >>> without_credentials("https://me:secret@x.org:8080/a"), without_credentials("ssh://me@x.org/a")
+    ('https://x.org:8080/a', 'ssh://me@x.org/a')
+    """
+    parts = urlsplit(address)
+    if parts.scheme not in ("http", "https") or "@" not in parts.netloc:
+        return address
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))

@@ -1,0 +1,90 @@
+"""Allocations: whole nodes of Slurm for a measurement that needs several at once.
+
+Snakemake gives a job one node. So such a rule runs where Snakemake does, and asks for nodes itself, with the partition,
+account and options that its job would have.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from neurotier.core.places import Places
+from neurotier.core.processes import current_run
+from neurotier.core.settings import IorSettings
+from neurotier.run import slurm
+from neurotier.run.profile_config import EXECUTOR
+from neurotier.run.submitted import note_name
+from neurotier.storage.ior.points import over_nodes
+
+OPTIONS = {
+    "slurm_account": "account",
+    "slurm_partition": "partition",
+    "clusters": "clusters",
+    "constraint": "constraint",
+    "qos": "qos",
+}
+"""Resources of Snakemake that are options of Slurm."""
+
+STEP = (
+    *("--ntasks-per-node=1", "--exclusive", "--mem=0", "--cpu-bind=none", "--mpi=none"),
+    *("--label", "--kill-on-bad-exit=1"),
+)
+"""A program on each node, with all its cores and memory; if one ends badly, so do all."""
+
+END_S = 60.0
+"""How long Slurm may take to end an allocation: it kills 30 s after it has asked."""
+
+
+def asks_for_nodes(settings: IorSettings) -> bool:
+    """Whether an IOR run asks Slurm for nodes itself, and is no job."""
+    return over_nodes(settings) and os.environ.get(EXECUTOR) == "slurm"
+
+
+class Allocations:
+    """Nodes of Slurm, one allocation at a time; all have one name, by which the next start finds what is left.
+
+    Parameters
+    ----------
+    places
+        Of the results.
+    resources
+        Of the rule: ``runtime`` (min), and those of :data:`OPTIONS` and ``slurm_extra`` that it has.
+    """
+
+    def __init__(self, places: Places, resources: Mapping[str, Any]) -> None:
+        self.name = f"neurotier-{current_run()}"
+        self.minutes = int(resources["runtime"])
+        given = [f"--{option}={resources[name]}" for name, option in OPTIONS.items() if resources.get(name)]
+        self.options = [*given, *shlex.split(str(resources.get("slurm_extra") or ""))]
+        note_name(places, current_run(), self.name)
+
+    def command(self, nodes: int, program: Sequence[str]) -> list[str]:
+        """``srun``, which asks for the nodes, waits for them, and starts a program on each."""
+        named = [f"--job-name={self.name}", f"--nodes={nodes}", f"--ntasks={nodes}", f"--time={self.minutes}"]
+        return ["srun", *named, *STEP, *self.options, *program]
+
+    def environment(self) -> dict[str, str]:
+        """Ours, without what Slurm has granted to the job that Snakemake may be."""
+        return {name: value for name, value in os.environ.items() if name == "SLURM_CONF" or not is_granted(name)}
+
+    def state(self) -> tuple[str, str]:
+        """State and reason of the allocation; empty if there is none, or Slurm does not answer."""
+        said, _ = slurm.answer("squeue", "--me", "--noheader", f"--name={self.name}", "--format=%T %r")
+        state, _, why = said.partition("\n")[0].partition(" ")
+        return state, why
+
+    def end(self) -> None:
+        """End the allocation if it is there still, and wait until it is gone."""
+        slurm.answer("scancel", "--me", f"--name={self.name}")
+        deadline_s = time.monotonic() + END_S
+        while self.state()[0] and time.monotonic() < deadline_s:
+            time.sleep(1)
+
+
+def is_granted(variable: str) -> bool:
+    """Whether a variable tells of what Slurm has granted."""
+    return variable.startswith(("SLURM_", "SRUN_", "SBATCH_", "SALLOC_"))

@@ -1,0 +1,59 @@
+"""The caches of an app in a run: looked at once, placed once per tier, and given to each job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from neurotier.containers.caches import Cache, CacheStore, PlacedCache, look_at
+from neurotier.core.files import read_json
+from neurotier.core.places import Places
+from neurotier.core.private import make_private
+from neurotier.core.processes import current_run
+from neurotier.core.settings import Settings
+from neurotier.core.tiers import tiers_of
+
+
+def cache_store(settings: Settings, places: Places, say: Callable[[str], None]) -> CacheStore:
+    """The store that places caches on this machine's images tier.
+
+    Raises
+    ------
+    TierError
+        If the images tier is not there, or not what it is declared to be.
+    """
+    tier = tiers_of(settings)["images"].here()
+    tier.claim()
+    images = tier.folder("images").absolute()
+    for folder in (places.image_store.absolute(), images):
+        make_private(folder)
+    return CacheStore(places.image_store.absolute(), images, say, places.verified.absolute(), current_run())
+
+
+def obtain_caches(settings: Settings, places: Places, say: Callable[[str], None], placing: bool) -> dict[str, Any]:
+    """Look at the sources of all caches and, if ``placing``, place them; content of ``index/caches.json``."""
+    caches = {name: look_at(name, each.source) for name, each in settings.app.caches.items()}
+    if placing:
+        store = cache_store(settings, places, say)
+        for cache in caches.values():
+            store.place(cache)
+    return {name: asdict(cache) for name, cache in caches.items()}
+
+
+def placed_caches(settings: Settings, places: Places, say: Callable[[str], None]) -> tuple[PlacedCache, ...]:
+    """The caches as a job's containers see them, placed again if their tier has lost them."""
+    if not settings.app.caches:
+        return ()
+    store, known = cache_store(settings, places, say), read_json(places.index / "caches.json")
+    placed = []
+    for name, each in settings.app.caches.items():
+        cache = Cache(**known[name])
+        placed.append(PlacedCache(name, store.place(cache), each.inside, each.variable, cache.sha256))
+    return tuple(placed)
+
+
+def digests(file: Path) -> set[str]:
+    """Digests of the caches in a file ``index/caches.json``; none if there is no such file."""
+    return {cache["sha256"] for cache in read_json(file).values()} if file.exists() else set()

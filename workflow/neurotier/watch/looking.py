@@ -1,0 +1,422 @@
+"""Looking at a run: who is done, running, failed and left, what is under way, where there is room.
+
+All of it is read from the results folder, so it can be seen from any node, and by whoever may read it; nothing is
+changed or locked. Folders are read again only when something in them has changed: there may be half a million
+participants.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from neurotier.core.errors import InputError, NeurotierError
+from neurotier.core.files import read_json
+from neurotier.core.foreign import read_text
+from neurotier.core.places import Places, participant_of
+from neurotier.core.quantities import size
+from neurotier.core.settings import Settings
+from neurotier.core.tiers import Tier, on_nodes
+from neurotier.run.batches import MEGABYTE, read_batches
+from neurotier.run.job_notes import read_notes
+from neurotier.run.jobs import load_settings
+from neurotier.run.participants import selected_by
+from neurotier.run.stops import runner
+from neurotier.run.under_way import StepNote, allocated_bytes, read_steps
+from neurotier.watch.remaining import Ended, Remaining, remaining
+
+EXEMPLARY = 1000
+"""Most records that are read for the estimate, the latest first."""
+
+LARGEST_BYTES = 16 << 20
+"""Most that is read of a record: one lists every file that an app has written."""
+
+SHARE_OF_TIME = 0.05
+"""Largest share of the time that measuring what grows may take."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A participant that failed, and why."""
+
+    participant: str
+    reason: str
+    time_s: float
+
+
+@dataclass(frozen=True)
+class Room:
+    """A tier: its name, the roles it has, and what is free of its size, bytes; ``None`` if that cannot be seen here."""
+
+    name: str
+    roles: Sequence[str]
+    free_bytes: int | None
+    size_bytes: int | None
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is seen of a run at a moment.
+
+    Attributes
+    ----------
+    time_s
+        When, s since 1970.
+    run, host, started_s, ended_s
+        The latest run, where its Snakemake is, and from when to when, s since 1970.
+    alive
+        Whether it goes on; ``None`` if it has not ended, and its host cannot be asked from here.
+    succeeded
+        Whether it has ended with everything done that it was asked for.
+    everyone
+        How many participants there are; ``None`` while the dataset is not indexed, and between the runs of a campaign.
+    done, running, failed
+        Of these: how many are done; who is being analysed, and since when, s since 1970; and who failed, latest last.
+    nodes
+        Jobs by node, on a cluster.
+    steps
+        What is under way beside participants, and how far it is.
+    rooms
+        Tiers in use.
+    left
+        How long the participants will still take.
+    campaign_run
+        The run of a campaign whose participants these are.
+    """
+
+    time_s: float
+    run: str
+    host: str
+    started_s: float
+    ended_s: float | None
+    alive: bool | None
+    succeeded: bool
+    everyone: int | None
+    done: int
+    running: Mapping[str, float]
+    failed: Sequence[Failure]
+    nodes: Mapping[str, int]
+    steps: Sequence[StepNote]
+    rooms: Sequence[Room]
+    left: Remaining | None
+    campaign_run: str = ""
+
+    @property
+    def waiting(self) -> int:
+        """How many are neither done, running nor failed."""
+        return max(0, (self.everyone or 0) - self.done - len(self.running) - len(self.failed))
+
+
+@dataclass
+class Folders:
+    """Times of the files below some folders, each read again when something has come or gone."""
+
+    root: Path
+    suffix: str
+    seen: dict[Path, tuple[int, dict[Path, float]]] = field(default_factory=dict)
+
+    def times(self) -> dict[Path, float]:
+        """Files with the suffix, and when each was written, s since 1970."""
+        found: dict[Path, float] = {}
+        waiting = [self.root]
+        while waiting:
+            folder = waiting.pop()
+            with suppress(OSError):
+                files, inner = self.read(folder)
+                found |= files
+                waiting += inner
+        return found
+
+    def read(self, folder: Path) -> tuple[dict[Path, float], list[Path]]:
+        """Files and folders in one folder."""
+        changed_ns = os.lstat(folder).st_mtime_ns
+        known = self.seen.get(folder)
+        if known is None or known[0] != changed_ns or time.time_ns() - changed_ns < 2_000_000_000:  # coarse clocks
+            files: dict[Path, float] = {}
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    if entry.name.startswith("."):
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        files[Path(entry.path)] = -1.0
+                    elif entry.name.endswith(self.suffix):
+                        files[Path(entry.path)] = entry.stat(follow_symlinks=False).st_mtime
+            known = self.seen[folder] = (changed_ns, files)
+        return (
+            {path: time_s for path, time_s in known[1].items() if time_s >= 0},
+            [path for path, time_s in known[1].items() if time_s < 0],
+        )
+
+
+class Watcher:
+    """Looks at the run of a results folder again and again.
+
+    Parameters
+    ----------
+    results
+        The results folder.
+
+    Raises
+    ------
+    SettingsError
+        If no run has begun there.
+    """
+
+    def __init__(self, results: Path) -> None:
+        self.results = results
+        self.places = Places.from_settings(load_settings(results))
+        self.records = Folders(self.places.records, ".json")
+        self.failures = Folders(self.places.failures, ".json")
+        self.logs = Folders(self.places.logs / "analyze_participant", ".log")
+        self.reasons: dict[tuple[Path, float], Failure] = {}
+        self.took: dict[tuple[Path, float], Ended] = {}
+        self.grown: dict[str, tuple[float, int]] = {}
+        self.inner: Watcher | None = None
+
+    def look(self) -> Look:
+        """What is seen now: of a campaign, the participants are those of the run that it is at."""
+        settings = load_settings(self.results)
+        own = self.look_at(settings)
+        if not settings.is_campaign:
+            return own
+        own = replace(own, everyone=None, left=None)
+        folder = run_under_way(settings, self.places) if own.alive is not False else None
+        if folder is None:
+            return own
+        if self.inner is None or self.inner.results != folder:
+            self.inner = Watcher(folder)
+        try:
+            inner = self.inner.look_at(load_settings(folder))
+        except (NeurotierError, OSError):  # it has come to its end meanwhile
+            return own
+        of_participants = ("everyone", "done", "running", "failed", "left")
+        return replace(
+            own,
+            **{name: getattr(inner, name) for name in of_participants},
+            steps=[*own.steps, *inner.steps],
+            rooms=inner.rooms,
+            campaign_run=folder.name,
+        )
+
+    def look_at(self, settings: Settings) -> Look:
+        """What is seen of this results folder."""
+        run, facts = latest_run(self.places)
+        alive = lives(self.places, run, facts)
+        began_s = float(facts.get("started_s", 0.0))
+        sizes, wanted = self.sizes(), self.wanted()
+        records = {participant_of(file, self.places.records): (file, at) for file, at in self.records.times().items()}
+        done = {
+            name: known
+            for name, known in records.items()
+            if name in sizes and (name not in wanted or known[1] >= began_s)
+        }
+        failed = sorted(self.failed(sizes.keys() - done.keys()), key=lambda failure: failure.time_s)
+        gone = done.keys() | {failure.participant for failure in failed}
+        running = {} if alive is False else self.running(sizes.keys() - gone, began_s)
+        waiting = [sizes[name] for name in sizes.keys() - gone - running.keys()]
+        ended = self.ended([known for known in done.values() if known[1] >= began_s], sizes)
+        now_s = time.time()
+        at_once = slots_of(facts, len(running))
+        left = None
+        if alive is not False and (waiting or running):
+            beginning = [(sizes[name], max(0.0, now_s - since_s)) for name, since_s in running.items()]
+            left = remaining(
+                sorted(waiting, reverse=True), beginning, at_once, ended, usual_s(settings), now_s
+            ) or self.promised(
+                settings, at_once, len(waiting) + len(running), max((since_s for _, since_s in beginning), default=0.0)
+            )
+        return Look(
+            time_s=now_s,
+            run=run,
+            host=str(facts.get("host", "")),
+            started_s=began_s,
+            ended_s=facts.get("ended_s"),
+            alive=alive,
+            succeeded=bool(facts.get("succeeded")),
+            everyone=len(sizes) if sizes else None,
+            done=len(done),
+            running=running,
+            failed=failed,
+            nodes=nodes_of(self.places, run) if alive is not False and facts.get("elsewhere") else {},
+            steps=[] if alive is False else [self.measured(step) for step in read_steps(self.places, run)],
+            rooms=rooms_of(settings, bool(facts.get("elsewhere"))),
+            left=left,
+        )
+
+    def sizes(self) -> dict[str, int]:
+        """Everyone whom the index selects, with the size of the images, bytes; nobody before there is an index."""
+        table = self.places.index / "images.tsv"
+        try:
+            selected = selected_by(table)
+        except (FileNotFoundError, NeurotierError):
+            return {}
+        return {name: sum(image.size_bytes or 0 for image in images) for name, images in selected.items()}
+
+    def wanted(self) -> set[str]:
+        """Those who were not done when the run began: the members of batches that are not finished."""
+        return {
+            name
+            for number, members in read_batches(self.places).items()
+            if not self.places.batch(number).exists()
+            for name in members
+        }
+
+    def failed(self, names: set[str]) -> Iterator[Failure]:
+        """Those of some participants who have failed."""
+        for file, at_s in self.failures.times().items():
+            if (file, at_s) not in self.reasons:
+                with suppress(OSError, InputError, LookupError, TypeError, ValueError):
+                    data = read_whatever(file)
+                    self.reasons[file, at_s] = Failure(str(data["participant"]), str(data["reason"]), at_s)
+            failure = self.reasons.get((file, at_s))
+            if failure is not None and failure.participant in names:
+                yield failure
+
+    def running(self, names: set[str], began_s: float) -> dict[str, float]:
+        """Those of some participants whose logs this run has begun, and when, s since 1970."""
+        begun = {
+            participant_of(file, self.logs.root): at_s for file, at_s in self.logs.times().items() if at_s >= began_s
+        }
+        return {name: begun[name] for name in sorted(names & begun.keys())}
+
+    def ended(self, known: Sequence[tuple[Path, float]], sizes: Mapping[str, int]) -> list[Ended]:
+        """What the latest who have ended took."""
+        latest = sorted(known, key=lambda one: one[1])[-EXEMPLARY:]
+        for file, at_s in latest:
+            if (file, at_s) in self.took:
+                continue
+            with suppress(OSError, InputError, LookupError, TypeError, ValueError):
+                phases = read_whatever(file)["phases"]
+                start_s, end_s = min(row["start_s"] for row in phases), max(row["end_s"] for row in phases)
+                name = participant_of(file, self.places.records)
+                self.took[file, at_s] = Ended(sizes[name], float(start_s), float(end_s))
+        return [self.took[one] for one in latest if one in self.took]
+
+    def promised(self, settings: Settings, at_once: int, count: int, since_s: float) -> Remaining | None:
+        """What the advice has promised for so many participants, less the time since the first has begun, s."""
+        table = self.places.advice / "advice.tsv"
+        if not table.exists():
+            return None
+        from neurotier.advice.promise import advised
+        from neurotier.analysis.app import app_name
+        from neurotier.core.tables import read_table
+
+        run: dict[str, Any] = {f"{role}_tier": name for role, name in settings.placement.items()}
+        run |= {"tool": app_name(settings), "parallelism": at_once, "participants": count}
+        if not settings.image:
+            run["images_tier"] = None
+        with suppress(OSError, NeurotierError):
+            row = advised(read_table(table, "advice"), run)
+            if row is not None and row["high_s"] > since_s:
+                return Remaining(*(max(0.0, row[name] - since_s) for name in ("predicted_s", "low_s", "high_s")))
+        return None
+
+    def measured(self, step: StepNote) -> StepNote:
+        """A step, with what has grown for it if it has told nothing; to look takes a small share of the time."""
+        if not step.grows or step.told or step.host != socket.gethostname():
+            return step
+        next_s, grown_bytes = self.grown.get(step.name, (0.0, 0))
+        if time.monotonic() >= next_s:
+            began_s = time.monotonic()
+            grown_bytes = sum(allocated_bytes(Path(folder)) for folder in step.grows) - step.before_bytes
+            took_s = time.monotonic() - began_s
+            self.grown[step.name] = (time.monotonic() + took_s / SHARE_OF_TIME, grown_bytes)
+        return replace(step, told=f"{size(max(0, grown_bytes))} so far")
+
+
+def latest_run(places: Places) -> tuple[str, dict[str, Any]]:
+    """The run that began last, and what it has noted of itself.
+
+    Raises
+    ------
+    StateError
+        If that is damaged.
+    """
+    try:
+        run = places.latest_run.read_text().strip()
+    except OSError:  # of an earlier version
+        run = max((file.stem for file in places.runs.glob("*.json")), default="")
+    try:
+        return run, dict(read_json(places.runs / f"{run}.json"))
+    except FileNotFoundError:
+        return run, {}
+
+
+def read_whatever(file: Path) -> Any:
+    """The JSON in a file below the results, which somebody may have replaced by what blocks its reader.
+
+    Raises
+    ------
+    InputError, OSError, ValueError
+        If there is none.
+    """
+    return json.loads(read_text(file.parent, file.name, str(file), limit_bytes=LARGEST_BYTES))
+
+
+def run_under_way(settings: Settings, places: Places) -> Path | None:
+    """The results folder of the run that a campaign is at; ``None`` between two of them."""
+    from neurotier.run.campaign.snakemake_run import inner_results
+
+    begun: dict[Path, float] = {}
+    for tier in settings.tiers.values():
+        with suppress(OSError, NeurotierError):
+            for folder in (Tier.from_settings(tier).path / inner_results(places)).iterdir():
+                begun[folder] = (folder / "state" / "settings.json").stat().st_mtime
+    return max(begun, key=lambda folder: begun[folder], default=None)
+
+
+def lives(places: Places, run: str, facts: Mapping[str, Any]) -> bool | None:
+    """Whether a run goes on; ``None`` if its host cannot be asked from here."""
+    if "ended_s" in facts or not facts:
+        return False
+    if facts.get("host") != socket.gethostname():
+        return None
+    return runner(places.runs / f"{run}.json") is not None
+
+
+def usual_s(settings: Settings) -> Callable[[int], float]:
+    """What a participant usually takes by the size of its images, bytes, in s; of an app nothing is known."""
+    if settings.app.image:
+        return lambda _: 1.0
+    from neurotier.analysis.tools import make_tool
+
+    tool = make_tool(settings.tool)
+    return lambda size_bytes: tool.expected_s(size_bytes / MEGABYTE)
+
+
+def slots_of(facts: Mapping[str, Any], running: int) -> int:
+    """How many participants are analysed at once; on a cluster, which has no such number, as many as are now."""
+    return max(1, facts.get("parallelism") or running)
+
+
+def nodes_of(places: Places, run: str) -> dict[str, int]:
+    """Jobs of a run on a cluster that have begun and not ended, by node."""
+    return dict(Counter(str(note["node"]) for note in read_notes(places, run) if "ended_s" not in note))
+
+
+def rooms_of(settings: Settings, elsewhere: bool) -> list[Room]:
+    """The tiers of a placement, and what is free on them; not on those that each node has for itself."""
+    roles: dict[str, list[str]] = {}
+    for role, name in settings.placement.items():
+        if role != "images" or settings.image:
+            roles.setdefault(name, []).append(role)
+    rooms = []
+    for name, of in roles.items():
+        free_bytes = size_bytes = None
+        if not (elsewhere and on_nodes(settings, name)) and not settings.tiers[name].node:
+            with suppress(OSError, NeurotierError):
+                tier = Tier.from_settings(settings.tiers[name])
+                facts = os.statvfs(tier.path)
+                free_bytes = tier.free_bytes()
+                size_bytes = min(facts.f_blocks * facts.f_frsize, tier.capacity_bytes or sys.maxsize)
+        rooms.append(Room(name, of, free_bytes, size_bytes))
+    return rooms

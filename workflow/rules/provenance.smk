@@ -1,0 +1,19 @@
+# Derivatives as DataLad datasets (results_dataset: true): saved by one process, when all jobs are over.
+
+
+# It waits for batches and not for everyone: who is done is saved, even if others have failed.
+rule save_derivatives:
+    input:
+        index=places.index / "images.tsv",
+        descriptions=derivative_descriptions,
+        analysed=analysed,
+    output:
+        saved=places.saved,
+    log:
+        LOGS / "save_derivatives/save_derivatives.log",
+    params:
+        results=RESULTS,
+    message:
+        "Saving the derivatives as DataLad datasets"
+    script:
+        "../scripts/save_derivatives.py"
