@@ -83,6 +83,10 @@ def run_job(options: argparse.Namespace) -> int:
 
                 batch = options.batch, options.analysis, Granted(options.threads, options.mem_mb, options.at_once)
                 return analyze_participants(options.results, options.participants, options.log, *batch)
+            if options.command == "fetch-images":
+                from neurotier.run.fetching import fetch_images
+
+                return fetch_images(options.results, options.batches_at_once, options.marker, options.log)
             handle = jobs.get_batch_images if options.command == "get-images" else jobs.drop_batch_images
             return handle(options.results, options.participants, options.marker, options.log)
     except Interrupted as interrupted:
@@ -152,11 +156,15 @@ def parser() -> argparse.ArgumentParser:
     described = {
         "analyze-participants": "analyse all images of some participants on the work tier",
         "get-images": "fetch the images of some participants to the dataset tier",
+        "fetch-images": "fetch the images of everyone while others are analysed",
         "drop-images": "drop the images of some participants from the dataset tier",
     }
     for name, text in described.items():
         command = commands.add_parser(name, help=text, description=text)
-        command.add_argument("participants", nargs="+", help="folders in the dataset, [SITE/]sub-LABEL")
+        if name == "fetch-images":
+            command.add_argument("--batches-at-once", type=int, default=1, help="how many batches are analysed at once")
+        else:
+            command.add_argument("participants", nargs="+", help="folders in the dataset, [SITE/]sub-LABEL")
         command.add_argument("--results", type=absolute, required=True, help="results folder of the run")
         command.add_argument("--log", type=absolute, required=True, help="file that takes what is printed")
         if name != "analyze-participants":

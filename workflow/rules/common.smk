@@ -60,7 +60,7 @@ def all_ready(wildcards):
 
 def analysed(wildcards):
     index()
-    return plan.analysed()
+    return plan.analysed() + plan.fetched()
 
 
 def derivative_descriptions(wildcards):

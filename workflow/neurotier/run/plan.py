@@ -23,6 +23,7 @@ from neurotier.dataset.bids import Image
 from neurotier.run.batches import (
     Batches,
     Made,
+    by_urgency,
     decide,
     decided_analysis,
     read_batches,
@@ -63,7 +64,7 @@ class Plan(Needs):
         self.kind: tuple[int, str] | None = None
         self.would_be: Batches | None = None
         self.decided: tuple[tuple[int, int], Batches] = ((0, 0), {})
-        self.largest: tuple[Batches, int] = ({}, 0)
+        self.ranks: tuple[Batches, dict[str, int]] = ({}, {})
 
     @property
     def node_class(self) -> str:
@@ -154,9 +155,27 @@ class Plan(Needs):
         return self.batches[number]
 
     def markers(self, number: str) -> list[Path]:
-        """Marker that the images of a batch are there, for which its analysis waits, unless they are in a folder."""
-        self.members(number)
-        return [] if self.is_plain else [self.places.got(number)]
+        """Marker that the images of a batch are there, for which its analysis waits, unless each waits for its own."""
+        together = not self.fetches or not set(self.members(number)).isdisjoint(self.apart)
+        return [self.places.got(number)] if together and not self.is_plain else []
+
+    @property
+    def fetches(self) -> bool:
+        """Whether one job fetches images while others analyse; nodes of a cluster do not, nor a campaign meanwhile."""
+        return not self.elsewhere and not self.is_campaign
+
+    def fetched(self) -> list[Path]:
+        """Marker that all images have been fetched while others were analysed."""
+        return [self.places.fetched_all] if self.fetches and self.batches and not self.is_plain else []
+
+    def before_fetching(self) -> list[Path]:
+        """What must be there before images are fetched, if few may be ahead of those who are analysed."""
+        return [] if self.settings.dataset.ahead is None else [self.places.index / "tool.json", *self.image_facts()]
+
+    def batches_at_once(self) -> int:
+        """How many batches are analysed at the same time."""
+        each = max((self.at_once(number) for number in self.batches), default=1)
+        return max(1, (self.slots or 1) // each)
 
     def analysed(self) -> list[Path]:
         """Markers of all batches."""
@@ -164,7 +183,7 @@ class Plan(Needs):
 
     def ready(self, table: Path | str) -> list[Path]:
         """Files that must exist before the first participant job."""
-        markers = [path for number in self.batches for path in self.markers(number)]
+        markers = [] if self.is_plain else [self.places.got(number) for number in self.batches]
         return [self.places.index / "tool.json", *markers, *self.validations(table)]
 
     def dropped(self) -> list[Path]:
@@ -324,13 +343,14 @@ class Plan(Needs):
         return count
 
     def urgency(self, number: str) -> float:
-        """Between 0 and 1, by the bytes of a batch: the longest begin first, so that they end with others."""
+        """Between 0 and 1: the longest batches begin first, so that they end with others, and in a known order."""
         if self.in_job:
             return 0.0
         batches = self.batches
-        if self.largest[0] is not batches:
-            self.largest = batches, max((self.batch_bytes(one) for one in batches), default=0)
-        return self.batch_bytes(number) / self.largest[1] if self.largest[1] else 0.0
+        if self.ranks[0] is not batches:
+            order = by_urgency({one: self.batch_bytes(one) for one in batches})
+            self.ranks = batches, {one: rank for rank, one in enumerate(order)}
+        return 1 - self.ranks[1][number] / len(batches)
 
     def batch_bytes(self, number: str) -> int:
         """Size of the images of a batch, bytes."""

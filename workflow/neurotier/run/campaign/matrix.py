@@ -31,7 +31,7 @@ APART = ("results", "report", "campaign", "comparison", "published", "probe", "a
 JUDGING = ("validity",)
 """Sections that a run needs, and that do not change what it measures either."""
 
-FETCHING = ("concurrent_gets", "get_attempts", "get_backoff_s", "drop", "validation")
+FETCHING = ("concurrent_gets", "get_attempts", "get_backoff_s", "drop", "validation", "ahead")
 """Keys of section ``dataset`` that do not either: all of that is over when the participant jobs begin."""
 
 PLACED = ("tiers", "placement", "in_containers")
