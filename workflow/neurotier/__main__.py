@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-ASKED = ("watch", "open", "init", "jobs", "images", "site", "describe")
+ASKED = ("watch", "open", "init", "jobs", "images", "site", "describe", "remake")
 """Commands for users; the others are jobs."""
 
 CANNOT_READ = 73
@@ -71,12 +71,6 @@ def run_job(options: argparse.Namespace) -> int:
         with unwinding():
             if options.command in ASKED:
                 return answer(options)
-            if options.command == "remake":
-                from neurotier.dataset.attempts import naming_commands
-                from neurotier.provenance.remake import remake
-
-                with naming_commands():
-                    return remake(options.how, options.inputs, options.work)
             if options.command == "analyze-participants":
                 from neurotier.run.batch_job import analyze_participants
                 from neurotier.run.shares import Granted
@@ -105,6 +99,12 @@ def answer(options: argparse.Namespace) -> int:
             from neurotier.watch.command import watch
 
             return watch(options.results, options.every, options.once)
+        case "remake":
+            from neurotier.dataset.attempts import naming_commands
+            from neurotier.provenance.remake import remake
+
+            with naming_commands():
+                return remake(options.how, options.inputs, options.work)
         case "open":
             return asked.open_page(options.results, options.page)
         case "init":
