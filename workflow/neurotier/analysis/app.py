@@ -151,7 +151,7 @@ def run_level(
         from neurotier.analysis.tools import end_of, last_line
 
         error = KilledError if code == KilledError.exit_code else ToolError
-        tried = f" in each of {len(starts)} attempts" if len(starts) > 1 and code in app.retry_exit_codes else ""
+        tried = f" in the last of {len(starts)} attempts" if len(starts) > 1 else ""
         problem = f"the app ended with {describe_exit(code)}{tried}: {last_line(end_of(log))}"
         raise error(problem, where=name, fix=f"see {log}")
     if not sum(1 for _ in checked_entries(out, where=f"{name}: {OUT_DIR}")):
