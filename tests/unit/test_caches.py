@@ -121,7 +121,7 @@ def test_a_full_tier_is_named_and_keeps_nothing(
 def test_a_copy_that_is_killed_half_way_has_no_name_and_is_made_again(
     source: Path, store: CacheStore, tmp_path: Path
 ) -> None:
-    for number in range(4000):
+    for number in range(1500):
         (source / f"{number:04d}").write_bytes(b"x")
     command = [sys.executable, "-c", PLACE, str(tmp_path), "one"]
     killed = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True)
