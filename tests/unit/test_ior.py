@@ -156,3 +156,8 @@ def test_the_published_node_has_its_grid() -> None:
     plan = ior_plan(Settings.from_config(config).ior)["pmem"]
     assert list(plan) == ["none", "pin"]
     assert {24, 48} <= {point.processes for point in plan["none"]}
+    over_nodes = yaml.safe_load((ROOT / "config" / "examples" / "ior-nextgenio-nodes.yaml").read_text())
+    points = ior_plan(Settings.from_config({**config, "ior": over_nodes["ior"]}).ior)["pmem"]["pin"]
+    grid = {(point.nodes, point.concurrent, point.processes) for point in points}
+    assert {(34, 1, 48), (34, 1, 24), (30, 1, 48), (30, 5, 48), (30, 5, 24)} <= grid
+    assert {nodes for nodes, concurrent, _ in grid if concurrent == 5} == {30}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-ASKED = ("watch", "open", "init", "jobs", "images", "site")
+ASKED = ("watch", "open", "init", "jobs", "images", "site", "describe")
 """Commands for users; the others are jobs."""
 
 CANNOT_READ = 73
@@ -107,6 +107,8 @@ def answer(options: argparse.Namespace) -> int:
             return asked.lay_out(options.folder)
         case "site":
             return asked.show_site()
+        case "describe":
+            return asked.show_description(options.record, options.phase, options.output)
         case "images":
             return asked.show_images(options.results, options.remove_unused)
     return asked.show_cluster_jobs(options.results, options.cancel)
@@ -133,6 +135,12 @@ def parser() -> argparse.ArgumentParser:
     listing.add_argument("results", type=absolute, help="results folder of the run")
     listing.add_argument("--cancel", action="store_true", help="end them, if their run is dead")
     commands.add_parser("site", help="draft a profile for this cluster, from what its Slurm says")
+    describing = commands.add_parser("describe", help="describe a measured run as YAML, to be rehearsed")
+    describing.add_argument(
+        "record", type=absolute, help="record of a participant, or lines of neurotier meter --record"
+    )
+    describing.add_argument("--output", type=absolute, metavar="FILE", help="write it there, and not on the terminal")
+    describing.add_argument("--phase", help="phase of a record (default: compute), or of lines (default: the last)")
     images = commands.add_parser("images", help="list the container images in the store of a results folder's tier")
     images.add_argument("results", type=absolute, help="results folder of a run")
     images.add_argument("--remove-unused", type=float, metavar="DAYS", help="remove those not used for so many days")

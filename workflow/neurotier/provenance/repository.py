@@ -62,7 +62,8 @@ def open_dataset(folder: Path, was_killed: bool, say: Callable[[str], None]) -> 
     for lock in locks:
         remove_whatever(lock)
     if was_killed and repository.exists() and not (repository / "logs" / "HEAD").exists():
-        remove_whatever(repository)  # it was being made: no commit was ever in it
+        for name in (".datalad", ".gitattributes", ".git"):  # it was being made: no commit was ever in it
+            remove_whatever(folder / name)
     if not repository.exists():
         make_dataset(folder, say)
     elif not is_complete(folder) or is_broken(folder):

@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from neurotier.analysis.needs import threads_of
 from neurotier.analysis.staging import first_missing
 from neurotier.core.errors import BusyError, KilledError, StateError, may_pass
 from neurotier.core.files import clear_log, read_json, write_json, write_text
@@ -96,7 +97,7 @@ def analyze_participants(
     if is_over(places):
         print("neurotier: another run has begun since this job was submitted; it does nothing", file=sys.stderr)
         return BusyError.exit_code
-    threads = settings.app.threads if settings.app.image else 1
+    threads = threads_of(settings)
     slots = granted.at_once
     with noting_job(places, number, names, slots, slots * threads) as note_end:
         exit_code = analyze_batch(settings, places, names, log, number, analysis, granted)

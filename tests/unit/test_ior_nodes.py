@@ -1,0 +1,342 @@
+"""A file per process over several nodes: the programs of the nodes, the talk with them, and what nodes reach together.
+
+The nodes are processes of this machine that a stand-in for srun starts; ``tests/workflow/test_slurm.py`` has the real
+one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from neurotier.core.errors import SettingsError, ToolError
+from neurotier.core.places import Places
+from neurotier.core.settings import Settings
+from neurotier.core.tables import Row
+from neurotier.core.tiers import Tier
+from neurotier.pages.ior.figures import FIGURES
+from neurotier.pages.ior.page import write_page
+from neurotier.pages.kit.figures import draw_all, figures_of
+from neurotier.storage.ior.allocation import reason_of
+from neurotier.storage.ior.over_nodes import IorOverNodes, clocks, is_shared
+from neurotier.storage.ior.points import Point, ior_plan
+from neurotier.storage.ior.spans import Span, cells_of
+from neurotier.storage.ior.walk import ior
+from neurotier.storage.workload.walk import LeftOutError
+from support import PATIENCE_S, STAND_INS
+
+MIB = 1 << 20
+
+
+class Here:
+    """Nodes that are processes of this machine."""
+
+    minutes = 30
+
+    def __init__(self, folder: Path, path: str = "", **variables: str) -> None:
+        self.variables = {"NODE_FOLDER": str(folder), **variables}
+        self.path, self.ended = path, 0
+
+    def command(self, nodes: int, program: Sequence[str]) -> list[str]:
+        return [str(STAND_INS / "cluster" / "srun"), f"--ntasks={nodes}", *program]
+
+    def environment(self) -> dict[str, str]:
+        path = os.pathsep.join(filter(None, [self.path, os.environ["PATH"]]))
+        return {**os.environ, **self.variables, "PATH": path}
+
+    def state(self) -> tuple[str, str]:
+        return "RUNNING", "None"
+
+    def end(self) -> None:
+        self.ended += 1
+
+
+def settings_of(folder: Path, tier: dict[str, Any], **section: Any) -> Settings:
+    """A configuration that measures one tier over nodes, and keeps its results elsewhere."""
+    results = folder / "results"
+    results.mkdir(exist_ok=True, parents=True)
+    tiers = {"fast": tier, "disk": {"path": str(results), "kind": "block"}}
+    placement = dict.fromkeys(("dataset", "work", "images", "results"), "disk")
+    own = {"tiers": ["fast"], "nodes": [2], "processes": [2], "file_size": "1 MiB", "block_size": "64 KiB"}
+    return Settings.from_config({"tiers": tiers, "placement": placement, "ior": {**own, **section}})
+
+
+def measure(cluster: Here, settings: Settings) -> list[Row]:
+    places = Places.from_settings(settings)
+    return ior(settings, places, print, "class", IorOverNodes(cluster, settings, places))
+
+
+def left(folder: Path) -> list[Path]:
+    """What is on a tier, and nobody took away."""
+    return [path for path in folder.rglob("*") if path.name.startswith(("neurotier-", "ior", "node."))]
+
+
+@pytest.fixture
+def memory(tmp_path: Path, mount_tmpfs: Callable[..., Path]) -> Path:
+    return mount_tmpfs(tmp_path / "memory", "size=64m")
+
+
+@pytest.fixture
+def shared(memory: Path) -> dict[str, Any]:
+    """A tier that all nodes see."""
+    return {"path": str(memory), "kind": "tmpfs"}
+
+
+@pytest.fixture
+def own(memory: Path) -> dict[str, Any]:
+    """A tier that each node has for itself."""
+    return {"path": "$NODE_FOLDER/tier", "kind": "tmpfs", "node": True}
+
+
+def kept(settings: Settings) -> list[dict[str, Any]]:
+    """The files of the points."""
+    files = (Places.from_settings(settings).workload("ior") / "points").rglob("*.json")
+    return [json.loads(file.read_text()) for file in sorted(files)]
+
+
+def test_another_node_reads_what_a_node_wrote(tmp_path: Path, memory: Path, shared: dict[str, Any]) -> None:
+    """The aggregate is what all spans give; the sum of the nodes' own is at least as much."""
+    settings = settings_of(tmp_path, shared, nodes=[1, 3])
+    rows = {row["nodes"]: row for row in measure(Here(memory), settings)}
+    assert {(nodes, row["status"], row["read_by"]) for nodes, row in rows.items()} == {
+        (1, "measured", "another process"),
+        (3, "measured", "another node"),
+    }
+    for record in kept(settings):
+        for way in ("write", "read"):
+            spans = record["spans"][way]
+            taken_s = max(span["end_s"] for span in spans) - min(span["start_s"] for span in spans)
+            total = sum(span["bytes"] for span in spans)
+            assert total == record[f"{way}_bytes"] == len(spans) * MIB
+            assert record[f"{way}_bytes_per_s"] == pytest.approx(total / taken_s)
+            assert record[f"{way}_nodes_bytes_per_s"] >= record[f"{way}_bytes_per_s"] * 0.999
+            assert record[f"{way}_node_least_bytes_per_s"] <= record[f"{way}_node_most_bytes_per_s"]
+    assert not left(memory)
+
+
+def test_on_a_tier_of_the_node_another_process_reads(tmp_path: Path, memory: Path, own: dict[str, Any]) -> None:
+    (row,) = measure(Here(memory), settings_of(tmp_path, own))
+    assert (row["status"], row["read_by"], row["write_bytes"]) == ("measured", "another process", 4 * MIB)
+    assert sorted(path.parent.name for path in memory.glob("*/tier")) == ["n1", "n2"]
+    assert not left(memory)
+
+
+def test_benchmarks_at_once_are_added(tmp_path: Path, memory: Path, shared: dict[str, Any]) -> None:
+    """Each of them on nodes of its own, whose files it reads."""
+    settings = settings_of(tmp_path, shared, nodes=[4], processes=[1], concurrent=[2])
+    (row,) = measure(Here(memory), settings)
+    assert row["read_by"] == "another node"
+    (record,) = kept(settings)
+    own = []
+    for nodes in ((0, 1), (2, 3)):
+        spans = [span for span in record["spans"]["write"] if span["node"] in nodes]
+        own.append(2 * MIB / (max(span["end_s"] for span in spans) - min(span["start_s"] for span in spans)))
+    assert row["write_bytes_per_s"] == pytest.approx(sum(own))
+    with pytest.raises(SettingsError, match="3 benchmarks at once cannot have as many nodes each"):
+        ior_plan(settings_of(tmp_path, shared, nodes=[4], concurrent=[3]).ior)
+
+
+FIO = """#!/bin/sh
+# The real fio, but on the second node, which does something else.
+if [ "$SLURM_PROCID" = 1 ]; then {instead}; fi
+exec {fio} "$@"
+"""
+
+
+WRITTEN = '[ "$(stat --format %s ior.0.1 2>/dev/null)" = 1048576 ]'
+TAKES_A_FILE = f"case $* in *rw=write*) until {WRITTEN}; do sleep 0.05; done; rm ior.0.1;; esac"
+"""Removes what the first node has written."""
+
+
+def fio_that(folder: Path, instead: str) -> str:
+    """A folder for PATH whose fio does something else on the second node."""
+    real = subprocess.run(["which", "fio"], capture_output=True, text=True, check=True).stdout.strip()
+    folder.mkdir(exist_ok=True)
+    (folder / "fio").write_text(FIO.format(fio=real, instead=instead))
+    (folder / "fio").chmod(0o755)
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    ("section", "instead", "line"),
+    [
+        ({}, "echo 'fio: pid=1, error=Remote I/O error' >&2; exit 1", "Remote I/O error (on "),
+        ({}, "kill -9 $PPID; exit 1", "while writing: srun: error: n2: task 1: ended with 9"),
+        ({}, TAKES_A_FILE, "ior.0.1: another node has written it, and it is not seen"),
+        ({"file_size": "40 MiB"}, "exit 1", "ior needs 160 MiB, more than 50 % of the "),
+        ({"numa": ["pin"]}, "exit 1", "left out: "),
+    ],
+)
+def test_what_goes_wrong_on_a_node_fails_the_point_in_a_line(
+    tmp_path: Path, memory: Path, shared: dict[str, Any], section: dict[str, Any], instead: str, line: str
+) -> None:
+    """Nothing is left on the tier, and the next point is measured."""
+    cluster = Here(memory, fio_that(tmp_path / "tools", instead))
+    (row,) = measure(cluster, settings_of(tmp_path, shared, **section))
+    assert line in row["status"], row["status"]
+    assert "\n" not in row["status"]
+    assert not left(memory)
+
+
+def test_nodes_end_when_nobody_is_left(tmp_path: Path, memory: Path, shared: dict[str, Any]) -> None:
+    """A node's program, whose pipe closes while fio runs, ends fio and removes its files."""
+    tools = fio_that(tmp_path / "tools", f"touch {tmp_path}/runs; exec sleep 1000")
+    tier = Tier.from_settings(settings_of(tmp_path, shared).tiers["fast"])
+    point = Point("none", 1, MIB, 65536, False, 1, nodes=2)
+    declared = asdict(tier) | {"path": str(tier.path)}
+    plan = {"point": asdict(point), "tier": declared, "below": "results/point", "limit_s": 100}
+    cluster = Here(memory, tools)
+    srun = subprocess.Popen(
+        cluster.command(2, [sys.executable, "-m", "neurotier.storage.ior.node", json.dumps(plan)]),
+        env=cluster.environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    assert srun.stdin is not None
+    srun.stdin.write(b'{"do": "write", "at_s": 0, "shared": true}\n')
+    srun.stdin.flush()
+    deadline = time.monotonic() + PATIENCE_S
+    while not (tmp_path / "runs").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    srun.stdin.close()
+    assert srun.wait(PATIENCE_S) != 0
+    assert not left(memory)
+    assert not [process for process in psutil.process_iter() if works_in(process, memory)]
+
+
+def works_in(process: psutil.Process, folder: Path) -> bool:
+    """Whether a process works below a folder."""
+    with suppress(psutil.Error):
+        return process.cwd().startswith(str(folder))
+    return False
+
+
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        (
+            ["srun: job 2 has been allocated resources", "srun: error: Node failure on n3", "srun: Job step aborted"],
+            "while writing: node n3 failed or was set down; start the same command again when it is back",
+        ),
+        (
+            ["0: slurmstepd-n1: error: *** STEP 4.0 ON n1 CANCELLED AT 2026-11-23T07:18:28 DUE TO TIME LIMIT ***"],
+            "while writing: took longer than the 30 min of its allocation; give rule run_ior a longer runtime",
+        ),
+        (
+            [
+                "srun: error: Memory specification can not be satisfied",
+                "srun: error: Unable to allocate resources: Requested node configuration is not available",
+            ],
+            "Slurm has no such nodes: Requested node configuration is not available: Memory specification can not",
+        ),
+        (
+            [
+                "srun: error: invalid partition specified: nix",
+                "srun: error: Unable to allocate resources: Invalid partition name specified",
+            ],
+            "Slurm has no such nodes: Invalid partition name specified: invalid partition specified: nix",
+        ),
+        (
+            ["srun: forcing job termination", "srun: Job has been cancelled"],
+            "while writing: its allocation was cancelled",
+        ),
+        (["srun: unrecognized option '--requeue'", 'Try "srun --help"'], "while writing: srun: unrecognized option"),
+        ([], "while writing: srun: it said nothing"),
+    ],
+)
+def test_why_an_allocation_ended_is_said_in_a_line(said: list[str], line: str) -> None:
+    """In words that Slurm 22.05 was heard to say."""
+    error = reason_of(said, "write", 30)
+    assert str(error).startswith(line)
+    assert isinstance(error, LeftOutError) == ("not available" in line)
+
+
+def test_clocks_and_marks_are_compared() -> None:
+    tier = Tier("fast", Path("/tier"), "network", None)
+    looks = [{"clock_s": 105.0}, {"clock_s": 100.0}]
+    with pytest.raises(ToolError, match=r"the clock of n1 is 5\.00 s ahead of that of n2"):
+        clocks(looks, 100.0, 100.2, ["n1", "n2"])
+    assert is_shared([[0, 1], [0, 1]], tier)
+    assert not is_shared([[0], [1]], tier)
+    with pytest.raises(ToolError, match="tier 'fast': some nodes see each other's files and others do not"):
+        is_shared([[0, 1], [0, 1], [2]], tier)
+
+
+def test_one_late_process_counts() -> None:
+    """What IOR counts is less than the sum of the nodes' own: node 1 began when node 0 had ended."""
+    spans = [
+        Span(0, 0, 10.0, 11.0, 100),
+        Span(0, 1, 10.0, 12.0, 100),
+        Span(1, 0, 12.0, 13.0, 100),
+        Span(1, 1, 12, 14, 100),
+    ]
+    cells = cells_of("read", spans, 2, 1)
+    assert (cells["read_bytes_per_s"], cells["read_nodes_bytes_per_s"], cells["read_span_s"]) == (100, 200, 4)
+    assert (cells["read_least_bytes_per_s"], cells["read_most_bytes_per_s"], cells["read_start_spread_s"]) == (
+        50,
+        100,
+        2,
+    )
+    assert cells_of("read", spans, 2, 2)["read_bytes_per_s"] == 200
+
+
+def test_points_of_one_node_keep_their_names() -> None:
+    """What was measured before there were nodes is not measured again."""
+    assert Point("none", 4, MIB, 65536, False, 1).name("host tmpfs /fast") == "none_4_1_f6cd2c10"
+    names = {
+        Point("none", 4, MIB, 65536, False, 1, nodes, concurrent).name("x")
+        for nodes, concurrent in ((1, 1), (2, 1), (2, 2))
+    }
+    assert len(names) == 3
+
+
+def scaled_rows() -> list[Row]:
+    """Nodes that are slowed down by each other from 2 on, and by too many processes."""
+    reached = {(1, 1): 100e6, (2, 1): 200e6, (4, 1): 204e6, (1, 2): 90e6, (2, 2): 150e6, (4, 2): 120e6}
+    rows: list[Row] = [
+        {"tier": "fast", "set": "none", "status": "measured", "numa_nodes": None, "nodes": nodes, "repetition": 1}
+        | {"processes": processes, "concurrent": 1, "kind": "network", "fs_type": "lustre", "host": "n1 n2"}
+        | {"kernel": "6", "fio_version": "fio-3.33", "read_by": "another node", "read_bytes": MIB, "write_bytes": MIB}
+        | {
+            f"{way}_{name}": value
+            for way in ("write", "read")
+            for name, value in (
+                *(("bytes_per_s", rate), ("nodes_bytes_per_s", 1.5 * rate), ("span_s", 2.0)),
+                *(("start_spread_s", 0.1), ("least_bytes_per_s", rate / 4), ("most_bytes_per_s", rate / 2)),
+                *(("node_least_bytes_per_s", rate / 4), ("node_most_bytes_per_s", rate / 2)),
+            )
+        }
+        for (nodes, processes), rate in reached.items()
+    ]
+    return [*rows, rows[2] | {"concurrent": 2, "write_bytes_per_s": 408e6, "read_bytes_per_s": 102e6}]
+
+
+def test_findings_say_where_nodes_bring_nothing_more(tmp_path: Path) -> None:
+    """And whether fewer processes on each would be faster, in figure and page."""
+    rows = scaled_rows()
+    found = {figure.name: figure.finding.sentence for figure in figures_of("ior", FIGURES, rows)}
+    each = "204 MB/s with 4 nodes of 1 process, and grows as far as 2 nodes; on 4 nodes 1 process each are faster"
+    each += " (204 MB/s) than 2 (120 MB/s)"
+    assert found["nodes"] == f"fast writes {each}; it reads {each}"
+    draw_all("ior", FIGURES, rows, tmp_path)
+    assert (tmp_path / "nodes.tsv").read_text().count("Figure 3") == 2
+    said = write_page(rows, tmp_path / "ior.tsv", tmp_path, tmp_path / "ior.html")
+    assert said[0] == f"fast writes {each}; it reads {each}."
+    assert said[1].endswith("each write 2.00 times as much as one on all, and read 0.50 times as much.")
+    assert len(said) == 2
+    late = [row | {"write_start_spread_s": 1.0} for row in rows]
+    assert "In 5 of 10 measurements over nodes, processes began up to 50 % of the time apart" in "".join(
+        write_page(late, tmp_path / "ior.tsv", tmp_path, tmp_path / "ior.html")
+    )
