@@ -183,7 +183,7 @@ def role_of_living(process: psutil.Process) -> str:
         parent = process.parent()
         inner = parent is not None and "python" in " ".join(words_of(parent)[:1])
         return "phase" if inner and "analyze-participants" in words_of(parent) else "job"  # type: ignore[arg-type]
-    if "get-images" in words:
+    if "get-images" in words or "fetch-images" in words:
         return "get"
     if "datalad" in line or "git-annex" in line or (words and Path(words[0]).name in ("git", "git-remote-annex")):
         return "git"

@@ -51,12 +51,12 @@ def test_prepare_tool(project: Project) -> None:
     assert read(project.results / "index" / "tool.json") == {"name": "noop", "version": "1"}
 
 
-def test_get_images_and_analyze_participants(project: Project) -> None:
+def test_analyze_participants_fetches_for_itself_where_nobody_else_does(project: Project) -> None:
     batches = read(project.results / "state" / "batches.json")["batches"]
     assert isinstance(batches, dict)
     (number,) = (number for number, members in batches.items() if PARTICIPANT in members)
     assert len(batches) == 2
-    assert make(project, f"state/batches/{number}") == ["get_images", "analyze_participants"]
+    assert make(project, f"state/batches/{number}") == ["analyze_participants"]
     record = read(file_of(project.results / "profile" / "records", PARTICIPANT))
     phases = record["phases"]
     assert isinstance(phases, list)
@@ -75,12 +75,16 @@ def test_describe_derivatives(project: Project) -> None:
 
 def test_tabulate_profile_runs_everyone(project: Project) -> None:
     assert set(make(project, "profile/profile.tsv")) == {
-        "get_images",
+        "fetch_images",
         "analyze_participants",
         "require_participants",
         "tabulate_profile",
     }
     assert len(project.table("profile/profile.tsv")) == 2 * 4
+
+
+def test_get_images_for_who_wants_all_of_them_first(project: Project) -> None:
+    assert set(make(project, "state/got/0", "state/got/1")) == {"get_images"}
 
 
 def test_summarize_group_is_empty_without_masks(project: Project) -> None:

@@ -209,7 +209,7 @@ def settings(folder: Path, **sections: Any) -> Settings:
     ("tool", "size_bytes", "slots", "size"),
     [
         ({"name": "noop"}, 1000, 25, 40),  # 200 of them: five jobs, in which five are analysed at once
-        ({"name": "noop"}, 1000, 7, 28),
+        ({"name": "noop"}, 1000, 7, 29),
         ({"name": "noop", "noop": {"sleep_s": 5}}, 1000, 2, 3),
         ({"name": "noop", "noop": {"sleep_s": SHORT_S}}, 1000, 2, 1),
         ({"name": "brainextractor"}, 10_000_000, 2, 1),

@@ -104,4 +104,5 @@ def test_the_longest_are_the_most_urgent(tmp_path: Path) -> None:
     write_table(made.places.index / "images.tsv", "images", [{**row, "session": None} for row in rows])
     made.decide({}, anew=False, slots=4)
     urgency = {made.members(number)[0]: made.urgency(number) for number in made.batches}
-    assert urgency == {"A/sub-01": 0.25, "A/sub-02": 1.0, "A/sub-03": 0.0}
+    assert sorted(urgency, key=urgency.__getitem__) == ["A/sub-03", "A/sub-01", "A/sub-02"]
+    assert all(0 < each <= 1 for each in urgency.values()), "above that are the priorities of what others wait for"

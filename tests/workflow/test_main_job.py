@@ -191,7 +191,7 @@ def test_filters_select_as_bids_people_write_them(project: Project, demo_source:
 
 
 def test_images_are_dropped_after_use_and_fetched_again(project: Project, demo_source: Path) -> None:
-    dataset = {"source": str(demo_source), "sites": ["SiteB"], "drop": True}
+    dataset = {"source": str(demo_source), "sites": ["SiteB"], "drop": True, "ahead": "100 kB"}
     arguments = project.configure(dataset=dataset, tool={"name": "noop"})
     for _ in range(2):
         ended = project.snakemake(*arguments)

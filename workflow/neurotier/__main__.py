@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-ASKED = ("watch", "open", "init", "jobs", "images", "site")
+ASKED = ("watch", "open", "init", "jobs", "images", "site", "describe")
 """Commands for users; the others are jobs."""
 
 CANNOT_READ = 73
@@ -83,6 +83,10 @@ def run_job(options: argparse.Namespace) -> int:
 
                 batch = options.batch, options.analysis, Granted(options.threads, options.mem_mb, options.at_once)
                 return analyze_participants(options.results, options.participants, options.log, *batch)
+            if options.command == "fetch-images":
+                from neurotier.run.fetching import fetch_images
+
+                return fetch_images(options.results, options.batches_at_once, options.marker, options.log)
             handle = jobs.get_batch_images if options.command == "get-images" else jobs.drop_batch_images
             return handle(options.results, options.participants, options.marker, options.log)
     except Interrupted as interrupted:
@@ -107,6 +111,8 @@ def answer(options: argparse.Namespace) -> int:
             return asked.lay_out(options.folder)
         case "site":
             return asked.show_site()
+        case "describe":
+            return asked.show_description(options.record, options.phase, options.output)
         case "images":
             return asked.show_images(options.results, options.remove_unused)
     return asked.show_cluster_jobs(options.results, options.cancel)
@@ -133,6 +139,12 @@ def parser() -> argparse.ArgumentParser:
     listing.add_argument("results", type=absolute, help="results folder of the run")
     listing.add_argument("--cancel", action="store_true", help="end them, if their run is dead")
     commands.add_parser("site", help="draft a profile for this cluster, from what its Slurm says")
+    describing = commands.add_parser("describe", help="describe a measured run as YAML, to be rehearsed")
+    describing.add_argument(
+        "record", type=absolute, help="record of a participant, or lines of neurotier meter --record"
+    )
+    describing.add_argument("--output", type=absolute, metavar="FILE", help="write it there, and not on the terminal")
+    describing.add_argument("--phase", help="phase of a record (default: compute), or of lines (default: the last)")
     images = commands.add_parser("images", help="list the container images in the store of a results folder's tier")
     images.add_argument("results", type=absolute, help="results folder of a run")
     images.add_argument("--remove-unused", type=float, metavar="DAYS", help="remove those not used for so many days")
@@ -144,11 +156,15 @@ def parser() -> argparse.ArgumentParser:
     described = {
         "analyze-participants": "analyse all images of some participants on the work tier",
         "get-images": "fetch the images of some participants to the dataset tier",
+        "fetch-images": "fetch the images of everyone while others are analysed",
         "drop-images": "drop the images of some participants from the dataset tier",
     }
     for name, text in described.items():
         command = commands.add_parser(name, help=text, description=text)
-        command.add_argument("participants", nargs="+", help="folders in the dataset, [SITE/]sub-LABEL")
+        if name == "fetch-images":
+            command.add_argument("--batches-at-once", type=int, default=1, help="how many batches are analysed at once")
+        else:
+            command.add_argument("participants", nargs="+", help="folders in the dataset, [SITE/]sub-LABEL")
         command.add_argument("--results", type=absolute, required=True, help="results folder of the run")
         command.add_argument("--log", type=absolute, required=True, help="file that takes what is printed")
         if name != "analyze-participants":

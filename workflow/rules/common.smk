@@ -31,6 +31,7 @@ try:
     plan = Plan(settings, places, elsewhere, ARGUMENTS is None, cluster_class)
     if ARGUMENTS is not None:
         hooks.look_ahead(plan, ARGUMENTS, SNAKEFILE, internals.cores(workflow))
+    internals.set_limits(workflow, plan.limits())
 except NeurotierError as error:
     raise WorkflowError(str(error)) from None
 
@@ -40,9 +41,6 @@ hooks.make_importable(workflow.basedir)
 
 wildcard_constraints:
     batch=r"\d+",
-
-
-internals.set_limits(workflow, plan.limits())
 
 
 # The table of images. A checkpoint that is done stays so, and to look takes 0.1 ms; before, get() raises every time.
@@ -62,7 +60,7 @@ def all_ready(wildcards):
 
 def analysed(wildcards):
     index()
-    return plan.analysed()
+    return plan.analysed() + plan.fetched()
 
 
 def derivative_descriptions(wildcards):

@@ -85,6 +85,28 @@ rule validate_dataset:
         "../scripts/validate_dataset.py"
 
 
+# One job for the run: what comes next is fetched while others are analysed. It takes no core, as it waits most of the time.
+rule fetch_images:
+    input:
+        images=places.index / "images.tsv",
+        before=plan.before_fetching(),
+    output:
+        marker=temp(places.fetched_all),
+    log:
+        LOGS / "fetch_images/fetch_images.log",
+    priority: 30
+    threads: 0
+    params:
+        results=RESULTS,
+        at_once=lambda wildcards: plan.batches_at_once(),
+    message:
+        "Fetching images, those first whose analysis comes first"
+    shell:
+        "python3 -m neurotier fetch-images --results {params.results:q} --batches-at-once {params.at_once}"
+        " --marker {output.marker:q} --log {log:q}"
+
+
+# All images of a batch before its analysis: for the nodes of a cluster, a campaign, an advice, and the target `ready`.
 rule get_images:
     output:
         marker=temp(places.got("{batch}")),

@@ -34,6 +34,7 @@ rule analyze_participants:
     threads: lambda wildcards: plan.batch_threads(wildcards.batch)
     resources:
         work_mb=lambda wildcards: plan.batch_work_mb(wildcards.batch),
+        work_files=lambda wildcards: plan.batch_work_files(wildcards.batch),
         mem_mb=lambda wildcards, attempt: plan.batch_mem_mb(wildcards.batch, attempt),
         runtime=lambda wildcards, attempt: plan.batch_minutes(wildcards.batch, attempt),
     params:

@@ -12,7 +12,7 @@ from neurotier.advice.room import NEEDING, Room, free_on, largest, room_for
 from neurotier.advice.scaling import costs_of
 from neurotier.advice.situation import Situation
 from neurotier.advice.words import limit_text
-from neurotier.analysis.participant import work_bytes
+from neurotier.analysis.needs import work_bytes
 from neurotier.core.parallelism import PHASES, fits
 from neurotier.core.tables import Row
 from neurotier.core.tiers import Tier

@@ -7,11 +7,14 @@ same images gives the same bytes.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from neurotier import __version__
-from neurotier.analysis.app import app_name
+from neurotier.analysis.app import app_name, filter_path
 from neurotier.core.files import write_json
 from neurotier.core.foreign import entries_below, read_text
 from neurotier.core.places import short_hash
@@ -21,7 +24,17 @@ How = dict[str, Any]
 """How derivatives were made: the versions, the options, and the container image with its digest."""
 
 
-def how_of(settings: Settings, version: str, container: str | None, neurotier: str = __version__) -> How:
+NOT_OPTIONS = ("image", "name", "work_factor")
+"""Keys of an app that do not say how it was called."""
+
+
+def how_of(
+    settings: Settings,
+    version: str,
+    container: str | None,
+    neurotier: str = __version__,
+    caches: Mapping[str, str] | None = None,
+) -> How:
     """How derivatives are made.
 
     Parameters
@@ -34,12 +47,13 @@ def how_of(settings: Settings, version: str, container: str | None, neurotier: s
         Digest of the image file, ``sha256:...``; ``None`` on the host.
     neurotier
         Version of neurotier.
+    caches
+        Digests of the folders that an app read, by name.
     """
     app, containers = settings.app, settings.containers
     options: dict[str, Any] = dict(settings.tool.options)
     if app.image:
-        names = ("arguments", "label_option", "work_option", "suffixes", "group", "group_arguments")
-        options = {name: getattr(app, name) for name in names}
+        options = {name: value for name, value in asdict(app).items() if name not in NOT_OPTIONS}
     how: How = {"neurotier": neurotier, "name": app_name(settings), "version": version, "options": options}
     how["sidecars_refer"] = settings.results_dataset and not app.image
     if settings.image:
@@ -51,6 +65,11 @@ def how_of(settings: Settings, version: str, container: str | None, neurotier: s
             "binds": list(containers.binds),
         }
         how["app"] = bool(app.image)
+    if app.image and caches:
+        how["caches"] = dict(caches)
+    if app.image and app.filter_file:
+        with suppress(OSError):  # it is gone: then the app cannot be called so again
+            how["filter"] = filter_path(app.filter_file).read_text()
     return how
 
 

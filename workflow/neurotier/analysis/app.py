@@ -17,15 +17,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from neurotier.analysis.scratch import remove_counted
 from neurotier.analysis.staging import TIME_STAMP
 from neurotier.core.app_settings import AppSettings
 from neurotier.core.errors import KilledError, ToolError
 from neurotier.core.foreign import Entry
 from neurotier.core.foreign_trees import checked_entries, copy_tree, same_content
-from neurotier.core.private import remove_private
 from neurotier.core.settings import Settings
 from neurotier.core.work_folders import OUT, SCRATCH
 from neurotier.dataset.bids import without_prefix
+from neurotier.meter.folders import Removal
 from neurotier.meter.tree import describe_exit
 from neurotier.meter.usage import Usage
 
@@ -49,10 +50,12 @@ class Share:
 
 @dataclass(frozen=True)
 class Called:
-    """A call of an app that has ended well: the cost of starting its containers, and how many attempts it took."""
+    """A call of an app that has ended well: the cost of starting its containers, how many attempts it took, and what it
+    had left in its scratch folders, which are removed."""
 
     start: Usage
     attempts: int
+    removal: Removal
 
 
 def participant_arguments(app: AppSettings, label: str, share: Share, session: str = "") -> list[str]:
@@ -118,7 +121,7 @@ def run_level(
     Returns
     -------
     Called
-        The cost of starting the containers, and the number of attempts.
+        The cost of starting the containers, the number of attempts, and what the app had left in its scratch folders.
 
     Raises
     ------
@@ -131,6 +134,7 @@ def run_level(
     out, scratch, app, name = folder / OUT, folder / SCRATCH, settings.app, app_name(settings)
     out.mkdir(exist_ok=True)
     starts: list[Usage] = []
+    removal = Removal()
     while True:
         (scratch / "intermediate").mkdir(parents=True)
         code, start = container_of(settings, placed, bids_dir, out, scratch).run(
@@ -142,8 +146,8 @@ def run_level(
         with log.open("a") as file:
             said = f"{describe_exit(code)}, which app.retry_exit_codes has"
             file.write(f"neurotier: attempt {len(starts)} of {app.attempts} ended with {said}: the next begins anew\n")
-        remove_private(scratch)
-        remove_private(out)
+        remove_counted(scratch, removal)
+        remove_counted(out, removal)
         out.mkdir()
         if refill is not None:
             refill(out)
@@ -156,8 +160,8 @@ def run_level(
         raise error(problem, where=name, fix=f"see {log}")
     if not sum(1 for _ in checked_entries(out, where=f"{name}: {OUT_DIR}")):
         raise ToolError("the app wrote nothing, although its exit code is 0", where=name)
-    remove_private(scratch)
-    return Called(joined(starts), len(starts))
+    remove_counted(scratch, removal)
+    return Called(joined(starts), len(starts), removal)
 
 
 def container_of(settings: Settings, placed: PlacedImage, bids_dir: Path, out: Path, scratch: Path) -> Container:

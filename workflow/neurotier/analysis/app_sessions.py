@@ -18,6 +18,7 @@ from neurotier.core.errors import InputError
 from neurotier.core.private import remove_private
 from neurotier.core.settings import Settings
 from neurotier.core.work_folders import OUT
+from neurotier.meter.folders import Removal
 from neurotier.meter.usage import Usage
 
 if TYPE_CHECKING:  # a job on the host starts no container
@@ -36,7 +37,7 @@ def call_app(
     share: Share,
     log: Path,
     placed: PlacedImage,
-) -> tuple[Usage, list[dict[str, Any]]]:
+) -> tuple[Usage, list[dict[str, Any]], Removal]:
     """Call the app for a participant, or for each of its sessions.
 
     Parameters
@@ -57,7 +58,8 @@ def call_app(
     Returns
     -------
     tuple
-        The cost of starting all containers, and a row per call: session (``None`` for the participant), attempts.
+        The cost of starting all containers, a row per call (session, ``None`` for the participant; attempts), and what
+        the app had left in its scratch folders.
 
     Raises
     ------
@@ -70,7 +72,7 @@ def call_app(
 
     if not settings.app.by_session:
         called = run_level(participant_arguments(settings.app, label, share), bids_dir, folder, settings, log, placed)
-        return called.start, [{"session": None, "attempts": called.attempts}]
+        return called.start, [{"session": None, "attempts": called.attempts}], called.removal
     labels = sorted(filter(None, sessions))
     if not labels:
         fix = "leave the participant out, or set app.level to participant"
@@ -91,7 +93,10 @@ def call_app(
         with log.open("a") as file:
             file.writelines(f"neurotier: sessions differ in {name}; the first was taken\n" for name in differing)
     rows = [{"session": session, "attempts": called.attempts} for session, called in calls.items()]
-    return joined([called.start for called in calls.values()]), rows
+    removal = Removal()
+    for called in calls.values():
+        removal.add_all(called.removal)
+    return joined([called.start for called in calls.values()]), rows, removal
 
 
 @contextmanager

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neurotier.analysis.ordinary import is_ordinary
-from neurotier.core.private import remove_private
+from neurotier.analysis.scratch import remove_counted
 from neurotier.core.settings import Settings
 from neurotier.core.work_folders import IN, OUT, SCRATCH
 from neurotier.dataset.bids import Image, derivative_name
+from neurotier.meter.folders import Removal
 from neurotier.meter.usage import Usage
 
 if TYPE_CHECKING:  # nibabel is slow to load: only the phase that computes pays for it
@@ -26,11 +27,13 @@ if TYPE_CHECKING:  # nibabel is slow to load: only the phase that computes pays 
 
 @dataclass(frozen=True)
 class Analysed:
-    """The outcome for one participant: a row per brain mask, the cost of starting containers, and calls of an app."""
+    """The outcome for one participant: a row per brain mask, the cost of starting containers, calls of an app, and what
+    the tool had left in its scratch folders, which are removed."""
 
     rows: list[dict[str, Any]]
     container_start: Usage | None = None
     calls: list[dict[str, Any]] | None = None
+    removal: Removal = field(default_factory=Removal)
 
 
 def analyze_images(
@@ -58,14 +61,14 @@ def analyze_images(
     """
     from neurotier.analysis.tools import make_tool
 
-    tool = make_tool(settings.tool)
+    tool, removal = make_tool(settings.tool), Removal()
     if placed is None:
-        extracted = on_host(tool, images, folder, log)
+        extracted = on_host(tool, images, folder, log, removal)
         rows = [save(image, *next(extracted), folder / OUT) for image in images]
-        return Analysed([row for row in rows if row is not None])
-    pairs, start = in_container(tool, images, folder, settings, log, placed)
+        return Analysed([row for row in rows if row is not None], removal=removal)
+    pairs, start = in_container(tool, images, folder, settings, log, placed, removal)
     rows = [save(image, *pair, folder / OUT) for image, pair in zip(images, pairs, strict=True)]
-    return Analysed([row for row in rows if row is not None], start)
+    return Analysed([row for row in rows if row is not None], start, removal=removal)
 
 
 def checked_head(tool: Tool, staged: Path, name: str) -> nib.Nifti1Image | None:
@@ -86,7 +89,7 @@ def checked_head(tool: Tool, staged: Path, name: str) -> nib.Nifti1Image | None:
 
 
 def on_host(
-    tool: Tool, images: list[Image], folder: Path, log: Path
+    tool: Tool, images: list[Image], folder: Path, log: Path, removal: Removal
 ) -> Iterator[tuple[nib.Nifti1Image | None, Mask | None]]:
     """Head and mask of each image in turn, by a tool on the host."""
     for number, image in enumerate(images):
@@ -97,12 +100,18 @@ def on_host(
         head = checked_head(tool, staged, image.path)
         mask = tool.extract(head, staged, scratch, log, image.path)
         os.chdir(folder)
-        shutil.rmtree(scratch)
+        remove_counted(scratch, removal, shutil.rmtree)
         yield head, mask
 
 
 def in_container(
-    tool: Tool, images: list[Image], folder: Path, settings: Settings, log: Path, placed: PlacedImage
+    tool: Tool,
+    images: list[Image],
+    folder: Path,
+    settings: Settings,
+    log: Path,
+    placed: PlacedImage,
+    removal: Removal,
 ) -> tuple[list[tuple[nib.Nifti1Image | None, Mask | None]], Usage]:
     """Head and mask of each image by a tool in a container, and the cost of starting the container."""
     from neurotier.analysis.in_container import INPUT, extract_all, take_cache
@@ -116,7 +125,7 @@ def in_container(
     extracted = extract_all(
         tool, container, paths, log, lambda: [checked_head(tool, folder / IN / path, path) for path in paths]
     )
-    remove_private(scratch)
+    remove_counted(scratch, removal)
     return extracted
 
 

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from neurotier.analysis.app import Share, app_name, root_files
 from neurotier.analysis.brains import Analysed, analyze_images
-from neurotier.analysis.staging import MARGIN_BYTES, check_room, naming_full_tier, publish, stage_in
+from neurotier.analysis.needs import work_bytes, work_files
+from neurotier.analysis.staging import check_room, naming_full_tier, publish, stage_in
 from neurotier.core.errors import KilledError
 from neurotier.core.files import write_json
 from neurotier.core.foreign import entries_below
@@ -26,21 +27,18 @@ from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, tiers_of
 from neurotier.core.work_folders import IN, OUT, work_folder
 from neurotier.dataset.bids import Image
+from neurotier.meter.folders import FolderWatch
 from neurotier.meter.function import MeasuredCall, measure_function
 from neurotier.meter.lap import take_out
 from neurotier.meter.own import usage_since_birth
 from neurotier.meter.residency import resident_share
-from neurotier.meter.traffic import Flow, content, flow, growth
+from neurotier.meter.traffic import Flow, flow, growth
 from neurotier.meter.usage import Usage
 
 if TYPE_CHECKING:  # a job on the host starts no container
     from neurotier.containers.store import PlacedImage
 
 T = TypeVar("T")
-
-WORK_FACTOR = 3.0
-"""Work space per byte of compressed input: the copy, the brain (at most as large), the mask, and files of the tool."""
-
 
 STAGED_FACTOR, STAGED_MARGIN_BYTES = 2, 64_000_000
 """Most that is staged: this factor of the indexed sizes, and a margin for an app's files at the dataset's root. A file
@@ -89,12 +87,6 @@ class Job:
         return self.images[0].site
 
 
-def work_bytes(images: list[Image], settings: Settings) -> int:
-    """Upper bound of the room that a participant needs on the work tier at any time, bytes."""
-    factor = settings.app.work_factor if settings.app.image else WORK_FACTOR
-    return MARGIN_BYTES + int(factor * sum(image.size_bytes or 0 for image in images))
-
-
 def staged_limit_bytes(images: list[Image], tier: Tier) -> int:
     """Most that a participant's staged files may take, bytes."""
     sizes = [image.size_bytes for image in images if image.size_bytes is not None]
@@ -113,16 +105,18 @@ def run_participant(job: Job) -> None:
     """
     tiers = tiers_of(job.settings, in_job=True)
     places, work_tier = Places.from_settings(job.settings, tiers), tiers["work"]
-    needed_bytes = work_bytes(job.images, job.settings)
-    check_room(work_tier, needed_bytes)
+    needed_bytes, needed_files = work_bytes(job.images, job.settings), work_files(job.images, job.settings)
+    check_room(work_tier, needed_bytes, needed_files)
     phases = [phase_row("start_up", usage_since_birth())]
 
-    def phase(name: str, tier: Tier, reads: list[Path], function: Callable[[], T]) -> tuple[T, Usage]:
-        with naming_full_tier(tier, needed_bytes):
-            return run_phase(name, function, reads)
+    def phase(
+        name: str, tier: Tier, reads: list[Path], function: Callable[[], T], watches: Sequence[FolderWatch] = ()
+    ) -> tuple[T, Usage]:
+        with naming_full_tier(tier, needed_bytes, needed_files):
+            return run_phase(name, function, reads, watches)
 
     with (
-        naming_full_tier(work_tier, needed_bytes),
+        naming_full_tier(work_tier, needed_bytes, needed_files),
         work_folder(places.work_of(job.participant), places.identity) as folder,
     ):
         files = job.staged_files
@@ -133,13 +127,13 @@ def run_participant(job: Job) -> None:
         )
         phases.append(phase_row("stage_in", usage, copied[0], staged(copied, tiers["dataset"], work_tier)))
 
-        before, copies = content(folder), [folder / IN / path for path in files]
-        analysed, usage = phase("compute", work_tier, copies, lambda: analyze(job, folder))
+        watch, copies = FolderWatch(folder), [folder / IN / path for path in files]
+        analysed, usage = phase("compute", work_tier, copies, lambda: analyze(job, folder), [watch])
         if analysed.container_start is not None and job.placed is not None:
             start = analysed.container_start
             take_out(start, usage)
             phases.append(phase_row("container_start", start, traffic=[image_flow(tiers["images"], start)]))
-        phases.append(phase_row("compute", usage, traffic=[growth(work_tier.name, folder, before)]))
+        phases.append(phase_row("compute", usage, traffic=[growth(work_tier.name, watch, analysed.removal)]))
 
         made = folder / OUT
         if not job.settings.app.image:
@@ -186,8 +180,8 @@ def analyze(job: Job, folder: Path) -> Analysed:
         app, sessions = job.settings.app, {image.session for image in job.images}
         share = job.share or Share(app.threads, app.memory_mb)
         bids_dir, label = folder / IN / job.site, job.images[0].label
-        start, calls = call_app(label, sessions, bids_dir, folder, job.settings, share, job.log, job.placed)
-        return Analysed([], start, calls)
+        start, calls, removal = call_app(label, sessions, bids_dir, folder, job.settings, share, job.log, job.placed)
+        return Analysed([], start, calls, removal)
     analysed = analyze_images(job.images, folder, job.settings, job.log, job.placed)
     if job.settings.results_dataset:
         from neurotier.analysis.activity import how_of, identifier, refer
@@ -197,10 +191,12 @@ def analyze(job: Job, folder: Path) -> Analysed:
     return analysed
 
 
-def run_phase(name: str, function: Callable[[], T], reads: Sequence[Path]) -> tuple[T, Usage]:
-    """Run and measure one phase that reads some files; its value and its cost."""
+def run_phase(
+    name: str, function: Callable[[], T], reads: Sequence[Path], watches: Sequence[FolderWatch] = ()
+) -> tuple[T, Usage]:
+    """Run and measure one phase that reads some files, while folders are watched; its value and its cost."""
     resident_before = resident_share(reads)
-    measured: MeasuredCall[T] = measure_function(function)
+    measured: MeasuredCall[T] = measure_function(function, watches=watches)
     if isinstance(measured.error, ChildProcessError):
         raise KilledError(f"{measured.error} (out of memory?)", where=f"phase {name}")
     if measured.error is not None:

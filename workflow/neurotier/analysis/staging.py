@@ -20,6 +20,9 @@ from neurotier.core.tiers import Tier
 MARGIN_BYTES = 1_000_000
 """Free space below which a tier counts as full."""
 
+MARGIN_FILES = 16
+"""Free inodes below which it does."""
+
 Manifest = dict[str, list[int | str]]
 """Path below a folder to size in bytes and SHA-256; for a link to 0 and its target."""
 
@@ -171,43 +174,69 @@ def first_missing(manifest: Manifest, folder: Path) -> str:
     return ""
 
 
-def check_room(tier: Tier, needed_bytes: int) -> None:
-    """Raise :class:`TierError` if a participant does not fit on the tier."""
-    free_bytes = tier.free_bytes()
+def check_room(tier: Tier, needed_bytes: int, needed_files: int | None = None) -> None:
+    """Raise :class:`TierError` if a participant does not fit on the tier, by bytes or by files."""
+    free_bytes, free_files = tier.free_bytes(), tier.free_files()
     if needed_bytes > free_bytes:
         raise TierError(
             f"tier {tier.name!r} has {size(free_bytes)} free at {tier.path}, and about {size(needed_bytes)} are needed",
             fix="free some space, start fewer participants at once, or choose another work tier",
         )
+    if needed_files is not None and free_files is not None and needed_files > free_files:
+        raise TierError(
+            f"tier {tier.name!r} has inodes for {free_files:,} more files at {tier.path}, and about {needed_files:,}"
+            " are needed",
+            fix="remove files there, start fewer participants at once, or choose another work tier",
+        )
 
 
 @contextmanager
-def naming_full_tier(tier: Tier, needed_bytes: int) -> Iterator[None]:
+def naming_full_tier(tier: Tier, needed_bytes: int, needed_files: int | None = None) -> Iterator[None]:
     """Turn 'no space left' and 'permission denied', from here or from a tool, into errors that name the tier."""
     try:
         yield
     except ToolError as error:
-        if tier.free_bytes() > MARGIN_BYTES and os.strerror(errno.ENOSPC) not in error.what:
+        if not is_full(tier) and os.strerror(errno.ENOSPC) not in error.what:
             raise
-        raise full(tier, needed_bytes) from None
+        raise full(tier, needed_bytes, needed_files) from None
     except NeurotierError:
         raise
     except shutil.Error as error:  # from copytree, with the errors of all files as text
         if os.strerror(errno.ENOSPC) not in str(error):
             raise
-        raise full(tier, needed_bytes) from None
+        raise full(tier, needed_bytes, needed_files) from None
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise full(tier, needed_bytes) from None
+            raise full(tier, needed_bytes, needed_files) from None
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise TierError(f"tier {tier.name!r} is not writable: {error.filename}: {error.strerror}") from None
         raise
 
 
-def full(tier: Tier, needed_bytes: int) -> TierError:
+def is_full(tier: Tier) -> bool:
+    """Whether a tier has next to no room left, for bytes or for files."""
+    return tier.free_bytes() <= MARGIN_BYTES or is_out_of_inodes(tier)
+
+
+def is_out_of_inodes(tier: Tier) -> bool:
+    """Whether a tier that has room for bytes has none for files."""
+    free_files = tier.free_files()
+    return free_files is not None and free_files <= MARGIN_FILES and tier.free_bytes() > MARGIN_BYTES
+
+
+def full(tier: Tier, needed_bytes: int, needed_files: int | None = None) -> TierError:
     """The error for a tier that became full while a participant was analysed."""
+    free_bytes, free_files = size(tier.free_bytes()), tier.free_files()
+    if is_out_of_inodes(tier):
+        needed = "" if needed_files is None else f", about {needed_files:,} files needed by this participant"
+        return TierError(
+            f"tier {tier.name!r} is out of inodes (files): {free_files:,} left at {tier.path}, although {free_bytes}"
+            f" are free{needed}",
+            fix="remove files there, start fewer participants at once (app.work_files), or choose another tier",
+        )
+    files = "" if free_files is None else f" and {free_files:,} inodes (files)"
     return TierError(
-        f"tier {tier.name!r} became full: {size(tier.free_bytes())} free at {tier.path}, "
+        f"tier {tier.name!r} became full: {free_bytes}{files} free at {tier.path}, "
         f"about {size(needed_bytes)} needed by this participant",
         fix="free some space, start fewer participants at once, or choose another tier",
     )

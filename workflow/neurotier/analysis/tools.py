@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from neurotier.analysis.rehearsal.tool import Rehearsal
 from neurotier.core.errors import KilledError, ToolError, one_line
 from neurotier.core.foreign import read_end, read_text
 from neurotier.core.settings import ToolSettings
@@ -248,7 +249,7 @@ class Noop:
 
 PROGRAM = Path(__file__).with_name("brainextractor_program.py")
 
-TOOLS: Mapping[str, type[Any]] = {"brainextractor": BrainExtractor, "bet": Bet, "noop": Noop}
+TOOLS: Mapping[str, type[Any]] = {"brainextractor": BrainExtractor, "bet": Bet, "noop": Noop, Rehearsal.name: Rehearsal}
 
 
 def make_tool(settings: ToolSettings) -> Tool:

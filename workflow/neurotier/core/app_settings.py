@@ -19,6 +19,7 @@ EARLIER_APP: Mapping[str, Any] = {
     "caches": {},
     "retry_exit_codes": [],
     "attempts": 3,
+    "work_files": None,
 }
 """Keys of the section that runs of earlier versions do not have."""
 
@@ -50,6 +51,7 @@ class AppSettings:
     threads: int
     memory_mb: int
     work_factor: float
+    work_files: int | None
     caches: dict[str, CacheSettings]
     retry_exit_codes: list[int]
     attempts: int

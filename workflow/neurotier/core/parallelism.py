@@ -14,8 +14,12 @@ from neurotier.core.tables import Row
 FULL_SHARE = 0.8
 """Share of the parallelism asked for that the mean of a run must reach, or the shortfall is explained."""
 
-RESOURCES = {"mem_mb": "memory", "work_mb": "room on the work tier"}
-"""Snakemake resources that keep jobs waiting, by what they are."""
+RESOURCES = {
+    "mem_mb": ("memory", "MB"),
+    "work_mb": ("room on the work tier", "MB"),
+    "work_files": ("the number of files on the work tier", "files"),
+}
+"""Snakemake resources that keep jobs waiting: what they are, and their units."""
 
 PHASES = ("start_up", "stage_in", "container_start", "compute", "stage_out")
 """Timed parts of a participant job, in their order; a job may lack some."""
@@ -64,9 +68,9 @@ def fits(limits: Mapping[str, int], needs: Mapping[str, Sequence[int]]) -> dict[
     Parameters
     ----------
     limits
-        Resource to its total, MB.
+        Resource to its total, in its unit.
     needs
-        Resource to the amount that each job takes, MB.
+        Resource to the amount that each job takes.
 
     Examples
     --------
@@ -109,8 +113,8 @@ def limited_by(
         room = fits(limits, needs)
         tight = min(room, key=room.__getitem__, default=None)
         if tight is not None and room[tight] < asked:
-            each = statistics.median(needs[tight])
-            return f"{RESOURCES[tight]} has room for {room[tight]} at once ({each:,.0f} MB each, {limits[tight]:,} MB)"
+            each, (name, unit) = statistics.median(needs[tight]), RESOURCES[tight]
+            return f"{name} has room for {room[tight]} at once ({each:,.0f} {unit} each, {limits[tight]:,} {unit})"
         lasted_s = statistics.median(end - start for start, end in spans)
         every_s = (max(start for start, _ in spans) - min(start for start, _ in spans)) / max(1, len(spans) - 1)
         return f"jobs of {lasted_s:.2g} s were over before more than {most} could be started, one every {every_s:.2f} s"

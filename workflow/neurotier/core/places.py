@@ -322,6 +322,20 @@ class Places:
         """Marker: the images of a batch are on the dataset tier. Short-lived."""
         return self.state / "got" / number
 
+    @property
+    def fetch(self) -> Path:
+        """What the job that fetches images and those that analyse tell each other. Short-lived."""
+        return self.state / "fetch"
+
+    @property
+    def fetched_all(self) -> Path:
+        """Marker: the job that fetches images has ended. Short-lived."""
+        return self.fetch / "all"
+
+    def fetched(self, participant: str) -> Path:
+        """Note: the images of a participant are on the dataset tier, and what that took. Short-lived."""
+        return file_of(self.fetch / "participants", participant)
+
     def dropped(self, number: str) -> Path:
         """Marker: the images of a batch have been dropped from the dataset tier."""
         return self.state / "dropped" / number

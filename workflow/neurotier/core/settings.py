@@ -34,6 +34,7 @@ class DatasetSettings:
     drop: bool
     validation: str
     links_to: list[str]
+    ahead: str | int | None = None
 
 
 @dataclass(frozen=True)

@@ -128,6 +128,11 @@ class Tier:
         free = shutil.disk_usage(self.path).free
         return free if self.capacity_bytes is None else min(free, self.capacity_bytes)
 
+    def free_files(self) -> int | None:
+        """Files that neurotier may still make, by inodes; ``None`` where the file system has no limit (btrfs)."""
+        facts = os.statvfs(self.path)
+        return facts.f_favail if facts.f_files else None
+
     def usable_bytes(self) -> int:
         """Bytes that files may take now: free space that is memory is no more than the memory that is available, to the
         machine and to this process's control groups."""

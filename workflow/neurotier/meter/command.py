@@ -132,7 +132,7 @@ def run(options: Options) -> int:
     watches = [watch(word) for word in options.tiers]
     resident_before = residency(options.inputs)
 
-    usage, exit_code = measure_command(command, options.grace, forward=True)
+    usage, exit_code = measure_command(command, options.grace, forward=True, watches=[tier.watch for tier in watches])
 
     if options.inputs:
         usage.input_bytes, usage.input_resident_before = resident_before

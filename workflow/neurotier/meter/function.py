@@ -6,10 +6,11 @@ import os
 import pickle
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import IO, Any, Generic, TypeVar
 
+from neurotier.meter.folders import FolderWatch
 from neurotier.meter.measure import measure_child, replace_process
 from neurotier.meter.tree import describe_exit, die_with_parent, shell_code
 from neurotier.meter.usage import Usage
@@ -27,7 +28,9 @@ class MeasuredCall(Generic[T]):
     error: BaseException | None = None
 
 
-def measure_function(function: Callable[[], T], grace_s: float = 5.0) -> MeasuredCall[T]:
+def measure_function(
+    function: Callable[[], T], grace_s: float = 5.0, watches: Sequence[FolderWatch] = ()
+) -> MeasuredCall[T]:
     """Run a function in a child process and measure its tree.
 
     Parameters
@@ -36,6 +39,8 @@ def measure_function(function: Callable[[], T], grace_s: float = 5.0) -> Measure
         What to run. Its value, or the exception it raises, comes back by pickle.
     grace_s
         How long processes that outlive the function may run on before they are ended, s.
+    watches
+        Folders whose files are counted meanwhile.
 
     Raises
     ------
@@ -59,7 +64,7 @@ def measure_function(function: Callable[[], T], grace_s: float = 5.0) -> Measure
 
     flush()  # or both processes would write what is buffered now
     with os.fdopen(outcome_file, "rb") as file:
-        usage, exit_code = measure_child(child, grace_s)
+        usage, exit_code = measure_child(child, grace_s, watches=watches)
         file.seek(0)
         sent = file.read()
     code = shell_code(exit_code)

@@ -34,9 +34,10 @@ from neurotier.meter.usage import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import NoReturn
 
+    from neurotier.meter.folders import FolderWatch
     from neurotier.meter.records import Branch
 
 DRAIN_INTERVAL_S = 0.2
@@ -54,7 +55,9 @@ class Interrupted(BaseException):
         self.signal_number = signal_number
 
 
-def measure_child(child: Callable[[], int], grace_s: float, forward: bool = False) -> tuple[Usage, int]:
+def measure_child(
+    child: Callable[[], int], grace_s: float, forward: bool = False, watches: Sequence[FolderWatch] = ()
+) -> tuple[Usage, int]:
     """Fork, run ``child`` in the new process, and measure until the last descendant has ended.
 
     The caller must have a single thread and no other children: every child that ends counts towards this phase.
@@ -67,6 +70,8 @@ def measure_child(child: Callable[[], int], grace_s: float, forward: bool = Fals
         How long processes that outlive the child, or have been asked to stop, may run on before they are killed, s.
     forward
         Pass signals on to the tree and let it react to them, instead of ending it.
+    watches
+        Folders whose files are counted meanwhile.
 
     Returns
     -------
@@ -79,7 +84,7 @@ def measure_child(child: Callable[[], int], grace_s: float, forward: bool = Fals
         If this process receives a signal to stop and does not forward it; the whole tree is ended first.
     """
     with Mask(STOP_SIGNALS | PASSED_SIGNALS if forward else STOP_SIGNALS) as mask:
-        instruments = Instruments()
+        instruments = Instruments(watches)
         try:
             usage = Usage(start_s=time.time())
             begin = time.monotonic()
@@ -101,7 +106,9 @@ def measure_child(child: Callable[[], int], grace_s: float, forward: bool = Fals
     return usage, tree.exit_code
 
 
-def measure_command(command: list[str], grace_s: float = 5.0, forward: bool = False) -> tuple[Usage, int]:
+def measure_command(
+    command: list[str], grace_s: float = 5.0, forward: bool = False, watches: Sequence[FolderWatch] = ()
+) -> tuple[Usage, int]:
     """Run a command with this process's standard streams and measure its tree; otherwise as :func:`measure_child`."""
 
     def execute() -> int:
@@ -111,7 +118,7 @@ def measure_command(command: list[str], grace_s: float = 5.0, forward: bool = Fa
             os.write(2, f"neurotier: {command[0]}: {error.strerror}\n".encode())
             return 127 if isinstance(error, FileNotFoundError) else 126
 
-    return measure_child(execute, grace_s, forward)
+    return measure_child(execute, grace_s, forward, watches)
 
 
 def replace_process(command: list[str]) -> NoReturn:
@@ -144,7 +151,8 @@ class Instruments:
         How long this process waited for a core before it could notice the phase's end, s.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, watches: Sequence[FolderWatch] = ()) -> None:
+        self.watches = watches
         self.exits = ExitRecords.listen()
         self.delays = delays_accounted()
         self.sampler = Sampler(os.getpid(), self.exits, self.delays)
@@ -157,10 +165,10 @@ class Instruments:
         """How long the meter may sleep before its next look, s."""
         now = time.monotonic()
         due = self.sampler.last_look_s + self.sampler.interval_s
-        return max(0.0, min(due, self.next_drain_s) - now)
+        return max(0.0, min([due, self.next_drain_s, *(watch.due_s for watch in self.watches)]) - now)
 
     def look(self) -> None:
-        """Sample the threads and read the exit records, whichever is due."""
+        """Sample the threads, read the exit records and count files, whichever is due."""
         now = time.monotonic()
         if now >= self.sampler.last_look_s + self.sampler.interval_s:
             self.sampler.look()
@@ -168,6 +176,9 @@ class Instruments:
             if self.exits:
                 self.exits.drain()
             self.next_drain_s = now + DRAIN_INTERVAL_S
+        for watch in self.watches:
+            if now >= watch.due_s:
+                watch.look()
 
     def fill(self, usage: Usage, tree: Tree) -> None:
         """Fill in the usage, once the tree has ended."""

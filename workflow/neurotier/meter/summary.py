@@ -112,7 +112,10 @@ def details(report: dict[str, Any], usage: Usage) -> list[tuple[str, str]]:
     if usage.input_bytes is not None:
         before, after = share(usage.input_resident_before), share(usage.input_resident_after)
         lines.append(("page cache", f"{before} of {size(usage.input_bytes)} input before, {after} after [mincore]"))
-    lines += [(f"tier {flow['tier']}", flow_text(flow)) for flow in report["tiers"]]
+    for flow in report["tiers"]:
+        lines.append((f"tier {flow['tier']}", flow_text(flow)))
+        if flow["made_files"]:
+            lines.append(("", files_text(flow)))
     return lines
 
 
@@ -124,6 +127,19 @@ def flow_text(flow: dict[str, Any]) -> str:
             files = flow[f"{column}_files"]
             parts.append(f"{verb} {size(flow[f'{column}_bytes'])}" + (f" in {counted(files, 'file')}" if files else ""))
     return f"{', '.join(parts)} [{flow['traffic_source']}]"
+
+
+def files_text(flow: dict[str, Any]) -> str:
+    """Files of a folder that was watched, in words.
+
+    >>> held = {"made_files": 3, "removed_files": None, "left_files": 3, "peak_files": 5, "peak_bytes": 2048}
+    >>> files_text({**held, "file_walks": 0})
+    'made 3 files, removed n/a, left 3; 5 files with 2 KiB at once [start and end]'
+    """
+    removed = MISSING if flow["removed_files"] is None else f"{flow['removed_files']:,}"
+    source = f"{counted(flow['file_walks'], 'walk')} in between" if flow["file_walks"] else "start and end"
+    made = f"made {counted(flow['made_files'], 'file')}, removed {removed}, left {flow['left_files']:,}"
+    return f"{made}; {counted(flow['peak_files'], 'file')} with {size(flow['peak_bytes'])} at once [{source}]"
 
 
 def counted(count: int, noun: str) -> str:

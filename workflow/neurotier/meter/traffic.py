@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 
+from neurotier.meter.folders import FolderWatch, Held, Removal
 from neurotier.meter.pressure import own_control_group
 
 SECTOR_BYTES = 512
@@ -21,13 +22,28 @@ if TYPE_CHECKING:
 Flow = dict[str, "Any"]
 
 
+FILE_KEYS = (
+    *("made_files", "removed_files", "left_files", "left_folders", "peak_files", "peak_bytes", "file_walks"),
+    *("removal_s", "removal_cpu_s"),
+)
+"""What a flow tells of the files of a folder that was watched; unknown of any other."""
+
+FILE_SIZES = "file_sizes"
+"""Key of the sizes of the files that were left (:meth:`neurotier.meter.folders.Held.histogram`), which stay in records:
+a list is no cell of a table."""
+
+
 def flow(
     tier: str,
     source: str,
     read: tuple[int, int | None] | None = None,
     written: tuple[int, int | None] | None = None,
+    files: dict[str, Any] | None = None,
 ) -> Flow:
-    """One row of traffic: ``read`` and ``written`` are bytes and files, ``None`` where unknown."""
+    """One row of traffic: ``read`` and ``written`` are bytes and files, ``None`` where unknown.
+
+    ``files`` tells what a watched folder has held: values of :data:`FILE_KEYS`.
+    """
     read_bytes, read_files = read or (None, None)
     written_bytes, written_files = written or (None, None)
     return {
@@ -37,35 +53,45 @@ def flow(
         "written_bytes": written_bytes,
         "written_files": written_files,
         "traffic_source": source,
+        **dict.fromkeys(FILE_KEYS),
+        **(files or {}),
     }
 
 
-def content(folder: str | os.PathLike[str]) -> tuple[int, int]:
-    """Bytes and number of the files below a folder; links are not followed."""
-    total = files = 0
-    folders = [os.fspath(folder)]  # no recursion, since a tool may nest folders deeper than Python's stack
-    while folders:
-        try:
-            entries = os.scandir(folders.pop())
-        except OSError:  # removed meanwhile, not ours to read, or a path too long for the kernel
-            continue
-        with entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append(entry.path)
-                elif entry.is_file(follow_symlinks=False):
-                    try:
-                        total += entry.stat(follow_symlinks=False).st_size
-                    except OSError:
-                        continue
-                    files += 1
-    return total, files
+def growth(tier: str, watch: FolderWatch, removal: Removal | None = None) -> Flow:
+    """What a folder on a tier has gained, and what it has held meanwhile.
 
-
-def growth(tier: str, folder: str | os.PathLike[str], before: tuple[int, int]) -> Flow:
-    """What a folder on a tier has gained since ``before``, in bytes and files as :func:`content` counts them."""
-    bytes_now, files_now = content(folder)
-    return flow(tier, "growth", written=(max(0, bytes_now - before[0]), max(0, files_now - before[1])))
+    Parameters
+    ----------
+    tier
+        Name of the tier.
+    watch
+        The folder's watch, which is finished here.
+    removal
+        What the job itself has removed there when the tool had ended: it was gained, too.
+    """
+    after = watch.finish()
+    gained, ours = Held(), removal or Removal()
+    for held, sign in ((after, 1), (watch.before, -1), (ours, 1)):
+        gained.add(held, sign)
+    removed = max(0, watch.gone_files - ours.files) if watch.walks else None
+    return flow(
+        tier,
+        "growth",
+        written=(gained.bytes, gained.files),
+        files={
+            "made_files": max(gained.files, after.files + ours.files - watch.before.files + (removed or 0)),
+            "removed_files": removed,
+            "left_files": gained.files,
+            "left_folders": gained.folders,
+            "peak_files": max(watch.peak_files, watch.before.files + ours.most_files),
+            "peak_bytes": max(watch.peak_bytes, watch.before.bytes + ours.most_bytes),
+            "file_walks": watch.walks,
+            "removal_s": removal.removal_s if removal else None,
+            "removal_cpu_s": removal.removal_cpu_s if removal else None,
+            FILE_SIZES: gained.histogram(),
+        },
+    )
 
 
 class TierWatch:
@@ -77,16 +103,21 @@ class TierWatch:
         Name of the tier.
     folder
         Folder on it.
+
+    Attributes
+    ----------
+    watch
+        Counts its files; the meter calls it while the phase runs.
     """
 
     def __init__(self, tier: str, folder: str) -> None:
         self.tier, self.folder = tier, folder
-        self.content_before = content(folder)
         self.device_source, self.device_before = device_bytes(folder)
+        self.watch = FolderWatch(folder)
 
     def flows(self) -> list[Flow]:
         """What has moved since the start."""
-        rows = [growth(self.tier, self.folder, self.content_before)]
+        rows = [growth(self.tier, self.watch)]
         source, device_after = device_bytes(self.folder)
         if self.device_before and device_after and source == self.device_source:
             read, written = (last - first for first, last in zip(self.device_before, device_after, strict=True))

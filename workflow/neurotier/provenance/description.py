@@ -104,7 +104,7 @@ def provenance(known: dict[str, How]) -> dict[str, Any]:
         activities.append(
             {
                 "Id": uri(activity),
-                "Label": " ".join([how["name"], *(f"{name}={value}" for name, value in how["options"].items())]),
+                "Label": label_of(how),
                 "Command": f"neurotier remake {how_file(activity)} INPUTS",
                 "AssociatedWith": [software_of(name, version) for name, version in programs],
                 "Used": used,
@@ -112,6 +112,13 @@ def provenance(known: dict[str, How]) -> dict[str, Any]:
         )
     content: dict[str, Any] = {"act": {"Activities": activities}, "soft": {"Software": listed(software)}}
     return content | ({"env": {"Environments": listed(environments)}} if environments else {})
+
+
+def label_of(how: How) -> str:
+    """An activity in a line: a tool with its options, or an app with its arguments."""
+    if how.get("app"):
+        return " ".join([how["name"], *how["options"]["arguments"]])
+    return " ".join([how["name"], *(f"{name}={value}" for name, value in how["options"].items())])
 
 
 def software_of(name: str, version: str) -> str:

@@ -11,7 +11,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from neurotier.analysis.app import root_files
 from neurotier.analysis.participant import Job, analyze, run_phase, staged_limit_bytes
 from neurotier.analysis.staging import publish, stage_in
 from neurotier.core.errors import ContainerError, InputError, SourceError
-from neurotier.core.files import written_whole
+from neurotier.core.files import write_json, written_whole
 from neurotier.core.foreign import open_file
 from neurotier.core.places import Places
 from neurotier.core.quantities import first_of
@@ -34,6 +34,7 @@ from neurotier.provenance.description import HOW, read_how
 from neurotier.provenance.source import RAW
 
 if TYPE_CHECKING:
+    from neurotier.containers.caches import PlacedCache
     from neurotier.containers.store import PlacedImage
 
 ONLY = "NEUROTIER_PARTICIPANTS"
@@ -177,6 +178,9 @@ def settings_of(how: How, folder: Path) -> Settings:
         sections["containers"] = {name: container[name] for name in ("network", "environment", "binds")}
     if how.get("app"):
         sections["app"] = {**how["options"], "image": container["image"] if container else None, "name": how["name"]}
+        if how["options"].get("filter_file"):
+            sections["app"]["filter_file"] = str(folder / "filter.json")
+            (folder / "filter.json").write_text(how.get("filter", "{}"))
     else:
         image = {"image": container["image"]} if container else {}
         sections["tool"] = {"name": how["name"], how["name"]: {**how["options"], **image}}
@@ -213,7 +217,30 @@ def placed(how: How, settings: Settings, places: Places) -> PlacedImage | None:
             where=reference,
             fix=f"name a file with that image in the environment variable {IMAGE}",
         )
-    return PlacedImage(store.engine, store.place(image), image.cache(store.kept), image.sha256)
+    caches = placed_caches(settings, places, how.get("caches", {})) if how.get("app") else ()
+    return PlacedImage(store.engine, store.place(image), image.cache(store.kept), image.sha256, caches)
+
+
+def placed_caches(settings: Settings, places: Places, recorded: Mapping[str, str]) -> tuple[PlacedCache, ...]:
+    """The folders that an app reads, from where they were.
+
+    Raises
+    ------
+    InputError
+        If one has other contents now.
+    """
+    from neurotier.run import caches
+
+    def say(line: str) -> None:
+        print(line, file=sys.stderr)
+
+    found = caches.obtain_caches(settings, places, say, placing=True)
+    write_json(places.index / "caches.json", found)
+    for name, cache in found.items():
+        if recorded.get(name, "") != f"sha256:{cache['sha256']}":
+            source = settings.app.caches[name].source
+            raise InputError(f"has other contents than when {recorded.get(name)} was recorded", where=source)
+    return caches.placed_caches(settings, places, say)
 
 
 def version_here(how: How, settings: Settings, image: PlacedImage | None) -> str:
@@ -234,7 +261,16 @@ def images_of(raw: Path, participant: str, paths: Sequence[str], settings: Setti
     below = [PurePosixPath(path.relative_to(raw)) for path in files]
     suffixes = settings.app.suffixes
     chosen = [path for path in below if not suffixes or path.name.split(".")[0].rsplit("_", 1)[-1] in suffixes]
-    return [Image(participant, "", label, "", "", str(path)) for path in chosen]
+    return [Image(participant, "", label, session_of(path), "", str(path)) for path in chosen]
+
+
+def session_of(path: PurePosixPath) -> str:
+    """The label of the session that a file of a participant lies in; empty if in none.
+
+    >>> session_of(PurePosixPath("sub-01/ses-2/anat/a.nii")), session_of(PurePosixPath("sub-01/anat/a.nii"))
+    ('2', '')
+    """
+    return path.parts[1].removeprefix("ses-") if path.parts[1].startswith("ses-") else ""
 
 
 def analyze_again(job: Job, folder: Path, dataset: Path) -> None:

@@ -61,8 +61,9 @@ def open_dataset(folder: Path, was_killed: bool, say: Callable[[str], None]) -> 
         )
     for lock in locks:
         remove_whatever(lock)
-    if was_killed and repository.exists() and not (repository / "logs" / "HEAD").exists():
-        remove_whatever(repository)  # it was being made: no commit was ever in it
+    if was_killed and repository.exists() and was_being_made(repository):
+        for name in (".datalad", ".gitattributes", ".git"):  # it was being made: no commit was ever in it
+            remove_whatever(folder / name)
     if not repository.exists():
         make_dataset(folder, say)
     elif not is_complete(folder) or is_broken(folder):
@@ -99,6 +100,12 @@ def is_complete(folder: Path) -> bool:
     """Whether a repository is a DataLad dataset with an annex."""
     has_annex = ask_git(folder, "config", "--local", "annex.uuid")
     return bool(has_annex and ask_git(folder, "cat-file", "-e", "HEAD:.datalad/config") is not None)
+
+
+def was_being_made(repository: Path) -> bool:
+    """Whether a repository has no branch but git-annex's own: one that is damaged has the file of its branch."""
+    branches = {file.name for file in (repository / "refs" / "heads").glob("*")}
+    return branches <= {"git-annex"} and not (repository / "packed-refs").exists()
 
 
 def locks_in(repository: Path) -> list[Path]:

@@ -170,7 +170,8 @@ def how_it_was_made(record: dict[str, Any], places: Places, known: dict[str, Any
     if known[run] is None:
         return None
     settings, neurotier = known[run]
-    return how_of(settings, record.get("tool_version", ""), record.get("container"), neurotier)
+    container, caches = record.get("container"), record.get("caches")
+    return how_of(settings, record.get("tool_version", ""), container, neurotier, caches)
 
 
 def save_site(

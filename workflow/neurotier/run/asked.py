@@ -1,14 +1,15 @@
 """What a user asks beside a run: for a folder to work in, and for a profile of a cluster; of a results folder, for its
-pages, its jobs on a cluster and the container images in its store."""
+pages, its jobs on a cluster and the container images in its store; and for a description of what was measured."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
+from neurotier.analysis.rehearsal.describing import describe
 from neurotier.containers.prune import DAY_S, remove_unused, stored_images
-from neurotier.core.errors import SettingsError
-from neurotier.core.files import read_json
+from neurotier.core.errors import SettingsError, TierError
+from neurotier.core.files import read_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.quantities import size, utc
 from neurotier.run.caches import digests
@@ -111,4 +112,23 @@ def show_images(results: Path, unused_days: float | None) -> int:
     in_use |= digests(places.index / "caches.json")
     for image in remove_unused(stored, unused_days, in_use):
         print(f"removed {image.name} ({size(image.size_bytes)}, used {utc(image.used_s)})")
+    return 0
+
+
+def show_description(record: Path, phase: str | None, output: Path | None) -> int:
+    """Print a description of a measured run (:mod:`neurotier.analysis.rehearsal`), or write it; the exit code.
+
+    Raises
+    ------
+    TierError
+        If it cannot be written.
+    """
+    text = describe(record, phase)
+    if output is None:
+        print(text, end="")
+        return 0
+    try:
+        write_text(output, text)
+    except OSError as error:
+        raise TierError(f"cannot be written: {error.strerror}", where=f"--output {output}") from None
     return 0

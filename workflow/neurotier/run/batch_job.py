@@ -12,13 +12,14 @@ import signal
 import sys
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from neurotier.analysis.needs import threads_of
 from neurotier.analysis.staging import first_missing
 from neurotier.core.errors import BusyError, KilledError, StateError, may_pass
 from neurotier.core.files import clear_log, read_json, write_json, write_text
@@ -33,6 +34,7 @@ from neurotier.run.jobs import begin_log, keep_failure, load_settings, note, pla
 from neurotier.run.participants import images_of
 from neurotier.run.shares import Granted
 from neurotier.run.submitted import is_over
+from neurotier.run.turns import LOOK_S, Arrivals, analysing, end_turn, take_turn, working
 
 if TYPE_CHECKING:  # jobs start often: each imports what it uses, where it uses it
     from neurotier.containers.store import PlacedImage
@@ -52,6 +54,8 @@ class Batch:
     ----------
     got
         What the job that fetched the images noted of each participant, and ``{"failed": code}`` of those it missed.
+    waits
+        Whether images are fetched while others are analysed, so that each participant waits for its own.
     prepared
         Times at which tool and container image were ready, s since 1970.
     """
@@ -61,7 +65,8 @@ class Batch:
     dataset: Path
     wanted: Wanted
     placed: PlacedImage | None
-    got: Mapping[str, Mapping[str, Any]]
+    got: dict[str, Mapping[str, Any]]
+    waits: bool
     prepared: Sequence[float]
     keep_going: bool
     granted: Granted
@@ -96,7 +101,7 @@ def analyze_participants(
     if is_over(places):
         print("neurotier: another run has begun since this job was submitted; it does nothing", file=sys.stderr)
         return BusyError.exit_code
-    threads = settings.app.threads if settings.app.image else 1
+    threads = threads_of(settings)
     slots = granted.at_once
     with noting_job(places, number, names, slots, slots * threads) as note_end:
         exit_code = analyze_batch(settings, places, names, log, number, analysis, granted)
@@ -122,7 +127,8 @@ def analyze_batch(
         note(log, f"{len(left)} of {len(names)} to analyse: {' '.join(left)}")
     if result.exit_code:
         return result.exit_code
-    codes.update(analyze_all(batch, left, log, granted.at_once))
+    with working(analysing(places), shared=True) if batch.waits else nullcontext():
+        codes.update(analyze_all(batch, left, log, granted.at_once))
     failed = {name: code for name, code in codes.items() if code}
     again = [code for name, code in failed.items() if may_pass(code) and "failed" not in batch.got.get(name, {})]
     settles = number and batch.keep_going  # else nobody looks who has failed, and the exit code must say so
@@ -135,18 +141,21 @@ def analyze_batch(
 def prepare(settings: Settings, places: Places, number: str, analysis: str, log: Path, granted: Granted) -> Batch:
     """Read what all participants share, and import what all will use."""
     facts = run_facts(places)
-    got: Mapping[str, Mapping[str, Any]] = {}
+    got: dict[str, Mapping[str, Any]] = {}
+    waits = bool(number) and not facts.get("elsewhere") and not places.got(number).exists()
     with suppress(FileNotFoundError, StateError):  # only times are lost
         got = read_json(places.got(number))["participants"] if number else {}
+    dataset = read_json(places.index / "dataset.json")
     others = [places.index / name for name in ("tool.json", "image.json", "caches.json")]
     tool = read_json(places.index / "tool.json")["name"]
     return Batch(
         settings=settings,
         places=places,
-        dataset=Path(read_json(places.index / "dataset.json")["path"]),
+        dataset=Path(dataset["path"]),
         wanted=wanted_by(places, analysis, tool, facts.get("anew", False), current_run()),
         placed=placed_image(settings, places, log),
         got=got,
+        waits=waits and dataset["kind"] != "folder",
         prepared=[file.stat().st_mtime for file in others if file.exists()],
         keep_going=facts.get("keep_going", True),
         granted=granted,
@@ -191,28 +200,69 @@ def analyze_all(batch: Batch, names: Sequence[str], log: Path, at_once: int) -> 
     Interrupted
         If this process is told to end: so are those that it has begun.
     """
-    if len(names) == 1:
+    if len(names) == 1 and not batch.waits:
         return {names[0]: analyze_participant(batch, names[0])}
     if not names:
         return {}
     load_libraries(batch)
-    waiting, running, codes = deque(names), dict[int, str](), dict[str, int]()
+    arrivals = Arrivals(batch.places, partial(fetch_in_a_copy, batch, log))
+    waiting, expected, running, codes = deque(names), list[str](), dict[int, str](), dict[str, int]()
     try:
-        while running or waiting:
-            while waiting and len(running) < at_once:
-                name = waiting.popleft()
-                running[fork_process(partial(in_a_copy, batch, name))] = name
-            ended, status = os.wait()
+        while waiting or expected or running:
+            while waiting and len(expected) + len(running) < at_once:
+                expected.append(waiting.popleft())
+                if batch.waits:
+                    take_turn(batch.places, expected[-1])
+            for name in list(expected):
+                got = arrivals.look(name) if batch.waits else {}
+                if got is None:
+                    continue
+                expected.remove(name)
+                if got:
+                    batch.got[name] = got
+                if "failed" in got:
+                    codes[name] = int(got["failed"])
+                    note(log, f"{name}: exit code {codes[name]}: its images could not be fetched")
+                    if failure_code(batch.places, name) is None:  # who was killed could not say so
+                        reason = str(KilledError("the process that fetched its images was killed"))
+                        keep_failure(batch.places, name, "get_images", reason, codes[name], log)
+                else:
+                    running[fork_process(partial(in_a_copy, batch, name))] = name
+            ended, status = next_ended(expected, running)
+            arrivals.has_ended(ended, status)
             if ended in running:
                 name = running.pop(ended)
-                codes[name] = code_of(batch, name, os.waitstatus_to_exitcode(status))
+                codes[name] = code_of(batch, name, status)
                 note(log, f"{name}: exit code {codes[name]}")
-                if codes[name] and not batch.keep_going:
-                    waiting.clear()
+                if batch.waits:
+                    end_turn(batch.places, name)
+            if any(codes.values()) and not batch.keep_going:
+                waiting.clear()
+                expected.clear()
     except Interrupted:
-        end_copies(running)
+        end_copies({**running, **arrivals.fetching})
         raise
     return codes
+
+
+def next_ended(expected: Collection[str], running: Collection[int]) -> tuple[int, int]:
+    """The next process of this job that ends, and how; 0 if none does and there is somebody to look for meanwhile."""
+    if not expected:
+        ended, status = os.wait() if running else (0, 0)
+    else:
+        ended = status = 0
+        with suppress(ChildProcessError):
+            ended, status = os.waitpid(-1, os.WNOHANG)
+        time.sleep(0 if ended else LOOK_S)
+    return ended, os.waitstatus_to_exitcode(status)
+
+
+def fetch_in_a_copy(batch: Batch, log: Path, name: str) -> int:
+    """Start to fetch the images of a participant, for want of a job that does; the number of the process."""
+    from neurotier.run.fetching import fetch_one
+
+    note(log, f"{name}: nobody else fetches its images")
+    return fork_process(partial(fetch_one, batch.settings, batch.places, name, log))
 
 
 def load_libraries(batch: Batch) -> None:

@@ -262,6 +262,15 @@ def longest_first(names: Sequence[str], selected: Mapping[str, Sequence[Image]])
     return sorted(names, key=lambda name: -sum(image.size_bytes or 0 for image in selected[name]))
 
 
+def by_urgency(sizes_bytes: Mapping[str, int]) -> list[str]:
+    """Numbers of batches, the most urgent first: the longest begin first, so that they end with others.
+
+    >>> by_urgency({"1": 5, "10": 5, "9": 5, "3": 7})
+    ['3', '1', '9', '10']
+    """
+    return sorted(sizes_bytes, key=lambda number: (-sizes_bytes[number], int(number)))
+
+
 def shared(names: Sequence[str], selected: Mapping[str, Sequence[Image]], most: int, by_site: bool) -> list[list[str]]:
     """Batches of so many participants at most, in order of length; only of one site each, if asked for."""
     sites = sorted({selected[name][0].site for name in names}) if by_site else [None]
@@ -338,4 +347,18 @@ def size_for(settings: Settings, selected: Mapping[str, Sequence[Image]], slots:
     per_slot = len(selected) // slots if slots else LARGEST
     in_a_row = int(SHORT_S / max(expected_s, SHORT_S / LARGEST))
     at_once = settings.batches.at_once or together(slots)
-    return max(1, min(in_a_row, per_slot)) * at_once if in_a_row > 1 else 1
+    if in_a_row <= 1:
+        return 1
+    if at_once == 1 and slots:
+        return evenly(len(selected), in_a_row, slots)
+    return max(1, min(in_a_row, per_slot)) * at_once
+
+
+def evenly(count: int, size: int, slots: int) -> int:
+    """The size of batches, at most so large, that leaves no slot idle while others work at the last ones.
+
+    >>> evenly(40, 15, 2), evenly(40, 100, 2), evenly(3, 1, 2)
+    (10, 20, 1)
+    """
+    rounds = -(-count // (size * slots))
+    return -(-count // (rounds * slots))

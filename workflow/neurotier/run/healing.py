@@ -285,7 +285,8 @@ def forget_outputs(places: Places) -> None:
 
 def forget_markers(places: Places) -> None:
     """Remove short-lived markers of a killed run: what they say about images may be outdated."""
-    remove_whatever(places.state / "got")
+    for folder in (places.state / "got", places.fetch):
+        remove_whatever(folder)
 
 
 def write_and_keep(places: Places, file: Path, data: Any) -> None:

@@ -232,6 +232,7 @@ def finish(plan: Plan, succeeded: bool, after: Pages) -> None:
         end_run(settings, run, stopped_by, succeeded)
         if plan.elsewhere:
             remove_marks(settings, places)
+        remove_whatever(places.fetch)
         note_killed(places, run)
         everyone, failures = participants(places), read_failures(places)
         if not succeeded and stopped_by is None:  # then nobody has tabulated it

@@ -8,27 +8,22 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Iterable, Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from neurotier.analysis.app import app_name, app_options
-from neurotier.analysis.participant import work_bytes
+from neurotier.analysis.needs import rehearsal_of
 from neurotier.containers.identity import content_of
 from neurotier.core.errors import InputError, NeurotierError, SettingsError, StateError
 from neurotier.core.files import read_json, remove_whatever
-from neurotier.core.kinds import KINDS
 from neurotier.core.places import Places, short_hash
 from neurotier.core.settings import Settings
-from neurotier.core.tiers import on_nodes, tiers_of
+from neurotier.core.tiers import on_nodes
 from neurotier.dataset.bids import Image
 from neurotier.run.batches import (
-    MEGABYTE,
-    SNAKEMAKE_MB,
     Batches,
     Made,
+    by_urgency,
     decide,
     decided_analysis,
     read_batches,
@@ -36,10 +31,11 @@ from neurotier.run.batches import (
     together,
     wanted_by,
 )
+from neurotier.run.needs import Needs
 from neurotier.run.participants import Selected, images_of, selected_by
 
 
-class Plan:
+class Plan(Needs):
     """Answers for the rules' input functions, resources and parameters.
 
     Parameters
@@ -68,7 +64,7 @@ class Plan:
         self.kind: tuple[int, str] | None = None
         self.would_be: Batches | None = None
         self.decided: tuple[tuple[int, int], Batches] = ((0, 0), {})
-        self.largest: tuple[Batches, int] = ({}, 0)
+        self.ranks: tuple[Batches, dict[str, int]] = ({}, {})
 
     @property
     def node_class(self) -> str:
@@ -159,9 +155,27 @@ class Plan:
         return self.batches[number]
 
     def markers(self, number: str) -> list[Path]:
-        """Marker that the images of a batch are there, for which its analysis waits, unless they are in a folder."""
-        self.members(number)
-        return [] if self.is_plain else [self.places.got(number)]
+        """Marker that the images of a batch are there, for which its analysis waits, unless each waits for its own."""
+        together = not self.fetches or not set(self.members(number)).isdisjoint(self.apart)
+        return [self.places.got(number)] if together and not self.is_plain else []
+
+    @property
+    def fetches(self) -> bool:
+        """Whether one job fetches images while others analyse; nodes of a cluster do not, nor a campaign meanwhile."""
+        return not self.elsewhere and not self.is_campaign
+
+    def fetched(self) -> list[Path]:
+        """Marker that all images have been fetched while others were analysed."""
+        return [self.places.fetched_all] if self.fetches and self.batches and not self.is_plain else []
+
+    def before_fetching(self) -> list[Path]:
+        """What must be there before images are fetched, if few may be ahead of those who are analysed."""
+        return [] if self.settings.dataset.ahead is None else [self.places.index / "tool.json", *self.image_facts()]
+
+    def batches_at_once(self) -> int:
+        """How many batches are analysed at the same time."""
+        each = max((self.at_once(number) for number in self.batches), default=1)
+        return max(1, (self.slots or 1) // each)
 
     def analysed(self) -> list[Path]:
         """Markers of all batches."""
@@ -169,7 +183,7 @@ class Plan:
 
     def ready(self, table: Path | str) -> list[Path]:
         """Files that must exist before the first participant job."""
-        markers = [path for number in self.batches for path in self.markers(number)]
+        markers = [] if self.is_plain else [self.places.got(number) for number in self.batches]
         return [self.places.index / "tool.json", *markers, *self.validations(table)]
 
     def dropped(self) -> list[Path]:
@@ -242,22 +256,14 @@ class Plan:
             return [self.places.campaign / "done.tsv"]
         return [plan for plan in [self.places.campaign / "plan.tsv"] if plan.exists()]
 
-    @property
-    def is_app(self) -> bool:
-        """Whether a BIDS App runs instead of a tool."""
-        return self.settings.app.image is not None
-
     def tool(self) -> dict[str, Any]:
         """The tool's name and options: when they change, all participants are analysed again."""
         given = {"environment": self.settings.containers.environment} if self.settings.image else {}
         if self.is_app:
             return {"name": app_name(self.settings), **app_options(self.settings.app), **given}
-        return {"name": self.settings.tool.name, **self.settings.tool.options, **given}
-
-    @property
-    def threads(self) -> int:
-        """Cores that one participant takes."""
-        return self.settings.app.threads if self.is_app else 1
+        rehearsal = rehearsal_of(self.settings)
+        described = {"description": rehearsal.content_key()} if rehearsal else {}
+        return {"name": self.settings.tool.name, **self.settings.tool.options, **described, **given}
 
     def image(self) -> dict[str, Any]:
         """The container image and what determines it: when these change, all participants are analysed again.
@@ -316,27 +322,6 @@ class Plan:
         chosen = {key: getattr(dataset, key) for key in ("sites", "participants", "sessions", "runs", "links_to")}
         return chosen | ({"suffixes": self.settings.app.suffixes} if self.is_app else {})
 
-    def work_mb(self, participant: str) -> int:
-        """Room that a participant takes on the work tier, MB, at most all of it: a job that needs more says so."""
-        return min(-(-work_bytes(self.images(participant), self.settings) // MEGABYTE), self.work_limit_mb or 2**40)
-
-    def mem_mb(self, participant: str, attempt: int = 1) -> int:
-        """Peak memory of a participant with what it keeps on a tier that is memory, MB, at most what the machine has.
-
-        That of its processes is multiplied by the number of the attempt.
-        """
-        if self.is_app:
-            needed_mb = self.settings.app.memory_mb * attempt
-        else:
-            from neurotier.analysis.tools import TOOLS  # which loads what reads images
-
-            base_mb, per_mb = TOOLS[self.settings.tool.name].memory_mb
-            largest_bytes = max((image.size_bytes or 0 for image in self.images(participant)), default=0)
-            needed_mb = (base_mb + per_mb * largest_bytes // MEGABYTE) * attempt
-        if KINDS[self.work_kind].takes_memory:
-            needed_mb += self.work_mb(participant)
-        return min(needed_mb, self.memory_limit_mb or 2**40)
-
     def at_once(self, number: str, threads: int | None = None) -> int:
         """How many participants of a batch are analysed at the same time, with so many cores at most.
 
@@ -347,20 +332,25 @@ class Plan:
         if threads is not None:
             count = max(1, min(count, threads // self.threads))
         if self.settings.batches.at_once is None and count > 1:
-            needs = ((self.work_mb, self.work_limit_mb), (self.mem_mb, self.memory_limit_mb))
-            largest = [(sorted(map(need, members), reverse=True), limit or 2**40) for need, limit in needs]
-            while count > 1 and any(sum(each_mb[:count]) > limit_mb for each_mb, limit_mb in largest):
+            needs = (
+                (self.work_mb, self.work_limit_mb),
+                (self.mem_mb, self.memory_limit_mb),
+                (self.work_files, self.work_files_limit),
+            )
+            largest = [(sorted(map(need, members), reverse=True), limit or 2**62) for need, limit in needs]
+            while count > 1 and any(sum(each[:count]) > limit for each, limit in largest):
                 count -= 1
         return count
 
     def urgency(self, number: str) -> float:
-        """Between 0 and 1, by the bytes of a batch: the longest begin first, so that they end with others."""
+        """Between 0 and 1: the longest batches begin first, so that they end with others, and in a known order."""
         if self.in_job:
             return 0.0
         batches = self.batches
-        if self.largest[0] is not batches:
-            self.largest = batches, max((self.batch_bytes(one) for one in batches), default=0)
-        return self.batch_bytes(number) / self.largest[1] if self.largest[1] else 0.0
+        if self.ranks[0] is not batches:
+            order = by_urgency({one: self.batch_bytes(one) for one in batches})
+            self.ranks = batches, {one: rank for rank, one in enumerate(order)}
+        return 1 - self.ranks[1][number] / len(batches)
 
     def batch_bytes(self, number: str) -> int:
         """Size of the images of a batch, bytes."""
@@ -370,56 +360,17 @@ class Plan:
         """Cores that the job of a batch takes."""
         return self.threads * self.at_once(number)
 
-    def batch_work_mb(self, number: str) -> int:
-        """Room that a batch takes on the work tier, MB: that of its largest participants, as many as are at once."""
-        needs_mb = sorted(map(self.work_mb, self.members(number)), reverse=True)
-        return min(sum(needs_mb[: self.at_once(number)]), self.work_limit_mb or 2**40)
-
-    def batch_mem_mb(self, number: str, attempt: int = 1) -> int:
-        """Memory of the job of a batch, MB: as :meth:`batch_work_mb`, and on a cluster that of the job's Snakemake."""
-        needs_mb = sorted((self.mem_mb(name, attempt) for name in self.members(number)), reverse=True)
-        own_mb = SNAKEMAKE_MB * attempt if self.elsewhere else 0
-        return min(own_mb + sum(needs_mb[: self.at_once(number)]), self.memory_limit_mb or 2**40)
-
     def batch_minutes(self, number: str, attempt: int = 1) -> int:
         """Time that the job of a batch asks a cluster for, min."""
         rounds = -(-len(self.members(number)) // self.at_once(number))
         return self.settings.batches.minutes_per_participant * rounds * attempt
 
-    @property
-    def app_memory_mb(self) -> int:
-        """Peak memory of the app's group level, MB, at most what the machine has."""
-        return min(self.settings.app.memory_mb, self.memory_limit_mb or 2**40)
-
-    @property
-    def work_kind(self) -> str:
-        """Kind of the work tier."""
-        return self.settings.tiers[self.settings.placement["work"]].kind
-
-    @cached_property
-    def work_limit_mb(self) -> int | None:
-        """Free capacity of the work tier, MB; ``None`` if that of this node is not that of the jobs."""
-        if self.elsewhere and not KINDS[self.work_kind].remote:
-            return None
-        tier = tiers_of(self.settings)["work"]
-        return tier.free_bytes() // MEGABYTE if tier.path.is_dir() else None
-
-    @cached_property
-    def memory_limit_mb(self) -> int | None:
-        """Memory of this machine that jobs may fill, MB; ``None`` if the jobs run on others."""
-        return None if self.elsewhere else int(0.95 * psutil.virtual_memory().total / MEGABYTE)
-
-    def limits(self) -> dict[str, int]:
-        """Limits of the resources that jobs share."""
-        limits = {"gets": self.settings.dataset.concurrent_gets, "probes": 1}
-        known = {"mem_mb": self.memory_limit_mb, "work_mb": self.work_limit_mb}
-        return limits | {name: limit for name, limit in known.items() if limit is not None}
-
 
 def needs_of(settings: Settings, places: Places, participants: Iterable[str]) -> dict[str, list[int]]:
-    """Amount of each resource that each participant job takes, MB."""
+    """Amount of each resource that each participant job takes, MB or files."""
     plan, everyone = Plan(settings, places), list(participants)
     return {
         "mem_mb": [plan.mem_mb(name) for name in everyone],
         "work_mb": [plan.work_mb(name) for name in everyone],
+        "work_files": [plan.work_files(name) for name in everyone],
     }

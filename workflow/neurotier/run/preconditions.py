@@ -10,6 +10,7 @@ from argparse import Namespace
 from collections.abc import Callable, Collection
 from pathlib import Path
 
+from neurotier.analysis.needs import rehearsal_of
 from neurotier.bigbrain.engines import gnu_parallel
 from neurotier.core.configuration import WORKLOADS
 from neurotier.core.errors import SettingsError, TierError, ToolError
@@ -57,11 +58,13 @@ def check_start(plan: Plan, options: Namespace, say: Callable[[str], None]) -> N
     SourceError
         If the source is a path, and nothing is there.
     SettingsError, ContainerError
-        If the run would write into the dataset, or what containers are to see is not there.
+        If the run would write into the dataset, what it is to rehearse is wrongly described, or what containers are to
+        see is not there.
     """
     if not set(options.targets) or set(options.targets) - WITHOUT_DATASET:
         check_dataset(plan)
         check_container_inputs(plan.settings, plan.elsewhere)
+    check_rehearsal(plan.settings)
     if options.dryrun:
         for line in missing_tiers(plan.settings, plan.elsewhere):
             say(line)
@@ -87,6 +90,13 @@ def check_dataset(plan: Plan) -> None:
                 where=f"{name.replace('_', ' ')} folder {written}",
                 fix="start in another working folder, or declare a tier outside the dataset and set placement to it",
             )
+
+
+def check_rehearsal(settings: Settings) -> None:
+    """Read what is to be rehearsed, if anything is; a campaign reads that of its runs before the first of them."""
+    rehearsal = rehearsal_of(settings)
+    if rehearsal is not None:
+        rehearsal.version()
 
 
 def missing_tiers(settings: Settings, elsewhere: bool = False) -> list[str]:

@@ -20,6 +20,7 @@ from neurotier.core.processes import current_run
 from neurotier.core.settings import NOT_JUDGED, Settings
 from neurotier.core.tables import Row, defaults
 from neurotier.meter.others import Reading
+from neurotier.meter.traffic import FILE_SIZES
 from neurotier.meter.usage import ACCOUNT
 from neurotier.run.cluster_jobs import is_crowded, read_jobs
 from neurotier.run.disturbance import disturbed_because, others, others_row, read_readings
@@ -81,7 +82,13 @@ def read_timed_rows(files: Iterable[Path]) -> list[Row]:
 def traffic_rows(records: Iterable[Record]) -> list[Row]:
     """Rows of ``traffic.tsv``: one per phase, tier and source."""
     return [
-        {"run": record["run"], "participant": record["participant"], "phase": phase["phase"], **flow}
+        {
+            "run": record["run"],
+            "participant": record["participant"],
+            "phase": phase["phase"],
+            **defaults("traffic"),
+            **{key: value for key, value in flow.items() if key != FILE_SIZES},
+        }
         for record in records
         for phase in record["phases"]
         for flow in phase["traffic"]

@@ -35,7 +35,7 @@ class Granted:
 
     def share(self, settings: Settings, images: Sequence[Image]) -> Share:
         """What the app may take for one participant, whose files may take memory, too, on a tier that is memory."""
-        from neurotier.analysis.participant import work_bytes
+        from neurotier.analysis.needs import work_bytes
         from neurotier.core.kinds import KINDS
         from neurotier.run.batches import MEGABYTE, SNAKEMAKE_MB
 

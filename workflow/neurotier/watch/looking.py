@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from neurotier.run.jobs import load_settings
 from neurotier.run.participants import selected_by
 from neurotier.run.stops import runner
 from neurotier.run.under_way import StepNote, allocated_bytes, read_steps
+from neurotier.watch.folders import Folders
 from neurotier.watch.remaining import Ended, Remaining, remaining
 
 EXEMPLARY = 1000
@@ -114,47 +115,6 @@ class Look:
     def waiting(self) -> int:
         """How many are neither done, running nor failed."""
         return max(0, (self.everyone or 0) - self.done - len(self.running) - len(self.failed))
-
-
-@dataclass
-class Folders:
-    """Times of the files below some folders, each read again when something has come or gone."""
-
-    root: Path
-    suffix: str
-    seen: dict[Path, tuple[int, dict[Path, float]]] = field(default_factory=dict)
-
-    def times(self) -> dict[Path, float]:
-        """Files with the suffix, and when each was written, s since 1970."""
-        found: dict[Path, float] = {}
-        waiting = [self.root]
-        while waiting:
-            folder = waiting.pop()
-            with suppress(OSError):
-                files, inner = self.read(folder)
-                found |= files
-                waiting += inner
-        return found
-
-    def read(self, folder: Path) -> tuple[dict[Path, float], list[Path]]:
-        """Files and folders in one folder."""
-        changed_ns = os.lstat(folder).st_mtime_ns
-        known = self.seen.get(folder)
-        if known is None or known[0] != changed_ns or time.time_ns() - changed_ns < 2_000_000_000:  # coarse clocks
-            files: dict[Path, float] = {}
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    if entry.name.startswith("."):
-                        continue
-                    if entry.is_dir(follow_symlinks=False):
-                        files[Path(entry.path)] = -1.0
-                    elif entry.name.endswith(self.suffix):
-                        files[Path(entry.path)] = entry.stat(follow_symlinks=False).st_mtime
-            known = self.seen[folder] = (changed_ns, files)
-        return (
-            {path: time_s for path, time_s in known[1].items() if time_s >= 0},
-            [path for path, time_s in known[1].items() if time_s < 0],
-        )
 
 
 class Watcher:

@@ -73,6 +73,8 @@ class ReportData:
         What was not there or could not be read, one sentence each.
     advice
         What was predicted, if anyone asked.
+    probe
+        What the tiers can do, if anyone has probed them.
     """
 
     results: Path
@@ -94,6 +96,7 @@ class ReportData:
     failures: list[Record] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     advice: list[Row] = field(default_factory=list)
+    probe: list[Row] = field(default_factory=list)
 
     @cached_property
     def selected(self) -> set[str]:
@@ -175,6 +178,7 @@ def collect(places: Places, settings: Settings) -> ReportData:
         failures=[failure for failure in failures if failure is not None],
         missing=missing,
         advice=table(places.advice, "advice") if (places.advice / "advice.tsv").exists() else [],
+        probe=table(places.probe, "probe") if (places.probe / "probe.tsv").exists() else [],
     )
 
 

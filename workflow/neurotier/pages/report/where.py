@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from neurotier.core.tables import Row
 from neurotier.pages.report.answers import Answer, run_answers, slowest_answers
 from neurotier.pages.report.data import ReportData
+from neurotier.pages.report.files import TierFiles, tier_files
 from neurotier.pages.report.times import ParticipantTime
 
 SHOWN_RUNS = 3
@@ -65,11 +66,12 @@ class WhereView:
     runs: list[RunView]
     slowest: list[SlowView]
     traffic: list[TierTraffic]
+    files: list[TierFiles]
 
 
 def where_view(data: ReportData, times: Sequence[ParticipantTime]) -> WhereView:
     """The section from the tables; ``times`` are all participant jobs, slowest first."""
-    return WhereView(run_views(data), slow_views(data, times), tier_traffic(data))
+    return WhereView(run_views(data), slow_views(data, times), tier_traffic(data), tier_files(data))
 
 
 def run_views(data: ReportData) -> list[RunView]:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from neurotier.analysis.app import app_name
+from neurotier.analysis.needs import rehearsal_of
 from neurotier.core.app_settings import EARLIER_APP
 from neurotier.core.errors import SettingsError
 from neurotier.core.places import Places, short_hash
@@ -30,7 +31,7 @@ APART = ("results", "report", "campaign", "comparison", "published", "probe", "a
 JUDGING = ("validity",)
 """Sections that a run needs, and that do not change what it measures either."""
 
-FETCHING = ("concurrent_gets", "get_attempts", "get_backoff_s", "drop", "validation")
+FETCHING = ("concurrent_gets", "get_attempts", "get_backoff_s", "drop", "validation", "ahead")
 """Keys of section ``dataset`` that do not either: all of that is over when the participant jobs begin."""
 
 PLACED = ("tiers", "placement", "in_containers")
@@ -116,6 +117,8 @@ def planned_runs(base: Mapping[str, Any], settings: Settings) -> list[PlannedRun
         own = Settings.from_config(configuration, settings.in_containers)
         checked = own.to_json()
         measured = what_is_measured(checked) | {"content": Plan(own, Places.from_settings(own)).image()["content"]}
+        rehearsal = rehearsal_of(own)
+        measured |= {"description": rehearsal.content_key()} if rehearsal else {}
         analysed = {key: value for key, value in measured.items() if key not in PLACED}
         made[condition] = configuration, digest(measured), digest(analysed)
     order: list[tuple[int, Condition]] = []

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from neurotier.analysis.participant import work_bytes
+from neurotier.analysis.needs import work_bytes
 from neurotier.core.errors import SettingsError, TierError
 from neurotier.core.files import read_json
 from neurotier.core.parallelism import fits
@@ -18,6 +18,7 @@ from neurotier.core.tables import Row, read_table
 from neurotier.core.tiers import Tier
 from neurotier.dataset.bids import Image
 from neurotier.dataset.contents import is_present
+from neurotier.run.campaign.matrix import PlannedRun
 from neurotier.run.campaign.records import Campaign
 from neurotier.run.plan import Plan
 
@@ -74,8 +75,9 @@ def check_campaign(campaign: Campaign) -> None:
         tier.check()
         check_room(tier, roles, say)
     for run in {run.condition: run for run in planned}.values():
-        own = Plan(Settings.from_config(run.configuration, settings.in_containers), campaign.places)
+        own = Plan(settings_of(campaign, run), campaign.places)
         check_parallelism(run.condition.parallelism, [own.mem_mb(name) for name in people], campaign.limits)
+        check_files(run, own, list(people))
 
 
 def how_long(campaign: Campaign, people: int) -> str:
@@ -116,7 +118,10 @@ def needs(campaign: Campaign, people: Mapping[str, list[Image]]) -> Needs:
     """Bytes that each role still needs on each tier at the same time, at most; images are not counted."""
     settings, images = campaign.settings, [image for own in people.values() for image in own]
     dataset = sum(image.size_bytes or 0 for image in images)
-    each = sorted((work_bytes(own, settings) for own in people.values()), reverse=True)
+    each = {
+        tool: sorted((work_bytes(own, settings_of(campaign, run)) for own in people.values()), reverse=True)
+        for tool, run in {run.condition.tool: run for run in campaign.planned}.items()
+    }
     needed: Needs = {}
 
     def need(tier: str, role: str, count: int) -> None:
@@ -126,7 +131,7 @@ def needs(campaign: Campaign, people: Mapping[str, list[Image]]) -> Needs:
     for run in campaign.planned:
         placed = run.configuration["placement"]
         need(placed["dataset"], "dataset", dataset - there_bytes(campaign, placed["dataset"], images))
-        need(placed["work"], "work", sum(each[: run.condition.parallelism]))
+        need(placed["work"], "work", sum(each[run.condition.tool][: run.condition.parallelism]))
         need(placed["results"], "results", RESULTS_FACTOR * dataset)
     if settings.campaign.keep_outputs:
         need(settings.placement["results"], "kept outputs", len(campaign.planned) * RESULTS_FACTOR * dataset)
@@ -153,6 +158,23 @@ def check_room(tier: Tier, roles: Mapping[str, int], say: Callable[[str], None])
             f"the campaign needs {size(needed)} there ({parts}), and {size(free)} are free",
             where=f"tier {tier.name!r}",
             fix="make room, lower campaign.parallelism, or leave its placements out",
+        )
+
+
+def settings_of(campaign: Campaign, run: PlannedRun) -> Settings:
+    """The settings of one run."""
+    return Settings.from_config(run.configuration, campaign.settings.in_containers)
+
+
+def check_files(run: PlannedRun, own: Plan, people: Sequence[str]) -> None:
+    """Refuse a run whose participants make more files at once than its work tier has inodes for."""
+    room = own.work_files_limit
+    needed = sum(sorted((own.work_files(name) for name in people), reverse=True)[: run.condition.parallelism])
+    if room is not None and needed > room:
+        raise TierError(
+            f"{run.condition.parallelism} at once make about {needed:,} files there, and it has inodes for {room:,}",
+            where=f"tier {own.settings.placement['work']!r}",
+            fix="remove files there, lower campaign.parallelism, or leave its placements out",
         )
 
 

@@ -20,6 +20,7 @@ from typing import Any
 
 import yaml
 
+from neurotier.analysis.needs import threads_of
 from neurotier.core.errors import RunError
 from neurotier.core.files import read_json, remove_tree, write_text
 from neurotier.core.installed import ROOT
@@ -160,8 +161,7 @@ def remove_inner_results(planned: Sequence[PlannedRun], settings: Settings, plac
 
 def inner_arguments(planned: PlannedRun, inner: Settings, file: Path, limits: Mapping[str, int]) -> list[str]:
     """Arguments of the inner Snakemake."""
-    threads = inner.app.threads if inner.app.image else 1
-    words = [*ALONE, "--drop-metadata", "--cores", str(planned.condition.parallelism * threads)]
+    words = [*ALONE, "--drop-metadata", "--cores", str(planned.condition.parallelism * threads_of(inner))]
     words += ["--sdm", "apptainer"] if inner.in_containers else []
     words += ["--resources", f"mem_mb={limits['mem_mb']}"] if "mem_mb" in limits else []
     return [*words, "--configfile", str(file)]

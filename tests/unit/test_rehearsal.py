@@ -1,0 +1,351 @@
+"""Rehearsals: what is described is done, what was measured is described, and nonsense is refused in one line."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from neurotier.analysis.rehearsal.describing import describe
+from neurotier.analysis.rehearsal.description import Description, known_profiles, parse, read_description
+from neurotier.analysis.rehearsal.replay import replay
+from neurotier.analysis.rehearsal.tool import Rehearsal
+from neurotier.core.errors import InputError, NeurotierError, SettingsError
+from neurotier.core.places import Places, file_of
+from neurotier.core.settings import ROLES, Settings
+from neurotier.core.tiers import find_mount
+from neurotier.meter.function import MeasuredCall, measure_function
+from neurotier.run.campaign.matrix import planned_runs
+from neurotier.run.campaign.snakemake_run import inner_arguments
+from neurotier.run.plan import Plan
+from support import ENVIRONMENT, ROOT, prepared_results
+
+NEUROTIER = [sys.executable, "-m", "neurotier"]
+JOB_ENVIRONMENT = {**ENVIRONMENT, "PYTHONPATH": str(ROOT / "workflow")}
+
+SMALL = Description(
+    files=((300, 1000), (2, 3_000_000), (40, 0)),
+    folders=7,
+    removed_files=100,
+    read_bytes=30_000_000,
+    read_files=500,
+    written_bytes=20_000_000,
+    fsyncs=11,
+    cpu_s=0.6,
+    threads=2,
+    memory_bytes=150_000_000,
+    results=((3, 500),),
+)
+
+
+def run_description(description: Description, folder: Path) -> MeasuredCall[None]:
+    """Replay a description in a process of its own, as the phase that computes is one."""
+    for name in ("scratch", "out"):
+        (folder / name).mkdir()
+    (folder / "image").write_bytes(os.urandom(5000))
+    return measure_function(lambda: replay(description, folder / "image", folder / "scratch", folder / "out" / "x"))
+
+
+def held(folder: Path) -> tuple[int, int]:
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return len(files), sum(path.stat().st_size for path in files)
+
+
+def document(**figures: Any) -> str:
+    """A description as text, with some figures replaced."""
+    data = yaml.safe_load((ROOT / "workflow/neurotier/analysis/rehearsal/profiles/noop.yaml").read_text())
+    for name, value in figures.items():
+        data["figures"][name] = {"value": value, "source": "test"}
+    return yaml.safe_dump(data)
+
+
+def neurotier(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*NEUROTIER, *map(str, words)], env=JOB_ENVIRONMENT, capture_output=True, text=True)
+
+
+def test_what_is_described_is_done(tmp_path: Path) -> None:
+    called = run_description(SMALL, tmp_path)
+    assert called.error is None
+    usage = called.usage
+    files, total = held(tmp_path / "scratch")
+    assert files == SMALL.made_files - SMALL.removed_files
+    assert 0 < total <= SMALL.made_bytes
+    assert held(tmp_path / "out") == (3, 1500)
+    first, second = (sorted(tmp_path.glob("out/x/*"))[place].read_bytes() for place in (0, 1))
+    assert first == second == hashlib.shake_128(b"rehearsal").digest(500), "the same bytes on every tier"
+    assert len(os.listdir(tmp_path / "scratch")) == 7
+    assert usage.logical_read_bytes == pytest.approx(SMALL.read_bytes, rel=0.01)
+    assert usage.logical_written_bytes == pytest.approx(SMALL.written_bytes, rel=0.01)
+    assert SMALL.cpu_s <= usage.cpu_s < 3 * SMALL.cpu_s, "the work itself takes next to nothing"
+    assert usage.max_rss_bytes == pytest.approx(SMALL.memory_bytes, rel=0.1)
+
+
+def test_fewer_bytes_written_than_files_have_leave_holes(tmp_path: Path) -> None:
+    sparse = replace(SMALL, written_bytes=1_000_000, removed_files=0, read_bytes=0, read_files=0, cpu_s=0.0, fsyncs=0)
+    called = run_description(sparse, tmp_path)
+    assert called.error is None
+    assert held(tmp_path / "scratch") == (342, SMALL.made_bytes)
+    assert called.usage.logical_written_bytes == pytest.approx(1_000_000, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"files": (), "folders": 0, "removed_files": 0},
+        {"files": ((5, 0),), "folders": 0, "removed_files": 5},
+        {"files": ((1, 10),), "folders": 1, "removed_files": 1, "read_files": 7},
+        {"results": (), "fsyncs": 0, "memory_bytes": 0, "threads": 1},
+    ],
+)
+def test_descriptions_of_nearly_nothing(tmp_path: Path, changed: dict[str, Any]) -> None:
+    few = replace(SMALL, **{"cpu_s": 0.01, **changed})
+    called = run_description(few, tmp_path)
+    assert called.error is None
+    assert held(tmp_path / "scratch")[0] == few.made_files - few.removed_files
+    assert called.usage.logical_read_bytes == pytest.approx(few.read_bytes, rel=0.01)
+    assert called.usage.logical_written_bytes == pytest.approx(few.written_bytes, rel=0.01)
+
+
+def test_those_that_come_with_neurotier_can_be_read_and_scaled() -> None:
+    assert known_profiles() == ["fmriprep", "noop", "tar-20000"]
+    for name in known_profiles():
+        whole = read_description(name)
+        tiny = whole.scaled(1e-9)
+        assert tiny.removed_files <= tiny.made_files
+        assert (tiny.threads, tiny.memory_bytes) == (whole.threads, whole.memory_bytes)
+    assert read_description("fmriprep").made_files == 1_794_910, "as counted in fmriprep's issue 623"
+    assert read_description("tar-20000").scaled(0.5).made_files == pytest.approx(10_000, abs=10)
+
+
+def test_room_is_known_beforehand(tmp_path: Path) -> None:
+    file = tmp_path / "own.yaml"
+    file.write_text(document(files=[[1000, 1]], folders=10, results=[[2, 5000]], memory_bytes=300_000_000, threads=3))
+    tool = Rehearsal(str(file), 2.0)
+    assert tool.work_bytes(images=2) == 2000 * 4096 + 20 * 4096 + 2 * 4 * 8192
+    assert tool.work_files(images=2) == 2001 + 20 + 2 * 4
+    assert (tool.memory_mb, tool.threads) == ((400, 0), 3)
+    file.write_text(document(files=[[1000, 1]], removed_files=1000))
+    other = Rehearsal(str(file), 3.0)
+    assert other.work_files(images=1) < 100, "those that go meanwhile are never all there"
+    assert other.content_key() != Rehearsal("noop", 3.0).content_key()
+
+
+NONSENSE = {
+    "a list": ("[1, 2]", "is not of type 'object'"),
+    "empty": ("", "is not of type 'object'"),
+    "no YAML": ("{", "is no YAML"),
+    "two documents": (document() + "---\n" + document(), "is no YAML"),
+    "a class": ("!!python/object/apply:os.system ['touch hit']", "is no YAML"),
+    "a bomb": ("a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]", "references"),
+    "deep": ("[" * 5000 + "]" * 5000, "nested"),
+    "half": (document().replace("cpu_s", "cpu_seconds"), "unknown key"),
+    "no source": (document().replace("source: by definition", "why: ''"), "unknown key"),
+    "negative": (document(cpu_s=-1), "minimum"),
+    "not a number": (document(cpu_s=float("nan")), "no number"),
+    "endless": (document(cpu_s=float("inf")), "maximum"),
+    "huge": (document(read_bytes=10**30), "maximum"),
+    "digits": (document(read_bytes=7).replace("value: 7", f"value: {'9' * 5000}"), "is no YAML"),
+    "truth": (document(folders=True), "is not of type 'integer'"),
+    "text": (document(fsyncs="many"), "is not of type 'integer'"),
+    "no thread": (document(threads=0), "minimum"),
+    "a million threads": (document(threads=10**6), "maximum"),
+    "half a file": (document(files=[[1.5, 10]]), "is not of type 'integer'"),
+    "no pair": (document(files=[[1]]), "too short"),
+    "more removed than made": (document(removed_files=1), "more than the 0 files"),
+}
+
+
+@pytest.mark.parametrize("name", NONSENSE)
+def test_nonsense_is_refused_in_one_line(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text, said = NONSENSE[name]
+    with pytest.raises(SettingsError) as caught:
+        parse(text, "the file")
+    line = str(caught.value)
+    print(line)
+    assert said in line
+    assert "\n" not in line
+    assert len(line) < 500
+    assert not (tmp_path / "hit").exists()
+
+
+def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    (tmp_path / "circle.yaml").symlink_to("circle.yaml")
+    (tmp_path / "large.yaml").write_text("#" * 100_000)
+    (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "folder.yaml").mkdir()
+    for name in ("pipe", "circle", "large", "bytes", "folder", "missing"):
+        with pytest.raises(SettingsError) as caught:
+            read_description(str(tmp_path / f"{name}.yaml"))
+        assert f"{name}.yaml" in str(caught.value)
+    with pytest.raises(SettingsError, match="use one of fmriprep, noop, tar-20000"):
+        read_description("fmri-prep")
+
+
+@pytest.fixture(scope="module")
+def rehearsed() -> Iterator[tuple[Path, Path, Path]]:
+    """Lines of a metered ``tar -x`` of 20,000 files, its description, and the record of a rehearsal of that.
+
+    In memory: ext4 looks for inodes among those that others have just given back, which can take half a minute.
+    """
+    with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="neurotier-test-") as name:
+        yield rehearse_tar(Path(name))
+
+
+def rehearse_tar(folder: Path) -> tuple[Path, Path, Path]:
+    """What :func:`rehearsed` gives."""
+    source, out = folder / "source", folder / "out"
+    for number in range(20_000):
+        if number % 500 == 0:
+            (source / str(number // 500)).mkdir(parents=True)
+        (source / str(number // 500) / str(number)).write_bytes(bytes(100 + number * 7919 % 2000))
+    subprocess.run(["tar", "-cf", str(folder / "source.tar"), "-C", str(source), "."], check=True)
+    out.mkdir()
+    command: list[str | Path] = ["tar", "-xf", folder / "source.tar", "-C", out]
+    metered = neurotier(
+        "meter", "--record", folder / "lines", "--phase", "unpack", "--tier", f"t={out}", "--", *command
+    )
+    assert metered.returncode == 0, metered.stderr
+    to_file: list[str | Path] = ["--output", folder / "tar.yaml"]
+    for words in ([], to_file):
+        written = neurotier("describe", folder / "lines", "--phase", "unpack", *words)
+        assert written.returncode == 0, written.stderr
+        assert ("figures:" in written.stdout) == (not words)
+    tool = {"name": "rehearsal", "rehearsal": {"profile": str(folder / "tar.yaml")}}
+    results = prepared_results(folder / "job", ["01"], tool=tool)
+    done = neurotier("analyze-participants", "sub-01", "--results", results, "--log", folder / "log")
+    assert done.returncode == 0, done.stderr
+    return folder / "lines", folder / "tar.yaml", file_of(results / "profile" / "records", "sub-01")
+
+
+def test_a_measured_tar_is_rehearsed_within_5_percent(rehearsed: tuple[Path, Path, Path]) -> None:
+    """Files and bytes; CPU time is at least what was measured, and how much more depends on who else keeps busy."""
+    lines, description, record = rehearsed
+    measured, again = read_description(str(description)), parse(describe(record, None), "again")
+    assert measured.made_files == 20_000
+    assert again.made_files == measured.made_files
+    assert again.folders == pytest.approx(measured.folders, rel=0.05)
+    for name in ("made_bytes", "read_bytes", "written_bytes"):
+        assert getattr(again, name) == pytest.approx(getattr(measured, name), rel=0.05), name
+    assert 0.95 * measured.cpu_s <= again.cpu_s < 3 * measured.cpu_s
+    (line,) = map(json.loads, lines.read_text().splitlines())
+    assert measured.cpu_s == pytest.approx(line["cpu_s"], abs=1e-5)
+
+
+def test_files_of_the_work_folder_are_in_the_record_and_gone(rehearsed: tuple[Path, Path, Path]) -> None:
+    record = json.loads(rehearsed[2].read_text())
+    (compute,) = [phase for phase in record["phases"] if phase["phase"] == "compute"]
+    (flow,) = compute["traffic"]
+    assert (flow["made_files"], flow["left_files"]) == (20_000, 20_000)
+    assert 20_000 <= flow["peak_files"] <= 20_010
+    assert 0 < flow["removal_cpu_s"] < compute["cpu_s"]
+    assert not list(rehearsed[2].parents[4].glob("neurotier-*/work/*/*"))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "has no line"),
+        ("nonsense", "is no JSON"),
+        ("[" * 100_000, "is no JSON"),
+        ("[1]", "is no record"),
+        ('{"phases": 3}', "is no record"),
+        ('{"phases": []}', "has no phase 'compute'"),
+        ('{"phases": [{"phase": "compute", "traffic": []}]}', "how many files"),
+        ('{"phase": "tar", "tiers": []}', "--tier NAME=FOLDER"),
+        ('{"phase": "tar", "tiers": [{"traffic_source": "growth", "written_files": 3}]}', "how many files"),
+        ('{"phase": "tar", "tiers": [{"traffic_source": "growth", "made_files": "3"}]}', "is no record"),
+    ],
+)
+def test_what_is_no_record_is_refused_in_one_line(content: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "record"
+    file.write_text(content)
+    with pytest.raises(InputError) as caught:
+        describe(file, None)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_figures_out_of_bounds_are_refused(rehearsed: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    line = json.loads(rehearsed[0].read_text())
+    for name, value in (("max_rss_bytes", -5), ("user_s", 1e300), ("logical_read_bytes", -1)):
+        (tmp_path / "line").write_text(json.dumps(line | {name: value}))
+        with pytest.raises(NeurotierError) as caught:
+            describe(tmp_path / "line", None)
+        assert "\n" not in str(caught.value)
+    assert neurotier("describe", tmp_path / "line").returncode == InputError.exit_code
+    assert neurotier("describe", tmp_path / "nowhere").returncode == InputError.exit_code
+    assert neurotier("describe", rehearsed[0], "--phase", "other").returncode == InputError.exit_code
+
+
+def test_a_description_that_changes_is_another_analysis(tmp_path: Path) -> None:
+    """The one of a name is another with another version of neurotier, and that of a path whenever it is edited."""
+    file = tmp_path / "own.yaml"
+    file.write_text(document())
+    tool = {"name": "rehearsal", "rehearsal": {"profile": str(file)}}
+    results = prepared_results(tmp_path / "job", ["01"], tool=tool)
+    settings = Settings.from_json(json.loads((results / "state" / "settings.json").read_text()))
+    plan = Plan(settings, Places.from_settings(settings))
+    before = plan.analysis
+    file.write_text(document(cpu_s=0.1))
+    assert plan.analysis != before
+    done = neurotier("analyze-participants", "sub-01", "--results", results, "--log", tmp_path / "log")
+    assert done.returncode == 0, done.stderr
+    record = json.loads(file_of(results / "profile" / "records", "sub-01").read_text())
+    assert (record["tool"], record["derivatives"]) == ("rehearsal", {})
+
+
+def test_a_campaign_takes_rehearsals(tmp_path: Path) -> None:
+    """With the cores that they take; a description that is edited is measured anew; a wrong one is refused before."""
+    file = tmp_path / "own.yaml"
+    file.write_text(document(threads=3))
+    tiers = {"disk": {"path": str(tmp_path), "kind": find_mount(tmp_path).kind}}
+    configuration = {
+        "tiers": tiers,
+        "placement": dict.fromkeys(ROLES, "disk"),
+        "tool": {"rehearsal": {"profile": str(file)}},
+        "campaign": {"placements": {"disk": {}}, "parallelism": [2], "tools": ["rehearsal", "noop"], "repetitions": 1},
+    }
+    settings = Settings.from_config(configuration)
+    before = {run.condition.tool: run for run in planned_runs(configuration, settings)}
+    inner = Settings.from_config(before["rehearsal"].configuration)
+    words = inner_arguments(before["rehearsal"], inner, tmp_path / "file", {})
+    assert words[words.index("--cores") + 1] == "6"
+    file.write_text(document(threads=2))
+    after = {run.condition.tool: run for run in planned_runs(configuration, settings)}
+    assert after["rehearsal"].identity != before["rehearsal"].identity
+    assert after["noop"].identity == before["noop"].identity
+    file.unlink()
+    with pytest.raises(SettingsError, match=r"own\.yaml"):
+        planned_runs(configuration, settings)
+
+
+def test_results_are_published_and_what_is_wrong_fails_the_job_in_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "own.yaml"
+    file.write_text(document(files=[[10, 10]], results=[[3, 1000]], written_bytes=3100))
+    results = prepared_results(
+        tmp_path / "job", ["01"], tool={"name": "rehearsal", "rehearsal": {"profile": str(file)}}
+    )
+    words: list[str | Path] = ["analyze-participants", "sub-01", "--results", results, "--log", tmp_path / "log"]
+    assert neurotier(*words).returncode == 0
+    record_file = file_of(results / "profile" / "records", "sub-01")
+    assert {size for size, _ in json.loads(record_file.read_text())["derivatives"].values()} == {1000}
+    again = parse(describe(record_file, "compute"), "again")
+    assert (again.made_files, again.result_files, again.result_bytes) == (10, 3, 3000)
+    file.write_text("{")
+    record_file.unlink()
+    failed = neurotier(*words)
+    assert failed.returncode == SettingsError.exit_code
+    assert failed.stderr.count("\n") == 1
+    assert "own.yaml" in failed.stderr
+    assert not record_file.exists()

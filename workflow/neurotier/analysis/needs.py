@@ -1,0 +1,49 @@
+"""What a participant needs while it is analysed: room and files on the work tier, cores, memory."""
+
+from __future__ import annotations
+
+from neurotier.analysis.rehearsal.tool import Rehearsal
+from neurotier.analysis.staging import MARGIN_BYTES
+from neurotier.core.settings import Settings
+from neurotier.dataset.bids import Image
+
+WORK_FACTOR = 3.0
+"""Work space per byte of compressed input: the copy, the brain (at most as large), the mask, and files of the tool."""
+
+OWN_FILES = 20
+"""Files and folders of the job itself in a work folder, besides a file and its folders for each image."""
+
+FILES_OF_AN_IMAGE = 6
+"""Those: site, participant, session and kind of data of the copy, the copy, and a scratch folder."""
+
+
+def rehearsal_of(settings: Settings) -> Rehearsal | None:
+    """The rehearsal that is run; ``None`` for any other tool, and for an app."""
+    if settings.app.image or settings.tool.name != Rehearsal.name:
+        return None
+    return Rehearsal(**settings.tool.options)
+
+
+def work_bytes(images: list[Image], settings: Settings) -> int:
+    """Upper bound of the room that a participant needs on the work tier at any time, bytes."""
+    input_bytes, rehearsal = sum(image.size_bytes or 0 for image in images), rehearsal_of(settings)
+    if rehearsal is not None:
+        return MARGIN_BYTES + input_bytes + rehearsal.work_bytes(len(images))
+    factor = settings.app.work_factor if settings.app.image else WORK_FACTOR
+    return MARGIN_BYTES + int(factor * input_bytes)
+
+
+def work_files(images: list[Image], settings: Settings) -> int | None:
+    """Upper bound of the files and folders of a participant on the work tier at any time; ``None`` if nobody knows."""
+    rehearsal = rehearsal_of(settings)
+    if rehearsal is not None:
+        return OWN_FILES + FILES_OF_AN_IMAGE * len(images) + rehearsal.work_files(len(images))
+    return settings.app.work_files if settings.app.image else None
+
+
+def threads_of(settings: Settings) -> int:
+    """Cores that one participant takes."""
+    rehearsal = rehearsal_of(settings)
+    if rehearsal is not None:
+        return rehearsal.threads
+    return settings.app.threads if settings.app.image else 1

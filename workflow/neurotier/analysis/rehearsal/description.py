@@ -1,0 +1,246 @@
+"""Descriptions of what a pipeline does to storage and processors, as YAML; the schema is ``rehearsal.schema.yaml``.
+
+A description may come from anybody, so it is read as data from outside: a regular file of some size, without anchors
+(of which a few lines can stand for gigabytes), nested no deeper than the schema is, and with every figure in bounds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from neurotier.core.errors import SettingsError
+from neurotier.core.foreign import open_file
+from neurotier.core.places import short_hash
+
+PROFILES = Path(__file__).with_name("profiles")
+
+LIMIT_BYTES = 64 << 10
+"""Largest description."""
+
+DEEPEST = 6
+"""Deepest nesting of one."""
+
+BLOCK_BYTES = 4096
+"""What a file system gives a file at a time, as a rule: a small file takes one block."""
+
+WHERE = "config key tool.rehearsal.profile"
+
+Pairs = tuple[tuple[int, int], ...]
+"""How many files, and bytes of each."""
+
+
+@dataclass(frozen=True)
+class Description:
+    """What is done for one image; attributes as in the schema."""
+
+    files: Pairs
+    folders: int
+    removed_files: int
+    read_bytes: int
+    read_files: int
+    written_bytes: int
+    fsyncs: int
+    cpu_s: float
+    threads: int
+    memory_bytes: int
+    results: Pairs
+
+    @property
+    def made_files(self) -> int:
+        """Files that are made in the work folder, results not counted."""
+        return sum(count for count, _ in self.files)
+
+    @property
+    def made_bytes(self) -> int:
+        """Their bytes."""
+        return sum(count * each for count, each in self.files)
+
+    @property
+    def result_files(self) -> int:
+        """Files that are left as results."""
+        return sum(count for count, _ in self.results)
+
+    @property
+    def result_bytes(self) -> int:
+        """Their bytes."""
+        return sum(count * each for count, each in self.results)
+
+    def scaled(self, factor: float) -> Description:
+        """The same with so many times the files, bytes and CPU time, by the same threads in as much memory."""
+
+        def scale(number: int) -> int:
+            return round(number * factor)
+
+        files = scaled_pairs(self.files, factor)
+        return Description(
+            files=files,
+            folders=min(scale(self.folders), sum(count for count, _ in files)),
+            removed_files=min(scale(self.removed_files), sum(count for count, _ in files)),
+            read_bytes=scale(self.read_bytes),
+            read_files=scale(self.read_files),
+            written_bytes=scale(self.written_bytes),
+            fsyncs=scale(self.fsyncs),
+            cpu_s=self.cpu_s * factor,
+            threads=self.threads,
+            memory_bytes=self.memory_bytes,
+            results=scaled_pairs(self.results, factor),
+        )
+
+
+def scaled_pairs(pairs: Pairs, factor: float) -> Pairs:
+    """So many times the files; where that is less than one, one that has their bytes.
+
+    >>> scaled_pairs(((1000, 10), (4, 80_000)), 0.01)
+    ((10, 10), (1, 3200))
+    """
+    return tuple(
+        (round(count * factor), each) if count * factor >= 1 else (1, round(count * each * factor))
+        for count, each in pairs
+    )
+
+
+def in_blocks(pairs: Pairs) -> int:
+    """Room that files take on a tier, bytes.
+
+    >>> in_blocks(((3, 1), (1, 4097), (5, 0)))
+    20480
+    """
+    return sum(count * -(-each // BLOCK_BYTES) * BLOCK_BYTES for count, each in pairs)
+
+
+def known_profiles() -> list[str]:
+    """Names of the descriptions that come with neurotier."""
+    return sorted(file.stem for file in PROFILES.glob("*.yaml"))
+
+
+def file_of(profile: str) -> Path:
+    """The file of a description: of one that comes with neurotier by its name, or of any by its path.
+
+    Raises
+    ------
+    SettingsError
+        If there is none of this name.
+    """
+    if "/" in profile or profile.endswith((".yaml", ".yml")):
+        return Path(profile).expanduser()
+    if profile not in known_profiles():
+        raise SettingsError(
+            f"no description is named {profile!r}",
+            where=WHERE,
+            fix=f"use one of {', '.join(known_profiles())}, or write a path that ends with .yaml",
+        )
+    return PROFILES / f"{profile}.yaml"
+
+
+def read_description_text(profile: str) -> str:
+    """The text of a description.
+
+    Raises
+    ------
+    SettingsError
+        If it cannot be read, or is larger than a description is.
+    """
+    file = file_of(profile)
+    where = f"{WHERE}: {file}"
+    try:
+        real = file.resolve()
+        with open_file(real.parent, real.name, where, SettingsError) as opened:
+            content = opened.read(LIMIT_BYTES + 1)
+    except (OSError, RuntimeError) as error:  # RuntimeError: links that lead in a circle
+        reason = error.strerror if isinstance(error, OSError) else "links in a circle"
+        raise SettingsError(f"cannot be read: {reason}", where=where) from None
+    if len(content) > LIMIT_BYTES:
+        raise SettingsError(f"is larger than a description ({LIMIT_BYTES >> 10} KiB)", where=where)
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        raise SettingsError("is no text", where=where) from None
+
+
+def read_description(profile: str) -> Description:
+    """A description by its name or path.
+
+    Raises
+    ------
+    SettingsError
+        With the figure and what is wrong with it.
+    """
+    text = read_description_text(profile)
+    return parse(text, f"{WHERE}: {file_of(profile)}")
+
+
+def content_key(profile: str) -> str:
+    """What a description says, in eight digits: when that changes, everybody is analysed again."""
+    return short_hash(read_description_text(profile))
+
+
+def parse(text: str, where: str) -> Description:
+    """A description from its text; errors name ``where``, and are as of :func:`read_description`."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import best_match
+
+    from neurotier.core.configuration import key_path, reason
+    from neurotier.core.tables import schema
+
+    data = load(text, where)
+    error = best_match(Draft202012Validator(schema("rehearsal")).iter_errors(data))
+    if error is not None:
+        raise SettingsError(reason(error)[:300], where=f"{where}: {key_path(error)}")
+    values = {name: figure["value"] for name, figure in data["figures"].items()}
+    if not math.isfinite(values["cpu_s"]):
+        raise SettingsError("is no number of seconds", where=f"{where}: figures.cpu_s")
+    whole = {name: int(value) for name, value in values.items() if name not in ("cpu_s", "files", "results")}
+    description = Description(
+        files=pairs_of(values["files"]), results=pairs_of(values["results"]), cpu_s=float(values["cpu_s"]), **whole
+    )
+    for name in ("removed_files", "folders"):
+        if getattr(description, name) > description.made_files:
+            raise SettingsError(f"are more than the {description.made_files:,} files", f"{where}: figures.{name}")
+    return description
+
+
+def pairs_of(lists: Sequence[Sequence[float]]) -> Pairs:
+    """Numbers and sizes of files, without those of which there are none."""
+    return tuple((int(count), int(each)) for count, each in lists if count)
+
+
+def load(text: str, where: str) -> Any:
+    """The data of a YAML document that has no anchors and is not nested deeply.
+
+    Raises
+    ------
+    SettingsError
+        If it has, or is no YAML.
+    """
+    import yaml
+
+    depth = 0
+    try:
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            depth += isinstance(event, yaml.events.CollectionStartEvent)
+            depth -= isinstance(event, yaml.events.CollectionEndEvent)
+            if isinstance(event, yaml.events.AliasEvent):
+                raise SettingsError("has references (*name), which no description needs", where=where)
+            if depth > DEEPEST:
+                raise SettingsError("is nested more deeply than a description", where=where)
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        line = getattr(getattr(error, "problem_mark", None), "line", None)
+        what = getattr(error, "problem", None) or type(error).__name__
+        place = "" if line is None else f", line {line + 1}"
+        raise SettingsError(f"is no YAML that can be read: {what}{place}", where=where) from None
+
+
+def written(about: str, figures: Mapping[str, tuple[Any, str]]) -> str:
+    """A description as YAML; figures are pairs of value and source."""
+    import yaml
+
+    data = {
+        "about": about,
+        "figures": {name: {"value": value, "source": source} for name, (value, source) in figures.items()},
+    }
+    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=110)

@@ -1,0 +1,127 @@
+"""The tool ``rehearsal``: for each image it does what a description says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, ClassVar
+
+from neurotier.core.work_folders import OUT
+
+if TYPE_CHECKING:  # jobs of other tools load nothing of this
+    from pathlib import Path
+
+    import nibabel as nib
+
+    from neurotier.analysis.images import Mask
+    from neurotier.analysis.rehearsal.description import Description
+
+OWN_MEMORY_MB = 100
+"""Memory of the job besides what is described."""
+
+FILE_S, BYTES_PER_S = 50e-6, 500e6
+"""About what a small file takes to be made, s, and how fast bytes are written: only to say who shares a job."""
+
+PORTIONS = 100
+"""Most portions that the work is divided into, so that files and computing take turns."""
+
+
+@cache
+def described(profile: str, scale: float) -> Description:
+    """A description at a scale."""
+    import neurotier.analysis.rehearsal.replay  # noqa: F401  # here, so that no phase that is measured loads it
+    from neurotier.analysis.rehearsal.description import read_description
+
+    return read_description(profile).scaled(scale)
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """What a described pipeline does to storage and processors (:mod:`neurotier.analysis.rehearsal.replay`)."""
+
+    profile: str
+    scale: float
+    name: ClassVar[str] = "rehearsal"
+    makes_masks: ClassVar[bool] = False
+    environment: ClassVar[dict[str, str]] = {}
+    cache_variable: ClassVar[str] = ""
+    version_command: ClassVar[list[str]] = ["echo", "1"]
+    package: ClassVar[str] = ""
+
+    @property
+    def description(self) -> Description:
+        """What is done for an image, at the scale that is asked for."""
+        return described(self.profile, self.scale)
+
+    @property
+    def memory_mb(self) -> tuple[int, int]:
+        """Peak memory of a participant job; images are done one after the other."""
+        return OWN_MEMORY_MB + self.description.memory_bytes // 1_000_000, 0
+
+    @property
+    def threads(self) -> int:
+        """Cores that a participant takes."""
+        return self.description.threads
+
+    @property
+    def peak_share(self) -> float:
+        """Largest share of its files that an image has at once: those that it removes go portion by portion."""
+        made = self.description.made_files
+        return min(1.0, (made - self.description.removed_files) / made + 1 / PORTIONS) if made else 0.0
+
+    def work_bytes(self, images: int) -> int:
+        """Room on the work tier for so many images, one after the other, whose results are kept, bytes."""
+        from neurotier.analysis.rehearsal.description import BLOCK_BYTES, in_blocks
+
+        files_bytes = int(self.peak_share * in_blocks(self.description.files))
+        largest = max((each for _, each in self.description.files), default=0)  # of a portion of few files
+        folders_bytes = self.description.folders * BLOCK_BYTES
+        return max(files_bytes, largest) + folders_bytes + images * in_blocks(self.description.results)
+
+    def work_files(self, images: int) -> int:
+        """Files and folders on the work tier, likewise."""
+        made = int(self.peak_share * self.description.made_files) + 1
+        return made + self.description.folders + images * self.description.result_files
+
+    def content_key(self) -> str:
+        """What the description says, in eight digits."""
+        from neurotier.analysis.rehearsal.description import content_key
+
+        return content_key(self.profile)
+
+    def command(self, image: str, folder: str) -> list[str]:
+        return ["true"]
+
+    def version(self) -> str:
+        """That of the replay; reading the description here says early what is wrong with it."""
+        _ = self.description
+        return "1"
+
+    def expected_s(self, size_mb: float) -> float:
+        made = self.description
+        moved_s = (made.read_bytes + made.written_bytes) / BYTES_PER_S
+        return 0.05 + made.cpu_s / made.threads + FILE_S * made.made_files + moved_s
+
+    def warm_up(self) -> None:
+        pass
+
+    def load(self) -> None:
+        _ = self.description
+
+    def extract(self, head: nib.Nifti1Image | None, image: Path, folder: Path, log: Path, name: str) -> Mask | None:
+        from neurotier.analysis.rehearsal.replay import replay
+
+        replay(self.description, image, folder, results_folder(folder.parent / OUT, name))
+        return None
+
+
+def results_folder(out: Path, name: str) -> Path:
+    """Where what is left of an image goes: a folder of its own beside the derivatives of others.
+
+    >>> from pathlib import Path
+    >>> str(results_folder(Path("out"), "NYU/sub-01/ses-1/anat/sub-01_ses-1_T1w.nii.gz"))
+    'out/sub-01/ses-1/anat/sub-01_ses-1_T1w'
+    """
+    parts = name.split("/")
+    first = next(place for place, part in enumerate(parts) if part.startswith("sub-"))
+    return out.joinpath(*parts[first:-1], parts[-1].partition(".")[0])

@@ -1,0 +1,133 @@
+"""What jobs need of the resources that they share, and how much there is of each."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+
+import psutil
+
+from neurotier.analysis.needs import threads_of, work_bytes, work_files
+from neurotier.core.kinds import KINDS
+from neurotier.core.settings import Settings
+from neurotier.core.tiers import Tier, tiers_of
+from neurotier.dataset.bids import Image
+from neurotier.run.batches import MEGABYTE, SNAKEMAKE_MB
+
+
+class Needs(ABC):
+    """Answers for the rules' resources; a :class:`neurotier.run.plan.Plan` knows who the participants are.
+
+    Attributes
+    ----------
+    settings
+        Of the run.
+    elsewhere
+        Whether jobs run on other nodes than this one.
+    """
+
+    settings: Settings
+    elsewhere: bool
+
+    @abstractmethod
+    def images(self, participant: str) -> list[Image]:
+        """A participant's images."""
+
+    @abstractmethod
+    def members(self, number: str) -> list[str]:
+        """Participants of a batch."""
+
+    @abstractmethod
+    def at_once(self, number: str, threads: int | None = None) -> int:
+        """How many participants of a batch are analysed at the same time."""
+
+    @property
+    def is_app(self) -> bool:
+        """Whether a BIDS App runs instead of a tool."""
+        return self.settings.app.image is not None
+
+    @property
+    def threads(self) -> int:
+        """Cores that one participant takes."""
+        return threads_of(self.settings)
+
+    def work_mb(self, participant: str) -> int:
+        """Room that a participant takes on the work tier, MB, at most all of it: a job that needs more says so."""
+        return min(-(-work_bytes(self.images(participant), self.settings) // MEGABYTE), self.work_limit_mb or 2**40)
+
+    def work_files(self, participant: str) -> int:
+        """Files that a participant takes on the work tier, at most all its inodes; 0 if none are counted."""
+        return min(work_files(self.images(participant), self.settings) or 0, self.work_files_limit or 2**62)
+
+    def mem_mb(self, participant: str, attempt: int = 1) -> int:
+        """Peak memory of a participant with what it keeps on a tier that is memory, MB, at most what the machine has.
+
+        That of its processes is multiplied by the number of the attempt.
+        """
+        if self.is_app:
+            needed_mb = self.settings.app.memory_mb * attempt
+        else:
+            from neurotier.analysis.tools import make_tool  # which loads what reads images
+
+            base_mb, per_mb = make_tool(self.settings.tool).memory_mb
+            largest_bytes = max((image.size_bytes or 0 for image in self.images(participant)), default=0)
+            needed_mb = (base_mb + per_mb * largest_bytes // MEGABYTE) * attempt
+        if KINDS[self.work_kind].takes_memory:
+            needed_mb += self.work_mb(participant)
+        return min(needed_mb, self.memory_limit_mb or 2**40)
+
+    def batch_work_mb(self, number: str) -> int:
+        """Room that a batch takes on the work tier, MB: that of its largest participants, as many as are at once."""
+        needs_mb = sorted(map(self.work_mb, self.members(number)), reverse=True)
+        return min(sum(needs_mb[: self.at_once(number)]), self.work_limit_mb or 2**40)
+
+    def batch_work_files(self, number: str) -> int:
+        """Files that a batch takes on the work tier, as :meth:`batch_work_mb`."""
+        needed = sorted(map(self.work_files, self.members(number)), reverse=True)
+        return min(sum(needed[: self.at_once(number)]), self.work_files_limit or 2**62)
+
+    def batch_mem_mb(self, number: str, attempt: int = 1) -> int:
+        """Memory of the job of a batch, MB: as :meth:`batch_work_mb`, and on a cluster that of the job's Snakemake."""
+        needs_mb = sorted((self.mem_mb(name, attempt) for name in self.members(number)), reverse=True)
+        own_mb = SNAKEMAKE_MB * attempt if self.elsewhere else 0
+        return min(own_mb + sum(needs_mb[: self.at_once(number)]), self.memory_limit_mb or 2**40)
+
+    @property
+    def app_memory_mb(self) -> int:
+        """Peak memory of the app's group level, MB, at most what the machine has."""
+        return min(self.settings.app.memory_mb, self.memory_limit_mb or 2**40)
+
+    @property
+    def work_kind(self) -> str:
+        """Kind of the work tier."""
+        return self.settings.tiers[self.settings.placement["work"]].kind
+
+    @cached_property
+    def work_tier(self) -> Tier | None:
+        """The work tier; ``None`` if that of this node is not that of the jobs, or its path is not there."""
+        if self.elsewhere and not KINDS[self.work_kind].remote:
+            return None
+        tier = tiers_of(self.settings)["work"]
+        return tier if tier.path.is_dir() else None
+
+    @cached_property
+    def work_limit_mb(self) -> int | None:
+        """Free capacity of the work tier, MB, as far as it is known."""
+        return self.work_tier.free_bytes() // MEGABYTE if self.work_tier else None
+
+    @cached_property
+    def work_files_limit(self) -> int | None:
+        """Files that the work tier has inodes for; ``None`` if they have no limit, or nobody counts those of jobs."""
+        counted = work_files([], self.settings) is not None
+        return self.work_tier.free_files() if self.work_tier and counted else None
+
+    @cached_property
+    def memory_limit_mb(self) -> int | None:
+        """Memory of this machine that jobs may fill, MB; ``None`` if the jobs run on others."""
+        return None if self.elsewhere else int(0.95 * psutil.virtual_memory().total / MEGABYTE)
+
+    def limits(self) -> dict[str, int]:
+        """Limits of the resources that jobs share."""
+        limits = {"gets": self.settings.dataset.concurrent_gets, "probes": 1}
+        known = {"mem_mb": self.memory_limit_mb, "work_mb": self.work_limit_mb, "work_files": self.work_files_limit}
+        return limits | {name: limit for name, limit in known.items() if limit is not None}
