@@ -26,6 +26,7 @@ COMMANDS = {
     "open RESULTS": "show the page that was written last",
     "meter COMMAND": "measure any command and its whole process tree",
     "describe RECORD": "write a description, to be rehearsed, of what was measured",
+    "remake HOW INPUTS": "make derivatives again, in a clone of their dataset",
     "init FOLDER": "lay out a folder to work in",
     "site": "draft a profile for this cluster",
     "jobs RESULTS": "cluster jobs of a run that has not ended, or that died",
