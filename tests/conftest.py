@@ -156,6 +156,14 @@ def brain_image(engine: Engine, shared: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
+def datalad_container() -> None:
+    """Real datalad-container, which makes container datasets."""
+    tried = [sys.executable, "-c", "import datalad_container"]
+    if subprocess.run(tried, env=ENVIRONMENT, capture_output=True).returncode:
+        missing("datalad-container is not installed")
+
+
+@pytest.fixture(scope="session")
 def gnu_parallel() -> None:
     """Real GNU parallel."""
     if shutil.which("parallel") is None:

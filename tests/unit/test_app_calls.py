@@ -127,7 +127,9 @@ def test_who_has_no_session_is_said_so(called: Called) -> None:
 
 
 def test_an_exit_code_that_asks_for_it_has_the_app_tried_again_from_the_beginning(called: Called) -> None:
-    with pytest.raises(ToolError, match=r"^tiny: the app ended with exit code 75 in each of 3 attempts: ") as raised:
+    with pytest.raises(
+        ToolError, match=r"^tiny: the app ended with exit code 75 in the last of 3 attempts: "
+    ) as raised:
         called.call(arguments=["--once"], retry_exit_codes=[75])
     assert raised.value.exit_code == ToolError.exit_code
     said = "exit code 75, which app.retry_exit_codes has"
@@ -160,7 +162,7 @@ def test_other_exit_codes_are_not_tried_again(called: Called, codes: list[int], 
 
 
 def test_a_killed_app_may_be_tried_again_and_stays_killed(called: Called) -> None:
-    with pytest.raises(KilledError, match="in each of 2 attempts"):
+    with pytest.raises(KilledError, match="in the last of 2 attempts"):
         called.call(arguments=["--killed"], retry_exit_codes=[137], attempts=2)
 
 

@@ -6,13 +6,11 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import missing
 from container_images import Engine, make_docker_archive, make_oci_layout, tiny_root
 from neurotier.containers.run import Container
 from neurotier.containers.store import Store
@@ -26,12 +24,9 @@ FETCHING = DatasetSettings("", None, [], [], [], [], 4, 1, 0, False, "none", [])
 
 
 @pytest.fixture(scope="module")
-def source(tiny_image: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def source(datalad_container: None, tiny_image: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A container dataset as datalad-container makes it, with the tiny image in it."""
     folder = tmp_path_factory.mktemp("containers") / "containers"
-    say = "import datalad_container"
-    if subprocess.run([sys.executable, "-c", say], env=ENVIRONMENT, capture_output=True).returncode:
-        missing("datalad-container is not installed")
     datalad(folder.parent, "create", folder.name)
     words = ["--url", str(tiny_image), "--image", "images/lab/lab-tiny--1.0.sing", "lab-tiny"]
     datalad(folder, "containers-add", *words)

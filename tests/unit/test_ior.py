@@ -93,6 +93,12 @@ def test_processes_are_pinned_by_fio(tmp_path: Path, memory: Path) -> None:
     assert not left(memory)
 
 
+def test_several_nodes_are_left_out_without_a_cluster(tmp_path: Path, memory: Path) -> None:
+    rows = run(settings_of(tmp_path, memory, **{**TINY, "processes": [1]}, nodes=[1, 2]))
+    found = {(row["nodes"], row["status"].partition(" (")[0], row["read_by"]) for row in rows}
+    assert found == {(1, "measured", "another process"), (2, "left out: several nodes are had from Slurm alone", None)}
+
+
 def test_points_are_kept_and_drawn(tmp_path: Path, memory: Path) -> None:
     settings = settings_of(tmp_path, memory, **TINY, repetitions=2)
     rows, said = run(settings), list[str]()

@@ -327,7 +327,7 @@ def test_findings_say_where_nodes_bring_nothing_more(tmp_path: Path) -> None:
     """And whether fewer processes on each would be faster, in figure and page."""
     rows = scaled_rows()
     found = {figure.name: figure.finding.sentence for figure in figures_of("ior", FIGURES, rows)}
-    each = "204 MB/s with 4 nodes of 1 process, and grows as far as 2 nodes; on 4 nodes 1 process each are faster"
+    each = "204 MB/s with 4 nodes of 1 process, and grows as far as 2 nodes; on 4 nodes 1 process each is faster"
     each += " (204 MB/s) than 2 (120 MB/s)"
     assert found["nodes"] == f"fast writes {each}; it reads {each}"
     draw_all("ior", FIGURES, rows, tmp_path)

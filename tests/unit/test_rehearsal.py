@@ -27,6 +27,7 @@ from neurotier.meter.function import MeasuredCall, measure_function
 from neurotier.run.campaign.matrix import planned_runs
 from neurotier.run.campaign.snakemake_run import inner_arguments
 from neurotier.run.plan import Plan
+from neurotier.run.preconditions import check_rehearsal
 from support import ENVIRONMENT, ROOT, prepared_results
 
 NEUROTIER = [sys.executable, "-m", "neurotier"]
@@ -303,6 +304,16 @@ def test_a_description_that_changes_is_another_analysis(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     record = json.loads(file_of(results / "profile" / "records", "sub-01").read_text())
     assert (record["tool"], record["derivatives"]) == ("rehearsal", {})
+
+
+def test_a_wrong_description_is_refused_at_the_start_and_no_other_tool_reads_one(tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text("a: &a [x]\nb: *a")
+    options = {"rehearsal": {"profile": str(tmp_path / "own.yaml")}}
+    tiers = {"disk": {"path": str(tmp_path), "kind": find_mount(tmp_path).kind}}
+    sections = {"tiers": tiers, "placement": dict.fromkeys(ROLES, "disk")}
+    check_rehearsal(Settings.from_config({**sections, "tool": {"name": "noop", **options}}))
+    with pytest.raises(SettingsError, match="references"):
+        check_rehearsal(Settings.from_config({**sections, "tool": {"name": "rehearsal", **options}}))
 
 
 def test_a_campaign_takes_rehearsals(tmp_path: Path) -> None:

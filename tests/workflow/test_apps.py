@@ -58,6 +58,7 @@ def names_below(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.usefixtures("datalad_container")
 def test_mriqc_by_session_and_at_the_group_level(
     project: Project, study: dict[str, Any], engine: Engine, tmp_path: Path
 ) -> None:

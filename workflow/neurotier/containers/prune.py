@@ -21,7 +21,7 @@ DAY_S = 86_400.0
 
 @dataclass(frozen=True)
 class StoredImage:
-    """An image in the store.
+    """An image in the store, or a cache that it notes.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class StoredImage:
     files
         What it takes in the store and on the images tier.
     size_bytes
-        Size of the image file, if it is the store's.
+        Size of the image file, if it is the store's, or of a cache.
     used_s
         When it was used last, s since 1970.
     """
@@ -61,12 +61,13 @@ def stored_images(kept: Path, images: Path) -> Iterator[StoredImage]:
     """
     for facts in sorted(kept.glob("*.json")):
         with suppress(FileNotFoundError, StateError, LookupError, TypeError):
-            digest = str(read_json(facts)["sha256"])
+            noted = read_json(facts)
+            digest = str(noted["sha256"])
             image = facts.with_suffix(".sif")
             name = f"{facts.stem.rpartition('-')[0]}-{digest[:12]}"
             placed = [images / f"{name}.{form}" for form in ("sif", "sandbox", FORM)]
             files = [image, kept / f"{name}.cache", *placed]
-            size_bytes = image.stat().st_size if image.exists() else 0
+            size_bytes = image.stat().st_size if image.exists() else int(noted["size_bytes"]) * placed[-1].exists()
             yield StoredImage(facts, digest, tuple(file for file in files if file.exists()), size_bytes, used(facts))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from neurotier.core.errors import SettingsError
 from neurotier.core.templates import ALWAYS, check_templates
@@ -24,8 +24,7 @@ EARLIER_APP: Mapping[str, Any] = {
 """Keys of the section that runs of earlier versions do not have."""
 
 
-@dataclass(frozen=True)
-class CacheSettings:
+class CacheSettings(TypedDict):
     """One entry of ``app.caches``: a folder that apps read, such as TemplateFlow's."""
 
     source: str
@@ -59,9 +58,7 @@ class AppSettings:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> AppSettings:
         """Give the section its types; that of an earlier version may lack keys."""
-        complete = {**EARLIER_APP, **data}
-        caches = {name: CacheSettings(**each) for name, each in complete["caches"].items()}
-        return cls(**{**complete, "caches": caches})
+        return cls(**{**EARLIER_APP, **data})
 
     @property
     def by_session(self) -> bool:
@@ -76,7 +73,7 @@ class AppSettings:
     @property
     def cache_sources(self) -> list[str]:
         """Folders that the app reads: when others are named, they are placed anew."""
-        return [cache.source for cache in self.caches.values()]
+        return [cache["source"] for cache in self.caches.values()]
 
 
 def check_app(app: Mapping[str, Any]) -> None:

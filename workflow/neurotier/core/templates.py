@@ -7,7 +7,6 @@ that is meant as such is doubled.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from string import Formatter
 
 from neurotier.core.errors import SettingsError
 
@@ -30,6 +29,8 @@ def names_in(text: str, where: str) -> list[str]:
     >>> names_in('{{"a": 1}}', "app.arguments")
     []
     """
+    from string import Formatter
+
     where, fix = f"config key {where}", "write {{ and }} for braces that are meant as such"
     try:
         parsed = list(Formatter().parse(text))

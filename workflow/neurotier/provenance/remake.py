@@ -238,7 +238,7 @@ def placed_caches(settings: Settings, places: Places, recorded: Mapping[str, str
     write_json(places.index / "caches.json", found)
     for name, cache in found.items():
         if recorded.get(name, "") != f"sha256:{cache['sha256']}":
-            source = settings.app.caches[name].source
+            source = settings.app.caches[name]["source"]
             raise InputError(f"has other contents than when {recorded.get(name)} was recorded", where=source)
     return caches.placed_caches(settings, places, say)
 

@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -94,10 +94,10 @@ def analyze_participants(
     """
     settings = load_settings(results)
     places = Places.from_settings(settings)
-    granted = replace(granted, at_once=min(granted.at_once, len(names)))
+    granted = granted._replace(at_once=min(granted.at_once, len(names)))
     if not run_facts(places).get("elsewhere"):
         return analyze_batch(settings, places, names, log, number, analysis, granted)
-    granted = replace(granted, elsewhere=True)
+    granted = granted._replace(elsewhere=True)
     if is_over(places):
         print("neurotier: another run has begun since this job was submitted; it does nothing", file=sys.stderr)
         return BusyError.exit_code

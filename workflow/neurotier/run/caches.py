@@ -34,7 +34,7 @@ def cache_store(settings: Settings, places: Places, say: Callable[[str], None]) 
 
 def obtain_caches(settings: Settings, places: Places, say: Callable[[str], None], placing: bool) -> dict[str, Any]:
     """Look at the sources of all caches and, if ``placing``, place them; content of ``index/caches.json``."""
-    caches = {name: look_at(name, each.source) for name, each in settings.app.caches.items()}
+    caches = {name: look_at(name, each["source"]) for name, each in settings.app.caches.items()}
     if placing:
         store = cache_store(settings, places, say)
         for cache in caches.values():
@@ -50,7 +50,7 @@ def placed_caches(settings: Settings, places: Places, say: Callable[[str], None]
     placed = []
     for name, each in settings.app.caches.items():
         cache = Cache(**known[name])
-        placed.append(PlacedCache(name, store.place(cache), each.inside, each.variable, cache.sha256))
+        placed.append(PlacedCache(name, store.place(cache), each["inside"], each["variable"], cache.sha256))
     return tuple(placed)
 
 

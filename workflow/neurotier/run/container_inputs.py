@@ -39,8 +39,8 @@ def check_container_inputs(settings: Settings, elsewhere: bool) -> None:
     if settings.app.image:
         check_filter_file(settings.app.filter_file)
         for name, cache in settings.app.caches.items():
-            if not Path(cache.source).expanduser().is_dir():
-                where = f"config key app.caches.{name}.source: {cache.source}"
+            if not Path(cache["source"]).expanduser().is_dir():
+                where = f"config key app.caches.{name}.source: {cache['source']}"
                 raise SettingsError("there is no such folder", where=where, fix="correct the path")
 
 

@@ -7,15 +7,14 @@ Snakemake grants less than was asked for where the machine has less, and more wh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from neurotier.analysis.app import Share
 from neurotier.core.settings import Settings
 from neurotier.dataset.bids import Image
 
 
-@dataclass(frozen=True)
-class Granted:
+class Granted(NamedTuple):
     """What a job has been granted.
 
     Attributes

@@ -113,7 +113,8 @@ def fewer_text(each: dict[int, Curve], way: str) -> str:
     if on_most[best].median < MORE * on_most[most].median:
         return ""
     faster, slower = rate(on_most[best].median), rate(on_most[most].median)
-    return f"; on {counted(nodes, 'node')} {processes_text(best)} each are faster ({faster}) than {most} ({slower})"
+    verb = "is" if best == 1 else "are"
+    return f"; on {counted(nodes, 'node')} {processes_text(best)} each {verb} faster ({faster}) than {most} ({slower})"
 
 
 @dataclass(frozen=True)
