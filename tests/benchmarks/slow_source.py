@@ -26,10 +26,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import nibabel as nib
 import numpy as np
 from bench import prepare, print_table, restore, scratch_project, timed
 from neurotier.storage.page_cache import evict
+from noise import make_noise_dataset
 from support import Project, git
 from truth import loop_device
 
@@ -52,24 +52,6 @@ class Load:
 
     at_once: int
     compute_s: float
-
-
-def make_source(folder: Path) -> int:
-    """A DataLad dataset of participants whose images are noise; the size of the images in bytes."""
-    git(folder.parent, "init", "--quiet", folder.name)
-    git(folder, "annex", "init", "--quiet")
-    (folder / "dataset_description.json").write_text('{"Name": "noise", "BIDSVersion": "1.10.0"}')
-    git(folder, "add", "dataset_description.json")
-    size = 0
-    for number in range(PARTICIPANTS):
-        noise = np.random.default_rng(number).integers(0, 255, (EDGE, EDGE, EDGE), dtype=np.uint8)
-        image = folder / f"sub-{number:02d}" / "anat" / f"sub-{number:02d}_T1w.nii"
-        image.parent.mkdir(parents=True)
-        nib.save(nib.Nifti1Image(noise, np.eye(4)), image)
-        size += image.stat().st_size
-    git(folder, "annex", "add", "--quiet", ".")
-    git(folder, "commit", "--quiet", "-m", "noise")
-    return size
 
 
 def records(project: Project) -> list[dict[str, Any]]:
@@ -122,7 +104,7 @@ def main() -> None:
     more = {"ahead": options.ahead} if options.ahead else {}
     rows: list[Sequence[object]] = []
     with scratch_project() as project, loop_device(DEVICE_MIB, BYTES_PER_S) as slow:
-        size_bytes = make_source(slow / "noise")
+        size_bytes = make_noise_dataset(slow / "noise", PARTICIPANTS, EDGE, 255, np.uint8, ".nii")
         fetch_s = size_bytes / PARTICIPANTS / BYTES_PER_S
         for at_once in options.only or AT_ONCE:
             for compute_s in (fetch_s, fetch_s * at_once):

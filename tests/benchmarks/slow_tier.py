@@ -11,10 +11,10 @@ from __future__ import annotations
 import statistics
 from pathlib import Path
 
-import nibabel as nib
 import numpy as np
 from bench import print_table, scratch_project, spread
-from support import Project, git
+from noise import make_noise_dataset
+from support import Project
 from truth import loop_device
 
 PARTICIPANTS = 60
@@ -30,24 +30,6 @@ PLACEMENTS = {
     "slow, work on disk": {"dataset": "slow", "work": "local"},
     "disk": {"dataset": "local", "work": "local"},
 }
-
-
-def make_dataset(folder: Path) -> int:
-    """A DataLad dataset of participants whose images are noise, which hardly compresses; its size in bytes."""
-    git(folder.parent, "init", "--quiet", folder.name)
-    git(folder, "annex", "init", "--quiet")
-    (folder / "dataset_description.json").write_text('{"Name": "noise", "BIDSVersion": "1.10.0"}')
-    git(folder, "add", "dataset_description.json")
-    size = 0
-    for number in range(PARTICIPANTS):
-        noise = np.random.default_rng(number).integers(0, 4096, (EDGE, EDGE, EDGE)).astype(np.int16)
-        image = folder / f"sub-{number:02d}" / "anat" / f"sub-{number:02d}_T1w.nii.gz"
-        image.parent.mkdir(parents=True)
-        nib.save(nib.Nifti1Image(noise, np.eye(4)), image)
-        size += image.stat().st_size
-    git(folder, "annex", "add", "--quiet", ".")
-    git(folder, "commit", "--quiet", "-m", "noise")
-    return size
 
 
 def configure(project: Project, source: Path, slow: Path) -> list[str]:
@@ -67,7 +49,7 @@ def configure(project: Project, source: Path, slow: Path) -> list[str]:
 
 def main() -> None:
     with scratch_project() as project, loop_device(2048, BYTES_PER_S) as slow:
-        size_bytes = make_dataset(project.folder / "noise")
+        size_bytes = make_noise_dataset(project.folder / "noise", PARTICIPANTS, EDGE, 4096, np.int16, ".nii.gz")
         ended = project.snakemake(*configure(project, project.folder / "noise", slow))
         assert ended.code == 0, ended.output
         runs = project.table("comparison/compared_runs.tsv")

@@ -7,16 +7,16 @@ source is no place of ours: links in it that lead out, pipes and devices are ref
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from neurotier.containers.placing import placing
 from neurotier.containers.verify import Marker
-from neurotier.core.errors import InputError, NeurotierError, SourceError, TierError
-from neurotier.core.files import exclusive, flush_file_system, partial_of, remove_whatever, rename_durably, write_json
+from neurotier.core.errors import InputError, NeurotierError, SourceError
+from neurotier.core.files import exclusive, remove_whatever, write_json
 from neurotier.core.foreign import open_file
 from neurotier.core.foreign_trees import checked_entries, copy_tree
 from neurotier.core.places import short_hash
@@ -163,22 +163,10 @@ class CacheStore:
         source, where = Path(cache.source), f"app.caches.{cache.name}"
         if not source.is_dir():
             raise SourceError("is not there any more", where=f"{where}: {source}", fix="have it there, and start again")
-        partial = partial_of(target)
-        remove_whatever(partial)  # of a process that was killed
-        try:
+        with placing(target, f"the cache {cache.name}") as partial:
             copy_tree(source.resolve(), partial, InputError, where=cache.name, write_back=True)
             if not holds(partial, cache):
                 raise SourceError("has changed since it was looked at", where=f"{where}: {source}", fix=AGAIN)
-            flush_file_system(partial)
-            rename_durably(partial, target)
-        except OSError as error:
-            remove_whatever(partial)
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            raise TierError(f"has no room for the cache {cache.name}", where=str(self.images)) from None
-        except BaseException:
-            remove_whatever(partial)
-            raise
 
     def note_use(self, cache: Cache) -> None:
         """Note that a cache is used now: who prunes the store goes by that."""

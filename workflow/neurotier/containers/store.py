@@ -8,7 +8,6 @@ for the one that makes it.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import re
 import shutil
@@ -23,6 +22,7 @@ from neurotier.containers.caches import PlacedCache
 from neurotier.containers.dataset_images import fetch, read_dataset_image
 from neurotier.containers.engine import clean_environment
 from neurotier.containers.identity import check_pinned, identity
+from neurotier.containers.placing import placing
 from neurotier.containers.reference import Reference, read_reference
 from neurotier.containers.verify import Marker, placed_sha256, sha256
 from neurotier.core.errors import ContainerError, SourceError, TierError
@@ -282,9 +282,7 @@ class Store:
         """Copy or unpack the image to its tier, after verifying the one in the store."""
         facts = kept.with_suffix(".json")
         source = kept if kept.exists() else Path(read_json(facts)["source"])
-        partial = partial_of(target)
-        remove_whatever(partial)
-        try:
+        with placing(target, f"the image {image.name}") as partial:
             if image.form == "sandbox":
                 check_digest(source, source, image)
                 self.say(f"unpacking {image.name} on the images tier")
@@ -296,16 +294,6 @@ class Store:
             else:
                 copy(source, partial, link=source.is_relative_to(self.kept))
                 check_digest(partial, source, image)
-            flush_file_system(partial)
-            rename_durably(partial, target)
-        except OSError as error:
-            remove_whatever(partial)
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            raise TierError(f"has no room for the image {image.name}", where=str(self.images)) from None
-        except BaseException:
-            remove_whatever(partial)
-            raise
 
     def find_kept(self, image: ContainerImage) -> Path:
         """The file in the store that has an image's digest."""
