@@ -284,6 +284,31 @@ def test_batches_that_share_a_link_are_not_ready_together() -> None:
     assert elsewhere.high_s > elsewhere.usual.makespan_s + 2
 
 
+@pytest.mark.parametrize(("fetch_s", "expected_s"), [(1.0, 31.0), (10.0, 5 * 10.0 + 10.0), (20.0, 5 * 20.0 + 10.0)])
+def test_images_are_fetched_while_others_are_analysed(fetch_s: float, expected_s: float) -> None:
+    """Six of 10 s by two jobs of three, one after the other, one fetched at a time: the slower of the two decides.
+
+    A run begins with its first participant, whose images are there; the second waits for its own.
+    """
+    slow = JobStart(0.0, 0.0, fetch_s_per_byte=fetch_s / (100 * MB), fetches_at_once=1)
+    fetched = [Participant(int(100 * MB), to_fetch_bytes=int(100 * MB))] * 6
+    six = inputs(observed=[job(100, 10.0)] * 2, participants=fetched, jobs=[[[0, 2, 4]], [[1, 3, 5]]], job_start=slow)
+    memory = replace(STORAGE, tiers=dict.fromkeys(FOUR_ROLES, "tmpfs"))
+    assert predict(six, memory, 2).usual.makespan_s == pytest.approx(expected_s, rel=0.1)
+    before = replace(six, job_start=replace(slow, fetches_at_once=0))
+    if fetch_s > 1:
+        assert predict(before, memory, 2).usual.makespan_s != pytest.approx(expected_s, rel=0.1)
+
+
+def test_who_has_the_images_waits_for_nobody() -> None:
+    job_start = JobStart(0.0, 1.0, 1.0, fetch_s_per_byte=1e-8, fetches_at_once=2)
+    people = [Participant(1), Participant(1, to_fetch_bytes=1), Participant(1)]
+    workload = workload_of(people, costs_of([job(1, 1.0)]), STORAGE, job_start, 2)
+    assert [sum(step.kind == "arrival" for step in task) for task in workload.tasks] == [0, 1, 0]
+    assert [step.kind for (fetch,) in [workload.fetches] for step in fetch] == ["compute", "wait"]
+    assert all(step.kind == "wait" for one in workload.jobs or () for step in one.launch)
+
+
 @pytest.mark.parametrize(("each", "cpu_s"), [(0.0, 1.0), (0.5, 2.5), (1.0, 4.0)])
 def test_a_job_may_fetch_for_each_of_its_participants(each: float, cpu_s: float) -> None:
     """One took 1 s of CPU time: four together take that once, or each of them; who has the images takes nothing."""
@@ -314,7 +339,7 @@ def test_jobs_are_the_batches_that_a_run_would_have(tmp_path: Path) -> None:
         return [[len(part) for part in parts] for parts in Situation(settings, places).jobs(slots)]
 
     assert lengths(short, 2) == [[4], [4]]
-    assert lengths(short, 3) == [[2]] * 4
+    assert lengths(short, 3) == [[3], [3], [2]]
     assert lengths(long, 2) == [[1]] * 8
     asked = replace(short, batches=BatchSettings(4, 2, 15))
     assert lengths(asked, 2) == [[2, 2], [2, 2]]

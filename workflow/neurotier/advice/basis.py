@@ -40,7 +40,9 @@ def basis(situation: Situation, inputs: Inputs, chosen: Sequence[str], paralleli
     if to_fetch and not fetching_s:
         lines.append(f"{size(to_fetch)} of images are to be fetched; how long that takes is not known and not included")
     elif to_fetch:
-        lines.append(f"{size(to_fetch)} of images are to be fetched as jobs need them, {seconds(fetching_s)} in all")
+        at_once = situation.job_start.fetches_at_once
+        how = f"while others are analysed, {at_once} at once" if at_once else "before the jobs that need them"
+        lines.append(f"{size(to_fetch)} of images are to be fetched {how}, {seconds(fetching_s)} one after the other")
     return [*lines, *others_meanwhile(inputs, situation.settings.validity.others_cpu_share), *assumed(inputs)]
 
 

@@ -116,7 +116,7 @@ class Situation:
     @cached_property
     def job_start(self) -> JobStart:
         """What precedes a job. Runs of a campaign fetch nothing, since all images are there before they begin; those of
-        a cluster's jobs are fetched where Snakemake runs."""
+        a cluster's jobs are fetched where Snakemake runs. Of others, those are fetched that come next."""
         gap_s = statistics.median(self.gaps_s) if self.gaps_s else None
         with_fetch = [job for job in self.observed if job.get_cpu_s is not None]
         spawns = [] if self.checks else spawns_s(self.observed)  # a batch system starts them otherwise
@@ -124,15 +124,18 @@ class Situation:
         if self.settings.campaign.placements or self.is_folder or not with_fetch or self.checks:
             return JobStart(gap_s, spawn_s=spawn_s)
         cpu_s = statistics.median(job.get_cpu_s or 0.0 for job in with_fetch)
+        at_once = self.settings.dataset.concurrent_gets
         if self.settings.advice.calibration:  # another dataset comes from elsewhere
-            return JobStart(gap_s, cpu_s, spawn_s=spawn_s)
+            return JobStart(gap_s, cpu_s, spawn_s=spawn_s, fetches_at_once=at_once)
         fetched = [job.size_bytes if job.fetched_files else 0 for job in with_fetch]
         waits_s = [job.get_wait_s or 0.0 for job in with_fetch]
         fetching = fit(fetched, waits_s)
         if not fetching.per_byte:  # two of nearly one size do not tell: many would be fetched like one
             fetching = proportional(fetched, waits_s)
         get_each = HALF if any(fetched) else 0.0
-        return JobStart(gap_s, cpu_s, get_each, fetching.base, fetching.per_byte, spawn_s)
+        # what more of them at once than in the calibration would give is not known, and taken for nothing
+        at_once = min(at_once, sum(map(bool, fetched)) or at_once)
+        return JobStart(gap_s, cpu_s, get_each, fetching.base, fetching.per_byte, spawn_s, at_once)
 
     def jobs(self, slots: int) -> list[list[list[int]]]:
         """Who shares a job, as positions among those who remain, in order of start: sequences that go on at once.

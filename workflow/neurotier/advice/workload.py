@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -87,6 +88,9 @@ class JobStart:
     spawn_s
         Time from the start of one job to that of another that could have been started at the same time, s: CPU time of
         Snakemake, which starts one after the other.
+    fetches_at_once
+        How many participants' images are fetched at once while others are analysed, in the order of their analysis; 0
+        if those of a job are all fetched before it begins.
     """
 
     gap_s: float | None = None
@@ -95,6 +99,7 @@ class JobStart:
     get_wait_s: float = 0.0
     fetch_s_per_byte: float = 0.0
     spawn_s: float = 0.0
+    fetches_at_once: int = 0
 
 
 @dataclass(frozen=True)
@@ -151,6 +156,9 @@ def workload_of(
     together = [[[number]] for number in range(len(participants))] if jobs is None else jobs
     largest_bytes = max((one.size_bytes for one in participants), default=0)
     shared, warm = shared or SharedJob.of_alone(costs, largest_bytes), replace(storage, load_s={})
+    order = fetching_order(together, first) if job_start.fetches_at_once else []
+    fetched = [position for position in order if participants[position].to_fetch_bytes]
+    arrivals = {position: [arrival(number)] for number, position in enumerate(fetched, start=1)}
     tasks: list[tuple[Step, ...]] = []
     made = []
     for parts in together:
@@ -158,11 +166,52 @@ def workload_of(
         own = storage if len(tasks) < first else warm
         made.append(Job(range(len(tasks), len(tasks) + len(parts)), launch_of(members, job_start, shared, own)))
         if len(members) == 1:
-            tasks.append(tuple(steps(members[0], costs, own)))
+            tasks.append((*arrivals.get(parts[0][0], ()), *steps(members[0], costs, own)))
             continue
-        rows = [[participants[position] for position in part] for part in parts]
-        tasks += [tuple(step for one in row for step in steps(one, shared.costs, warm)) for row in rows]
-    return Workload(tasks, launch_counts=False, jobs=made, spawn_cpu_s=job_start.spawn_s)
+        for part in parts:
+            of_each = (
+                (*arrivals.get(position, ()), *steps(participants[position], shared.costs, warm)) for position in part
+            )
+            tasks.append(tuple(itertools.chain.from_iterable(of_each)))
+    return Workload(
+        tasks,
+        launch_counts=False,
+        jobs=made,
+        spawn_cpu_s=job_start.spawn_s,
+        fetches=[tuple(fetch_alone(participants[position], job_start)) for position in fetched],
+        fetches_at_once=max(1, job_start.fetches_at_once),
+    )
+
+
+def fetching_order(jobs: Sequence[JobParts], at_once: int) -> list[int]:
+    """Participants in the order in which they are fetched, that of their analysis: so many at once, job by job.
+
+    >>> fetching_order([[[0], [1]], [[2], [3]], [[4]]], 4)
+    [0, 2, 1, 3, 4]
+    """
+    rows = [
+        [position for row in itertools.zip_longest(*parts) for position in row if position is not None]
+        for parts in jobs
+    ]
+    jobs_at_once = max(1, at_once // max((len(parts) for parts in jobs), default=1))
+    order = []
+    for first in range(0, len(rows), jobs_at_once):
+        together = rows[first : first + jobs_at_once]
+        order += [position for row in itertools.zip_longest(*together) for position in row if position is not None]
+    return order
+
+
+def arrival(number: int) -> Step:
+    """Waiting for a fetch, by its number."""
+    return Step(LAUNCH.phase, "arrival", number)
+
+
+def fetch_alone(participant: Participant, job_start: JobStart) -> list[Step]:
+    """The steps of fetching one participant's images in a copy of the process that fetches for all."""
+    slowness = participant.fetch_slowness
+    cpu_s = (job_start.get_cpu_s or 0.0) * job_start.get_each * slowness
+    wait_s = job_start.get_wait_s + participant.to_fetch_bytes * slowness * job_start.fetch_s_per_byte
+    return [Step(LAUNCH.phase, "compute", cpu_s), Step(LAUNCH.phase, "wait", wait_s)]
 
 
 def launch_of(members: Sequence[Participant], job_start: JobStart, shared: SharedJob, storage: Storage) -> list[Step]:
@@ -177,7 +226,7 @@ def launch_of(members: Sequence[Participant], job_start: JobStart, shared: Share
 def before(members: Sequence[Participant], job_start: JobStart) -> list[Step]:
     """The steps before a job: one launch, or two where a job of its own fetches the images of all its participants."""
     gap_s = job_start.gap_s or 0.0
-    if job_start.get_cpu_s is None:
+    if job_start.get_cpu_s is None or job_start.fetches_at_once:
         return [Step(LAUNCH.phase, "wait", gap_s)]
     bytes_s = sum(one.to_fetch_bytes * one.fetch_slowness for one in members) * job_start.fetch_s_per_byte
     wait_s = 2 * gap_s + job_start.get_wait_s + bytes_s

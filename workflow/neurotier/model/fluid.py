@@ -129,7 +129,8 @@ class Simulation:
         launches = [tuple(job.launch) for job in self.jobs]
         spawns = [(replace(LAUNCH, amount=workload.spawn_cpu_s),)] * len(self.jobs)
         self.first_launch, self.first_spawn = len(tasks), len(tasks) + len(launches)
-        self.tasks = [*tasks, *launches, *spawns]
+        self.first_fetch = self.first_spawn + len(spawns)
+        self.tasks = [*tasks, *launches, *spawns, *workload.fetches]
         self.job_of = {task: number for number, job in enumerate(self.jobs) for task in job.tasks}
         self.left = [len(job.tasks) for job in self.jobs]
         self.machine = machine
@@ -138,6 +139,9 @@ class Simulation:
         self.now_s = 0.0
         self.launch_counts = workload.launch_counts
         self.next_job = 0
+        self.next_fetch, self.free_fetches = self.first_fetch, workload.fetches_at_once
+        self.fetched = set[int]()
+        self.waiting_for = dict[int, int]()
         self.is_spawning = False
         self.next_spawn_s = 0.0
         self.flows: dict[Step, Flow] = {}
@@ -150,6 +154,7 @@ class Simulation:
     def run(self) -> SimulatedRun:
         """Go from event to event until every task is over."""
         while self.next_job < len(self.jobs) or self.position:
+            self.fetch()
             self.spawn()
             flows = [flow for flow in self.flows.values() if flow.ends]
             inflows = self.set_rates(flows)
@@ -191,6 +196,13 @@ class Simulation:
             self.next_job += 1
             self.begin(self.first_spawn + self.next_job - 1)
 
+    def fetch(self) -> None:
+        """Begin the fetches whose turn has come."""
+        while self.free_fetches and self.next_fetch < len(self.tasks):
+            self.free_fetches -= 1
+            self.next_fetch += 1
+            self.begin(self.next_fetch - 1)
+
     def begin(self, task: int) -> None:
         """Begin a task with its first step."""
         self.position[task] = -1
@@ -198,7 +210,13 @@ class Simulation:
 
     def end(self, task: int) -> None:
         """Go on with what a task was waited for."""
-        if task >= self.first_spawn:
+        if task >= self.first_fetch:
+            self.free_fetches += 1
+            number = task - self.first_fetch + 1
+            self.fetched.add(number)
+            if number in self.waiting_for:
+                self.arrive(self.waiting_for.pop(number))
+        elif task >= self.first_spawn:
             self.is_spawning = False
             self.begin(self.first_launch + task - self.first_spawn)
         elif task >= self.first_launch:
@@ -209,12 +227,22 @@ class Simulation:
             self.left[job] -= 1
             self.free += 0 if self.left[job] else self.slots(job)
 
+    def arrive(self, task: int) -> None:
+        """Go on with a task that has waited for a fetch."""
+        phase = self.tasks[task][self.position[task]].phase
+        self.spans.append((task, phase, self.began_s[task], self.now_s))
+        self.go_on(task)
+
     def go_on(self, task: int) -> None:
         """Begin a task's next step that has something to do; without one the task is over."""
         self.began_s[task] = self.now_s
         for position in range(self.position[task] + 1, len(self.tasks[task])):
             step = self.tasks[task][position]
-            if step.amount > 0:
+            if step.kind == "arrival":
+                if (number := int(step.amount)) not in self.fetched:
+                    self.position[task], self.waiting_for[number] = position, task
+                    return
+            elif step.amount > 0:
                 self.position[task] = position
                 kind = replace(step, amount=0.0)
                 self.flows.setdefault(kind, Flow(kind)).add(task, step.amount * self.slowness(step))
@@ -232,6 +260,8 @@ class Simulation:
         for name, dirty in self.dirty.items():
             dirty.advance(self.now_s, elapsed_s, inflows[name])
         self.now_s += elapsed_s
+        if self.waiting_for:
+            self.limits[LAUNCH.phase] += len(self.waiting_for) * elapsed_s
         over = []
         for flow in flows:
             self.limits[flow.limit] += flow.streams * elapsed_s

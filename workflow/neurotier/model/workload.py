@@ -16,7 +16,8 @@ class Step:
     phase
         What its seconds are summed under.
     kind
-        ``wait`` and ``compute`` have an amount in s (of the clock, of one core), ``read`` and ``write`` in bytes.
+        ``wait`` and ``compute`` have an amount in s (of the clock, of one core), ``read`` and ``write`` in bytes; an
+        ``arrival`` is over when a fetch is (:attr:`Workload.fetches`), whose number, from 1 on, is its amount.
     amount
         Seconds or bytes.
     tier
@@ -28,7 +29,7 @@ class Step:
     """
 
     phase: str
-    kind: Literal["wait", "compute", "read", "write"]
+    kind: Literal["wait", "compute", "read", "write", "arrival"]
     amount: float
     tier: str = ""
     cached: bool = False
@@ -74,6 +75,10 @@ class Workload:
         In order of start; each task is a job if ``None``.
     spawn_cpu_s
         CPU time that the launcher takes to start a job, s; it starts one after the other.
+    fetches
+        The steps of what is fetched beside the tasks, in this order, from the beginning on.
+    fetches_at_once
+        How many of them at once.
     """
 
     tasks: Sequence[tuple[Step, ...]]
@@ -82,3 +87,5 @@ class Workload:
     launch_counts: bool = True
     jobs: Sequence[Job] | None = None
     spawn_cpu_s: float = 0.0
+    fetches: Sequence[tuple[Step, ...]] = ()
+    fetches_at_once: int = 1
