@@ -89,7 +89,7 @@ rule validate_dataset:
 rule fetch_images:
     input:
         images=places.index / "images.tsv",
-        before=plan.before_fetching(),
+        before=lambda wildcards: plan.before_fetching(index()),
     output:
         marker=temp(places.fetched_all),
     log:

@@ -15,6 +15,7 @@ from typing import Any
 
 from neurotier import __version__
 from neurotier.analysis.app import app_name, filter_path
+from neurotier.analysis.needs import rehearsal_of
 from neurotier.core.files import write_json
 from neurotier.core.foreign import entries_below, read_text
 from neurotier.core.places import short_hash
@@ -26,6 +27,10 @@ How = dict[str, Any]
 
 NOT_OPTIONS = ("image", "name", "work_factor")
 """Keys of an app that do not say how it was called."""
+
+
+CHOOSING = ("sessions", "runs")
+"""Keys of the dataset that say which of a participant's files an app is given; a tool's are named as inputs."""
 
 
 def how_of(
@@ -55,6 +60,11 @@ def how_of(
     if app.image:
         options = {name: value for name, value in asdict(app).items() if name not in NOT_OPTIONS}
     how: How = {"neurotier": neurotier, "name": app_name(settings), "version": version, "options": options}
+    if rehearsal := rehearsal_of(settings):
+        how["description"] = rehearsal.content_key()
+    chosen = {key: list(map(str, getattr(settings.dataset, key))) for key in CHOOSING}
+    if app.image and any(chosen.values()):
+        how["chosen"] = chosen
     how["sidecars_refer"] = settings.results_dataset and not app.image
     if settings.image:
         how["container"] = {

@@ -89,7 +89,7 @@ def publish(made: Path, final: Path, in_dataset: bool = False) -> tuple[int, int
     Raises
     ------
     ToolError
-        If an entry of the folder is neither a file nor a link that stays in it.
+        If an entry of the folder is neither a file nor a link that stays in it, or is part of a git repository.
     """
     hidden = partial_of(final)
     remove_whatever(hidden)
@@ -97,6 +97,7 @@ def publish(made: Path, final: Path, in_dataset: bool = False) -> tuple[int, int
     try:
         copied, files = copy_tree(made, hidden, skipped=[TIME_STAMP], write_back=True) if made.exists() else (0, 0)
         kept = manifest_of(hidden)
+        refuse_repository(kept)
         flush_tree(hidden)
         if in_dataset:
             set_dataset_aside(final)
@@ -107,6 +108,13 @@ def publish(made: Path, final: Path, in_dataset: bool = False) -> tuple[int, int
         shutil.rmtree(hidden, ignore_errors=True)
         raise
     return copied, files, kept
+
+
+def refuse_repository(manifest: Manifest) -> None:
+    """Raise :class:`ToolError` if a repository is among what was made: git would run what its configuration names."""
+    planted = next((name for name in manifest if ".git" in name.lower().split("/")), None)
+    if planted is not None:
+        raise ToolError("is part of a git repository, which is not kept", where=planted)
 
 
 OF_DATASET = (".datalad", ".gitattributes", ".gitmodules", ".bidsignore", "code", "prov", "sourcedata", ".git")

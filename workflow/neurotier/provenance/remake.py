@@ -8,6 +8,7 @@ the same bytes come out.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -28,9 +29,11 @@ from neurotier.core.quantities import first_of
 from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tiers import find_mount, tiers_of
 from neurotier.core.work_folders import IN, OUT, work_folder
-from neurotier.dataset.bids import Image, read_image
+from neurotier.dataset.bids import LABEL, Image, read_image
 from neurotier.dataset.health import ask_git
+from neurotier.dataset.index import selector
 from neurotier.provenance.description import HOW, read_how
+from neurotier.provenance.repository import run_git
 from neurotier.provenance.source import RAW
 
 if TYPE_CHECKING:
@@ -82,7 +85,7 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None = None) -> 
         version = version_here(how, settings, image)
         say_if_other(how["name"], how["version"], version)
         for participant, of_participant in by_participant.items():
-            images = images_of(dataset / RAW, participant, of_participant, settings)
+            images = images_of(dataset / RAW, participant, of_participant, settings, how.get("chosen", {}))
             log = Path(scratch, f"{participant}.log")
             log.touch()
             job = Job(participant, "", images, dataset / RAW, settings, version, log, image, activity=how_file.stem)
@@ -111,6 +114,10 @@ def raw_paths(dataset: Path, inputs: Sequence[Path]) -> list[str]:
     return paths
 
 
+OWN_ENDS = (".", "_", "-")
+"""What follows a participant's label in the names of its own entries beside its folder, such as ``sub-01.html``."""
+
+
 def participant_of(path: str) -> str:
     """The participant of a path below the raw dataset."""
     return path.split("/", 1)[0]
@@ -122,9 +129,10 @@ def put_back(dataset: Path, participants: Iterable[str]) -> None:
     ``datalad rerun`` removes all outputs of its command whose contents are not here, and would save that they are gone.
     """
     for participant in participants:
-        deleted = (ask_git(dataset, "ls-files", "-z", "--deleted", "--", participant) or "").split("\0")
+        own = participant, *(f"{participant}{end}*" for end in OWN_ENDS)
+        deleted = (ask_git(dataset, "ls-files", "-z", "--deleted", "--", *own) or "").split("\0")
         if any(deleted):
-            ask_git(dataset, "checkout", "--quiet", "HEAD", "--", *filter(None, deleted))
+            run_git(dataset, "checkout", "--quiet", "HEAD", "--", *filter(None, deleted))
 
 
 def wanted(paths: Iterable[str], only: str) -> list[str]:
@@ -180,7 +188,9 @@ def settings_of(how: How, folder: Path) -> Settings:
         sections["app"] = {**how["options"], "image": container["image"] if container else None, "name": how["name"]}
         if how["options"].get("filter_file"):
             sections["app"]["filter_file"] = str(folder / "filter.json")
-            (folder / "filter.json").write_text(how.get("filter", "{}"))
+            if "filter" not in how:
+                raise InputError("was gone when derivatives were saved", where=str(how["options"]["filter_file"]))
+            (folder / "filter.json").write_text(how["filter"])
     else:
         image = {"image": container["image"]} if container else {}
         sections["tool"] = {"name": how["name"], how["name"]: {**how["options"], **image}}
@@ -252,16 +262,20 @@ def version_here(how: How, settings: Settings, image: PlacedImage | None) -> str
     return make_tool(settings.tool).version()
 
 
-def images_of(raw: Path, participant: str, paths: Sequence[str], settings: Settings) -> list[Image]:
-    """The images of a participant; for an app, all files of its folder."""
+def images_of(
+    raw: Path, participant: str, paths: Sequence[str], settings: Settings, chosen: Mapping[str, Sequence[str]]
+) -> list[Image]:
+    """The images of a participant; for an app, all files of its folder that are of the chosen sessions and runs."""
     if not settings.app.image:
         return [read_image(path, "") for path in paths]
     label = participant.removeprefix("sub-")
     files = sorted(path for path in (raw / participant).rglob("*") if not path.is_dir())
     below = [PurePosixPath(path.relative_to(raw)) for path in files]
     suffixes = settings.app.suffixes
-    chosen = [path for path in below if not suffixes or path.name.split(".")[0].rsplit("_", 1)[-1] in suffixes]
-    return [Image(participant, "", label, session_of(path), "", str(path)) for path in chosen]
+    wanted_files = [path for path in below if not suffixes or path.name.split(".")[0].rsplit("_", 1)[-1] in suffixes]
+    found = [Image(participant, "", label, session_of(path), run_of(path.name), str(path)) for path in wanted_files]
+    is_session, is_run = selector(chosen.get("sessions", []), "ses"), selector(chosen.get("runs", []), "run")
+    return [image for image in found if is_session(image.session) and is_run(image.bids_run)]
 
 
 def session_of(path: PurePosixPath) -> str:
@@ -271,6 +285,16 @@ def session_of(path: PurePosixPath) -> str:
     ('2', '')
     """
     return path.parts[1].removeprefix("ses-") if path.parts[1].startswith("ses-") else ""
+
+
+def run_of(name: str) -> str:
+    """The label of the run that a file's name tells, as the index reads it; empty if none.
+
+    >>> run_of("sub-01_run-2_T1w.nii.gz"), run_of("sub-01_T1w.nii.gz")
+    ('2', '')
+    """
+    found = re.search(rf"_run-({LABEL})", name)
+    return found[1] if found else ""
 
 
 def analyze_again(job: Job, folder: Path, dataset: Path) -> None:
@@ -286,9 +310,10 @@ def analyze_again(job: Job, folder: Path, dataset: Path) -> None:
     stage_in(job.dataset, job.staged_files, folder / IN, limit_bytes)
     run_phase("compute", lambda: analyze(job, folder), [])
     for entry in sorted((folder / OUT).glob(f"{participant}*")):  # what an app writes for all is the group level's
-        if entry.name == participant:
-            publish(entry, dataset / participant)
-        elif entry.name[len(participant)] in "._":
+        is_own = entry.name == participant or entry.name[len(participant)] in OWN_ENDS
+        if is_own and entry.is_dir() and not entry.is_symlink():
+            publish(entry, dataset / entry.name)
+        elif is_own:
             source = open_file(folder / OUT, entry.name, entry.name)
             with source, written_whole(dataset / entry.name) as target:
                 shutil.copyfileobj(source, target)

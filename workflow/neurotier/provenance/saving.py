@@ -200,17 +200,18 @@ def save_site(
     if gone:
         forget(folder, sorted(gone))
     if settings.app.image:
-        save_all(datalad_dataset, [], f"Group level of {app_name(settings)}")
+        rest = [path for path in folder.iterdir() if path.name not in (".git", PurePosixPath(RAW).parts[0])]
+        save_all(datalad_dataset, rest, f"Group level of {app_name(settings)}")
     say(f"{folder}: saved the derivatives of {counted(len(unsaved_people), 'participant')}")
     return run_git(folder, "rev-parse", "HEAD").strip()
 
 
 def save_all(datalad_dataset: Any, paths: Sequence[Path], message: str) -> None:
-    """Save some paths of a dataset, or all that is not saved."""
+    """Save some paths of a dataset. The source is not among them: if it is installed, it may be at another commit."""
     from datalad.support.exceptions import IncompleteResultsError
 
     try:
-        datalad_dataset.save(path=list(map(str, paths)) or None, message=message, result_renderer="disabled")
+        datalad_dataset.save(path=list(map(str, paths)), message=message, result_renderer="disabled")
     except IncompleteResultsError as error:
         raise unsaved(Path(datalad_dataset.path), first_message(error)) from None
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from neurotier.analysis.needs import threads_of
 from neurotier.analysis.staging import first_missing
-from neurotier.core.errors import BusyError, KilledError, StateError, may_pass
+from neurotier.core.errors import BusyError, KilledError, SourceError, StateError, may_pass
 from neurotier.core.files import clear_log, read_json, write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.processes import RUN, current_run, fork_process
@@ -236,6 +236,8 @@ def analyze_all(batch: Batch, names: Sequence[str], log: Path, at_once: int) -> 
                 note(log, f"{name}: exit code {codes[name]}")
                 if batch.waits:
                     end_turn(batch.places, name)
+                if codes[name] == SourceError.exit_code:  # what was fetched is gone: another attempt fetches it again
+                    batch.places.fetched(name).unlink(missing_ok=True)
             if any(codes.values()) and not batch.keep_going:
                 waiting.clear()
                 expected.clear()

@@ -235,10 +235,16 @@ class Fetcher:
             self.dropping[fork_process(partial(self.drop, name))] = name
 
     def drop(self, name: str) -> int:
-        """Drop the images of a participant, in a copy of this process."""
+        """Drop the images of a participant, in a copy of this process.
+
+        git-annex drops contents and not names, and sidecars of several participants may have one content.
+        """
         from neurotier.dataset.contents import drop_images
 
-        kept = drop_images(self.dataset, [image.path for image in self.images[name]])
+        others = {*self.waiting, *self.ahead, *self.turns, *self.running.values()} - {name}
+        in_use = {image.content for other in others if other in self.images for image in self.images[other]}
+        mine = [image.path for image in self.images[name] if not image.content or image.content not in in_use]
+        kept = drop_images(self.dataset, mine)
         note(self.log, f"{name}: kept: {kept}" if kept else f"{name}: dropped")
         return 0
 

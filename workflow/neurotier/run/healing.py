@@ -155,7 +155,8 @@ def lost_sites(places: Places) -> Iterator[Damage]:
 
 def lost_datasets(places: Places) -> Iterator[Damage]:
     """Sites whose derivatives have been saved as a DataLad dataset that is not there any more."""
-    for site in read(places.saved) or {}:
+    saved = read(places.saved) or {}
+    for site in {*saved, *([""] if saved else [])}:  # and the dataset above those of sites
         repository = places.derivatives / site / ".git"
         if not (repository / "HEAD").is_file():
             yield Damage((places.saved,), f"{repository} is gone")

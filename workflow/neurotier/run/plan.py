@@ -168,9 +168,12 @@ class Plan(Needs):
         """Marker that all images have been fetched while others were analysed."""
         return [self.places.fetched_all] if self.fetches and self.batches and not self.is_plain else []
 
-    def before_fetching(self) -> list[Path]:
-        """What must be there before images are fetched, if few may be ahead of those who are analysed."""
-        return [] if self.settings.dataset.ahead is None else [self.places.index / "tool.json", *self.image_facts()]
+    def before_fetching(self, table: Path | str) -> list[Path]:
+        """What must be there before images are fetched, if few may be ahead: all that their analysis waits for."""
+        if self.settings.dataset.ahead is None:
+            return []
+        valid = self.validations(table) if self.must_be_valid else []
+        return [self.places.index / "tool.json", *self.image_facts(), *valid]
 
     def batches_at_once(self) -> int:
         """How many batches are analysed at the same time."""

@@ -26,6 +26,7 @@ from neurotier.core.places import Places, participant_of
 from neurotier.core.quantities import size
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, on_nodes
+from neurotier.core.work_folders import OWNER
 from neurotier.run.batches import MEGABYTE, read_batches
 from neurotier.run.job_notes import read_notes
 from neurotier.run.jobs import load_settings
@@ -52,6 +53,7 @@ class Failure:
     participant: str
     reason: str
     time_s: float
+    run: str = ""
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,7 @@ class Watcher:
         self.took: dict[tuple[Path, float], Ended] = {}
         self.grown: dict[str, tuple[float, int]] = {}
         self.inner: Watcher | None = None
+        self.first_seen: dict[str, float] = {}
 
     def look(self) -> Look:
         """What is seen now: of a campaign, the participants are those of the run that it is at."""
@@ -179,7 +182,7 @@ class Watcher:
             for name, known in records.items()
             if name in sizes and (name not in wanted or known[1] >= began_s)
         }
-        failed = sorted(self.failed(sizes.keys() - done.keys()), key=lambda failure: failure.time_s)
+        failed = sorted(self.failed(sizes.keys() - done.keys(), run), key=lambda failure: failure.time_s)
         gone = done.keys() | {failure.participant for failure in failed}
         running = {} if alive is False else self.running(sizes.keys() - gone, began_s)
         waiting = [sizes[name] for name in sizes.keys() - gone - running.keys()]
@@ -230,15 +233,17 @@ class Watcher:
             for name in members
         }
 
-    def failed(self, names: set[str]) -> Iterator[Failure]:
-        """Those of some participants who have failed."""
+    def failed(self, names: set[str], run: str) -> Iterator[Failure]:
+        """Those of some participants who have failed in a run."""
         for file, at_s in self.failures.times().items():
             if (file, at_s) not in self.reasons:
                 with suppress(OSError, InputError, LookupError, TypeError, ValueError):
                     data = read_whatever(file)
-                    self.reasons[file, at_s] = Failure(str(data["participant"]), str(data["reason"]), at_s)
+                    self.reasons[file, at_s] = Failure(
+                        str(data["participant"]), str(data["reason"]), at_s, str(data["run"])
+                    )
             failure = self.reasons.get((file, at_s))
-            if failure is not None and failure.participant in names:
+            if failure is not None and failure.run == run and failure.participant in names:
                 yield failure
 
     def running(self, names: set[str], began_s: float) -> dict[str, float]:
@@ -246,7 +251,14 @@ class Watcher:
         begun = {
             participant_of(file, self.logs.root): at_s for file, at_s in self.logs.times().items() if at_s >= began_s
         }
-        return {name: begun[name] for name in sorted(names & begun.keys())}
+        return {name: self.since_s(name, begun[name]) for name in sorted(names & begun.keys())}
+
+    def since_s(self, name: str, log_s: float) -> float:
+        """Since when a participant is analysed, s since 1970: by its work folder, if that is seen from here, else as
+        long as this watcher knows; what a tool prints goes to the log, whose time so is no beginning."""
+        with suppress(OSError):
+            return os.lstat(self.places.work_of(name) / OWNER).st_mtime
+        return self.first_seen.setdefault(name, log_s) if self.first_seen.get(name, log_s) <= log_s else log_s
 
     def ended(self, known: Sequence[tuple[Path, float]], sizes: Mapping[str, int]) -> list[Ended]:
         """What the latest who have ended took."""
@@ -336,7 +348,9 @@ def run_under_way(settings: Settings, places: Places) -> Path | None:
 
 def lives(places: Places, run: str, facts: Mapping[str, Any]) -> bool | None:
     """Whether a run goes on; ``None`` if its host cannot be asked from here."""
-    if "ended_s" in facts or not facts:
+    if not facts:
+        return None if run else False  # it has its name, and clears up what earlier ones have left
+    if "ended_s" in facts:
         return False
     if facts.get("host") != socket.gethostname():
         return None

@@ -64,6 +64,8 @@ def state(look: Look) -> str:
     if look.ended_s is not None:
         what = "done" if look.succeeded else "ended, and not all was done,"
         return f"{what} after {time_words(look.ended_s - look.started_s)}"
+    if not look.started_s:
+        return "is starting"
     words = time_words(look.time_s - look.started_s)
     if look.alive is False:
         return f"stopped without an end; the same command goes on (began {words} ago)"
