@@ -200,10 +200,14 @@ def images(size_bytes: int) -> list[Image]:
     ],
 )
 def test_what_the_app_is_told_is_what_the_job_has(granted: Granted, share: Share) -> None:
-    assert granted.share(settings_of(threads=4, memory_mb=8000), images(1)) == share
+    assert granted.share(settings_of(threads=4, memory_mb=8000)) == share
 
 
 def test_what_lies_on_a_tier_that_is_memory_is_not_the_app_s() -> None:
     settings = settings_of(threads=1, memory_mb=8000)
     settings = replace(settings, placement={**settings.placement, "work": "memory"})
-    assert Granted(1, 8000, 1).share(settings, images(100_000_000)) == Share(1, 8000 - 301)
+    granted = Granted(2, 62_002, 2).with_files(settings, [images(100_000_000), images(1), images(400_000_000)])
+    assert granted.files_mb == 301 + 1201, "of the two largest, as was asked for"
+    assert granted.share(settings) == Share(1, (62_002 - 301 - 1201) // 2)
+    on_disk = replace(settings, placement={**settings.placement, "work": settings.placement["dataset"]})
+    assert Granted(1, 8000, 1).with_files(on_disk, [images(100_000_000)]).share(on_disk) == Share(1, 8000)

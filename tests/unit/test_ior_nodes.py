@@ -249,6 +249,10 @@ def works_in(process: psutil.Process, folder: Path) -> bool:
             "Slurm has no such nodes: Invalid partition name specified: invalid partition specified: nix",
         ),
         (
+            ["srun: error: Unable to allocate resources: Required partition not available (inactive or drain)"],
+            "Slurm has no such nodes: Required partition not available (inactive or drain)",
+        ),
+        (
             ["srun: forcing job termination", "srun: Job has been cancelled"],
             "while writing: its allocation was cancelled",
         ),
@@ -260,7 +264,7 @@ def test_why_an_allocation_ended_is_said_in_a_line(said: list[str], line: str) -
     """In words that Slurm 22.05 was heard to say."""
     error = reason_of(said, "write", 30)
     assert str(error).startswith(line)
-    assert isinstance(error, LeftOutError) == ("not available" in line)
+    assert isinstance(error, LeftOutError) == ("node configuration is not available" in line)
 
 
 def test_clocks_and_marks_are_compared() -> None:
@@ -337,6 +341,6 @@ def test_findings_say_where_nodes_bring_nothing_more(tmp_path: Path) -> None:
     assert said[1].endswith("each write 2.00 times as much as one on all, and read 0.50 times as much.")
     assert len(said) == 2
     late = [row | {"write_start_spread_s": 1.0} for row in rows]
-    assert "In 5 of 10 measurements over nodes, processes began up to 50 % of the time apart" in "".join(
+    assert "In 5 of 10 measurements over nodes, processes began, or clocks differed, by up to 50 % of the time" in "".join(
         write_page(late, tmp_path / "ior.tsv", tmp_path, tmp_path / "ior.html")
     )

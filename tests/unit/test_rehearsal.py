@@ -132,11 +132,16 @@ def test_room_is_known_beforehand(tmp_path: Path) -> None:
     file.write_text(document(files=[[1000, 1]], folders=10, results=[[2, 5000]], memory_bytes=300_000_000, threads=3))
     tool = Rehearsal(str(file), 2.0)
     assert tool.work_bytes(images=2) == 2000 * 4096 + 20 * 4096 + 2 * 4 * 8192
-    assert tool.work_files(images=2) == 2001 + 20 + 2 * 4
+    assert tool.work_files(images=2) == 2000 + 20 + 2 * 4
     assert (tool.memory_mb, tool.threads) == ((400, 0), 3)
     file.write_text(document(files=[[1000, 1]], removed_files=1000))
     other = Rehearsal(str(file), 3.0)
-    assert other.work_files(images=1) < 100, "those that go meanwhile are never all there"
+    assert other.work_files(images=1) == 100 + 1, "of 3,000 files, made and removed in 30 portions, one is there"
+    file.write_text(document(files=[[50, 1 << 30]], removed_files=50))
+    assert Rehearsal(str(file), 1.0).work_bytes(images=1) == 50 << 30, "so few are all made before any is removed"
+    mixed = tmp_path / "mixed.yaml"
+    mixed.write_text(document(files=[[1000, 1], [3, 100 << 30]], removed_files=500, cpu_s=10))
+    assert Rehearsal(str(mixed), 1.0).work_bytes(images=1) >= 300 << 30, "the largest may be what is left"
     assert other.content_key() != Rehearsal("noop", 3.0).content_key()
 
 

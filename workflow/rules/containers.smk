@@ -25,6 +25,6 @@ rule place_caches:
         results=RESULTS,
         sources=lambda wildcards: settings.app.cache_sources,
     message:
-        "Placing {params.sources} on the images tier"
+        "Placing the folders that the app reads on the images tier"
     script:
         "../scripts/place_caches.py"

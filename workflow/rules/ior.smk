@@ -21,6 +21,7 @@ rule run_ior:
         node_class=plan.node_class,
         ior=settings.to_json()["ior"],
         tiers=[settings.tiers[name] for name in settings.ior.tiers],
+        over_nodes=elsewhere and max(settings.ior.nodes) > 1,
     message:
         "Writing and reading a file per process"
     script:

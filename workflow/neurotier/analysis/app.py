@@ -206,7 +206,7 @@ def app_options(app: AppSettings) -> dict[str, Any]:
         except OSError:
             options["filter"] = ""  # the start of the run says so
     if app.caches:
-        options["caches"] = {name: [cache["inside"], cache["variable"]] for name, cache in app.caches.items()}
+        options["caches"] = {name: list(cache.values()) for name, cache in app.caches.items()}
     return options
 
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from neurotier.containers.placing import placing
 from neurotier.containers.verify import Marker
 from neurotier.core.errors import InputError, NeurotierError, SourceError
-from neurotier.core.files import exclusive, remove_whatever, write_json
+from neurotier.core.files import exclusive, partial_of, remove_whatever, write_json
 from neurotier.core.foreign import open_file
 from neurotier.core.foreign_trees import checked_entries, copy_tree
 from neurotier.core.places import short_hash
@@ -160,6 +161,7 @@ class CacheStore:
     def put(self, cache: Cache, target: Path) -> None:
         """Copy the cache to its tier; only a whole copy gets the name."""
         self.say(f"placing {cache.name} ({cache.files} files, {cache.size_bytes} bytes) on the images tier")
+        remove_abandoned(self.images, cache.name, target)
         source, where = Path(cache.source), f"app.caches.{cache.name}"
         if not source.is_dir():
             raise SourceError("is not there any more", where=f"{where}: {source}", fix="have it there, and start again")
@@ -171,7 +173,31 @@ class CacheStore:
     def note_use(self, cache: Cache) -> None:
         """Note that a cache is used now: who prunes the store goes by that."""
         facts = {"sha256": cache.sha256, "size_bytes": cache.size_bytes, "source": cache.source}
-        write_json(self.kept / f"{cache.name}-{short_hash(cache.source + cache.sha256)}.json", facts)
+        with suppress(OSError):  # the results tier may be full, and the cache be there all the same
+            write_json(self.kept / f"{cache.name}-{short_hash(cache.source + cache.sha256)}.json", facts)
+
+
+def remove_abandoned(images: Path, name: str, target: Path) -> None:
+    """Remove copies of other contents of a cache that were begun and left by processes that were killed.
+
+    Parameters
+    ----------
+    images
+        Folder on the images tier.
+    name
+        The cache's name.
+    target
+        What is placed now, by a process that holds its lock.
+    """
+    from fasteners import InterProcessLock
+
+    for partial in images.glob(f".{name}-*.{FORM}.partial"):
+        lock = InterProcessLock(str(partial.with_suffix(".lock")))
+        if partial != partial_of(target) and lock.acquire(blocking=False):
+            try:
+                remove_whatever(partial)
+            finally:
+                lock.release()
 
 
 def holds(folder: Path, cache: Cache) -> bool:

@@ -71,9 +71,9 @@ class AppSettings:
         return self.group_arguments if self.group else None
 
     @property
-    def cache_sources(self) -> list[str]:
-        """Folders that the app reads: when others are named, they are placed anew."""
-        return [cache["source"] for cache in self.caches.values()]
+    def cache_sources(self) -> dict[str, str]:
+        """Folders that the app reads by name: when others are named, they are placed anew."""
+        return {name: cache["source"] for name, cache in sorted(self.caches.items())}
 
 
 def check_app(app: Mapping[str, Any]) -> None:

@@ -75,7 +75,13 @@ def walk(folder: str | os.PathLike[str], held: Held) -> Iterator[None]:
         except OSError:  # removed meanwhile, not ours to read, or a path too long for the kernel
             continue
         with entries:
-            for entry in entries:
+            while True:
+                try:
+                    entry = next(entries, None)
+                except OSError:  # of a network file system whose folder another host has changed
+                    break
+                if entry is None:
+                    break
                 try:
                     if entry.is_dir(follow_symlinks=False):
                         folders.append(entry.path)

@@ -117,6 +117,7 @@ def analyze_batch(
     write_text(log, slurm.job_line(), durable=False)
     left = [name for name in names if not places.record(name).exists()]
     with reporting(places, left, STAGE, log) as result:
+        granted = granted.with_files(settings, (images_of(places, name) for name in names))
         batch = prepare(settings, places, number, analysis, log, granted)
         codes = {name: failed_before(batch, name) for name in names}
         done = [name for name in names if is_done(batch, name)]
@@ -346,7 +347,7 @@ def analyze_participant(batch: Batch, name: str) -> int:
             log=log,
             placed=batch.placed,
             before={"analysis": key_of(batch.wanted.analysis, images), **preparation(batch, name)},
-            share=batch.granted.share(batch.settings, images) if batch.settings.app.image else None,
+            share=batch.granted.share(batch.settings) if batch.settings.app.image else None,
         )
         run_participant(job)
     return result.exit_code

@@ -51,8 +51,11 @@ def check_filter_file(text: str | None) -> None:
     where, path = f"config key app.filter_file: {text}", filter_path(text)
     if not path.is_file():
         raise SettingsError("no such file", where=where, fix="correct the path")
-    with path.open("rb") as file:
-        content = file.read(FILTER_BYTES + 1)
+    try:
+        with path.open("rb") as file:
+            content = file.read(FILTER_BYTES + 1)
+    except OSError as error:
+        raise SettingsError(f"cannot be read: {error.strerror}", where=where, fix="correct its permissions") from None
     try:
         filters = json.loads(content)
     except (ValueError, RecursionError) as error:

@@ -6,7 +6,7 @@ Snakemake grants less than was asked for where the machine has less, and more wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from neurotier.analysis.app import Share
@@ -25,23 +25,33 @@ class Granted(NamedTuple):
         Participants among whom they are divided.
     elsewhere
         Whether the job runs on a node of a cluster, where a Snakemake takes its part of the memory.
+    files_mb
+        Part of the memory that is for files, on a work tier that is memory, MB.
     """
 
     threads: int | None = None
     memory_mb: int | None = None
     at_once: int = 1
     elsewhere: bool = False
+    files_mb: int = 0
 
-    def share(self, settings: Settings, images: Sequence[Image]) -> Share:
-        """What the app may take for one participant, whose files may take memory, too, on a tier that is memory."""
+    def with_files(self, settings: Settings, everyone: Iterable[Sequence[Image]]) -> Granted:
+        """The same, with the memory that was asked for as room of files, that of the job's largest participants."""
         from neurotier.analysis.needs import work_bytes
         from neurotier.core.kinds import KINDS
-        from neurotier.run.batches import MEGABYTE, SNAKEMAKE_MB
+        from neurotier.run.batches import MEGABYTE
+
+        if not settings.app.image or not KINDS[settings.tiers[settings.placement["work"]].kind].takes_memory:
+            return self
+        needs_mb = sorted((-(-work_bytes(list(images), settings) // MEGABYTE) for images in everyone), reverse=True)
+        return self._replace(files_mb=sum(needs_mb[: self.at_once]))
+
+    def share(self, settings: Settings) -> Share:
+        """What the app may take for one participant: equal parts of what is not for files."""
+        from neurotier.run.batches import SNAKEMAKE_MB
 
         threads = settings.app.threads if self.threads is None else max(1, self.threads // self.at_once)
         if self.memory_mb is None:
             return Share(threads, settings.app.memory_mb)
-        share_mb = (self.memory_mb - SNAKEMAKE_MB * self.elsewhere) // self.at_once
-        if KINDS[settings.tiers[settings.placement["work"]].kind].takes_memory:
-            share_mb -= -(-work_bytes(list(images), settings) // MEGABYTE)
+        share_mb = (self.memory_mb - SNAKEMAKE_MB * self.elsewhere - self.files_mb) // self.at_once
         return Share(threads, max(1, share_mb))

@@ -24,6 +24,12 @@ LIMIT_BYTES = 64 << 10
 DEEPEST = 6
 """Deepest nesting of one."""
 
+PORTIONS = 100
+"""Most portions that the work is divided into."""
+
+FILES_OF_A_PORTION, SECONDS_OF_A_PORTION = 100, 0.02
+"""About what a portion has at least."""
+
 BLOCK_BYTES = 4096
 """What a file system gives a file at a time, as a rule: a small file takes one block."""
 
@@ -58,6 +64,27 @@ class Description:
     def made_bytes(self) -> int:
         """Their bytes."""
         return sum(count * each for count, each in self.files)
+
+    @property
+    def portions(self) -> int:
+        """How many portions the work is divided into, so that files and computing take turns."""
+        return max(1, min(PORTIONS, max(self.made_files // FILES_OF_A_PORTION, int(self.cpu_s / SECONDS_OF_A_PORTION))))
+
+    @property
+    def peak_files(self) -> int:
+        """Most files that are there at once: those that are removed go portion by portion, after others were made."""
+        in_a_portion = -(-self.made_files // self.portions) + len(self.files)
+        return min(self.made_files, self.made_files - self.removed_files + in_a_portion)
+
+    @property
+    def peak_bytes(self) -> int:
+        """Room that these take at most, bytes: the oldest are removed first, and any may be the largest."""
+        left, room_bytes = self.peak_files, 0
+        for count, each in sorted(self.files, key=lambda pair: -pair[1]):
+            taken = min(count, left)
+            room_bytes += in_blocks(((taken, each),))
+            left -= taken
+        return room_bytes
 
     @property
     def result_files(self) -> int:

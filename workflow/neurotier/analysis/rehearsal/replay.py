@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from neurotier.analysis.rehearsal.description import Description, Pairs
-from neurotier.analysis.rehearsal.tool import PORTIONS
 
 CHUNK_BYTES = 1 << 20
 """Most that is read or written by one call."""
@@ -27,9 +26,6 @@ BLOCK_BYTES = 64 << 10
 """What is hashed at a time to keep a processor busy: 0.1 ms."""
 
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-
-FILES_OF_A_PORTION, SECONDS_OF_A_PORTION = 100, 0.02
-"""About what a portion has at least."""
 
 
 class Spent:
@@ -134,8 +130,7 @@ class Work:
         self.filling = memoryview(hashlib.shake_128(b"rehearsal").digest(CHUNK_BYTES))
         self.buffer = bytearray(CHUNK_BYTES)
         self.spare: int | None = None
-        files, cpu_s = description.made_files, description.cpu_s
-        self.portions = max(1, min(PORTIONS, max(files // FILES_OF_A_PORTION, int(cpu_s / SECONDS_OF_A_PORTION))))
+        self.portions = description.portions
 
     def run(self) -> None:
         """All portions, and the results."""

@@ -22,9 +22,6 @@ OWN_MEMORY_MB = 100
 FILE_S, BYTES_PER_S = 50e-6, 500e6
 """About what a small file takes to be made, s, and how fast bytes are written: only to say who shares a job."""
 
-PORTIONS = 100
-"""Most portions that the work is divided into, so that files and computing take turns."""
-
 
 @cache
 def described(profile: str, scale: float) -> Description:
@@ -63,25 +60,16 @@ class Rehearsal:
         """Cores that a participant takes."""
         return self.description.threads
 
-    @property
-    def peak_share(self) -> float:
-        """Largest share of its files that an image has at once: those that it removes go portion by portion."""
-        made = self.description.made_files
-        return min(1.0, (made - self.description.removed_files) / made + 1 / PORTIONS) if made else 0.0
-
     def work_bytes(self, images: int) -> int:
         """Room on the work tier for so many images, one after the other, whose results are kept, bytes."""
         from neurotier.analysis.rehearsal.description import BLOCK_BYTES, in_blocks
 
-        files_bytes = int(self.peak_share * in_blocks(self.description.files))
-        largest = max((each for _, each in self.description.files), default=0)  # of a portion of few files
         folders_bytes = self.description.folders * BLOCK_BYTES
-        return max(files_bytes, largest) + folders_bytes + images * in_blocks(self.description.results)
+        return self.description.peak_bytes + folders_bytes + images * in_blocks(self.description.results)
 
     def work_files(self, images: int) -> int:
         """Files and folders on the work tier, likewise."""
-        made = int(self.peak_share * self.description.made_files) + 1
-        return made + self.description.folders + images * self.description.result_files
+        return self.description.peak_files + self.description.folders + images * self.description.result_files
 
     def content_key(self) -> str:
         """What the description says, in eight digits."""

@@ -35,10 +35,18 @@ DOWN_S = 60.0
 END_S = 20.0
 """How long programs may take to clear up; Slurm kills 30 s after it has asked."""
 
-NEVER = ("PartitionNodeLimit", "PartitionTimeLimit", "BadConstraints", "AssocGrpNodeLimit", "QOSMaxNodePerUserLimit")
-"""Slurm's reasons for which an allocation would be waited for in vain."""
+NEVER = (
+    "PartitionNodeLimit",
+    "PartitionTimeLimit",
+    "BadConstraints",
+    "AssocMaxNodePerJobLimit",
+    "QOSMaxNodePerUserLimit",
+)
+"""Slurm's reasons for which an allocation would be waited for in vain; limits of a group pass when others' jobs end."""
 
-DOWN = re.compile(r"ReqNodeNotAvail|\bDOWN\b|PartitionDown", re.IGNORECASE)
+DOWN = re.compile(r"ReqNodeNotAvail|\bDOWN\b(?!.*higher priority)|PartitionDown", re.IGNORECASE)
+"""Reasons of nodes that are down; nodes that are down *or* kept for others' jobs are had when these have ended."""
+
 LINE = re.compile(r"\s*(\d+): (.*)")
 """What srun brings: the number of the node, and what its program printed."""
 
@@ -291,7 +299,7 @@ def reason_of(said: Sequence[str], doing: str, minutes: int) -> ToolError:
         before = next((line for line in said if line.startswith("srun: error:")), "")
         detail = before.removeprefix("srun: error: ")
         what = found[1] if found[1] in detail or not detail or detail.startswith("Unable") else f"{found[1]}: {detail}"
-        never = "not available" in found[1]
+        never = "node configuration is not available" in found[1]  # a partition that is drained comes back
         return (LeftOutError if never else ToolError)(f"Slurm has no such nodes: {one_line(what)}")
     if re.search(r"CANCELLED|cancelled|revoked", text):
         return ToolError("its allocation was cancelled", where=where, fix="start the same command again")

@@ -93,11 +93,8 @@ def growth_text(curve: Curve, way: str) -> str:
     if len(curve) < 2:
         return ""
     counts = list(curve)
-    last = counts[0]
-    for nodes in counts[1:]:
-        if curve[nodes].together[way].median < MORE * curve[last].together[way].median:
-            break
-        last = nodes
+    best = max(one.together[way].median for one in curve.values())
+    last = next(nodes for nodes in counts if best < MORE * curve[nodes].together[way].median)
     if last == counts[-1]:
         return ", and still grows there"
     return ", and does not grow with nodes" if last == counts[0] else f", and grows as far as {counted(last, 'node')}"
@@ -168,7 +165,7 @@ def at_once_text(found: Sequence[Together]) -> list[str]:
 def late_text(rows: Sequence[Row]) -> list[str]:
     """Whether processes of several nodes began so far apart that the files are too small to tell what nodes reach."""
     shares = [
-        row[f"{way}_start_spread_s"] / row[f"{way}_span_s"]
+        max(row[f"{way}_start_spread_s"], row.get("clock_spread_s") or 0.0) / row[f"{way}_span_s"]
         for row in rows
         if row["status"] == MEASURED and row["nodes"] > 1
         for way in WAYS
@@ -179,4 +176,4 @@ def late_text(rows: Sequence[Row]) -> list[str]:
         return []
     share, count = percent(max(late)), f"{len(late)} of {len(shares)} measurements over nodes"
     fix = "larger files (ior.file_size) would tell what nodes reach"
-    return [f"In {count}, processes began up to {share} of the time apart: {fix}"]
+    return [f"In {count}, processes began, or clocks differed, by up to {share} of the time: {fix}"]
