@@ -7,8 +7,9 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ import pytest
 from neurotier.core.files import remove_whatever, write_json
 from neurotier.core.places import Places, file_of
 from neurotier.dataset.source import obtain
+from neurotier.run.fetching import Fetcher
 from neurotier.run.jobs import dataset_json, load_settings
+from neurotier.run.participants import selected_by
 from neurotier.run.turns import fetching, note_fetched, noted, take_turn, works
 from support import ENVIRONMENT, PATIENCE_S, ROOT, git, prepared_results, t1w
 
@@ -28,13 +31,17 @@ ENOUGH_S = 0.7
 """How long to watch that nothing happens."""
 
 
-def fetched_run(folder: Path, sleep_s: float = 0.2, tiers: dict[str, Any] | None = None, **dataset: Any) -> Places:
-    """A results folder whose dataset is a clone without contents; one image is no image."""
+def fetched_run(
+    folder: Path, sleep_s: float = 0.2, tiers: dict[str, Any] | None = None, alike: Sequence[str] = (), **dataset: Any
+) -> Places:
+    """A results folder whose dataset is a clone without contents; one image is no image, and some are alike."""
     tool = {"name": "noop", "noop": {"sleep_s": sleep_s}}
     results = prepared_results(folder, LABELS, tool=tool, dataset=dataset, **(tiers or {}))
     source = folder / "bids"
     image = source / t1w(BROKEN.removeprefix("sub-"))
     image.write_bytes(b"no image" + image.read_bytes()[8:])
+    for label in alike:
+        (source / t1w(label)).write_bytes((source / t1w(alike[0])).read_bytes())
     for words in (("init", "--quiet"), ("annex", "init", "--quiet"), ("annex", "add", "--quiet", "."), ("add", ".")):
         git(source, *words)
     git(source, "commit", "--quiet", "-m", "heads")
@@ -132,6 +139,30 @@ def test_no_more_is_on_the_tier_than_allowed_and_what_is_computed(tmp_path: Path
     apart = [{name: size for name, size in each.items() if name != BROKEN} for each in seen]  # who failed is kept
     assert max(sum(each.values()) for each in apart) <= (ahead + 1) * size_bytes
     assert max(map(len, seen)) >= ahead + 1, "nothing was fetched ahead"
+
+
+def test_contents_that_others_wait_for_are_not_dropped(tmp_path: Path) -> None:
+    """git-annex drops contents, and those of sidecars are often the same for everyone."""
+    places = fetched_run(tmp_path, drop=True, alike=("03", "04"))
+    clone = Path(json.loads((places.index / "dataset.json").read_text())["path"])
+    git(clone, "annex", "get", "--quiet", ".")
+    selected = selected_by(places.index / "images.tsv")
+    images = {
+        name: [replace(image, content=os.readlink(clone / image.path).rpartition("/")[2]) for image in selected[name]]
+        for name in ("sub-03", "sub-04", "sub-05")
+    }
+    log = tmp_path / "log"
+    log.touch()
+    dropper = Fetcher(load_settings(places.results), places, images, log)
+    dropper.waiting.clear()
+    dropper.ahead = {"sub-04"}
+    dropper.drop("sub-03")
+    assert {"sub-03", "sub-04"} <= here(places).keys()
+    dropper.drop("sub-05")
+    assert "sub-05" not in here(places)
+    dropper.ahead = set()
+    dropper.drop("sub-04")
+    assert not {"sub-03", "sub-04"} & here(places).keys()
 
 
 def test_what_a_killed_run_has_fetched_counts_and_is_not_fetched_again(tmp_path: Path) -> None:

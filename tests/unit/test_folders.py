@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import shutil
@@ -29,6 +30,33 @@ def walk_once(watch: FolderWatch) -> None:
     before = watch.walks
     while watch.walks == before:
         watch.look()
+
+
+def test_a_folder_that_changes_while_it_is_read_ends_no_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a network file system, of which another host has removed the folder (ESTALE)."""
+    make_files(tmp_path, 3)
+    scandir = os.scandir
+
+    class Stale:
+        def __init__(self, path: str) -> None:
+            self.entries = scandir(path)
+
+        def __enter__(self) -> Stale:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            self.entries.close()
+
+        def __next__(self) -> object:
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+        def __iter__(self) -> Stale:
+            return self
+
+    monkeypatch.setattr(os, "scandir", Stale)
+    assert held_in(tmp_path).files == 0
 
 
 def test_everything_that_takes_an_inode_is_counted(tmp_path: Path) -> None:

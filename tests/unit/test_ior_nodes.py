@@ -341,6 +341,7 @@ def test_findings_say_where_nodes_bring_nothing_more(tmp_path: Path) -> None:
     assert said[1].endswith("each write 2.00 times as much as one on all, and read 0.50 times as much.")
     assert len(said) == 2
     late = [row | {"write_start_spread_s": 1.0} for row in rows]
-    assert "In 5 of 10 measurements over nodes, processes began, or clocks differed, by up to 50 % of the time" in "".join(
-        write_page(late, tmp_path / "ior.tsv", tmp_path, tmp_path / "ior.html")
+    assert (
+        "In 5 of 10 measurements over nodes, processes began, or clocks differed, by up to 50 % of the time"
+        in "".join(write_page(late, tmp_path / "ior.tsv", tmp_path, tmp_path / "ior.html"))
     )

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from neurotier.analysis.activity import How, identifier, refer, uri
 from neurotier.analysis.staging import OF_DATASET, aside, publish, set_dataset_aside, take_dataset_back
-from neurotier.core.errors import BusyError, InputError, SettingsError
+from neurotier.core.errors import BusyError, InputError, SettingsError, ToolError
+from neurotier.core.settings import ROLES
 from neurotier.dataset.source import Dataset
 from neurotier.provenance.description import describe, how_file, provenance
-from neurotier.provenance.remake import raw_paths, remake, wanted
+from neurotier.provenance.remake import images_of, put_back, raw_paths, remake, wanted
 from neurotier.provenance.repository import open_dataset
 from neurotier.provenance.saving import COMMAND_BYTES, Done, groups
 from neurotier.provenance.source import RAW, check_source, raw_of
@@ -48,6 +49,50 @@ def test_an_address_that_would_run_something_is_not_handed_on(tmp_path: Path, ad
     git(raw, "config", "remote.origin.url", address)
     with pytest.raises(InputError, match="no address to register"):
         raw_of(Dataset("raw", raw, "datalad", {"": {}}), "")
+
+
+@pytest.mark.parametrize("planted", [".git/config", "sub-01/.GIT/hooks/post-commit"])
+def test_a_repository_that_an_app_plants_is_refused_and_the_own_one_stays(tmp_path: Path, planted: str) -> None:
+    """git would run what the planted one names: here when the index is read."""
+    final, made = repository(tmp_path / "derivatives"), tmp_path / "made"
+    (made / planted).parent.mkdir(parents=True)
+    (made / planted).write_text("[core]\n fsmonitor = touch planted\n")
+    commit = git(final, "rev-parse", "HEAD")
+    with pytest.raises(ToolError, match="part of a git repository"):
+        publish(made, final, in_dataset=True)
+    assert git(final, "rev-parse", "HEAD") == commit
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["derivatives", "made"]
+
+
+def test_what_of_others_was_removed_is_put_back(tmp_path: Path) -> None:
+    """``datalad rerun`` removes outputs whose contents are not there, of everyone of the commit."""
+    dataset = repository(tmp_path / "derivatives")
+    names = ["sub-01/a.json", "sub-01.html", "sub-01_T1w.html", "sub-01-x.html", "sub-012.html"]
+    for name in names:
+        (dataset / name).parent.mkdir(exist_ok=True)
+        (dataset / name).write_text(name)
+    git(dataset, "add", ".")
+    git(dataset, "commit", "--quiet", "--message", "derivatives")
+    for name in names:
+        (dataset / name).unlink()
+    put_back(dataset, ["sub-01"])
+    assert [name for name in names if (dataset / name).exists()] == names[:-1]
+
+
+def test_an_app_is_given_the_chosen_sessions_and_runs_again(tmp_path: Path) -> None:
+    from neurotier.core.settings import Settings
+
+    for name in ("ses-1/anat/a_run-1_T1w.nii", "ses-1/anat/a_run-2_T1w.nii", "ses-2/anat/a_run-1_T1w.nii", "a.json"):
+        (tmp_path / "sub-01" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "sub-01" / name).touch()
+    tiers = {"here": {"path": str(tmp_path), "kind": "block"}}
+    settings = Settings.from_config(
+        {"tiers": tiers, "placement": dict.fromkeys(ROLES, "here"), "app": {"image": "a.sif"}}, in_containers=True
+    )
+    everything = images_of(tmp_path, "sub-01", [], settings, {})
+    chosen = images_of(tmp_path, "sub-01", [], settings, {"sessions": ["ses-1"], "runs": ["02"]})
+    assert len(everything) == 4
+    assert [image.path for image in chosen] == ["sub-01/ses-1/anat/a_run-2_T1w.nii"]
 
 
 def test_a_plain_folder_is_refused(tmp_path: Path) -> None:

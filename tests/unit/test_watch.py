@@ -22,6 +22,7 @@ from neurotier.core.files import write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.processes import RUN
 from neurotier.core.tables import write_table
+from neurotier.core.work_folders import OWNER
 from neurotier.run.jobs import load_settings
 from neurotier.run.under_way import Step, read_steps
 from neurotier.watch.command import watch
@@ -57,8 +58,8 @@ def end(places: Places, name: str, wall_s: float = 10.0, at_s: float | None = No
     os.utime(places.record(name), (now_s, now_s))
 
 
-def fail(places: Places, name: str, reason: str) -> None:
-    write_json(places.failure(name), {"participant": name, "reason": reason, "exit_code": 70, "run": "now"})
+def fail(places: Places, name: str, reason: str, run: str = "now") -> None:
+    write_json(places.failure(name), {"participant": name, "reason": reason, "exit_code": 70, "run": run})
 
 
 def begin_log(places: Places, name: str) -> None:
@@ -117,6 +118,34 @@ def test_nobody_runs_in_a_run_that_was_killed(places: Places) -> None:
     assert (look.alive, look.running, look.left) == (False, {}, None)
     assert "the same command goes on" in line(look)
     assert watch(places.results, 1.0, once=False) == 1
+
+
+def test_who_failed_in_an_earlier_run_waits_for_this_one(places: Places) -> None:
+    fail(places, "sub-01", "no space left", run="before")
+    look = Watcher(places.results).look()
+    assert (list(look.failed), look.waiting) == ([], 4)
+
+
+def test_a_run_that_clears_up_first_is_starting(places: Places) -> None:
+    write_text(places.latest_run, "next\n")
+    look = Watcher(places.results).look()
+    assert look.alive is None
+    assert " is starting; " in line(look)
+
+
+def test_a_participant_runs_since_its_work_folder_is_there(places: Places) -> None:
+    """What its tool prints goes to the log, whose time so is that of the last line."""
+    watcher, now_s = Watcher(places.results), time.time()
+    begin_log(places, "sub-01")
+    os.utime(places.log("sub-01"), (now_s, now_s))
+    first_s = watcher.look().running["sub-01"]
+    os.utime(places.log("sub-01"), (now_s + 30, now_s + 30))
+    write_text(places.log("sub-02"), "")  # has the folder read again
+    assert watcher.look().running["sub-01"] == first_s
+    owner = places.work_of("sub-01") / OWNER
+    write_text(owner, "{}")
+    os.utime(owner, (now_s - 20, now_s - 20))
+    assert watcher.look().running["sub-01"] == pytest.approx(now_s - 20)
 
 
 def test_a_run_on_another_host_is_not_said_to_live(places: Places) -> None:
