@@ -38,6 +38,7 @@ from neurotier.containers.run import Container
 from neurotier.containers.store import PlacedImage
 from neurotier.dataset.bids import Image
 from neurotier.core.errors import NeurotierError
+from neurotier.meter.folders import Removal
 from neurotier.core.private import make_private
 from neurotier.core.settings import ContainerSettings
 
@@ -60,7 +61,7 @@ try:
         print("version", prepare_in_container(tool, container, placed.cache, log))
         settings = SimpleNamespace(containers=containers)
         (image,) = [SimpleNamespace(path="head.nii.gz")]
-        masks, _ = in_container(tool, [image], folder, settings, log, placed)
+        masks, _ = in_container(tool, [image], folder, settings, log, placed, Removal())
         print("masks", [int(mask.sum()) for _, mask in masks])
 except NeurotierError as error:
     sys.exit(str(error))
