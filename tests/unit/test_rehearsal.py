@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -49,11 +51,26 @@ SMALL = Description(
 
 
 def run_description(description: Description, folder: Path) -> MeasuredCall[None]:
-    """Replay a description in a process of its own, as the phase that computes is one."""
+    """Replay a description in a process of its own, as the phase that computes is one.
+
+    It is measured by a new process, too: this one may be given what earlier tests have left, with the bytes it has read.
+    """
     for name in ("scratch", "out"):
         (folder / name).mkdir()
     (folder / "image").write_bytes(os.urandom(5000))
-    return measure_function(lambda: replay(description, folder / "image", folder / "scratch", folder / "out" / "x"))
+
+    def measure(sender: Connection) -> None:
+        sender.send(
+            measure_function(lambda: replay(description, folder / "image", folder / "scratch", folder / "out" / "x"))
+        )
+
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+    process = multiprocessing.get_context("fork").Process(target=measure, args=(sender,))
+    process.start()
+    sender.close()
+    called: MeasuredCall[None] = receiver.recv()
+    process.join()
+    return called
 
 
 def held(folder: Path) -> tuple[int, int]:
