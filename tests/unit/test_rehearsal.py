@@ -53,7 +53,7 @@ SMALL = Description(
 def run_description(description: Description, folder: Path) -> MeasuredCall[None]:
     """Replay a description in a process of its own, as the phase that computes is one.
 
-    It is measured by a new process, too: this one may be given what earlier tests have left, with the bytes it has read.
+    It is measured by a new process, too: this one may be given what earlier tests have left, with the bytes they read.
     """
     for name in ("scratch", "out"):
         (folder / name).mkdir()
