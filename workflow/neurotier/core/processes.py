@@ -36,6 +36,9 @@ BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 
 PATIENCE_S = 10.0
 
+CLEAR_UP_S = 25.0
+"""How long forked processes that were told to end may clean up; Slurm kills 30 s after it has asked."""
+
 postponed: list[int] | None = None
 """Signals that came while a process is being started (:func:`start_process`); ``None`` at all other times."""
 
@@ -207,6 +210,22 @@ def fork_process(work: Callable[[], int]) -> int:
             sys.stdout.flush()
             sys.stderr.flush()
         os._exit(code)
+
+
+def end_forked(pids: Collection[int]) -> None:
+    """Tell processes of :func:`fork_process` to end, and wait; who does not is killed when this process ends."""
+    left = set(pids)
+    for pid in left:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + CLEAR_UP_S
+    while left and time.monotonic() < deadline:
+        for pid in list(left):
+            with contextlib.suppress(ChildProcessError):
+                if os.waitpid(pid, os.WNOHANG)[0] == 0:
+                    continue
+            left.discard(pid)
+        time.sleep(0.02 if left else 0)
 
 
 @contextlib.contextmanager

@@ -24,7 +24,7 @@ from neurotier.analysis.staging import first_missing
 from neurotier.core.errors import BusyError, KilledError, SourceError, StateError, may_pass
 from neurotier.core.files import clear_log, read_json, write_json, write_text
 from neurotier.core.places import Places
-from neurotier.core.processes import RUN, current_run, fork_process
+from neurotier.core.processes import RUN, current_run, end_forked, fork_process
 from neurotier.core.settings import Settings
 from neurotier.meter.measure import Interrupted
 from neurotier.run import slurm
@@ -41,9 +41,6 @@ if TYPE_CHECKING:  # jobs start often: each imports what it uses, where it uses 
 
 STAGE = "analyze_participant"
 """What failures of participants name as the stage."""
-
-PATIENCE_S = 25.0
-"""How long participants that were told to end may clean up; Slurm kills 30 s after it has asked."""
 
 
 @dataclass(frozen=True)
@@ -243,7 +240,7 @@ def analyze_all(batch: Batch, names: Sequence[str], log: Path, at_once: int) -> 
                 waiting.clear()
                 expected.clear()
     except Interrupted:
-        end_copies({**running, **arrivals.fetching})
+        end_forked({*running, *arrivals.fetching})
         raise
     return codes
 
@@ -310,22 +307,6 @@ def failure_code(places: Places, name: str) -> int | None:
         failure = read_json(places.failure(name))
         return int(failure["exit_code"]) if failure["run"] == current_run() else None
     return None
-
-
-def end_copies(running: Mapping[int, str]) -> None:
-    """Tell the processes of participants to end, and wait for them; who does not is killed with all that is left."""
-    left = set(running)
-    for pid in left:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGTERM)
-    deadline = time.monotonic() + PATIENCE_S
-    while left and time.monotonic() < deadline:
-        for pid in list(left):
-            with suppress(ChildProcessError):
-                if os.waitpid(pid, os.WNOHANG)[0] == 0:
-                    continue
-            left.discard(pid)
-        time.sleep(0.02 if left else 0)
 
 
 def analyze_participant(batch: Batch, name: str) -> int:

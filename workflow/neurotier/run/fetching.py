@@ -17,7 +17,7 @@ from pathlib import Path
 
 from neurotier.core.files import clear_log, write_json, write_text
 from neurotier.core.places import Places
-from neurotier.core.processes import fork_process
+from neurotier.core.processes import end_forked, fork_process
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import parse_size, tiers_of
 from neurotier.dataset.bids import Image
@@ -256,6 +256,4 @@ class Fetcher:
 
     def stop(self) -> None:
         """End the copies of this process."""
-        from neurotier.run.batch_job import end_copies
-
-        end_copies({**self.running, **self.dropping})
+        end_forked({*self.running, *self.dropping})
