@@ -172,6 +172,37 @@ def read_text(
         return file.read(limit_bytes).decode(errors="replace")
 
 
+def read_named(file: Path, limit_bytes: int, where: str, blame: type[NeurotierError], kind: str) -> bytes:
+    """All of a file that the user has named, at the end of links, if it is small enough to be what it should be.
+
+    Parameters
+    ----------
+    file
+        Its path, whose links are the user's.
+    limit_bytes
+        Most that it may hold.
+    where, blame
+        As of :func:`open_file`.
+    kind
+        What it should be, for an error.
+
+    Raises
+    ------
+    NeurotierError
+        Of the class ``blame``, if it cannot be read, or is larger.
+    """
+    try:
+        real = file.resolve()
+        with open_file(real.parent, real.name, where, blame) as opened:
+            content = opened.read(limit_bytes + 1)
+    except (OSError, RuntimeError) as error:  # RuntimeError: links that lead in a circle
+        reason = error.strerror if isinstance(error, OSError) else "links in a circle"
+        raise blame(f"cannot be read: {reason}", where=where) from None
+    if len(content) > limit_bytes:
+        raise blame(f"is larger than {kind} ({limit_bytes >> 10:,} KiB)", where=where)
+    return content
+
+
 def read_end(
     folder: Path,
     below: str | PurePath,

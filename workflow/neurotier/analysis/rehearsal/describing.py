@@ -10,7 +10,7 @@ from typing import Any
 
 from neurotier.analysis.rehearsal.description import parse, written
 from neurotier.core.errors import InputError, SettingsError, one_line
-from neurotier.core.foreign import open_file
+from neurotier.core.foreign import read_named
 from neurotier.meter.traffic import FILE_SIZES
 
 LIMIT_BYTES = 256 << 20
@@ -59,15 +59,7 @@ def read_record(file: Path, where: str) -> list[Any]:
     InputError
         If it cannot be read as JSON.
     """
-    try:
-        real = file.resolve()
-        with open_file(real.parent, real.name, where) as opened:
-            content = opened.read(LIMIT_BYTES + 1)
-    except (OSError, RuntimeError) as error:  # RuntimeError: links that lead in a circle
-        reason = error.strerror if isinstance(error, OSError) else "links in a circle"
-        raise InputError(f"cannot be read: {reason}", where=where) from None
-    if len(content) > LIMIT_BYTES:
-        raise InputError(f"is larger than {LIMIT_BYTES >> 20} MiB", where=where)
+    content = read_named(file, LIMIT_BYTES, where, InputError, "a record")
     try:
         return [json.loads(content)]
     except (ValueError, RecursionError):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.core.errors import SettingsError
-from neurotier.core.foreign import open_file
+from neurotier.core.foreign import read_named
 from neurotier.core.places import short_hash
 
 PROFILES = Path(__file__).with_name("profiles")
@@ -173,15 +173,7 @@ def read_description_text(profile: str) -> str:
     """
     file = file_of(profile)
     where = f"{WHERE}: {file}"
-    try:
-        real = file.resolve()
-        with open_file(real.parent, real.name, where, SettingsError) as opened:
-            content = opened.read(LIMIT_BYTES + 1)
-    except (OSError, RuntimeError) as error:  # RuntimeError: links that lead in a circle
-        reason = error.strerror if isinstance(error, OSError) else "links in a circle"
-        raise SettingsError(f"cannot be read: {reason}", where=where) from None
-    if len(content) > LIMIT_BYTES:
-        raise SettingsError(f"is larger than a description ({LIMIT_BYTES >> 10} KiB)", where=where)
+    content = read_named(file, LIMIT_BYTES, where, SettingsError, "a description")
     try:
         return content.decode()
     except UnicodeDecodeError:
