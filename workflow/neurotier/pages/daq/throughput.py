@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from neurotier.core.quantities import rate
 from neurotier.core.tables import Row
 from neurotier.pages.daq.figures import DaqTables
-from neurotier.pages.kit.counts import NOTHING, PUBLISHED, count_axis, draw_line, legend, looks
+from neurotier.pages.kit.counts import NOTHING, PUBLISHED, count_axis, draw_line, legend, logarithmic, looks
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.style import GREY, WIDTH_IN, write_figure
 from neurotier.storage.daq.holding import Line, lines
@@ -53,10 +52,7 @@ def figure(found: dict[str, Line]) -> Figure:
     stated = [number for number in NUMBERS if number.quantity == THROUGHPUT]
     places, values = [number.at or 0 for number in stated], [number.value / MB for number in stated]
     axes.plot(places, values, label=f"published, {stated[0].figure}", **PUBLISHED)
-    axes.set_yscale("log")
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.9g}"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    logarithmic(axes)
     axes.set_ylabel("Throughput (MB/s)")
     count_axis(axes, {*come, *(int(number.at or 1) for number in stated)}, "Writers at once")
     legend(axes)

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from neurotier.core.tables import Row
-from neurotier.pages.kit.counts import NOTHING, PUBLISHED, count_axis, draw_line, legend, looks
+from neurotier.pages.kit.counts import NOTHING, PUBLISHED, count_axis, draw_line, legend, logarithmic, looks
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.style import WIDTH_IN, write_figure
 from neurotier.storage.ior.medians import Line, lines, verdict
@@ -49,10 +48,7 @@ def figure(found: dict[str, Line]) -> Figure:
         places, values = [number.at or 0 for number in stated], [number.value / MB for number in stated]
         axes.plot(places, values, label="published, per node", **PUBLISHED)
         axes.set_title(title, fontsize=9, weight="bold")
-        axes.set_yscale("log")
-        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.9g}"))
-        axes.yaxis.set_minor_formatter(NullFormatter())
+        logarithmic(axes)
         count_axis(axes, counts | {int(number.at or 1) for number in stated}, "Processes at once")
     panels[0].set_ylabel("Bandwidth (MB/s)")
     legend(panels[1])

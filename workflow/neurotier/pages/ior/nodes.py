@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from neurotier.core.tables import Row
-from neurotier.pages.kit.counts import NOTHING, PUBLISHED, count_axis, draw_line, legend, looks
+from neurotier.pages.kit.counts import NOTHING, PUBLISHED, count_axis, draw_line, legend, logarithmic, looks
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.style import GREY, WIDTH_IN, write_figure
 from neurotier.storage.ior.medians import processes_text
@@ -58,10 +57,7 @@ def figure(found: dict[str, dict[int, Curve]]) -> Figure:
             if number.quantity == way:
                 axes.axhline(number.value / MB, color=GREY, linestyle=":", linewidth=1, label="IO-500's first")
         axes.set_title(title, fontsize=9, weight="bold")
-        axes.set_yscale("log")
-        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.9g}"))
-        axes.yaxis.set_minor_formatter(NullFormatter())
+        logarithmic(axes)
         count_axis(axes, counts | {max(int(number.at or 1) for number in TOTALS)}, "Nodes at once")  # 30 hides 34
     panels[0].set_ylabel("Bandwidth of all nodes (MB/s)")
     legend(panels[1])

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from neurotier.core.spread import Spread
 from neurotier.pages.kit.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
@@ -21,6 +21,14 @@ def looks(count: int) -> list[dict[str, Any]]:
     """Colour and mark of each line."""
     places = range(count)
     return [{"color": COLOURS[place % 6], "marker": MARKERS[place % 6], "markersize": 5} for place in places]
+
+
+def logarithmic(axes: Axes) -> None:
+    """A logarithmic vertical axis with plain numbers at 1 and 3 of each power of ten."""
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.9g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def draw_line(axes: Axes, name: str, values: Mapping[int, Spread], unit: float, look: Mapping[str, Any]) -> None:
