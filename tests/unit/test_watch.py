@@ -205,6 +205,20 @@ def test_damaged_notes_are_passed_over(places: Places, spoil: Callable[[Path], N
     assert Watcher(places.results).look().steps == []
 
 
+@pytest.mark.parametrize("name", ["state/latest_run", "state/settings.json", "state/batches.json", "index/images.tsv"])
+def test_a_pipe_in_place_of_a_file_blocks_nobody(places: Places, name: str) -> None:
+    pipe_for(places.results / name)
+    looked = subprocess.run(
+        [sys.executable, "-m", "neurotier", "watch", str(places.results), "--once"],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert looked.returncode == (65 if name == "state/settings.json" else 0)
+    assert len((looked.stdout + looked.stderr).splitlines()) == 1
+
+
 def test_a_step_tells_now_and_then_and_nothing_at_its_end(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     now_s = [1000.0]

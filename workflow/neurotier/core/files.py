@@ -92,8 +92,10 @@ def read_json(path: Path) -> Any:
     Raises
     ------
     StateError
-        If the file is damaged.
+        If the file is damaged, or a FIFO is in its place, which would block its reader for ever.
     """
+    if stat.S_ISFIFO(os.stat(path).st_mode):
+        raise StateError(path)
     try:
         return json.loads(path.read_text())
     except ValueError:  # not JSON, or not even text

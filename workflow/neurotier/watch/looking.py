@@ -218,6 +218,8 @@ class Watcher:
     def sizes(self) -> dict[str, int]:
         """Everyone whom the index selects, with the size of the images, bytes; nobody before there is an index."""
         table = self.places.index / "images.tsv"
+        if not table.is_file():
+            return {}
         try:
             selected = selected_by(table)
         except (FileNotFoundError, NeurotierError):
@@ -314,8 +316,8 @@ def latest_run(places: Places) -> tuple[str, dict[str, Any]]:
         If that is damaged.
     """
     try:
-        run = places.latest_run.read_text().strip()
-    except OSError:  # of an earlier version
+        run = read_text(places.state, places.latest_run.name, str(places.latest_run)).strip()
+    except (InputError, OSError):  # of an earlier version, or no file
         run = max((file.stem for file in places.runs.glob("*.json")), default="")
     try:
         return run, dict(read_json(places.runs / f"{run}.json"))
