@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -105,3 +106,15 @@ def test_where_nothing_can_be_written_one_line_says_so(installed: Path, tmp_path
     (tmp_path / "file").touch()
     code, said = neurotier(installed, tmp_path, "init", "file/lab")
     assert (code, len(said.splitlines())) == (73, 1)
+
+
+def test_a_full_disk_is_named_and_the_same_command_goes_on(
+    installed: Path, tmp_path: Path, mount_tmpfs: Callable[..., Path]
+) -> None:
+    small = mount_tmpfs(tmp_path / "small", "size=200k")
+    code, said = neurotier(installed, tmp_path, "init", "small/lab")
+    assert (code, len(said.splitlines())) == (73, 1)
+    assert "No space left on device" in said
+    subprocess.run(["mount", "-o", "remount,size=20m", small], check=True)
+    assert neurotier(installed, tmp_path, "init", "small/lab")[0] == 0
+    assert sorted(path.name for path in (small / "lab").iterdir()) == ["config", "containers", "profiles", "workflow"]

@@ -46,6 +46,8 @@ def lay_out(folder: Path) -> list[str]:
             new.symlink_to(ROOT / LINKED)
             new.replace(link)
             added.append(LINKED)
+    except shutil.Error as error:  # from copytree: what was copied, where to, and why not, of each file
+        raise TierError(f"cannot be written: {error.args[0][0][2]}", where=str(folder)) from None
     except OSError as error:
         raise TierError(f"cannot be written: {error.strerror}", where=str(error.filename or folder)) from None
     return [
