@@ -50,22 +50,22 @@ SMALL = Description(
 )
 
 
+def measured_replay(sender: Connection, description: Description, folder: Path) -> None:
+    sender.send(
+        measure_function(lambda: replay(description, folder / "image", folder / "scratch", folder / "out" / "x"))
+    )
+
+
 def run_description(description: Description, folder: Path) -> MeasuredCall[None]:
     """Replay a description in a process of its own, as the phase that computes is one.
 
-    It is measured by a new process, too: this one may be given what earlier tests have left, with the bytes they read.
+    It is measured by a fresh interpreter: this one holds what earlier tests left, in memory and in bytes read.
     """
     for name in ("scratch", "out"):
         (folder / name).mkdir()
     (folder / "image").write_bytes(os.urandom(5000))
-
-    def measure(sender: Connection) -> None:
-        sender.send(
-            measure_function(lambda: replay(description, folder / "image", folder / "scratch", folder / "out" / "x"))
-        )
-
     receiver, sender = multiprocessing.Pipe(duplex=False)
-    process = multiprocessing.get_context("fork").Process(target=measure, args=(sender,))
+    process = multiprocessing.get_context("spawn").Process(target=measured_replay, args=(sender, description, folder))
     process.start()
     sender.close()
     called: MeasuredCall[None] = receiver.recv()
