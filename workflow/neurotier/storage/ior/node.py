@@ -10,7 +10,6 @@ import json
 import os
 import platform
 import select
-import shutil
 import signal
 import socket
 import sys
@@ -100,7 +99,6 @@ class Node:
         self.tier = Tier(**{**declared, "path": Path(declared["path"])}).here()
         self.folder = self.tier.folder(FILES) / str(plan["below"])
         self.way, self.numa = BUFFERED, tuple[int, ...]()
-        self.logs = Path(tempfile.mkdtemp(prefix="neurotier-ior-"))
 
     def begin(self) -> dict[str, Any]:
         """Claim the tier, make room, find the way to its files; what the node is like.
@@ -152,15 +150,17 @@ class Node:
         if pattern == "read" and shared:
             whose = writer_for(self.place, self.point.nodes, self.point.concurrent)
         job = job_among_nodes(self.point, pattern, self.way, self.numa, whose, self.place)
-        options = log_options(self.logs / pattern)
+        options: tuple[tuple[str, str], ...] = ()
         if pattern == "read":
             self.require_files(whose)
-            options += (("allow_file_create", "0"),)  # else fio lays out what it misses
+            options = (("allow_file_create", "0"),)  # else fio lays out what it misses
         workspace = Workspace(FILES, self.tier, self.folder)
-        time.sleep(max(0.0, at_s - time.time()))
-        with orders.watched():
-            done = workspace.run(replace(job, options=options), self.limit_s)
-        spans = read_spans(self.place, pattern, done, self.logs / pattern)
+        with tempfile.TemporaryDirectory(prefix="neurotier-ior-") as folder:
+            logs = Path(folder) / pattern
+            time.sleep(max(0.0, at_s - time.time()))
+            with orders.watched():
+                done = workspace.run(replace(job, options=(*log_options(logs), *options)), self.limit_s)
+            spans = read_spans(self.place, pattern, done, logs)
         cpu_s = done.cpu_user_s + done.cpu_system_s
         return {"spans": [asdict(span) for span in spans], "cpu_s": cpu_s, "fio_version": done.fio_version}
 
@@ -179,7 +179,6 @@ class Node:
     def end(self, is_whole: bool) -> None:
         """Remove this node's files, and the folder with the last; if the point is cut short, whatever is there."""
         with signals_wait():
-            shutil.rmtree(self.logs, ignore_errors=True)
             if not is_whole:
                 remove_private(self.folder)
             elif self.folder.is_dir():
