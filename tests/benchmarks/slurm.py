@@ -1,11 +1,12 @@
 """Slurm: 160 participants that do nothing through ``profiles/slurm``, local cores, and a plain ``sbatch --array``.
 
-All have 16 slots on this machine and run the same metered command on a results folder whose index is there. The tool
-does nothing, so what is compared is what starting costs. The three are run in turn, several times: the machine may be
-busy, and CPU time depends less on that than time does. That of the nodes is their control group's, with Slurm's daemons
-on them; that of the head is Snakemake's and of all that it starts, or sbatch's. The plugin looks at its jobs 1, 12, 33,
-64, 105 s after they were submitted (then up to every 180 s), which its wall time contains: the participants' makespan
-stands beside it.
+All have 16 slots on this machine and run the same metered command on a results folder whose index is there; ``profiles/
+slurm`` does so with the executor that it has and with the plugin ``slurm`` itself. The tool does nothing, so what is
+compared is what starting costs. They are run in turn, several times: the machine may be busy, and CPU time depends less
+on that than time does. That of the nodes is their control group's, with Slurm's daemons on them; that of the head is
+Snakemake's and of all that it starts, or sbatch's. Slurm has all jobs at once, as the array has, and holds back those
+that have no slots. The plugin looks at its jobs 1, 12, 33, 64, 105 s after they were submitted (then up to every 180
+s), which its wall time contains: the participants' makespan stands beside it.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ from support import Project, plain_dataset, small_head, t1w
 
 PARTICIPANTS = 160
 SLOTS = 16
-CORES_PER_JOB = 4
 LIMITS = ["--resources", "mem_mb=5000", "--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "2"]
+A_NODE_EACH = ["--set-resources", "analyze_participants:slurm_extra='--exclusive'"]
+"""Four nodes have as many jobs of four participants at once; --jobs would have each job wait until the head looks."""
 BY_HAND = "sbatch --array"
 
 HEADER = [
@@ -50,10 +52,14 @@ class Cost:
         return self.head_cpu_s + self.nodes_cpu_s
 
 
-def by_profile(project: Project, arguments: list[str]) -> Timed:
-    words = ["--profile", "profiles/slurm", *LIMITS, "--jobs", str(SLOTS // CORES_PER_JOB), *arguments, "--quiet"]
+def by_profile(project: Project, arguments: list[str], *others: str) -> Timed:
+    words = ["--profile", "profiles/slurm", *LIMITS, *A_NODE_EACH, *others, *arguments, "--quiet"]
     command = [*project.before(), sys.executable, "-m", "snakemake", "participants", *words]
     return timed(command, project.folder)
+
+
+def by_plugin(project: Project, arguments: list[str]) -> Timed:
+    return by_profile(project, arguments, "--executor", "slurm")
 
 
 def by_local_cores(project: Project, arguments: list[str]) -> Timed:
@@ -68,7 +74,12 @@ def by_array(project: Project, _: list[str]) -> Timed:
     return timed([*project.before(), "sbatch", *array, "--wrap", job], project.folder, **environment)
 
 
-WAYS = {"local cores": by_local_cores, BY_HAND: by_array, "profiles/slurm": by_profile}
+WAYS = {
+    "local cores": by_local_cores,
+    BY_HAND: by_array,
+    "profiles/slurm": by_profile,
+    "the same, --executor slurm": by_plugin,
+}
 
 
 def makespan_s(project: Project) -> float:

@@ -125,6 +125,13 @@ def states(cluster: Cluster, job: str) -> list[list[str]]:
     return cluster.sacct("State", options=("--duplicates", "--jobs", job))
 
 
+def has_a_step(job: str) -> bool:
+    """Whether a job has started anything by srun, as the plugin ``slurm`` does, and not its executor here."""
+    command = ["sacct", "--noheader", "--parsable2", "--format=JobID", "--jobs", job]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True)
+    return f"{job}.0" in listed.stdout.split()
+
+
 def slurm_job(project: Project, participant: str) -> tuple[str, str] | None:
     """Slurm's job of a participant and its node, by the participant's log."""
     log = file_of(project.results / "logs" / "analyze_participant", participant, ".log")
@@ -181,6 +188,7 @@ def test_results_are_those_of_a_local_run(
     assert all(job.isdigit() and int(job) >= first for job in jobs)
     assert len(jobs) == 1
     assert len(jobs_since(cluster, first)) == 6  # the participants together, and five steps from tables to report
+    assert not has_a_step(*jobs)  # one Snakemake, and not a second one
     assert not [path for path in scratch.rglob("*") if path.name.startswith("neurotier-")]
 
     table = remote.table("profile/jobs.tsv")
@@ -206,7 +214,10 @@ def test_results_are_those_of_a_local_run(
 
 
 def test_only_what_may_pass_is_tried_again(cluster: Cluster, project: Project) -> None:
-    """A tool that is killed gets more memory and time; the bad image beside it was answered, the others are done."""
+    """A tool that is killed gets more memory and time; the bad image beside it was answered, the others are done.
+
+    The executor is the plugin itself, which a site may prefer.
+    """
     first = next_job(cluster)
     images: dict[str, Any] = {t1w(f"{number:02d}"): small_head(number) for number in range(4)}
     plain_dataset(project.folder / "bids", {**images, t1w("bad"): b""})
@@ -214,7 +225,7 @@ def test_only_what_may_pass_is_tried_again(cluster: Cluster, project: Project) -
     tools = project.folder / "tools"
     killed_once = f"[ -e {tools}/killed ] || {{ touch {tools}/killed; kill -9 $$; }}"
     bet_that(tools, f'echo "$1" >> {tools}/calls; case $1 in *sub-00*) {killed_once};; esac')
-    done = project.run("-m", "snakemake", *on_slurm(*config, group=5), path=tools)
+    done = project.run("-m", "snakemake", *on_slurm("--executor", "slurm", *config, group=5), path=tools)
     assert done.code != 0
     assert len(done.lines("failed  sub-bad: sub-bad/anat/sub-bad_T1w.nii.gz: the image file is empty")) == 1, (
         done.output
@@ -227,6 +238,7 @@ def test_only_what_may_pass_is_tried_again(cluster: Cluster, project: Project) -
     assert int(second_time[1]) == 2 * int(first_time[1]) == 2 * 15 * 2  # two rounds of four at once
     log = next((project.results / "logs" / "analyze_participants").glob("*.log")).read_text()
     assert f"Slurm job {second_time[3]} on " in log
+    assert has_a_step(second_time[3])
     assert "1 of 5 to analyse: sub-00" in log
     failure = project.failure("sub-bad")
     assert failure["exit_code"] == 65

@@ -16,7 +16,7 @@ from neurotier.core.places import Places
 from neurotier.core.processes import current_run
 from neurotier.core.settings import IorSettings
 from neurotier.run import slurm
-from neurotier.run.profile_config import EXECUTOR
+from neurotier.run.profile_config import EXECUTOR, SLURM
 from neurotier.run.submitted import note_name
 from neurotier.storage.ior.points import over_nodes
 
@@ -41,7 +41,7 @@ END_S = 60.0
 
 def asks_for_nodes(settings: IorSettings) -> bool:
     """Whether an IOR run asks Slurm for nodes itself, and is no job."""
-    return over_nodes(settings) and os.environ.get(EXECUTOR) == "slurm"
+    return over_nodes(settings) and os.environ.get(EXECUTOR) in SLURM
 
 
 class Allocations:

@@ -42,6 +42,9 @@ SOME_NODES = "nodes"
 HERE = (None, "local", "dryrun", "touch")
 """Executors of Snakemake that run jobs on this machine, or none."""
 
+SLURM = ("neurotier-slurm", "slurm")
+"""Executors of Snakemake that give jobs to Slurm by the plugin ``slurm``."""
+
 
 def profile_config(arguments: Sequence[str], snakefile: Path) -> dict[str, Any]:
     """The ``config:`` entries of the profiles that a Snakemake command line selects, merged.

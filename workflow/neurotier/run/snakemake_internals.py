@@ -11,8 +11,10 @@ import logging
 import signal
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import redirect_stderr
 from dataclasses import dataclass
 from functools import cache
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -218,6 +220,20 @@ def analyses_anew(arguments: Sequence[str]) -> bool:
     """
     options = options_of(arguments)
     return bool(options.forceall) or "analyze_participants" in (options.forcerun or ())
+
+
+def settings_of_executor(name: str, arguments: Sequence[str]) -> Any:
+    """The settings that a command line and its profiles have for an executor plugin, whichever they choose (8.0).
+
+    Snakemake gives an executor those of its own name alone (``parse_args``, which also says which profiles it takes, a
+    second time).
+    """
+    from snakemake.cli import parse_args
+    from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
+
+    with redirect_stderr(StringIO()):
+        _, options = parse_args(list(arguments))
+    return ExecutorPluginRegistry().get_plugin(name).get_settings(options)
 
 
 def options_of_profile(name: str) -> Mapping[str, Any]:

@@ -1,0 +1,64 @@
+"""The executor ``neurotier-slurm``: the plugin ``slurm`` with its options, without the second Snakemake of each job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import snakemake_executor_plugin_neurotier_slurm as own
+import snakemake_executor_plugin_slurm as slurm
+from neurotier.core.settings import Settings
+from neurotier.run.allocations import asks_for_nodes
+from neurotier.run.profile_config import EXECUTOR
+from neurotier.run.snakemake_internals import settings_of_executor
+from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
+from support import ROOT
+
+
+def executor_of(module: object, array_jobs: str = "") -> slurm.Executor:
+    """An executor that watches no jobs."""
+    executor = object.__new__(module.Executor)  # type: ignore[attr-defined]
+    executor.workflow = SimpleNamespace(executor_settings=slurm.ExecutorSettings(pass_command_as_script=False))
+    executor.array_jobs = {array_jobs} - {""}
+    return executor
+
+
+def test_snakemake_finds_it_beside_the_plugin() -> None:
+    assert {"neurotier-slurm", "slurm"} <= set(ExecutorPluginRegistry().get_registered_plugins())
+
+
+def test_what_is_left_out_is_the_second_snakemake_alone() -> None:
+    """Another version of the plugin that tells its jobs more fails this test, and loses it to nobody."""
+    assert executor_of(slurm).additional_general_args() == "--executor slurm-jobstep --jobs 1"
+    assert executor_of(own).additional_general_args() == ""
+
+
+def test_tasks_of_an_array_keep_it() -> None:
+    plain, ours = (executor_of(module, array_jobs="analyze_participants") for module in (slurm, own))
+    assert ours.additional_general_args() == plain.additional_general_args() != ""
+
+
+def test_its_options_are_those_of_the_plugin(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    words = ["--profile", "profiles/slurm", "--slurm-init-seconds-before-status-checks", "1"]
+    settings = settings_of_executor("slurm", words)
+    assert isinstance(settings, slurm.ExecutorSettings)
+    assert (settings.requeue, settings.status_command) == (True, "squeue")  # by the profile
+    assert settings.init_seconds_before_status_checks == 1  # by the command line
+    assert capsys.readouterr() == ("", "")  # Snakemake has said already which profiles it takes
+
+
+@pytest.mark.parametrize(
+    ("executor", "asks"), [("neurotier-slurm", True), ("slurm", True), ("cluster-generic", False), ("", False)]
+)
+def test_both_are_slurm_to_what_asks_for_nodes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, executor: str, asks: bool
+) -> None:
+    monkeypatch.setenv(EXECUTOR, executor)
+    tier = {"path": str(tmp_path), "kind": "block"}
+    placement = dict.fromkeys(("dataset", "work", "images", "results"), "disk")
+    settings = Settings.from_config({"tiers": {"disk": tier}, "placement": placement, "ior": {"nodes": [1, 2]}})
+    assert asks_for_nodes(settings.ior) is asks
