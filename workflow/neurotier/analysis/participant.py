@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -45,6 +46,11 @@ STAGED_FACTOR, STAGED_MARGIN_BYTES = 2, 64_000_000
 that has grown beyond that is not what was indexed."""
 
 
+def no_wait() -> AbstractContextManager[float]:
+    """The slot of a participant who may compute at any time."""
+    return nullcontext(0.0)
+
+
 @dataclass(frozen=True)
 class Job:
     """The inputs of a participant job.
@@ -60,6 +66,8 @@ class Job:
     activity
         Identifier of what makes the derivatives, if it is not to be made of the other facts: derivatives that are made
         again name what they were first made by.
+    slot
+        Waits until the participant may compute, and holds that as long as it is entered; gives how long it waited, s.
     """
 
     participant: str
@@ -73,6 +81,7 @@ class Job:
     before: Mapping[str, Any] = field(default_factory=dict)
     share: Share | None = None
     activity: str = ""
+    slot: Callable[[], AbstractContextManager[float]] = no_wait
 
     @property
     def staged_files(self) -> list[str]:
@@ -128,7 +137,8 @@ def run_participant(job: Job) -> None:
         phases.append(phase_row("stage_in", usage, copied[0], staged(copied, tiers["dataset"], work_tier)))
 
         watch, copies = FolderWatch(folder), [folder / IN / path for path in files]
-        analysed, usage = phase("compute", work_tier, copies, lambda: analyze(job, folder), [watch])
+        with job.slot() as slot_wait_s:  # between two phases: to wait for others is no part of either
+            analysed, usage = phase("compute", work_tier, copies, lambda: analyze(job, folder), [watch])
         if analysed.container_start is not None and job.placed is not None:
             start = analysed.container_start
             take_out(start, usage)
@@ -158,6 +168,7 @@ def run_participant(job: Job) -> None:
         "work_path": str(work_tier.path),
         "work_fs_type": work_tier.mount().fs_type,
         **job.before,
+        "slot_wait_s": slot_wait_s,
         "phases": phases,
         "images": analysed.rows,
         **({"calls": analysed.calls, "caches": caches_of(job.placed)} if analysed.calls else {}),
