@@ -41,7 +41,7 @@ BYTES_PER_S = 8_000_000
 EDGE = 171
 """Voxels along each axis: bytes of noise, 5 MB, not compressed."""
 
-BET_S = 0.45
+BET_S = 0.2
 """About what checking a mask and compressing a brain take beside the tool, s."""
 
 DEVICE_MIB = 1024
@@ -58,6 +58,7 @@ class Found:
     makespans_s: list[float] = field(default_factory=list)
     computed_s: list[float] = field(default_factory=list)
     waited_s: list[float] = field(default_factory=list)
+    copied_bytes: int = 0
     peaks: set[tuple[int, int]] = field(default_factory=set)
     loads: list[float] = field(default_factory=list)
 
@@ -117,15 +118,18 @@ def run(project: Project, results: Path, source: Path, options: dict[str, Any], 
     assert int(row["participants"]) == PARTICIPANTS, row
     found.makespans_s.append(float(row["makespan_s"]))
     found.peaks.add((int(row["peak_parallelism"]), int(row["peak_computing"])))
-    for file in results.glob("profile/records/**/*.json"):
-        record = json.loads(file.read_text())
+    records = [json.loads(file.read_text()) for file in results.glob("profile/records/**/*.json")]
+    for record in records:
         found.computed_s += [phase["wall_s"] for phase in record["phases"] if phase["phase"] == "compute"]
         found.waited_s.append(record["slot_wait_s"])
+    copied = "stage_out" if results != project.results else "stage_in"
+    rows = [phase for record in records for phase in record["phases"]]
+    found.copied_bytes = sum(phase["staged_bytes"] for phase in rows if phase["phase"] == copied)
 
 
-def rows_of(way: str, at_once: int, tried: dict[int, Found], size_bytes: int) -> list[Sequence[object]]:
+def rows_of(way: str, at_once: int, tried: dict[int, Found]) -> list[Sequence[object]]:
     """The lines of the table for one load."""
-    each_s = size_bytes / PARTICIPANTS / BYTES_PER_S
+    each_s = tried[0].copied_bytes / PARTICIPANTS / BYTES_PER_S
     compute_s = statistics.median(one for found in tried.values() for one in found.computed_s)
     bound_s = max(each_s * PARTICIPANTS + compute_s, each_s + compute_s * math.ceil(PARTICIPANTS / at_once))
     lines: list[Sequence[object]] = []
@@ -159,7 +163,7 @@ def main() -> None:
                         run(project, results, source, given, path, tried[beside])
                         print(way, at_once, beside, f"{tried[beside].makespans_s[-1]:.1f} s", flush=True)
                 shutil.rmtree(results, ignore_errors=True)
-                rows += rows_of(way, at_once, tried, size_bytes)
+                rows += rows_of(way, at_once, tried)
     print_table(f"{PARTICIPANTS} participants, {size_bytes / 1e6:.0f} MB over {BYTES_PER_S / 1e6:.0f} MB/s", HEAD, rows)
 
 

@@ -17,7 +17,8 @@ class Step:
         What its seconds are summed under.
     kind
         ``wait`` and ``compute`` have an amount in s (of the clock, of one core), ``read`` and ``write`` in bytes; an
-        ``arrival`` is over when a fetch is (:attr:`Workload.fetches`), whose number, from 1 on, is its amount.
+        ``arrival`` is over when a fetch is (:attr:`Workload.fetches`), whose number, from 1 on, is its amount; ``take``
+        and ``give`` are over when the task's job has a slot for it (:attr:`Job.slots`), and at once.
     amount
         Seconds or bytes.
     tier
@@ -29,7 +30,7 @@ class Step:
     """
 
     phase: str
-    kind: Literal["wait", "compute", "read", "write", "arrival"]
+    kind: Literal["wait", "compute", "read", "write", "arrival", "take", "give"]
     amount: float
     tier: str = ""
     cached: bool = False
@@ -43,7 +44,7 @@ LAUNCH = Step("launch", "compute", 0.0)
 class Job:
     """Tasks that one process begins, all of them at the same time.
 
-    It is begun once there is room for all of its tasks, and gives that back when the last of them is over.
+    It is begun once there is room for all of its tasks, or slots, and gives that back when the last of them is over.
 
     Parameters
     ----------
@@ -51,10 +52,13 @@ class Job:
         Positions of its tasks.
     launch
         What the process does before it begins them.
+    slots
+        How many of its tasks may be between ``take`` and ``give`` at the same time; 0 if they have no such steps.
     """
 
     tasks: Sequence[int]
     launch: Sequence[Step] = ()
+    slots: int = 0
 
 
 @dataclass(frozen=True)

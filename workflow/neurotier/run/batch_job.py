@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neurotier.analysis.needs import threads_of
+from neurotier.analysis.slots import Seat
 from neurotier.analysis.staging import first_missing
 from neurotier.core.errors import BusyError, KilledError, SourceError, StateError, may_pass
 from neurotier.core.files import clear_log, read_json, write_json, write_text
@@ -29,7 +30,6 @@ from neurotier.core.settings import Settings
 from neurotier.meter.measure import Interrupted
 from neurotier.run import slurm
 from neurotier.run.batches import Made, Wanted, key_of, wanted_by
-from neurotier.run.compute_slots import ComputeSlots
 from neurotier.run.job_notes import noting_job
 from neurotier.run.jobs import begin_log, keep_failure, load_settings, note, placed_image, reporting, run_facts
 from neurotier.run.participants import images_of
@@ -56,8 +56,8 @@ class Batch:
         Whether images are fetched while others are analysed, so that each participant waits for its own.
     prepared
         Times at which tool and container image were ready, s since 1970.
-    slots
-        Among which those who are there take turns to compute; ``None`` if nobody is there but who computes.
+    seat
+        Of each, in its copy of the process: whether it may copy or compute now.
     """
 
     settings: Settings
@@ -70,7 +70,7 @@ class Batch:
     prepared: Sequence[float]
     keep_going: bool
     granted: Granted
-    slots: ComputeSlots | None
+    seat: Seat
 
 
 def analyze_participants(
@@ -161,7 +161,7 @@ def prepare(settings: Settings, places: Places, number: str, analysis: str, log:
         prepared=[file.stat().st_mtime for file in others if file.exists()],
         keep_going=facts.get("keep_going", True),
         granted=granted,
-        slots=ComputeSlots(granted.at_once) if granted.beside else None,
+        seat=Seat.of_job(granted.at_once, granted.beside),
     )
 
 
@@ -316,7 +316,7 @@ def failure_code(places: Places, name: str) -> int | None:
 
 def analyze_participant(batch: Batch, name: str) -> int:
     """Analyse one participant in this process; the exit code."""
-    from neurotier.analysis.participant import Job, no_wait, run_participant
+    from neurotier.analysis.participant import Job, run_participant
 
     places, log = batch.places, batch.places.log(name).absolute()
     with reporting(places, [name], STAGE, log) as result:
@@ -334,7 +334,7 @@ def analyze_participant(batch: Batch, name: str) -> int:
             placed=batch.placed,
             before={"analysis": key_of(batch.wanted.analysis, images), **preparation(batch, name)},
             share=batch.granted.share(batch.settings) if batch.settings.app.image else None,
-            slot=batch.slots.take if batch.slots else no_wait,
+            seat=batch.seat,
         )
         run_participant(job)
     return result.exit_code

@@ -116,6 +116,13 @@ def slots_text(data: ReportData, run: Row) -> str:
     return f"of {counted(run['cores'], 'core')}, " if run["cores"] else ""
 
 
+def computing_text(run: Row) -> str:
+    """How many of those who were there computed, where others copied beside them."""
+    most = run["peak_computing"]
+    copied = run["parallelism"] is not None and run["peak_parallelism"] > run["parallelism"]
+    return f", {most:,} of them computing" if copied and most is not None else ""
+
+
 def tiles(data: ReportData, times: list[ParticipantTime]) -> list[Tile]:
     """The numbers a reader looks for first; ``times`` slowest first."""
     run = data.last_run
@@ -129,7 +136,7 @@ def tiles(data: ReportData, times: list[ParticipantTime]) -> list[Tile]:
         if run["flushed_s"] is not None and run["flushed_s"] > run["makespan_s"]:
             span += f", on its device after {seconds(run['flushed_s'])}"
         tiles.append(Tile("Makespan, last run", seconds(run["makespan_s"]), span))
-        peak = f"{slots_text(data, run)}peak {run['peak_parallelism']:,}"
+        peak = f"{slots_text(data, run)}peak {run['peak_parallelism']:,}{computing_text(run)}"
         tiles.append(Tile("Mean parallelism", mean_count(run["mean_parallelism"]), peak))
     tiles.append(
         Tile("CPU time", percent(share_of(cpu, wall)), f"{seconds(cpu)} of {seconds(wall)} wall" if times else "")
