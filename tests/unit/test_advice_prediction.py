@@ -322,12 +322,12 @@ def test_who_copies_beside_those_who_compute_is_predicted_as_such() -> None:
     alone = workload_of(people, costs, slow, JobStart(), jobs=[[list(range(8))]])
     beside = workload_of(people, costs, slow, JobStart(), jobs=[[[0, 2, 4, 6], [1, 3, 5, 7]]], computing=1)
     (shared,) = beside.jobs or ()
-    assert (shared.slots, list(shared.tasks)) == (1, [0, 1])
-    kinds = [step.kind for step in beside.tasks[0] if step.kind in ("take", "give")]
-    assert kinds == ["take", "give"] * 4
+    assert (dict(shared.slots), shared.counts_for) == (dict.fromkeys(("stage_in", "compute", "stage_out"), 1), 1)
+    turns = [(step.phase, step.kind) for step in beside.tasks[0] if step.kind in ("take", "give")]
+    assert turns == [(phase, kind) for phase in shared.slots for kind in ("take", "give")] * 4
     held = [step.kind for step in beside.tasks[0] if step.phase == "compute"]
     assert (held[0], held[-1]) == ("take", "give")
-    assert [len(task) for task in alone.tasks] == [sum(map(len, beside.tasks)) - 2 * 8]
+    assert [len(task) for task in alone.tasks] == [sum(map(len, beside.tasks)) - 6 * 8]
 
 
 def test_what_was_written_to_a_network_tier_may_have_to_be_read_from_there() -> None:

@@ -43,11 +43,11 @@ def test_while_one_computes_others_copy_and_those_who_wait_take_nobody_s_time() 
     take, give = (replace(compute, kind=kind, amount=0.0) for kind in ("take", "give"))
     in_turns = Workload([(read, compute) * 4], jobs=[Job([0])])
     assert simulate(in_turns, machine(LINK), parallelism=1).makespan_s == pytest.approx(16)
-    beside = Workload([(read, take, compute, give) * 2] * 2, jobs=[Job([0, 1], slots=1)])
+    beside = Workload([(read, take, compute, give) * 2] * 2, jobs=[Job([0, 1], slots={"compute": 1}, counts_for=1)])
     found = simulate(beside, machine(LINK), parallelism=1)
     assert found.makespan_s == pytest.approx(2 + 4 * 3), "the first two share the tier"
     assert found.phase_sums_s == pytest.approx({"read": 2 + 2 + 1 + 1, "compute": 12})
-    both = simulate(replace(beside, jobs=[Job([0, 1], slots=2)]), machine(LINK), parallelism=2)
+    both = simulate(replace(beside, jobs=[Job([0, 1], slots={"compute": 2})]), machine(LINK), parallelism=2)
     assert both.makespan_s == pytest.approx(2 * (2 + 3))
 
 

@@ -14,8 +14,8 @@ from neurotier.model.workload import LAUNCH, Job, Step, Workload
 
 START_UP = "start_up"
 
-TAKE, GIVE = Step("compute", "take", 0.0), Step("compute", "give", 0.0)
-"""Begin and end of the part of a participant's steps in which it holds a slot."""
+SLOT_OF = {"stage_in": "stage_in", **dict.fromkeys(COMPUTING_PHASES, "compute"), "stage_out": "stage_out"}
+"""Phase to the slot that a participant has meanwhile, where others copy beside those who compute."""
 
 READS = {"stage_in": "dataset", "container_start": "images", "compute": "work", "stage_out": "work"}
 WRITES = {"stage_in": "work", "compute": "work", "stage_out": "results"}
@@ -171,15 +171,17 @@ def workload_of(
     for parts in together:
         members = [participants[position] for part in parts for position in part]
         own = storage if len(tasks) < first else warm
-        slots = computing if len(parts) > computing else 0
-        made.append(Job(range(len(tasks), len(tasks) + len(parts)), launch_of(members, job_start, shared, own), slots))
+        beside = len(parts) - computing if computing else 0
+        slots = {"stage_in": beside, "compute": computing, "stage_out": beside} if beside > 0 else {}
+        own_tasks, launch = range(len(tasks), len(tasks) + len(parts)), launch_of(members, job_start, shared, own)
+        made.append(Job(own_tasks, launch, slots, computing if slots else 0))
         if len(members) == 1:
             tasks.append((*arrivals.get(parts[0][0], ()), *steps(members[0], costs, own)))
             continue
         for part in parts:
             taken = (steps(participants[position], shared.costs, warm) for position in part)
             of_each = (
-                (*arrivals.get(position, ()), *(in_slot(each) if slots else each))
+                (*arrivals.get(position, ()), *(in_slots(each) if slots else each))
                 for position, each in zip(part, taken, strict=True)
             )
             tasks.append(tuple(itertools.chain.from_iterable(of_each)))
@@ -193,11 +195,13 @@ def workload_of(
     )
 
 
-def in_slot(steps_of_job: Sequence[Step]) -> list[Step]:
-    """The steps of a participant, who holds a slot of its job while it computes."""
-    inside = [number for number, step in enumerate(steps_of_job) if step.phase in COMPUTING_PHASES]
-    first, after = inside[0], inside[-1] + 1
-    return [*steps_of_job[:first], TAKE, *steps_of_job[first:after], GIVE, *steps_of_job[after:]]
+def in_slots(steps_of_job: Sequence[Step]) -> list[Step]:
+    """The steps of a participant, who has a slot of its job while it copies in, computes, and copies out."""
+    made: list[Step] = []
+    for slot, group in itertools.groupby(steps_of_job, key=lambda step: SLOT_OF.get(step.phase)):
+        inside = list(group)
+        made += [Step(slot, "take", 0.0), *inside, Step(slot, "give", 0.0)] if slot else inside
+    return made
 
 
 def fetching_order(jobs: Sequence[JobParts], at_once: int, computing: int = 0) -> list[int]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 
@@ -18,7 +18,7 @@ class Step:
     kind
         ``wait`` and ``compute`` have an amount in s (of the clock, of one core), ``read`` and ``write`` in bytes; an
         ``arrival`` is over when a fetch is (:attr:`Workload.fetches`), whose number, from 1 on, is its amount; ``take``
-        and ``give`` are over when the task's job has a slot for it (:attr:`Job.slots`), and at once.
+        is over when the task's job has a slot for it (:attr:`Job.slots`), and ``give`` gives that back.
     amount
         Seconds or bytes.
     tier
@@ -44,7 +44,7 @@ LAUNCH = Step("launch", "compute", 0.0)
 class Job:
     """Tasks that one process begins, all of them at the same time.
 
-    It is begun once there is room for all of its tasks, or slots, and gives that back when the last of them is over.
+    It is begun once there is room for all of its tasks, and gives that back when the last of them is over.
 
     Parameters
     ----------
@@ -53,12 +53,15 @@ class Job:
     launch
         What the process does before it begins them.
     slots
-        How many of its tasks may be between ``take`` and ``give`` at the same time; 0 if they have no such steps.
+        Phase to how many of its tasks may be between its ``take`` and its ``give`` at the same time.
+    counts_for
+        How many tasks it takes the room of; 0 for all that it has.
     """
 
     tasks: Sequence[int]
     launch: Sequence[Step] = ()
-    slots: int = 0
+    slots: Mapping[str, int] = field(default_factory=dict)
+    counts_for: int = 0
 
 
 @dataclass(frozen=True)
