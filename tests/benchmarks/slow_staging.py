@@ -1,7 +1,8 @@
 """Slow staging: images that are read from a tier of 8 MB/s, or results that are written to one, while others compute.
 
-40 participants of 5 MB, 2 and 4 at once in one job. The slow tier is a disk that is throttled for everybody, everything
-else is on the local disk. Computing takes as long as the bytes of all slots, which is hardest to overlap:
+40 participants of 5 MB, 2 and 4 at once in one job. The slow tier is a disk that is throttled for everybody. It lies in
+memory, where no other load is in its way; everything else is on the local disk. Computing takes as long as the bytes of
+all slots, which is hardest to overlap:
 
 ``in``
     a plain dataset on the slow tier; noop, which sleeps;
@@ -148,7 +149,7 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=1, help="how often each is run")
     options = parser.parse_args()
     rows: list[Sequence[object]] = []
-    with scratch_project() as project, loop_device(DEVICE_MIB, BYTES_PER_S) as slow:
+    with scratch_project() as project, loop_device(DEVICE_MIB, BYTES_PER_S, "/dev/shm") as slow:
         sources = {way: make_noise(folder / "noise") for way, folder in (("in", slow), ("out", project.folder))}
         size_bytes = sum(file.stat().st_size for file in sources["in"].rglob("*.nii"))
         for at_once in options.only or AT_ONCE:

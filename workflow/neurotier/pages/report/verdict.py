@@ -116,11 +116,10 @@ def slots_text(data: ReportData, run: Row) -> str:
     return f"of {counted(run['cores'], 'core')}, " if run["cores"] else ""
 
 
-def computing_text(run: Row) -> str:
-    """How many of those who were there computed, where others copied beside them."""
-    most = run["peak_computing"]
-    copied = run["parallelism"] is not None and run["peak_parallelism"] > run["parallelism"]
-    return f", {most:,} of them computing" if copied and most is not None else ""
+def computing_text(data: ReportData, run: Row) -> str:
+    """How many of those who were there computed, where others could copy beside them; empty otherwise."""
+    beside = data.facts.get("settings", {}).get("batches", {}).get("staging_beside")
+    return f", {run['peak_computing']:,} of them computing" if beside and run["peak_computing"] is not None else ""
 
 
 def tiles(data: ReportData, times: list[ParticipantTime]) -> list[Tile]:
@@ -136,7 +135,7 @@ def tiles(data: ReportData, times: list[ParticipantTime]) -> list[Tile]:
         if run["flushed_s"] is not None and run["flushed_s"] > run["makespan_s"]:
             span += f", on its device after {seconds(run['flushed_s'])}"
         tiles.append(Tile("Makespan, last run", seconds(run["makespan_s"]), span))
-        peak = f"{slots_text(data, run)}peak {run['peak_parallelism']:,}{computing_text(run)}"
+        peak = f"{slots_text(data, run)}peak {run['peak_parallelism']:,}{computing_text(data, run)}"
         tiles.append(Tile("Mean parallelism", mean_count(run["mean_parallelism"]), peak))
     tiles.append(
         Tile("CPU time", percent(share_of(cpu, wall)), f"{seconds(cpu)} of {seconds(wall)} wall" if times else "")
