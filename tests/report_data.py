@@ -177,6 +177,7 @@ def run_row(run: str, profile: list[dict[str, Any]], **changes: Any) -> dict[str
         "others_cpu_share": 0.01,
         "others_cpu_reason": None,
         "peak_parallelism": max(sum(s <= at < e for s, e in spans) for at, _ in spans),
+        "peak_computing": None,
         **changes,
     }
 

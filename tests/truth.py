@@ -129,7 +129,7 @@ def as_nobody() -> dict[str, Any]:
 
 
 @contextmanager
-def loop_device(mib: int, bytes_per_s: int | None = None) -> Iterator[Path]:
+def loop_device(mib: int, bytes_per_s: int | None = None, below: str = "/var/tmp") -> Iterator[Path]:
     """A folder, writable by all, on an ext4 of its own whose device nobody else uses; needs root.
 
     Parameters
@@ -138,13 +138,15 @@ def loop_device(mib: int, bytes_per_s: int | None = None) -> Iterator[Path]:
         Size, MiB.
     bytes_per_s
         How fast it may be read and written, each way, where the kernel can limit that.
+    below
+        Folder where its bytes lie; in memory, nobody who keeps a disk busy is in its way.
 
     Raises
     ------
     OSError, subprocess.CalledProcessError
         If this machine does not let us.
     """
-    with tempfile.TemporaryDirectory(prefix="neurotier-loop-", dir="/var/tmp") as name:
+    with tempfile.TemporaryDirectory(prefix="neurotier-loop-", dir=below) as name:
         folder, image = Path(name, "mount"), Path(name, "image")
         Path(name).chmod(0o755)
         folder.mkdir()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -14,59 +12,18 @@ from typing import Any
 
 import psutil
 import pytest
+from batch_jobs import RUN, done_in, job, sleepers, sleeping
 from neurotier.core.files import write_json
 from neurotier.core.places import Places, file_of
 from neurotier.run.batches import key_of
 from neurotier.run.jobs import load_settings
 from neurotier.run.participants import selected_by
-from support import ENVIRONMENT, PATIENCE_S, ROOT, plain_dataset, prepared_results, t1w
-
-RUN = "run-of-batches"
-
-
-def job(results: Path, *names: str, at_once: int = 2, **environment: str) -> subprocess.Popen[str]:
-    """The job of a batch, running."""
-    words = ["analyze-participants", *names, "--results", str(results), "--batch", "0", "--analysis", "analysis"]
-    return subprocess.Popen(
-        [sys.executable, "-m", "neurotier", *words, "--at-once", str(at_once), "--log", str(results / "batch.log")],
-        env={**ENVIRONMENT, "PYTHONPATH": str(ROOT / "workflow"), "NEUROTIER_RUN": RUN, **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
-def done_in(results: Path) -> list[str]:
-    return sorted(file.stem for file in (results / "profile" / "records").rglob("*.json"))
+from support import PATIENCE_S, plain_dataset, prepared_results, t1w
 
 
 def failure(results: Path, name: str) -> dict[str, Any]:
     data: dict[str, Any] = json.loads(file_of(results / "state" / "failures", name).read_text())
     return data
-
-
-def name_of(process: psutil.Process) -> str:
-    """Name of a process; empty if it is gone."""
-    try:
-        return str(process.name())
-    except psutil.NoSuchProcess:
-        return ""
-
-
-def sleepers(process: subprocess.Popen[str], count: int) -> list[psutil.Process]:
-    """The tools of participants under way, as soon as there are so many."""
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
-        children = psutil.Process(process.pid).children(recursive=True)
-        tools = [child for child in children if name_of(child) == "sleep"]
-        if len(tools) == count:
-            return tools
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
-def sleeping(folder: Path, sleep_s: float, *labels: str) -> Path:
-    return prepared_results(folder, labels, tool={"name": "noop", "noop": {"sleep_s": sleep_s}})
 
 
 def test_each_participant_of_a_batch_has_a_record_and_a_log_of_its_own(tmp_path: Path) -> None:

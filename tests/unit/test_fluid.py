@@ -37,6 +37,20 @@ def test_a_shared_link_is_no_faster_with_more_streams() -> None:
     assert simulate(copies(10), machine(LINK), parallelism=10).makespan_s == pytest.approx(30)
 
 
+def test_while_one_computes_others_copy_and_those_who_wait_take_nobody_s_time() -> None:
+    """Four read for 1 s and compute for 3 s, one at a time: 16 s; with one beside, only the first read is seen."""
+    read, compute = Step("read", "read", GB, "tier"), Step("compute", "compute", 3.0)
+    take, give = (replace(compute, kind=kind, amount=0.0) for kind in ("take", "give"))
+    in_turns = Workload([(read, compute) * 4], jobs=[Job([0])])
+    assert simulate(in_turns, machine(LINK), parallelism=1).makespan_s == pytest.approx(16)
+    beside = Workload([(read, take, compute, give) * 2] * 2, jobs=[Job([0, 1], slots={"compute": 1}, counts_for=1)])
+    found = simulate(beside, machine(LINK), parallelism=1)
+    assert found.makespan_s == pytest.approx(2 + 4 * 3), "the first two share the tier"
+    assert found.phase_sums_s == pytest.approx({"read": 2 + 2 + 1 + 1, "compute": 12})
+    both = simulate(replace(beside, jobs=[Job([0, 1], slots={"compute": 2})]), machine(LINK), parallelism=2)
+    assert both.makespan_s == pytest.approx(2 * (2 + 3))
+
+
 def test_a_stream_is_never_faster_than_one_can_be() -> None:
     wide = replace(LINK, read_bytes_per_s=100 * GB, write_bytes_per_s=100 * GB)
     assert simulate(copies(10), machine(wide), parallelism=10).makespan_s == pytest.approx(1 + 2)

@@ -20,6 +20,7 @@ from neurotier.pages.report.mosaic import draw_placeholder
 from neurotier.pages.report.mosaics import mosaic_name
 from neurotier.pages.report.page import write_page
 from neurotier.pages.report.times import participant_times
+from neurotier.pages.report.verdict import computing_text
 from page_reader import Reader
 from report_data import EARLIER, RUN, make_results, sampled, without_account
 
@@ -69,6 +70,17 @@ def test_numbers_are_the_tables(tmp_path: Path) -> None:
     summary = read_json(places.group / "summary.json")
     assert f"Dataset mean {summary['mean_brain_volume_mm3']:,.0f} mm³" in text
     assert f"{summary['mean_brain_voxels']:,.0f} voxels (SD {summary['sd_brain_voxels']:,.0f} voxels)" in text
+
+
+def test_who_computed_is_told_where_others_copied_beside_them(tmp_path: Path) -> None:
+    places, settings = make_results(tmp_path, 2)
+    data = collect(places, settings)
+    assert data.last_run is not None
+    run = data.last_run | {"peak_computing": 1}
+    assert computing_text(data, run) == ""
+    data.facts["settings"]["batches"]["staging_beside"] = 1
+    assert computing_text(data, run) == ", 1 of them computing"
+    assert computing_text(data, run | {"peak_computing": None}) == "", "a row of an earlier version"
 
 
 def test_where_the_time_went(tmp_path: Path) -> None:

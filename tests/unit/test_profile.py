@@ -88,6 +88,14 @@ def test_makespan_and_parallelism(places: Places) -> None:
     assert run["limited_by"] == "all 2 ran at once, but 1.0 on average: the first start and the last end one by one"
 
 
+def test_who_computes_is_counted_apart_from_who_is_there(places: Places) -> None:
+    """Jobs that copy for 0.5 s, compute for 1 s and copy for 0.5 s; one begins when that before it computes."""
+    rows = profile_rows([record(f"a/sub-{number}", 100.0 + number) for number in range(4)])
+    note(places, "r1", ended_s=1)
+    (run,) = run_rows(places, rows, [], 4)
+    assert (run["peak_parallelism"], run["peak_computing"]) == (2, 1)
+
+
 def test_memory_that_keeps_jobs_waiting_is_named(places: Places) -> None:
     """brainextractor is taken to need 500 MB: of 1,200 MB there is room for two."""
     rows = profile_rows([record(f"a/sub-{number}", 100.0) for number in range(2)])

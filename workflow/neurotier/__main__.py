@@ -75,7 +75,11 @@ def run_job(options: argparse.Namespace) -> int:
                 from neurotier.run.batch_job import analyze_participants
                 from neurotier.run.shares import Granted
 
-                batch = options.batch, options.analysis, Granted(options.threads, options.mem_mb, options.at_once)
+                batch = (
+                    options.batch,
+                    options.analysis,
+                    Granted(options.threads, options.mem_mb, options.at_once, options.beside),
+                )
                 return analyze_participants(options.results, options.participants, options.log, *batch)
             if options.command == "fetch-images":
                 from neurotier.run.fetching import fetch_images
@@ -173,6 +177,7 @@ def parser() -> argparse.ArgumentParser:
         command.add_argument("--batch", default="", help="number of the batch, whose marker is written when done")
         command.add_argument("--analysis", default="", help="key of tool and options, by which records are known")
         command.add_argument("--at-once", type=int, default=1, help="how many are analysed at the same time")
+        command.add_argument("--beside", type=int, default=0, help="how many more copy images in or results out")
         command.add_argument("--threads", type=int, help="cores of the job")
         command.add_argument("--mem-mb", type=int, help="memory of the job, MB")
     return main_parser

@@ -41,12 +41,14 @@ rule analyze_participants:
         results=RESULTS,
         participants=lambda wildcards: plan.members(wildcards.batch),
         at_once=lambda wildcards, threads: plan.at_once(wildcards.batch, threads),
+        beside=lambda wildcards: plan.beside(wildcards.batch),
         analysis=plan.analysis,
     message:
         "Analysing {params.participants} (batch {wildcards.batch})"
     shell:
         "python3 -m neurotier analyze-participants {params.participants} --results {params.results:q}"
         " --batch {wildcards.batch} --analysis {params.analysis} --at-once {params.at_once}"
+        " --beside {params.beside}"
         " --threads {threads} --mem-mb {resources.mem_mb} --log {log:q}"
 
 

@@ -32,6 +32,7 @@ def basis(situation: Situation, inputs: Inputs, chosen: Sequence[str], paralleli
         *(on_one_node(table) for table in situation.checks),
         *([] if situation.checks else [between_jobs(inputs), *spawning(inputs)]),
         *(shared_jobs(inputs) if not situation.checks and situation.shares_jobs(parallelism) else []),
+        *copying_beside(situation),
         *tiers_by_their_probes(inputs),
         *cold_programs(inputs),
     ]
@@ -90,6 +91,15 @@ def shared_jobs(inputs: Inputs) -> list[str]:
     first = f"it takes {seconds(tried.launch_s)} of CPU time to begin the first, each of them takes {seconds(cpu_s)}"
     last = f"and it ends {seconds(tried.closing_s)} after the last"
     return [f"Participants share jobs: by one that was tried, {first}, {last}"]
+
+
+def copying_beside(situation: Situation) -> list[str]:
+    """That participants copy while others compute, which is predicted as the key says it."""
+    beside = situation.batches.staging_beside
+    if not beside:
+        return []
+    more = f"Beside those of a job that compute, up to {beside} more copy images in or results out"
+    return [f"{more} (batches.staging_beside), as far as they share a job; in the calibration nobody did"]
 
 
 def spawning(inputs: Inputs) -> list[str]:

@@ -53,8 +53,8 @@ class Nodes:
     @property
     def most(self) -> int:
         """Nodes beyond which some would have nothing to do, or are too many to predict."""
-        jobs = self.inputs.jobs
-        at_once_at_most = sum(map(len, jobs)) if jobs else len(self.inputs.participants)
+        jobs, computing = self.inputs.jobs, self.inputs.computing or len(self.inputs.participants)
+        at_once_at_most = sum(min(len(parts), computing) for parts in jobs) if jobs else len(self.inputs.participants)
         return min(MOST_NODES, -(-at_once_at_most // self.at_once))
 
     def machine(self, nodes: int, each_its_own: bool) -> Machine:

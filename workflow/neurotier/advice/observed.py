@@ -72,7 +72,8 @@ def observe(record: Record, size_bytes: int, run_started_s: float) -> ObservedJo
     """A job from its record. ``ready_s`` from before its run began does not count: it waited for no input then."""
     rows, ready_s = record["phases"], record.get("ready_s")
     start_s, end_s = min(row["start_s"] for row in rows), max(row["end_s"] for row in rows)
-    between_s = max(0.0, end_s - start_s - sum(row["end_s"] - row["start_s"] for row in rows))
+    waited_s = record.get("slot_wait_s", 0.0)  # for others to compute; records of earlier versions have none
+    between_s = max(0.0, end_s - start_s - waited_s - sum(row["end_s"] - row["start_s"] for row in rows))
     queues = [row["run_queue_s"] for row in rows]
     got = record.get("got") or {}
     return ObservedJob(

@@ -84,6 +84,8 @@ class Inputs:
         Of this node.
     jobs
         Who shares a job, as positions in ``participants``; each has one alone if ``None``.
+    computing
+        How many participants of a job compute at the same time, while others copy; 0 if each may.
     rehearsed
         What a job of several participants took, if it was tried.
     load_s
@@ -102,6 +104,7 @@ class Inputs:
     processors: Processors
     page_cache: PageCache
     jobs: Sequence[JobParts] | None = None
+    computing: int = 0
     rehearsed: Rehearsed | None = None
     load_s: Mapping[str, float] | None = None
     load_unknown_because: str = ""
@@ -151,7 +154,8 @@ def workload(
     costs, tried, shared = costs_of(inputs.observed, way), inputs.rehearsed, None
     if tried:
         shared = SharedJob(costs_of(tried.observed, way), tried.launch_s, tried.closing_s)
-    return workload_of(participants, costs, storage, inputs.job_start, parallelism, inputs.jobs, shared)
+    who = inputs.jobs, shared, inputs.computing
+    return workload_of(participants, costs, storage, inputs.job_start, parallelism, *who)
 
 
 def by_chance(inputs: Inputs, rng: np.random.Generator) -> list[Participant]:

@@ -22,7 +22,7 @@ from neurotier.analysis.app import app_name
 from neurotier.core.errors import InputError, SettingsError
 from neurotier.core.files import read_json
 from neurotier.core.places import Places
-from neurotier.core.settings import BY_LENGTH, Settings
+from neurotier.core.settings import BY_LENGTH, BatchSettings, Settings
 from neurotier.core.tiers import Tier
 from neurotier.dataset.bids import Image
 from neurotier.dataset.contents import is_present
@@ -138,21 +138,31 @@ class Situation:
         return JobStart(gap_s, cpu_s, get_each, fetching.base, fetching.per_byte, spawn_s, at_once)
 
     def jobs(self, slots: int) -> list[list[list[int]]]:
-        """Who shares a job, as positions among those who remain, in order of start: sequences that go on at once.
-
-        The runs of a campaign have batches by length.
-        """
-        settings = self.settings
-        if settings.campaign.placements:
-            settings = replace(settings, batches=BY_LENGTH)
+        """Who shares a job, as positions among those who remain, in order of start: sequences that go on at once."""
+        settings = replace(self.settings, batches=self.batches)
         selected = {name: self.participants[name] for name in self.remaining}
         most, names = size_for(settings, selected, slots), longest_first(self.remaining, selected)
         position = {name: number for number, name in enumerate(self.remaining)}
-        at_once = settings.batches.at_once or together(slots)
+        present = (self.batches.at_once or together(slots)) + self.batches.staging_beside
         return [
-            [[position[name] for name in members[first::at_once]] for first in range(min(at_once, len(members)))]
+            [[position[name] for name in members[first::present]] for first in range(min(present, len(members)))]
             for members in shared(names, selected, most, self.plan.must_be_valid)
         ]
+
+    @property
+    def batches(self) -> BatchSettings:
+        """How jobs are shared; the runs of a campaign have batches by length."""
+        return BY_LENGTH if self.settings.campaign.placements else self.settings.batches
+
+    def computing(self, slots: int) -> int:
+        """How many participants of a job compute at the same time, while others copy; 0 if each may."""
+        return (self.batches.at_once or together(slots)) if self.batches.staging_beside else 0
+
+    def present(self, at_once: int) -> int:
+        """How many participants are there at the same time when so many compute, with those who copy beside them."""
+        computing = self.computing(at_once)
+        jobs_at_once = -(-at_once // computing) if computing else 0
+        return min(at_once + jobs_at_once * self.batches.staging_beside, len(self.remaining))
 
     def shares_jobs(self, parallelism: Sequence[int]) -> bool:
         """Whether participants share jobs when so many at once are judged."""

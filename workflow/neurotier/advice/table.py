@@ -77,16 +77,17 @@ def at_parallelism(situation: Situation, inputs: Inputs, jobs: int, limits: Mapp
     needs_mb = [situation.plan.mem_mb(name) for name in situation.remaining]
     at_once = min(jobs, max(1, fits(limits, {"mem_mb": needs_mb}).get("mem_mb", jobs)))
     page_cache = page_cache_here(at_once * situation.job_bytes)
-    return replace(inputs, page_cache=page_cache, jobs=situation.jobs(jobs)), at_once
+    computing = situation.computing(jobs)
+    return replace(inputs, page_cache=page_cache, jobs=situation.jobs(jobs), computing=computing), at_once
 
 
 def room_of(situation: Situation, inputs: Inputs, candidate: Candidate, at_once: int) -> Room:
     """The room that a placement needs and has. On the work tier it needs what Snakemake reserves for the jobs."""
-    settings, participants = situation.settings, situation.participants
+    settings, participants, present = situation.settings, situation.participants, situation.present(at_once)
     results = costs_of(inputs.observed)["stage_out"]["written_bytes"]
     needed = {
         "dataset": 0 if situation.is_folder else sum(situation.to_fetch(candidate.tiers["dataset"]).values()),
-        "work": largest([work_bytes(list(participants[name]), settings) for name in situation.remaining], at_once),
+        "work": largest([work_bytes(list(participants[name]), settings) for name in situation.remaining], present),
         "results": round(sum(results.of(size_of(participants[name])) for name in situation.remaining)),
     }
     free = {name: free_on(Tier.from_settings(settings.tiers[name])) for name in candidate.tiers.values()}

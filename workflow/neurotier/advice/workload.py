@@ -8,10 +8,14 @@ from dataclasses import dataclass, field, replace
 
 from neurotier.advice.scaling import Costs
 from neurotier.core.kinds import KINDS, is_in_memory
+from neurotier.core.parallelism import COMPUTING_PHASES
 from neurotier.model.machine import MEMORY
 from neurotier.model.workload import LAUNCH, Job, Step, Workload
 
 START_UP = "start_up"
+
+SLOT_OF = {"stage_in": "stage_in", **dict.fromkeys(COMPUTING_PHASES, "compute"), "stage_out": "stage_out"}
+"""Phase to the slot that a participant has meanwhile, where others copy beside those who compute."""
 
 READS = {"stage_in": "dataset", "container_start": "images", "compute": "work", "stage_out": "work"}
 WRITES = {"stage_in": "work", "compute": "work", "stage_out": "results"}
@@ -139,6 +143,7 @@ def workload_of(
     first: int = 0,
     jobs: Sequence[JobParts] | None = None,
     shared: SharedJob | None = None,
+    computing: int = 0,
 ) -> Workload:
     """A task per sequence of participants, in order of start. What precedes the first jobs is not part of the makespan.
 
@@ -152,11 +157,13 @@ def workload_of(
         Who shares a job; each has one alone if ``None``.
     shared
         What jobs of several participants take; by ``costs`` if ``None``.
+    computing
+        How many participants of a job compute at the same time, while others copy; 0 if each may.
     """
     together = [[[number]] for number in range(len(participants))] if jobs is None else jobs
     largest_bytes = max((one.size_bytes for one in participants), default=0)
     shared, warm = shared or SharedJob.of_alone(costs, largest_bytes), replace(storage, load_s={})
-    order = fetching_order(together, first) if job_start.fetches_at_once else []
+    order = fetching_order(together, first, computing) if job_start.fetches_at_once else []
     fetched = [position for position in order if participants[position].to_fetch_bytes]
     arrivals = {position: [arrival(number)] for number, position in enumerate(fetched, start=1)}
     tasks: list[tuple[Step, ...]] = []
@@ -164,13 +171,18 @@ def workload_of(
     for parts in together:
         members = [participants[position] for part in parts for position in part]
         own = storage if len(tasks) < first else warm
-        made.append(Job(range(len(tasks), len(tasks) + len(parts)), launch_of(members, job_start, shared, own)))
+        beside = len(parts) - computing if computing else 0
+        slots = {"stage_in": beside, "compute": computing, "stage_out": beside} if beside > 0 else {}
+        own_tasks, launch = range(len(tasks), len(tasks) + len(parts)), launch_of(members, job_start, shared, own)
+        made.append(Job(own_tasks, launch, slots, computing if slots else 0))
         if len(members) == 1:
             tasks.append((*arrivals.get(parts[0][0], ()), *steps(members[0], costs, own)))
             continue
         for part in parts:
+            taken = (steps(participants[position], shared.costs, warm) for position in part)
             of_each = (
-                (*arrivals.get(position, ()), *steps(participants[position], shared.costs, warm)) for position in part
+                (*arrivals.get(position, ()), *(in_slots(each) if slots else each))
+                for position, each in zip(part, taken, strict=True)
             )
             tasks.append(tuple(itertools.chain.from_iterable(of_each)))
     return Workload(
@@ -183,7 +195,16 @@ def workload_of(
     )
 
 
-def fetching_order(jobs: Sequence[JobParts], at_once: int) -> list[int]:
+def in_slots(steps_of_job: Sequence[Step]) -> list[Step]:
+    """The steps of a participant, who has a slot of its job while it copies in, computes, and copies out."""
+    made: list[Step] = []
+    for slot, group in itertools.groupby(steps_of_job, key=lambda step: SLOT_OF.get(step.phase)):
+        inside = list(group)
+        made += [Step(slot, "take", 0.0), *inside, Step(slot, "give", 0.0)] if slot else inside
+    return made
+
+
+def fetching_order(jobs: Sequence[JobParts], at_once: int, computing: int = 0) -> list[int]:
     """Participants in the order in which they are fetched, that of their analysis: so many at once, job by job.
 
     >>> fetching_order([[[0], [1]], [[2], [3]], [[4]]], 4)
@@ -193,7 +214,7 @@ def fetching_order(jobs: Sequence[JobParts], at_once: int) -> list[int]:
         [position for row in itertools.zip_longest(*parts) for position in row if position is not None]
         for parts in jobs
     ]
-    jobs_at_once = max(1, at_once // max((len(parts) for parts in jobs), default=1))
+    jobs_at_once = max(1, at_once // (computing or max((len(parts) for parts in jobs), default=1)))
     order = []
     for first in range(0, len(rows), jobs_at_once):
         together = rows[first : first + jobs_at_once]

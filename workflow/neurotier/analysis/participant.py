@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from neurotier.analysis.app import Share, app_name, root_files
 from neurotier.analysis.brains import Analysed, analyze_images
 from neurotier.analysis.needs import work_bytes, work_files
+from neurotier.analysis.slots import Seat
 from neurotier.analysis.staging import check_room, naming_full_tier, publish, stage_in
 from neurotier.core.errors import KilledError
 from neurotier.core.files import write_json
@@ -60,6 +61,8 @@ class Job:
     activity
         Identifier of what makes the derivatives, if it is not to be made of the other facts: derivatives that are made
         again name what they were first made by.
+    seat
+        Whether the participant may copy or compute now, where others of its job are there as well.
     """
 
     participant: str
@@ -73,6 +76,7 @@ class Job:
     before: Mapping[str, Any] = field(default_factory=dict)
     share: Share | None = None
     activity: str = ""
+    seat: Seat = field(default_factory=Seat)
 
     @property
     def staged_files(self) -> list[str]:
@@ -122,12 +126,14 @@ def run_participant(job: Job) -> None:
         files = job.staged_files
         sources = [job.dataset / path for path in files]
         limit_bytes, links_to = staged_limit_bytes(job.images, work_tier), job.settings.dataset.links_to
+        job.seat.copy_in()  # between two phases, as all waiting for others: it is no part of either
         copied, usage = phase(
             "stage_in", work_tier, sources, lambda: stage_in(job.dataset, files, folder / IN, limit_bytes, links_to)
         )
         phases.append(phase_row("stage_in", usage, copied[0], staged(copied, tiers["dataset"], work_tier)))
 
         watch, copies = FolderWatch(folder), [folder / IN / path for path in files]
+        job.seat.compute()
         analysed, usage = phase("compute", work_tier, copies, lambda: analyze(job, folder), [watch])
         if analysed.container_start is not None and job.placed is not None:
             start = analysed.container_start
@@ -140,6 +146,7 @@ def run_participant(job: Job) -> None:
             made /= f"sub-{job.images[0].label}"
         written = [made / entry.path for entry in entries_below(made) if entry.is_file]
         final = places.analysed(job.participant, bool(job.settings.app.image))
+        job.seat.copy_out()  # until the record is there: to flush it, a file system may wait for what others write
         (copied_bytes, files_copied, kept), usage = phase(
             "stage_out", tiers["results"], written, lambda: publish(made, final)
         )
@@ -158,6 +165,7 @@ def run_participant(job: Job) -> None:
         "work_path": str(work_tier.path),
         "work_fs_type": work_tier.mount().fs_type,
         **job.before,
+        "slot_wait_s": job.seat.waited_s,
         "phases": phases,
         "images": analysed.rows,
         **({"calls": analysed.calls, "caches": caches_of(job.placed)} if analysed.calls else {}),

@@ -27,6 +27,9 @@ PHASES = ("start_up", "stage_in", "container_start", "compute", "stage_out")
 MOVING_PHASES = ("stage_in", "container_start", "stage_out")
 """Those that move data between tiers."""
 
+COMPUTING_PHASES = ("container_start", "compute")
+"""Those in which a participant holds a slot: of a job, no more are in them at once than its cores have room for."""
+
 Span = tuple[float, float]
 
 

@@ -84,6 +84,7 @@ class BatchSettings:
     participants: int | None
     at_once: int | None
     minutes_per_participant: int
+    staging_beside: int = 0
 
 
 BY_LENGTH = BatchSettings(participants=None, at_once=None, minutes_per_participant=15)

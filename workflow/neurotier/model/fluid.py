@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import defaultdict
+from collections import defaultdict, deque
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -142,6 +142,8 @@ class Simulation:
         self.next_fetch, self.free_fetches = self.first_fetch, workload.fetches_at_once
         self.fetched = set[int]()
         self.waiting_for = dict[int, int]()
+        self.free_slots = {(job, phase): n for job, of in enumerate(self.jobs) for phase, n in of.slots.items()}
+        self.queues = {key: deque[int]() for key in self.free_slots}
         self.is_spawning = False
         self.next_spawn_s = 0.0
         self.flows: dict[Step, Flow] = {}
@@ -185,7 +187,7 @@ class Simulation:
 
     def slots(self, job: int) -> int:
         """How many tasks a job counts for; one that is larger than the machine runs alone."""
-        return min(len(self.jobs[job].tasks), self.parallelism)
+        return min(self.jobs[job].counts_for or len(self.jobs[job].tasks), self.parallelism)
 
     def spawn(self) -> None:
         """Start the jobs whose turn has come."""
@@ -242,6 +244,12 @@ class Simulation:
                 if (number := int(step.amount)) not in self.fetched:
                     self.position[task], self.waiting_for[number] = position, task
                     return
+            elif step.kind == "take":
+                if not self.has_slot(task, step.phase):
+                    self.position[task] = position
+                    return
+            elif step.kind == "give":
+                self.give_slot(task, step.phase)
             elif step.amount > 0:
                 self.position[task] = position
                 kind = replace(step, amount=0.0)
@@ -249,6 +257,23 @@ class Simulation:
                 return
         del self.position[task]
         self.end(task)
+
+    def has_slot(self, task: int, phase: str) -> bool:
+        """Take a slot of a task's job, if one is free; else the task goes on when it is given one."""
+        key = self.job_of[task], phase
+        if not self.free_slots[key]:
+            self.queues[key].append(task)
+            return False
+        self.free_slots[key] -= 1
+        return True
+
+    def give_slot(self, task: int, phase: str) -> None:
+        """Hand the slot of a task on to the one that has waited longest."""
+        key = self.job_of[task], phase
+        if self.queues[key]:
+            self.go_on(self.queues[key].popleft())
+        else:
+            self.free_slots[key] += 1
 
     def slowness(self, step: Step) -> float:
         """How much longer than others a stream takes: 1 on average."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 
@@ -17,7 +17,8 @@ class Step:
         What its seconds are summed under.
     kind
         ``wait`` and ``compute`` have an amount in s (of the clock, of one core), ``read`` and ``write`` in bytes; an
-        ``arrival`` is over when a fetch is (:attr:`Workload.fetches`), whose number, from 1 on, is its amount.
+        ``arrival`` is over when a fetch is (:attr:`Workload.fetches`), whose number, from 1 on, is its amount; ``take``
+        is over when the task's job has a slot for it (:attr:`Job.slots`), and ``give`` gives that back.
     amount
         Seconds or bytes.
     tier
@@ -29,7 +30,7 @@ class Step:
     """
 
     phase: str
-    kind: Literal["wait", "compute", "read", "write", "arrival"]
+    kind: Literal["wait", "compute", "read", "write", "arrival", "take", "give"]
     amount: float
     tier: str = ""
     cached: bool = False
@@ -51,10 +52,16 @@ class Job:
         Positions of its tasks.
     launch
         What the process does before it begins them.
+    slots
+        Phase to how many of its tasks may be between its ``take`` and its ``give`` at the same time.
+    counts_for
+        How many tasks it takes the room of; 0 for all that it has.
     """
 
     tasks: Sequence[int]
     launch: Sequence[Step] = ()
+    slots: Mapping[str, int] = field(default_factory=dict)
+    counts_for: int = 0
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neurotier.analysis.needs import threads_of
+from neurotier.analysis.slots import Seat
 from neurotier.analysis.staging import first_missing
 from neurotier.core.errors import BusyError, KilledError, SourceError, StateError, may_pass
 from neurotier.core.files import clear_log, read_json, write_json, write_text
@@ -55,6 +56,8 @@ class Batch:
         Whether images are fetched while others are analysed, so that each participant waits for its own.
     prepared
         Times at which tool and container image were ready, s since 1970.
+    seat
+        Of each, in its copy of the process: whether it may copy or compute now.
     """
 
     settings: Settings
@@ -67,6 +70,7 @@ class Batch:
     prepared: Sequence[float]
     keep_going: bool
     granted: Granted
+    seat: Seat
 
 
 def analyze_participants(
@@ -87,11 +91,11 @@ def analyze_participants(
     analysis
         See :attr:`neurotier.run.plan.Plan.analysis`.
     granted
-        What the job has, and how many participants are analysed at the same time.
+        What the job has, and how many participants are analysed at the same time, with those who copy beside them.
     """
     settings = load_settings(results)
     places = Places.from_settings(settings)
-    granted = granted._replace(at_once=min(granted.at_once, len(names)))
+    granted = granted.among(len(names))
     if not run_facts(places).get("elsewhere"):
         return analyze_batch(settings, places, names, log, number, analysis, granted)
     granted = granted._replace(elsewhere=True)
@@ -126,7 +130,7 @@ def analyze_batch(
     if result.exit_code:
         return result.exit_code
     with working(analysing(places), shared=True) if batch.waits else nullcontext():
-        codes.update(analyze_all(batch, left, log, granted.at_once))
+        codes.update(analyze_all(batch, left, log, granted.present))
     failed = {name: code for name, code in codes.items() if code}
     again = [code for name, code in failed.items() if may_pass(code) and "failed" not in batch.got.get(name, {})]
     settles = number and batch.keep_going  # else nobody looks who has failed, and the exit code must say so
@@ -157,6 +161,7 @@ def prepare(settings: Settings, places: Places, number: str, analysis: str, log:
         prepared=[file.stat().st_mtime for file in others if file.exists()],
         keep_going=facts.get("keep_going", True),
         granted=granted,
+        seat=Seat.of_job(granted.at_once, granted.beside),
     )
 
 
@@ -190,8 +195,8 @@ def is_done(batch: Batch, name: str) -> bool:
     )
 
 
-def analyze_all(batch: Batch, names: Sequence[str], log: Path, at_once: int) -> dict[str, int]:
-    """Analyse participants, some at the same time; the exit code of each that was begun.
+def analyze_all(batch: Batch, names: Sequence[str], log: Path, present: int) -> dict[str, int]:
+    """Analyse participants, so many at the same time; the exit code of each that was begun.
 
     Raises
     ------
@@ -207,7 +212,7 @@ def analyze_all(batch: Batch, names: Sequence[str], log: Path, at_once: int) -> 
     waiting, expected, running, codes = deque(names), list[str](), dict[int, str](), dict[str, int]()
     try:
         while waiting or expected or running:
-            while waiting and len(expected) + len(running) < at_once:
+            while waiting and len(expected) + len(running) < present:
                 expected.append(waiting.popleft())
                 if batch.waits:
                     take_turn(batch.places, expected[-1])
@@ -329,6 +334,7 @@ def analyze_participant(batch: Batch, name: str) -> int:
             placed=batch.placed,
             before={"analysis": key_of(batch.wanted.analysis, images), **preparation(batch, name)},
             share=batch.granted.share(batch.settings) if batch.settings.app.image else None,
+            seat=batch.seat,
         )
         run_participant(job)
     return result.exit_code

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from functools import cached_property
 
 import psutil
@@ -12,7 +13,7 @@ from neurotier.core.kinds import KINDS
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, tiers_of
 from neurotier.dataset.bids import Image
-from neurotier.run.batches import MEGABYTE, SNAKEMAKE_MB
+from neurotier.run.batches import MEGABYTE, SNAKEMAKE_MB, STAGING_MB
 
 
 class Needs(ABC):
@@ -76,21 +77,43 @@ class Needs(ABC):
             needed_mb += self.work_mb(participant)
         return min(needed_mb, self.memory_limit_mb or 2**40)
 
+    def beside(self, number: str) -> int:
+        """How many more participants of a batch copy in or out meanwhile: of those asked for, as many as have room."""
+        at_once = self.at_once(number)
+        for beside in range(min(self.settings.batches.staging_beside, len(self.members(number)) - at_once), 0, -1):
+            needs = (
+                (self.most(self.work_mb, number, at_once + beside), self.work_limit_mb),
+                (self.most(self.work_files, number, at_once + beside), self.work_files_limit),
+                (self.most(self.mem_mb, number, at_once) + self.staging_mb(number, beside), self.memory_limit_mb),
+            )
+            if all(limit is None or need <= limit for need, limit in needs):
+                return beside
+        return 0
+
+    def most(self, need: Callable[[str], int], number: str, count: int) -> int:
+        """What so many participants of a batch need together at most."""
+        return sum(sorted(map(need, self.members(number)), reverse=True)[:count])
+
+    def staging_mb(self, number: str, beside: int) -> int:
+        """Memory of so many of a batch who copy or wait, with what they keep on a tier that is memory, MB."""
+        kept_mb = self.most(self.work_mb, number, beside) if KINDS[self.work_kind].takes_memory else 0
+        return STAGING_MB * beside + kept_mb
+
     def batch_work_mb(self, number: str) -> int:
         """Room that a batch takes on the work tier, MB: that of its largest participants, as many as are at once."""
-        needs_mb = sorted(map(self.work_mb, self.members(number)), reverse=True)
-        return min(sum(needs_mb[: self.at_once(number)]), self.work_limit_mb or 2**40)
+        present = self.at_once(number) + self.beside(number)
+        return min(self.most(self.work_mb, number, present), self.work_limit_mb or 2**40)
 
     def batch_work_files(self, number: str) -> int:
         """Files that a batch takes on the work tier, as :meth:`batch_work_mb`."""
-        needed = sorted(map(self.work_files, self.members(number)), reverse=True)
-        return min(sum(needed[: self.at_once(number)]), self.work_files_limit or 2**62)
+        present = self.at_once(number) + self.beside(number)
+        return min(self.most(self.work_files, number, present), self.work_files_limit or 2**62)
 
     def batch_mem_mb(self, number: str, attempt: int = 1) -> int:
-        """Memory of the job of a batch, MB: as :meth:`batch_work_mb`, and on a cluster that of the job's Snakemake."""
-        needs_mb = sorted((self.mem_mb(name, attempt) for name in self.members(number)), reverse=True)
+        """Memory of the job of a batch, MB: of those who compute, and beside them; on a cluster of its Snakemake."""
+        needs_mb = self.most(lambda name: self.mem_mb(name, attempt), number, self.at_once(number))
         own_mb = SNAKEMAKE_MB * attempt if self.elsewhere else 0
-        return min(own_mb + sum(needs_mb[: self.at_once(number)]), self.memory_limit_mb or 2**40)
+        return min(own_mb + needs_mb + self.staging_mb(number, self.beside(number)), self.memory_limit_mb or 2**40)
 
     @property
     def app_memory_mb(self) -> int:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.core.files import flush_file_system, read_json, write_json
-from neurotier.core.parallelism import job_spans, limited_by, mean, peak
+from neurotier.core.parallelism import COMPUTING_PHASES, job_spans, limited_by, mean, peak
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run
 from neurotier.core.settings import NOT_JUDGED, Settings
@@ -36,7 +36,7 @@ UNKNOWN_SHARE = 0.01
 
 
 RUN_COLUMNS = (
-    *("run", "participant", "host", "start_s", "end_s", "wall_s", "cpu_s", "io_s"),
+    *("run", "participant", "phase", "host", "start_s", "end_s", "wall_s", "cpu_s", "io_s"),
     *(*ACCOUNT, "residual_s"),
 )
 """What the row of a run is made from: those columns of ``profile.tsv``."""
@@ -214,6 +214,7 @@ def run_row(
         **{f"{name[:-2]}_sum_s": account_sum_s(rows, name) for name in (*ACCOUNT, "residual_s")},
         "mean_parallelism": mean(spans),
         "peak_parallelism": peak(spans),
+        "peak_computing": peak(job_spans([row for row in rows if row["phase"] in COMPUTING_PHASES])),
         "limited_by": limited_by(facts["parallelism"], spans, facts["limits"], needs),
         **taken,
     }

@@ -22,7 +22,9 @@ class Granted(NamedTuple):
     threads, memory_mb
         Cores and memory (MB) of the job; ``None`` for a job that was started by hand.
     at_once
-        Participants among whom they are divided.
+        Participants among whom they are divided: those who compute at the same time.
+    beside
+        How many more there are at the same time, who copy images in or results out, or wait to compute.
     elsewhere
         Whether the job runs on a node of a cluster, where a Snakemake takes its part of the memory.
     files_mb
@@ -32,8 +34,19 @@ class Granted(NamedTuple):
     threads: int | None = None
     memory_mb: int | None = None
     at_once: int = 1
+    beside: int = 0
     elsewhere: bool = False
     files_mb: int = 0
+
+    @property
+    def present(self) -> int:
+        """Participants who are there at the same time, whatever they do."""
+        return self.at_once + self.beside
+
+    def among(self, participants: int) -> Granted:
+        """The same for so many participants: there are no more of them at once."""
+        at_once = min(self.at_once, participants)
+        return self._replace(at_once=at_once, beside=min(self.beside, participants - at_once))
 
     def with_files(self, settings: Settings, everyone: Iterable[Sequence[Image]]) -> Granted:
         """The same, with the memory that was asked for as room of files, that of the job's largest participants."""
@@ -44,14 +57,15 @@ class Granted(NamedTuple):
         if not settings.app.image or not KINDS[settings.tiers[settings.placement["work"]].kind].takes_memory:
             return self
         needs_mb = sorted((-(-work_bytes(list(images), settings) // MEGABYTE) for images in everyone), reverse=True)
-        return self._replace(files_mb=sum(needs_mb[: self.at_once]))
+        return self._replace(files_mb=sum(needs_mb[: self.present]))
 
     def share(self, settings: Settings) -> Share:
         """What the app may take for one participant: equal parts of what is not for files."""
-        from neurotier.run.batches import SNAKEMAKE_MB
+        from neurotier.run.batches import SNAKEMAKE_MB, STAGING_MB
 
         threads = settings.app.threads if self.threads is None else max(1, self.threads // self.at_once)
         if self.memory_mb is None:
             return Share(threads, settings.app.memory_mb)
-        share_mb = (self.memory_mb - SNAKEMAKE_MB * self.elsewhere - self.files_mb) // self.at_once
+        others_mb = SNAKEMAKE_MB * self.elsewhere + STAGING_MB * self.beside + self.files_mb
+        share_mb = (self.memory_mb - others_mb) // self.at_once
         return Share(threads, max(1, share_mb))

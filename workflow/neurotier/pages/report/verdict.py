@@ -116,6 +116,12 @@ def slots_text(data: ReportData, run: Row) -> str:
     return f"of {counted(run['cores'], 'core')}, " if run["cores"] else ""
 
 
+def computing_text(data: ReportData, run: Row) -> str:
+    """How many of those who were there computed, where others could copy beside them; empty otherwise."""
+    beside = data.facts.get("settings", {}).get("batches", {}).get("staging_beside")
+    return f", {run['peak_computing']:,} of them computing" if beside and run["peak_computing"] is not None else ""
+
+
 def tiles(data: ReportData, times: list[ParticipantTime]) -> list[Tile]:
     """The numbers a reader looks for first; ``times`` slowest first."""
     run = data.last_run
@@ -129,7 +135,7 @@ def tiles(data: ReportData, times: list[ParticipantTime]) -> list[Tile]:
         if run["flushed_s"] is not None and run["flushed_s"] > run["makespan_s"]:
             span += f", on its device after {seconds(run['flushed_s'])}"
         tiles.append(Tile("Makespan, last run", seconds(run["makespan_s"]), span))
-        peak = f"{slots_text(data, run)}peak {run['peak_parallelism']:,}"
+        peak = f"{slots_text(data, run)}peak {run['peak_parallelism']:,}{computing_text(data, run)}"
         tiles.append(Tile("Mean parallelism", mean_count(run["mean_parallelism"]), peak))
     tiles.append(
         Tile("CPU time", percent(share_of(cpu, wall)), f"{seconds(cpu)} of {seconds(wall)} wall" if times else "")

@@ -1,0 +1,44 @@
+"""A run in which participants copy in and out while others compute: killed half-way, the same command ends it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from neurotier.core.files import read_json
+from support import PATIENCE_S, Project
+
+TARGETS = ("participants", "tabulate_profile")
+
+
+def test_a_killed_run_is_completed_and_its_tables_tell_who_computed(project: Project, demo_source: Path) -> None:
+    """Images are fetched meanwhile, and dropped when their participant is done."""
+    arguments = project.configure(
+        dataset={"source": str(demo_source), "drop": True},
+        tool={"name": "noop", "noop": {"sleep_s": 1}},
+        batches={"participants": 4, "at_once": 1, "staging_beside": 1},
+    )
+    snakemake = project.start(*TARGETS, *arguments)
+    deadline, done = time.monotonic() + PATIENCE_S, list[Path]()
+    while not done:
+        assert time.monotonic() < deadline
+        assert snakemake.poll() is None
+        time.sleep(0.05)
+        done = list(project.results.glob("profile/records/**/*.json"))
+    os.kill(snakemake.pid, signal.SIGKILL)
+    snakemake.wait()
+    before = {file: file.stat().st_mtime_ns for file in done}
+
+    ended = project.snakemake(*arguments, targets=TARGETS)
+    assert ended.code == 0, ended.output
+    records = list(project.results.glob("profile/records/**/*.json"))
+    assert len(records) == 4
+    assert {file: file.stat().st_mtime_ns for file in done} == before, "who was done stays done"
+    assert not project.leftovers()
+    run = project.table("profile/runs.tsv")[-1]
+    assert (run["peak_computing"], run["peak_parallelism"]) == ("1", "2")
+    assert max(read_json(file)["slot_wait_s"] for file in records) > 0
+    clone = next(project.folder.glob("neurotier-*/datasets/*"))
+    assert not [file for file in clone.rglob("*_T1w.nii.gz") if file.exists()], "images are dropped"
