@@ -183,21 +183,23 @@ class Stream:
             os.rmdir(self.folder)
 
 
-def work_of(stream: Stream, go: int, told: int) -> Callable[[], int]:
+def work_of(stream: Stream, go: tuple[int, int], told: tuple[int, int]) -> Callable[[], int]:
     """What the process of a stream does: each operation when it is told to, with a line of JSON for each."""
 
     def work() -> int:
+        os.close(go[1])  # so that no stream waits for ever when another has failed
+        os.close(told[0])
         try:
             stream.prepare()
             for name in OPERATIONS:
-                if not os.read(go, 1):
+                if not os.read(go[0], 1):
                     return 1
                 lap = Lap()
                 getattr(stream, name)()
-                os.write(told, (json.dumps([name, stream.made, *lap.end()]) + "\n").encode())
+                os.write(told[1], (json.dumps([name, stream.made, *lap.end()]) + "\n").encode())
         except OSError as error:
             sys.stderr.write(f"{error.strerror}\n")
-            os.write(told, b"\n")
+            os.write(told[1], b"\n")
             return error.errno if error.errno in FULL else 1
         finally:
             stream.leave()
@@ -216,7 +218,7 @@ def run_streams(folder: str, streams: int, slice_s: float) -> Measured:
     """
     go, told = os.pipe(), os.pipe()
     workers = [
-        fork_process(work_of(Stream(os.path.abspath(f"{folder}/files.{number}"), slice_s), go[0], told[1]))
+        fork_process(work_of(Stream(os.path.abspath(f"{folder}/files.{number}"), slice_s), go, told))
         for number in range(streams)
     ]
     lines: list[list[object]] = []
@@ -229,8 +231,8 @@ def run_streams(folder: str, streams: int, slice_s: float) -> Measured:
                 break
         os.close(go[1])
         codes = [os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]) for worker in workers]
-    if failed := next(filter(None, codes), 0):
-        raise OSError(failed if failed in FULL else 1, "a stream failed")
+    if any(codes):
+        raise OSError(next((code for code in codes if code in FULL), 1), "a stream failed")
     return {name: mean_of([line[1:] for line in lines if line[0] == name]) for name in OPERATIONS}  # type: ignore[misc]
 
 
