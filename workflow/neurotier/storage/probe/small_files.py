@@ -30,6 +30,9 @@ FILES = 1000
 LEAST_FILES = 20
 """With fewer, a tier counts as full."""
 
+INODE_SHARE = 0.1
+"""Share of a tier's free inodes that all streams may take together; its bytes have been looked at before."""
+
 SIZE_BYTES = 4096
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -138,10 +141,12 @@ class Stream:
         Its own folder, which is not there yet.
     slice_s
         How long it makes files at most, s.
+    files
+        How many at most.
     """
 
-    def __init__(self, folder: str, slice_s: float) -> None:
-        self.folder, self.slice_s = folder, slice_s
+    def __init__(self, folder: str, slice_s: float, files: int = FILES) -> None:
+        self.folder, self.slice_s, self.files = folder, slice_s, files
         self.made = 0
 
     def prepare(self) -> None:
@@ -153,7 +158,7 @@ class Stream:
         """Make files until there are enough, or time or room is over."""
         data, deadline_s = bytes(SIZE_BYTES), time.monotonic() + self.slice_s
         try:
-            while self.made < FILES and (not self.made or time.monotonic() < deadline_s):
+            while self.made < self.files and (not self.made or time.monotonic() < deadline_s):
                 file = os.open(f"f{self.made}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
                 self.made += 1
                 try:
@@ -216,9 +221,9 @@ def run_streams(folder: str, streams: int, slice_s: float) -> Measured:
     OSError
         If a stream failed, with the number of its error if the tier is full, else 1.
     """
-    go, told = os.pipe(), os.pipe()
+    go, told, files = os.pipe(), os.pipe(), files_of_each(streams, os.statvfs(folder).f_favail)
     workers = [
-        fork_process(work_of(Stream(os.path.abspath(f"{folder}/files.{number}"), slice_s), go, told))
+        fork_process(work_of(Stream(os.path.abspath(f"{folder}/files.{number}"), slice_s, files), go, told))
         for number in range(streams)
     ]
     lines: list[list[object]] = []
@@ -236,11 +241,20 @@ def run_streams(folder: str, streams: int, slice_s: float) -> Measured:
     return {name: mean_of([line[1:] for line in lines if line[0] == name]) for name in OPERATIONS}  # type: ignore[misc]
 
 
+def files_of_each(streams: int, free_inodes: int) -> int:
+    """How many files each stream makes at most; file systems that make inodes as they need them say that 0 are free.
+
+    >>> files_of_each(2, 0), files_of_each(2, 1_000_000), files_of_each(2, 5_000), files_of_each(2, 50)
+    (1000, 1000, 250, 20)
+    """
+    return max(LEAST_FILES, min(FILES, int(INODE_SHARE * free_inodes) // streams)) if free_inodes else FILES
+
+
 def mean_of(streams: Sequence[Sequence[float]]) -> Operation:
     """The mean over all files.
 
-    >>> mean_of([[10, 2.0, 0.5, 0.5], [30, 2.0, 0.5, 0.5]])
-    Operation(wall_s=0.1, cpu_s=0.025, wait_s=0.05)
+    >>> mean_of([[4, 2.0, 0.5, 0.5], [12, 2.0, 0.5, 0.5]])
+    Operation(wall_s=0.25, cpu_s=0.0625, wait_s=0.125)
     """
     files = sum(stream[0] for stream in streams)
     wall_s, cpu_s, queue_s = (sum(stream[place] for stream in streams) / files for place in (1, 2, 3))
@@ -252,7 +266,9 @@ def main() -> None:
     try:
         measured = run_streams(folder, int(streams), float(slice_s))
     except OSError as error:
-        sys.exit(error.errno or 1)
+        if error.filename:
+            sys.stderr.write(f"{error.strerror}\n")
+        sys.exit(error.errno if error.errno in FULL else 1)
     print(json.dumps({name: vars(operation) for name, operation in measured.items()}))
 
 

@@ -106,8 +106,13 @@ class Walk:
         return self.samples
 
     def first_repetition(self, access: Access) -> list[list[Measurement]]:
-        """Measure everything once, with sizes that follow from what has been measured; the measurements, in groups."""
+        """Measure everything once, with sizes that follow from what has been measured; the measurements, in groups.
+
+        Small files come first, in between and last: what a file takes may depend on what was removed there lately, by
+        the probe itself, too, and that shows as a range.
+        """
         effort, kind, slice_s = self.effort, self.workspace.tier.kind, self.effort.slice_s
+        self.measure_files()
         rate = self.rate(concurrency(access, kind, 1, SMALLEST_BYTES, slice_s)[:2])
         self.samples.clear()
         alone = effort.stream_bytes(1, rate)
@@ -119,7 +124,7 @@ class Walk:
             group = concurrency(access, kind, streams, effort.stream_bytes(streams, rate), slice_s)
             groups.append(group)
             rate = max(rate, self.rate(group))
-        self.measure_files()  # again: what a file takes depends on what was removed there lately, and shows as a range
+        self.measure_files()
         return groups
 
     def rate(self, group: list[Measurement]) -> float:
