@@ -1,6 +1,6 @@
 """Prediction: conditions are predicted by the advice and then run; none of them is part of the calibration.
 
-Four parts, each as a user has it, after ``snakemake advise`` with the same configuration, which analyses two
+Five parts, each as a user has it, after ``snakemake advise`` with the same configuration, which analyses two
 participants on the local disk; the tiers are probed for the first part, whose probe the others use:
 
 ``cold``
@@ -12,6 +12,9 @@ participants on the local disk; the tiers are probed for the first part, whose p
     A run that fetches its images from a DataLad source behind the slow network as its jobs need them.
 ``computing``
     A campaign of brain extraction on the demonstration, cold, with the work on the local disk and in memory.
+``files``
+    A campaign of a rehearsal that makes 10,000 small files, with the work in memory, where it is calibrated, on the
+    local disk, and on a disk of its own that is throttled; a third table has what is predicted without files.
 
 Campaigns run in an order drawn from a recorded seed. What others do on the machine meanwhile is part of the result: the
 table says what share of its CPU time they took, and runs are not left out for it, nor for jobs that are over before as
@@ -37,11 +40,12 @@ from typing import Any
 import nibabel as nib
 import numpy as np
 from bench import print_table, scratch_project
+from prediction_files import DESCRIPTION, print_terms
 from slow_network import slow_network_folder
 from support import Project, git
 from truth import loop_device
 
-PARTS = ("cold", "warm", "source", "computing")
+PARTS = ("cold", "warm", "source", "computing", "files")
 PARTICIPANTS = 26
 SEED = 2026
 BYTES_PER_S = 8_000_000
@@ -54,6 +58,8 @@ FETCHING_AT_ONCE = 4
 PROBE = {"file_mib": 64, "time_s": 8, "repetitions": 1, "streams": 4, "share": 0.5}
 ITERATIONS = 200
 """Of brain extraction, which by default takes 1,000 of them."""
+
+MAKERS = [f"sub-{number:02d}" for number in range(16)]
 
 PHASES = ("start_up", "stage_in", "compute", "stage_out")
 DEVICE_MIB = 2048
@@ -270,6 +276,30 @@ def computing(project: Project) -> list[Outcome]:
     )
 
 
+def files(project: Project, slow: Path) -> list[Outcome]:
+    """Small files, with and without the term for them."""
+    description = project.folder / "files.yaml"
+    description.write_text(DESCRIPTION)
+    outcomes = campaign(
+        project,
+        "files",
+        dataset={"source": str(project.folder / "noise"), "participants": MAKERS},
+        tool={"name": "rehearsal", "rehearsal": {"profile": str(description)}},
+        tiers={"slow": {"path": str(slow), "kind": "block"}},
+        placement={"work": "tmpfs"},
+        campaign={
+            "placements": {"memory": {"work": "tmpfs"}, "disk": {"work": "local"}, "slow": {"work": "slow"}},
+            "parallelism": [2, 8],
+            "cache": ["warm"],
+            "repetitions": 1,
+            "seed": SEED,
+        },
+    )
+    measured_s = {(one.advice["placement"], int(one.advice["parallelism"])): one.median_s for one in outcomes}
+    print_terms(project.folder / "files", measured_s)
+    return outcomes
+
+
 def summary(outcomes: Sequence[Outcome]) -> list[str]:
     """How good the predictions were, in lines."""
     count = len(outcomes)
@@ -300,13 +330,17 @@ def main() -> None:
     outcomes: list[Outcome] = []
     begin_s = time.monotonic()
     with scratch_project() as project:
-        if {"cold", "warm", "source"} & set(parts):
+        if set(PARTS) - {"computing"} & set(parts):
             make_dataset(project.folder / "noise")
+        if {"cold", "warm", "source"} & set(parts):
             with loop_device(DEVICE_MIB, BYTES_PER_S) as slow, slow_network_folder(RATE) as network:
                 for cache in AT_ONCE:
                     outcomes += storage(project, slow, network, cache) if cache in parts else []
                 outcomes += source(project, network) if "source" in parts else []
         outcomes += computing(project) if "computing" in parts else []
+        if "files" in parts:
+            with loop_device(DEVICE_MIB, BYTES_PER_S) as slow:
+                outcomes += files(project, slow)
     print_table(f"Predicted before the run, and measured (seed {SEED})", HEAD, [one.row for one in outcomes])
     print_table("Seconds of a slot: predicted, measured", PARTS_HEAD, [one.parts for one in outcomes])
     print("\n" + "\n".join(summary(outcomes)))

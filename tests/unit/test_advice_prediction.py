@@ -60,8 +60,13 @@ def figures(name: str = "disk", kind: str = "block", speed: float = 100 * MB) ->
         single_read_bytes_per_s=speed,
         single_cached_read_bytes_per_s=10 * speed,
         single_write_bytes_per_s=speed / 2,
-        **dict.fromkeys(("read_cpu_s_per_byte", "write_cpu_s_per_byte", "random_read_s", "random_write_s"), 0.0),
-        **dict.fromkeys(("create_s", "stat_s", "delete_s"), 0.0),
+        read_cpu_s_per_byte=0.0,
+        write_cpu_s_per_byte=0.0,
+        random_read_s=0.0,
+        random_write_s=0.0,
+        create_s=0.0,
+        stat_s=0.0,
+        delete_s=0.0,
     )
 
 
@@ -169,6 +174,7 @@ def test_a_record_tells_bytes_by_phase(tmp_path: Path) -> None:
         "read_files": 2,
         "written_bytes": 7,
         "written_files": 1,
+        "made_files": 0,
     }
     assert observe(record, 5, run_started_s=0.0).ready_s == 0.5
     assert observe(record, 5, run_started_s=0.75).ready_s is None

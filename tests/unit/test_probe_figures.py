@@ -45,6 +45,7 @@ def measured(tier: str, kind: str, part: str, pattern: str, streams: int, bytes_
         "latency_mean_s": 1e-4,
         "latency_p99_s": 2e-4,
         "cpu_s_per_byte": 2e-10,
+        **dict.fromkeys(("operation_cpu_s", "operation_wait_s", "operation_low_s", "operation_high_s")),
     }
 
 
@@ -57,6 +58,8 @@ def probed(tier: str, kind: str, single: float, most: float) -> list[Row]:
         patterns |= {"cached_read": 9.0, "buffered_write": 5.0}
     for part, names in (("small", ("random_read", "random_write")), ("metadata", ("create", "stat", "delete"))):
         rows += [measured(tier, kind, part, name, 1, 0.0) for name in names]
+    costs = {"operation_cpu_s": 1.25e-5, "operation_wait_s": 2e-3, "operation_low_s": 1e-3, "operation_high_s": 3e-3}
+    rows += [measured(tier, kind, "files", "make", streams, 0.0) | costs for streams in STREAMS]
     return rows + [
         measured(tier, kind, "concurrency", name, streams, share * min(streams * single, most))
         for name, share in patterns.items()
@@ -113,5 +116,7 @@ def test_the_page_shows_every_tier_beside_the_published_devices(tmp_path: Path) 
         "3.38 GB/s",
         "(is memory)",
         "Random read of 4",
+        "Make a file of 4",
+        "2,000.0",
     ):
         assert words in page.text

@@ -26,6 +26,9 @@ def test_probe(project: Project, memory_folder: Path) -> None:
     assert [row["pattern"] for row in rows if row["tier"] == "local" and row["part"] == "concurrency"] == [
         *("write", "read", "mixed", "cached_read", "buffered_write")
     ]
+    small = [row for row in rows if row["tier"] == "local" and row["part"] == "files"]
+    assert [row["pattern"] for row in small] == ["make", "look", "remove"]
+    assert all(float(row["operation_cpu_s"]) > 0 for row in small)
     assert {row["fs_type"] for row in rows if row["tier"] == "tmpfs"} == {"tmpfs"}
     assert "What the tiers can do" in (project.results / "probe.html").read_text()
     assert not list(project.folder.glob("neurotier-*/probe"))

@@ -3,6 +3,7 @@
 from neurotier.advice.basis import basis
 from neurotier.advice.nodes import node_basis, node_rows
 from neurotier.advice.situation import Situation
+from neurotier.advice.small_files import files_said
 from neurotier.advice.table import advice_rows
 from neurotier.core.files import read_json, write_json
 from neurotier.core.tables import write_table
@@ -22,7 +23,9 @@ def main(context: Context) -> None:
         on_nodes = node_rows(situation, inputs, rows, limits)
         write_table(context.output("nodes"), "nodes", on_nodes)
     write_table(context.output("table"), "advice", rows)
-    write_json(context.output("basis"), basis(situation, inputs, chosen, asked) + node_basis(on_nodes))
+    write_json(
+        context.output("basis"), [*basis(situation, inputs, chosen, asked), *files_said(rows), *node_basis(on_nodes)]
+    )
 
 
 if __name__ == "__main__":

@@ -79,7 +79,8 @@ class Nodes:
 
     def is_limited_by_shared(self, run: SimulatedRun) -> bool:
         """Whether most of the jobs' time goes by what a shared tier gives to all."""
-        return run.limit in {f"{tier} {way}" for tier in self.shared for way in ("read", "write")}
+        ways = ("{} read", "{} write", "small files on {}")
+        return run.limit in {way.format(tier) for tier in self.shared for way in ways}
 
     def limited_from(self, runs: Mapping[int, SimulatedRun]) -> int | None:
         """The least number of nodes with which a shared tier is the limit; ``None`` if it is with none of those given.
@@ -106,7 +107,10 @@ class Nodes:
 def times(tier: TierSpeed, nodes: int) -> TierSpeed:
     """A tier of each node's own: together they give so many times as much, and a stream what it gets from one."""
     return replace(
-        tier, read_bytes_per_s=nodes * tier.read_bytes_per_s, write_bytes_per_s=nodes * tier.write_bytes_per_s
+        tier,
+        read_bytes_per_s=nodes * tier.read_bytes_per_s,
+        write_bytes_per_s=nodes * tier.write_bytes_per_s,
+        files_per_s=nodes * tier.files_per_s,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from neurotier.run.profile_tables import Record
 
-QUANTITIES = ("cpu_s", "wait_s", "read_bytes", "read_files", "written_bytes", "written_files")
+QUANTITIES = ("cpu_s", "wait_s", "read_bytes", "read_files", "written_bytes", "written_files", "made_files")
 
 BETWEEN = "between"
 """What a job does between its phases, as if it were one: it starts the process of each, looks at files, makes and
@@ -27,7 +27,7 @@ class ObservedJob:
         Size of the participant's images by the index.
     phases
         Phase, and :data:`BETWEEN`, to its quantities: CPU time and time asleep, s; bytes and files read from the tier
-        that the phase reads, and written to the tier that it writes.
+        that the phase reads, and written to the tier that it writes; files that its work folder was seen to hold.
     start_s, end_s
         Start of its process and end of its last phase, s since 1970.
     queue_s
@@ -41,6 +41,8 @@ class ObservedJob:
         ``None`` if there was no such job.
     fetched_files
         Files that had to be fetched; ``None`` for a plain folder, whose files are in place.
+    work_tier
+        Tier of its work folder; empty if it is not known.
     """
 
     participant: str
@@ -56,6 +58,7 @@ class ObservedJob:
     get_cpu_s: float | None
     get_wait_s: float | None
     fetched_files: int | None
+    work_tier: str = ""
 
     @property
     def wall_s(self) -> float:
@@ -91,6 +94,7 @@ def observe(record: Record, size_bytes: int, run_started_s: float) -> ObservedJo
         get_cpu_s=got.get("cpu_s"),
         get_wait_s=max(0.0, got["wall_s"] - got["cpu_s"] - got["run_queue_s"]) if got else None,
         fetched_files=got.get("fetched_files"),
+        work_tier=record.get("work_tier") or "",
     )
 
 
@@ -109,6 +113,10 @@ def quantities(row: Mapping[str, Any]) -> dict[str, float]:
         "read_files": sum(flow["read_files"] or 0 for flow in exact),
         "written_bytes": sum(flow["written_bytes"] or 0 for flow in exact),
         "written_files": sum(flow["written_files"] or 0 for flow in exact),
+        # earlier records do not say what was made and removed meanwhile
+        "made_files": sum(
+            flow.get("made_files") or flow["written_files"] or 0 for flow in exact if flow["traffic_source"] == "growth"
+        ),
     }
 
 

@@ -12,6 +12,7 @@ The interval is from the 5th to the 95th percentile of draws, each of which vari
 - how much of the CPU time of fetching is taken by each participant, and not by the start of a job: from none to all;
 - what cold programs take to load, which was seen once, by ``LOADING_SPREAD``;
 - how many processors others keep busy, from none to twice as many as during the calibration;
+- what a small file takes, between the least and the most that the probe measured, and by ``FILES_SPREAD``;
 - how unevenly a tier serves its streams, up to twice ``UNEVENNESS``;
 - how much of what a job has written to a network tier is not cached when it reads it: from none to all;
 
@@ -28,7 +29,8 @@ import numpy as np
 
 from neurotier.advice.observed import ObservedJob
 from neurotier.advice.rehearsal import Rehearsed
-from neurotier.advice.scaling import costs_of, scatter, ways_of
+from neurotier.advice.scaling import Costs, costs_of, scatter, ways_of
+from neurotier.advice.small_files import costs_here, drawn_factors, slower_files, without_files
 from neurotier.advice.workload import (
     READS,
     WRITES,
@@ -148,12 +150,23 @@ def uneven(machine: Machine, probes: Mapping[str, Probed], unevenness: float) ->
 
 
 def workload(
-    inputs: Inputs, storage: Storage, parallelism: int, participants: Sequence[Participant], way: str = "fit"
+    inputs: Inputs,
+    storage: Storage,
+    parallelism: int,
+    participants: Sequence[Participant],
+    way: str = "fit",
+    file_factors: Mapping[str, float] | None = None,
 ) -> Workload:
-    """The workload of some participants, with costs that scale in some way."""
-    costs, tried, shared = costs_of(inputs.observed, way), inputs.rehearsed, None
+    """The workload of some participants, with costs that scale in some way, and files that take so many times as long
+    as by the probe of a tier."""
+    storage = replace(storage, files=costs_here(inputs.observed, inputs.probes, parallelism, file_factors))
+
+    def costs_without_files(observed: Sequence[ObservedJob]) -> Costs:
+        return costs_of(without_files(observed, inputs.probes, file_factors), way)
+
+    costs, tried, shared = costs_without_files(inputs.observed), inputs.rehearsed, None
     if tried:
-        shared = SharedJob(costs_of(tried.observed, way), tried.launch_s, tried.closing_s)
+        shared = SharedJob(costs_without_files(tried.observed), tried.launch_s, tried.closing_s)
     who = inputs.jobs, shared, inputs.computing
     return workload_of(participants, costs, storage, inputs.job_start, parallelism, *who)
 
@@ -191,7 +204,8 @@ def draw(
     storage = replace(storage, reread=float(rng.uniform(0, 1)))
     get_each = float(rng.uniform(0, 1)) if inputs.job_start.get_each else 0.0
     inputs = replace(inputs, job_start=replace(inputs.job_start, gap_s=gap_s, get_each=get_each))
-    return workload(inputs, storage, parallelism, participants, way), machine
+    factors = drawn_factors(inputs.probes, parallelism, rng)
+    return workload(inputs, storage, parallelism, participants, way, factors), slower_files(machine, factors)
 
 
 def paper_s(inputs: Inputs, storage: Storage) -> float:

@@ -11,6 +11,7 @@ from neurotier.advice.predict import Inputs, paper_s, predict
 from neurotier.advice.room import NEEDING, Room, free_on, largest, room_for
 from neurotier.advice.scaling import costs_of
 from neurotier.advice.situation import Situation
+from neurotier.advice.small_files import costs_here
 from neurotier.advice.words import limit_text
 from neurotier.analysis.needs import work_bytes
 from neurotier.core.parallelism import PHASES, fits
@@ -65,11 +66,21 @@ def advice_row(
         "limit_share": usual.limits[usual.limit],
         "mean_parallelism": usual.mean_parallelism,
         **{f"{phase}_sum_s": sums.get(phase, 0.0) for phase in PHASES},
+        **files_of(inputs, candidate, at_once),
         **{f"{role}_needed_bytes": room.needed_bytes[role] for role in NEEDING},
         **{f"{role}_free_bytes": room.free_bytes[role] for role in NEEDING},
         "fits": room.fits,
         "reason": room.problem or None,
     }
+
+
+def files_of(inputs: Inputs, candidate: Candidate, at_once: int) -> Row:
+    """Files on the work tier of all participants, and what those of one take there."""
+    cost = costs_here(inputs.observed, inputs.probes, at_once)[candidate.tiers["work"]]
+    made = costs_of(inputs.observed).get("compute", {}).get("made_files")
+    files = sum(made.of(one.size_bytes) for one in inputs.participants) if made else 0.0
+    each_s = files / max(1, len(inputs.participants)) * (cost.cpu_s + cost.wait_s)
+    return {"work_files": round(files), "files_s": each_s}
 
 
 def at_parallelism(situation: Situation, inputs: Inputs, jobs: int, limits: Mapping[str, int]) -> tuple[Inputs, int]:

@@ -25,7 +25,7 @@ def limit_text(limit: str, parallelism: int, cores: int) -> str:
         return COMPUTING if parallelism <= cores else f"{COMPUTING}, {parallelism} jobs on {cores} cores"
     if limit in ("launch", "wait"):
         return {"launch": "starting jobs and fetching images", "wait": "waiting for neither processor nor tier"}[limit]
-    if limit.startswith("one stream on "):
+    if limit.startswith(("one stream on ", "small files on ")):
         return limit
     tier, direction = limit.rsplit(" ", 1)
     return {"read": f"reading from {tier}", "write": f"writing to {tier}"}[direction]

@@ -11,6 +11,7 @@ from neurotier.core.kinds import KINDS, is_in_memory
 from neurotier.core.parallelism import COMPUTING_PHASES
 from neurotier.model.machine import MEMORY
 from neurotier.model.workload import LAUNCH, Job, Step, Workload
+from neurotier.storage.probe.tier_figures import FileCost
 
 START_UP = "start_up"
 
@@ -44,7 +45,9 @@ class Storage:
     kinds
         Name of a tier to its kind.
     create_s
-        Name of a tier to the time it takes to create a file there, s.
+        Name of a tier to the time it takes to create a file there, s, when staging.
+    files
+        Name of a tier to what a file of the tool takes there (:mod:`neurotier.advice.small_files`).
     open_s
         Name of a tier to what opening a file there takes before its bytes flow, s: looking it up, and a small request.
     resident
@@ -61,6 +64,7 @@ class Storage:
     tiers: Mapping[str, str]
     kinds: Mapping[str, str]
     create_s: Mapping[str, float] = field(default_factory=dict)
+    files: Mapping[str, FileCost] = field(default_factory=dict)
     open_s: Mapping[str, float] = field(default_factory=dict)
     resident: float = 1.0
     expiry_s: float = 0.0
@@ -276,7 +280,12 @@ def steps(participant: Participant, costs: Costs, storage: Storage) -> list[Step
             wait_s += opening_s(phase, READS[phase], cost["read_files"].of(size), storage)
         if phase in WRITES:
             tier = storage.tiers[WRITES[phase]]
-            wait_s += cost["written_files"].of(size) * storage.create_s.get(tier, 0.0)
+            if staging:
+                wait_s += cost["written_files"].of(size) * storage.create_s.get(tier, 0.0)
+            elif files := cost["made_files"].of(size):
+                each = storage.files.get(tier, FileCost(0.0, 0.0))
+                cpu_s += files * each.cpu_s
+                steps_of_job += [Step(phase, "files", files, tier)] if each.wait_s else []
             deleted_in_cache = (
                 WRITES[phase] == "work" and KINDS[storage.kinds[tier]].write_back and lifetime_s < storage.expiry_s
             )

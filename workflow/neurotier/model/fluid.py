@@ -299,9 +299,11 @@ class Simulation:
     def set_rates(self, flows: list[Flow]) -> dict[str, float]:
         """Give every flow its rate; what then flows into the page cache, by tier, bytes/s."""
         speed = self.machine.processors.speed(sum(flow.streams * self.core_share(flow.step) for flow in flows))
-        served = defaultdict[str, list[Flow]](list)
+        served, making = defaultdict[str, list[Flow]](list), defaultdict[str, list[Flow]](list)
         for flow in flows:
-            if flow.step.tier:
+            if flow.step.kind == "files":
+                making[flow.step.tier].append(flow)
+            elif flow.step.tier:
                 served[self.server(flow.step)].append(flow)
             else:
                 flow.rate = 1.0 if flow.step.kind == "wait" else speed
@@ -309,6 +311,8 @@ class Simulation:
                 flow.limit = LAUNCH.phase if flow.step.phase == LAUNCH.phase else flow.limit
         for name in served.keys() | self.dirty.keys():
             self.share_tier(name, served[name], speed)
+        for name, makers in making.items():
+            self.share_files(name, makers)
         inflows = dict.fromkeys(self.dirty, 0.0)
         for name, dirty in self.dirty.items():
             writers = [flow for flow in flows if flow.step.kind == "write" and flow.step.tier == name]
@@ -318,7 +322,9 @@ class Simulation:
         return inflows
 
     def core_share(self, step: Step) -> float:
-        """The part of a core that a stream uses, undisturbed."""
+        """The part of a core that a stream uses, undisturbed; the CPU time of making files is a step of its own."""
+        if step.kind == "files":
+            return 0.0
         if step.tier:
             return step.cpu_s_per_byte / (step.cpu_s_per_byte + 1 / self.stream_bytes_per_s(step))
         return 1.0 if step.kind == "compute" else 0.0
@@ -351,6 +357,14 @@ class Simulation:
             demand = demands[flow.step.kind].pop(0)
             flow.rate = demand.rate_bytes_per_s
             flow.limit = f"one stream on {name}" if demand.is_capped else f"{name} {flow.step.kind}"
+
+    def share_files(self, name: str, flows: list[Flow]) -> None:
+        """Share what a tier does for small files among those who make some."""
+        tier = self.machine.tiers[name]
+        demands = [Demand(flow.streams, tier.files_stream_per_s, tier.files_per_s) for flow in flows]
+        share_out(demands, 1.0)
+        for flow, demand in zip(flows, demands, strict=True):
+            flow.rate, flow.limit = demand.rate_bytes_per_s, f"small files on {name}"
 
     def throttle(self, writers: list[Flow], rate_bytes_per_s: float, limit: str) -> None:
         """Slow writers down to what is written back."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 MEMORY = "the page cache"
@@ -97,6 +98,9 @@ class TierSpeed:
         How unequal streams are that should be alike: standard deviation of the logarithm of their speeds.
     write_back
         Whether writes go to the page cache first (disks) or not (memory, persistent memory with DAX, write-through).
+    files_per_s, files_stream_per_s
+        How many small files it makes, tells of and removes in a second: what many streams get together, and what one
+        gets at most; without the CPU time of these calls.
     """
 
     read_bytes_per_s: float
@@ -106,6 +110,8 @@ class TierSpeed:
     mixed: float = 1.0
     unevenness: float = 0.0
     write_back: bool = False
+    files_per_s: float = math.inf
+    files_stream_per_s: float = math.inf
 
 
 @dataclass(frozen=True)

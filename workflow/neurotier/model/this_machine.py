@@ -15,7 +15,7 @@ from neurotier.core.errors import InputError
 from neurotier.core.kinds import KINDS, is_in_memory
 from neurotier.core.tables import read_table
 from neurotier.model.machine import MEMORY, Machine, PageCache, Processors, TierSpeed
-from neurotier.storage.probe.tier_figures import Curve, TierFigures, figures_of
+from neurotier.storage.probe.tier_figures import Curve, FileCost, TierFigures, figures_of
 
 SYSCTL = Path("/proc/sys/vm")
 LEAST_PAGE_CACHE = 0.1
@@ -76,7 +76,33 @@ def tier_speed(figures: TierFigures, streams: int) -> TierSpeed:
         write_stream_bytes_per_s=at(figures.write_bytes_per_s, 1),
         mixed=min(max(mixed, MIXED_RANGE[0]), MIXED_RANGE[1]),
         write_back=KINDS[figures.kind].write_back,
+        **file_speed(figures, streams),
     )
+
+
+def file_cost(figures: TierFigures, streams: int) -> FileCost:
+    """What a small file takes on a tier with so many streams; as in :func:`at`."""
+    if not figures.files:
+        return FileCost(0.0, 0.0)
+    return FileCost(
+        *(
+            at({count: getattr(cost, part) for count, cost in figures.files.items()}, streams)
+            for part in ("cpu_s", "wait_s", "low", "high")
+        )
+    )
+
+
+def file_speed(figures: TierFigures, streams: int) -> dict[str, float]:
+    """Files per second of one stream, and of all together, by what they wait; as many as one likes without waiting.
+
+    Streams that begin the next file when the last is done are served at their number over what each of them waits.
+    """
+    alone_s, each_s = file_cost(figures, 1).wait_s, file_cost(figures, streams).wait_s
+    if not each_s:
+        return {"files_stream_per_s": math.inf, "files_per_s": math.inf}
+    together = streams / each_s
+    alone = 1 / alone_s if alone_s else together
+    return {"files_stream_per_s": alone, "files_per_s": max(together, alone)}
 
 
 def open_s(figures: TierFigures) -> float:

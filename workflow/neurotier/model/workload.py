@@ -16,13 +16,14 @@ class Step:
     phase
         What its seconds are summed under.
     kind
-        ``wait`` and ``compute`` have an amount in s (of the clock, of one core), ``read`` and ``write`` in bytes; an
-        ``arrival`` is over when a fetch is (:attr:`Workload.fetches`), whose number, from 1 on, is its amount; ``take``
-        is over when the task's job has a slot for it (:attr:`Job.slots`), and ``give`` gives that back.
+        ``wait`` and ``compute`` have an amount in s (of the clock, of one core), ``read`` and ``write`` in bytes,
+        ``files`` in small files, for which the tier is waited; an ``arrival`` is over when a fetch is
+        (:attr:`Workload.fetches`), whose number, from 1 on, is its amount; ``take`` is over when the task's job has a
+        slot for it (:attr:`Job.slots`), and ``give`` gives that back.
     amount
-        Seconds or bytes.
+        Seconds, bytes or files.
     tier
-        Where bytes are read or written.
+        Where bytes are read or written, or files are made.
     cached
         Whether what is read is in the page cache.
     cpu_s_per_byte
@@ -30,7 +31,7 @@ class Step:
     """
 
     phase: str
-    kind: Literal["wait", "compute", "read", "write", "arrival", "take", "give"]
+    kind: Literal["wait", "compute", "read", "write", "files", "arrival", "take", "give"]
     amount: float
     tier: str = ""
     cached: bool = False

@@ -20,6 +20,9 @@ OPERATIONS = {
     "create": "Create a file",
     "stat": "Look at a file",
     "delete": "Delete a file",
+    "make": "Make a file of 4 KiB",
+    "look": "Look at it",
+    "remove": "Remove it",
 }
 
 
@@ -47,6 +50,7 @@ def write_page(rows: Sequence[Row], table: Path, figures: Path, page: Path) -> N
         "single": single(rows),
         "published": TABLE_ONE,
         "small": [row for row in rows if row["part"] in ("small", "metadata")],
+        "files": [row for row in rows if row["part"] == "files"],
         "operations": OPERATIONS,
         "figures": views,
         "verdicts": [view.sentence for view in reversed(views)],

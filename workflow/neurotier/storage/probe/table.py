@@ -5,25 +5,61 @@ from __future__ import annotations
 import platform
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
 from neurotier.core.tiers import Tier
 from neurotier.storage.fio import FioResult
 from neurotier.storage.probe.measurements import Measurement, Samples
+from neurotier.storage.probe.small_files import OPERATIONS, SIZE_BYTES, Measured
 from neurotier.storage.workspace import facts_of
 
 
 def probe_rows(tier: Tier, samples: Samples) -> list[Row]:
     """Rows of ``probe.tsv`` for a tier that was measured on this node now."""
-    facts = {
+    facts = facts_now(tier)
+    return [{**facts, **cells(measurement, results)} for measurement, results in samples.items()]
+
+
+def facts_now(tier: Tier) -> Row:
+    """What all rows of a tier have in common."""
+    return {
         **facts_of(tier),
         "device": tier.mount().source,
         "kernel": f"{platform.system()} {platform.release()}",
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
-    return [{**facts, **cells(measurement, results)} for measurement, results in samples.items()]
+
+
+def file_rows(tier: Tier, files: Mapping[int, Sequence[Measured]], fio_version: str) -> list[Row]:
+    """Rows for small files: an operation with a number of streams each, medians over the repetitions."""
+    facts, rows = facts_now(tier) | {"fio": fio_version, "part": "files", "engine": "calls"}, []
+    for streams, repetitions in files.items():
+        for pattern in OPERATIONS:
+            each = [measured[pattern] for measured in repetitions]
+            wall_s = statistics.median(one.wall_s for one in each)
+            needed = Spread(tuple(one.cpu_s + one.wait_s for one in each))
+            row = {
+                "pattern": pattern,
+                "direct": False,
+                "streams": streams,
+                "queue_depth": 1,
+                "block_bytes": SIZE_BYTES,
+                "file_bytes": SIZE_BYTES,
+                "repetitions": len(each),
+                **dict.fromkeys(("bandwidth_bytes_per_s", "bandwidth_low_bytes_per_s"), 0.0),
+                "bandwidth_high_bytes_per_s": 0.0,
+                "operations_per_s": streams / wall_s,
+                "latency_mean_s": wall_s,
+                **dict.fromkeys(("latency_p99_s", "cpu_s_per_byte")),
+                "operation_cpu_s": statistics.median(one.cpu_s for one in each),
+                "operation_wait_s": statistics.median(one.wait_s for one in each),
+                "operation_low_s": needed.low,
+                "operation_high_s": needed.high,
+            }
+            rows.append({**facts, **row})
+    return rows
 
 
 def cells(measurement: Measurement, results: Sequence[FioResult]) -> Row:
@@ -51,6 +87,7 @@ def cells(measurement: Measurement, results: Sequence[FioResult]) -> Row:
         "latency_mean_s": latency_s,
         "latency_p99_s": median(results, lambda result: result.latency_p99_s),
         "cpu_s_per_byte": None if on_files else median(results, lambda result: result.cpu_s_per_byte),
+        **dict.fromkeys(("operation_cpu_s", "operation_wait_s", "operation_low_s", "operation_high_s")),
     }
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from neurotier.core.errors import InputError
@@ -11,6 +12,26 @@ from neurotier.core.tables import Row, read_table
 
 Curve = dict[int, float]
 """Bandwidth of all streams together, bytes/s, by the number of streams at once."""
+
+
+@dataclass(frozen=True)
+class FileCost:
+    """What a small file takes from its first to its last byte on a tier: it is made, looked at once, and removed.
+
+    Attributes
+    ----------
+    cpu_s
+        CPU time of these calls, s.
+    wait_s
+        What they wait for the tier or its locks, s, and not for a processor.
+    low, high
+        Least and greatest of the probe's repetitions, in units of their median.
+    """
+
+    cpu_s: float
+    wait_s: float
+    low: float = 1.0
+    high: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -34,6 +55,8 @@ class TierFigures:
         Mean time of a random request of 4 KiB, one at a time, s.
     create_s, stat_s, delete_s
         Mean time of an operation on a small file, s.
+    files
+        What a small file takes, by the number of streams at once.
     """
 
     tier: str
@@ -55,6 +78,7 @@ class TierFigures:
     create_s: float
     stat_s: float
     delete_s: float
+    files: Mapping[int, FileCost] = field(default_factory=dict)
 
 
 def read_probe(table: Path) -> dict[str, TierFigures]:
@@ -99,7 +123,32 @@ def figures_of(rows: list[Row]) -> TierFigures:
         random_read_s=requests["random_read"]["latency_mean_s"],
         random_write_s=requests["random_write"]["latency_mean_s"],
         **{f"{name}_s": 1 / requests[name]["operations_per_s"] for name in ("create", "stat", "delete")},
+        files=file_costs(rows),
     )
+
+
+def file_costs(rows: list[Row]) -> dict[int, FileCost]:
+    """What a small file takes, by streams.
+
+    Earlier probes have fio's times of a call with one stream alone, which are CPU time unless there is a network.
+    """
+    kind = rows[0]["kind"]
+    named: dict[int, list[Row]] = {}
+    for row in rows:
+        if row["part"] == "files":
+            named.setdefault(row["streams"], []).append(row)
+    if not named:
+        calls_s = sum(1 / row["operations_per_s"] for row in rows if row["part"] == "metadata")
+        return {1: FileCost(0.0, calls_s) if kind == "network" else FileCost(calls_s, 0.0)}
+    costs = {}
+    for streams, each in sorted(named.items()):
+        cpu_s = sum(row["operation_cpu_s"] for row in each)
+        # in memory there is nothing to wait for: what is not accounted for there, a virtual machine's host has taken
+        wait_s = 0.0 if is_in_memory(kind) else sum(row["operation_wait_s"] for row in each)
+        low_s, high_s = (sum(row[f"operation_{end}_s"] for row in each) for end in ("low", "high"))
+        both_s = sum(row["operation_cpu_s"] + row["operation_wait_s"] for row in each)
+        costs[streams] = FileCost(cpu_s, wait_s, min(1.0, low_s / both_s), max(1.0, high_s / both_s))
+    return costs
 
 
 def curve(rows: list[Row], pattern: str) -> Curve:

@@ -15,7 +15,8 @@ from neurotier.storage.access import Access, find_access
 from neurotier.storage.fio import FioResult, require_fio
 from neurotier.storage.probe.effort import SMALLEST_BYTES, Effort, effort_for
 from neurotier.storage.probe.measurements import Measurement, Samples, concurrency, levels, metadata, one_stream, small
-from neurotier.storage.probe.table import probe_rows
+from neurotier.storage.probe.small_files import Measured, measure_files
+from neurotier.storage.probe.table import file_rows, probe_rows
 from neurotier.storage.workspace import Workspace, claim
 
 TIMEOUT_S = 60.0
@@ -60,8 +61,9 @@ def probe_tier(
         effort = effort_for(tier, settings, streams)
         limits = f"up to {counted(effort.streams, 'stream')}, at most {size(effort.room_bytes)}"
         say(f"Probing tier {tier.name} ({tier.path}): {limits}, within {seconds(effort.time_s)}")
-        samples = Walk(workspace, effort, tell).run()
-    rows = probe_rows(tier, samples)
+        walk = Walk(workspace, effort, tell)
+        samples = walk.run()
+    rows = [*probe_rows(tier, samples), *file_rows(tier, walk.files, next(iter(samples.values()))[0].fio_version)]
     least, asked = min(row["repetitions"] for row in rows), effort.repetitions
     if least < asked:
         say(f"  {least} of {counted(asked, 'repetition')} in that time; raise probe.time_s for more")
@@ -79,11 +81,17 @@ class Walk:
         What it may take.
     tell
         Takes how far it is.
+
+    Attributes
+    ----------
+    files
+        What small files took, by number of streams, in each repetition.
     """
 
     def __init__(self, workspace: Workspace, effort: Effort, tell: Callable[[str], None] = lambda _: None) -> None:
         self.workspace, self.effort, self.tell = workspace, effort, tell
         self.samples: Samples = {}
+        self.files: dict[int, list[Measured]] = {}
         self.began_s = time.monotonic()
 
     def run(self) -> Samples:
@@ -94,21 +102,29 @@ class Walk:
                 break
             for group in groups:
                 self.measure(group)
+            self.measure_files()
         return self.samples
 
     def first_repetition(self, access: Access) -> list[list[Measurement]]:
-        """Measure everything once, with sizes that follow from what has been measured; the measurements, in groups."""
+        """Measure everything once, with sizes that follow from what has been measured; the measurements, in groups.
+
+        Small files come first, in between and last: what a file takes may depend on what was removed there lately, by
+        the probe itself, too, and that shows as a range.
+        """
         effort, kind, slice_s = self.effort, self.workspace.tier.kind, self.effort.slice_s
+        self.measure_files()
         rate = self.rate(concurrency(access, kind, 1, SMALLEST_BYTES, slice_s)[:2])
         self.samples.clear()
         alone = effort.stream_bytes(1, rate)
         groups = [[*one_stream(kind, alone), *small(access, kind, alone, slice_s)], metadata(slice_s)]
         for group in groups:
             self.measure(group)
+        self.measure_files()
         for streams in levels(effort.streams):
             group = concurrency(access, kind, streams, effort.stream_bytes(streams, rate), slice_s)
             groups.append(group)
             rate = max(rate, self.rate(group))
+        self.measure_files()
         return groups
 
     def rate(self, group: list[Measurement]) -> float:
@@ -123,6 +139,14 @@ class Walk:
                 self.samples.setdefault(each, []).append(self.measure_one(each))
         finally:
             self.workspace.remove_files()
+
+    def measure_files(self) -> None:
+        """Measure small files, with every number of streams."""
+        tier, folder, slice_s = self.workspace.tier.name, self.workspace.folder, self.effort.slice_s
+        for streams in levels(self.effort.streams):
+            self.tell(f"small files by {counted(streams, 'stream')}")
+            measured = measure_files(tier, folder, streams, slice_s, TIMEOUT_S + 10 * slice_s)
+            self.files.setdefault(streams, []).append(measured)
 
     def measure_one(self, measurement: Measurement) -> FioResult:
         """Measure once."""

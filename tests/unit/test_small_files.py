@@ -1,0 +1,239 @@
+"""Small files: what the probe measures of them, and what the advice makes of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from neurotier.advice.observed import QUANTITIES, ObservedJob, observe
+from neurotier.advice.predict import Inputs, predict
+from neurotier.advice.scaling import costs_of
+from neurotier.advice.small_files import costs_here, without_files
+from neurotier.advice.words import limit_text
+from neurotier.advice.workload import JobStart, Participant, Storage
+from neurotier.core.errors import TierError, ToolError
+from neurotier.core.tables import Row, read_table, write_table
+from neurotier.core.tiers import Tier
+from neurotier.meter.traffic import flow
+from neurotier.model.fluid import simulate
+from neurotier.model.machine import MEMORY, Machine, PageCache, Processors, TierSpeed
+from neurotier.model.prediction import Simulated
+from neurotier.model.this_machine import Probed, file_cost, file_speed
+from neurotier.model.workload import Step, Workload
+from neurotier.storage.probe.small_files import LEAST_FILES, OPERATIONS, Operation, measure_files
+from neurotier.storage.probe.table import file_rows
+from neurotier.storage.probe.tier_figures import FileCost, TierFigures, file_costs
+
+GB = 1e9
+N = 10_000
+
+
+def test_small_files_are_measured_and_gone(memory_folder: Path) -> None:
+    for streams in (1, 3):
+        measured = measure_files("memory", memory_folder, streams, 5.0, 60.0)
+        assert tuple(measured) == OPERATIONS
+        for operation in measured.values():
+            assert 0 < operation.cpu_s <= operation.wall_s * 1.05
+            assert 0 <= operation.wait_s < operation.wall_s
+        assert list(memory_folder.iterdir()) == []
+
+
+def test_a_tier_with_few_inodes_is_measured_with_few_files_and_one_without_is_named(
+    tmp_path: Path, mount_tmpfs: pytest.FixtureRequest
+) -> None:
+    few: Path = mount_tmpfs(tmp_path / "few", f"nr_inodes={3 * LEAST_FILES}")  # type: ignore[operator]
+    assert measure_files("few", few, 1, 5.0, 60.0)["make"].cpu_s > 0
+    assert list(few.iterdir()) == []
+    none: Path = mount_tmpfs(tmp_path / "none", f"nr_inodes={LEAST_FILES // 2}")  # type: ignore[operator]
+    with pytest.raises(TierError, match=r"^tier 'none': had no room, or no inodes, for 40 small files; make room, or"):
+        measure_files("none", none, 2, 5.0, 60.0)
+    assert list(none.iterdir()) == []
+
+
+def test_what_cannot_be_done_or_does_not_end_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match=r"^tier 'gone': small files: No such file or directory$"):
+        measure_files("gone", tmp_path / "gone", 1, 0.5, 60.0)
+    (tmp_path / "files.1").touch()  # the others do not wait for one that fails
+    with pytest.raises(ToolError, match=r"^tier 'odd': small files: File exists$"):
+        measure_files("odd", tmp_path, 3, 0.5, 60.0)
+    with pytest.raises(ToolError, match=r"^tier 'slow': small files were not done within 0 s$"):
+        measure_files("slow", tmp_path, 1, 0.5, 0.001)
+
+
+def test_rows_give_a_cost_by_streams(tmp_path: Path) -> None:
+    alone, two = (
+        [{name: Operation(wall_s=9.0, cpu_s=1.0, wait_s=wait_s) for name in OPERATIONS} for wait_s in waits_s]
+        for waits_s in ((1.0, 2.0, 3.0), (5.0,))
+    )
+    tier = Tier("disk", tmp_path, "block", None)
+    write_table(tmp_path / "probe.tsv", "probe", file_rows(tier, {1: alone, 2: two}, "fio-3"))
+    rows = read_table(tmp_path / "probe.tsv", "probe")
+    assert [row["operations_per_s"] for row in rows] == pytest.approx([1 / 9] * 3 + [2 / 9] * 3, rel=1e-5)
+    assert file_costs(rows) == {1: FileCost(3.0, 6.0, 2 / 3, 4 / 3), 2: FileCost(3.0, 15.0)}
+    in_memory = file_costs([row | {"kind": "tmpfs"} for row in rows])
+    assert (in_memory[2].cpu_s, in_memory[2].wait_s) == (3.0, 0.0)
+
+
+def test_an_earlier_probe_has_the_time_of_calls_alone() -> None:
+    rows: list[Row] = [
+        {"part": "metadata", "pattern": name, "streams": 1, "operations_per_s": rate}
+        for name, rate in (("create", 1000.0), ("stat", 500.0), ("delete", 250.0))
+    ]
+    (local,), (remote,) = (file_costs([row | {"kind": kind} for row in rows]).values() for kind in ("block", "network"))
+    assert [local.cpu_s, local.wait_s, remote.cpu_s, remote.wait_s] == pytest.approx([0.007, 0.0, 0.0, 0.007])
+
+
+def test_streams_are_served_as_the_probe_has_seen_them() -> None:
+    disk = probed("disk", {1: FileCost(1e-5, 1e-3), 4: FileCost(1e-5, 8e-3)}).usual
+    assert file_speed(disk, 1) == {"files_stream_per_s": pytest.approx(1000), "files_per_s": pytest.approx(1000)}
+    assert file_speed(disk, 4)["files_per_s"] == pytest.approx(1000), "never less than one stream alone"
+    assert file_cost(disk, 2).wait_s == pytest.approx(4.5e-3), "half-way in log streams"
+    machine = Machine(
+        Processors(8, 8), PageCache(1e12), {"disk": tier_with_files(100.0, 250.0), MEMORY: tier_with_files()}
+    )
+    for parallelism, expected_s in ((1, 50.0), (2, 30.0), (5, 20.0)):
+        run = simulate(Workload([(Step("compute", "files", 1000, "disk"),)] * 5), machine, parallelism)
+        assert run.makespan_s == pytest.approx(expected_s), parallelism
+        assert run.limit == "small files on disk"
+    assert limit_text(run.limit, 5, 8) == "small files on disk"
+
+
+def test_making_files_takes_no_processor_and_no_bandwidth() -> None:
+    tiers = {"disk": tier_with_files(100.0, 100.0), MEMORY: tier_with_files()}
+    tasks = [
+        (Step("compute", "files", 1000, "disk"),),
+        (Step("compute", "compute", 10.0),),
+        (Step("compute", "read", 10 * GB, "disk"),),
+    ]
+    machine = Machine(Processors(1, 1), PageCache(1e12), tiers)
+    assert simulate(Workload(tasks), machine, 3).makespan_s == pytest.approx(10.0)
+
+
+def tier_with_files(alone_per_s: float = 1e9, together_per_s: float = 1e9) -> TierSpeed:
+    """A tier of 1 GB/s."""
+    return TierSpeed(GB, GB, GB, GB, files_stream_per_s=alone_per_s, files_per_s=together_per_s)
+
+
+def probed(name: str, files: dict[int, FileCost], kind: str = "block") -> Probed:
+    """A tier whose bandwidth takes no time."""
+    curve = {1: 1e15}
+    figures = TierFigures(
+        tier=name,
+        kind=kind,
+        fs_type="ext4",
+        host="h",
+        read_bytes_per_s=curve,
+        write_bytes_per_s=curve,
+        mixed_bytes_per_s=curve,
+        cached_read_bytes_per_s=curve,
+        buffered_write_bytes_per_s=curve,
+        single_read_bytes_per_s=1e15,
+        single_cached_read_bytes_per_s=1e15,
+        single_write_bytes_per_s=1e15,
+        read_cpu_s_per_byte=0.0,
+        write_cpu_s_per_byte=0.0,
+        random_read_s=0.0,
+        random_write_s=0.0,
+        create_s=0.0,
+        stat_s=0.0,
+        delete_s=0.0,
+        files=files,
+    )
+    return Probed(figures, figures, figures)
+
+
+PROBES = {
+    "memory": probed("memory", {1: FileCost(2e-5, 0.0)}, "tmpfs"),
+    "disk": probed("disk", {1: FileCost(5e-5, 1e-4)}),
+    "net": probed("net", {1: FileCost(3e-5, 1e-3)}, "network"),
+}
+
+
+def maker(tier: str, cpu_s: float = 2.0, wait_s: float = 0.0) -> ObservedJob:
+    """A job that makes 10,000 small files."""
+    phases = {"compute": dict.fromkeys(QUANTITIES, 0.0) | {"cpu_s": cpu_s, "wait_s": wait_s, "made_files": float(N)}}
+    return ObservedJob("sub-1", "r", "h", 1, phases, 0.0, 9.0, 0.0, 1, None, None, None, None, tier)
+
+
+def predicted(
+    calibrated_on: str, work: str, count: int = 1, at_once: int = 1, cpu_s: float = 2.0, wait_s: float = 0.0
+) -> Simulated:
+    """A prediction of participants who make files."""
+    storage = Storage(dict.fromkeys(("dataset", "images", "results"), "memory") | {"work": work}, KINDS_OF)
+    given = Inputs(
+        observed=[maker(calibrated_on, cpu_s, wait_s)],
+        gaps_s=[0.0],
+        participants=[Participant(1)] * count,
+        job_start=JobStart(0.0),
+        probes=PROBES,
+        processors=Processors(4, 4),
+        page_cache=PageCache(1e12),
+    )
+    return predict(given, storage, at_once)
+
+
+KINDS_OF = {name: probe.usual.kind for name, probe in PROBES.items()}
+
+
+@pytest.mark.parametrize(
+    ("calibrated_on", "job", "work", "expected_s"),
+    [
+        ("memory", (), "memory", 2.0),  # what was measured there, and nothing twice
+        ("memory", (), "disk", 2.0 + N * (5e-5 - 2e-5) + N * 1e-4),
+        ("memory", (), "net", 2.0 + N * (3e-5 - 2e-5) + N * 1e-3),
+        ("disk", (), "memory", 2.0 - N * (5e-5 - 2e-5)),
+        ("disk", (), "disk", 2.0 + N * 1e-4),  # waiting for storage is never taken from the calibration
+        ("net", (2.0, 10.5), "net", 2.0 + 10.5),
+        ("net", (2.0, 10.5), "memory", 2.0 + N * (2e-5 - 3e-5) + 0.5),
+        ("net", (2.0, 4.0), "memory", 2.0 + N * (2e-5 - 3e-5)),  # there was less than the probe says
+        ("memory", (0.1,), "disk", N * 5e-5 + N * 1e-4),
+        ("unprobed", (), "disk", 2.0 + N * 1e-4),  # CPU time there is not known, so none is put in
+    ],
+)
+def test_files_cost_what_tiers_differ_by(
+    calibrated_on: str, job: tuple[float, ...], work: str, expected_s: float
+) -> None:
+    assert predicted(calibrated_on, work, 1, 1, *job).makespan_s == pytest.approx(expected_s, rel=0.02)
+
+
+def test_intervals_know_that_files_are_known_roughly() -> None:
+    known, elsewhere = predicted("memory", "memory"), predicted("memory", "net")
+    relative = [(one.high_s - one.low_s) / one.makespan_s for one in (known, elsewhere)]
+    assert relative[1] > 1.5 * relative[0]
+    assert elsewhere.low_s < elsewhere.makespan_s < elsewhere.high_s
+
+
+def test_all_at_once_share_what_a_tier_does_for_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = predicted("memory", "net").makespan_s
+    together = predicted("memory", "net", count=4, at_once=4).makespan_s
+    assert together == pytest.approx(alone, rel=0.1), "the probe has seen one stream: as many as one likes"
+    busy = probed("net", {1: FileCost(3e-5, 1e-3), 4: FileCost(3e-5, 4e-3)}, "network")
+    monkeypatch.setitem(PROBES, "net", busy)
+    shared = predicted("memory", "net", count=4, at_once=4).makespan_s
+    assert shared == pytest.approx(4 * N * 1e-3 + 2.0 + N * (3e-5 - 2e-5), rel=0.05)
+
+
+def test_files_are_those_that_the_work_folder_held() -> None:
+    def made(**files: Any) -> float:
+        flows = [dict(flow("memory", "growth", written=(9, 3), files=files)), dict(flow("memory", "device", (9, 3)))]
+        times = {"start_s": 1.0, "end_s": 2.0, "cpu_s": 0.5, "account_other_s": 0.25, "run_queue_s": 0.0}
+        row = {"phase": "compute", "traffic": flows, "input_bytes": 5, "max_rss_bytes": 9, **times}
+        record = {"participant": "sub-1", "run": "r", "host": "h", "phases": [row], "work_tier": "memory"}
+        job = observe(record, 5, run_started_s=0.0)
+        assert job.work_tier == "memory"
+        return job.phases["compute"]["made_files"]
+
+    assert made(made_files=12) == 12
+    assert made() == 3, "an earlier record has the files that were left"
+
+
+def test_what_a_file_took_is_known_where_participants_were_analysed_or_not_at_all() -> None:
+    jobs = [maker("memory"), maker("unprobed")]
+    assert without_files(jobs, PROBES) == jobs
+    assert [cost.cpu_s for cost in costs_here(jobs, PROBES, 1).values()] == [0.0, 0.0, 0.0]
+    (less,) = without_files(jobs[:1], PROBES)
+    assert costs_of([less])["compute"]["cpu_s"].base == pytest.approx(2.0 - N * 2e-5)
+    assert costs_here(jobs[:1], PROBES, 1, {"disk": 2.0})["disk"] == FileCost(1e-4, 2e-4)
+    assert replace(less, phases=jobs[0].phases) == jobs[0]

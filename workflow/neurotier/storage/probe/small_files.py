@@ -1,0 +1,276 @@
+"""Small files: what making, looking at and removing one takes, with one stream and with many.
+
+fio's engines for metadata tell the time of a call, on empty files. A model has to know apart what is in there: CPU
+time, which competes for processors, and waiting for the tier, which does not; waiting for a processor is neither. So
+processes of our own do what pipelines do: each makes files of 4 KiB in a folder of its own, looks at each,
+and removes them. Between the three, all wait for each other.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from neurotier.core.errors import TierError, ToolError, one_line
+from neurotier.core.processes import fork_process, start_process
+
+OPERATIONS = ("make", "look", "remove")
+
+FILES = 1000
+"""Files of each stream; fewer where a slice does not suffice for them, or a tier has no room."""
+
+LEAST_FILES = 20
+"""With fewer, a tier counts as full."""
+
+INODE_SHARE = 0.1
+"""Share of a tier's free inodes that all streams may take together; its bytes have been looked at before."""
+
+SIZE_BYTES = 4096
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+
+PATIENCE_S = 5.0
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What one operation took, as a mean over all files of all streams, s.
+
+    Attributes
+    ----------
+    wall_s
+        By the clock.
+    cpu_s
+        CPU time, that of our own loop included (some 2 us).
+    wait_s
+        The rest, without waiting for a processor: waiting for the tier, or for its locks.
+    """
+
+    wall_s: float
+    cpu_s: float
+    wait_s: float
+
+
+Measured = dict[str, Operation]
+"""The operations by name."""
+
+
+def measure_files(tier: str, folder: Path, streams: int, slice_s: float, timeout_s: float) -> Measured:
+    """Make, look at and remove small files by so many streams at once.
+
+    Parameters
+    ----------
+    tier
+        Name of the tier, for errors.
+    folder
+        Where the streams make their folders, which they remove.
+    streams
+        Processes.
+    slice_s
+        How long each makes files at most, s.
+    timeout_s
+        End them after this time, s.
+
+    Raises
+    ------
+    TierError
+        If the tier is full, or out of inodes.
+    ToolError
+        If it does not end, or fails otherwise.
+    """
+    words = [sys.executable, "-m", __name__, str(folder), str(streams), str(slice_s)]
+    process = start_process(
+        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace"
+    )
+    where = f"tier {tier!r}"
+    try:
+        output, errors = process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        raise ToolError(f"small files were not done within {timeout_s:.0f} s", where=where) from None
+    finally:
+        if process.returncode is None:
+            process.kill()  # its streams end with it
+            with suppress(subprocess.TimeoutExpired):
+                process.communicate(timeout=PATIENCE_S)  # who waits for a dead device cannot even be killed
+    if process.returncode in FULL:
+        raise TierError(
+            f"had no room, or no inodes, for {LEAST_FILES * streams} small files",
+            where=where,
+            fix="make room, or lower probe.streams",
+        )
+    if process.returncode != 0:
+        raise ToolError(f"small files: {one_line(errors.strip()) or process.returncode}", where=where)
+    return {name: Operation(**figures) for name, figures in json.loads(output).items()}
+
+
+class Lap:
+    """Time, CPU time and waiting for a processor of this process since it was begun."""
+
+    def __init__(self) -> None:
+        self.begin = self.now()
+
+    @staticmethod
+    def now() -> tuple[float, float, float]:
+        """The three, s; without waiting for a processor where the kernel does not account it."""
+        wall_s, cpu_s = time.perf_counter(), time.process_time()
+        try:
+            with open("/proc/self/schedstat", "rb") as file:
+                return wall_s, cpu_s, int(file.read().split()[1]) / 1e9
+        except (OSError, IndexError):
+            return wall_s, cpu_s, 0.0
+
+    def end(self) -> list[float]:
+        """The three, s."""
+        return [last - first for last, first in zip(self.now(), self.begin, strict=True)]
+
+
+class Stream:
+    """One stream, in its own process.
+
+    Parameters
+    ----------
+    folder
+        Its own folder, which is not there yet.
+    slice_s
+        How long it makes files at most, s.
+    files
+        How many at most.
+    """
+
+    def __init__(self, folder: str, slice_s: float, files: int = FILES) -> None:
+        self.folder, self.slice_s, self.files = folder, slice_s, files
+        self.made = 0
+
+    def prepare(self) -> None:
+        """Make the folder, and go there."""
+        os.mkdir(self.folder, 0o700)
+        os.chdir(self.folder)
+
+    def make(self) -> None:
+        """Make files until there are enough, or time or room is over."""
+        data, deadline_s = bytes(SIZE_BYTES), time.monotonic() + self.slice_s
+        try:
+            while self.made < self.files and (not self.made or time.monotonic() < deadline_s):
+                file = os.open(f"f{self.made}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+                self.made += 1
+                try:
+                    os.write(file, data)
+                finally:
+                    os.close(file)
+        except OSError as error:
+            if error.errno not in FULL or self.made < LEAST_FILES:
+                raise
+
+    def look(self) -> None:
+        """Look at each."""
+        for number in range(self.made):
+            os.lstat(f"f{number}")
+
+    def remove(self) -> None:
+        """Remove each."""
+        for number in range(self.made):
+            os.unlink(f"f{number}")
+
+    def leave(self) -> None:
+        """Remove the folder, and what is in it after an error."""
+        os.chdir("..")
+        with suppress(OSError):
+            for entry in os.listdir(self.folder):
+                os.unlink(f"{self.folder}/{entry}")
+            os.rmdir(self.folder)
+
+
+def work_of(stream: Stream, go: tuple[int, int], told: tuple[int, int]) -> Callable[[], int]:
+    """What the process of a stream does: each operation when it is told to, with a line of JSON for each."""
+
+    def work() -> int:
+        os.close(go[1])  # so that no stream waits for ever when another has failed
+        os.close(told[0])
+        try:
+            stream.prepare()
+            for name in OPERATIONS:
+                if not os.read(go[0], 1):
+                    return 1
+                lap = Lap()
+                getattr(stream, name)()
+                os.write(told[1], (json.dumps([name, stream.made, *lap.end()]) + "\n").encode())
+        except OSError as error:
+            sys.stderr.write(f"{error.strerror}\n")
+            os.write(told[1], b"\n")
+            return error.errno if error.errno in FULL else 1
+        finally:
+            stream.leave()
+        return 0
+
+    return work
+
+
+def run_streams(folder: str, streams: int, slice_s: float) -> Measured:
+    """Let streams work in step; what each operation took.
+
+    Raises
+    ------
+    OSError
+        If a stream failed, with the number of its error if the tier is full, else 1.
+    """
+    go, told, files = os.pipe(), os.pipe(), files_of_each(streams, os.statvfs(folder).f_favail)
+    workers = [
+        fork_process(work_of(Stream(os.path.abspath(f"{folder}/files.{number}"), slice_s, files), go, told))
+        for number in range(streams)
+    ]
+    lines: list[list[object]] = []
+    with open(told[0]) as answers:
+        for _ in OPERATIONS:
+            os.write(go[1], b"." * streams)
+            answered = [answers.readline().strip() for _ in range(streams)]
+            lines += [json.loads(line) for line in answered if line]
+            if not all(answered):
+                break
+        os.close(go[1])
+        codes = [os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]) for worker in workers]
+    if any(codes):
+        raise OSError(next((code for code in codes if code in FULL), 1), "a stream failed")
+    return {name: mean_of([line[1:] for line in lines if line[0] == name]) for name in OPERATIONS}  # type: ignore[misc]
+
+
+def files_of_each(streams: int, free_inodes: int) -> int:
+    """How many files each stream makes at most; file systems that make inodes as they need them say that 0 are free.
+
+    >>> files_of_each(2, 0), files_of_each(2, 1_000_000), files_of_each(2, 5_000), files_of_each(2, 50)
+    (1000, 1000, 250, 20)
+    """
+    return max(LEAST_FILES, min(FILES, int(INODE_SHARE * free_inodes) // streams)) if free_inodes else FILES
+
+
+def mean_of(streams: Sequence[Sequence[float]]) -> Operation:
+    """The mean over all files.
+
+    >>> mean_of([[4, 2.0, 0.5, 0.5], [12, 2.0, 0.5, 0.5]])
+    Operation(wall_s=0.25, cpu_s=0.0625, wait_s=0.125)
+    """
+    files = sum(stream[0] for stream in streams)
+    wall_s, cpu_s, queue_s = (sum(stream[place] for stream in streams) / files for place in (1, 2, 3))
+    return Operation(wall_s, cpu_s, max(0.0, wall_s - cpu_s - queue_s))
+
+
+def main() -> None:
+    folder, streams, slice_s = sys.argv[1:]
+    try:
+        measured = run_streams(folder, int(streams), float(slice_s))
+    except OSError as error:
+        if error.filename:
+            sys.stderr.write(f"{error.strerror}\n")
+        sys.exit(error.errno if error.errno in FULL else 1)
+    print(json.dumps({name: vars(operation) for name, operation in measured.items()}))
+
+
+if __name__ == "__main__":
+    main()
