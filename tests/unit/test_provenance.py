@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 from neurotier.analysis.activity import How, identifier, refer, uri
 from neurotier.analysis.staging import OF_DATASET, aside, publish, set_dataset_aside, take_dataset_back
-from neurotier.core.errors import BusyError, InputError, SettingsError, ToolError
+from neurotier.core.errors import InputError, SettingsError, ToolError
 from neurotier.core.settings import ROLES
 from neurotier.dataset.source import Dataset
 from neurotier.provenance.description import describe, how_file, provenance
+from neurotier.provenance.people import COMMAND_BYTES, Done, groups
 from neurotier.provenance.remake import images_of, put_back, raw_paths, remake, wanted
 from neurotier.provenance.repository import open_dataset
-from neurotier.provenance.saving import COMMAND_BYTES, Done, groups
 from neurotier.provenance.source import RAW, check_source, raw_of
+from neurotier.provenance.writer import Writer
 from support import git
 
 HOW: How = {"neurotier": "0.1.0", "name": "bet", "version": "6.0", "options": {"fractional_threshold": 0.5}}
@@ -189,14 +190,11 @@ def test_a_repository_is_never_lost_while_its_folder_is_replaced(tmp_path: Path,
 
 def test_a_repository_that_is_not_ours_is_named(tmp_path: Path) -> None:
     folder = repository(tmp_path / "derivatives")
-    for was_killed in (False, True):
+    for before in (None, Writer.here()):
         with pytest.raises(InputError, match="not a DataLad dataset with an annex"):
-            open_dataset(folder, was_killed, print)
+            open_dataset(folder, before, print)
         assert git(folder, "log", "--format=%s") == "all"
-    (folder / ".git" / "index.lock").touch()
-    with pytest.raises(BusyError, match=r"index\.lock"):
-        open_dataset(folder, False, print)
     (tmp_path / "linked").mkdir()
     (tmp_path / "linked" / ".git").symlink_to(folder / ".git")
     with pytest.raises(InputError, match="is no folder"):
-        open_dataset(tmp_path / "linked", False, print)
+        open_dataset(tmp_path / "linked", None, print)

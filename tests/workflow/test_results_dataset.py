@@ -211,8 +211,13 @@ def test_an_app_s_derivatives_are_made_again(tmp_path: Path, demo_source: Path, 
     command(tmp_path / "clone", "datalad", "rerun", made)
     for name in ("sub-0099001/anat/all.bin", "sub-0099001.html"):
         assert (tmp_path / "clone" / name).read_bytes() == (folder / name).read_bytes()
-    assert git(tmp_path / "clone", "rev-parse", "HEAD") == git(folder, "rev-parse", "HEAD")
-    assert (folder / "group.txt").read_text().split() == ["page"] * 3
+    (group,) = git(folder, "log", "--format=%H", "--grep", "RUNCMD.*Group level", "--max-count=1").splitlines()
+    assert git(folder, "show", "--format=", "--name-only", group) == "group.txt"
+    (tmp_path / "clone" / "group.txt").write_text("not what the group level makes\n")
+    git(tmp_path / "clone", "commit", "--quiet", "--all", "--message", "wrong")
+    command(tmp_path / "clone", "datalad", "rerun", group)
+    assert (tmp_path / "clone" / "group.txt").read_text().split() == ["page"] * 3
+    assert git(tmp_path / "clone", "rev-parse", "HEAD^{tree}") == git(folder, "rev-parse", "HEAD^{tree}")
 
 
 def datalad_dataset(folder: Path, contents: dict[str, Any]) -> Path:
