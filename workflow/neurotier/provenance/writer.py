@@ -2,7 +2,7 @@
 
 git keeps others away by files that a kill leaves behind, and which do not say whose they are. git and git-annex outlive
 the process that has started them, too, and go on writing. So whoever writes to the datasets of derivatives holds a
-lock of the kernel, marks its processes, and notes that mark, this host and its boot. The next one finds the note, ends
+lock of the kernel, marks its processes, and notes that mark and this host. The next one finds the note, ends
 what has the mark, and takes a lock of git away only when no process is left that could hold it.
 """
 
@@ -34,8 +34,6 @@ LOOK_S = 0.2
 LOCKED = (".", "refs", "annex", "objects")
 """Folders of a repository in which git and git-annex make locks; those below ``refs`` are looked at, too."""
 
-BOOT = Path("/proc/sys/kernel/random/boot_id")
-
 
 @dataclass(frozen=True)
 class Writer:
@@ -45,18 +43,17 @@ class Writer:
     ----------
     mark
         Value of :data:`MARK` in its processes.
-    host, boot
-        Where it runs, and the identifier of that host's boot.
+    host
+        Where it runs.
     """
 
     mark: str
     host: str
-    boot: str
 
     @classmethod
     def here(cls) -> Writer:
         """This process."""
-        return cls(secrets.token_hex(8), socket.gethostname(), BOOT.read_text().strip())
+        return cls(secrets.token_hex(8), socket.gethostname())
 
     @classmethod
     def noted(cls, places: Places) -> Writer | None:
@@ -68,7 +65,7 @@ class Writer:
             try:
                 return cls(**read_json(places.saving))
             except (StateError, TypeError):
-                return cls("", socket.gethostname(), "")
+                return cls("", socket.gethostname())
         return None
 
     def has_left(self) -> str:
