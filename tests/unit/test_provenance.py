@@ -44,6 +44,18 @@ def test_a_raw_dataset_is_registered_without_secrets_and_what_is_no_identifier(t
     assert registered.identifier == ""
 
 
+def test_the_commit_that_was_indexed_is_registered(tmp_path: Path) -> None:
+    """Results of another folder may share the clone, and have moved it on, or dropped contents in it, since."""
+    raw = repository(tmp_path / "raw")
+    git(raw, "remote", "add", "origin", "https://example.org/raw.git")
+    indexed = git(raw, "rev-parse", "HEAD")
+    git(raw, "commit", "--quiet", "--allow-empty", "--message", "moved on")
+    facts = {"url": "https://example.org/raw.git", "version": indexed}
+    registered = raw_of(Dataset("raw", raw, "datalad", {"": facts}), "")
+    assert registered.commit == indexed
+    assert registered.address == "https://example.org/raw.git"
+
+
 @pytest.mark.parametrize("address", ["ext::sh -c date", "--upload-pack=date", "https://x.org/a\nb"])
 def test_an_address_that_would_run_something_is_not_handed_on(tmp_path: Path, address: str) -> None:
     raw = repository(tmp_path / "raw")
@@ -198,3 +210,31 @@ def test_a_repository_that_is_not_ours_is_named(tmp_path: Path) -> None:
     (tmp_path / "linked" / ".git").symlink_to(folder / ".git")
     with pytest.raises(InputError, match="is no folder"):
         open_dataset(tmp_path / "linked", None, print)
+
+
+def test_the_group_level_is_given_everyone_s_files_and_what_they_share(tmp_path: Path) -> None:
+    from neurotier.provenance.remake_group import inputs_of_group
+
+    for name in (
+        "sub-1/a.txt",
+        "sub-1.html",
+        "sub-10/b.txt",
+        "sub-2/c/d.txt",
+        "sub-2_x.html",
+        "shared.txt",
+        "made.txt",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    how: How = {"group": {"participants": ["sub-1", "sub-2"], "shared": ["shared.txt"], "made": ["made.txt"]}}
+    given = inputs_of_group(tmp_path, how)
+    assert given == ["shared.txt", "sub-1.html", "sub-1/a.txt", "sub-2/c/d.txt", "sub-2_x.html"]
+    how["group"]["participants"].append("sub-3")
+    with pytest.raises(InputError, match="sub-3: has no derivatives here"):
+        inputs_of_group(tmp_path, how)
+
+
+def test_batches_share_commits_where_these_take_long() -> None:
+    people = [Done(f"A/sub-{number}", [RAW], HOW, str(number), [f"sub-{number}"]) for number in range(3)]
+    assert [len(group) for group in groups(people)] == [1, 1, 1]
+    assert [len(group) for group in groups(people, by_batch=False)] == [3]

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from neurotier.core.errors import BusyError
@@ -52,7 +53,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def holding(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """Another process that writes, until its standard input ends."""
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen([sys.executable, "-c", HOLDING, str(tmp_path)], text=True, **pipes) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "writes\n"
