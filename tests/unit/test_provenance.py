@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 from neurotier.analysis.activity import How, identifier, refer, uri
 from neurotier.analysis.staging import OF_DATASET, aside, publish, set_dataset_aside, take_dataset_back
-from neurotier.core.errors import BusyError, InputError, SettingsError, ToolError
+from neurotier.core.errors import InputError, SettingsError, ToolError
 from neurotier.core.settings import ROLES
 from neurotier.dataset.source import Dataset
 from neurotier.provenance.description import describe, how_file, provenance
+from neurotier.provenance.people import COMMAND_BYTES, Done, groups
 from neurotier.provenance.remake import images_of, put_back, raw_paths, remake, wanted
 from neurotier.provenance.repository import open_dataset
-from neurotier.provenance.saving import COMMAND_BYTES, Done, groups
 from neurotier.provenance.source import RAW, check_source, raw_of
+from neurotier.provenance.writer import Writer
 from support import git
 
 HOW: How = {"neurotier": "0.1.0", "name": "bet", "version": "6.0", "options": {"fractional_threshold": 0.5}}
@@ -41,6 +42,18 @@ def test_a_raw_dataset_is_registered_without_secrets_and_what_is_no_identifier(t
     assert registered.address == "https://example.org/raw.git"
     assert registered.commit == git(raw, "rev-parse", "HEAD")
     assert registered.identifier == ""
+
+
+def test_the_commit_that_was_indexed_is_registered(tmp_path: Path) -> None:
+    """Results of another folder may share the clone, and have moved it on, or dropped contents in it, since."""
+    raw = repository(tmp_path / "raw")
+    git(raw, "remote", "add", "origin", "https://example.org/raw.git")
+    indexed = git(raw, "rev-parse", "HEAD")
+    git(raw, "commit", "--quiet", "--allow-empty", "--message", "moved on")
+    facts = {"url": "https://example.org/raw.git", "version": indexed}
+    registered = raw_of(Dataset("raw", raw, "datalad", {"": facts}), "")
+    assert registered.commit == indexed
+    assert registered.address == "https://example.org/raw.git"
 
 
 @pytest.mark.parametrize("address", ["ext::sh -c date", "--upload-pack=date", "https://x.org/a\nb"])
@@ -189,14 +202,39 @@ def test_a_repository_is_never_lost_while_its_folder_is_replaced(tmp_path: Path,
 
 def test_a_repository_that_is_not_ours_is_named(tmp_path: Path) -> None:
     folder = repository(tmp_path / "derivatives")
-    for was_killed in (False, True):
+    for before in (None, Writer.here()):
         with pytest.raises(InputError, match="not a DataLad dataset with an annex"):
-            open_dataset(folder, was_killed, print)
+            open_dataset(folder, before, print)
         assert git(folder, "log", "--format=%s") == "all"
-    (folder / ".git" / "index.lock").touch()
-    with pytest.raises(BusyError, match=r"index\.lock"):
-        open_dataset(folder, False, print)
     (tmp_path / "linked").mkdir()
     (tmp_path / "linked" / ".git").symlink_to(folder / ".git")
     with pytest.raises(InputError, match="is no folder"):
-        open_dataset(tmp_path / "linked", False, print)
+        open_dataset(tmp_path / "linked", None, print)
+
+
+def test_the_group_level_is_given_everyone_s_files_and_what_they_share(tmp_path: Path) -> None:
+    from neurotier.provenance.remake_group import inputs_of_group
+
+    for name in (
+        "sub-1/a.txt",
+        "sub-1.html",
+        "sub-10/b.txt",
+        "sub-2/c/d.txt",
+        "sub-2_x.html",
+        "shared.txt",
+        "made.txt",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    how: How = {"group": {"participants": ["sub-1", "sub-2"], "shared": ["shared.txt"], "made": ["made.txt"]}}
+    given = inputs_of_group(tmp_path, how)
+    assert given == ["shared.txt", "sub-1.html", "sub-1/a.txt", "sub-2/c/d.txt", "sub-2_x.html"]
+    how["group"]["participants"].append("sub-3")
+    with pytest.raises(InputError, match="sub-3: has no derivatives here"):
+        inputs_of_group(tmp_path, how)
+
+
+def test_batches_share_commits_where_these_take_long() -> None:
+    people = [Done(f"A/sub-{number}", [RAW], HOW, str(number), [f"sub-{number}"]) for number in range(3)]
+    assert [len(group) for group in groups(people)] == [1, 1, 1]
+    assert [len(group) for group in groups(people, by_batch=False)] == [3]

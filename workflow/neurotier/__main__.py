@@ -85,6 +85,10 @@ def run_job(options: argparse.Namespace) -> int:
                 from neurotier.run.fetching import fetch_images
 
                 return fetch_images(options.results, options.batches_at_once, options.marker, options.log)
+            if options.command == "save-rounds":
+                from neurotier.provenance.rounds import save_rounds
+
+                return save_rounds(options.results, options.log)
             handle = jobs.get_batch_images if options.command == "get-images" else jobs.drop_batch_images
             return handle(options.results, options.participants, options.marker, options.log)
     except Interrupted as interrupted:
@@ -155,22 +159,30 @@ def parser() -> argparse.ArgumentParser:
     text = "make derivatives again, in a clone of their dataset; datalad rerun runs this"
     again = commands.add_parser("remake", help=text, description=text)
     again.add_argument("how", type=absolute, help="file below code/neurotier that says how they were made")
-    again.add_argument("inputs", type=absolute, nargs="+", help="raw images, for an app folders, in sourcedata/raw")
+    again.add_argument(
+        "inputs",
+        type=absolute,
+        nargs="*",
+        help="raw images, for an app folders, in sourcedata/raw; of a group level none",
+    )
     again.add_argument("--work", type=absolute, help="folder for intermediates; else that of temporary files")
     described = {
         "analyze-participants": "analyse all images of some participants on the work tier",
         "get-images": "fetch the images of some participants to the dataset tier",
         "fetch-images": "fetch the images of everyone while others are analysed",
         "drop-images": "drop the images of some participants from the dataset tier",
+        "save-rounds": "save the derivatives of batches that are over, until the standard input ends",
     }
     for name, text in described.items():
         command = commands.add_parser(name, help=text, description=text)
         if name == "fetch-images":
             command.add_argument("--batches-at-once", type=int, default=1, help="how many batches are analysed at once")
-        else:
+        elif name != "save-rounds":
             command.add_argument("participants", nargs="+", help="folders in the dataset, [SITE/]sub-LABEL")
         command.add_argument("--results", type=absolute, required=True, help="results folder of the run")
         command.add_argument("--log", type=absolute, required=True, help="file that takes what is printed")
+        if name == "save-rounds":
+            continue
         if name != "analyze-participants":
             command.add_argument("--marker", type=absolute, required=True, help="file to write when done")
             continue

@@ -25,6 +25,9 @@ HOW = Path("code", "neurotier")
 GROUP = "prov-neurotier"
 IGNORED = ("prov", "prov/**")
 
+DESCRIBING = ("README", "dataset_description.json")
+"""What describes derivatives with or without a dataset."""
+
 WRITTEN = (".gitattributes", ".bidsignore", "code/neurotier", "prov")
 """What :func:`describe` writes."""
 
@@ -105,7 +108,7 @@ def provenance(known: dict[str, How]) -> dict[str, Any]:
             {
                 "Id": uri(activity),
                 "Label": label_of(how),
-                "Command": f"neurotier remake {how_file(activity)} INPUTS",
+                "Command": f"neurotier remake {how_file(activity)}" + ("" if how.get("group") else " INPUTS"),
                 "AssociatedWith": [software_of(name, version) for name, version in programs],
                 "Used": used,
             }
@@ -116,6 +119,8 @@ def provenance(known: dict[str, How]) -> dict[str, Any]:
 
 def label_of(how: How) -> str:
     """An activity in a line: a tool with its options, or an app with its arguments."""
+    if how.get("group"):
+        return " ".join([how["name"], "group", *how["options"].get("group_arguments", [])])
     if how.get("app"):
         return " ".join([how["name"], *how["options"]["arguments"]])
     return " ".join([how["name"], *(f"{name}={value}" for name, value in how["options"].items())])

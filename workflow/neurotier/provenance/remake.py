@@ -33,6 +33,7 @@ from neurotier.dataset.bids import LABEL, Image, read_image
 from neurotier.dataset.health import ask_git
 from neurotier.dataset.index import selector
 from neurotier.provenance.description import HOW, read_how
+from neurotier.provenance.remake_group import group_again, inputs_of_group
 from neurotier.provenance.repository import run_git
 from neurotier.provenance.source import RAW
 
@@ -68,12 +69,15 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None = None) -> 
     if how_file.absolute().parent != dataset / HOW:
         raise InputError(f"is not below {HOW}/ of a dataset of derivatives", where=str(how_file))
     how = read_how(dataset, how_file.stem)
-    everyone = raw_paths(dataset, inputs)
-    paths = wanted(everyone, os.environ.get(ONLY, ""))
+    everyone = [] if how.get("group") else raw_paths(dataset, inputs)
+    paths = [] if how.get("group") else wanted(everyone, os.environ.get(ONLY, ""))
     put_back(dataset, {participant_of(path) for path in everyone} - {participant_of(path) for path in paths})
-    fetch(dataset / RAW, paths)
+    fetch(dataset, [f"{RAW}/{path}" for path in paths])
+    if how.get("group"):
+        fetch(dataset, [RAW], get_data=False)
+        fetch(dataset, inputs_of_group(dataset, how))
     if how.get("app"):
-        fetch(dataset / RAW, root_files(dataset / RAW))
+        fetch(dataset, [f"{RAW}/{path}" for path in root_files(dataset / RAW)])
     by_participant: dict[str, list[str]] = {}
     for path in paths:
         by_participant.setdefault(participant_of(path), []).append(path)
@@ -84,6 +88,11 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None = None) -> 
         image = placed(how, settings, places)
         version = version_here(how, settings, image)
         say_if_other(how["name"], how["version"], version)
+        if how.get("group") and image is not None:
+            log = Path(scratch, "group.log")
+            log.touch()
+            with work_folder(places.work_of("group"), identity="") as folder:
+                group_again(dataset, how, settings, folder, log, image)
         for participant, of_participant in by_participant.items():
             images = images_of(dataset / RAW, participant, of_participant, settings, how.get("chosen", {}))
             log = Path(scratch, f"{participant}.log")
@@ -149,8 +158,17 @@ def wanted(paths: Iterable[str], only: str) -> list[str]:
     return chosen
 
 
-def fetch(raw: Path, paths: Sequence[str]) -> None:
+def fetch(dataset: Path, paths: Sequence[str], get_data: bool = True) -> None:
     """Fetch what is not here yet; ``datalad rerun`` has done so before.
+
+    Parameters
+    ----------
+    dataset
+        The dataset of derivatives.
+    paths
+        Paths below it, also in its source.
+    get_data
+        Whether their contents are wanted, or only the dataset in which they are.
 
     Raises
     ------
@@ -159,7 +177,9 @@ def fetch(raw: Path, paths: Sequence[str]) -> None:
     """
     from neurotier.dataset.contents import is_present
 
-    if all(is_present(raw, path) for path in paths):
+    if all(
+        is_present(*in_repository(dataset, path)) if get_data else (dataset / path / ".git").exists() for path in paths
+    ):
         return
     from datalad.api import get
     from datalad.support.exceptions import IncompleteResultsError
@@ -169,9 +189,16 @@ def fetch(raw: Path, paths: Sequence[str]) -> None:
 
     prepare_environment()
     try:
-        get(path=[str(raw / path) for path in paths], dataset=str(raw.parents[1]), result_renderer="disabled")
+        whole = [str(dataset / path) for path in paths]
+        get(path=whole, dataset=str(dataset), get_data=get_data, result_renderer="disabled")
     except IncompleteResultsError as error:
-        raise SourceError(f"could not be fetched: {first_message(error)}", where=str(raw / paths[0])) from None
+        raise SourceError(f"could not be fetched: {first_message(error)}", where=str(dataset / paths[0])) from None
+
+
+def in_repository(dataset: Path, path: str) -> tuple[Path, str]:
+    """The repository that has a path of a dataset of derivatives, its own or its source, and the path below that."""
+    is_raw = path.startswith(f"{RAW}/")
+    return (dataset / RAW, path.removeprefix(f"{RAW}/")) if is_raw else (dataset, path)
 
 
 def settings_of(how: How, folder: Path) -> Settings:

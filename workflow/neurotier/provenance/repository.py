@@ -8,14 +8,16 @@ replaced by a rename and never written to.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from neurotier.core.errors import BusyError, InputError, TierError, one_line
+from neurotier.core.errors import BusyError, InputError, NeurotierError, TierError, one_line
 from neurotier.core.files import remove_whatever
 from neurotier.dataset.health import ask_git, is_broken
 from neurotier.provenance.source import RAW, Raw
+from neurotier.provenance.writer import Writer, clear_locks
 
 ATTRIBUTES = "* annex.largefiles=(((mimeencoding=binary)and(largerthan=0))or(largerthan=1mb))"
 """What goes into the annex; text goes into git, as DataLad's procedure ``text2git`` has it, unless it is large."""
@@ -27,16 +29,19 @@ OPTIONS = {
     "core.fsync": "committed",  # an object that a power cut leaves empty would make the dataset unusable
 }
 
+OTHERS = re.compile(r"\.lock'?: File exists|Another git process|cannot lock ref")
+"""What git says when somebody else is writing to its repository."""
 
-def open_dataset(folder: Path, was_killed: bool, say: Callable[[str], None]) -> Any:
+
+def open_dataset(folder: Path, before: Writer | None, say: Callable[[str], None]) -> Any:
     """The DataLad dataset in a folder, which becomes one if it is none; files that are there stay untouched.
 
     Parameters
     ----------
     folder
         Derivatives of a site, or the folder of all sites.
-    was_killed
-        Whether who saved derivatives last was killed: git's locks are then its.
+    before
+        The writer that was killed, if one was: git's locks are then its (:mod:`neurotier.provenance.writer`).
     say
         Takes a line per step, for the user.
 
@@ -52,16 +57,8 @@ def open_dataset(folder: Path, was_killed: bool, say: Callable[[str], None]) -> 
     repository = folder / ".git"
     if os.path.lexists(repository) and (repository.is_symlink() or not repository.is_dir()):
         raise InputError("is no folder", where=str(repository), fix="remove it, and start the same command again")
-    locks = locks_in(repository)
-    if locks and not was_killed:
-        raise BusyError(
-            "another program is writing to this dataset",
-            where=str(locks[0]),
-            fix="wait for it; if there is none, remove this file, and start the same command again",
-        )
-    for lock in locks:
-        remove_whatever(lock)
-    if was_killed and repository.exists() and was_being_made(repository):
+    clear_locks(folder, before)
+    if before and repository.exists() and was_being_made(repository):
         for name in (".datalad", ".gitattributes", ".git"):  # it was being made: no commit was ever in it
             remove_whatever(folder / name)
     if not repository.exists():
@@ -108,15 +105,6 @@ def was_being_made(repository: Path) -> bool:
     return branches <= {"git-annex"} and not (repository / "packed-refs").exists()
 
 
-def locks_in(repository: Path) -> list[Path]:
-    """Files by which git keeps others away, and which a killed git leaves."""
-    return [
-        *sorted(repository.glob("*.lock")),
-        *sorted((repository / "refs").rglob("*.lock")),
-        *sorted((repository / "annex").glob("*.lock")),
-    ]
-
-
 def run_git(folder: Path, *arguments: str) -> str:
     """Output of a git command in a dataset of derivatives.
 
@@ -130,11 +118,23 @@ def run_git(folder: Path, *arguments: str) -> str:
     try:
         return str(GitRunner(cwd=str(folder)).run(["git", *arguments], protocol=StdOutErrCapture)["stdout"])
     except CommandError as error:
-        raise unsaved(folder, str(error.stderr or error).strip().rsplit("\n", 1)[-1]) from None
+        raise unsaved(folder, first_fatal(str(error.stderr or error))) from None
 
 
-def unsaved(folder: Path, reason: str) -> TierError:
+def first_fatal(said: str) -> str:
+    """The line of git that says why it failed; advice may follow it."""
+    lines = said.strip().splitlines()
+    return next((line for line in lines if line.startswith(("fatal: ", "error: "))), lines[-1] if lines else "")
+
+
+def unsaved(folder: Path, reason: str) -> NeurotierError:
     """The error for derivatives that could not be saved; they themselves are there."""
+    if OTHERS.search(reason):
+        return BusyError(
+            f"another program is writing to this dataset: {one_line(reason)}",
+            where=str(folder),
+            fix="wait for it, and start the same command again",
+        )
     return TierError(
         f"the derivatives could not be saved: {one_line(reason)}",
         where=str(folder),
@@ -158,9 +158,9 @@ def commit_staged(folder: Path, message: str) -> None:
         run_git(folder, "commit", "--quiet", "--message", message)
 
 
-def changed_entries(folder: Path) -> tuple[set[str], set[str]]:
+def changed_entries(folder: Path, names: Sequence[str] = ("sub-*",)) -> tuple[set[str], set[str]]:
     """Participants' folders, and files beside them, that are not as they were saved, and those that are gone."""
-    listed = run_git(folder, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal", "--", "sub-*")
+    listed = run_git(folder, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal", "--", *names)
     changed = {entry[3:].split("/", 1)[0] for entry in listed.split("\0") if entry}
     return changed, {name for name in changed if not os.path.lexists(folder / name)}
 
@@ -169,3 +169,59 @@ def forget(folder: Path, names: Sequence[str]) -> None:
     """Take participants whose folders are gone out of a dataset; its history keeps them."""
     run_git(folder, "rm", "-r", "--cached", "--quiet", "--", *names)
     commit_staged(folder, f"Remove {', '.join(names)}, no longer there")
+
+
+def save_all(datalad_dataset: Any, paths: Sequence[Path], message: str) -> None:
+    """Save some paths of a dataset. The source is not among them: if it is installed, it may be at another commit."""
+    from datalad.support.exceptions import IncompleteResultsError
+
+    from neurotier.dataset.attempts import first_message
+
+    try:
+        datalad_dataset.save(path=list(map(str, paths)), message=message, result_renderer="disabled")
+    except IncompleteResultsError as error:
+        raise unsaved(Path(datalad_dataset.path), first_message(error)) from None
+
+
+def record_run(
+    datalad_dataset: Any,
+    command: str,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    message: str,
+    facts: dict[str, Any],
+) -> None:
+    """Save some paths of a dataset in one commit, with a run record by which ``datalad rerun`` makes them again.
+
+    Parameters
+    ----------
+    datalad_dataset
+        The dataset.
+    command
+        What makes the outputs; ``{inputs}`` stands for the inputs.
+    inputs, outputs
+        Paths below the dataset.
+    message
+        The first line of the commit.
+    facts
+        What else the record shall say.
+    """
+    from datalad.core.local.run import run_command
+
+    from neurotier.dataset.attempts import message_of
+
+    results = list(
+        run_command(
+            command,
+            dataset=datalad_dataset,
+            inputs=list(inputs),
+            outputs=list(outputs),
+            explicit=True,
+            inject=True,  # it has been run: nothing is executed here
+            message=message,
+            extra_info={"exit": 0, **facts},
+        )
+    )
+    bad = [result for result in results if result["status"] in ("error", "impossible")]
+    if bad:
+        raise unsaved(Path(datalad_dataset.path), message_of(bad, "DataLad gave no reason"))

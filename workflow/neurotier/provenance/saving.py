@@ -1,73 +1,57 @@
-"""Save derivatives in their DataLad datasets: one process, when all jobs are over.
+"""Save derivatives in their DataLad datasets: one process at a time, since jobs that save race (datalad#4606).
 
-Jobs run beside each other on many nodes and would race on one repository (datalad#4606), so they publish their
-derivatives as without a dataset, and this saves what is not saved yet. A commit holds those participants of a site who
-shared a batch and were analysed in the same way, and its run record makes them again. What was saved before and has the
-same bytes gives no commit. Killed, it leaves whole commits, and what it had begun is undone by the next start.
+Jobs publish their derivatives as without a dataset. While they go on, :mod:`neurotier.provenance.rounds` saves the
+batches that are over; when all are, this saves what is not saved yet, and the dataset above the sites. A commit holds
+those participants of a site who shared a batch and were analysed in the same way, and its run record makes them again.
+What was saved before and has the same bytes gives no commit. Killed, it leaves whole commits, and what it had begun is
+undone by the next start.
 """
 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from neurotier.analysis.activity import How, how_of, identifier
-from neurotier.analysis.app import app_name
-from neurotier.analysis.staging import Manifest, first_missing, take_dataset_back
-from neurotier.core.errors import BusyError, SourceError, StateError
-from neurotier.core.files import read_json, write_text
+from neurotier.analysis.activity import How, identifier
+from neurotier.analysis.staging import take_dataset_back
+from neurotier.core.errors import BusyError, SourceError
 from neurotier.core.places import Places
 from neurotier.core.quantities import counted, first_of
 from neurotier.core.settings import Settings
-from neurotier.dataset.attempts import first_message, message_of, naming_commands
-from neurotier.dataset.bids import Image
+from neurotier.dataset.attempts import naming_commands
 from neurotier.dataset.datalad_environment import prepare_environment
 from neurotier.dataset.source import Dataset
-from neurotier.provenance.description import WRITTEN, describe, how_file
+from neurotier.provenance.description import DESCRIBING, WRITTEN, describe, how_file
+from neurotier.provenance.group_level import group_level_of, save_group_level
+from neurotier.provenance.people import Done, done, groups
 from neurotier.provenance.repository import (
     changed_entries,
     commit_staged,
     forget,
     open_dataset,
+    record_run,
     register,
     run_git,
+    save_all,
     unsaved,
 )
-from neurotier.provenance.source import RAW, check_source, raw_of
+from neurotier.provenance.source import Raw, check_source, raw_of
+from neurotier.provenance.writer import Writer, writing
 from neurotier.run.batches import read_batches
 from neurotier.run.participants import selected_by
 
-COMMAND_BYTES = 60_000
-"""Longest list of inputs of a commit: Linux takes 128 KiB in one argument, and DataLad gives the command as one."""
+ATTEMPTS, PAUSE_S = 4, 5.0
+"""How often to begin anew while somebody else is writing to a dataset, and after which pause."""
 
+MANY = 5000
+"""Entries of a dataset from which batches share a commit, which takes 0.1 ms and 25 bytes of each that is there."""
 
-@dataclass(frozen=True)
-class Done:
-    """A participant whose derivatives are whole.
-
-    Attributes
-    ----------
-    name
-        ``[SITE/]sub-LABEL``.
-    inputs
-        What its analysis read, as paths below the dataset of derivatives.
-    how
-        How they were made; ``None`` if the facts of that run are lost.
-    batch
-        Number of its batch; empty if it was done before this run.
-    outputs
-        Its folder and, from an app, files beside it, below the site.
-    """
-
-    name: str
-    inputs: list[str]
-    how: How | None
-    batch: str
-    outputs: list[str]
+FEW = 2000
+"""Most entries that git is asked about by name."""
 
 
 def save_derivatives(
@@ -92,25 +76,49 @@ def save_derivatives(
     check_source(dataset)
     prepare_environment()
     sign_nothing()
-    was_killed = places.saving.exists()
-    write_text(places.saving, "")
+    batch_of = {name: number for number, names in read_batches(places).items() for name in names}
+    with naming_commands():
+        people = done(selected_by(places.index / "images.tsv").items(), batch_of, settings, places, {})
+    for _ in range(ATTEMPTS - 1):
+        try:
+            return save_everyone(dataset, people.values(), settings, places, say)
+        except BusyError as error:  # such as a user's own commit
+            say(f"waiting: {error}")
+            time.sleep(PAUSE_S)
+    return save_everyone(dataset, people.values(), settings, places, say)
+
+
+def save_everyone(
+    dataset: Dataset, people: Collection[Done], settings: Settings, places: Places, say: Callable[[str], None]
+) -> dict[str, str]:
+    """Save the derivatives of some sites whole, and the dataset above them; see :func:`save_derivatives`."""
     commits = {}
+    with writing(places) as before, failing_as_unsaved(places.derivatives):
+        for site in sorted({one.site for one in people}):
+            of_site = [one for one in people if one.site == site]
+            folder = (places.derivatives / site).absolute()
+            take_dataset_back(folder)
+            datalad_dataset = open_dataset(folder, before, say)
+            level = group_level_of(site, of_site, settings, places, {}) if settings.app.image else None
+            ways = [level.how] if level and level.how else []
+            count = save_people(datalad_dataset, raw_of(dataset, site), of_site, ways)
+            if level is not None:
+                save_group_level(datalad_dataset, level, dataset.path / site, settings)
+            say(f"{folder}: saved the derivatives of {counted(count, 'participant')}")
+            commits[site] = run_git(folder, "rev-parse", "HEAD").strip()
+        if any(commits):
+            save_sites(places.derivatives, [site for site in commits if site], before, say)
+    return commits
+
+
+@contextmanager
+def failing_as_unsaved(folder: Path) -> Iterator[None]:
+    """Have failures of git and git-annex say that derivatives are not saved."""
     try:
         with naming_commands():
-            people = done(settings, places)
-            for site in sorted({name.rpartition("/")[0] for name in people}):
-                of_site = [one for one in people.values() if one.name.rpartition("/")[0] == site]
-                commits[site] = save_site(dataset, site, of_site, settings, places, was_killed, say)
-            if any(commits):
-                save_sites(places.derivatives, [site for site in commits if site], was_killed, say)
-    except SourceError as error:  # git or git-annex has failed
-        raise unsaved(places.derivatives, error.what) from None
-    except BusyError:  # the lock that the next start finds is not one that a kill has left
-        if not was_killed:
-            places.saving.unlink()
-        raise
-    places.saving.unlink()
-    return commits
+            yield
+    except SourceError as error:
+        raise unsaved(folder, error.what) from None
 
 
 def sign_nothing() -> None:
@@ -120,149 +128,55 @@ def sign_nothing() -> None:
     os.environ.update({f"GIT_CONFIG_{name}": value for name, value in given.items()})
 
 
-def done(settings: Settings, places: Places) -> dict[str, Done]:
-    """Everyone whom the index selects and who has a record with whole derivatives."""
-    batch_of = {name: number for number, names in read_batches(places).items() for name in names}
-    known: dict[str, Settings | None] = {}
-    people = {}
-    for name, images in selected_by(places.index / "images.tsv").items():
-        try:
-            record = read_json(places.record(name))
-        except (FileNotFoundError, StateError):
-            continue
-        manifest = record.get("derivatives", {})
-        if not first_missing(manifest, places.analysed(name, bool(settings.app.image))):
-            how = how_it_was_made(record, places, known)
-            outputs = outputs_of(name, manifest, places, settings)
-            people[name] = Done(name, inputs_of(images, settings), how, batch_of.get(name, ""), outputs)
-    return people
+def save_people(
+    datalad_dataset: Any, raw: Raw, people: Sequence[Done], ways: Sequence[How] = (), only: bool = False
+) -> int:
+    """Save the derivatives of participants of a site, and how they were made; of how many they were not saved.
 
-
-def outputs_of(name: str, manifest: Manifest, places: Places, settings: Settings) -> list[str]:
-    """A participant's own entries in the derivatives of its site; what an app writes for all is the group level's."""
-    site, _, participant = name.rpartition("/")
-    if not settings.app.image:
-        return [participant]
-    first = {PurePosixPath(path).parts[0] for path in manifest}
-    own = re.compile(rf"{re.escape(participant)}(?![A-Za-z0-9+]).*")
-    return sorted(entry for entry in first if own.fullmatch(entry) and (places.derivatives / site / entry).exists())
-
-
-def inputs_of(images: Sequence[Image], settings: Settings) -> list[str]:
-    """What a participant's analysis reads, below the dataset of derivatives; an app reads its whole folder."""
-    if settings.app.image:
-        return [f"{RAW}/{images[0].participant.rpartition('/')[2]}"]
-    return [f"{RAW}/{image.in_site}" for image in images]
-
-
-def how_it_was_made(record: dict[str, Any], places: Places, known: dict[str, Any]) -> How | None:
-    """How a participant's derivatives were made, by its record and the facts of the run that made them.
-
-    ``known`` keeps the facts that have been read.
+    Parameters
+    ----------
+    datalad_dataset
+        The dataset of the site's derivatives.
+    raw
+        The raw dataset.
+    people
+        Participants who are done.
+    ways
+        How other derivatives were made.
+    only
+        Whether to look at these alone: they are some of the site's.
     """
-    run = record.get("run", "")
-    if run not in known:
-        try:
-            facts = read_json(places.runs / f"{run}.json")
-            known[run] = (Settings.from_json(facts["settings"]), facts["versions"]["neurotier"])
-        except (FileNotFoundError, StateError, LookupError, TypeError):
-            known[run] = None
-    if known[run] is None:
-        return None
-    settings, neurotier = known[run]
-    container, caches = record.get("container"), record.get("caches")
-    return how_of(settings, record.get("tool_version", ""), container, neurotier, caches)
-
-
-def save_site(
-    dataset: Dataset,
-    site: str,
-    people: Sequence[Done],
-    settings: Settings,
-    places: Places,
-    was_killed: bool,
-    say: Callable[[str], None],
-) -> str:
-    """Save the derivatives of a site; the commit that its dataset is at afterwards."""
-    folder = (places.derivatives / site).absolute()
-    take_dataset_back(folder)
-    datalad_dataset = open_dataset(folder, was_killed, say)
-    raw = raw_of(dataset, site)
-    describe(folder, [one.how for one in people if one.how is not None])
+    folder = Path(datalad_dataset.path)
+    describe(folder, [*ways, *(one.how for one in people if one.how is not None)])
     register(folder, raw)
-    present = [name for name in ("README", "dataset_description.json") if (folder / name).exists()]
+    present = [name for name in DESCRIBING if (folder / name).exists()]
     run_git(folder, "add", "--", ".gitmodules", *WRITTEN, *present)
     commit_staged(folder, f"Describe the derivatives, and register their source at {raw.commit[:8]}")
-    changed, gone = changed_entries(folder)
+    names = [entry for one in people for entry in one.outputs] if only else []
+    changed, gone = changed_entries(folder, names if 0 < len(names) <= FEW else ["sub-*"])
     unsaved_people = [one for one in people if not changed.isdisjoint(one.outputs)]
-    for group in groups(unsaved_people):
+    for group in groups(unsaved_people, by_batch=len(os.listdir(folder)) <= MANY):
         save_group(datalad_dataset, folder, group)
-    if gone:
+    if gone and not only:
         forget(folder, sorted(gone))
-    if settings.app.image:
-        rest = [path for path in folder.iterdir() if path.name not in (".git", PurePosixPath(RAW).parts[0])]
-        save_all(datalad_dataset, rest, f"Group level of {app_name(settings)}")
-    say(f"{folder}: saved the derivatives of {counted(len(unsaved_people), 'participant')}")
-    return run_git(folder, "rev-parse", "HEAD").strip()
-
-
-def save_all(datalad_dataset: Any, paths: Sequence[Path], message: str) -> None:
-    """Save some paths of a dataset. The source is not among them: if it is installed, it may be at another commit."""
-    from datalad.support.exceptions import IncompleteResultsError
-
-    try:
-        datalad_dataset.save(path=list(map(str, paths)), message=message, result_renderer="disabled")
-    except IncompleteResultsError as error:
-        raise unsaved(Path(datalad_dataset.path), first_message(error)) from None
-
-
-def groups(people: Sequence[Done]) -> Iterator[list[Done]]:
-    """Participants who share a commit: those of a batch, made in the same way, as long as the command can hold them."""
-    together: dict[tuple[str, str], list[Done]] = {}
-    for one in people:
-        together.setdefault((one.batch, identifier(one.how) if one.how else ""), []).append(one)
-    for members in together.values():
-        group: list[Done] = []
-        size_bytes = 0
-        for one in members:
-            own_bytes = sum(len(path.encode()) + 3 for path in one.inputs)
-            if group and size_bytes + own_bytes > COMMAND_BYTES:
-                yield group
-                group, size_bytes = [], 0
-            group.append(one)
-            size_bytes += own_bytes
-        yield group
+    return len(unsaved_people)
 
 
 def save_group(datalad_dataset: Any, folder: Path, group: Sequence[Done]) -> None:
     """Save some participants in one commit, with a run record by which ``datalad rerun`` makes them again."""
-    from datalad.core.local.run import run_command
-
     names = [entry for one in group for entry in one.outputs]
     of, how = [one.name.rpartition("/")[2] for one in group], group[0].how
     if how is None:
         run_git(folder, "annex", "add", "--quiet", "--", *names)
         commit_staged(folder, f"Add {first_of(of)}; how they were made is not known any more")
         return
-    results = list(
-        run_command(
-            f"neurotier remake {how_file(identifier(how))} {{inputs}}",
-            dataset=datalad_dataset,
-            inputs=[path for one in group for path in one.inputs],
-            outputs=names,
-            explicit=True,
-            inject=True,  # it has been run: nothing is executed here
-            message=f"{how['name']} of {first_of(of)}",
-            extra_info={"exit": 0, "neurotier": how},
-        )
-    )
-    bad = [result for result in results if result["status"] in ("error", "impossible")]
-    if bad:
-        raise unsaved(folder, message_of(bad, "DataLad gave no reason"))
+    command = f"neurotier remake {how_file(identifier(how))} {{inputs}}"
+    inputs = [path for one in group for path in one.inputs]
+    record_run(datalad_dataset, command, inputs, names, f"{how['name']} of {first_of(of)}", {"neurotier": how})
 
 
-def save_sites(folder: Path, sites: Sequence[str], was_killed: bool, say: Callable[[str], None]) -> None:
+def save_sites(folder: Path, sites: Sequence[str], before: Writer | None, say: Callable[[str], None]) -> None:
     """Save the datasets of all sites in the one above them."""
     folder = folder.absolute()
-    above = open_dataset(folder, was_killed, say)
+    above = open_dataset(folder, before, say)
     save_all(above, [folder / site for site in sites], "Save the derivatives of all sites")

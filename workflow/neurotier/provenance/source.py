@@ -60,14 +60,15 @@ def raw_of(dataset: Dataset, site: str) -> Raw:
     """
     check_source(dataset)
     clone = dataset.path / site
-    hexsha = commit(clone)
-    if hexsha is None:
+    here = commit(clone)
+    if here is None:
         raise InputError("is not there any more", where=str(clone), fix="start with --forcerun clone_dataset")
     address = without_credentials((ask_git(clone, "config", "remote.origin.url") or "").strip())
     if not address or refusal(address):
         raise InputError(f"has no address to register: {refusal(address) or 'no remote is named origin'}", str(clone))
     (known, *_) = config_of(clone, ".datalad/config").get("datalad.dataset.id", [""])
-    return Raw(address, hexsha, known if IDENTIFIER.fullmatch(known) else "")
+    indexed = dataset.sites.get(site, {}).get("version")  # results that share the clone may have moved it since
+    return Raw(address, indexed or here, known if IDENTIFIER.fullmatch(known) else "")
 
 
 def without_credentials(address: str) -> str:

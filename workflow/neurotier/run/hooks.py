@@ -49,6 +49,7 @@ from neurotier.run.profile_tables import (
     unclosed_runs,
 )
 from neurotier.run.retries import try_failed_again
+from neurotier.run.saver import Saver
 from neurotier.run.snakemake_internals import (
     analyses_anew,
     hear_submitted,
@@ -66,6 +67,9 @@ from neurotier.run.submitted import end_left, end_own, forget, note_name, note_s
 
 watched: list[Watch] = []
 """What watches the processors while the run of this process goes on."""
+
+savers: list[Saver] = []
+"""What saves derivatives meanwhile."""
 
 WOULD_BE_PUT_BACK = "it would be put back, and what is listed here for want of it would not be done"
 
@@ -197,7 +201,8 @@ def heal(plan: Plan, arguments: Sequence[str], snakefile: Path) -> dict[str, Mad
 
 def begin(plan: Plan, workflow: Any) -> None:
     """Start a run; see :func:`neurotier.run.start.start_run`. Earlier runs that were killed get their rows first."""
-    check_programs(rules_to_run_here(workflow), plan.settings)
+    rules_here = rules_to_run_here(workflow)
+    check_programs(rules_here, plan.settings)
     compile_library()
     say_progress(workflow)
     end_at_signals()
@@ -223,6 +228,8 @@ def begin(plan: Plan, workflow: Any) -> None:
     forget_readings(places)
     if not plan.elsewhere and not plan.is_campaign:
         watched.append(Watch.start(places, run))
+    if "save_derivatives" in rules_here and not plan.is_app:  # an app's are made whole, by the group level
+        savers.append(Saver(places))
 
 
 def finish(plan: Plan, succeeded: bool, after: Pages) -> None:
@@ -231,6 +238,8 @@ def finish(plan: Plan, succeeded: bool, after: Pages) -> None:
     places = Places.from_settings(settings)
     while watched:
         watched.pop().stop()
+    while savers:
+        savers.pop().stop(at_once=stopped_by is not None)
     try:
         end_run(settings, run, stopped_by, succeeded)
         if plan.elsewhere:

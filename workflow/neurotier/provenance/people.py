@@ -1,0 +1,145 @@
+"""Those whose derivatives are whole: what was read, how they were made, and who shares a commit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from neurotier.analysis.activity import How, how_of, identifier
+from neurotier.analysis.staging import Manifest, first_missing
+from neurotier.core.errors import StateError
+from neurotier.core.files import read_json
+from neurotier.core.places import Places
+from neurotier.core.settings import Settings
+from neurotier.dataset.bids import Image
+from neurotier.provenance.source import RAW
+
+Known = dict[str, Any]
+"""What has been read of the facts of runs, by run; ``None`` for one whose facts are lost."""
+
+COMMAND_BYTES = 60_000
+"""Longest list of inputs of a commit: Linux takes 128 KiB in one argument, and DataLad gives the command as one."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """A participant whose derivatives are whole.
+
+    Attributes
+    ----------
+    name
+        ``[SITE/]sub-LABEL``.
+    inputs
+        What its analysis read, as paths below the dataset of derivatives.
+    how
+        How they were made; ``None`` if the facts of that run are lost.
+    batch
+        Number of its batch; empty if it was done before this run.
+    outputs
+        Its folder and, from an app, files beside it, below the site.
+    """
+
+    name: str
+    inputs: list[str]
+    how: How | None
+    batch: str
+    outputs: list[str]
+
+    @property
+    def site(self) -> str:
+        """Its site; empty for a dataset without sites."""
+        return self.name.rpartition("/")[0]
+
+
+def done(
+    everyone: Iterable[tuple[str, Sequence[Image]]],
+    batch_of: dict[str, str],
+    settings: Settings,
+    places: Places,
+    known: Known,
+) -> dict[str, Done]:
+    """Those who have a record and whole derivatives.
+
+    Parameters
+    ----------
+    everyone
+        Who is asked about, with the images of each.
+    batch_of
+        Participant to number of its batch.
+    settings, places
+        Of the run.
+    known
+        Facts of runs that have been read; it takes those that are read here.
+    """
+    people = {}
+    for name, images in everyone:
+        try:
+            record = read_json(places.record(name))
+        except (FileNotFoundError, StateError):
+            continue
+        manifest = record.get("derivatives", {})
+        if not first_missing(manifest, places.analysed(name, bool(settings.app.image))):
+            how = how_it_was_made(record, places, known)
+            outputs = outputs_of(name, manifest, places, settings)
+            people[name] = Done(name, inputs_of(images, settings), how, batch_of.get(name, ""), outputs)
+    return people
+
+
+def outputs_of(name: str, manifest: Manifest, places: Places, settings: Settings) -> list[str]:
+    """A participant's own entries in the derivatives of its site; what an app writes for all is the group level's."""
+    site, _, participant = name.rpartition("/")
+    if not settings.app.image:
+        return [participant]
+    first = {PurePosixPath(path).parts[0] for path in manifest}
+    own = re.compile(rf"{re.escape(participant)}(?![A-Za-z0-9+]).*")
+    return sorted(entry for entry in first if own.fullmatch(entry) and (places.derivatives / site / entry).exists())
+
+
+def inputs_of(images: Sequence[Image], settings: Settings) -> list[str]:
+    """What a participant's analysis reads, below the dataset of derivatives; an app reads its whole folder."""
+    if settings.app.image:
+        return [f"{RAW}/{images[0].participant.rpartition('/')[2]}"]
+    return [f"{RAW}/{image.in_site}" for image in images]
+
+
+def how_it_was_made(record: dict[str, Any], places: Places, known: Known) -> How | None:
+    """How a participant's derivatives were made, by its record and the facts of the run that made them.
+
+    ``known`` keeps the facts that have been read.
+    """
+    run = record.get("run", "")
+    if run not in known:
+        try:
+            facts = read_json(places.runs / f"{run}.json")
+            known[run] = (Settings.from_json(facts["settings"]), facts["versions"]["neurotier"])
+        except (FileNotFoundError, StateError, LookupError, TypeError):
+            known[run] = None
+    if known[run] is None:
+        return None
+    settings, neurotier = known[run]
+    container, caches = record.get("container"), record.get("caches")
+    return how_of(settings, record.get("tool_version", ""), container, neurotier, caches)
+
+
+def groups(people: Sequence[Done], by_batch: bool = True) -> Iterator[list[Done]]:
+    """Participants who share a commit: those of a batch, made in the same way, as long as the command can hold them.
+
+    Where a commit takes long, they may be of several batches.
+    """
+    together: dict[tuple[str, str], list[Done]] = {}
+    for one in people:
+        together.setdefault((one.batch if by_batch else "", identifier(one.how) if one.how else ""), []).append(one)
+    for members in together.values():
+        group: list[Done] = []
+        size_bytes = 0
+        for one in members:
+            own_bytes = sum(len(path.encode()) + 3 for path in one.inputs)
+            if group and size_bytes + own_bytes > COMMAND_BYTES:
+                yield group
+                group, size_bytes = [], 0
+            group.append(one)
+            size_bytes += own_bytes
+        yield group
