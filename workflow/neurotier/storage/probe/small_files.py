@@ -25,8 +25,8 @@ from neurotier.core.processes import fork_process, start_process
 OPERATIONS = ("make", "look", "remove")
 
 FILES, FILES_OF_EACH = 500, 100
-"""Files of all streams together, or of each if that is more; fewer where a slice does not suffice, or a tier has no room.
-Not many, as some file systems (ext4 without a journal) get slow from what was just removed, by a probe, too."""
+"""Files of all streams together, or of each if that is more; fewer where a slice does not suffice or room is scarce. Not
+many, as some file systems (ext4 without a journal) get slow from what was just removed, by a probe, too."""
 
 LEAST_FILES = 20
 """With fewer, a tier counts as full."""
