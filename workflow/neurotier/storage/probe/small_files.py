@@ -25,7 +25,7 @@ from neurotier.core.processes import fork_process, start_process
 OPERATIONS = ("make", "look", "remove")
 
 FILES, FILES_OF_EACH = 500, 100
-"""Files of all streams together, or of each if that is more; fewer where a slice does not suffice or room is scarce. Not
+"""Files of all streams together, or of each if that is more; fewer where a slice or the room does not suffice. Not
 many, as some file systems (ext4 without a journal) get slow from what was just removed, by a probe, too."""
 
 LEAST_FILES = 20
