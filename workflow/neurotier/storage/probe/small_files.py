@@ -24,8 +24,9 @@ from neurotier.core.processes import fork_process, start_process
 
 OPERATIONS = ("make", "look", "remove")
 
-FILES = 1000
-"""Files of each stream; fewer where a slice does not suffice for them, or a tier has no room."""
+FILES, FILES_OF_EACH = 500, 100
+"""Files of all streams together, or of each if that is more; fewer where a slice or the room does not suffice. Not
+many, as some file systems (ext4 without a journal) get slow from what was just removed, by a probe, too."""
 
 LEAST_FILES = 20
 """With fewer, a tier counts as full."""
@@ -145,7 +146,7 @@ class Stream:
         How many at most.
     """
 
-    def __init__(self, folder: str, slice_s: float, files: int = FILES) -> None:
+    def __init__(self, folder: str, slice_s: float, files: int) -> None:
         self.folder, self.slice_s, self.files = folder, slice_s, files
         self.made = 0
 
@@ -244,10 +245,11 @@ def run_streams(folder: str, streams: int, slice_s: float) -> Measured:
 def files_of_each(streams: int, free_inodes: int) -> int:
     """How many files each stream makes at most; file systems that make inodes as they need them say that 0 are free.
 
-    >>> files_of_each(2, 0), files_of_each(2, 1_000_000), files_of_each(2, 5_000), files_of_each(2, 50)
-    (1000, 1000, 250, 20)
+    >>> files_of_each(2, 0), files_of_each(96, 1_000_000), files_of_each(2, 3_000), files_of_each(2, 50)
+    (250, 100, 150, 20)
     """
-    return max(LEAST_FILES, min(FILES, int(INODE_SHARE * free_inodes) // streams)) if free_inodes else FILES
+    files = max(FILES // streams, FILES_OF_EACH)
+    return max(LEAST_FILES, min(files, int(INODE_SHARE * free_inodes) // streams)) if free_inodes else files
 
 
 def mean_of(streams: Sequence[Sequence[float]]) -> Operation:
