@@ -1,9 +1,9 @@
 """The process that saves derivatives while jobs go on: what is over is committed, and a run that dies keeps it.
 
 Snakemake's own process starts it, beside the jobs: no job waits for it, it takes no core of theirs, and is no job that
-would keep a run from ending when others fail. It looks whose batches are over, saves them in a round, and rests four
-times as long as that took. At the end of the run it is told to by the end of its standard input, does a last round, and
-ends. What it has not saved, ``save_derivatives`` or the next start does: nothing depends on it.
+would keep a run from ending when others fail. It looks whose batches are over, saves them in a round, and rests for a
+multiple of what that took. At the end of the run its standard input ends: it does a last round, and ends, too. What it
+has not saved, ``save_derivatives`` or the next start does: nothing depends on it.
 
 Derivatives of apps are made by the group level of their site, and so are left to ``save_derivatives``.
 """
@@ -37,7 +37,7 @@ LOOK_S = 2.0
 """How often it looks, at most."""
 
 REST = 4.0
-"""So many times as long as a round has taken, there is none: it keeps to a fifth of a core, for large datasets too."""
+"""So many times the CPU time of a round it rests, and as long as the round: a fifth of a core, half of the time."""
 
 NICE = 10
 """By how much it steps back for jobs."""
@@ -55,12 +55,12 @@ def save_rounds(results: Path, log: Path) -> int:
     rounds, is_last, rest_s = Rounds(settings, places, log), False, LOOK_S
     while not is_last:
         is_last = bool(select.select([sys.stdin], [], [], rest_s)[0])
-        before_s = time.monotonic()
+        before_s, cpu_s = time.monotonic(), sum(os.times()[:4])
         try:
             rounds.save()
         except (NeurotierError, OSError) as error:
             rounds.has_failed(str(error))
-        rest_s = max(LOOK_S, REST * (time.monotonic() - before_s))
+        rest_s = max(LOOK_S, REST * (sum(os.times()[:4]) - cpu_s), time.monotonic() - before_s)
     return 0
 
 
