@@ -206,8 +206,8 @@ def target_of(name: str, demo_source: Path) -> tuple[str, dict[str, Any], str]:
 
 
 TARGETS: list[tuple[str, list[signal.Signals]]] = [
+    ("probe", SIGNALS),
     ("gnu-parallel", SIGNALS),
-    *(("probe", [number]) for number in SIGNALS),
     *(("spark", [number]) for number in SIGNALS),  # its workers may do all that is left before they end
     ("sweep", [signal.SIGINT]),  # the way of the probe
     ("staging", [signal.SIGKILL]),
