@@ -16,6 +16,7 @@ from neurotier.core import settings as settings_module
 from neurotier.core.configuration import SCHEMAS, config_schema
 from neurotier.core.errors import SettingsError
 from neurotier.core.settings import Settings
+from neurotier.core.tiers import tiers_of
 from neurotier.run.profile_config import merge
 from support import ROOT
 
@@ -164,6 +165,28 @@ def test_empty_section_takes_its_defaults() -> None:
 def test_what_is_wrong_is_said_with_its_key(config: dict[str, Any], line: str) -> None:
     with pytest.raises(SettingsError) as raised:
         Settings.from_config(config)
+    assert str(raised.value).startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("sections", "line"),
+    [
+        ({"tool": {"name": "bte"}}, "config key tool.name: 'bte' is not one of brainextractor, bet, noop"),
+        (
+            {"placement": {"work": "tmpsf"}},
+            "config key placement.work: no tier is named 'tmpsf'; did you mean 'tmpfs'?",
+        ),
+        ({"tiers": {"fast": {"path": "/dev/shm"}}}, "config key tiers.fast.kind: this key is missing"),
+        ({"dataset": {"participants": [1]}}, "config key dataset.participants.0: 1 was read as a number"),
+        ({"tiers": {"local": {"capacity": "much"}}}, "config key tiers.local.capacity: 'much' is not a size"),
+    ],
+)
+def test_what_is_wrong_beside_the_shipped_configuration_is_said(sections: dict[str, Any], line: str) -> None:
+    """How a command says it: workflow/test_bad_input.py."""
+    config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
+    merge(config, sections)
+    with pytest.raises(SettingsError) as raised:
+        tiers_of(Settings.from_config(config))  # which reads sizes
     assert str(raised.value).startswith(line)
 
 
