@@ -79,6 +79,10 @@ def place_of(item: pytest.Item) -> int:
     return 1 + len(LONGEST) + (item.path.parent.name != "workflow")
 
 
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Compile quickly rather than well: a Spark that lives for seconds takes half the CPU time with it."""
+
+
 def missing(reason: str) -> None:
     """Skip, or fail where every real component is required."""
     if REQUIRE_ALL:
@@ -187,6 +191,7 @@ def spark() -> None:
         missing("PySpark is not installed (tests/set_up.sh does that)")
     if shutil.which("java") is None:
         missing("Java is not installed (Debian: openjdk-17-jre-headless)")
+    os.environ["JAVA_TOOL_OPTIONS"] = ENVIRONMENT["JAVA_TOOL_OPTIONS"] = QUICK_JAVA
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,13 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     return collect(tmp_path_factory.mktemp("both"), RUNS, PREDICTIONS, published=True)
 
 
+@pytest.fixture(scope="module")
+def figures_of_both(both: Tables, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("figures")
+    draw_in(both, folder)
+    return folder
+
+
 def row_of(collected: Tables, engine: str, tier: str, parallelism: int = 2) -> Row:
     (row,) = [
         row
@@ -193,11 +201,10 @@ def test_published_conditions_have_the_same_columns(both: Tables) -> None:
     assert paper[0]["block_bytes"] == 125 * 643_625_668
 
 
-def test_numbers_of_the_figures_are_those_of_the_tables(both: Tables, tmp_path: Path) -> None:
-    draw_in(both, tmp_path)
+def test_numbers_of_the_figures_are_those_of_the_tables(both: Tables, figures_of_both: Path) -> None:
     for name in ("makespans", "phases", "gantts", "parallelism"):
-        assert {file.suffix for file in tmp_path.glob(f"bigbrain_{name}.*")} == {".svg", ".png", ".tsv", ".rst"}
-    makespans = read_plain(tmp_path / "bigbrain_makespans.tsv")
+        assert {file.suffix for file in figures_of_both.glob(f"bigbrain_{name}.*")} == {".svg", ".png", ".tsv", ".rst"}
+    makespans = read_plain(figures_of_both / "bigbrain_makespans.tsv")
     mine = [row for row in makespans if (row["engine"], row["tier"]) == ("gnu-parallel", "disk")]
     assert [(row["of"], float(row["makespan_s"])) for row in mine] == [
         *(("repetition 1", 5.0), ("repetition 2", 7.0), ("paper", 3.0), ("fluid", 6.0)),
@@ -207,7 +214,7 @@ def test_numbers_of_the_figures_are_those_of_the_tables(both: Tables, tmp_path: 
     assert not any(row["engine"] == "snakemake" for row in makespans), "no valid run"
     shown = [row for row in both.conditions if row["runs"]]
     for name, column in (("phases", "write_s"), ("parallelism", "mean_parallelism")):
-        drawn = read_plain(tmp_path / f"bigbrain_{name}.tsv")
+        drawn = read_plain(figures_of_both / f"bigbrain_{name}.tsv")
         assert [float(row[column]) for row in drawn] == pytest.approx([row[column] for row in shown])
 
 
@@ -300,9 +307,11 @@ def test_without_a_valid_run_there_is_a_page_nevertheless(tmp_path: Path, publis
     assert "bigbrain_spark" not in reader.ids, "it did not run"
 
 
-def test_page_has_the_verdict_first_both_origins_and_links_that_lead_somewhere(both: Tables, tmp_path: Path) -> None:
+def test_page_has_the_verdict_first_both_origins_and_links_that_lead_somewhere(
+    both: Tables, figures_of_both: Path, tmp_path: Path
+) -> None:
     folder, page = tmp_path / "bigbrain", tmp_path / "bigbrain.html"
-    draw_in(both, folder / "figures")
+    shutil.copytree(figures_of_both, folder / "figures")
     write_table(folder / "bigbrain_conditions.tsv", "bigbrain_conditions", both.conditions)
     write_in(both, folder, page)
     reader = Reader()

@@ -25,6 +25,7 @@ from neurotier.pages.report.figures import FIGURES
 from neurotier.pages.report.stacks import Stack, tenths
 from neurotier.pages.report.times import participant_times
 from report_data import EARLIER, RUN, make_results, phase_row, sampled, without_account
+from report_figures import add_figures
 
 TENTH_OF_507 = (50, 51, 51, 50, 51, 51, 50, 51, 51, 51)
 """How many of 507 participants each tenth has."""
@@ -63,8 +64,8 @@ def test_every_figure_is_drawn(tmp_path: Path, count: int, changes: dict[str, An
 def test_numbers_add_up_to_the_table(tmp_path: Path, count: int, earlier: int) -> None:
     content = tables(tmp_path, count, earlier=earlier)
     profile, runs, group = content.profile, content.runs, content.group
-    draw_all("report", FIGURES, content, tmp_path)
-    drawn = read_plain(tmp_path / "cpu_io.tsv")
+    figures = add_figures(tmp_path / "figures", count, earlier=earlier)
+    drawn = read_plain(figures / "cpu_io.tsv")
     assert len(drawn) == count
     for column in ("wall_s", "cpu_s", "io_s"):
         expected = sum(row[column] for row in profile)
@@ -72,21 +73,22 @@ def test_numbers_add_up_to_the_table(tmp_path: Path, count: int, earlier: int) -
         phases = ("stage_in", "compute", "stage_out")
         assert sum(float(row[f"{phase}_{column}"]) for row in drawn for phase in phases) == pytest.approx(expected)
     assert [row["participant"] for row in drawn] == [time.participant for time in participant_times(profile)]
-    jobs = read_plain(tmp_path / "gantt.tsv")
+    jobs = read_plain(figures / "gantt.tsv")
     assert len({row["participant"] for row in jobs}) == count - earlier, "only the last run"
     assert max(float(row["end_s"]) for row in jobs) == pytest.approx(runs[-1]["makespan_s"], abs=1e-5)
     assert min(float(row["start_s"]) for row in jobs) == 0
-    volumes = read_plain(tmp_path / "brain_volume.tsv")
+    volumes = read_plain(figures / "brain_volume.tsv")
     total = sum(float(row["brain_volume_cm3"]) for row in volumes)
     assert total == pytest.approx(sum(row["brain_volume_mm3"] for row in group) / 1000)
 
 
 def test_bytes_repeat(tmp_path: Path) -> None:
-    content = tables(tmp_path, 5)
-    for folder in ("first", "second"):
-        draw_all("report", FIGURES, content, tmp_path / folder)
-    for path in (tmp_path / "first").iterdir():
-        assert path.read_bytes() == (tmp_path / "second" / path.name).read_bytes(), path.name
+    add_figures(tmp_path / "first", 5)
+    draw_all("report", FIGURES, tables(tmp_path, 5), tmp_path / "second")
+    names = sorted(path.name for path in (tmp_path / "first").iterdir())
+    assert names == sorted(path.name for path in (tmp_path / "second").iterdir())
+    for name in names:
+        assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "second" / name).read_bytes(), name
 
 
 def test_titles_stand_in_the_svg_and_ids_are_the_figures_own(tmp_path: Path) -> None:
@@ -131,8 +133,8 @@ def test_titles_state_the_finding() -> None:
 
 def test_bars_and_lanes_say_participant_phase_and_seconds(tmp_path: Path) -> None:
     content = tables(tmp_path, 5)
-    draw_all("report", FIGURES, content, tmp_path)
-    shown = {entry.name: (tmp_path / f"{entry.name}.svg").read_text() for entry in FIGURES}
+    figures = add_figures(tmp_path / "figures", 5)
+    shown = {entry.name: (figures / f"{entry.name}.svg").read_text() for entry in FIGURES}
     slowest = participant_times(content.profile)[0]
     compute = f"{slowest.phase('compute', 'wall_s'):.1f} s"
     assert f"<title>{slowest.participant}, compute: {compute}</title>" in shown["gantt"]

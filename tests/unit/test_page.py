@@ -13,9 +13,7 @@ from neurotier.core.files import read_json, write_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import read_table, write_table
-from neurotier.pages.kit.figures import draw_all
-from neurotier.pages.report.data import Tables, collect
-from neurotier.pages.report.figures import FIGURES
+from neurotier.pages.report.data import collect
 from neurotier.pages.report.mosaic import draw_placeholder
 from neurotier.pages.report.mosaics import mosaic_name
 from neurotier.pages.report.page import write_page
@@ -23,6 +21,7 @@ from neurotier.pages.report.times import participant_times
 from neurotier.pages.report.verdict import computing_text
 from page_reader import Reader
 from report_data import EARLIER, RUN, make_results, sampled, without_account
+from report_figures import add_figures
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 
@@ -39,8 +38,7 @@ def page(places: Places, settings: Settings) -> Reader:
 
 def with_figures(folder: Path, count: int, **changes: Any) -> tuple[Places, Settings]:
     places, settings = make_results(folder, count, **changes)
-    data = collect(places, settings)
-    draw_all("report", FIGURES, Tables(data.profile, data.runs, data.group), places.figures)
+    add_figures(places.figures, count, **changes)
     return places, settings
 
 

@@ -78,15 +78,30 @@ def test_advice(project: Project, demo_source: Path, memory_folder: Path, tmp_pa
     assert "Traceback" not in ended.output
 
 
+BUSY = """
+import sys, time
+from pathlib import Path
+while True:
+    end_s = time.monotonic() + 0.1
+    if not Path(sys.argv[1]).exists():
+        time.sleep(0.1)
+    while time.monotonic() < end_s:
+        pass
+"""
+"""A busy loop while a folder is there."""
+
+
 def test_cold_runs_are_predicted_with_what_programs_take_to_load(project: Project, demo_source: Path) -> None:
     """The calibration is tried once more by one job, and one of it from an empty page cache; neither is kept.
 
-    A busy loop on each processor disturbs it, which is said.
+    A busy loop on each processor disturbs it, which is said; at other times, when nothing depends on it, it rests.
     """
     campaign = {"placements": {"disk": {}}, "parallelism": [2], "cache": ["cold", "warm"], "repetitions": 1}
     given = {"dataset": {"source": str(demo_source)}, "tool": NOOP, "probe": SMALL, "campaign": campaign}
     arguments = project.configure(**given, validity={"others_cpu_share": 0.3})
-    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in os.sched_getaffinity(0)]
+    while_trying = project.results / "advice" / ".rehearsal.partial"
+    busy = [sys.executable, "-c", BUSY, str(while_trying)]
+    loops = [subprocess.Popen(busy) for _ in os.sched_getaffinity(0)]
     try:
         ended = project.snakemake(*arguments, targets=["advise"])
     finally:

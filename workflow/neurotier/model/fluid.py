@@ -71,10 +71,22 @@ class Flow:
 
     ``moved`` is what each of its streams has moved, had it been there from the beginning; a stream is over when that
     reaches what it was at its own start plus its amount. So nothing has to be kept per stream while it flows.
+
+    Attributes
+    ----------
+    server
+        The tier that serves its streams, if any.
+    stream_bytes_per_s
+        What one stream gets from that tier.
+    core_share
+        The part of a core that a stream uses, undisturbed.
     """
 
-    def __init__(self, step: Step) -> None:
+    def __init__(self, step: Step, server: str, stream_bytes_per_s: float, core_share: float) -> None:
         self.step = step
+        self.server = server
+        self.stream_bytes_per_s = stream_bytes_per_s
+        self.core_share = core_share
         self.moved = 0.0
         self.rate = 0.0
         self.limit = ""
@@ -94,8 +106,9 @@ class Flow:
     def advance(self, elapsed_s: float) -> list[int]:
         """Flow for some seconds; the tasks whose stream is over."""
         self.moved += self.rate * elapsed_s
+        reached = self.moved + RELATIVE * max(self.moved, self.rate)
         over = []
-        while self.ends and self.ends[0][0] <= self.moved + RELATIVE * max(self.moved, self.rate):
+        while self.ends and self.ends[0][0] <= reached:
             over.append(heapq.heappop(self.ends)[1])
         return over
 
@@ -146,7 +159,7 @@ class Simulation:
         self.queues = {key: deque[int]() for key in self.free_slots}
         self.is_spawning = False
         self.next_spawn_s = 0.0
-        self.flows: dict[Step, Flow] = {}
+        self.flows: dict[tuple[object, ...], Flow] = {}
         self.position = dict[int, int]()
         self.began_s = dict[int, float]()
         self.spans: list[tuple[int, str, float, float]] = []
@@ -252,8 +265,7 @@ class Simulation:
                 self.give_slot(task, step.phase)
             elif step.amount > 0:
                 self.position[task] = position
-                kind = replace(step, amount=0.0)
-                self.flows.setdefault(kind, Flow(kind)).add(task, step.amount * self.slowness(step))
+                self.flow_of(step).add(task, step.amount * self.slowness(step))
                 return
         del self.position[task]
         self.end(task)
@@ -274,6 +286,18 @@ class Simulation:
             self.go_on(self.queues[key].popleft())
         else:
             self.free_slots[key] += 1
+
+    def flow_of(self, step: Step) -> Flow:
+        """The flow of all streams that are alike a step; the CPU time of making files is a step of its own."""
+        kind = step.phase, step.kind, step.tier, step.cached, step.cpu_s_per_byte
+        if kind not in self.flows:
+            if step.tier and step.kind != "files":
+                stream_bytes_per_s = self.stream_bytes_per_s(step)
+                core_share = step.cpu_s_per_byte / (step.cpu_s_per_byte + 1 / stream_bytes_per_s)
+                self.flows[kind] = Flow(step, self.server(step), stream_bytes_per_s, core_share)
+            else:
+                self.flows[kind] = Flow(step, "", 0.0, 1.0 if step.kind == "compute" else 0.0)
+        return self.flows[kind]
 
     def slowness(self, step: Step) -> float:
         """How much longer than others a stream takes: 1 on average."""
@@ -298,13 +322,13 @@ class Simulation:
 
     def set_rates(self, flows: list[Flow]) -> dict[str, float]:
         """Give every flow its rate; what then flows into the page cache, by tier, bytes/s."""
-        speed = self.machine.processors.speed(sum(flow.streams * self.core_share(flow.step) for flow in flows))
+        speed = self.machine.processors.speed(sum([len(flow.ends) * flow.core_share for flow in flows]))
         served, making = defaultdict[str, list[Flow]](list), defaultdict[str, list[Flow]](list)
         for flow in flows:
             if flow.step.kind == "files":
                 making[flow.step.tier].append(flow)
             elif flow.step.tier:
-                served[self.server(flow.step)].append(flow)
+                served[flow.server].append(flow)
             else:
                 flow.rate = 1.0 if flow.step.kind == "wait" else speed
                 flow.limit = {"wait": "wait", "compute": "processors"}[flow.step.kind]
@@ -321,14 +345,6 @@ class Simulation:
             inflows[name] = sum(flow.rate * flow.streams for flow in writers)
         return inflows
 
-    def core_share(self, step: Step) -> float:
-        """The part of a core that a stream uses, undisturbed; the CPU time of making files is a step of its own."""
-        if step.kind == "files":
-            return 0.0
-        if step.tier:
-            return step.cpu_s_per_byte / (step.cpu_s_per_byte + 1 / self.stream_bytes_per_s(step))
-        return 1.0 if step.kind == "compute" else 0.0
-
     def server(self, step: Step) -> str:
         """The tier that serves a step: memory, if the page cache does."""
         return MEMORY if step.cached or (step.kind == "write" and step.tier in self.dirty) else step.tier
@@ -343,9 +359,9 @@ class Simulation:
         tier = self.machine.tiers[name]
         demands = {"read": list[Demand](), "write": list[Demand]()}
         for flow in flows:
-            cap = 1 / (flow.step.cpu_s_per_byte / speed + 1 / self.stream_bytes_per_s(flow.step))
+            cap = 1 / (flow.step.cpu_s_per_byte / speed + 1 / flow.stream_bytes_per_s)
             loaded = tier.read_bytes_per_s if flow.step.kind == "read" else tier.write_bytes_per_s
-            demands[flow.step.kind].append(Demand(flow.streams, cap, loaded))
+            demands[flow.step.kind].append(Demand(len(flow.ends), cap, loaded))
         dirty = self.dirty.get(name)
         is_due = dirty is not None and dirty.is_due(self.now_s)
         reading, writing = split(wanted(demands["read"]), 1.0 if is_due else wanted(demands["write"]), tier.mixed)

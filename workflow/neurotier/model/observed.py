@@ -42,6 +42,9 @@ class Observed:
         self.writers = self.busy(self.is_write)
         self.written_bytes_per_s = self.busy(np.where(self.is_write, self.speeds, 0.0))
         self.order = np.argsort(start_s)
+        columns = (self.edges_s[:-1], self.lengths_s, self.readers, self.written_bytes_per_s)
+        self.intervals = list(zip(*(column.tolist() for column in columns), strict=True))
+        """Begin, length, readers, and what flows into the cache, as Python's numbers, with which loops are quicker."""
 
     def busy(self, weights: NDArray[np.generic]) -> Vector:
         """Sum of the weights of the streams that are busy, for each interval between two edges."""
@@ -65,7 +68,7 @@ class Observed:
         states, which = np.unique(
             np.stack([self.readers.round(), self.writers.round(), due]), axis=1, return_inverse=True
         )
-        rates = np.array([stream_rates(tier, memory, *state) for state in states.T])[which.ravel()]
+        rates = np.array([stream_rates(tier, memory, *state) for state in states.T.tolist()])[which.ravel()]
         moved = np.cumsum(np.vstack([[0.0, 0.0], rates * self.lengths_s[:, None]]), axis=0)
         direction = self.is_write.astype(int)
         should = moved[self.end, direction] - moved[self.begin, direction]
@@ -75,13 +78,12 @@ class Observed:
     def due(self, tier: TierSpeed) -> Vector:
         """For each interval, 1 if something had to be written back, else 0."""
         dirty, due = Dirty(self.cache), np.zeros(len(self.lengths_s))
-        for interval, length_s in enumerate(self.lengths_s):
-            now_s = float(self.edges_s[interval])
+        for interval, (now_s, length_s, readers, inflow_bytes_per_s) in enumerate(self.intervals):
             is_due = dirty.is_due(now_s)
-            reading = self.readers[interval] * tier.read_stream_bytes_per_s / tier.read_bytes_per_s
+            reading = readers * tier.read_stream_bytes_per_s / tier.read_bytes_per_s
             writing = split(reading, 1.0, tier.mixed)[1] if is_due else 0.0
             dirty.rate_bytes_per_s = writing * tier.write_bytes_per_s
-            dirty.advance(now_s, float(length_s), float(self.written_bytes_per_s[interval]))
+            dirty.advance(now_s, length_s, inflow_bytes_per_s)
             due[interval] = is_due
         return due
 

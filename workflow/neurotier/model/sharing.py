@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-@dataclass
+@dataclass(slots=True)
 class Demand:
     """So many streams that are alike.
 
@@ -64,8 +64,10 @@ def share_out(demands: list[Demand], part: float) -> None:
     >>> fast.rate_bytes_per_s, slow.rate_bytes_per_s
     (45.0, 10.0)
     """
-    streams = sum(demand.streams for demand in demands)
-    for demand in sorted(demands, key=lambda demand: demand.cap_bytes_per_s / demand.loaded_bytes_per_s):
+    streams = sum([demand.streams for demand in demands])
+    if len(demands) > 1:
+        demands = sorted(demands, key=lambda demand: demand.cap_bytes_per_s / demand.loaded_bytes_per_s)
+    for demand in demands:
         used = min(demand.cap_bytes_per_s / demand.loaded_bytes_per_s, part / streams)
         demand.rate_bytes_per_s = used * demand.loaded_bytes_per_s
         part = max(part - used * demand.streams, 0.0)
@@ -74,4 +76,4 @@ def share_out(demands: list[Demand], part: float) -> None:
 
 def wanted(demands: list[Demand]) -> float:
     """The part of the device's time that streams could use."""
-    return sum(demand.streams * demand.cap_bytes_per_s / demand.loaded_bytes_per_s for demand in demands)
+    return sum([demand.streams * demand.cap_bytes_per_s / demand.loaded_bytes_per_s for demand in demands])

@@ -77,4 +77,4 @@ class Dirty:
             gone -= taken
             if oldest[1] < 1:
                 self.chunks.popleft()
-        self.dirty_bytes = sum(chunk[1] for chunk in self.chunks)
+        self.dirty_bytes = sum([chunk[1] for chunk in self.chunks])
