@@ -79,8 +79,9 @@ class Needs(ABC):
 
     def beside(self, number: str) -> int:
         """How many more participants of a batch copy in or out meanwhile: of those asked for, as many as have room."""
-        at_once = self.at_once(number)
-        for beside in range(min(self.settings.batches.staging_beside, len(self.members(number)) - at_once), 0, -1):
+        asked = self.settings.batches.staging_beside
+        at_once = self.at_once(number) if asked else 0
+        for beside in range(min(asked, len(self.members(number)) - at_once), 0, -1):
             needs = (
                 (self.most(self.work_mb, number, at_once + beside), self.work_limit_mb),
                 (self.most(self.work_files, number, at_once + beside), self.work_files_limit),
