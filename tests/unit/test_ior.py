@@ -114,6 +114,8 @@ def test_points_are_kept_and_drawn(tmp_path: Path, memory: Path) -> None:
     reader.feed((tmp_path / "ior.html").read_text())
     assert said_first in reader.text.replace("\u00a0", " ")
     assert "<b>cable</b>" in reader.text
+    page = (tmp_path / "ior.html").read_text()
+    assert ('id="bandwidth"' in page, 'id="nodes"' in page) == (True, False), "several nodes were not measured"
     assert (figures / "bandwidth.tsv").read_text().count("Figure 3") == 2
     draw_all("ior", FIGURES, rows[-1:], figures)
     assert write_page(rows[-1:], tmp_path / "ior.tsv", figures, tmp_path / "ior.html") == []

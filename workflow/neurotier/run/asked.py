@@ -49,8 +49,12 @@ def open_page(results: Path, name: str) -> int:
     ------
     SettingsError
         If there is no such page.
+    PermissionError
+        If the folder may not be looked into.
     """
-    pages = {file.stem: file for file in results.glob("*.html") if file.is_file() and not file.is_symlink()}
+    names = os.listdir(results) if results.is_dir() else []  # glob would find nothing in a folder that is closed to us
+    files = [results / name for name in names if name.endswith(".html")]
+    pages = {file.stem: file for file in files if file.is_file() and not file.is_symlink()}
     if not pages:
         fix = "give a results folder, or have one made: snakemake all"
         raise SettingsError("has no page" if results.is_dir() else "is no folder", where=str(results), fix=fix)

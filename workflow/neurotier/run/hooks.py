@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from neurotier.core.answering import require_answers
 from neurotier.core.errors import NeurotierError
 from neurotier.core.files import remove_whatever
 from neurotier.core.places import Places
 from neurotier.core.processes import CAMPAIGN, current_run, use_one_blas_thread
 from neurotier.core.settings import ROLES, Settings
+from neurotier.core.tiers import tiers_of
 from neurotier.dataset.health import remove_broken_clone
 from neurotier.dataset.unreachable import forget_unreachable, unreachable_sites
 from neurotier.run.batches import Made
@@ -135,8 +137,9 @@ def look_ahead(plan: Plan, arguments: Sequence[str], snakefile: Path, cores: int
     Raises
     ------
     NeurotierError
-        See :func:`heal` and :func:`neurotier.run.preconditions.check_start`.
+        See :func:`heal` and :func:`neurotier.run.preconditions.check_start`; and if a tier in use does not answer.
     """
+    require_answers(list(tiers_of(plan.settings, elsewhere=plan.elsewhere).values()))
     made = heal(plan, arguments, snakefile)
     options = options_of(arguments)
     if options.dryrun or not only_looks(arguments):

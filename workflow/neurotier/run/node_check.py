@@ -19,6 +19,7 @@ from typing import Any
 
 import psutil
 
+from neurotier.core.answering import require_answers
 from neurotier.core.control_groups import core_limits, memory_limits
 from neurotier.core.errors import NeurotierError, TierError
 from neurotier.core.files import remove_whatever
@@ -50,6 +51,7 @@ def mark_tiers(settings: Settings, places: Places) -> dict[str, str]:
     for name, declared in settings.tiers.items():
         with suppress(NeurotierError, OSError):
             tier, text = Tier.from_settings(declared), secrets.token_hex(8)
+            require_answers([tier])
             if tier.node or not tier.path.is_dir():
                 continue
             write_and_read(folder_on(tier, places) / "mark", text)
@@ -62,6 +64,7 @@ def remove_marks(settings: Settings, places: Places) -> None:
     for declared in settings.tiers.values():
         with suppress(NeurotierError, OSError):
             tier = Tier.from_settings(declared)
+            require_answers([tier])
             if not tier.node and folder_on(tier, places).is_dir():
                 clear(folder_on(tier, places))
 
@@ -114,7 +117,9 @@ def check_tier(settings: Settings, places: Places, name: str, marks: Marks | Non
     row: Row = {"tier": name, "in_use": in_use, "path": declared.path, "kind": declared.kind}
     row |= {"there": False, "writable": False, **dict.fromkeys(absent)}
     try:
-        tier = Tier.from_settings(declared).here()
+        tier = Tier.from_settings(declared)
+        require_answers([tier])
+        tier = tier.here()
         row |= {"path": str(tier.path), "there": tier.path.is_dir()}
         if row["there"]:
             mount = tier.mount()

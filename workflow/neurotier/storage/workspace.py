@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from neurotier.core.answering import require_answers
 from neurotier.core.errors import TierError, ToolError
 from neurotier.core.files import remove_whatever
 from neurotier.core.places import Places, short_hash
@@ -94,8 +95,9 @@ def claim(tier: Tier, target: str, places: Places) -> Workspace:
     Raises
     ------
     TierError
-        If the tier is not as it was declared.
+        If the tier is not as it was declared, or does not answer.
     """
+    require_answers([tier])
     tier.claim()
     folder = tier.folder(target) / short_hash(str(places.results.absolute()))
     remove_abandoned(folder.parent)
