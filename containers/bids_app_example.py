@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import nibabel as nib
@@ -19,20 +23,24 @@ import numpy as np
 
 VERSION = "1.0.0"
 
+COMPILED = Path("/opt/numba-cache")
+"""What brainextractor.def has compiled."""
+
 
 def main() -> int:
     options = parser().parse_args()
     if options.analysis_level == "group":
         return average(options)
     labels = [label.removeprefix("sub-") for label in options.participant_label] or everyone(options.bids_dir)
-    for label in labels:
-        subject = options.bids_dir / f"sub-{label}"
-        if not subject.is_dir():
-            sys.exit(f"{subject.name} is not in the dataset")
-        images = sorted([*subject.glob("anat/*_T1w.nii*"), *subject.glob("ses-*/anat/*_T1w.nii*")])
-        brains = [extract(image, options) for image in images]
-        summary = {"T1w": [str(image.relative_to(options.bids_dir)) for image in images], "brains": brains}
-        (options.output_dir / f"sub-{label}_summary.json").write_text(json.dumps(summary, indent=2) + "\n")
+    with compiled_code():
+        for label in labels:
+            subject = options.bids_dir / f"sub-{label}"
+            if not subject.is_dir():
+                sys.exit(f"{subject.name} is not in the dataset")
+            images = sorted([*subject.glob("anat/*_T1w.nii*"), *subject.glob("ses-*/anat/*_T1w.nii*")])
+            brains = [extract(image, options) for image in images]
+            summary = {"T1w": [str(image.relative_to(options.bids_dir)) for image in images], "brains": brains}
+            (options.output_dir / f"sub-{label}_summary.json").write_text(json.dumps(summary, indent=2) + "\n")
     return 0
 
 
@@ -53,6 +61,18 @@ def parser() -> argparse.ArgumentParser:
 def everyone(bids_dir: Path) -> list[str]:
     """Labels of all participants."""
     return sorted(folder.name.removeprefix("sub-") for folder in bids_dir.glob("sub-*") if folder.is_dir())
+
+
+@contextmanager
+def compiled_code() -> Iterator[None]:
+    """Have numba find what the image has compiled, in a copy: it uses no folder that it cannot write to."""
+    if "NUMBA_CACHE_DIR" in os.environ or not COMPILED.is_dir():
+        yield
+        return
+    with tempfile.TemporaryDirectory() as copy:
+        shutil.copytree(COMPILED, copy, dirs_exist_ok=True)
+        os.environ["NUMBA_CACHE_DIR"] = copy
+        yield
 
 
 def extract(image: Path, options: argparse.Namespace) -> str:

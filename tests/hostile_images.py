@@ -94,10 +94,10 @@ def bomb(path: Path, head: bytes, data_bytes: int) -> None:
 
 
 def one_stream(path: Path) -> None:
-    """A small head whose only gzip member goes on with 2 GB of zeros."""
+    """A small head whose only gzip member goes on with 300 MB of zeros."""
     with gzip.open(path, "wb", 1) as file:
         file.write(header() + VOXELS)
-        for _ in range(20):
+        for _ in range(3):
             file.write(bytes(PIECE_BYTES))
 
 
@@ -144,8 +144,9 @@ def with_values(value: float, count: int = 4) -> bytes:
 
 FLOAT32 = header(datatype=16, bitpix=32)
 HUGE = dims(10_000, 10_000, 10_000)
-LARGE = header(dim=dims(600, 600, 600), datatype=16, bitpix=32)
-"""864 MB: a legal size."""
+LARGE = header(dim=dims(400, 400, 400), datatype=16, bitpix=32)
+LARGE_BYTES = 4 * 400**3
+"""A legal size, and far more than may be in memory."""
 
 WHOLE = gzip.compress(header() + VOXELS, 1, mtime=0)
 NIFTI = partial(Hostile, name="sub-01_T1w.nii")
@@ -198,19 +199,19 @@ HOSTILE = {
         "is truncated",
         memory_bytes=4000 * GB,
     ),
-    "864 MB of zeros": Hostile(
-        partial(bomb, head=LARGE, data_bytes=4 * 600**3), "every voxel is 0", memory_bytes=64 * GB
+    "256 MB of zeros": Hostile(
+        partial(bomb, head=LARGE, data_bytes=LARGE_BYTES), "every voxel is 0", memory_bytes=64 * GB
     ),
-    "864 MB of zeros, sparse": NIFTI(
-        partial(sparse, head=LARGE, size_bytes=352 + 4 * 600**3), "every voxel is 0", memory_bytes=64 * GB
+    "256 MB of zeros, sparse": NIFTI(
+        partial(sparse, head=LARGE, size_bytes=352 + LARGE_BYTES), "every voxel is 0", memory_bytes=64 * GB
     ),
-    "864 MB declared, 800 MB there": Hostile(
-        partial(bomb, head=LARGE, data_bytes=800 * 10**6), "is truncated or no NIfTI", memory_bytes=64 * GB
+    "256 MB declared, 200 MB there": Hostile(
+        partial(bomb, head=LARGE, data_bytes=200 * 10**6), "is truncated or no NIfTI", memory_bytes=64 * GB
     ),
     "20 GB after a small head": Hostile(
         partial(bomb, head=header() + VOXELS, data_bytes=20 * GB), "goes on long after"
     ),
-    "2 GB after a head, one stream": Hostile(one_stream, "goes on long after"),
+    "300 MB after a head, one stream": Hostile(one_stream, "goes on long after"),
     "300,000 empty members": Hostile(partial(write, content=packed(b"") * 300_000 + WHOLE), "cut into more than"),
     # no image, or damaged
     "empty": Hostile(partial(write, content=b""), "is empty (0 bytes)"),

@@ -12,7 +12,7 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 import pytest
-from hostile_images import AFFINE, GB, HOSTILE, LARGE, VOXELS, dims, header, sparse
+from hostile_images import AFFINE, GB, HOSTILE, LARGE, LARGE_BYTES, VOXELS, dims, header, sparse
 from neurotier.analysis.images import load_head
 from neurotier.analysis.inflating import DamagedError
 from neurotier.analysis.memory import LEAST_BYTES
@@ -20,7 +20,7 @@ from neurotier.analysis.nifti import read_header
 from neurotier.core.errors import InputError
 from support import ENVIRONMENT, PATIENCE_S, save_image, small_head
 
-MORE_BYTES = 200 * 10**6
+MORE_BYTES = 100 * 10**6
 """What a hostile image may cost beyond a good one, bytes."""
 
 PROGRAM = """
@@ -43,7 +43,7 @@ for name, path, memory_bytes in json.load(sys.stdin):
 """
 """Loads images one after the other; the peak is that of all before, too."""
 
-GOOD, LAST_VOXEL = "good", "nothing but the last voxel of 216 million"
+GOOD, LAST_VOXEL = "good", "nothing but the last voxel of 64 million"
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Loaded]:
         path.parent.mkdir()
         hostile.make(path)
         jobs.append((name, str(path), hostile.memory_bytes))
-    sparse(folder / "last.nii", LARGE, 352 + 4 * (600**3 - 1))
+    sparse(folder / "last.nii", LARGE, 352 + LARGE_BYTES - 4)
     with (folder / "last.nii").open("ab") as file:
         file.write(np.float32(1).tobytes())
     jobs.append((LAST_VOXEL, str(folder / "last.nii"), 64 * GB))

@@ -37,6 +37,9 @@ CACHE = "cache"
 CACHE_BYTES, CACHE_FILES = 1_000_000_000, 10_000
 """Limits of what a tool may leave compiled; every participant job gets a copy."""
 
+COMPILED = "/opt/numba-cache"
+"""Folder of an image with what was compiled when it was built; on another kind of processor it is compiled anew."""
+
 WORD_BYTES = 200
 """Most that is read of an exit code or a version."""
 
@@ -163,6 +166,7 @@ def prepare_in_container(tool: Tool, container: Container, cache: Path, log: Pat
 
         nib.save(smallest_head(), head)
         (container.scratch / "0").mkdir()
+        lines.append(f"[ ! -d {COMPILED} ] || cp -R {COMPILED} {WORK}/{CACHE}")
         lines.append(script(tool, [tool.command(f"{WORK}/{head.name}", f"{WORK}/0")]))
     commands = "set -e\n" + "\n".join(lines) + "\n"
     code, _ = container.run(["/bin/sh", SCRIPT], log, program=tool.name, script=commands)

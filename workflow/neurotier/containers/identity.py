@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from neurotier.containers.build import BASE, build_arguments, ingredients
 from neurotier.containers.dataset_images import read_dataset_image
@@ -29,8 +30,15 @@ def content_of(text: str, given: Mapping[str, str]) -> str:
     return ingredients(reference.path, arguments) + below
 
 
-def identity(reference: Reference, arguments: dict[str, str]) -> str:
-    """What distinguishes images in the store, known before they are made."""
+def identity(reference: Reference, arguments: dict[str, str], store: Path | None = None) -> str:
+    """What distinguishes images in the store, known before they are made.
+
+    A base image of the store itself counts by its name, which stands for all that it is made of: where the store lies
+    makes no other image.
+    """
+    base = Path(arguments.get(BASE, ""))
+    if store is not None and base.parent == store:
+        arguments = {**arguments, BASE: base.name}
     if reference.kind == "dataset":
         return read_dataset_image(reference.text, reference.text).text
     if reference.path is None:

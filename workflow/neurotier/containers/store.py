@@ -175,7 +175,7 @@ class Store:
     def keep(self, reference: Reference, where: str) -> Path:
         """Have the image file in the store, with its digest next to it; a file of the user's stays where it is."""
         arguments = self.arguments(reference, where)
-        kept = self.kept / f"{reference.name}-{short_hash(identity(reference, arguments))}.sif"
+        kept = self.kept / f"{reference.name}-{short_hash(identity(reference, arguments, self.kept))}.sif"
         facts = kept.with_suffix(".json")
         with exclusive(kept):
             if facts.exists() and (kept.exists() or reference.kind == "file"):
