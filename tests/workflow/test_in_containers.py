@@ -119,7 +119,7 @@ def test_another_tier_or_form_of_the_image_is_no_reason_to_analyse_again(
         dataset={"source": str(demo_source)},
         tool=tool,
         placement={"images": "local"},
-        containers={"form": "sandbox"},
+        containers={"form": "sandbox", "environment": {"NUMBA_DEBUG_CACHE": "1"}},
     )
     ended = contained.snakemake(*given, "--config", "results=results-container", *SDM, "--dry-run")
     assert ended.code == 0, ended.output
