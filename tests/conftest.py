@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 import cpu_seconds  # noqa: E402
 from container_images import Engine, make_tiny  # noqa: E402
-from support import DEBIAN_HEAD, ENVIRONMENT, Project, make_demo, once  # noqa: E402
+from support import DEBIAN_HEAD, ENVIRONMENT, Project, link_images, make_demo, once  # noqa: E402
 
 REQUIRE_ALL = bool(os.environ.get("NEUROTIER_REQUIRE_ALL"))
 
@@ -148,15 +149,28 @@ def tiny_image(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Path
 @pytest.fixture(scope="session")
 def brain_image(engine: Engine, shared: Path) -> Path:
     """The image of ``containers/brainextractor.def``, built by the rule that does so for users; a minute."""
+    return once(shared / "images", lambda folder: obtained_image(Project.at(folder / "project"), "brainextractor"))
+
+
+@pytest.fixture(scope="session")
+def app_image(brain_image: Path, shared: Path) -> Path:
+    """The image of ``containers/bids-app-example.def``, built likewise, on the one above, which lies beside it."""
 
     def build(folder: Path) -> Path:
         project = Project.at(folder / "project")
-        ended = project.snakemake("--sdm", "apptainer", targets=["results/index/image.json"])
-        assert ended.code == 0, ended.output
-        (image,) = project.folder.glob("neurotier-*/image-store/brainextractor-*.sif")
-        return image
+        link_images(brain_image, project)
+        return obtained_image(project, "bids-app-example", app={"image": "containers/bids-app-example.def"})
 
-    return once(shared / "images", build)
+    return once(shared / "app-images", build)
+
+
+def obtained_image(project: Project, name: str, **sections: Any) -> Path:
+    """The image that a project's rule has obtained; not unpacked, which is for those who run it."""
+    given = project.configure(**sections, containers={"form": "sif"})
+    ended = project.snakemake(*given, "--sdm", "apptainer", targets=["results/index/image.json"])
+    assert ended.code == 0, ended.output
+    (image,) = project.folder.glob(f"neurotier-*/image-store/{name}-*.sif")
+    return image
 
 
 @pytest.fixture(scope="session")

@@ -177,6 +177,15 @@ def once(folder: Path, make: Callable[[Path], Path]) -> Path:
         return Path(made.read_text())
 
 
+def link_images(image: Path, project: Project) -> None:
+    """Give a project the store in which an image lies; names there tell what was built, so that it is not again."""
+    store = project.folder / image.parents[1].name / image.parent.name
+    store.mkdir(parents=True, exist_ok=True)
+    for file in image.parent.iterdir():
+        if file.is_file() and not (store / file.name).exists():
+            os.link(file, store / file.name)
+
+
 def save_image(path: Path, data: np.ndarray) -> Path:
     """A NIfTI of 4 mm voxels."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -17,11 +18,18 @@ import numpy as np
 import psutil
 import pytest
 from container_images import Engine, make_tiny
+from neurotier.containers.run import Container
 from neurotier.core.places import file_of
-from support import ENVIRONMENT, PATIENCE_S, Project, checksums, plain_dataset, small_head, t1w
+from neurotier.core.settings import ContainerSettings
+from support import ENVIRONMENT, PATIENCE_S, Ended, Project, checksums, plain_dataset, small_head, t1w
 
 QUICK = {"iterations": 50}
 SDM = ("--sdm", "apptainer")
+NO_PAGE = ["participants", "results/profile/profile.tsv"]
+"""Targets where neither figures nor page matter: derivatives and tables."""
+
+LOADED, SAVED = "[cache] data loaded from", "[cache] data saved to"
+"""What numba prints of compiled code if it is asked to (``NUMBA_DEBUG_CACHE``)."""
 
 APP = """level=$3
 case $level in
@@ -44,8 +52,10 @@ esac"""
 def contained(tmp_path_factory: pytest.TempPathFactory, demo_source: Path, brain_image: Path) -> Iterator[Project]:
     """The demonstration on the host, and in containers with the image on tmpfs."""
     project = Project.at(tmp_path_factory.mktemp("contained") / "project")
-    for name, switches in (("host", ()), ("container", SDM)):
-        ended = project.snakemake(*arguments_for(project, demo_source, brain_image, name), *switches)
+    described = [f"results-host/derivatives/{site}/dataset_description.json" for site in ("SiteA", "SiteB")]
+    on_host = ["participants", *described, "results-host/profile/profile.tsv"]
+    for name, switches, targets in (("host", (), on_host), ("container", SDM, ())):
+        ended = project.snakemake(*arguments_for(project, demo_source, brain_image, name), *switches, targets=targets)
         assert ended.code == 0, ended.output
     (project.folder / "results").symlink_to("results-container")
     yield project
@@ -55,8 +65,8 @@ def contained(tmp_path_factory: pytest.TempPathFactory, demo_source: Path, brain
 def arguments_for(project: Project, source: Path, image: Path, name: str) -> list[str]:
     tool = {"brainextractor": {**QUICK, "image": str(image)}}
     placement = {"images": "tmpfs"}
-    form = {"form": "sif"}
-    given = project.configure(dataset={"source": str(source)}, tool=tool, placement=placement, containers=form)
+    containers = {"form": "sif", "environment": {"NUMBA_DEBUG_CACHE": "1"}}
+    given = project.configure(dataset={"source": str(source)}, tool=tool, placement=placement, containers=containers)
     return [*given, "--config", f"results=results-{name}"]
 
 
@@ -101,20 +111,6 @@ def test_the_image_is_recorded_and_shown(contained: Project, brain_image: Path) 
     assert "Starting the container took" in page
 
 
-def test_a_lost_image_is_placed_again_and_nobody_is_analysed_again(
-    contained: Project, demo_source: Path, brain_image: Path
-) -> None:
-    remove_placed(brain_image)
-    again = arguments_for(contained, demo_source, brain_image, "container")
-    assert contained.snakemake(*again, *SDM).lines("Nothing to be done")
-    shutil.rmtree(contained.results / "derivatives" / "SiteB" / "sub-0099102")
-    ended = contained.snakemake(*again, *SDM)
-    assert ended.code == 0, ended.output
-    assert ended.analysed == ["SiteB/sub-0099102"]
-    host = checksums(contained.folder / "results-host" / "derivatives")
-    assert checksums(contained.results / "derivatives") == host
-
-
 def test_another_tier_or_form_of_the_image_is_no_reason_to_analyse_again(
     contained: Project, demo_source: Path, brain_image: Path
 ) -> None:
@@ -123,23 +119,59 @@ def test_another_tier_or_form_of_the_image_is_no_reason_to_analyse_again(
         dataset={"source": str(demo_source)},
         tool=tool,
         placement={"images": "local"},
-        containers={"form": "sandbox"},
+        containers={"form": "sandbox", "environment": {"NUMBA_DEBUG_CACHE": "1"}},
     )
     ended = contained.snakemake(*given, "--config", "results=results-container", *SDM, "--dry-run")
     assert ended.code == 0, ended.output
     assert ended.lines("Nothing to be done")
 
 
-@pytest.fixture(scope="module")
-def app_image(engine: Engine, brain_image: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The BIDS App of ``containers/``, built by the rule that does so for users."""
-    project = Project.at(tmp_path_factory.mktemp("app") / "project")
-    app = {"image": "containers/bids-app-example.def"}
-    given = project.configure(app=app, containers={"build_arguments": {"BASE": str(brain_image)}})
-    ended = project.snakemake(*given, *SDM, targets=["results/index/image.json"])
+def test_a_lost_image_is_placed_again_and_nobody_is_analysed_again(
+    contained: Project, demo_source: Path, brain_image: Path
+) -> None:
+    remove_placed(brain_image)
+    again = arguments_for(contained, demo_source, brain_image, "container")
+    assert contained.snakemake(*again, *SDM).lines("Nothing to be done")
+    shutil.rmtree(contained.results / "derivatives" / "SiteB" / "sub-0099102")
+    ended = contained.snakemake(*again, *SDM, targets=["participants"])
     assert ended.code == 0, ended.output
-    (image,) = project.folder.glob("neurotier-*/image-store/bids-app-example-*.sif")
-    return image
+    assert ended.analysed == ["SiteB/sub-0099102"]
+    host = checksums(contained.folder / "results-host" / "derivatives")
+    assert checksums(contained.results / "derivatives") == host
+
+
+def test_what_the_image_has_compiled_is_not_compiled_again(
+    contained: Project, engine: Engine, brain_image: Path, tmp_path: Path
+) -> None:
+    """Neither for the store, which keeps what tools compile, nor for participants."""
+    (kept,) = contained.folder.glob("neurotier-*/image-store/*.cache")
+    settings = ContainerSettings("sif", network=False, environment={}, binds=[], build_arguments={})
+    container = Container(engine.path, brain_image, settings, tmp_path / "work")
+    assert container.run(["cp", "-R", "/opt/numba-cache", "/work/made"], tmp_path / "log")[0] == 0
+    assert checksums(kept) == checksums(tmp_path / "work" / "made")
+    said = "".join(log.read_text() for log in logs_of(contained, "analyze_participant"))
+    assert LOADED in said
+    assert SAVED not in said
+
+
+def logs_of(project: Project, rule: str) -> list[Path]:
+    return [file for file in (project.results / "logs" / rule).rglob("*") if file.is_file()]
+
+
+def test_another_kind_of_processor_compiles_for_itself(engine: Engine, brain_image: Path, tmp_path: Path) -> None:
+    """numba tells processors apart by their names; this one is given another."""
+    program = (
+        "import numpy, brainextractor.helpers as helpers; assert helpers.l2norm(numpy.array([2.0, 3.0, 6.0])) == 7; "
+        "print(*(sum(found.values()) for found in helpers.l2norm.stats[1:]))"
+    )
+    script = f"cp -R /opt/numba-cache /work/cache && exec python3 -c {shlex.quote(program)}"
+    for processor, hits_and_misses in (("", "1 0"), ("generic", "0 1")):
+        environment = {"NUMBA_CACHE_DIR": "/work/cache"} | ({"NUMBA_CPU_NAME": processor} if processor else {})
+        settings = ContainerSettings("sif", network=False, environment=environment, binds=[], build_arguments={})
+        log = tmp_path / f"log-{processor}"
+        container = Container(engine.path, brain_image, settings, tmp_path / f"work-{processor}")
+        code, _ = container.run(["sh", "-c", script], log)
+        assert (code, log.read_text().splitlines()[-1]) == (0, hits_and_misses)
 
 
 @pytest.mark.parametrize(
@@ -158,8 +190,13 @@ def test_the_example_app_runs_at_both_levels(
     """Over sites with uneven sessions; who has no T1w image is left out by suffix, or is the app's to deal with."""
     app = {"image": str(app_image), "suffixes": suffixes, "arguments": ["--skip_bids_validator", "--iterations", "20"]}
     dataset = {"source": str(demo_source), "sites": sites, "participants": participants, "validation": "report"}
-    ended = project.snakemake(*project.configure(dataset=dataset, app=app), *SDM)
+    containers = {"environment": {"NUMBA_DEBUG_CACHE": "1"}}
+    given = project.configure(dataset=dataset, app=app, containers=containers)
+    ended = project.snakemake(*given, *SDM, targets=NO_PAGE)
     assert ended.code == 0, ended.output
+    said = "".join(log.read_text() for log in logs_of(project, "analyze_participant"))
+    assert LOADED in said
+    assert SAVED not in said
     for site in sites:
         images = (project.results / "derivatives" / site).glob("sub-*_brain.nii.gz")
         brain_sizes = [int((np.asanyarray(nib.load(image).dataobj) != 0).sum()) for image in images]
@@ -196,7 +233,7 @@ def people(project: Project, count: int) -> dict[str, Any]:
 def test_25_participants_at_once_from_one_image(project: Project, engine: Engine, tmp_path: Path, form: str) -> None:
     app = tiny_app(engine, tmp_path / "app", pause_s=1)
     given = project.configure(dataset=people(project, 25), app=app, containers={"form": form})
-    ended = project.snakemake(*given, *SDM, cores=25)
+    ended = project.snakemake(*given, *SDM, targets=NO_PAGE, cores=25)
     assert ended.code == 0, ended.output
     assert ended.lines("25 of 25 participants done, 0 failed")
     (run,) = project.table("profile/runs.tsv")
@@ -257,7 +294,8 @@ def test_killing_one_of_many_leaves_nothing_of_it(project: Project, engine: Engi
     assert not (project.results / "app" / "sub-03").exists()
     assert len(list((project.results / "app").glob("sub-*"))) == 5
     assert "killed before it could say why" in (project.results / "report.html").read_text()
-    ended = project.snakemake(*project.configure(dataset={"source": "bids"}, app=app, containers=sif), *SDM)
+    given = project.configure(dataset={"source": "bids"}, app=app, containers=sif)
+    ended = project.snakemake(*given, *SDM, targets=["participants"])
     assert ended.code == 0, ended.output
     assert ended.analysed == ["sub-03"]
 
@@ -269,33 +307,45 @@ def in_(process: psutil.Process, project: Project) -> bool:
         return False
 
 
-@pytest.mark.parametrize(
-    ("script", "said"),
-    [
-        ("echo 'no such luck' >&2; exit 3", "tiny: the app ended with exit code 3: no such luck"),
-        ("true", "tiny: the app wrote nothing, although its exit code is 0"),
-        ("echo x >/data/x", "tiny: the app ended with exit code 1"),
-        ("exec nonesuch", "tiny: the app ended with exit code 127: "),
-    ],
-)
-def test_an_app_that_fails_is_said_so(project: Project, engine: Engine, tmp_path: Path, script: str, said: str) -> None:
-    app = tiny_app(engine, tmp_path / "app", script)
-    ended = project.snakemake(*project.configure(dataset=people(project, 1), app=app), *SDM)
+FAILING = {
+    "00": ("echo 'no such luck' >&2; exit 3", "tiny: the app ended with exit code 3: no such luck"),
+    "01": ("true", "tiny: the app wrote nothing, although its exit code is 0"),
+    "02": ("echo x >/data/x", "tiny: the app ended with exit code 1"),
+    "03": ("exec nonesuch", "tiny: the app ended with exit code 127: "),
+}
+"""What an app does for a participant, and what is then said."""
+
+
+@pytest.fixture(scope="module")
+def failing(tmp_path_factory: pytest.TempPathFactory, engine: Engine) -> tuple[Project, Ended]:
+    """A run in which an app fails for everyone, each time in another way."""
+    folder = tmp_path_factory.mktemp("failing")
+    project = Project.at(folder / "project")
+    ways = "\n".join(f"participant{label}) {script} ;;" for label, (script, _) in FAILING.items())
+    app = tiny_app(engine, folder / "app", f"case $3$5 in\n{ways}\nesac")
+    given = project.configure(dataset=people(project, len(FAILING)), app=app)
+    return project, project.snakemake(*given, *SDM, "--keep-going", targets=["participants"])
+
+
+@pytest.mark.parametrize("label", FAILING)
+def test_an_app_that_fails_is_said_so(failing: tuple[Project, Ended], label: str) -> None:
+    project, ended = failing
     assert ended.code != 0
-    assert ended.lines(f"neurotier: sub-00: {said}"), ended.output
+    assert ended.lines(f"neurotier: sub-{label}: {FAILING[label][1]}"), ended.output
     assert not (project.results / "derivatives").exists()
-    assert not (project.results / "app" / "sub-00").exists()
+    assert not (project.results / "app" / f"sub-{label}").exists()
     assert project.leftovers() == []
 
 
 def test_results_of_a_tool_are_not_mixed_with_those_of_an_app(project: Project, engine: Engine, tmp_path: Path) -> None:
     dataset = people(project, 1)
-    assert project.snakemake(*project.configure(dataset=dataset, tool={"name": "noop"})).code == 0
+    given = project.configure(dataset=dataset, tool={"name": "noop"})
+    assert project.snakemake(*given, targets=["participants"]).code == 0
     given = project.configure(dataset=dataset, app=tiny_app(engine, tmp_path / "app"))
     ended = project.snakemake(*given, *SDM)
     assert ended.code != 0
     assert ended.lines("holds results of a tool, which those of an app must not be mixed with; choose another folder")
-    assert project.snakemake(*given, *SDM, "--config", "results=other").code == 0
+    assert project.snakemake(*given, *SDM, "--config", "results=other", targets=["participants"]).code == 0
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def watched(installed: Path, folder: Path, wanted: str) -> str:
     """The first line of a look at the results that has a text."""
     deadline, said = time.monotonic() + PATIENCE_S, ""
     while wanted not in said and time.monotonic() < deadline:
-        time.sleep(0.2)
+        time.sleep(1)  # a look takes CPU time, too
         _, said = neurotier(installed, folder, "watch", "results", "--once")
     return said
 
@@ -64,7 +64,7 @@ def test_a_run_without_a_checkout_is_watched_to_its_end(installed: Path, demo_so
     assert (folder / "workflow").resolve().is_relative_to(installed)
     project = Project(folder)
     chosen = {"source": str(demo_source), "participants": ["0099001", "0099102"]}
-    own = project.configure(dataset=chosen, tool={"name": "noop", "noop": {"sleep_s": 4}})
+    own = project.configure(dataset=chosen, tool={"name": "noop", "noop": {"sleep_s": 5}})
     command = [*project.command(*own, targets=["participants"]), "--workflow-profile", "profiles/local"]
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     running = subprocess.Popen(command, cwd=folder, env=environment(installed), **quiet)

@@ -8,10 +8,8 @@ command that several READMEs give is run once.
 from __future__ import annotations
 
 import itertools
-import os
 import re
 import shlex
-import shutil
 import sys
 from pathlib import Path
 
@@ -22,7 +20,7 @@ from bigbrain_blocks import make
 from neurotier.core.configuration import check, config_schema, with_defaults
 from neurotier.run.targets import TARGETS
 from published_logs import write_checkout
-from support import ROOT, Project, git, plain_dataset, small_head, t1w
+from support import ROOT, Project, git, link_images, plain_dataset, small_head, t1w
 
 README = ROOT / "README.md"
 FOLDERS = ("", "config", "config/examples", "profiles", "containers", "workflow", "tests")
@@ -42,22 +40,35 @@ LOCAL = {BLOCKS: "blocks-dataset"}
 """Part of a command to what stands for it here: a DataLad dataset of three small blocks."""
 
 NO_ANALYSIS = ["tool={name: noop}"]
-SHORT_PROBE = ["--config", "probe={time_s: 5, file_mib: 16, repetitions: 1}"]
+ONE = "dataset={participants: [sub-0099001]}"
+NO_ANALYSIS_OF_ONE = [*NO_ANALYSIS, ONE]
+SHORT_PROBE = ["--config", "probe={time_s: 1, file_mib: 16, repetitions: 1}"]
 SHORTER = {
     "campaign.yaml": [
         *("--config", "campaign={repetitions: 1, parallelism: [1]}", *NO_ANALYSIS),
-        *("dataset={participants: [sub-0099001]}", "demo={voxel_size_mm: 2}"),  # of the dataset that is there
+        *(ONE, "demo={voxel_size_mm: 2}"),  # of the dataset that is there
     ],
     **dict.fromkeys(("snakemake probe", "snakemake advise"), SHORT_PROBE),
-    "bigbrain.yaml": [*SHORT_PROBE, "bigbrain={count: 2, iterations: 1}"],
-    "sweep-blocks.yaml": ["--config", "sweep={sets: {blocks: {processes: [1], patterns: [read], seconds: 0.1}}}"],
+    "bigbrain.yaml": [
+        *SHORT_PROBE,
+        "probe={tiers: [tmpfs]}",
+        "bigbrain={count: 2, iterations: 1, tiers: [tmpfs], engines: [gnu-parallel]}",
+    ],
+    "sweep-blocks.yaml": [
+        *("--config", "sweep={tiers: [tmpfs]}"),
+        "sweep={sets: {blocks: {block_sizes: [4 KiB], processes: [1], patterns: [read], seconds: 0.1}}}",
+    ],
     "daq.yaml": ["--config", "daq={tiers: [tmpfs], together: [], writers: [1], seconds: 0.2}"],
     "ior.yaml": ["--config", "ior={tiers: [tmpfs], processes: [1], file_size: 1 MiB, repetitions: 1}"],
-    "staging.yaml": ["--config", "staging={engines: [adios2-bp5], steps: 1, tiers: [tmpfs]}"],
-    "bids-app.yaml": ["--config", 'app={arguments: [--skip_bids_validator, --iterations, "50"]}'],
-    "results-apptainer": ["tool={brainextractor: {iterations: 50}}"],
+    "staging.yaml": [
+        *("--config", "staging={engines: [adios2-bp5], steps: 1, tiers: [tmpfs]}"),
+        *(f"staging={{sets: {{{name}: {{writers: [1], readers: [1]}}}}}}" for name in ("servers", "strong", "weak")),
+    ],
+    "bids-app.yaml": ["--config", 'app={arguments: [--skip_bids_validator, --iterations, "50"]}', ONE],
+    "results-apptainer": ["tool={brainextractor: {iterations: 50}}", ONE],
     "folder.yaml": ["--config", "dataset={source: study}", "tiers={data: {path: ., kind: block}}"],
-    **dict.fromkeys(("results-tmpfs", "results-25", "results=part", "results=one"), NO_ANALYSIS),
+    **dict.fromkeys(("results-tmpfs", "results-25"), NO_ANALYSIS_OF_ONE),
+    **dict.fromkeys(("results=part", "results=one"), NO_ANALYSIS),
 }
 """Words added to a line, whose ``--config`` is last."""
 
@@ -100,20 +111,16 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 
 @pytest.fixture
-def default_image(request: pytest.FixtureRequest, line: str, reader: Project) -> None:
-    """The default image, for lines that run it: built before; the store knows it by what it was built from."""
+def images(request: pytest.FixtureRequest, line: str, reader: Project) -> None:
+    """The images of lines that run one of ``containers/``: built before; the store knows them by what is in them."""
     if "--sdm apptainer" not in line:
         return
     request.getfixturevalue("engine")
-    if any(part in line for part in ELSEWHERE):
-        return
-    image: Path = request.getfixturevalue("brain_image")
-    store = reader.folder / image.parents[1].name / image.parent.name
-    if not store.exists():
-        shutil.copytree(image.parent, store, copy_function=os.link)
+    if not any(part in line for part in ELSEWHERE):
+        link_images(request.getfixturevalue("app_image" if "bids-app.yaml" in line else "brain_image"), reader)
 
 
-@pytest.mark.usefixtures("default_image")
+@pytest.mark.usefixtures("images")
 @pytest.mark.parametrize("line", dict.fromkeys(line for file in DOCUMENTS for line in commands(file)), ids=str)
 def test_command(reader: Project, line: str) -> None:
     for elsewhere, here in LOCAL.items():
