@@ -109,7 +109,8 @@ def test_one_computes_while_others_copy_and_their_wait_is_no_part_of_a_phase(tmp
     found = records(results)
     rows = [phase | {"participant": record["participant"]} for record in found for phase in record["phases"]]
     assert peak(job_spans([row for row in rows if row["phase"] in COMPUTING_PHASES])) == 1
-    assert peak(job_spans(rows)) == 3
+    born = [row for row in rows if row["phase"] != "start_up"]  # which is told to a tick of the kernel's clock
+    assert peak(job_spans(born)) == 3
     for phase in ("stage_in", "stage_out"):
         assert peak(job_spans([row for row in rows if row["phase"] == phase])) <= 2
     waited = [record for record in found if record["slot_wait_s"] > 0.25]

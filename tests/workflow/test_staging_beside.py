@@ -38,7 +38,8 @@ def test_a_killed_run_is_completed_and_its_tables_tell_who_computed(project: Pro
     assert {file: file.stat().st_mtime_ns for file in done} == before, "who was done stays done"
     assert not project.leftovers()
     run = project.table("profile/runs.tsv")[-1]
-    assert (run["peak_computing"], run["peak_parallelism"]) == ("1", "2")
+    assert run["peak_computing"] == "1"
+    assert int(run["peak_parallelism"]) >= 2
     assert max(read_json(file)["slot_wait_s"] for file in records) > 0
     clone = next(project.folder.glob("neurotier-*/datasets/*"))
     assert not [file for file in clone.rglob("*_T1w.nii.gz") if file.exists()], "images are dropped"
