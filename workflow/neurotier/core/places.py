@@ -236,6 +236,11 @@ class Places:
         return self.state / "outputs.json"
 
     @property
+    def unfinished(self) -> Path:
+        """Pages that show a part, because their run failed, with their tables and figures."""
+        return self.state / "unfinished.json"
+
+    @property
     def kept(self) -> Path:
         """Copies of what every analysis waits for: made anew, it would have everyone analysed again."""
         return self.state / "kept"

@@ -64,6 +64,7 @@ from neurotier.run.snakemake_internals import (
 from neurotier.run.start import acquire, check_kind, command_line, end_run, start_run, unwritable
 from neurotier.run.stops import end_at_signals, jobs_have_ended
 from neurotier.run.submitted import end_left, end_own, forget, note_name, note_submitted
+from neurotier.run.unfinished import remove_asked_for
 
 watched: list[Watch] = []
 """What watches the processors while the run of this process goes on."""
@@ -146,6 +147,8 @@ def look_ahead(plan: Plan, arguments: Sequence[str], snakefile: Path, cores: int
     require_answers(list(tiers_of(plan.settings, elsewhere=plan.elsewhere).values()))
     made = heal(plan, arguments, snakefile)
     options = options_of(arguments)
+    for line in remove_asked_for(Places.from_settings(plan.settings), options.targets, not only_looks(arguments)):
+        say(f"neurotier: {line}")
     if options.dryrun or not only_looks(arguments):
         check_start(plan, options, say)
     if not only_looks(arguments):

@@ -1,0 +1,65 @@
+"""Pages of a part: asked for by their path, they are made again, with their tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from neurotier.core.files import write_json
+from neurotier.core.places import Places
+from neurotier.run.jobs import load_settings
+from neurotier.run.unfinished import note_unfinished, remove_asked_for
+from support import prepared_results
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    """Results with a page of a part, and another page that is whole."""
+    places = Places.from_settings(load_settings(prepared_results(tmp_path, ["01"])))
+    for name in ("bigbrain.html", "probe.html", "bigbrain/runs.tsv", "bigbrain/figures/a.svg", "bigbrain/later.tsv"):
+        (places.results / name).parent.mkdir(parents=True, exist_ok=True)
+        (places.results / name).write_text(name)
+    page, tables = places.results / "bigbrain.html", [places.bigbrain / "runs.tsv", places.bigbrain / "missing.tsv"]
+    note_unfinished(places, page, tables, (places.bigbrain / "figures").glob("*"))
+    return places
+
+
+def there(places: Places) -> list[str]:
+    return sorted(path.name for path in places.results.rglob("*") if path.suffix in (".html", ".svg", ".tsv"))
+
+
+def test_tables_are_older_than_all_they_are_made_from(places: Places) -> None:
+    assert (places.bigbrain / "runs.tsv").stat().st_mtime == 0
+    assert (places.results / "bigbrain.html").stat().st_mtime > 0, "else the latest page would be another"
+
+
+@pytest.mark.parametrize("name", ["bigbrain.html", "bigbrain/runs.tsv", "bigbrain/figures/a.svg"])
+def test_what_is_asked_for_is_removed_with_all_that_belongs_to_it(
+    places: Places, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(places.results.parent)
+    before = there(places)
+    targets = ["bigbrain", f"{places.results.name}/{name}"]
+    (line,) = remove_asked_for(places, targets, remove=False)
+    assert line.endswith("bigbrain.html is of a run that failed; it would be made again, with its tables")
+    assert there(places) == before
+    assert len(remove_asked_for(places, targets, remove=True)) == 1
+    assert there(places) == sorted({*before} - {"bigbrain.html", "runs.tsv", "a.svg"})
+    assert remove_asked_for(places, targets, remove=True) == [], "it is forgotten"
+
+
+def test_what_is_not_asked_for_stays(places: Places) -> None:
+    before = there(places)
+    assert remove_asked_for(places, ["bigbrain", "probe", str(places.results / "probe.html")], remove=True) == []
+    assert there(places) == before
+
+
+@pytest.mark.parametrize("noted", [{"bigbrain.html": ["../outside"]}, ["bigbrain.html"], "{"])
+def test_a_damaged_note_removes_nothing_elsewhere(places: Places, noted: object) -> None:
+    outside = places.results.parent / "outside"
+    outside.write_text("mine")
+    write_json(places.unfinished, noted)
+    if noted == "{":
+        places.unfinished.write_text("{")
+    remove_asked_for(places, [str(outside), str(places.results / "../outside")], remove=True)
+    assert outside.exists()
