@@ -1,17 +1,13 @@
 """fio, one job a process: its command line, its JSON, and its reasons in a line.
 
-fio's jobs are processes of their own, as participant jobs are, and each leads a session of its own. All that one call
-starts has a mark in its environment (:mod:`neurotier.core.processes`), by which it is found when fio itself was killed.
+fio's jobs are processes of their own, as participant jobs are, and each leads a session of its own.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import secrets
 import shutil
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,11 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.core.errors import ToolError, one_line
-from neurotier.core.processes import PATIENCE_S, kill_all_marked, start_process
+from neurotier.storage.calls import run_call
 
 INSTALL = "install it (Debian, Ubuntu: apt install fio; conda: conda-forge's fio)"
-CALL = "NEUROTIER_FIO"
-"""Environment variable that marks the processes of one call of fio."""
 
 NS = 1e-9
 P50, P99, P999 = "50.000000", "99.000000", "99.900000"
@@ -241,34 +235,11 @@ def run_fio(job: FioJob, folder: Path, timeout_s: float) -> FioResult:
     if job.fresh:
         for file in folder.glob(f"{job.files}.*"):
             file.unlink()
-    call = secrets.token_hex(8)
-    process = None
-    try:
-        process = start_process(
-            job.command(),
-            cwd=folder,
-            env={**os.environ, CALL: call},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            # SIGPIPE stays ignored: else fio, told to end, dies of its last words, and its streams go on
-            restore_signals=False,
-        )
-        output, errors = process.communicate(timeout=timeout_s)
-    except subprocess.TimeoutExpired:
-        raise ToolError(f"fio did not end within {timeout_s:.0f} s", where=place(job, folder)) from None
-    finally:
-        if process is None or process.returncode != 0:
-            kill_all_marked(CALL, [call])  # each stream leads a session of its own, so that no group holds them all
-        if process is not None and process.returncode is None:
-            process.kill()
-            with suppress(subprocess.TimeoutExpired):
-                process.communicate(timeout=PATIENCE_S)  # who waits for a dead device cannot even be killed
-    report = find_json(output)
-    if process.returncode != 0 or report is None or has_failed(report):
-        raise ToolError(f"fio: {reason(output, errors, process.returncode)}", where=place(job, folder))
+    done = run_call(job.command(), folder, timeout_s, place(job, folder))
+    report = find_json(done.stdout)
+    if done.returncode != 0 or report is None or has_failed(report):
+        why = reason(done.stdout, done.stderr, done.returncode)
+        raise ToolError(f"fio: {why}", where=place(job, folder))
     if job.each:
         report["jobs"].sort(key=lambda one: int(one["jobname"].rpartition(".")[2]))  # fio has an order of its own
     return read_report(report)

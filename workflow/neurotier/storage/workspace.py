@@ -70,12 +70,24 @@ class Workspace:
         TierError
             If the tier fills up meanwhile.
         """
-        try:
+        with self.noting_full((len(job.each) or job.streams) * job.file_bytes):
             return run_fio(job, self.folder, limit_s)
+
+    @contextmanager
+    def noting_full(self, needed_bytes: int) -> Iterator[None]:
+        """Say of a program that found no space left that the tier filled up, which had room when it began.
+
+        Raises
+        ------
+        TierError
+            In the place of the program's :class:`ToolError`.
+        """
+        try:
+            yield
         except ToolError as error:
             if "No space left" not in str(error):
                 raise
-            needed, free = size((len(job.each) or job.streams) * job.file_bytes), size(self.tier.free_bytes())
+            needed, free = size(needed_bytes), size(self.tier.free_bytes())
             raise TierError(
                 f"filled up during the {self.target}, which needed {needed}; {free} are free",
                 where=f"tier {self.tier.name!r}",

@@ -1,0 +1,73 @@
+"""Calls of benchmark programs, such as fio: what they print is kept, and nothing that they started outlives them.
+
+Processes that a program starts may lead sessions of their own. All that one call starts has a mark in its environment
+(:mod:`neurotier.core.processes`), by which it is found when the program itself was killed.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from neurotier.core.errors import ToolError
+from neurotier.core.processes import PATIENCE_S, kill_all_marked, start_process
+
+CALL = "NEUROTIER_CALL"
+"""Environment variable that marks the processes of one call."""
+
+
+def run_call(
+    command: Sequence[str], folder: Path, timeout_s: float, where: str, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end, and say what it printed; whether it failed is for the caller to find out.
+
+    Parameters
+    ----------
+    command
+        Its command line.
+    folder
+        Where it works.
+    timeout_s
+        End it after this time, s; a device that hangs must not take us with it.
+    where
+        What it is doing, for errors.
+    environment
+        Variables that it gets besides ours.
+
+    Raises
+    ------
+    ToolError
+        If it cannot be started, or does not end.
+    """
+    call = secrets.token_hex(8)
+    process = None
+    try:
+        process = start_process(
+            command,
+            cwd=folder,
+            env={**os.environ, **(environment or {}), CALL: call},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            # SIGPIPE stays ignored: else fio, told to end, dies of its last words, and its streams go on
+            restore_signals=False,
+        )
+        output, errors = process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        raise ToolError(f"{command[0]} did not end within {timeout_s:.0f} s", where=where) from None
+    except OSError as error:
+        raise ToolError(f"{command[0]} cannot be started: {error.strerror}", where=where) from None
+    finally:
+        if process is None or process.returncode != 0:
+            kill_all_marked(CALL, [call])  # each stream leads a session of its own, so that no group holds them all
+        if process is not None and process.returncode is None:
+            process.kill()
+            with suppress(subprocess.TimeoutExpired):
+                process.communicate(timeout=PATIENCE_S)  # who waits for a dead device cannot even be killed
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)
