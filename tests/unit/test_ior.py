@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import yaml
 from conftest import missing
+from ior_runs import MIB, TINY, left, run, settings_of
 from neurotier.core.errors import NeurotierError, SettingsError, TierError
 from neurotier.core.numa import own_nodes
-from neurotier.core.places import Places
 from neurotier.core.settings import Settings
-from neurotier.core.tables import Row, read_table, write_table
+from neurotier.core.tables import read_table, write_table
 from neurotier.pages.ior.figures import FIGURES
 from neurotier.pages.ior.page import write_page
 from neurotier.pages.kit.figures import draw_all, figures_of
@@ -22,30 +22,9 @@ from neurotier.storage.access import BUFFERED
 from neurotier.storage.fio import run_fio
 from neurotier.storage.ior.jobs import job_of
 from neurotier.storage.ior.points import Point, ior_plan
-from neurotier.storage.ior.walk import ior
 from page_reader import Reader
 from support import ROOT
 from truth import loop_device
-
-MIB = 1 << 20
-TINY: dict[str, Any] = {"processes": [1, 2], "file_size": "1 MiB", "block_size": "64 KiB"}
-
-
-def settings_of(folder: Path, path: Path, kind: str = "tmpfs", **section: Any) -> Settings:
-    """A configuration that measures one tier, and keeps its results elsewhere."""
-    results = folder / "results"
-    results.mkdir(exist_ok=True, parents=True)
-    tiers = {"fast": {"path": str(path), "kind": kind}, "disk": {"path": str(results), "kind": "block"}}
-    placement = dict.fromkeys(("dataset", "work", "images", "results"), "disk")
-    return Settings.from_config({"tiers": tiers, "placement": placement, "ior": {"tiers": ["fast"], **section}})
-
-
-def run(settings: Settings, say: Callable[[str], None] = print) -> list[Row]:
-    return ior(settings, Places.from_settings(settings), say)
-
-
-def left(folder: Path) -> list[Path]:
-    return [file for file in folder.rglob("*") if file.is_file()]
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,18 @@ def test_programs_are_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         (tmp_path / name).write_text("#!/bin/sh\n")
         (tmp_path / name).chmod(0o755)
     check_programs({rule}, SETTINGS)
+
+
+def test_ior_itself_is_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """And what starts it, in the place of fio."""
+    settings = replace(SETTINGS, ior=replace(SETTINGS.ior, engine="ior"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for name in ("ior", "mpirun"):
+        with pytest.raises(ToolError, match=f"^target ior: {name} is not on PATH; have "):
+            check_programs({"run_ior"}, settings)
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    check_programs({"run_ior"}, settings)
 
 
 @pytest.mark.parametrize(

@@ -201,6 +201,7 @@ class IorSettings:
     """Section ``ior``: a file per process, written and read back by another."""
 
     tiers: list[str]
+    engine: str
     nodes: list[int]
     concurrent: list[int]
     processes: list[int]
@@ -264,6 +265,7 @@ EARLIER: Mapping[str, Any] = {
     },
     "ior": {
         "tiers": [],
+        "engine": "fio",
         "nodes": [1],
         "concurrent": [1],
         "processes": [],

@@ -23,6 +23,7 @@ from neurotier.run.allocations import asks_for_nodes
 from neurotier.run.container_inputs import check_container_inputs
 from neurotier.run.plan import Plan
 from neurotier.storage import fio
+from neurotier.storage.ior import mpi
 from neurotier.storage.staging.supervise import require_engine
 
 WITHOUT_DATASET = {"published", "probe", *WORKLOADS, "bigbrain", "check"}
@@ -35,7 +36,6 @@ PROGRAMS = {
     "run_gnu_parallel": ("parallel", "GNU parallel", "target bigbrain", gnu_parallel.FIX),
     "probe_tier": ("fio", "fio", "target probe", fio.INSTALL),
     "run_sweep": ("fio", "fio", "target sweep", fio.INSTALL),
-    "run_ior": ("fio", "fio", "target ior", fio.INSTALL),
     "run_daq": ("fio", "fio", "target daq", fio.INSTALL),
 }
 """Rule to the program that it cannot do without: its command, its name, who wants it, and how to get it."""
@@ -125,9 +125,10 @@ def check_programs(rules: Collection[str], settings: Settings) -> None:
     ToolError
         If one is not on ``PATH``, or the package of an engine is not installed.
     """
-    elsewhere = ("run_ior",) if asks_for_nodes(settings.ior) else ()  # it waits here, and the nodes have fio
     for rule, (command, name, where, fix) in PROGRAMS.items():
-        if rule in rules and rule not in elsewhere and shutil.which(command) is None:
+        if rule in rules and shutil.which(command) is None:
             raise ToolError(f"{name} is not on PATH", where=where, fix=fix)
+    if "run_ior" in rules and not asks_for_nodes(settings.ior):  # else it waits here, and the nodes have fio
+        mpi.require_engine(settings.ior.engine, "target ior")
     for engine in settings.staging.engines if "run_staging" in rules else ():
         require_engine(engine, "target staging")

@@ -12,6 +12,7 @@ from neurotier.pages.kit.html import link, write_html
 from neurotier.pages.kit.workload import not_measured, tier_views
 from neurotier.storage.ior import scaling
 from neurotier.storage.ior.medians import lines, verdict
+from neurotier.storage.ior.points import IOR
 from neurotier.storage.ior.published import LIST, NUMBERS, SOURCE, TOTALS
 from neurotier.storage.ior.scaling import at_once, at_once_text, curves, late_text
 from neurotier.storage.workload.records import MEASURED
@@ -40,13 +41,16 @@ def write_page(rows: Sequence[Row], table: Path, figures: Path, page: Path) -> l
     verdicts += [f"{verdict(name, line)}." for name, line in alone.items()]
     verdicts += [f"{sentence}." for sentence in [*at_once_text(at_once(rows)), *late_text(rows)]]
     measured = [row for row in rows if row["status"] == MEASURED]
+    by_ior = any(row["engine"] == IOR for row in measured)
     context = {
         "verdicts": verdicts,
         "figures": figure_views("ior", FIGURES, rows, figures, page.parent),
         "rows": sorted(measured, key=lambda row: [row[name] for name in ORDER]),
         "points": len(rows),
         "over_nodes": any(row["nodes"] > 1 for row in rows),
-        "tiers": tier_views(rows),
+        "tiers": tier_views(rows, "ior_version" if by_ior else "fio_version"),
+        "by_ior": by_ior,
+        "program": "IOR" if by_ior else "fio",
         "unmeasured": not_measured(rows),
         "published": [*(TOTALS if over_nodes else ()), *NUMBERS, *LIST],
         "source": SOURCE,

@@ -22,6 +22,15 @@ EVEN = 1.1
 """Processes of which the fastest has so many times the bandwidth of the slowest are called alike."""
 
 
+UNTOLD = "IOR does not tell what each process reached"
+
+
+def told(rows: Sequence[Row]) -> dict[str, Line]:
+    """What was measured of one node, as far as it is known what each process reached."""
+    known = {name: {count: one for count, one in line.items() if one.slowest} for name, line in lines(rows).items()}
+    return {name: line for name, line in known.items() if line}
+
+
 def widest(found: dict[str, Line]) -> tuple[float, str]:
     """The greatest ratio of the fastest process to the slowest, and where."""
     ratios = [
@@ -36,9 +45,9 @@ def widest(found: dict[str, Line]) -> tuple[float, str]:
 
 def finding(rows: Sequence[Row]) -> Finding:
     """How unequal processes are."""
-    found = lines(rows)
+    found = told(rows)
     if not found:
-        return Finding(NOTHING, shown=False)
+        return Finding(UNTOLD if lines(rows) else NOTHING, shown=False)
     ratio, where = widest(found)
     if ratio <= EVEN:
         return Finding("All processes of a point get alike")
@@ -47,7 +56,7 @@ def finding(rows: Sequence[Row]) -> Finding:
 
 def draw(rows: Sequence[Row], stem: Path) -> None:
     """Draw the ranges; write SVG, PNG and TSV."""
-    found = lines(rows)
+    found = told(rows)
     write_figure(stem, finding(rows), table(found), lambda: figure(found), NOTE)
 
 

@@ -24,7 +24,7 @@ class Reached:
     together
         Of all processes.
     slowest, fastest
-        Of one, in any repetition.
+        Of one, in any repetition; empty if IOR itself measured, which does not tell.
     """
 
     together: dict[str, Spread]
@@ -47,13 +47,18 @@ def lines(rows: Iterable[Row]) -> dict[str, Line]:
         name: {
             processes: Reached(
                 {way: Spread(tuple(row[f"{way}_bytes_per_s"] for row in members)) for way in ways},
-                {way: min(row[f"{way}_least_bytes_per_s"] for row in members) for way in ways},
-                {way: max(row[f"{way}_most_bytes_per_s"] for row in members) for way in ways},
+                {way: min(row[f"{way}_least_bytes_per_s"] for row in members) for way in ways if told(members)},
+                {way: max(row[f"{way}_most_bytes_per_s"] for row in members) for way in ways if told(members)},
             )
             for processes, members in sorted(counts.items())
         }
         for name, counts in groups.items()
     }
+
+
+def told(rows: Iterable[Row]) -> bool:
+    """Whether it is known of all points what each process reached."""
+    return all(row["write_least_bytes_per_s"] is not None for row in rows)
 
 
 def line_name(row: Row) -> str:

@@ -9,6 +9,9 @@ from neurotier.core.settings import IorSettings
 from neurotier.core.tiers import parse_size
 from neurotier.storage.workload.points import in_order, minutes, point_name
 
+FIO, IOR = "fio", "ior"
+"""What measures a point."""
+
 START_S = 1.0
 """What fio takes to start, write and read."""
 
@@ -41,6 +44,8 @@ class Point:
         Nodes at once.
     concurrent
         Benchmarks at once, each on as many of the nodes.
+    engine
+        What measures: ``fio``, or ``ior``.
     """
 
     set_name: str
@@ -51,6 +56,7 @@ class Point:
     repetition: int
     nodes: int = 1
     concurrent: int = 1
+    engine: str = FIO
 
     @property
     def bytes_per_node(self) -> int:
@@ -80,7 +86,8 @@ def ior_plan(settings: IorSettings) -> dict[str, dict[str, list[Point]]]:
     Raises
     ------
     SettingsError
-        If there is nothing to measure, a size is none, or benchmarks at once divide no number of nodes.
+        If there is nothing to measure, a size is none, benchmarks at once divide no number of nodes, or IOR itself is
+        to measure what it cannot.
     """
     if not settings.tiers:
         fix = "take config/examples/ior.yaml, or see config/README.md"
@@ -90,6 +97,9 @@ def ior_plan(settings: IorSettings) -> dict[str, dict[str, list[Point]]]:
     if not 1 <= block_bytes <= file_bytes or file_bytes % block_bytes:
         fix = "choose an ior.file_size that is a multiple of it"
         raise SettingsError("blocks do not fill a file", where="config key ior.block_size", fix=fix)
+    if settings.engine == IOR and (over_nodes(settings) or settings.numa != ["none"]):
+        what = "IOR itself measures one node, and processes that are not pinned"
+        raise SettingsError(what, where="config key ior.engine", fix="take fio for ior.nodes and ior.numa")
     unfit = [count for count in settings.concurrent if all(nodes % count for nodes in settings.nodes)]
     if unfit:
         what = f"{unfit[0]} benchmarks at once cannot have as many nodes each"
@@ -102,10 +112,11 @@ def ior_plan(settings: IorSettings) -> dict[str, dict[str, list[Point]]]:
         for processes in settings.processes
         if nodes % concurrent == 0
     ]
+    sizes = (file_bytes, block_bytes)
     sets = {
         numa: in_order(
             [
-                Point(numa, processes, file_bytes, block_bytes, settings.direct, repetition, nodes, concurrent)
+                Point(numa, processes, *sizes, settings.direct, repetition, nodes, concurrent, settings.engine)
                 for repetition in range(1, settings.repetitions + 1)
                 for nodes, concurrent, processes in grid
             ],

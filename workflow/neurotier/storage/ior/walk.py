@@ -11,10 +11,11 @@ from neurotier.core.places import Places
 from neurotier.core.quantities import counted, size
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
-from neurotier.storage.access import BUFFERED, find_access
-from neurotier.storage.fio import FioResult, access_text, require_fio
+from neurotier.storage.access import BUFFERED, Access, find_access
+from neurotier.storage.fio import FioResult, access_text
 from neurotier.storage.ior.jobs import job_of
-from neurotier.storage.ior.points import Point, ior_plan
+from neurotier.storage.ior.mpi import require_engine, run_ior, takes_direct
+from neurotier.storage.ior.points import IOR, Point, ior_plan
 from neurotier.storage.workload.walk import Say, Workload, walk
 from neurotier.storage.workspace import Workspace
 
@@ -44,7 +45,7 @@ class Ior(Workload[Point]):
         *("write_nodes_bytes_per_s", "write_node_least_bytes_per_s", "write_node_most_bytes_per_s"),
         *("read_nodes_bytes_per_s", "read_node_least_bytes_per_s", "read_node_most_bytes_per_s"),
         *("write_start_spread_s", "read_start_spread_s", "clock_spread_s", "read_by"),
-        *("write_bytes", "read_bytes", "cpu_s", "started_s", "fio_version"),
+        *("write_bytes", "read_bytes", "cpu_s", "started_s", "fio_version", "ior_version"),
     )
 
     def __init__(self) -> None:
@@ -93,6 +94,35 @@ class Ior(Workload[Point]):
         return {**way, "started_s": started_s, "host": socket.gethostname(), **cells(written, read)}
 
 
+class IorItself(Ior):
+    """The same, measured by IOR itself (:mod:`neurotier.storage.ior.mpi`)."""
+
+    def prepare(self, workspace: Workspace, points: list[Point], say: Say) -> dict[Point, str]:
+        """Find out whether the page cache can be passed, if that is asked for."""
+        direct = points[0].direct and takes_direct(workspace.folder, workspace.tier.kind)
+        self.way = Access(IOR, direct)
+        say(f"tier {workspace.tier.name}: {counted(len(points), 'point')}, {access_text(IOR, direct)}")
+        return {}
+
+    def measure(self, workspace: Workspace, point: Point) -> Row:
+        """Write, and read."""
+        started_s, limit_s = time.time(), STUCK_S + point.bytes / SLOWEST_BYTES_PER_S
+        row: Row = {"engine": IOR, "direct": self.way.direct, "read_by": OTHER_PROCESS}
+        try:
+            for pattern in ("write", "read"):
+                with workspace.noting_full(point.bytes):
+                    done = run_ior(point, pattern, self.way.direct, workspace.folder, limit_s)
+                row |= {
+                    f"{pattern}_bytes": done.bytes,
+                    f"{pattern}_bytes_per_s": done.bandwidth_bytes_per_s,
+                    f"{pattern}_span_s": done.span_s,
+                    "ior_version": done.version,
+                }
+        finally:
+            workspace.remove_files()
+        return {**row, "started_s": started_s, "host": socket.gethostname()}
+
+
 def cells(written: FioResult, read: FioResult) -> Row:
     """What fio measured, as cells of the table; all bytes over the time from the first start to the last end."""
     row: Row = {"cpu_s": sum(one.cpu_user_s + one.cpu_system_s for one in (written, read))}
@@ -123,10 +153,11 @@ def ior(settings: Settings, places: Places, say: Say, node_class: str = "", work
     TierError
         If a tier is not as it was declared, or too small.
     ToolError
-        If there is no fio, or one point after the other fails.
+        If a program is missing, or one point after the other fails.
     """
     plan = ior_plan(settings.ior)
     if workload is None:
-        require_fio("target ior")
-    rows = walk(workload or Ior(), plan, settings, places, say, node_class)
+        require_engine(settings.ior.engine, "target ior")
+        workload = IorItself() if settings.ior.engine == IOR else Ior()
+    rows = walk(workload, plan, settings, places, say, node_class)
     return [{name: value for name, value in row.items() if name != SPANS} for row in rows]

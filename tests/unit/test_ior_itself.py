@@ -1,0 +1,223 @@
+"""IOR itself, by the stand-ins of ``stand_ins/mpi``: what it says is read, and what it cannot do is said in a line."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from ior_runs import MIB, TINY, left, run, settings_of
+from neurotier.core.errors import SettingsError, ToolError
+from neurotier.core.tables import read_table, write_table
+from neurotier.pages.ior.figures import FIGURES
+from neurotier.pages.ior.page import write_page
+from neurotier.pages.kit.figures import draw_all, figures_of
+from neurotier.storage.ior import mpi
+from neurotier.storage.ior.mpi import read_summary, run_ior
+from neurotier.storage.ior.points import Point
+from page_reader import Reader
+from support import STAND_INS
+
+MARK = "NEUROTIER_TEST_OF_IOR"
+POINT = Point("none", 2, MIB, 65536, False, 1, engine="ior")
+
+
+@pytest.fixture(autouse=True)
+def stand_ins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """On PATH, with a mark by which their processes are found."""
+    monkeypatch.setenv("PATH", f"{STAND_INS / 'mpi'}:{os.environ['PATH']}")
+    monkeypatch.setenv(MARK, str(tmp_path))
+
+
+@pytest.fixture
+def memory(tmp_path: Path, mount_tmpfs: Callable[..., Path]) -> Path:
+    return mount_tmpfs(tmp_path / "memory", "size=16m")
+
+
+def started(tmp_path: Path) -> list[int]:
+    """Processes of the stand-ins that are still there."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            own = process.environ().get(MARK) == str(tmp_path) and "ior" in process.cmdline()
+        except psutil.Error:
+            continue
+        found += [process.pid] if own and process.pid != os.getpid() else []
+    return found
+
+
+def test_its_figures_are_those_of_the_table_and_the_page(tmp_path: Path, memory: Path) -> None:
+    settings = settings_of(tmp_path, memory, **TINY, engine="ior")
+    rows, said = run(settings), list[str]()
+    assert run(settings, said.append) == rows
+    assert said[0].startswith("2 of 2 points are there, 0 to do")
+    for row in rows:
+        assert (row["status"], row["engine"], row["ior_version"], row["fio_version"]) == (
+            "measured",
+            "ior",
+            "4.0.0",
+            None,
+        )
+        for way in ("write", "read"):
+            assert row[f"{way}_bytes"] == row["processes"] * MIB
+            assert row[f"{way}_bytes"] / row[f"{way}_bytes_per_s"] == pytest.approx(row[f"{way}_span_s"], abs=1e-4)
+            assert row[f"{way}_least_bytes_per_s"] is None
+    assert not left(memory)
+    write_table(tmp_path / "ior.tsv", "ior", rows)
+    rows, figures = read_table(tmp_path / "ior.tsv", "ior"), tmp_path / "figures"
+    draw_all("ior", FIGURES, rows, figures)
+    spread = next(figure for figure in figures_of("ior", FIGURES, rows) if figure.name == "spread")
+    assert spread.finding.sentence == "IOR does not tell what each process reached"
+    assert write_page(rows, tmp_path / "ior.tsv", figures, tmp_path / "ior.html")[0].startswith("fast writes ")
+    reader = Reader()
+    reader.feed((tmp_path / "ior.html").read_text())
+    text = reader.text.replace("\u00a0", " ")
+    assert "measured with IOR, on one node" in text
+    assert "IOR itself measured" in text
+    assert 'id="spread"' not in (tmp_path / "ior.html").read_text()
+
+
+def test_points_of_one_engine_are_not_those_of_the_other(tmp_path: Path, memory: Path) -> None:
+    """And a table from before there was the column is read."""
+    section: dict[str, Any] = {**TINY, "processes": [1]}
+    (by_fio,), said = run(settings_of(tmp_path, memory, **section)), list[str]()
+    (by_ior,) = run(settings_of(tmp_path, memory, **section, engine="ior"), said.append)
+    assert said[0].startswith("0 of 1 ")
+    assert (by_fio["engine"], by_ior["engine"]) == ("psync", "ior")
+    earlier = tmp_path / "earlier.tsv"
+    write_table(earlier, "ior", [by_fio])
+    lines = [line.rsplit("\t", 1)[0] for line in earlier.read_text().splitlines()]
+    assert lines[0].endswith("fio_version")
+    earlier.write_text("".join(f"{line}\n" for line in lines))
+    (row,) = read_table(earlier, "ior")
+    assert row["ior_version"] is None
+    assert row["fio_version"].startswith("fio-")
+
+
+@pytest.mark.parametrize(
+    ("manner", "line"),
+    [
+        ("table", "ior: Max Write: 2143.22 MiB/sec (2247.33 MB/sec), and no summary; take IOR 3.3 or later"),
+        ("cut", "the summary of ior is not IOR's JSON; take IOR 3.3 or later"),
+        ("old", "the summary of ior lacks 'xsizeMiB'; take IOR 3.3 or later"),
+        ("die", "ior: mpirun noticed that process rank 1 exited on signal 9."),
+    ],
+)
+def test_a_broken_ior_fails_its_point(
+    tmp_path: Path, memory: Path, monkeypatch: pytest.MonkeyPatch, manner: str, line: str
+) -> None:
+    monkeypatch.setenv("IOR_STAND_IN", manner)
+    (row,) = run(settings_of(tmp_path, memory, **{**TINY, "processes": [2]}, engine="ior"))
+    where, _, why = row["status"].partition(": write (ior, 2 processes) in ")
+    assert where == "failed"
+    assert why.partition(": ")[2].startswith(line)
+    assert "\n" not in why
+    assert row["write_bytes"] is None
+    assert not left(memory)
+    assert not started(tmp_path)
+
+
+def test_a_hanging_ior_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IOR_STAND_IN", "hang")
+    with pytest.raises(ToolError, match=r"^write \(ior, 2 processes\) in .*: mpirun did not end within 1 s$"):
+        run_ior(POINT, "write", False, tmp_path, 1.0)
+    assert not started(tmp_path)
+
+
+def put_before(monkeypatch: pytest.MonkeyPatch, folder: Path, line: str) -> None:
+    """Have a line of shell run before mpirun."""
+    (folder / "first").mkdir()
+    script = folder / "first" / "mpirun"
+    script.write_text(f'#!/bin/sh\n{line}\nexec {STAND_INS}/mpi/mpirun "$@"\n')
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{script.parent}:{os.environ['PATH']}")
+
+
+def test_a_killed_mpirun_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its processes lead sessions of their own, and are found by their mark."""
+    monkeypatch.setenv("IOR_STAND_IN", "hang")
+    put_before(monkeypatch, tmp_path, "(sleep 1; kill -9 $$) &")
+    with pytest.raises(ToolError, match=r": ior: .*it was killed by signal 9$"):
+        run_ior(POINT, "write", False, tmp_path, 60.0)
+    assert not started(tmp_path)
+
+
+def test_a_tier_that_fills_up_is_named(tmp_path: Path, memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_before(monkeypatch, tmp_path, "head -c 16M /dev/zero > filler 2> /dev/null")
+    (row,) = run(settings_of(tmp_path, memory, **{**TINY, "processes": [2]}, engine="ior"))
+    line = "failed: tier 'fast': filled up during the ior, which needed 2 MiB; "
+    assert row["status"].startswith(line)
+    assert not left(memory)
+    assert not started(tmp_path)
+
+
+def test_a_killed_run_goes_on(tmp_path: Path, memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it left on the tier is gone after the next."""
+    monkeypatch.setenv("IOR_STAND_IN", "hang")
+    program = (
+        "import sys; from pathlib import Path; from ior_runs import run, settings_of, TINY;"
+        "run(settings_of(Path(sys.argv[1]), Path(sys.argv[2]), **{**TINY, 'processes': [2]}, engine='ior'))"
+    )
+    killed = subprocess.Popen([sys.executable, "-c", program, tmp_path, memory], stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while len(started(tmp_path)) < 3 and time.monotonic() < deadline:
+        time.sleep(0.2)
+    killed.kill()
+    killed.wait()
+    assert left(memory)
+    for pid in started(tmp_path):  # the next start of Snakemake does so, by the mark of the run
+        os.kill(pid, signal.SIGKILL)
+    monkeypatch.delenv("IOR_STAND_IN")
+    (row,) = run(settings_of(tmp_path, memory, **{**TINY, "processes": [2]}, engine="ior"))
+    assert row["status"] == "measured"
+    assert not left(memory)
+
+
+@pytest.mark.parametrize(
+    ("found", "line"),
+    [
+        ({"numTasks": 1}, "ior ran with 1 of 2 processes; have the mpirun of the MPI that IOR was built with on PATH"),
+        ({"xsizeMiB": 1.5}, "ior moved 1572864 of 2097152 bytes"),
+        ({"bwMeanMIB": "fast"}, "the summary of ior is not IOR's JSON; take IOR 3.3 or later"),
+        ({"bwMeanMIB": float("nan")}, "ior says that it took 1.0 s at nan MiB/s"),
+        ({"operation": "read"}, "the summary of ior is not IOR's JSON; take IOR 3.3 or later"),
+        ({"xsizeMiB": None}, "the summary of ior is not IOR's JSON; take IOR 3.3 or later"),
+    ],
+)
+def test_a_summary_that_cannot_be_is_refused(found: dict[str, Any], line: str) -> None:
+    """Two processes without MPI between them, as of an IOR built with another one, are among these."""
+    good = {"operation": "write", "numTasks": 2, "xsizeMiB": 2.0, "MeanTime": 1.0, "bwMeanMIB": 2.0}
+    done = read_summary(json.dumps({"Version": "3.3.0", "summary": [good]}), POINT, "write", "w")
+    assert (done.bytes, done.span_s, done.bandwidth_bytes_per_s, done.version) == (2 * MIB, 1.0, 2 * MIB, "3.3.0")
+    with pytest.raises(ToolError) as raised:
+        read_summary(json.dumps({"Version": "3.3.0", "summary": [good | found]}), POINT, "write", "w")
+    assert str(raised.value) == f"w: {line}"
+    for text in ("", "[]", "{}", '{"summary": 3}', '{"summary": [3]}', "[" * 100_000):
+        with pytest.raises(ToolError, match=r"^w: the summary of ior (is not IOR's JSON|lacks 'summary'); "):
+            read_summary(text, POINT, "write", "w")
+
+
+@pytest.mark.parametrize("section", [{"nodes": [1, 2]}, {"numa": ["none", "pin"]}])
+def test_what_ior_itself_does_not_measure_is_refused(tmp_path: Path, memory: Path, section: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError) as raised:
+        run(settings_of(tmp_path, memory, **TINY, engine="ior", **section))
+    assert str(raised.value) == (
+        "config key ior.engine: IOR itself measures one node, and processes that are not pinned; take fio for ior.nodes"
+        " and ior.numa"
+    )
+
+
+def test_direct_is_asked_for_where_it_can_be(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    rows = run(settings_of(tmp_path, tmp_path / "d", "block", **TINY, engine="ior", direct=True))
+    (way,) = {row["direct"] for row in rows}
+    assert way is mpi.takes_direct(tmp_path, "block")
+    assert not mpi.takes_direct(tmp_path, "tmpfs")

@@ -1,0 +1,189 @@
+"""IOR itself, started by ``mpirun`` on this node: its command line, its JSON, and its reasons in a line.
+
+Options as in IO-500's ior-easy. Writing and reading are runs of their own, so that no process reads what it has
+written, and between them the files are evicted from the page cache: within one node, IOR's own way around it (``-C``)
+may leave processes with the files of their own number. IOR takes the bytes over the time from the first start to the
+last end, opening and closing included, which is its aggregate; what each process reached it does not tell.
+
+Source: IOR's user documentation and release notes (hpc/ior, ``doc/sphinx/userDoc/options.rst``, ``NEWS``):
+``--posix.odirect`` and so all options here are understood since 3.3.0.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from neurotier.core.errors import ToolError, one_line
+from neurotier.core.foreign import read_text
+from neurotier.core.kinds import KINDS
+from neurotier.storage.calls import run_call
+from neurotier.storage.fio import require_fio
+from neurotier.storage.ior.jobs import FILES
+from neurotier.storage.ior.points import IOR, Point
+from neurotier.storage.page_cache import evict
+
+LAUNCHER = "mpirun"
+
+SUMMARY = "summary.json"
+"""Where IOR writes its JSON; by a name, not a path, which its JSON would repeat without escaping it."""
+
+MIB = 1 << 20
+ROUNDED_BYTES = 128
+"""IOR gives sizes with 4 decimals of a MiB."""
+
+ENVIRONMENT = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+}
+"""Open MPI 4 and 5 refuse root, as in a container, and more processes than cores; MPICH does not look at these."""
+
+
+@dataclass(frozen=True)
+class IorResult:
+    """What IOR measured, one way.
+
+    Attributes
+    ----------
+    bytes
+        Of all processes.
+    span_s
+        From the first start to the last end, s.
+    bandwidth_bytes_per_s
+        The one over the other, with more digits than they have.
+    version
+        Such as ``4.0.0``.
+    """
+
+    bytes: int
+    span_s: float
+    bandwidth_bytes_per_s: float
+    version: str
+
+
+def require_engine(engine: str, where: str) -> None:
+    """Raise :class:`ToolError` if a program is missing that an engine needs; ``where`` says what needs it."""
+    if engine != IOR:
+        require_fio(where)
+        return
+    for program, fix in (
+        (IOR, "have IOR 3.3 or later on PATH (github.com/hpc/ior), or take ior.engine: fio"),
+        (LAUNCHER, "have that of the MPI that IOR was built with on PATH, or take ior.engine: fio"),
+    ):
+        if shutil.which(program) is None:
+            raise ToolError(f"{program} is not on PATH", where=where, fix=fix)
+
+
+def ior_command(point: Point, pattern: str, direct: bool) -> list[str]:
+    """The command line that writes, or reads, to be run in the folder of the files.
+
+    >>> " ".join(ior_command(Point("none", 2, 8388608, 65536, False, 1), "read", True))
+    'mpirun -n 2 ior -a POSIX -F -C -g -k -r -b 8388608 -t 65536 -o ior -O summaryFormat=JSON \
+-O summaryFile=summary.json --posix.odirect'
+    """
+    words = [LAUNCHER, "-n", str(point.processes), IOR, "-a", "POSIX", "-F", "-C", "-g", "-k"]
+    words += ["-w", "-e"] if pattern == "write" else ["-r"]
+    words += ["-b", str(point.file_bytes), "-t", str(point.block_bytes), "-o", FILES]
+    words += ["-O", "summaryFormat=JSON", "-O", f"summaryFile={SUMMARY}"]
+    return [*words, "--posix.odirect"] if direct else words
+
+
+def run_ior(point: Point, pattern: str, direct: bool, folder: Path, timeout_s: float) -> IorResult:
+    """Write, or read, the files of a point in ``folder``, which stay there.
+
+    Parameters
+    ----------
+    point
+        What to do.
+    pattern
+        ``write`` or ``read``.
+    direct
+        Whether to go past the page cache (``O_DIRECT``).
+    folder
+        Folder of the caller's own.
+    timeout_s
+        End it after this time, s.
+
+    Raises
+    ------
+    ToolError
+        If IOR fails, with its own reason, does not end, or says nothing that can be read.
+    """
+    where = f"{pattern} (ior, {point.processes} processes) in {folder}"
+    with suppress(FileNotFoundError):
+        (folder / SUMMARY).unlink()
+    if pattern == "read":
+        evict(list(folder.glob(f"{FILES}.*")))
+    done = run_call(ior_command(point, pattern, direct), folder, timeout_s, where, ENVIRONMENT)
+    if done.returncode != 0:
+        raise ToolError(f"ior: {reason(done.stdout, done.stderr, done.returncode)}", where=where)
+    if not (folder / SUMMARY).exists():
+        fix = "take IOR 3.3 or later"
+        raise ToolError(f"ior: {reason(done.stdout, done.stderr, 0)}, and no summary", where=where, fix=fix)
+    return read_summary(read_text(folder, SUMMARY, f"{SUMMARY} of ior", ToolError), point, pattern, where)
+
+
+def read_summary(text: str, point: Point, pattern: str, where: str) -> IorResult:
+    """The figures of IOR's JSON.
+
+    Raises
+    ------
+    ToolError
+        If it is none, lacks some, or not all bytes were moved.
+    """
+    try:
+        report: dict[str, Any] = json.loads(text)
+        (found,) = (one for one in report["summary"] if one["operation"] == pattern)
+        moved, span_s, bandwidth = (float(found[key]) for key in ("xsizeMiB", "MeanTime", "bwMeanMIB"))
+        processes, version = int(found["numTasks"]), str(report["Version"])
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        what = f"lacks {error}" if isinstance(error, KeyError) else "is not IOR's JSON"
+        raise ToolError(f"the summary of ior {what}", where=where, fix="take IOR 3.3 or later") from None
+    if not all(map(math.isfinite, (moved, span_s, bandwidth))) or bandwidth <= 0 or span_s < 0:
+        raise ToolError(f"ior says that it took {span_s} s at {bandwidth} MiB/s", where=where)
+    if processes != point.processes:
+        what = f"ior ran with {processes} of {point.processes} processes"
+        raise ToolError(what, where=where, fix="have the mpirun of the MPI that IOR was built with on PATH")
+    if abs(moved * MIB - point.bytes) > ROUNDED_BYTES:
+        raise ToolError(f"ior moved {moved * MIB:.0f} of {point.bytes} bytes", where=where)
+    return IorResult(point.bytes, span_s, bandwidth * MIB, version)
+
+
+def reason(output: str, errors: str, exit_code: int) -> str:
+    """Why IOR failed, in its own words, or those of ``mpirun``.
+
+    >>> reason("ERROR: write(7, 0x7f, 4096) failed, errno 28, No space left on device (aiori-POSIX.c:594)", "", 255)
+    'write(7, 0x7f, 4096) failed, errno 28, No space left on device (aiori-POSIX.c:594)'
+    >>> reason("", "-----\\nThere are not enough slots available\\n", 1), reason("", "", -9)
+    ('There are not enough slots available', 'it was killed by signal 9')
+    """
+    lines = [line.strip() for line in f"{output}\n{errors}".splitlines() if any(map(str.isalpha, line))]
+    for line in lines:
+        _, found, why = line.partition("ERROR: ")
+        if found:
+            return one_line(why)
+    if exit_code < 0:
+        return f"it was killed by signal {-exit_code}"
+    return one_line(lines[0]) if lines else f"it ended with exit code {exit_code} and said nothing"
+
+
+def takes_direct(folder: Path, kind: str) -> bool:
+    """Whether files of a tier can be opened past the page cache, found by trying where its kind has one to pass."""
+    if not any(direct for _, direct in KINDS[kind].fio_engines):
+        return False
+    trial = folder / "trial"
+    try:
+        os.close(os.open(trial, os.O_CREAT | os.O_WRONLY | os.O_DIRECT, 0o600))
+    except OSError:
+        return False
+    finally:
+        trial.unlink(missing_ok=True)
+    return True
