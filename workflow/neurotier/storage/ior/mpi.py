@@ -162,17 +162,25 @@ def reason(output: str, errors: str, exit_code: int) -> str:
 
     >>> reason("ERROR: write(7, 0x7f, 4096) failed, errno 28, No space left on device (aiori-POSIX.c:594)", "", 255)
     'write(7, 0x7f, 4096) failed, errno 28, No space left on device (aiori-POSIX.c:594)'
-    >>> reason("", "-----\\nThere are not enough slots available\\n", 1), reason("", "", -9)
-    ('There are not enough slots available', 'it was killed by signal 9')
+    >>> reason("", "-----\\nprterun noticed that process rank 3 exited on\\nsignal 9 (Killed).\\n-----\\n", 137)
+    'prterun noticed that process rank 3 exited on signal 9 (Killed).'
+    >>> reason("", "", -9)
+    'it was killed by signal 9'
     """
-    lines = [line.strip() for line in f"{output}\n{errors}".splitlines() if any(map(str.isalpha, line))]
+    lines = [line.strip(" \t=") for line in f"{output}\n{errors}".splitlines()]
     for line in lines:
         _, found, why = line.partition("ERROR: ")
         if found:
             return one_line(why)
     if exit_code < 0:
         return f"it was killed by signal {-exit_code}"
-    return one_line(lines[0]) if lines else f"it ended with exit code {exit_code} and said nothing"
+    paragraph: list[str] = []
+    for line in lines:  # mpirun's reasons go over several, between lines of dashes
+        if any(map(str.isalpha, line)):
+            paragraph.append(line)
+        elif paragraph:
+            break
+    return one_line(" ".join(paragraph)) if paragraph else f"it ended with exit code {exit_code} and said nothing"
 
 
 def takes_direct(folder: Path, kind: str) -> bool:
