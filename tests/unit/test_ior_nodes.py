@@ -312,7 +312,14 @@ def scaled_rows() -> list[Row]:
     rows: list[Row] = [
         {"tier": "fast", "set": "none", "status": "measured", "numa_nodes": None, "nodes": nodes, "repetition": 1}
         | {"processes": processes, "concurrent": 1, "kind": "network", "fs_type": "lustre", "host": "n1 n2"}
-        | {"kernel": "6", "fio_version": "fio-3.33", "read_by": "another node", "read_bytes": MIB, "write_bytes": MIB}
+        | {
+            "kernel": "6",
+            "engine": "psync",
+            "fio_version": "fio-3.33",
+            "read_by": "another node",
+            "read_bytes": MIB,
+            "write_bytes": MIB,
+        }
         | {
             f"{way}_{name}": value
             for way in ("write", "read")
