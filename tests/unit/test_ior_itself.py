@@ -14,6 +14,7 @@ from typing import Any
 
 import psutil
 import pytest
+from conftest import missing
 from ior_runs import MIB, TINY, left, run, settings_of
 from neurotier.core.errors import SettingsError, ToolError
 from neurotier.core.tables import read_table, write_table
@@ -25,6 +26,7 @@ from neurotier.storage.ior.mpi import read_summary, run_ior
 from neurotier.storage.ior.points import Point
 from page_reader import Reader
 from support import STAND_INS
+from truth import loop_device
 
 MARK = "NEUROTIER_TEST_OF_IOR"
 POINT = Point("none", 2, MIB, 65536, False, 1, engine="ior")
@@ -83,6 +85,18 @@ def test_its_figures_are_those_of_the_table_and_the_page(tmp_path: Path, memory:
     assert "measured with IOR, on one node" in text
     assert "IOR itself measured" in text
     assert 'id="spread"' not in (tmp_path / "ior.html").read_text()
+
+
+def test_a_slow_disk_gives_what_it_can(tmp_path: Path) -> None:
+    """So writes are flushed, and no cache answers who reads."""
+    try:
+        with loop_device(64, bytes_per_s=20_000_000) as folder:
+            section: dict[str, Any] = {"processes": [2], "file_size": "8 MiB", "engine": "ior"}
+            (row,) = run(settings_of(tmp_path, folder, "block", **section))
+    except OSError as error:
+        missing(f"no throttled disk here: {error}")
+    assert row["write_bytes_per_s"] == pytest.approx(20e6, rel=0.15)
+    assert row["read_bytes_per_s"] == pytest.approx(20e6, rel=0.15)
 
 
 def test_points_of_one_engine_are_not_those_of_the_other(tmp_path: Path, memory: Path) -> None:
