@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ from neurotier.dataset.source import Dataset
 from neurotier.provenance.description import describe, how_file, provenance
 from neurotier.provenance.people import COMMAND_BYTES, Done, groups
 from neurotier.provenance.remake import images_of, put_back, raw_paths, remake, wanted
-from neurotier.provenance.repository import open_dataset
+from neurotier.provenance.repository import changed_entries, open_dataset, refuse_ignored
+from neurotier.provenance.saving import take_no_habits
 from neurotier.provenance.source import RAW, check_source, raw_of
 from neurotier.provenance.writer import Writer
 from support import git
@@ -202,7 +204,7 @@ def test_a_repository_is_never_lost_while_its_folder_is_replaced(tmp_path: Path,
 
 def test_a_repository_that_is_not_ours_is_named(tmp_path: Path) -> None:
     folder = repository(tmp_path / "derivatives")
-    for before in (None, Writer.here()):
+    for before in (None, Writer("dead", socket.gethostname())):
         with pytest.raises(InputError, match="not a DataLad dataset with an annex"):
             open_dataset(folder, before, print)
         assert git(folder, "log", "--format=%s") == "all"
@@ -238,3 +240,23 @@ def test_batches_share_commits_where_these_take_long() -> None:
     people = [Done(f"A/sub-{number}", [RAW], HOW, str(number), [f"sub-{number}"]) for number in range(3)]
     assert [len(group) for group in groups(people)] == [1, 1, 1]
     assert [len(group) for group in groups(people, by_batch=False)] == [3]
+
+
+def test_what_git_is_told_to_ignore_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the user's own file it is saved all the same; a tool's ``.gitignore`` would leave it out without a word."""
+    folder = repository(tmp_path / "derivatives")
+    ignoring = tmp_path / "ignoring"
+    ignoring.write_text("*.nii.gz\n")
+    git(folder, "config", "core.excludesFile", str(ignoring))
+    (folder / "sub-1").mkdir(exist_ok=True)
+    (folder / "sub-1" / "brain.nii.gz").touch()
+    with pytest.raises(InputError, match=r"sub-1/brain\.nii\.gz would not be saved: git is told to ignore it"):
+        refuse_ignored(folder)
+    for name in ("COUNT", "KEY_0", "VALUE_0", "KEY_1", "VALUE_1"):
+        monkeypatch.setenv(f"GIT_CONFIG_{name}", "0")  # taken back afterwards
+    take_no_habits()
+    refuse_ignored(folder)
+    assert changed_entries(folder)[0] == {"sub-1"}
+    (folder / "sub-1" / ".gitignore").write_text("*.gz\n")
+    with pytest.raises(InputError, match=r"sub-1/brain\.nii\.gz would not be saved"):
+        refuse_ignored(folder, ["sub-1"])

@@ -6,7 +6,9 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,8 @@ from neurotier.provenance import writer
 from neurotier.provenance.repository import unsaved
 from neurotier.provenance.writer import MARK, Writer, clear_locks, locks_in, writing
 from support import git
+
+DEAD = Writer("dead", socket.gethostname())
 
 HOLDING = """
 import sys
@@ -69,8 +73,39 @@ def test_locks_without_a_writer_that_was_killed_are_somebody_else_s(folder: Path
 
 
 def test_locks_of_a_dead_writer_are_removed(folder: Path) -> None:
-    clear_locks(folder, Writer.here())
+    clear_locks(folder, DEAD)
     assert not locks_in(folder / ".git")
+
+
+def test_a_lock_that_is_older_than_the_dead_writer_is_somebody_else_s(folder: Path) -> None:
+    with pytest.raises(BusyError, match="older than the save that was killed"):
+        clear_locks(folder, replace(DEAD, since_ns=time.time_ns() + 10**10))
+    assert locks_in(folder / ".git")
+
+
+def test_a_lock_of_the_list_of_subdatasets_is_found(folder: Path) -> None:
+    lock = folder / ".gitmodules.lock"
+    lock.touch()
+    (folder / ".gitmodules").touch()
+    words = ["git", "config", "--file", ".gitmodules", "a.b", "c"]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
+    assert isinstance(unsaved(folder, done.stderr), BusyError)
+    clear_locks(folder, DEAD)
+    assert not lock.exists()
+
+
+def test_a_copy_of_the_folder_ends_nothing_of_the_original(places: Places) -> None:
+    alive = subprocess.Popen(["sleep", "600"], env={**os.environ, MARK: "abc"})
+    try:
+        write_json(places.saving, asdict(Writer("abc", socket.gethostname(), inode=1)))
+        with pytest.raises(BusyError, match=f"process {alive.pid} saves derivatives in the folder that this one was"):
+            writing(places).__enter__()
+        assert alive.poll() is None
+    finally:
+        alive.kill()
+        alive.wait()
+    with writing(places) as before:
+        assert before is not None
 
 
 def test_locks_stay_while_a_git_works_there(folder: Path) -> None:
@@ -78,10 +113,10 @@ def test_locks_stay_while_a_git_works_there(folder: Path) -> None:
     pipe = subprocess.PIPE
     with subprocess.Popen(["git", "cat-file", "--batch"], cwd=folder, stdin=pipe, stdout=pipe) as other:
         with pytest.raises(BusyError, match=rf"process {other.pid}, git"):
-            clear_locks(folder, Writer.here())
+            clear_locks(folder, DEAD)
         assert locks_in(folder / ".git")
         other.communicate()
-    clear_locks(folder, Writer.here())
+    clear_locks(folder, DEAD)
 
 
 def test_locks_of_a_writer_on_another_host_stay(folder: Path, places: Places) -> None:
@@ -106,7 +141,7 @@ def test_what_a_killed_writer_has_started_is_ended_first(places: Places) -> None
 def test_a_note_of_an_earlier_version_is_believed(places: Places) -> None:
     write_text(places.saving, "")
     with writing(places) as before:
-        assert before == Writer("", socket.gethostname())
+        assert before == Writer("", socket.gethostname()), "of this host, whoever it was"
 
 
 def test_a_second_writer_waits_for_the_first(places: Places, holding: subprocess.Popen[str]) -> None:

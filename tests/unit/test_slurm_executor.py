@@ -51,6 +51,27 @@ def test_its_options_are_those_of_the_plugin(
     assert capsys.readouterr() == ("", "")  # Snakemake has said already which profiles it takes
 
 
+def test_profiles_are_meant_from_where_the_command_was_given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """By then Snakemake has gone to the folder of ``--directory``."""
+    monkeypatch.setattr(slurm.Executor, "__init__", lambda *_: None)
+    words = ["snakemake", "--profile", "profiles/slurm", "--directory", str(tmp_path)]
+    monkeypatch.setattr("sys.argv", words)
+    monkeypatch.setenv("PWD", str(ROOT))
+    monkeypatch.chdir(tmp_path)
+    workflow = SimpleNamespace(executor_settings=None)
+    own.Executor(workflow, None)
+    assert workflow.executor_settings.status_command == "squeue"
+    assert Path.cwd() == tmp_path
+
+
+def test_a_profile_that_is_not_there_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        settings_of_executor("slurm", ["--profile", "profiles/nonesuch"])
+    assert "nonesuch" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("executor", "asks"), [("neurotier-slurm", True), ("slurm", True), ("cluster-generic", False), ("", False)]
 )

@@ -48,6 +48,13 @@ def test_what_is_asked_for_is_removed_with_all_that_belongs_to_it(
     assert remove_asked_for(places, targets, remove=True) == [], "it is forgotten"
 
 
+def test_what_has_been_made_since_is_not_removed(places: Places) -> None:
+    (places.bigbrain / "runs.tsv").write_text("whole")
+    before = there(places)
+    assert remove_asked_for(places, [str(places.results / "bigbrain.html")], remove=True) == []
+    assert there(places) == before
+
+
 def test_what_is_not_asked_for_stays(places: Places) -> None:
     before = there(places)
     assert remove_asked_for(places, ["bigbrain", "probe", str(places.results / "probe.html")], remove=True) == []

@@ -13,6 +13,7 @@ lies beside neurotier and not in it.
 from __future__ import annotations
 
 import sys
+from contextlib import chdir
 from typing import Any
 
 import snakemake_executor_plugin_slurm as slurm
@@ -24,10 +25,13 @@ class Executor(slurm.Executor):  # type: ignore[misc]  # it has no types
     """Submits jobs to Slurm; it has no options of its own, and is given those of the plugin ``slurm``."""
 
     def __init__(self, workflow: Any, logger: Any) -> None:
-        from neurotier.run.snakemake_internals import settings_of_executor
+        from neurotier.run.profile_config import starting_folder
+        from neurotier.run.snakemake_internals import options_of, settings_of_executor
 
         if not isinstance(workflow.executor_settings, slurm.ExecutorSettings):  # they are, if a program gives them
-            workflow.executor_settings = settings_of_executor("slurm", sys.argv[1:])
+            arguments = sys.argv[1:]
+            with chdir(starting_folder(options_of(arguments).directory)):  # where profiles are meant from
+                workflow.executor_settings = settings_of_executor("slurm", arguments)
         super().__init__(workflow, logger)
 
     def additional_general_args(self) -> str:

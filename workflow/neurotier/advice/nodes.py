@@ -74,7 +74,8 @@ class Nodes:
     def simulate(self, nodes: int, each_its_own: bool = False) -> SimulatedRun:
         """The run on so many nodes."""
         slots = nodes * self.at_once
-        load = workload(self.inputs, self.storage, slots, self.inputs.participants)
+        own = {name: self.at_once for name in self.inputs.probes if each_its_own or name not in self.shared}
+        load = workload(self.inputs, self.storage, slots, self.inputs.participants, own=own)
         return simulate(load, self.machine(nodes, each_its_own), slots)
 
     def is_limited_by_shared(self, run: SimulatedRun) -> bool:

@@ -73,11 +73,13 @@ def costs_here(
     probes: Mapping[str, Probed],
     parallelism: int,
     factors: Mapping[str, float] | None = None,
+    own: Mapping[str, int] | None = None,
 ) -> dict[str, FileCost]:
-    """What a file takes besides what the jobs without files have, by tier, with so many at once."""
+    """What a file takes besides what the jobs without files have, by tier, with so many at once, or as many as ``own``
+    has for a tier."""
     known, found = are_known(observed, probes), {}
     for name, probe in probes.items():
-        cost, factor = file_cost(probe.usual, parallelism), (factors or {}).get(name, 1.0)
+        cost, factor = file_cost(probe.usual, (own or {}).get(name, parallelism)), (factors or {}).get(name, 1.0)
         found[name] = replace(cost, cpu_s=factor * cost.cpu_s if known else 0.0, wait_s=factor * cost.wait_s)
     return found
 

@@ -41,6 +41,9 @@ def first_silent(paths: Sequence[Path], within_s: float) -> int | None:
     pid = os.fork()
     if not pid:
         try:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            for number in range(3):  # it may stay for ever, and who reads what we print would wait for its end
+                os.dup2(nothing, number)
             for path in paths:
                 with suppress(OSError):
                     os.stat(path)
@@ -48,16 +51,14 @@ def first_silent(paths: Sequence[Path], within_s: float) -> int | None:
         finally:
             os._exit(0)
     os.close(writer)
-    silent: int | None = None
+    answered = 0
     try:
-        for place in range(len(paths)):
-            if not select.select([reader], [], [], within_s)[0]:
-                silent = place
-                break
+        while answered < len(paths) and select.select([reader], [], [], within_s)[0]:
             os.read(reader, 1)
+            answered += 1
     finally:
         os.close(reader)
         os.kill(pid, signal.SIGKILL)  # it has ended, or never will by itself
         with suppress(ChildProcessError):
-            os.waitpid(pid, os.WNOHANG if silent is not None else 0)
-    return silent
+            os.waitpid(pid, 0 if answered == len(paths) else os.WNOHANG)
+    return answered if answered < len(paths) else None

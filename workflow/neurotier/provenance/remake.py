@@ -88,7 +88,9 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None = None) -> 
         image = placed(how, settings, places)
         version = version_here(how, settings, image)
         say_if_other(how["name"], how["version"], version)
-        if how.get("group") and image is not None:
+        if how.get("group"):
+            if image is None:
+                raise InputError("names no container image, and the group level needs it", where=str(how_file))
             log = Path(scratch, "group.log")
             log.touch()
             with work_folder(places.work_of("group"), identity="") as folder:

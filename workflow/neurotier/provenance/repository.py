@@ -29,7 +29,10 @@ OPTIONS = {
     "core.fsync": "committed",  # an object that a power cut leaves empty would make the dataset unusable
 }
 
-OTHERS = re.compile(r"\.lock'?: File exists|Another git process|cannot lock ref")
+OTHERS = re.compile(
+    r"\.lock'?: File exists|lock config file .*: File exists|Another git process"
+    r"|cannot lock ref .*(File exists|but expected)"
+)
 """What git says when somebody else is writing to its repository."""
 
 
@@ -100,9 +103,10 @@ def is_complete(folder: Path) -> bool:
 
 
 def was_being_made(repository: Path) -> bool:
-    """Whether a repository has no branch but git-annex's own: one that is damaged has the file of its branch."""
+    """Whether a repository has no branch but git-annex's own, in whichever form; a damaged one has some of it."""
     branches = {file.name for file in (repository / "refs" / "heads").glob("*")}
-    return branches <= {"git-annex"} and not (repository / "packed-refs").exists()
+    others = [repository / name for name in ("packed-refs", "reftable", "logs/HEAD")]
+    return branches <= {"git-annex"} and not any(map(os.path.lexists, others))
 
 
 def run_git(folder: Path, *arguments: str) -> str:
@@ -147,8 +151,9 @@ def register(folder: Path, raw: Raw) -> None:
     (folder / RAW).mkdir(parents=True, exist_ok=True)  # without the folder, git takes the sub-dataset for removed
     facts = {"path": RAW, "url": raw.address, "datalad-id": raw.identifier}
     for key, value in facts.items():
-        if value:
-            run_git(folder, "config", "--file", ".gitmodules", f"submodule.{RAW}.{key}", value)
+        name = f"submodule.{RAW}.{key}"
+        if value and (ask_git(folder, "config", "--file", ".gitmodules", name) or "").strip() != value:
+            run_git(folder, "config", "--file", ".gitmodules", name, value)
     run_git(folder, "update-index", "--add", "--cacheinfo", f"160000,{raw.commit},{RAW}")
 
 
@@ -163,6 +168,17 @@ def changed_entries(folder: Path, names: Sequence[str] = ("sub-*",)) -> tuple[se
     listed = run_git(folder, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal", "--", *names)
     changed = {entry[3:].split("/", 1)[0] for entry in listed.split("\0") if entry}
     return changed, {name for name in changed if not os.path.lexists(folder / name)}
+
+
+def refuse_ignored(folder: Path, names: Sequence[str] = (".",)) -> None:
+    """Raise :class:`InputError` if git would leave files out, as a tool's own ``.gitignore`` may have it."""
+    ignored = run_git(folder, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--", *names)
+    if ignored:
+        raise InputError(
+            f"{one_line(ignored.split(chr(0))[0])} would not be saved: git is told to ignore it",
+            where=str(folder),
+            fix="remove the .gitignore that names it (or see .git/info/exclude), and start the same command again",
+        )
 
 
 def forget(folder: Path, names: Sequence[str]) -> None:

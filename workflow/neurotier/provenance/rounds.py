@@ -26,7 +26,7 @@ from neurotier.dataset.datalad_environment import prepare_environment
 from neurotier.dataset.source import Dataset
 from neurotier.provenance.people import Done, Known, done
 from neurotier.provenance.repository import open_dataset
-from neurotier.provenance.saving import failing_as_unsaved, save_people, sign_nothing
+from neurotier.provenance.saving import failing_as_unsaved, save_people, take_no_habits
 from neurotier.provenance.source import raw_of
 from neurotier.provenance.writer import Writer, clear_locks, writing
 from neurotier.run.batches import read_batches
@@ -51,15 +51,16 @@ def save_rounds(results: Path, log: Path) -> int:
     write_text(log, "", durable=False)
     os.nice(NICE)
     prepare_environment()
-    sign_nothing()
+    take_no_habits()
     rounds, is_last, rest_s = Rounds(settings, places, log), False, LOOK_S
     while not is_last:
         is_last = bool(select.select([sys.stdin], [], [], rest_s)[0])
         before_s, cpu_s = time.monotonic(), sum(os.times()[:4])
         try:
             rounds.save()
-        except (NeurotierError, OSError) as error:
-            rounds.has_failed(str(error))
+        except Exception as error:  # of DataLad, too: the next round tries again
+            known = isinstance(error, NeurotierError | OSError)
+            rounds.has_failed(str(error) if known else f"{type(error).__name__}: {error}")
         rest_s = max(LOOK_S, REST * (sum(os.times()[:4]) - cpu_s), time.monotonic() - before_s)
     return 0
 

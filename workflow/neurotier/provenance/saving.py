@@ -34,6 +34,7 @@ from neurotier.provenance.repository import (
     forget,
     open_dataset,
     record_run,
+    refuse_ignored,
     register,
     run_git,
     save_all,
@@ -75,7 +76,7 @@ def save_derivatives(
     """
     check_source(dataset)
     prepare_environment()
-    sign_nothing()
+    take_no_habits()
     batch_of = {name: number for number, names in read_batches(places).items() for name in names}
     with naming_commands():
         people = done(selected_by(places.index / "images.tsv").items(), batch_of, settings, places, {})
@@ -121,11 +122,13 @@ def failing_as_unsaved(folder: Path) -> Iterator[None]:
         raise unsaved(folder, error.what) from None
 
 
-def sign_nothing() -> None:
-    """Have git sign no commits, whatever the user's configuration says: nobody is there to type a passphrase."""
-    number = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
-    given = {"COUNT": str(number + 1), f"KEY_{number}": "commit.gpgSign", f"VALUE_{number}": "false"}
-    os.environ.update({f"GIT_CONFIG_{name}": value for name, value in given.items()})
+def take_no_habits() -> None:
+    """Have git sign no commits and ignore no files, whatever the user's configuration says: nobody is there to type a
+    passphrase, and derivatives are no files of an editor."""
+    for key, value in (("commit.gpgSign", "false"), ("core.excludesFile", os.devnull)):
+        number = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
+        given = {"COUNT": str(number + 1), f"KEY_{number}": key, f"VALUE_{number}": value}
+        os.environ.update({f"GIT_CONFIG_{name}": text for name, text in given.items()})
 
 
 def save_people(
@@ -153,7 +156,9 @@ def save_people(
     run_git(folder, "add", "--", ".gitmodules", *WRITTEN, *present)
     commit_staged(folder, f"Describe the derivatives, and register their source at {raw.commit[:8]}")
     names = [entry for one in people for entry in one.outputs] if only else []
-    changed, gone = changed_entries(folder, names if 0 < len(names) <= FEW else ["sub-*"])
+    is_few = 0 < len(names) <= FEW
+    refuse_ignored(folder, names if is_few else ["."])
+    changed, gone = changed_entries(folder, names if is_few else ["sub-*"])
     unsaved_people = [one for one in people if not changed.isdisjoint(one.outputs)]
     for group in groups(unsaved_people, by_batch=len(os.listdir(folder)) <= MANY):
         save_group(datalad_dataset, folder, group)

@@ -14,7 +14,7 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 
 from neurotier.core.errors import BusyError, StateError
@@ -29,7 +29,13 @@ MARK = "NEUROTIER_WRITER"
 PATIENCE_S = 30.0
 """How long to wait for a lock of git that somebody else holds, such as a user who commits, and for processes to end."""
 
+TURN_S = 3600.0
+"""How long to wait until another process of neurotier has saved what it is saving."""
+
 LOOK_S = 0.2
+
+CLOCKS_NS = 2_000_000_000
+"""By how much the clock of a file system may differ from this host's; two nodes of a network share one."""
 
 LOCKED = (".", "refs", "annex", "objects")
 """Folders of a repository in which git and git-annex make locks; those below ``refs`` are looked at, too."""
@@ -45,15 +51,22 @@ class Writer:
         Value of :data:`MARK` in its processes.
     host
         Where it runs.
+    since_ns
+        When it began: locks that are older are not its.
+    inode
+        Of the lock that it holds: a copy of the results folder has another.
     """
 
     mark: str
     host: str
+    since_ns: int = 0
+    inode: int = 0
 
     @classmethod
-    def here(cls) -> Writer:
+    def here(cls, places: Places) -> Writer:
         """This process."""
-        return cls(secrets.token_hex(8), socket.gethostname())
+        inode = os.stat(lock_of(places)).st_ino
+        return cls(secrets.token_hex(8), socket.gethostname(), time.time_ns(), inode)
 
     @classmethod
     def noted(cls, places: Places) -> Writer | None:
@@ -63,21 +76,30 @@ class Writer:
         """
         with suppress(FileNotFoundError):
             try:
-                return cls(**read_json(places.saving))
+                noted = cls(**read_json(places.saving))
             except (StateError, TypeError):
                 return cls("", socket.gethostname())
+            whole = all(map(isinstance, astuple(noted), (str, str, int, int)))
+            return noted if whole else cls("", socket.gethostname())
         return None
 
-    def has_left(self) -> str:
+    def has_left(self, places: Places) -> str:
         """Why its processes may still be there; empty if none is, since they have been ended."""
         if self.host != socket.gethostname():
             return f"a save on {self.host} was killed, and whether git still runs there cannot be seen from here"
         until_s = time.monotonic() + PATIENCE_S
         while self.mark and (left := marked(MARK, {self.mark})):
+            if self.inode not in (0, os.stat(lock_of(places)).st_ino):
+                return f"process {left[0].pid} saves derivatives in the folder that this one was copied from"
             end(left)  # what they start meanwhile is found the next time
             if time.monotonic() > until_s:
                 return f"process {left[0].pid} of a save that was killed does not end"
         return ""
+
+
+def lock_of(places: Places) -> Path:
+    """The file whose kernel lock a writer holds."""
+    return places.state / "writer"
 
 
 @contextmanager
@@ -87,13 +109,15 @@ def writing(places: Places) -> Iterator[Writer | None]:
     Raises
     ------
     BusyError
-        If that one may still be at work.
+        If that one may still be at work, or another is for an hour.
     """
-    with working(places.state / "writer"):
-        before, this = Writer.noted(places), Writer.here()
-        why = before.has_left() if before else ""
+    with working(lock_of(places), within_s=TURN_S):
+        before, this = Writer.noted(places), Writer.here(places)
+        why = before.has_left(places) if before else ""
         if before and why and before.host == this.host:
             raise BusyError(why, where=str(places.derivatives), fix="end it, and start the same command again")
+        if before:  # what it has left is not settled yet: if this one is killed, too, the next must know of both
+            this = replace(this, since_ns=before.since_ns, host=before.host if why else this.host)
         os.environ[MARK] = this.mark
         write_json(places.saving, asdict(this))
         try:
@@ -147,11 +171,17 @@ def holder(folder: Path, locks: list[Path], before: Writer | None) -> str:
     if before is None:
         return "no save of neurotier was killed that could have left it"
     if before.host != socket.gethostname():
-        return before.has_left()
-    with suppress(FileNotFoundError):
-        others = [lock for lock in locks if lock.lstat().st_uid != os.getuid()]
-        return f"user {others[0].lstat().st_uid} made its lock" if others else ""
-    return ""  # gone meanwhile
+        return f"a save on {before.host} was killed, and whether git still runs there cannot be seen from here"
+    for lock in locks:
+        try:
+            facts = lock.lstat()
+        except FileNotFoundError:
+            return "one of its locks was let go of just now"
+        if facts.st_uid != os.getuid():
+            return f"user {facts.st_uid} made its lock"
+        if facts.st_mtime_ns < before.since_ns - CLOCKS_NS:
+            return "its lock is older than the save that was killed"
+    return ""
 
 
 def at_work_in(folder: Path) -> str:
@@ -175,5 +205,6 @@ def locks_in(repository: Path) -> list[Path]:
     """Files by which git and git-annex keep others away, and which stay when they are killed."""
     folders = [repository / name for name in LOCKED if (repository / name).is_dir()]
     found = {lock for folder in folders for lock in folder.glob("*.lock")}
+    found.update(repository.parent.glob(".gitmodules.lock"))  # git makes that beside the file
     found.update(lock for name in ("refs", "objects/info") for lock in (repository / name).rglob("*.lock"))
     return sorted(found)

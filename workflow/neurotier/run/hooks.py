@@ -147,8 +147,6 @@ def look_ahead(plan: Plan, arguments: Sequence[str], snakefile: Path, cores: int
     require_answers(list(tiers_of(plan.settings, elsewhere=plan.elsewhere).values()))
     made = heal(plan, arguments, snakefile)
     options = options_of(arguments)
-    for line in remove_asked_for(Places.from_settings(plan.settings), options.targets, not only_looks(arguments)):
-        say(f"neurotier: {line}")
     if options.dryrun or not only_looks(arguments):
         check_start(plan, options, say)
     if not only_looks(arguments):
@@ -157,6 +155,8 @@ def look_ahead(plan: Plan, arguments: Sequence[str], snakefile: Path, cores: int
         remove_whatever(Places.from_settings(plan.settings).checked(plan.node_class))
     slots = None if plan.elsewhere or not cores else max(1, cores // plan.threads)
     try:
+        for line in remove_asked_for(Places.from_settings(plan.settings), options.targets, not only_looks(arguments)):
+            say(f"neurotier: {line}")
         plan.decide(made, analyses_anew(arguments), slots, write=not only_looks(arguments))
     except OSError as error:
         raise unwritable(Places.from_settings(plan.settings), error) from None
@@ -242,7 +242,8 @@ def finish(plan: Plan, succeeded: bool, after: Pages) -> None:
     while watched:
         watched.pop().stop()
     while savers:
-        savers.pop().stop(at_once=stopped_by is not None)
+        with suppress(KeyboardInterrupt):  # what comes next must be done: jobs on a cluster are ended by it
+            savers.pop().stop(stopped_by is not None, say)
     try:
         end_run(settings, run, stopped_by, succeeded)
         if plan.elsewhere:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from neurotier.core.places import Places
@@ -14,6 +16,12 @@ from neurotier.core.processes import start_process
 
 PATIENCE_S = 600.0
 """How long its last round may take at the end of a run."""
+
+CLEAR_UP_S = 20.0
+"""How long it may take to end when it is told to: schedulers give a run some 30 s."""
+
+TOLD_S = 5.0
+"""After how long the user is told what is waited for."""
 
 
 class Saver:
@@ -32,20 +40,26 @@ class Saver:
         words = [sys.executable, "-m", "neurotier", "save-rounds", "--results", places.results.absolute()]
         self.process = start_process([*map(str, words), "--log", str(log.absolute())], **options)
 
-    def stop(self, at_once: bool) -> None:
-        """Have it do a last round, or none, and end.
+    def stop(self, at_once: bool, say: Callable[[str], None]) -> None:
+        """Have it do a last round, or none, and end; it is killed if it does not. The next start saves what is left.
 
         Parameters
         ----------
         at_once
             Whether the run was stopped: then what it has begun is left to the next start.
+        say
+            Takes a line for the user.
         """
         if self.process.stdin is not None:
             self.process.stdin.close()
         if at_once:
             self.process.terminate()
-        try:
-            self.process.wait(PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            self.process.terminate()
-            self.process.wait()
+        waits = CLEAR_UP_S if at_once else PATIENCE_S
+        for within_s, harder in ((TOLD_S, None), (waits, self.process.terminate), (CLEAR_UP_S, self.process.kill)):
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(within_s)
+                return
+            if harder is None:
+                say("neurotier: waiting for the derivatives of the last batches to be saved")
+            else:
+                harder()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import signal
+import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stderr
@@ -231,8 +232,13 @@ def settings_of_executor(name: str, arguments: Sequence[str]) -> Any:
     from snakemake.cli import parse_args
     from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
-    with redirect_stderr(StringIO()):
-        _, options = parse_args(list(arguments))
+    said = StringIO()
+    try:
+        with redirect_stderr(said):
+            _, options = parse_args(list(arguments))
+    except SystemExit:
+        sys.stderr.write(said.getvalue())
+        raise
     return ExecutorPluginRegistry().get_plugin(name).get_settings(options)
 
 

@@ -38,6 +38,14 @@ def noted_in(places: Places) -> dict[str, list[str]]:
     return noted if isinstance(noted, dict) else {}
 
 
+def is_dated_back(file: Path) -> bool:
+    """Whether a file is a table of a part: one that was made since has a date of its own."""
+    try:
+        return file.stat().st_mtime == 0
+    except OSError:
+        return False
+
+
 def remove_asked_for(places: Places, targets: Sequence[str], remove: bool) -> list[str]:
     """Remove what is unfinished and asked for by its path, with all that is shown with it; lines that say so.
 
@@ -52,12 +60,17 @@ def remove_asked_for(places: Places, targets: Sequence[str], remove: bool) -> li
     asked = {Path(target).absolute() for target in targets}
     for page, names in list(noted.items()):
         files = {(places.results / name).absolute() for name in names if ".." not in Path(name).parts}
+        if not any(map(is_dated_back, files)):  # all tables have been made since
+            if remove:
+                del noted[page]
+                write_json(places.unfinished, noted)
+            continue
         if not asked & files:
             continue
         lines.append(f"{places.results / page} is of a run that failed; " + ("it is" if remove else "it would be"))
         lines[-1] += " made again, with its tables"
         if remove:
-            for file in files:
+            for file in sorted(files, key=is_dated_back):  # these last: after a kill they tell that it goes on
                 remove_whatever(file)
             del noted[page]
             write_json(places.unfinished, noted)

@@ -189,16 +189,17 @@ class Stream:
             os.rmdir(self.folder)
 
 
-def work_of(stream: Stream, go: tuple[int, int], told: tuple[int, int]) -> Callable[[], int]:
+def work_of(stream: Stream, gates: Sequence[tuple[int, int]], told: tuple[int, int]) -> Callable[[], int]:
     """What the process of a stream does: each operation when it is told to, with a line of JSON for each."""
 
     def work() -> int:
-        os.close(go[1])  # so that no stream waits for ever when another has failed
+        for gate in gates:
+            os.close(gate[1])  # so that no stream waits for ever when another has failed
         os.close(told[0])
         try:
             stream.prepare()
-            for name in OPERATIONS:
-                if not os.read(go[0], 1):
+            for name, gate in zip(OPERATIONS, gates, strict=True):
+                if not os.read(gate[0], 1):
                     return 1
                 lap = Lap()
                 getattr(stream, name)()
@@ -222,20 +223,23 @@ def run_streams(folder: str, streams: int, slice_s: float) -> Measured:
     OSError
         If a stream failed, with the number of its error if the tier is full, else 1.
     """
-    go, told, files = os.pipe(), os.pipe(), files_of_each(streams, os.statvfs(folder).f_favail)
+    told, files = os.pipe(), files_of_each(streams, os.statvfs(folder).f_favail)
+    gates = [os.pipe() for _ in OPERATIONS]  # each its own: a quick stream would take a slow one's turn
     workers = [
-        fork_process(work_of(Stream(os.path.abspath(f"{folder}/files.{number}"), slice_s, files), go, told))
+        fork_process(work_of(Stream(os.path.abspath(f"{folder}/files.{number}"), slice_s, files), gates, told))
         for number in range(streams)
     ]
+    os.close(told[1])
     lines: list[list[object]] = []
     with open(told[0]) as answers:
-        for _ in OPERATIONS:
-            os.write(go[1], b"." * streams)
+        for gate in gates:
+            os.write(gate[1], b"." * streams)
             answered = [answers.readline().strip() for _ in range(streams)]
             lines += [json.loads(line) for line in answered if line]
             if not all(answered):
                 break
-        os.close(go[1])
+        for gate in gates:
+            os.close(gate[1])
         codes = [os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]) for worker in workers]
     if any(codes):
         raise OSError(next((code for code in codes if code in FULL), 1), "a stream failed")
