@@ -37,9 +37,9 @@ def test_a_killed_run_is_completed_and_its_tables_tell_who_computed(project: Pro
     assert len(records) == 4
     assert {file: file.stat().st_mtime_ns for file in done} == before, "who was done stays done"
     assert not project.leftovers()
-    run = project.table("profile/runs.tsv")[-1]
-    assert run["peak_computing"] == "1"
-    assert int(run["peak_parallelism"]) >= 2
+    runs = project.table("profile/runs.tsv")
+    assert {run["peak_computing"] for run in runs} == {"1"}
+    assert max(int(run["peak_parallelism"]) for run in runs) >= 2, "of the first run, or of the next if that had more"
     assert max(read_json(file)["slot_wait_s"] for file in records) > 0
     clone = next(project.folder.glob("neurotier-*/datasets/*"))
     assert not [file for file in clone.rglob("*_T1w.nii.gz") if file.exists()], "images are dropped"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
+from neurotier.core.quantities import counted
 from neurotier.core.tables import Row
 
 FULL_SHARE = 0.8
@@ -110,7 +111,7 @@ def limited_by(
     if asked is None or not spans:
         return None
     if len(spans) < asked:
-        return f"there were only {len(spans)} participants"
+        return f"there {'was' if len(spans) == 1 else 'were'} only {counted(len(spans), 'participant')}"
     most = peak(spans)
     if most < asked:
         room = fits(limits, needs)
