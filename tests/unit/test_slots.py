@@ -57,7 +57,7 @@ def test_no_more_hold_a_slot_than_there_are_and_all_have_their_turn() -> None:
         for _ in range(5):
             slot = slots.take()
             os.write(saying, b"+")
-            time.sleep(0.005)
+            time.sleep(0.06)  # longer than between two looks
             os.write(saying, b"-")
             slots.give(slot)
 

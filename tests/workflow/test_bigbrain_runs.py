@@ -139,7 +139,7 @@ def test_spark_runs_on_a_standalone_cluster(project: Project, tmp_path: Path) ->
     bigbrain = {**SMALL, "engines": ["spark"], "keep": "final", "delay_s": 0.3, "spark_options": OPTIONS}
     with spark_cluster(tmp_path / "cluster") as url:
         arguments = project.configure(bigbrain={**bigbrain, "spark_master": url})
-        ended = project.snakemake(*arguments, targets=TABLES)
+        ended = project.snakemake(*arguments, targets=["results/bigbrain/bigbrain_runs.tsv"])
     assert ended.code == 0, ended.output
     assert written(project, 2) == expected_checksums(tmp_path / "expected")
     (run,) = project.table("bigbrain/bigbrain_runs.tsv")

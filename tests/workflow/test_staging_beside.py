@@ -14,9 +14,9 @@ TARGETS = ("participants", "tabulate_profile")
 
 
 def test_a_killed_run_is_completed_and_its_tables_tell_who_computed(project: Project, demo_source: Path) -> None:
-    """Images are fetched meanwhile, and dropped when their participant is done."""
+    """Images are fetched meanwhile."""
     arguments = project.configure(
-        dataset={"source": str(demo_source), "drop": True},
+        dataset={"source": str(demo_source)},
         tool={"name": "noop", "noop": {"sleep_s": 1}},
         batches={"participants": 4, "at_once": 1, "staging_beside": 1},
     )
@@ -41,5 +41,3 @@ def test_a_killed_run_is_completed_and_its_tables_tell_who_computed(project: Pro
     assert {run["peak_computing"] for run in runs} == {"1"}
     assert max(int(run["peak_parallelism"]) for run in runs) >= 2, "of the first run, or of the next if that had more"
     assert max(read_json(file)["slot_wait_s"] for file in records) > 0
-    clone = next(project.folder.glob("neurotier-*/datasets/*"))
-    assert not [file for file in clone.rglob("*_T1w.nii.gz") if file.exists()], "images are dropped"

@@ -170,7 +170,7 @@ def save_people(
 def save_group(datalad_dataset: Any, folder: Path, group: Sequence[Done]) -> None:
     """Save some participants in one commit, with a run record by which ``datalad rerun`` makes them again."""
     names = [entry for one in group for entry in one.outputs]
-    of, how = [one.name.rpartition("/")[2] for one in group], group[0].how
+    of, how = sorted(one.name.rpartition("/")[2] for one in group), group[0].how
     if how is None:
         run_git(folder, "annex", "add", "--quiet", "--", *names)
         commit_staged(folder, f"Add {first_of(of)}; how they were made is not known any more")
