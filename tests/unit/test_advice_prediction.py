@@ -31,6 +31,7 @@ from neurotier.meter.traffic import flow
 from neurotier.model.machine import MEMORY, PageCache, Processors
 from neurotier.model.this_machine import Probed, between, machine_of, open_s, page_cache_of
 from neurotier.storage.probe.tier_figures import TierFigures
+from probed_tiers import tier_figures
 from report_data import make_results
 
 MB = 1e6
@@ -47,27 +48,7 @@ def figures(name: str = "disk", kind: str = "block", speed: float = 100 * MB) ->
     """A tier that gets twice as fast from 1 to 4 streams; memory is ten times as fast."""
     curve = {1: speed, 4: 2 * speed}
     memory = {1: 10 * speed, 4: 20 * speed}
-    return TierFigures(
-        tier=name,
-        kind=kind,
-        fs_type="ext4",
-        host="h",
-        read_bytes_per_s=curve,
-        write_bytes_per_s=curve,
-        mixed_bytes_per_s=curve,
-        cached_read_bytes_per_s=memory,
-        buffered_write_bytes_per_s=memory,
-        single_read_bytes_per_s=speed,
-        single_cached_read_bytes_per_s=10 * speed,
-        single_write_bytes_per_s=speed / 2,
-        read_cpu_s_per_byte=0.0,
-        write_cpu_s_per_byte=0.0,
-        random_read_s=0.0,
-        random_write_s=0.0,
-        create_s=0.0,
-        stat_s=0.0,
-        delete_s=0.0,
-    )
+    return tier_figures(name, kind, curve, memory)
 
 
 def job(size_mb: float, cpu_s: float, **changes: Any) -> ObservedJob:

@@ -24,7 +24,8 @@ from neurotier.model.this_machine import Probed, file_cost, file_speed
 from neurotier.model.workload import Step, Workload
 from neurotier.storage.probe.small_files import LEAST_FILES, OPERATIONS, Operation, measure_files
 from neurotier.storage.probe.table import file_rows
-from neurotier.storage.probe.tier_figures import FileCost, TierFigures, file_costs
+from neurotier.storage.probe.tier_figures import FileCost, file_costs
+from probed_tiers import tier_figures
 
 GB = 1e9
 N = 10_000
@@ -119,28 +120,7 @@ def tier_with_files(alone_per_s: float = 1e9, together_per_s: float = 1e9) -> Ti
 def probed(name: str, files: dict[int, FileCost], kind: str = "block") -> Probed:
     """A tier whose bandwidth takes no time."""
     curve = {1: 1e15}
-    figures = TierFigures(
-        tier=name,
-        kind=kind,
-        fs_type="ext4",
-        host="h",
-        read_bytes_per_s=curve,
-        write_bytes_per_s=curve,
-        mixed_bytes_per_s=curve,
-        cached_read_bytes_per_s=curve,
-        buffered_write_bytes_per_s=curve,
-        single_read_bytes_per_s=1e15,
-        single_cached_read_bytes_per_s=1e15,
-        single_write_bytes_per_s=1e15,
-        read_cpu_s_per_byte=0.0,
-        write_cpu_s_per_byte=0.0,
-        random_read_s=0.0,
-        random_write_s=0.0,
-        create_s=0.0,
-        stat_s=0.0,
-        delete_s=0.0,
-        files=files,
-    )
+    figures = tier_figures(name, kind, curve, curve, files)
     return Probed(figures, figures, figures)
 
 
