@@ -10,8 +10,8 @@ from neurotier.storage.probe.tier_figures import FileCost, TierFigures
 def tier_figures(
     name: str,
     kind: str,
-    curve: Mapping[int, float],
-    memory: Mapping[int, float],
+    curve: dict[int, float],
+    memory: dict[int, float],
     files: Mapping[int, FileCost] | None = None,
 ) -> TierFigures:
     """A tier without cost of requests; by one stream it writes half as fast as it reads.
