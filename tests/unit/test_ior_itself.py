@@ -25,7 +25,7 @@ from neurotier.storage.ior import mpi
 from neurotier.storage.ior.mpi import read_summary, run_ior
 from neurotier.storage.ior.points import Point
 from page_reader import Reader
-from support import STAND_INS
+from support import ROOT, STAND_INS
 from truth import loop_device
 
 MARK = "NEUROTIER_TEST_OF_IOR"
@@ -177,7 +177,8 @@ def test_a_killed_run_goes_on(tmp_path: Path, memory: Path, monkeypatch: pytest.
     """What it left on the tier is gone after the next."""
     monkeypatch.setenv("IOR_STAND_IN", "hang")
     program = (
-        "import sys; from pathlib import Path; from ior_runs import run, settings_of, TINY;"
+        f"import sys; sys.path.insert(0, {str(ROOT / 'tests')!r});"
+        "from pathlib import Path; from ior_runs import run, settings_of, TINY;"
         "run(settings_of(Path(sys.argv[1]), Path(sys.argv[2]), **{**TINY, 'processes': [2]}, engine='ior'))"
     )
     killed = subprocess.Popen([sys.executable, "-c", program, tmp_path, memory], stdout=subprocess.DEVNULL)
