@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -61,12 +62,28 @@ def test_what_is_not_asked_for_stays(places: Places) -> None:
     assert there(places) == before
 
 
-@pytest.mark.parametrize("noted", [{"bigbrain.html": ["../outside"]}, ["bigbrain.html"], "{"])
-def test_a_damaged_note_removes_nothing_elsewhere(places: Places, noted: object) -> None:
-    outside = places.results.parent / "outside"
-    outside.write_text("mine")
+@pytest.mark.parametrize("noted", [{"bigbrain.html": 3}, {"bigbrain.html": [3, None]}, ["bigbrain.html"], "{", None])
+def test_a_damaged_note_is_passed_over(places: Places, noted: object) -> None:
     write_json(places.unfinished, noted)
     if noted == "{":
         places.unfinished.write_text("{")
-    remove_asked_for(places, [str(outside), str(places.results / "../outside")], remove=True)
-    assert outside.exists()
+    before = there(places)
+    assert remove_asked_for(places, [str(places.results / "bigbrain.html")], remove=True) == []
+    assert there(places) == before
+
+
+def test_a_planted_note_removes_nothing_elsewhere(places: Places) -> None:
+    """By a whole path, by one that leads upwards, or through a link in the results."""
+    outside = places.results.parent / "outside"
+    outside.mkdir()
+    (places.results / "link").symlink_to(outside)
+    for name in ("whole", "above", "linked"):
+        (outside / name).write_text("mine")
+        os.utime(outside / name, (0, 0))
+    page, table = "bigbrain.html", "bigbrain/runs.tsv"
+    names = [page, table, str(outside / "whole"), "../outside/above", "link/linked"]
+    write_json(places.unfinished, {page: names})
+    asked = [str(places.results / page), str(outside / "whole")]
+    assert len(remove_asked_for(places, asked, remove=True)) == 1
+    assert not (places.results / table).exists()
+    assert sorted(os.listdir(outside)) == ["above", "linked", "whole"]

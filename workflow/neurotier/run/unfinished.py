@@ -35,7 +35,15 @@ def noted_in(places: Places) -> dict[str, list[str]]:
         noted = read_json(places.unfinished)
     except (FileNotFoundError, StateError):
         return {}
-    return noted if isinstance(noted, dict) else {}
+    pages = noted.items() if isinstance(noted, dict) else ()
+    return {page: list(map(str, names)) for page, names in pages if isinstance(names, list)}
+
+
+def files_of(places: Places, names: Iterable[str]) -> set[Path]:
+    """Noted files, but for those outside of the results, by name or through a link: the note may be planted."""
+    results = places.results.resolve()
+    files = {(places.results / name).absolute() for name in names if ".." not in Path(name).parts}
+    return {file for file in files if file.parent.resolve().is_relative_to(results)}
 
 
 def is_dated_back(file: Path) -> bool:
@@ -59,7 +67,7 @@ def remove_asked_for(places: Places, targets: Sequence[str], remove: bool) -> li
     noted, lines = noted_in(places), []
     asked = {Path(target).absolute() for target in targets}
     for page, names in list(noted.items()):
-        files = {(places.results / name).absolute() for name in names if ".." not in Path(name).parts}
+        files = files_of(places, names)
         if not any(map(is_dated_back, files)):  # all tables have been made since
             if remove:
                 del noted[page]
