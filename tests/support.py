@@ -17,6 +17,7 @@ from typing import Any
 import fasteners
 import nibabel as nib
 import numpy as np
+import psutil
 import yaml
 from neurotier.core.files import write_json
 from neurotier.core.places import Places, file_of
@@ -184,6 +185,14 @@ def link_images(image: Path, project: Project) -> None:
     for file in image.parent.iterdir():
         if file.is_file() and not (store / file.name).exists():
             os.link(file, store / file.name)
+
+
+def words_of(process: psutil.Process) -> list[str]:
+    """A process's command line; nothing if it is gone."""
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
 
 
 def save_image(path: Path, data: np.ndarray) -> Path:

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from neurotier.core.places import file_of, participant_of
-from support import checksums
+from support import checksums, words_of
 
-from faults.processes import Said, living, words_of
+from faults.processes import Said, living
 from faults.rooms import Room
 from faults.templates import Reference, names_in
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
-from support import ROOT, STAND_INS
+from support import ROOT, STAND_INS, words_of
 
 MARKER = "FAULT_TRIAL"
 PR_SET_PDEATHSIG = 1
@@ -156,14 +156,6 @@ def end_all(name: str) -> None:
 def end_with(number: signal.Signals) -> None:
     """Have the kernel send this process a signal when the one that started it is gone."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
-
-
-def words_of(process: psutil.Process) -> list[str]:
-    """A process's command line; nothing if it is gone."""
-    try:
-        return process.cmdline()
-    except psutil.Error:
-        return []
 
 
 def role(process: psutil.Process) -> str:

@@ -15,7 +15,7 @@ import pytest
 from container_images import Engine
 from hostile_host import JOB_ENVIRONMENT, JOB_RUN, Host
 from neurotier.core.processes import end, lives, processes_of
-from support import PATIENCE_S
+from support import PATIENCE_S, words_of
 
 SOON_S = 10.0
 """Within this, nothing of a container may live after its job."""
@@ -86,7 +86,7 @@ def environment(process: psutil.Process) -> bytes:
 def engine_of(job: subprocess.Popen[bytes]) -> psutil.Process:
     """The engine's process on the host: the child of a job that is not its guard, which is a copy of the job."""
     children = psutil.Process(job.pid).children()
-    (engine,) = [child for child in children if "runtime parent" in " ".join(child.cmdline())]
+    (engine,) = [child for child in children if "runtime parent" in " ".join(words_of(child))]
     return engine
 
 
@@ -97,7 +97,7 @@ def test_an_app_that_has_killed_its_guard_ends_with_its_job(
     job = start(host.image(app=KILLER))
     wait_until((host.work / "out" / "ready").exists)
     engine, family = engine_of(job), psutil.Process(job.pid).children(recursive=True)
-    wait_until(lambda: sum("86393" in process.cmdline() for process in inside(host)) == 2)
+    wait_until(lambda: sum("86393" in words_of(process) for process in inside(host)) == 2)
     pids = {"job": job.pid, "engine": engine.pid}
     for name in killed.split(", "):
         with suppress(ProcessLookupError):
@@ -115,7 +115,7 @@ def test_every_process_of_a_container_has_the_run(host: Host, start: Callable[..
     for process in (guard, psutil.Process(job.pid)):
         assert PLAIN in environment(process)
     assert QUOTED in environment(engine_of(job))
-    wait_until(lambda: sum("86393" in process.cmdline() for process in inside(host)) == 2)
+    wait_until(lambda: sum("86393" in words_of(process) for process in inside(host)) == 2)
     for process in inside(host):
         assert QUOTED in environment(process) or PLAIN in environment(process)
 
@@ -154,7 +154,7 @@ def test_an_image_that_never_says_it_has_started_ends_with_its_job(
     (root / "bin" / "sh").write_text("#!/bin/busybox sh\ntrap '' TERM INT HUP\nexec busybox sleep 86392\n")
     (root / "bin" / "sh").chmod(0o755)
     job = start(root)
-    wait_until(lambda: any("86392" in process.cmdline() for process in inside(host)))
+    wait_until(lambda: any("86392" in words_of(process) for process in inside(host)))
     job.kill()
     job.wait()
     wait_until(lambda: not inside(host), SOON_S)

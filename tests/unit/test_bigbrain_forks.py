@@ -28,7 +28,7 @@ from neurotier.bigbrain.tabulation import records_of, run_row
 from neurotier.bigbrain.tasks import PUBLISHED, STREAMING, Task
 from neurotier.core.errors import InputError, RunError
 from neurotier.core.processes import lives, processes_of
-from support import ENVIRONMENT, PATIENCE_S
+from support import ENVIRONMENT, PATIENCE_S, words_of
 
 pytestmark = pytest.mark.usefixtures("gnu_parallel")
 
@@ -60,7 +60,7 @@ class Running:
 
     def client(self) -> psutil.Process:
         """GNU parallel's job of the first block."""
-        (client,) = [one for one in self.own(self.task.blocks[0].block) if one.cmdline()[0] == sys.executable]
+        (client,) = [one for one in self.own(self.task.blocks[0].block) if words_of(one)[:1] == [sys.executable]]
         return client
 
     def server(self) -> psutil.Process:

@@ -24,7 +24,7 @@ from neurotier.core.settings import ContainerSettings
 from neurotier.meter.function import measure_function
 from neurotier.meter.lap import take_out
 from neurotier.meter.usage import ACCOUNT, Usage
-from support import PATIENCE_S, ROOT
+from support import PATIENCE_S, ROOT, words_of
 from truth import BYTECODE, as_nobody, python_for_all
 
 SETTINGS = ContainerSettings("sif", network=False, environment={}, binds=[], build_arguments={})
@@ -226,20 +226,12 @@ def family(process: subprocess.Popen[str]) -> list[psutil.Process]:
     return psutil.Process(process.pid).children(recursive=True)
 
 
-def command_of(process: psutil.Process) -> list[str]:
-    """A process's command line; empty if it has just ended."""
-    try:
-        return list(process.cmdline())
-    except psutil.Error:
-        return []
-
-
 @pytest.fixture
 def job(engine: Engine, tiny_image: Path, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """A process that runs ``sleep 86399`` in a container."""
     words = [str(ROOT / "workflow"), engine.path, str(tiny_image), str(tmp_path / "scratch"), str(tmp_path / "log")]
     with subprocess.Popen([sys.executable, "-c", ONE_RUN, *words, "sleep", "86399"], text=True) as process:
-        wait_until(lambda: ["sleep", "86399"] in [command_of(child) for child in family(process)])
+        wait_until(lambda: ["sleep", "86399"] in [words_of(child) for child in family(process)])
         yield process
         process.kill()
 

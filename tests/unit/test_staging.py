@@ -36,7 +36,7 @@ from neurotier.storage.staging.grid import Point, planned
 from neurotier.storage.staging.supervise import CALL, Outcome, StallError, require_engine, run_exchange
 from neurotier.storage.staging.walk import scratch, stage
 from page_reader import Reader
-from support import ENVIRONMENT, PATIENCE_S, ROOT
+from support import ENVIRONMENT, PATIENCE_S, ROOT, words_of
 from truth import loop_device
 
 MIB = 1 << 20
@@ -250,7 +250,7 @@ def test_who_is_gone_is_named_and_nothing_is_left(
 def last_client(engine: str) -> int:
     """A process of a reader."""
     if engine == "ray":
-        return next(one.pid for one in processes() if "Reader" in " ".join(one.cmdline()))
+        return next(one.pid for one in processes() if "Reader" in " ".join(words_of(one)))
     return max(one.pid for one in processes())
 
 
