@@ -6,7 +6,8 @@ compared is what starting costs. They are run in turn, several times: the machin
 on that than time does. That of the nodes is their control group's, with Slurm's daemons on them; that of the head is
 Snakemake's and of all that it starts, or sbatch's. Slurm has all jobs at once, as the array has, and holds back those
 that have no slots. The plugin looks at its jobs 1, 12, 33, 64, 105 s after they were submitted (then up to every 180
-s), which its wall time contains: the participants' makespan stands beside it.
+s), ``neurotier-slurm`` every second, and after 10 s each tenth of the time they have had; wall time contains the last
+wait, so the participants' makespan stands beside it.
 """
 
 from __future__ import annotations

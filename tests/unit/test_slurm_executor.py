@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,7 +16,7 @@ from neurotier.run.allocations import asks_for_nodes
 from neurotier.run.profile_config import EXECUTOR
 from neurotier.run.snakemake_internals import settings_of_executor
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
-from support import ROOT
+from support import PATIENCE_S, ROOT
 
 
 def executor_of(module: object, array_jobs: str = "") -> slurm.Executor:
@@ -37,6 +40,28 @@ def test_what_is_left_out_is_the_second_snakemake_alone() -> None:
 def test_tasks_of_an_array_keep_it() -> None:
     plain, ours = (executor_of(module, array_jobs="analyze_participants") for module in (slurm, own))
     assert ours.additional_general_args() == plain.additional_general_args() != ""
+
+
+@pytest.mark.parametrize(("had_s", "pause_s"), [(5, 20), (400, 40), (90_000, 180)])
+def test_an_end_is_heard_of_soon(had_s: float, pause_s: float) -> None:
+    executor = executor_of(own)
+    executor.workflow.executor_settings = slurm.ExecutorSettings(init_seconds_before_status_checks=20)
+    executor.next_seconds_between_status_checks = 180  # the plugin's longest
+    assert executor.pause_s(had_s) == pause_s
+
+
+def test_a_run_that_is_over_waits_for_no_look() -> None:
+    executor = executor_of(own)
+    executor.workflow.executor_settings = slurm.ExecutorSettings(init_seconds_before_status_checks=86_400)
+    executor.next_seconds_between_status_checks = 86_400
+    executor.submitted_s, executor.wait = time.monotonic(), True
+    watch = threading.Thread(target=lambda: asyncio.run(executor.sleep()), daemon=True)
+    watch.start()
+    watch.join(2 * own.BLINK_S)
+    assert watch.is_alive()
+    executor.wait = False
+    watch.join(PATIENCE_S)
+    assert not watch.is_alive()
 
 
 def test_its_options_are_those_of_the_plugin(
