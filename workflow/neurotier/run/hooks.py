@@ -52,6 +52,7 @@ from neurotier.run.retries import try_failed_again
 from neurotier.run.saver import Saver
 from neurotier.run.snakemake_internals import (
     analyses_anew,
+    end_timers,
     hear_submitted,
     keeps_going,
     name_of_jobs,
@@ -237,6 +238,7 @@ def begin(plan: Plan, workflow: Any) -> None:
 
 def finish(plan: Plan, succeeded: bool, after: Pages) -> None:
     """End a run. After failures, the pages are written of what was done all the same."""
+    end_timers()
     settings, run, stopped_by = plan.settings, current_run(), jobs_have_ended()
     places = Places.from_settings(settings)
     while watched:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import signal
 import sys
+import threading
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stderr
@@ -184,6 +185,17 @@ def hear_submitted(tell: Callable[[str], None]) -> None:
     from snakemake.logging import logger
 
     logger.addFilter(SubmittedJobs(tell))
+
+
+def end_timers() -> None:
+    """End the timers of the limit on submissions, for which Python would wait as it ends (8.0).
+
+    After each choice of jobs one of them has the scheduler look again (``JobScheduler._schedule_reevalutation``), by
+    default a second later, and a run that is over is done with choosing.
+    """
+    for thread in threading.enumerate():
+        if isinstance(thread, threading.Timer):
+            thread.cancel()
 
 
 # The command line. Hooks and settings do not tell whether a command only looks, nor which profiles it names.
