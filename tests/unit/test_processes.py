@@ -9,6 +9,7 @@ import time
 
 import psutil
 from neurotier.core.processes import RUN, end, lives, processes_of, started_s
+from support import ENVIRONMENT, ROOT
 
 WHILE_FORKING = """
 import functools, os, signal
@@ -75,3 +76,15 @@ def test_a_signal_that_comes_while_a_process_is_started_is_not_lost() -> None:
 
 def test_a_process_started_when_psutil_says() -> None:
     assert started_s(os.getpid()) == psutil.Process().create_time()
+
+
+def test_nothing_that_is_imported_is_looked_through_for_garbage() -> None:
+    """Nor anything at the end, when the functions for it are called in the opposite order."""
+    told = "import atexit, gc; atexit.register(lambda: print(gc.get_freeze_count()))"
+    made = "spare_collections(); before = gc.get_freeze_count(); kept = [[] for _ in range(1000)]; print(before)"
+    code = f"{told}; from neurotier.core.processes import spare_collections; {made}"
+    environment = {**ENVIRONMENT, "PYTHONPATH": str(ROOT / "workflow")}
+    printed = subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True)
+    before, after = map(int, printed.stdout.split())
+    assert before > 1000
+    assert after >= before + 1000

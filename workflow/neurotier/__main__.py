@@ -59,12 +59,12 @@ def run_job(options: argparse.Namespace) -> int:
 
     gc.disable()  # nothing that is imported is garbage; to look for it takes a twentieth of a short job's CPU time
     from neurotier.core.errors import NeurotierError
-    from neurotier.core.processes import use_one_blas_thread
+    from neurotier.core.processes import spare_collections, use_one_blas_thread
     from neurotier.meter.measure import Interrupted
     from neurotier.run import jobs
     from neurotier.run.stops import unwinding
 
-    gc.freeze()
+    spare_collections()
     gc.enable()
     use_one_blas_thread()
     try:

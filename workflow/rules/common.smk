@@ -8,12 +8,14 @@ from snakemake.exceptions import WorkflowError
 
 from neurotier.core.errors import NeurotierError
 from neurotier.core.places import Places
+from neurotier.core.processes import spare_collections
 from neurotier.core.settings import Settings
 from neurotier.dataset.bids import SITE_FOLDER
 from neurotier.run import hooks, profile_config
 from neurotier.run import snakemake_internals as internals
 from neurotier.run.plan import Plan
 
+spare_collections()
 ARGUMENTS = sys.argv[1:] if internals.is_main_process(workflow) else None
 SNAKEFILE = internals.main_snakefile(workflow)
 

@@ -6,7 +6,9 @@ which anybody may have written, and which the kernel may have given to another p
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -56,6 +58,15 @@ def use_one_blas_thread() -> None:
     """
     if not {"OMP_NUM_THREADS", *BLAS_THREADS} & os.environ.keys():
         os.environ.update(dict.fromkeys(BLAS_THREADS, "1"))
+
+
+def spare_collections() -> None:
+    """Have Python look for no garbage among what is imported by now, nor among anything when this process ends.
+
+    Nothing of it is garbage, and to look for it takes 0.4 of the 2.2 s of CPU of a small Snakemake command.
+    """
+    gc.freeze()
+    atexit.register(gc.freeze)
 
 
 def processes_of(runs: Collection[str]) -> list[psutil.Process]:

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from neurotier.core.errors import NeurotierError
 from neurotier.core.files import clear_log, write_text
 from neurotier.core.places import Places
-from neurotier.core.processes import current_run
+from neurotier.core.processes import current_run, spare_collections
 from neurotier.core.settings import Settings
 from neurotier.dataset.attempts import naming_commands
 from neurotier.meter.measure import Interrupted
@@ -82,6 +82,7 @@ def run_script(snakemake: Any, work: Callable[[Context], None]) -> None:
 
     It ends, with all that it has started, when it is told to, and when the Snakemake that wants it is gone.
     """
+    spare_collections()
     log, told = Path(snakemake.log[0]), Path(snakemake.params.results, "state", "told")
     try:
         clear_log(log)
