@@ -13,9 +13,13 @@ from neurotier.analysis.app_sessions import call_app
 from neurotier.containers.caches import PlacedCache
 from neurotier.containers.store import PlacedImage
 from neurotier.core.errors import InputError, KilledError, ToolError
+from neurotier.core.files import write_json
+from neurotier.core.places import Places
 from neurotier.core.private import make_private, private_folder
 from neurotier.core.settings import Settings
 from neurotier.dataset.bids import Image, read_image
+from neurotier.run.batches import SNAKEMAKE_MB
+from neurotier.run.plan import Plan
 from neurotier.run.shares import Granted
 
 APP = """echo "call $*"
@@ -203,11 +207,35 @@ def test_what_the_app_is_told_is_what_the_job_has(granted: Granted, share: Share
     assert granted.share(settings_of(threads=4, memory_mb=8000)) == share
 
 
-def test_what_lies_on_a_tier_that_is_memory_is_not_the_app_s() -> None:
+def test_what_lies_on_a_tier_that_is_memory_is_not_the_app_s(tmp_path: Path) -> None:
     settings = settings_of(threads=1, memory_mb=8000)
+    places = replace(Places.from_settings(settings), results=tmp_path)
     settings = replace(settings, placement={**settings.placement, "work": "memory"})
-    granted = Granted(2, 62_002, 2).with_files(settings, [images(100_000_000), images(1), images(400_000_000)])
+    everyone = [images(100_000_000), images(1), images(400_000_000)]
+    granted = Granted(2, 62_002, 2).with_files(settings, places, everyone)
     assert granted.files_mb == 301 + 1201, "of the two largest, as was asked for"
     assert granted.share(settings) == Share(1, (62_002 - 301 - 1201) // 2)
     on_disk = replace(settings, placement={**settings.placement, "work": settings.placement["dataset"]})
-    assert Granted(1, 8000, 1).with_files(on_disk, [images(100_000_000)]).share(on_disk) == Share(1, 8000)
+    assert Granted(1, 8000, 1).with_files(on_disk, places, everyone[:1]).share(on_disk) == Share(1, 8000)
+
+
+@pytest.mark.parametrize(("form", "image_mb"), [("sif", 100), ("sandbox", 400), ("auto", 400)])
+def test_an_image_on_a_tier_that_is_memory_is_part_of_a_cluster_job_s(tmp_path: Path, form: str, image_mb: int) -> None:
+    caches = {"x": {"source": str(tmp_path), "inside": "/x"}}
+    settings = settings_of(threads=1, memory_mb=8000, caches=caches)
+    places = replace(Places.from_settings(settings), results=tmp_path)
+    containers = replace(settings.containers, form=form)
+    settings = replace(settings, containers=containers, placement={**settings.placement, "images": "memory"})
+    plan = Plan(settings, places, elsewhere=True)
+    plan.would_be = {"0": ["sub-01"]}
+    assert plan.batch_mem_mb("0") == 8000 + SNAKEMAKE_MB, "nobody knows yet how large the image is"
+    write_json(places.index / "image.json", {"size_bytes": 100_000_000})
+    write_json(places.index / "caches.json", {"x": {"size_bytes": 7_000_000}})
+    placed_mb = image_mb + 7
+    assert plan.batch_mem_mb("0") == 8000 + SNAKEMAKE_MB + placed_mb
+    assert plan.app_memory_mb == 8000 + placed_mb
+    granted = Granted(1, plan.batch_mem_mb("0"), 1, elsewhere=True).with_files(settings, places, [images(1)])
+    assert granted.share(settings) == Share(1, 8000)
+    assert Plan(settings, places).app_memory_mb == 8000, "this machine has it, not a job"
+    on_disk = replace(settings, placement={**settings.placement, "images": "disk"})
+    assert Plan(on_disk, places, elsewhere=True).app_memory_mb == 8000

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from neurotier.analysis.rehearsal.tool import Rehearsal
 from neurotier.analysis.staging import MARGIN_BYTES
+from neurotier.core.errors import StateError
+from neurotier.core.files import read_json
+from neurotier.core.kinds import KINDS
+from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.dataset.bids import Image
 
@@ -15,6 +19,9 @@ OWN_FILES = 20
 
 FILES_OF_AN_IMAGE = 6
 """Those: site, participant, session and kind of data of the copy, the copy, and a scratch folder."""
+
+UNPACKED_FACTOR = 4.0
+"""Room that an unpacked image takes per byte of its file; measured: 3.1, the default image."""
 
 
 def rehearsal_of(settings: Settings) -> Rehearsal | None:
@@ -47,3 +54,21 @@ def threads_of(settings: Settings) -> int:
     if rehearsal is not None:
         return rehearsal.threads
     return settings.app.threads if settings.app.image else 1
+
+
+def placed_bytes(settings: Settings, places: Places) -> int:
+    """Memory that the container image and the folders an app reads take, where the images tier is memory, bytes.
+
+    It is 0 until they have been obtained. Whether the image will be unpacked is known where it is placed; where the
+    user leaves that open, it may be.
+    """
+    if settings.image is None or not KINDS[settings.tiers[settings.placement["images"]].kind].takes_memory:
+        return 0
+    has_caches = settings.app.image and settings.app.caches
+    try:
+        image_bytes = int(read_json(places.index / "image.json")["size_bytes"])
+        caches = read_json(places.index / "caches.json") if has_caches else {}
+    except (FileNotFoundError, StateError):
+        return 0
+    factor = 1.0 if settings.containers.form == "sif" else UNPACKED_FACTOR
+    return int(factor * image_bytes) + sum(int(cache["size_bytes"]) for cache in caches.values())

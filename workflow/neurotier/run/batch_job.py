@@ -118,7 +118,7 @@ def analyze_batch(
     write_text(log, slurm.job_line(), durable=False)
     left = [name for name in names if not places.record(name).exists()]
     with reporting(places, left, STAGE, log) as result:
-        granted = granted.with_files(settings, (images_of(places, name) for name in names))
+        granted = granted.with_files(settings, places, (images_of(places, name) for name in names))
         batch = prepare(settings, places, number, analysis, log, granted)
         codes = {name: failed_before(batch, name) for name in names}
         done = [name for name in names if is_done(batch, name)]

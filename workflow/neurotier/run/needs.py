@@ -8,8 +8,9 @@ from functools import cached_property
 
 import psutil
 
-from neurotier.analysis.needs import threads_of, work_bytes, work_files
+from neurotier.analysis.needs import placed_bytes, threads_of, work_bytes, work_files
 from neurotier.core.kinds import KINDS
+from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, tiers_of
 from neurotier.dataset.bids import Image
@@ -21,13 +22,14 @@ class Needs(ABC):
 
     Attributes
     ----------
-    settings
+    settings, places
         Of the run.
     elsewhere
         Whether jobs run on other nodes than this one.
     """
 
     settings: Settings
+    places: Places
     elsewhere: bool
 
     @abstractmethod
@@ -111,15 +113,24 @@ class Needs(ABC):
         return min(self.most(self.work_files, number, present), self.work_files_limit or 2**62)
 
     def batch_mem_mb(self, number: str, attempt: int = 1) -> int:
-        """Memory of the job of a batch, MB: of those who compute, and beside them; on a cluster of its Snakemake."""
+        """Memory of the job of a batch, MB: of those who compute, and beside them; on a cluster of its Snakemake.
+
+        There it is the job's, too, what it places on an images tier that is memory: it may be the first on its node.
+        """
         needs_mb = self.most(lambda name: self.mem_mb(name, attempt), number, self.at_once(number))
-        own_mb = SNAKEMAKE_MB * attempt if self.elsewhere else 0
+        own_mb = SNAKEMAKE_MB * attempt + self.placed_mb if self.elsewhere else 0
         return min(own_mb + needs_mb + self.staging_mb(number, self.beside(number)), self.memory_limit_mb or 2**40)
 
     @property
     def app_memory_mb(self) -> int:
-        """Peak memory of the app's group level, MB, at most what the machine has."""
-        return min(self.settings.app.memory_mb, self.memory_limit_mb or 2**40)
+        """Peak memory of the app's group level, MB, at most what the machine has; on a cluster with its image's."""
+        placed_mb = self.placed_mb if self.elsewhere else 0
+        return min(self.settings.app.memory_mb + placed_mb, self.memory_limit_mb or 2**40)
+
+    @property
+    def placed_mb(self) -> int:
+        """Memory that image and caches take on an images tier that is memory, MB."""
+        return -(-placed_bytes(self.settings, self.places) // MEGABYTE)
 
     @property
     def work_kind(self) -> str:

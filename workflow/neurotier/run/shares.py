@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from neurotier.analysis.app import Share
+from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.dataset.bids import Image
 
@@ -28,7 +29,7 @@ class Granted(NamedTuple):
     elsewhere
         Whether the job runs on a node of a cluster, where a Snakemake takes its part of the memory.
     files_mb
-        Part of the memory that is for files, on a work tier that is memory, MB.
+        Part of the memory that is for files, on tiers that are memory, MB.
     """
 
     threads: int | None = None
@@ -48,16 +49,22 @@ class Granted(NamedTuple):
         at_once = min(self.at_once, participants)
         return self._replace(at_once=at_once, beside=min(self.beside, participants - at_once))
 
-    def with_files(self, settings: Settings, everyone: Iterable[Sequence[Image]]) -> Granted:
-        """The same, with the memory that was asked for as room of files, that of the job's largest participants."""
-        from neurotier.analysis.needs import work_bytes
+    def with_files(self, settings: Settings, places: Places, everyone: Iterable[Sequence[Image]]) -> Granted:
+        """The same, with the memory that was asked for as room of files.
+
+        That is the room of the job's largest participants, and on a cluster of what it places for all of them.
+        """
+        from neurotier.analysis.needs import placed_bytes, work_bytes
         from neurotier.core.kinds import KINDS
         from neurotier.run.batches import MEGABYTE
 
-        if not settings.app.image or not KINDS[settings.tiers[settings.placement["work"]].kind].takes_memory:
+        if not settings.app.image:
             return self
-        needs_mb = sorted((-(-work_bytes(list(images), settings) // MEGABYTE) for images in everyone), reverse=True)
-        return self._replace(files_mb=sum(needs_mb[: self.present]))
+        needs_mb: list[int] = []
+        if KINDS[settings.tiers[settings.placement["work"]].kind].takes_memory:
+            needs_mb = sorted((-(-work_bytes(list(images), settings) // MEGABYTE) for images in everyone), reverse=True)
+        placed_mb = -(-placed_bytes(settings, places) // MEGABYTE) if self.elsewhere else 0
+        return self._replace(files_mb=sum(needs_mb[: self.present]) + placed_mb)
 
     def share(self, settings: Settings) -> Share:
         """What the app may take for one participant: equal parts of what is not for files."""
