@@ -45,7 +45,7 @@ def wait_until(condition: Callable[[], object], patience_s: float = PATIENCE_S) 
     deadline = time.monotonic() + patience_s
     while not condition():
         assert time.monotonic() < deadline
-        time.sleep(0.02)
+        time.sleep(0.1)
 
 
 @pytest.fixture

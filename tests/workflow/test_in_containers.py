@@ -286,7 +286,7 @@ def test_killing_one_of_many_leaves_nothing_of_it(project: Project, engine: Engi
             p for p in psutil.process_iter(["cmdline"]) if "sub-03" in (p.info["cmdline"] or []) and in_(p, project)
         ]
         victim = jobs[0] if started and jobs else None
-        time.sleep(0.02)
+        time.sleep(0.1)
     os.kill(victim.pid, signal.SIGKILL)
     output = snakemake.communicate()[0]
     assert snakemake.returncode != 0, output

@@ -87,7 +87,7 @@ def wait_for(find: Callable[[], Any], still: Callable[[], bool]) -> Any:
         found = find()
         if found:
             return found
-        time.sleep(0.1)  # to look through all processes takes 0.02 s of CPU
+        time.sleep(0.3)  # to look through all processes takes 0.02 to 0.05 s of CPU
     raise AssertionError("it ended, or took too long, before what was waited for")
 
 
