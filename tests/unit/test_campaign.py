@@ -64,6 +64,23 @@ def test_a_run_is_known_by_what_it_measures(tmp_path: Path) -> None:
     assert not {run.name for run in planned_runs(base, Settings.from_config(base))} & before
 
 
+def test_sections_of_other_targets_are_nothing_to_a_run() -> None:
+    """They name tiers that it does not have. It is known by the name that it had when they were part of it."""
+    placement = dict.fromkeys(("dataset", "work", "images", "results"), "local")
+    tiers = {"local": {"path": "/scratch", "kind": "block"}, "tmpfs": {"path": "/dev/shm", "kind": "tmpfs"}}
+    campaign = {"placements": {"disk": {}}, "parallelism": [1], "repetitions": 1}
+    base: dict[str, Any] = {"tiers": tiers, "placement": placement, "campaign": campaign}
+    others: dict[str, dict[str, Any]] = {
+        name: {"tiers": ["tmpfs"]} for name in ("sweep", "daq", "ior", "staging", "bigbrain", "probe")
+    }
+    others["bigbrain"] |= {"repetitions": 7}
+    others["ior"] |= {"processes": [1, 2]}
+    for given in (base, base | others):
+        (run,) = planned_runs(given, Settings.from_config(given))
+        assert run.name == "disk_1_cold_brainextractor_2aff96b6"
+        assert not run.configuration.keys() & others.keys()
+
+
 def test_a_placement_changes_its_roles_and_no_others(tmp_path: Path) -> None:
     by_placement = {run.condition.placement: run.configuration["placement"] for run in planned(tmp_path)}
     assert by_placement["disk"] == dict.fromkeys(("dataset", "work", "images", "results"), "local")

@@ -19,6 +19,7 @@ import numpy as np
 from neurotier.analysis.app import app_name
 from neurotier.analysis.needs import rehearsal_of
 from neurotier.core.app_settings import EARLIER_APP
+from neurotier.core.configuration import WORKLOADS
 from neurotier.core.errors import SettingsError
 from neurotier.core.places import Places, short_hash
 from neurotier.core.settings import Settings
@@ -27,6 +28,9 @@ from neurotier.run.plan import Plan
 
 APART = ("results", "report", "campaign", "comparison", "published", "probe", "advice", "batches", "node_class")
 """Sections that do not change what a run measures."""
+
+OTHER_TARGETS = (*WORKLOADS, "bigbrain")
+"""Sections of other targets, which runs go without. Their defaults are part of the identity of runs, as ever."""
 
 JUDGING = ("validity",)
 """Sections that a run needs, and that do not change what it measures either."""
@@ -91,7 +95,8 @@ def conditions(settings: Settings) -> list[Condition]:
 
 def configuration_of(base: Mapping[str, Any], settings: Settings, condition: Condition) -> dict[str, Any]:
     """The configuration of a run of a condition, but for its results folder."""
-    own = {key: value for key, value in copy.deepcopy(dict(base)).items() if key not in APART}
+    left_out = (*APART, *OTHER_TARGETS)
+    own = {key: value for key, value in copy.deepcopy(dict(base)).items() if key not in left_out}
     placed = settings.campaign.placements[condition.placement]
     own["placement"] = settings.placement | {role: tier for role, tier in placed.items() if tier is not None}
     used = set(own["placement"].values())
