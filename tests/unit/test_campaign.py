@@ -10,13 +10,14 @@ import pytest
 from neurotier.core.errors import NeurotierError, SettingsError, TierError
 from neurotier.core.files import write_json
 from neurotier.core.places import Places
+from neurotier.core.quantities import size
 from neurotier.core.settings import Settings
 from neurotier.core.tables import read_table, write_table
 from neurotier.core.tiers import find_mount
 from neurotier.run.campaign.matrix import PlannedRun, planned_runs
 from neurotier.run.campaign.outputs import checksums, difference
-from neurotier.run.campaign.preflight import check_campaign, plan_rows
-from neurotier.run.campaign.records import Campaign, keep_run, read_condition
+from neurotier.run.campaign.preflight import RESULTS_FACTOR, check_campaign, plan_rows
+from neurotier.run.campaign.records import Campaign, folder_of, keep_run, read_condition
 from neurotier.run.campaign.snakemake_run import Outcome, hidden, problems_of
 from neurotier.storage.page_cache import prepare_cache
 
@@ -203,6 +204,36 @@ def test_preflight_refuses_what_cannot_fit(places: Places, tmp_path: Path) -> No
     wrong = {"wrong": {"path": "/dev/shm", "kind": "network"}}
     with pytest.raises(NeurotierError, match="tier 'wrong': declared as 'network'"):
         preflight(places, tmp_path, {}, tiers=wrong, placements={"wrong": {"work": "wrong"}})
+
+
+def test_runs_that_are_there_need_nothing_any_more(places: Places, tmp_path: Path) -> None:
+    """No room for their outputs, no tier that only they had, and no memory for a parallelism that only they had."""
+    tiers = {"gone": {"path": str(tmp_path / "gone"), "kind": "block"}}
+    wide: dict[str, Any] = {"placements": {"gone": {"work": "gone"}}, "parallelism": [3], "keep_outputs": True}
+    wide |= {"repetitions": 2, "tiers": tiers}
+    with pytest.raises(TierError, match="tier 'gone'"):
+        preflight(places, tmp_path, {"mem_mb": 10**6}, **wide)
+    base = configuration(tmp_path, **wide)
+    base["tiers"] |= base["campaign"].pop("tiers")
+    for run in planned_runs(base, Settings.from_config(base)):
+        write_json(folder_of(places, run) / "condition.json", {"valid": "valid", "stopped": False})
+    (line,) = preflight(places, tmp_path, {"mem_mb": 900}, **wide)
+    assert line == "Campaign: 2 runs of 4 participants (1 condition, 2 times, seed 2020)"
+    wide["placements"]["disk"] = {}
+    wide["parallelism"] = [1, 3]
+    with pytest.raises(TierError, match="tier 'gone'"):
+        preflight(places, tmp_path, {"mem_mb": 900}, **wide)
+
+
+@pytest.mark.parametrize(("stopped", "valid", "outputs"), [(False, "valid", 1), (True, "invalid: killed", 2)])
+def test_kept_outputs_are_those_of_runs_to_do(
+    places: Places, tmp_path: Path, stopped: bool, valid: str, outputs: int
+) -> None:
+    one: dict[str, Any] = {"placements": {"disk": {}}, "parallelism": [1], "keep_outputs": True, "repetitions": 2}
+    folder = folder_of(places, planned(tmp_path, **one)[0])
+    write_json(folder / "condition.json", {"valid": valid, "stopped": stopped})
+    tier = preflight(places, tmp_path, {}, **one)[1]
+    assert f"kept outputs {size(outputs * RESULTS_FACTOR * 4_000_000)} at most" in tier
 
 
 def outcome(run: PlannedRun, places: Places, valid: str = "valid", peak: int = 2, **outputs: str) -> Outcome:

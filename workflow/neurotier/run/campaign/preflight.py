@@ -51,7 +51,7 @@ def plan_rows(campaign: Campaign) -> list[Row]:
 
 
 def check_campaign(campaign: Campaign) -> None:
-    """Say what will be done, and refuse what cannot be.
+    """Say what will be done, and refuse what cannot be; runs that are there need nothing any more.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def check_campaign(campaign: Campaign) -> None:
         tier = Tier.from_settings(settings.tiers[name]).here()
         tier.check()
         check_room(tier, roles, say)
-    for run in {run.condition: run for run in planned}.values():
+    for run in {run.condition: run for run in campaign.to_do}.values():
         own = Plan(settings_of(campaign, run), campaign.places)
         check_parallelism(run.condition.parallelism, [own.mem_mb(name) for name in people], campaign.limits)
         check_files(run, own, list(people))
@@ -82,8 +82,7 @@ def check_campaign(campaign: Campaign) -> None:
 
 def how_long(campaign: Campaign, people: int) -> str:
     """How long the runs that are to be done take by the advice, if it was asked for; empty if it was not."""
-    table = campaign.places.advice / "advice.tsv"
-    to_do = [run for run in campaign.planned if campaign.condition_of(run) is None]
+    table, to_do = campaign.places.advice / "advice.tsv", campaign.to_do
     if not table.exists() or not to_do:
         return ""
     rows = {
@@ -116,11 +115,11 @@ def check_placements(campaign: Campaign) -> None:
 
 def needs(campaign: Campaign, people: Mapping[str, list[Image]]) -> Needs:
     """Bytes that each role still needs on each tier at the same time, at most; images are not counted."""
-    settings, images = campaign.settings, [image for own in people.values() for image in own]
+    settings, to_do, images = campaign.settings, campaign.to_do, [image for own in people.values() for image in own]
     dataset = sum(image.size_bytes or 0 for image in images)
     each = {
         tool: sorted((work_bytes(own, settings_of(campaign, run)) for own in people.values()), reverse=True)
-        for tool, run in {run.condition.tool: run for run in campaign.planned}.items()
+        for tool, run in {run.condition.tool: run for run in to_do}.items()
     }
     needed: Needs = {}
 
@@ -128,13 +127,13 @@ def needs(campaign: Campaign, people: Mapping[str, list[Image]]) -> Needs:
         roles = needed.setdefault(tier, {})
         roles[role] = max(count, roles.get(role, 0))
 
-    for run in campaign.planned:
+    for run in to_do:
         placed = run.configuration["placement"]
         need(placed["dataset"], "dataset", dataset - there_bytes(campaign, placed["dataset"], images))
         need(placed["work"], "work", sum(each[run.condition.tool][: run.condition.parallelism]))
         need(placed["results"], "results", RESULTS_FACTOR * dataset)
-    if settings.campaign.keep_outputs:
-        need(settings.placement["results"], "kept outputs", len(campaign.planned) * RESULTS_FACTOR * dataset)
+    if settings.campaign.keep_outputs and to_do:
+        need(settings.placement["results"], "kept outputs", len(to_do) * RESULTS_FACTOR * dataset)
     return needed
 
 

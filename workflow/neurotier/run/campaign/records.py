@@ -43,6 +43,20 @@ class Campaign:
         """What is noted of a run; ``None`` if it is not there."""
         return read_condition(folder_of(self.places, run))
 
+    @property
+    def to_do(self) -> list[PlannedRun]:
+        """The runs that are to be done."""
+        return [run for run in self.planned if self.is_wanted(run)]
+
+    def is_wanted(self, run: PlannedRun) -> bool:
+        """Whether a run is to be done: one that was stopped tells nothing of its condition."""
+        condition = self.condition_of(run)
+        return (
+            condition is None
+            or was_stopped(condition)
+            or (self.settings.campaign.repeat_invalid and not is_valid(condition))
+        )
+
 
 def folder_of(places: Places, planned: PlannedRun) -> Path:
     """Where the records of a run are."""

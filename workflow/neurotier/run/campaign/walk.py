@@ -29,7 +29,7 @@ def walk(campaign: Campaign) -> None:
     """
     planned, say = campaign.planned, campaign.say
     remove_inner_results(planned, campaign.settings, campaign.places)
-    left = [run for run in planned if is_wanted(campaign, run)]
+    left = campaign.to_do
     say(f"{len(planned) - len(left)} of {counted(len(planned), 'run')} are there, {len(left)} to do")
     failed: list[str] = []
     try:
@@ -58,16 +58,6 @@ def walk(campaign: Campaign) -> None:
         raise RunError(f"{counted(invalid, 'run')} invalid again", where="campaign", fix=f"see {campaign.places.logs}")
     if invalid:
         say(f"{counted(invalid, 'run')} left out of the comparison; campaign.repeat_invalid does invalid runs again")
-
-
-def is_wanted(campaign: Campaign, run: PlannedRun) -> bool:
-    """Whether a run is to be done: one that was stopped tells nothing of its condition."""
-    condition = campaign.condition_of(run)
-    return (
-        condition is None
-        or was_stopped(condition)
-        or (campaign.settings.campaign.repeat_invalid and not is_valid(condition))
-    )
 
 
 def do_run(campaign: Campaign, run: PlannedRun) -> Record:
