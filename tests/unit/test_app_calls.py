@@ -233,9 +233,30 @@ def test_an_image_on_a_tier_that_is_memory_is_part_of_a_cluster_job_s(tmp_path: 
     write_json(places.index / "caches.json", {"x": {"size_bytes": 7_000_000}})
     placed_mb = image_mb + 7
     assert plan.batch_mem_mb("0") == 8000 + SNAKEMAKE_MB + placed_mb
-    assert plan.app_memory_mb == 8000 + placed_mb
+    assert plan.app_memory_mb([]) == 8000 + SNAKEMAKE_MB + placed_mb
     granted = Granted(1, plan.batch_mem_mb("0"), 1, elsewhere=True).with_files(settings, places, [images(1)])
     assert granted.share(settings) == Share(1, 8000)
-    assert Plan(settings, places).app_memory_mb == 8000, "this machine has it, not a job"
+    assert Plan(settings, places).app_memory_mb([]) == 8000, "this machine has it, not a job"
     on_disk = replace(settings, placement={**settings.placement, "images": "disk"})
-    assert Plan(on_disk, places, elsewhere=True).app_memory_mb == 8000
+    assert Plan(on_disk, places, elsewhere=True).app_memory_mb([]) == 8000 + SNAKEMAKE_MB
+
+
+@pytest.mark.parametrize(("work", "merged_mb"), [("memory", 1 + 250), ("disk", 0)])
+@pytest.mark.parametrize(("elsewhere", "others_mb"), [(True, SNAKEMAKE_MB + 100), (False, 0)])
+def test_the_group_level_is_told_of_what_is_left_for_it(
+    tmp_path: Path, work: str, merged_mb: int, elsewhere: bool, others_mb: int
+) -> None:
+    """Not the memory of the job's Snakemake, nor that of its image and of all outputs on tiers that are memory."""
+    settings = settings_of(threads=2, memory_mb=800)
+    placement = {**settings.placement, "images": "memory", "work": work}
+    settings = replace(settings, placement=placement, containers=replace(settings.containers, form="sif"))
+    places = replace(Places.from_settings(settings), results=tmp_path)
+    write_json(places.index / "image.json", {"size_bytes": 100_000_000})
+    for name, size_bytes in (("sub-01", 50_000_000), ("sub-02", 200_000_000)):
+        write_json(places.record(name), {"derivatives": {"x.nii": [size_bytes, "0" * 64], "link": [0, "-> x.nii"]}})
+    people = ["sub-01", "sub-02", "sub-03"]
+    plan = Plan(settings, places, elsewhere)
+    assert plan.app_memory_mb(people) == 800 + others_mb + merged_mb
+    assert plan.app_memory_mb(people, attempt=2) == 800 + plan.app_memory_mb(people) + SNAKEMAKE_MB * elsewhere
+    granted = Granted(2, plan.app_memory_mb(people), elsewhere=elsewhere)
+    assert granted.with_outputs(settings, places, people).share(settings) == Share(2, 800)

@@ -12,7 +12,9 @@ rule run_group_level:
         site_folder=SITE_FOLDER,
     threads: plan.threads
     resources:
-        mem_mb=lambda wildcards: plan.app_memory_mb,
+        mem_mb=lambda wildcards, attempt: plan.app_memory_mb(
+            plan.of_site(wildcards.site_folder), attempt
+        ),
         work_mb=plan.work_limit_mb or 1,  # all of it, since the size of the outputs is not known yet
     params:
         results=RESULTS,

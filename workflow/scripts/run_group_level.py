@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from neurotier.analysis.app import Share
 from neurotier.analysis.group_level import run_group_level
 from neurotier.run.jobs import ensure_clone, placed_image
 from neurotier.run.participants import require_all
 from neurotier.run.scripting import Context, run_script
+from neurotier.run.shares import Granted
 
 
 def main(context: Context) -> None:
@@ -17,7 +17,9 @@ def main(context: Context) -> None:
     people = context.snakemake.params.participants
     require_all(context.places, people)
     dataset = ensure_clone(context.settings, context.places, site, context.say)
-    share = Share(context.snakemake.threads, context.snakemake.resources.mem_mb)
+    elsewhere = context.run_facts().get("elsewhere", False)
+    granted = Granted(context.snakemake.threads, context.snakemake.resources.mem_mb, elsewhere=elsewhere)
+    share = granted.with_outputs(context.settings, context.places, people).share(context.settings)
     inputs = dataset, site, people, context.settings, context.places, log, placed, share
     for name in run_group_level(*inputs, context.step.tell):
         context.say(f"{site}: participants wrote {name} with different contents; the first was taken")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
+
 from neurotier.analysis.rehearsal.tool import Rehearsal
 from neurotier.analysis.staging import MARGIN_BYTES
 from neurotier.core.errors import StateError
@@ -46,6 +49,21 @@ def work_files(images: list[Image], settings: Settings) -> int | None:
     if rehearsal is not None:
         return OWN_FILES + FILES_OF_AN_IMAGE * len(images) + rehearsal.work_files(len(images))
     return settings.app.work_files if settings.app.image else None
+
+
+def merged_bytes(settings: Settings, places: Places, participants: Iterable[str]) -> int:
+    """Memory that a copy of participants' outputs takes, as the group level makes it on a work tier, bytes.
+
+    It is 0 of a tier that is no memory, and of participants who are not done yet.
+    """
+    if not KINDS[settings.tiers[settings.placement["work"]].kind].takes_memory:
+        return 0
+    outputs_bytes = 0
+    for name in participants:
+        with suppress(FileNotFoundError, StateError):
+            manifest = read_json(places.record(name))["derivatives"]
+            outputs_bytes += sum(int(size_bytes) for size_bytes, _ in manifest.values())
+    return MARGIN_BYTES + outputs_bytes
 
 
 def threads_of(settings: Settings) -> int:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 
 import psutil
 
-from neurotier.analysis.needs import placed_bytes, threads_of, work_bytes, work_files
+from neurotier.analysis.needs import merged_bytes, placed_bytes, threads_of, work_bytes, work_files
 from neurotier.core.kinds import KINDS
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
@@ -121,11 +121,15 @@ class Needs(ABC):
         own_mb = SNAKEMAKE_MB * attempt + self.placed_mb if self.elsewhere else 0
         return min(own_mb + needs_mb + self.staging_mb(number, self.beside(number)), self.memory_limit_mb or 2**40)
 
-    @property
-    def app_memory_mb(self) -> int:
-        """Peak memory of the app's group level, MB, at most what the machine has; on a cluster with its image's."""
-        placed_mb = self.placed_mb if self.elsewhere else 0
-        return min(self.settings.app.memory_mb + placed_mb, self.memory_limit_mb or 2**40)
+    def app_memory_mb(self, participants: Iterable[str], attempt: int = 1) -> int:
+        """Memory of the group level of some participants, MB, at most what the machine has.
+
+        It is that of the app and of their outputs on a work tier that is memory, which are known once they are done;
+        on a cluster of the job's Snakemake, too, and of what the job places.
+        """
+        own_mb = SNAKEMAKE_MB * attempt + self.placed_mb if self.elsewhere else 0
+        merged_mb = -(-merged_bytes(self.settings, self.places, participants) // MEGABYTE)
+        return min(self.settings.app.memory_mb * attempt + own_mb + merged_mb, self.memory_limit_mb or 2**40)
 
     @property
     def placed_mb(self) -> int:

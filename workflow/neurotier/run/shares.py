@@ -1,4 +1,4 @@
-"""Shares: what each participant may take of what Snakemake has granted a job, for apps that want to be told.
+"""Shares: what each call of an app may take of what Snakemake has granted a job, for apps that want to be told.
 
 Snakemake grants less than was asked for where the machine has less, and more where the user said so
 (``--set-threads``, ``--set-resources``), or at another attempt on a cluster.
@@ -54,7 +54,7 @@ class Granted(NamedTuple):
 
         That is the room of the job's largest participants, and on a cluster of what it places for all of them.
         """
-        from neurotier.analysis.needs import placed_bytes, work_bytes
+        from neurotier.analysis.needs import work_bytes
         from neurotier.core.kinds import KINDS
         from neurotier.run.batches import MEGABYTE
 
@@ -63,8 +63,22 @@ class Granted(NamedTuple):
         needs_mb: list[int] = []
         if KINDS[settings.tiers[settings.placement["work"]].kind].takes_memory:
             needs_mb = sorted((-(-work_bytes(list(images), settings) // MEGABYTE) for images in everyone), reverse=True)
-        placed_mb = -(-placed_bytes(settings, places) // MEGABYTE) if self.elsewhere else 0
-        return self._replace(files_mb=sum(needs_mb[: self.present]) + placed_mb)
+        return self._replace(files_mb=sum(needs_mb[: self.present]) + self.placed_mb(settings, places))
+
+    def with_outputs(self, settings: Settings, places: Places, participants: Iterable[str]) -> Granted:
+        """The same for the group level, whose files are the outputs of participants, and what the job places."""
+        from neurotier.analysis.needs import merged_bytes
+        from neurotier.run.batches import MEGABYTE
+
+        merged_mb = -(-merged_bytes(settings, places, participants) // MEGABYTE)
+        return self._replace(files_mb=merged_mb + self.placed_mb(settings, places))
+
+    def placed_mb(self, settings: Settings, places: Places) -> int:
+        """Memory of what a job on a cluster places on a tier that is memory, MB."""
+        from neurotier.analysis.needs import placed_bytes
+        from neurotier.run.batches import MEGABYTE
+
+        return -(-placed_bytes(settings, places) // MEGABYTE) if self.elsewhere else 0
 
     def share(self, settings: Settings) -> Share:
         """What the app may take for one participant: equal parts of what is not for files."""
