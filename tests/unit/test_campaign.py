@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -260,3 +261,18 @@ def test_a_run_is_judged_and_kept(places: Places, tmp_path: Path) -> None:
     rows = plan_rows(Campaign(planned(tmp_path), settings, places, {}, print))
     write_table(tmp_path / "plan.tsv", "plan", rows)
     assert sum(row["there"] for row in read_table(tmp_path / "plan.tsv", "plan")) == 4
+
+
+@pytest.mark.parametrize("end", [{"killed": True}, {"stopped": True}])
+def test_a_run_without_all_its_participants_says_nothing_of_outputs(
+    places: Places, tmp_path: Path, end: dict[str, Any]
+) -> None:
+    """Neither as the first, by which later ones are judged, nor as a later one: who was killed early has not failed."""
+    runs = planned(tmp_path)
+    part = replace(outcome(runs[0], places, valid="invalid: 1 participant not run", x="1"), **end)
+    assert keep_run(places, runs[0], part, compare_outputs=True)["valid"] == "invalid: 1 participant not run"
+    for number, run in enumerate(runs[1:3]):
+        whole = outcome(run, places, x="1", y="2")
+        assert keep_run(places, run, whole, compare_outputs=True)["valid"] == "valid", number
+    part = replace(outcome(runs[3], places, valid="invalid: 1 participant not run", x="1"), **end)
+    assert keep_run(places, runs[3], part, compare_outputs=True)["valid"] == "invalid: 1 participant not run"

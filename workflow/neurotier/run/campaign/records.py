@@ -91,8 +91,9 @@ def keep_run(places: Places, planned: PlannedRun, outcome: Outcome, compare_outp
     """
     folder = folder_of(places, planned)
     problems = list(outcome.problems)
-    if outcome.row["failed"] == 0:
-        problems += compared(places, planned, outcome) if compare_outputs else []
+    # Nobody has failed, either, in a job that was killed before its participants began.
+    is_whole = outcome.row["failed"] == 0 and not outcome.killed and not outcome.stopped
+    problems += compared(places, planned, outcome) if compare_outputs and is_whole else []
     reasons = [outcome.row["valid"].removeprefix("invalid: ")] if outcome.row["valid"] != "valid" else []
     condition = {
         **asdict(planned.condition),
