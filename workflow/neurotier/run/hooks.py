@@ -15,7 +15,7 @@ from neurotier.core.errors import NeurotierError
 from neurotier.core.files import remove_whatever
 from neurotier.core.places import Places
 from neurotier.core.private import refuse_planted
-from neurotier.core.processes import CAMPAIGN, current_run, use_one_blas_thread
+from neurotier.core.processes import CAMPAIGN, current_run, end, processes_of, use_one_blas_thread
 from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tiers import tiers_of
 from neurotier.dataset.health import remove_broken_clone
@@ -73,6 +73,9 @@ watched: list[Watch] = []
 
 savers: list[Saver] = []
 """What saves derivatives meanwhile."""
+
+DAMAGED = (NeurotierError, AttributeError, LookupError, TypeError, ValueError)
+"""What reading damaged state raises."""
 
 WOULD_BE_PUT_BACK = "it would be put back, and what is listed here for want of it would not be done"
 
@@ -157,6 +160,8 @@ def look_ahead(plan: Plan, arguments: Sequence[str], snakefile: Path, cores: int
         remove_whatever(Places.from_settings(plan.settings).checked(plan.node_class))
     slots = None if plan.elsewhere or not cores else max(1, cores // plan.threads)
     try:
+        if not only_looks(arguments):
+            close_killed(Places.from_settings(plan.settings))
         for line in remove_asked_for(Places.from_settings(plan.settings), options.targets, not only_looks(arguments)):
             say(f"neurotier: {line}")
         plan.decide(made, analyses_anew(arguments), slots, write=not only_looks(arguments))
@@ -193,6 +198,8 @@ def heal(plan: Plan, arguments: Sequence[str], snakefile: Path) -> dict[str, Mad
             divide_records(places)
         damages = find_damage(places, plan.is_app, made)
         if changes:
+            with suppress(*DAMAGED):  # then it is tried again without what is removed here
+                close_killed(places)
             remove(damages)
             forget_markers(places)
             restore_state(places)
@@ -208,8 +215,22 @@ def heal(plan: Plan, arguments: Sequence[str], snakefile: Path) -> dict[str, Mad
     return made
 
 
+def close_killed(places: Places) -> None:
+    """Write the final rows of runs that were killed, while the records that they left are there.
+
+    To heal the folder removes some of these, and to decide who is analysed does. The caller holds the folder's lock,
+    and its own run has not begun.
+    """
+    killed = unclosed_runs(places)
+    if killed:
+        end(processes_of(killed))  # no job of theirs writes a record any more
+    for run in killed:
+        close_jobs(places, run)
+        close_run(places, run, participants(places), read_failures(places))
+
+
 def begin(plan: Plan, workflow: Any) -> None:
-    """Start a run; see :func:`neurotier.run.start.start_run`. Earlier runs that were killed get their rows first."""
+    """Start a run; see :func:`neurotier.run.start.start_run`."""
     rules_here = rules_to_run_here(workflow)
     check_programs(rules_here, plan.settings)
     compile_library()
@@ -230,10 +251,6 @@ def begin(plan: Plan, workflow: Any) -> None:
             note_name(places, run, name)
         hear_submitted(lambda line: note_submitted(places, run, line))
     forget_outputs(places)
-    for earlier in unclosed_runs(places):
-        if earlier != run:
-            close_jobs(places, earlier)
-            close_run(places, earlier, participants(places), read_failures(places))
     forget_readings(places)
     if not plan.elsewhere and not plan.is_campaign:
         watched.append(Watch.start(places, run))
