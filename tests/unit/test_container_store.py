@@ -347,6 +347,39 @@ def test_an_unpacked_image_is_not_made_of_a_damaged_one(store: Callable[..., Sto
     assert names(made.images) == []
 
 
+def test_a_file_that_was_moved_or_touched_leaves_alone_what_others_run(
+    store: Callable[..., Store], own_image: Path, tmp_path: Path
+) -> None:
+    """Each path and time of a file has notes of its own in the store, and all share what was unpacked."""
+    said: list[str] = []
+    first = replace(store("sandbox"), verified=tmp_path / "verified", run="first", say=said.append)
+    placed = first.obtain(str(own_image), "tool.bet.image").file(first.images)
+    folder, file = placed.stat().st_ino, own_image
+    for number in range(3):  # whatever the order in which the notes are found
+        (tmp_path / str(number)).mkdir()
+        file = file.rename(tmp_path / str(number) / file.name)
+        other = replace(first, verified=tmp_path / "other", run=str(number))
+        image = other.obtain(str(file), "tool.bet.image")
+        assert image.file(other.images).stat().st_ino == folder
+    assert len([name for name in names(first.kept) if name.endswith(".json")]) == 4
+    assert [line for line in said if "altered" in line] == []
+    subprocess.run(["rm", "-r", str(placed)], check=True)
+    assert replace(first, run="a job").place(image) == placed, "of the one path that is there"
+    file.unlink()
+    subprocess.run(["rm", "-r", str(placed)], check=True)
+    with pytest.raises(ContainerError, match="is neither on the images tier nor in the store"):
+        first.place(image)
+
+
+def test_damaged_notes_of_another_image_are_no_matter(store: Callable[..., Store], tiny_image: Path) -> None:
+    made = store()
+    image = made.obtain(str(tiny_image), "tool.bet.image")
+    for number in range(30):  # in whatever order they are found
+        (made.kept / f"tiny-{number:08x}.json").write_text('{"sha256"')
+    image.file(made.images).unlink()
+    assert made.place(image).exists()
+
+
 def stored_two(folder: Path) -> tuple[Path, Path]:
     """A store of two images that were used 40 days and one day ago, and of a third that cannot be read."""
     kept, images = folder / "kept", folder / "images"
