@@ -251,9 +251,11 @@ class Store:
         """
         target = image.file(self.images)
         marker = Marker(self.verified, self.run, target)
-        if marker.is_set():
+        is_verified = marker.is_set()
+        if not is_verified or marker.is_due():
+            note_use(self.kept, image.name, image.sha256)
+        if is_verified:
             return target
-        note_use(self.kept, image.name, image.sha256)
         with exclusive(target):
             if marker.is_set():
                 return target
