@@ -404,6 +404,22 @@ def test_images_that_nobody_uses_leave_store_and_tier(tmp_path: Path) -> None:
     assert names(images) == ["new-bbbbbbbbbbbb.sandbox"]
 
 
+@pytest.mark.parametrize(("used", "left"), [(None, []), ("one-22222222", ["one-aaaaaaaaaaaa.sif"])])
+def test_what_several_notes_share_leaves_with_the_last_of_them(
+    tmp_path: Path, used: str | None, left: list[str]
+) -> None:
+    """Two paths of a file, and one under another name, have the same content; it is placed once per name."""
+    kept, images, sha = tmp_path / "kept", tmp_path / "images", "a" * 64
+    kept.mkdir()
+    for name in ("one-11111111", "one-22222222", "two-33333333"):
+        (images / f"{name[:3]}-{sha[:12]}.sif").mkdir(parents=True, exist_ok=True)
+        (kept / f"{name}.json").write_text(json.dumps({"sha256": sha, "size_bytes": 4, "source": "/gone"}))
+        os.utime(kept / f"{name}.json", None if name == used else (0, 0))
+    remove_unused(list(stored_images(kept, images)), 1, in_use=())
+    assert names(images) == left
+    assert names(kept) == ([f"{used}.json"] if used else [])
+
+
 def test_the_image_of_these_results_and_one_that_was_just_used_stay(tmp_path: Path) -> None:
     kept, images = stored_two(tmp_path)
     stored = list(stored_images(kept, images))
