@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+from neurotier.advice.rehearsal import scratch_results
 from neurotier.containers.caches import look_at
 from neurotier.core.files import write_json
 from neurotier.core.places import Places
@@ -64,3 +65,10 @@ def test_and_so_with_caches(settings: Settings, tmp_path: Path, monkeypatch: pyt
     monkeypatch.delenv(CAMPAIGN)
     cache_store(settings, places, print).place(cache)
     assert file.read_text() == "as it was"
+
+
+def test_the_job_of_a_rehearsal_finds_its_image_verified(settings: Settings, tmp_path: Path) -> None:
+    """It is timed, and is to take what a job of a run takes, where others have verified the image."""
+    placed_image(settings, Places.from_settings(settings), tmp_path / "log")
+    with scratch_results(settings, Places.from_settings(settings), {}, tmp_path / "log") as places:
+        assert not reads(load_settings(places.results), places)
