@@ -14,6 +14,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from neurotier.core.credentials import all_without_credentials, without_credentials
 from neurotier.core.errors import (
     KilledError,
     NeurotierError,
@@ -54,10 +55,10 @@ def load_settings(results: Path) -> Settings:
 
 
 def load_dataset(places: Places) -> Dataset:
-    """The dataset that was cloned."""
+    """The dataset that was cloned; earlier versions noted user name and token of its source, too."""
     from neurotier.dataset.source import Dataset
 
-    data = read_json(places.index / "dataset.json")
+    data = all_without_credentials(read_json(places.index / "dataset.json"))
     return Dataset(data["source"], Path(data["path"]), data["kind"], data["sites"], data.get("unreachable", {}))
 
 
@@ -342,7 +343,8 @@ def reporting(places: Places, participants: Sequence[str], stage: str, log: Path
         reason = str(TierError(f"could not be read: {root_cause(error)}", where=sys.prefix, fix=READ_AGAIN))
         note_trace(log)
     except Exception as error:
-        result.exit_code, reason = 70, one_line(f"fault in neurotier: {type(error).__name__}: {error}")
+        told = without_credentials(f"fault in neurotier: {type(error).__name__}: {error}")
+        result.exit_code, reason = 70, one_line(told)
         note_trace(log)
     if result.exit_code:
         with suppress(OSError):  # the results tier may be full, and the output go to a file on it
@@ -374,4 +376,4 @@ def root_cause(error: BaseException) -> str:
 def note(log: Path, line: str) -> None:
     """Add a line to a job's log."""
     with log.open("a") as file:
-        file.write(line.rstrip() + "\n")
+        file.write(without_credentials(line.rstrip()) + "\n")
