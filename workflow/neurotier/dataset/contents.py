@@ -22,8 +22,8 @@ from neurotier.core.settings import DatasetSettings
 from neurotier.dataset.attempts import GoneError, first_message, retry, wait_for_others
 from neurotier.dataset.datalad_environment import prepare_environment
 
-KEY_SIZE = re.compile(r"-s(\d{1,18})-")
-"""Size of the content in a git-annex key, such as ``MD5E-s1234--d41d8.nii.gz``."""
+KEY_SIZE = re.compile(r"-s(\d{1,18})(?=-|$)")
+"""Size of the content in the fields of a git-annex key, such as ``MD5E-s1234--d41d8.nii.gz``; ``--`` ends the fields."""
 
 OBJECTS = "/annex/objects/"
 """Text before the key, in links and in pointers."""
@@ -121,8 +121,10 @@ def size_in(key: str) -> int | None:
 
     >>> size_in("MD5E-s1234--d41d8.nii.gz"), size_in("URL--http&c%%x.org")
     (1234, None)
+    >>> size_in("URL--https&c%%x.org%ds-s01-T1w.nii.gz"), size_in("URL-s7-m9--https&c%%x.org%ds-s01-T1w")
+    (None, 7)
     """
-    match = KEY_SIZE.search(key)
+    match = KEY_SIZE.search(key.partition("--")[0])
     return int(match[1]) if match else None
 
 
