@@ -31,7 +31,7 @@ from neurotier.core.settings import Settings
 from neurotier.meter.measure import Interrupted
 from neurotier.meter.own import times_so_far
 from neurotier.run import slurm
-from neurotier.run.participants import images_of, participants
+from neurotier.run.participants import images_of, participants, selected_by
 
 if TYPE_CHECKING:  # thousands of jobs start: each imports what it uses, where it uses it
     from neurotier.containers.store import PlacedImage, Store
@@ -284,17 +284,24 @@ def get_images_of(name: str, settings: Settings, places: Places, log: Path) -> d
 def drop_batch_images(results: Path, names: Sequence[str], marker: Path, log: Path) -> int:
     """Drop the images of those of a batch who are done from the dataset tier; the exit code of the process.
 
-    Images that git-annex does not drop cost nothing but space; that is reported, and is no failure.
+    What another batch still needs stays until that is done. Images that git-annex does not drop cost nothing but
+    space; that is reported, and is no failure.
     """
-    from neurotier.dataset.contents import drop_images
+    from neurotier.dataset.contents import drop_images, not_shared
+    from neurotier.run.batches import read_batches
 
     settings = load_settings(results)
     places = Places.from_settings(settings)
     dataset, said = load_dataset(places).path, ""
+    selected = selected_by(places.index / "images.tsv")
+    under_way = {
+        name for number, of in read_batches(places).items() if not places.batch(number).exists() for name in of
+    }
+    in_use = [image for name in sorted(under_way - set(names)) for image in selected.get(name, [])]
     for name in names:
         if not places.record(name).exists():
             continue
-        kept = drop_images(dataset, [image.path for image in images_of(places, name)])
+        kept = drop_images(dataset, not_shared(images_of(places, name), in_use))
         said += f"{name}: kept: {kept}\n" if kept else f"{name}: dropped\n"
         if kept:
             print(f"neurotier: {name}: images stay on the dataset tier: {kept}", file=sys.stderr, flush=True)
