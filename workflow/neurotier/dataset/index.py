@@ -158,7 +158,7 @@ def index_dataset(
         raise InputError(
             f"holds no {kind_of_file(suffixes)}{first_skipped}", where=f"dataset.source {dataset.source!r}"
         )
-    selected = select(images, settings, everyone, dataset)
+    selected = select(images, settings, everyone, dataset, suffixes is not None)
     return Index(sorted(selected, key=lambda image: image.path), sorted(skipped, key=lambda entry: entry.item))
 
 
@@ -311,8 +311,10 @@ def without_images(members: dict[str, str], images: Sequence[Image], suffixes: S
     return {member: reasons[where] for member, where in members.items() if member not in with_images}
 
 
-def select(images: Sequence[Image], settings: DatasetSettings, everyone: set[str], dataset: Dataset) -> list[Image]:
-    """The images that the configuration selects.
+def select(
+    images: Sequence[Image], settings: DatasetSettings, everyone: set[str], dataset: Dataset, of_none: bool
+) -> list[Image]:
+    """The images that the configuration selects; ``of_none`` as in :func:`chosen`.
 
     While a site cannot be reached, unknown labels are no error, since they may belong to it.
 
@@ -326,13 +328,9 @@ def select(images: Sequence[Image], settings: DatasetSettings, everyone: set[str
         check_known("participants", "sub", settings.participants, labels)
         check_known("sessions", "ses", settings.sessions, sorted({image.session for image in images} - {""}))
         check_known("runs", "run", settings.runs, sorted({image.bids_run for image in images} - {""}))
-    is_participant, is_session = selector(settings.participants, "sub"), selector(settings.sessions, "ses")
-    is_run = selector(settings.runs, "run")
-    left = [
-        image
-        for image in images
-        if is_participant(image.label) and is_session(image.session) and is_run(image.bids_run)
-    ]
+    is_participant = selector(settings.participants, "sub")
+    asked = [image for image in images if is_participant(image.label)]
+    left = chosen(asked, settings.sessions, settings.runs, of_none)
     if not left:
         raise InputError(
             "nothing is left to analyse",
@@ -340,6 +338,35 @@ def select(images: Sequence[Image], settings: DatasetSettings, everyone: set[str
             fix="see the filters under dataset",
         )
     return left
+
+
+def chosen(
+    images: Sequence[Image], sessions: Sequence[str | int], runs: Sequence[str | int], of_none: bool
+) -> list[Image]:
+    """Those images that filters of sessions and runs select.
+
+    Parameters
+    ----------
+    images
+        Of one or more participants.
+    sessions, runs
+        Labels; none select all.
+    of_none
+        Whether files of no session or no run belong to those of each, as an app takes them, such as sidecars and field
+        maps. They are kept of participants who have a file of what is asked for.
+    """
+    is_session, is_run = selector(sessions, "ses"), selector(runs, "run")
+    named = [image for image in images if is_session(image.session) and is_run(image.bids_run)]
+    if not of_none:
+        return named
+    participants = {image.participant for image in named}
+    return [
+        image
+        for image in images
+        if image.participant in participants
+        and (not image.session or is_session(image.session))
+        and (not image.bids_run or is_run(image.bids_run))
+    ]
 
 
 def selector(wanted: Sequence[str | int], prefix: str) -> Callable[[str], bool]:
