@@ -120,6 +120,15 @@ def test_same_label_at_two_sites_is_two_participants(tmp_path: Path) -> None:
     assert {image.participant for image in index(tmp_path).images} == {"A/sub-01", "B/sub-01"}
 
 
+def test_a_site_in_a_dataset_that_has_participants_itself_is_a_site_alone(tmp_path: Path) -> None:
+    for folder in ("", "NYU", "more/UPSM"):
+        plain_dataset(tmp_path / folder, {t1w("01"): small_head()})
+    sites = {site: {"url": "", "version": ""} for site in ("", "NYU", "more/UPSM")}
+    found = index_dataset(Dataset(str(tmp_path), tmp_path, "folder", sites), SETTINGS)
+    assert [image.participant for image in found.images] == ["NYU/sub-01", "more/UPSM/sub-01", "sub-01"]
+    assert found.skipped == []
+
+
 @pytest.mark.parametrize("source", ["///corr", "https://x.org/a", "git@x.org:a/b", "ria+file:///x#~a"])
 def test_addresses_are_not_taken_for_folders(source: str) -> None:
     assert is_address(source)

@@ -11,7 +11,7 @@ import csv
 import io
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -134,7 +134,7 @@ def index_dataset(
             continue
         links_to = settings.links_to
         if suffixes is None:
-            site_images, refused = index_site(dataset.path, site, links_to)
+            site_images, refused = index_site(dataset.path, site, links_to, dataset.sites)
         else:
             site_images, refused = app_files(dataset.path, site, suffixes, links_to)
         members, unread = participants_of(dataset.path, site, links_to)
@@ -162,9 +162,16 @@ def index_dataset(
     return Index(sorted(selected, key=lambda image: image.path), sorted(skipped, key=lambda entry: entry.item))
 
 
-def index_site(dataset: Path, site: str, links_to: Sequence[str] = ()) -> tuple[list[Image], list[Skipped]]:
-    """T1w images of one site, and files that look like one but have no BIDS name."""
-    tree = list_tree(dataset, site, lambda path: not any(each.search(f"/{path}") for each in IGNORE), links_to)
+def index_site(
+    dataset: Path, site: str, links_to: Sequence[str] = (), sites: Iterable[str] = ()
+) -> tuple[list[Image], list[Skipped]]:
+    """T1w images of one site, and files that look like one but have no BIDS name; other ``sites`` are not entered."""
+    others = set(sites) - {site}
+
+    def may_enter(path: str) -> bool:
+        return str(PurePosixPath(site, path)) not in others and not any(each.search(f"/{path}") for each in IGNORE)
+
+    tree = list_tree(dataset, site, may_enter, links_to)
     images: list[Image] = []
     skipped = [Skipped(repr(str(PurePosixPath(site, path))), reason) for path, reason in tree.refused.items()]
     taken: set[PurePosixPath] = set()
