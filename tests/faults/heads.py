@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -94,12 +95,14 @@ class Undisturbed:
         return len(list((self.project.results / "profile" / "records").rglob("*.json")))
 
     def next_job(self) -> int:
-        """The number of the next job."""
-        return 1 + max((int(row[0]) for row in self.cluster.sacct("JobIDRaw")), default=0)
+        """The number of the next job, by Slurm's controller: the accounting hears of jobs seconds later."""
+        told = subprocess.run(["scontrol", "show", "config"], capture_output=True, text=True, check=True).stdout
+        (number,) = re.findall(r"^NEXT_JOB_ID\s*=\s*(\d+)", told, re.MULTILINE)
+        return int(number)
 
     def jobs_since(self, first: int) -> int:
         """How many jobs were submitted from a number on; all of them are of participants, which alone are asked for."""
-        return sum(int(number) >= first for (number,) in self.cluster.sacct("JobIDRaw"))
+        return self.next_job() - first
 
     def queued(self) -> str:
         """Jobs that wait or run."""

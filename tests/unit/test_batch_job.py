@@ -143,3 +143,13 @@ def test_a_failed_second_analysis_leaves_no_record_behind(tmp_path: Path) -> Non
     write_json(results / "state" / "runs" / "again.json", {"anew": True})
     again.communicate()
     assert done_in(results) == []
+
+
+def test_who_cannot_be_fetched_keeps_no_old_record(tmp_path: Path) -> None:
+    """It would pass for one of the tool that is there now, and the run end as if everyone were done."""
+    results = prepared_results(tmp_path, ["01", "02"])
+    assert job(results, "sub-01", "sub-02").communicate()[0] == ""
+    write_json(results / "index" / "tool.json", {"name": "noop", "version": "2"})
+    write_json(results / "state" / "got" / "0", {"participants": {"sub-02": {"failed": 69}}})
+    job(results, "sub-01", "sub-02", NEUROTIER_RUN="again").communicate()
+    assert done_in(results) == ["sub-01"]

@@ -189,6 +189,20 @@ def test_a_damaged_decision_is_made_again_from_the_records(places: Places, conte
     assert missing_in(places, batches) == ["sub-00", "sub-01", "sub-02"]
 
 
+def test_who_is_done_needs_no_job_on_a_cluster_either(places: Places) -> None:
+    """To Snakemake, jobs done here would have new inputs there; a marker that no job has made has none."""
+    selected = everyone(4)
+    here = decide(places, selected, {}, WANTED, by(2))
+    finish(places, here, "0")
+    made = as_wanted(here["0"], selected)
+    there = decide(places, selected, made, WANTED, by(2), elsewhere=True)
+    assert missing_in(places, there) == sorted(here["1"])
+    assert here["0"] not in [there.get("0")]
+    assert here["0"] in there.values()
+    assert decide(places, selected, made, WANTED, by(2), elsewhere=True) == there, "and that once"
+    assert here["0"] in decide(places, selected, made, WANTED, by(2)).values()
+
+
 def test_markers_of_batches_that_are_no_more_are_removed(places: Places) -> None:
     finish(places, {"77": ["sub-00"], "A": []}, "77", "A")
     places.dropped("77").parent.mkdir(parents=True)

@@ -12,10 +12,12 @@ from neurotier.analysis.staging import publish
 from neurotier.core.errors import StateError
 from neurotier.core.files import clear_log, write_json, write_text
 from neurotier.core.places import Places, file_of
+from neurotier.core.tables import write_table
 from neurotier.run.healing import (
     damage_lines,
     divide_records,
     find_damage,
+    forget_kept,
     forget_outputs,
     lost_kept,
     note_index,
@@ -249,3 +251,33 @@ def test_a_planted_link_has_nothing_moved(places: Places, tmp_path: Path) -> Non
     assert [file.name for file in victim.iterdir()] == ["sub-07.json"]
     assert not places.record("site/sub-07").exists()
     assert not places.record("sub-08").exists()
+
+
+def test_planted_lists_have_nothing_removed_that_is_not_of_the_results(places: Places, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    write_json(victim / "condition.json", {})
+    (places.results / "linked").symlink_to(victim)
+    (places.campaign / "runs").mkdir(parents=True)
+    (places.campaign / "runs" / "linked").symlink_to(victim)
+    theirs = [str(victim), str(victim / "condition.json")]
+    names = [*theirs, "../victim", "linked/condition.json", "figures/../../victim", ""]
+    write_json(places.outputs, {**dict.fromkeys(names, 1), "group/group.tsv": 1})
+    folders = ["../../../victim", str(victim), "linked"]
+    (victim / "condition.json").write_text("theirs")
+    texts = ("placement", "cache", "tool", "dataset_tier", "work_tier", "images_tier", "results_tier")
+    run = {"position": 1, "repetition": 1, "parallelism": 1, "there": True, **dict.fromkeys(texts, "x")}
+    write_table(places.campaign / "done.tsv", "plan", [{**run, "folder": folder} for folder in folders])
+    damages = find_damage(places, by_app=False)
+    remove(damages)
+    assert (victim / "condition.json").read_text() == "theirs"
+    assert not (places.group / "group.tsv").exists(), "what the list rightly names is still made again"
+
+
+def test_what_a_step_begins_to_make_is_not_put_back(places: Places) -> None:
+    """Or a step that failed would count as done: Snakemake has noted its new parameters, and removed its output."""
+    file = places.index / "SiteA" / "validation.json"
+    write_and_keep(places, file, {"errors": 1})
+    forget_kept(places, file)
+    file.unlink()
+    assert lost_kept(places) == {}
+    forget_kept(places, file)  # nothing is kept

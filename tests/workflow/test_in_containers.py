@@ -370,7 +370,9 @@ def test_a_wrong_configuration_is_said_so(
 def test_a_dataset_that_must_be_valid_and_is_not_stops_before_anybody(project: Project) -> None:
     dataset = {**people(project, 1), "validation": "require"}
     (project.folder / "bids" / "dataset_description.json").write_text("{}")
-    ended = project.snakemake(*project.configure(dataset=dataset, tool={"name": "noop"}))
-    assert ended.code != 0
-    assert ended.lines("neurotier: dataset: is not valid BIDS: "), ended.output
-    assert not ended.analysed
+    arguments = project.configure(dataset=dataset, tool={"name": "noop"})
+    for _ in range(2):  # what was found the first time is no reason to take it for checked
+        ended = project.snakemake(*arguments)
+        assert ended.code != 0
+        assert ended.lines("neurotier: dataset: is not valid BIDS: "), ended.output
+        assert not ended.analysed

@@ -41,7 +41,7 @@ rule analyze_participants:
         results=RESULTS,
         participants=lambda wildcards: plan.members(wildcards.batch),
         at_once=lambda wildcards, threads: plan.at_once(wildcards.batch, threads),
-        beside=lambda wildcards: plan.beside(wildcards.batch),
+        beside=lambda wildcards, threads: plan.beside(wildcards.batch),  # with threads, none of what a job is done again for
         analysis=plan.analysis,
     message:
         "Analysing {params.participants} (batch {wildcards.batch})"

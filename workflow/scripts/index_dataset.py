@@ -21,7 +21,8 @@ def main(context: Context) -> None:
     prepare_all(context.places, selected)  # first: a participant of the index finds its own
     write_table(Path(output.images), "images", index.rows())
     note_index(context.places)
-    plan, facts = Plan(context.settings, context.places), context.run_facts()
+    facts = context.run_facts()
+    plan = Plan(context.settings, context.places, elsewhere=bool(facts.get("elsewhere")))
     plan.decide(whole_records(context.places, plan.is_app), facts["anew"], facts["parallelism"])
     people = len(selected)
     context.say(f"{len(index.images)} {kind_of_file(suffixes)}s of {people} participants; {len(index.skipped)} skipped")

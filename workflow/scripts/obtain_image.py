@@ -8,13 +8,14 @@ from pathlib import Path
 
 from neurotier.analysis.steps import measured, write_step
 from neurotier.core.tiers import on_nodes
-from neurotier.run.healing import write_and_keep
+from neurotier.run.healing import forget_kept, write_and_keep
 from neurotier.run.jobs import image_store
 from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:
     settings, places = context.settings, context.places
+    forget_kept(places, Path(context.snakemake.output.image))
     key = "app.image" if settings.app.image else f"tool.{settings.tool.name}.image"
     placing = not (context.run_facts().get("elsewhere") and on_nodes(settings, settings.placement["images"]))
     store = image_store(settings, places, Path(context.snakemake.log[0]), context.say, placing)

@@ -77,6 +77,11 @@ class Places:
         }
         return Places(**paths)
 
+    def holds(self, name: str) -> bool:
+        """Whether a name that a file of the results has of another is of one in them: it, and links, may be planted."""
+        inside = (self.results / name).parent.resolve().is_relative_to(self.results.resolve())
+        return inside and ".." not in Path(name).parts
+
     @property
     def derivatives(self) -> Path:
         return self.results / "derivatives"

@@ -125,6 +125,8 @@ def analyze_batch(
         for name in done:
             places.failure(name).unlink(missing_ok=True)
         codes |= dict.fromkeys(done, 0)
+        for name in set(names).difference(done):  # were its images not to be had, an old result would pass for a new
+            places.record(name).unlink(missing_ok=True)
         left[:] = [name for name in names if codes[name] is None]
         note(log, f"{len(left)} of {len(names)} to analyse: {' '.join(left)}")
     if result.exit_code:

@@ -123,14 +123,14 @@ def wanted_by(places: Places, analysis: str, tool: str, anew: bool = False, run:
 
 def read_batches(places: Places) -> Batches:
     """The batches that were decided; none before the dataset is indexed."""
-    return known_batches(places)[1]
+    return known_batches(read_decision(places))[1]
 
 
-def known_batches(places: Places) -> tuple[int, Batches]:
+def known_batches(decision: Mapping[str, Any]) -> tuple[int, Batches]:
     """The number of the next batch, and the batches; as if there were none, if their file is damaged."""
     with suppress(AttributeError, LookupError, TypeError, ValueError):
-        data = read_decision(places)
-        return int(data["next"]), {str(int(number)): list(map(str, of)) for number, of in data["batches"].items()}
+        batches = {str(int(number)): list(map(str, of)) for number, of in decision["batches"].items()}
+        return int(decision["next"]), batches
     return 0, {}
 
 
@@ -152,6 +152,7 @@ def decide(
     apart: Collection[str] = (),
     by_site: bool = False,
     write: bool = True,
+    elsewhere: bool = False,
 ) -> Batches:
     """Divide those who are missing into batches, and keep what was decided for others.
 
@@ -174,13 +175,18 @@ def decide(
     write
         Whether to write the decision, with markers of those who are done, or only to say what it would be. Records of
         those who are missing go then: were the new analysis to fail, an old one would pass for it.
+    elsewhere
+        Whether jobs run on the nodes of a cluster. There they wait for other files than here, so that to Snakemake all
+        that were done here have new inputs: who is done gets another batch, with a marker that no job has made.
     """
-    following, before = known_batches(places)
+    decided = read_decision(places)
+    following, before = known_batches(decided)
+    moved = decided.get("elsewhere", elsewhere) != elsewhere
     done = {name for name in selected if name in made and wanted.is_met(made[name], selected[name])}
     kept = {
         number: members
         for number, members in before.items()
-        if done.issuperset(members) and places.batch(number).exists()
+        if not moved and done.issuperset(members) and places.batch(number).exists()
     }
     settled = {name for members in kept.values() for name in members}
     missing = longest_first([name for name in selected if name not in done], selected)
@@ -203,8 +209,8 @@ def decide(
     if write:
         forget_work(places, selected, made, done)
         adopt(places, {name: key_of(wanted.analysis, selected[name]) for name in done if made[name].analysis is None})
-        decision = {"next": following, "analysis": wanted.analysis, "batches": batches}
-        if batches != before or decided_analysis(places) != wanted.analysis:
+        decision = {"next": following, "analysis": wanted.analysis, "elsewhere": elsewhere, "batches": batches}
+        if decision != decided:
             write_json(places.batches_file, decision)
         forget_others(places, batches)
     return batches
@@ -238,7 +244,8 @@ def decided_analysis(places: Places) -> str | None:
 
 def set_apart(places: Places, names: Collection[str]) -> None:
     """Give some participants a batch of their own each, unless their batch is done; the decision is written."""
-    following, before = known_batches(places)
+    decided = read_decision(places)
+    following, before = known_batches(decided)
     batches: Batches = {}
     for number, members in before.items():
         chosen = [name for name in members if name in names] if not places.batch(number).exists() else []
@@ -250,8 +257,7 @@ def set_apart(places: Places, names: Collection[str]) -> None:
             following = unused(places, following)
             batches[str(following)], following = of, following + 1
     if batches != before:
-        analysis = {"analysis": known} if (known := decided_analysis(places)) else {}
-        write_json(places.batches_file, {"next": following, **analysis, "batches": batches})
+        write_json(places.batches_file, decided | {"next": following, "batches": batches})
 
 
 def unused(places: Places, number: int) -> int:

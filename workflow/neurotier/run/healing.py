@@ -189,7 +189,11 @@ def damaged_campaign(places: Places) -> Iterator[Damage]:
     if not done.exists():
         return
     try:
-        folders = [places.campaign / "runs" / row["folder"] for row in read_table(done, "plan")]
+        folders = [
+            places.campaign / "runs" / row["folder"]
+            for row in read_table(done, "plan")
+            if places.holds(str(Path("campaign", "runs", row["folder"], "condition.json")))
+        ]
     except (StateError, LookupError, TypeError, ValueError):
         yield Damage((done,), f"{done} is damaged")
         return
@@ -211,6 +215,8 @@ def damaged_outputs(places: Places) -> Iterator[Damage]:
         return
     for name, size_bytes in (known or {}).items():
         file = places.results / name
+        if not places.holds(name):
+            continue
         if not file.is_file() or file.stat().st_size != size_bytes:
             page = places.results / f"{PAGES.get(name.split('/')[0], 'report')}.html"
             yield Damage((*outputs_with(file, places), page), f"{file} is not as it was written")
@@ -293,7 +299,21 @@ def forget_markers(places: Places) -> None:
 def write_and_keep(places: Places, file: Path, data: Any) -> None:
     """Write a file of the index that every analysis waits for, and a copy for :func:`restore_kept`."""
     write_json(file, data)
-    write_json(places.kept / file.absolute().relative_to(places.index.absolute()), data)
+    write_json(copy_of(places, file), data)
+
+
+def forget_kept(places: Places, file: Path) -> None:
+    """Forget the copy of a file that a step begins to make.
+
+    Were the step to fail, it would be put back, and the step count as done: Snakemake notes the new parameters of a
+    job that failed, and removes its outputs.
+    """
+    remove_whatever(copy_of(places, file))
+
+
+def copy_of(places: Places, file: Path) -> Path:
+    """Where the copy of a file of the index is kept."""
+    return places.kept / file.absolute().relative_to(places.index.absolute())
 
 
 def lost_kept(places: Places) -> dict[Path, Path]:

@@ -14,6 +14,7 @@ from neurotier.core.answering import require_answers
 from neurotier.core.errors import NeurotierError
 from neurotier.core.files import remove_whatever
 from neurotier.core.places import Places
+from neurotier.core.private import refuse_planted
 from neurotier.core.processes import CAMPAIGN, current_run, use_one_blas_thread
 from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tiers import tiers_of
@@ -172,11 +173,15 @@ def heal(plan: Plan, arguments: Sequence[str], snakefile: Path) -> dict[str, Mad
     ------
     BusyError
         If another run holds the results folder.
+    TierError
+        If another user made it where everybody may write.
     """
     places, changes = Places.from_settings(plan.settings), not only_looks(arguments)
     made: dict[str, Made] = {}
     if not places.state.is_dir():
         return made
+    if changes:
+        refuse_planted(places.results, "results folder")
     try:
         if changes:
             acquire(places)

@@ -224,6 +224,7 @@ class Plan(Needs):
             apart=self.apart,
             by_site=self.must_be_valid,
             write=write,
+            elsewhere=self.elsewhere,
         )
         self.would_be = None if write else batches
 

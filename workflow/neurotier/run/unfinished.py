@@ -40,10 +40,8 @@ def noted_in(places: Places) -> dict[str, list[str]]:
 
 
 def files_of(places: Places, names: Iterable[str]) -> set[Path]:
-    """Noted files, but for those outside of the results, by name or through a link: the note may be planted."""
-    results = places.results.resolve()
-    files = {(places.results / name).absolute() for name in names if ".." not in Path(name).parts}
-    return {file for file in files if file.parent.resolve().is_relative_to(results)}
+    """Noted files, but for those outside of the results: the note may be planted."""
+    return {(places.results / name).absolute() for name in names if places.holds(name)}
 
 
 def is_dated_back(file: Path) -> bool:
