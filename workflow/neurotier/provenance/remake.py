@@ -31,7 +31,7 @@ from neurotier.core.tiers import find_mount, tiers_of
 from neurotier.core.work_folders import IN, OUT, work_folder
 from neurotier.dataset.bids import LABEL, Image, read_image
 from neurotier.dataset.health import ask_git
-from neurotier.dataset.index import chosen as chosen_of
+from neurotier.dataset.selection import chosen as chosen_of
 from neurotier.provenance.description import HOW, read_how
 from neurotier.provenance.remake_group import group_again, inputs_of_group
 from neurotier.provenance.repository import run_git
