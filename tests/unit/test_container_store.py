@@ -347,6 +347,39 @@ def test_an_unpacked_image_is_not_made_of_a_damaged_one(store: Callable[..., Sto
     assert names(made.images) == []
 
 
+def test_a_file_that_was_moved_or_touched_leaves_alone_what_others_run(
+    store: Callable[..., Store], own_image: Path, tmp_path: Path
+) -> None:
+    """Each path and time of a file has notes of its own in the store, and all share what was unpacked."""
+    said: list[str] = []
+    first = replace(store("sandbox"), verified=tmp_path / "verified", run="first", say=said.append)
+    placed = first.obtain(str(own_image), "tool.bet.image").file(first.images)
+    folder, file = placed.stat().st_ino, own_image
+    for number in range(3):  # whatever the order in which the notes are found
+        (tmp_path / str(number)).mkdir()
+        file = file.rename(tmp_path / str(number) / file.name)
+        other = replace(first, verified=tmp_path / "other", run=str(number))
+        image = other.obtain(str(file), "tool.bet.image")
+        assert image.file(other.images).stat().st_ino == folder
+    assert len([name for name in names(first.kept) if name.endswith(".json")]) == 4
+    assert [line for line in said if "altered" in line] == []
+    subprocess.run(["rm", "-r", str(placed)], check=True)
+    assert replace(first, run="a job").place(image) == placed, "of the one path that is there"
+    file.unlink()
+    subprocess.run(["rm", "-r", str(placed)], check=True)
+    with pytest.raises(ContainerError, match="is neither on the images tier nor in the store"):
+        first.place(image)
+
+
+def test_damaged_notes_of_another_image_are_no_matter(store: Callable[..., Store], tiny_image: Path) -> None:
+    made = store()
+    image = made.obtain(str(tiny_image), "tool.bet.image")
+    for number in range(30):  # in whatever order they are found
+        (made.kept / f"tiny-{number:08x}.json").write_text('{"sha256"')
+    image.file(made.images).unlink()
+    assert made.place(image).exists()
+
+
 def stored_two(folder: Path) -> tuple[Path, Path]:
     """A store of two images that were used 40 days and one day ago, and of a third that cannot be read."""
     kept, images = folder / "kept", folder / "images"
@@ -369,6 +402,22 @@ def test_images_that_nobody_uses_leave_store_and_tier(tmp_path: Path) -> None:
         ["cut-33333333.json", "new-22222222.json", "new-22222222.sif", "new-bbbbbbbbbbbb.cache"]
     )
     assert names(images) == ["new-bbbbbbbbbbbb.sandbox"]
+
+
+@pytest.mark.parametrize(("used", "left"), [(None, []), ("one-22222222", ["one-aaaaaaaaaaaa.sif"])])
+def test_what_several_notes_share_leaves_with_the_last_of_them(
+    tmp_path: Path, used: str | None, left: list[str]
+) -> None:
+    """Two paths of a file, and one under another name, have the same content; it is placed once per name."""
+    kept, images, sha = tmp_path / "kept", tmp_path / "images", "a" * 64
+    kept.mkdir()
+    for name in ("one-11111111", "one-22222222", "two-33333333"):
+        (images / f"{name[:3]}-{sha[:12]}.sif").mkdir(parents=True, exist_ok=True)
+        (kept / f"{name}.json").write_text(json.dumps({"sha256": sha, "size_bytes": 4, "source": "/gone"}))
+        os.utime(kept / f"{name}.json", None if name == used else (0, 0))
+    remove_unused(list(stored_images(kept, images)), 1, in_use=())
+    assert names(images) == left
+    assert names(kept) == ([f"{used}.json"] if used else [])
 
 
 def test_the_image_of_these_results_and_one_that_was_just_used_stay(tmp_path: Path) -> None:
@@ -398,3 +447,18 @@ def test_a_run_notes_that_it_uses_an_image(store: Callable[..., Store], definiti
     os.utime(facts, (0, 0))
     made.place(image)
     assert time.time() - facts.stat().st_mtime < PATIENCE_S
+
+
+def test_a_run_that_lasts_for_days_notes_so_once_an_hour(
+    store: Callable[..., Store], tiny_image: Path, tmp_path: Path
+) -> None:
+    made = replace(store(), verified=tmp_path / "verified", run="long")
+    image = made.obtain(str(tiny_image), "tool.bet.image")
+    (marker,), facts = (tmp_path / "verified").iterdir(), made.find_kept(image).with_suffix(".json")
+    for since_s, notes in ((40 * 86_400, True), (0, False), (3601, True)):
+        os.utime(facts, (0, 0))
+        os.utime(marker, (time.time() - since_s,) * 2)
+        made.place(image)
+        assert (facts.stat().st_mtime > 0) == notes
+    made.place(image)
+    assert remove_unused(list(stored_images(made.kept, made.images)), 1, in_use=()) == []

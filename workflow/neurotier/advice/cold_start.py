@@ -48,7 +48,7 @@ def measure_cold_start(
     ToolError
         If the job fails.
     """
-    with scratch_results(settings, known, {name: images}) as places:
+    with scratch_results(settings, known, {name: images}, log) as places:
         os.sync()  # dirty pages cannot be dropped
         if not drop():
             return {}

@@ -28,6 +28,7 @@ from neurotier.core.settings import Settings
 from neurotier.core.work_folders import remove_leftovers
 from neurotier.dataset.bids import Image
 from neurotier.meter.others import SHORTEST_S, others_share, read_processors
+from neurotier.run.jobs import placed_image
 from neurotier.run.participants import prepared
 
 TRIES = 3
@@ -114,7 +115,7 @@ def rehearse_once(
     settings: Settings, known: Places, participants: Mapping[str, Sequence[Image]], log: Path
 ) -> dict[str, Any]:
     """Try it once."""
-    with scratch_results(settings, known, participants) as places:
+    with scratch_results(settings, known, participants, log) as places:
         before, begin_s, processors = read_processors(os.getpid()), time.time(), len(os.sched_getaffinity(0))
         cpu_s = -children_cpu_s()
         run_job(places, list(participants), log, min(len(participants), processors))
@@ -141,8 +142,13 @@ def children_cpu_s() -> float:
 
 
 @contextmanager
-def scratch_results(settings: Settings, known: Places, participants: Mapping[str, Sequence[Image]]) -> Iterator[Places]:
-    """A results folder that has what the jobs of some participants read; nothing of it is left afterwards."""
+def scratch_results(
+    settings: Settings, known: Places, participants: Mapping[str, Sequence[Image]], log: Path
+) -> Iterator[Places]:
+    """A results folder that has what the jobs of some participants read; nothing of it is left afterwards.
+
+    The container image has been verified for these results, as in a run before its participant jobs.
+    """
     folder = partial_of(known.advice / "rehearsal")
     own = replace(settings, results=f"{settings.results}/{folder.relative_to(known.results)}")
     places = Places.from_settings(own)
@@ -153,6 +159,7 @@ def scratch_results(settings: Settings, known: Places, participants: Mapping[str
                 write_json(places.index / file, read_json(known.index / file))
         for name, images in participants.items():
             write_bytes(places.prepared(name), prepared(name, images))
+        placed_image(own, places, log)
         yield places
     finally:
         remove_leftovers(places.work, places.identity)

@@ -142,9 +142,11 @@ class CacheStore:
         """
         target = cache.folder(self.images)
         marker = Marker(self.verified, self.run, target)
-        if marker.is_set():
+        is_compared = marker.is_set()
+        if not is_compared or marker.is_due():
+            self.note_use(cache)
+        if is_compared:
             return target
-        self.note_use(cache)
         with exclusive(target):
             if marker.is_set():
                 return target

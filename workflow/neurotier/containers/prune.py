@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neurotier.containers.caches import FORM
+from neurotier.containers.notes import name_of, notes_of
 from neurotier.core.errors import StateError
 from neurotier.core.files import exclusive, read_json, remove_whatever
 
@@ -64,7 +65,7 @@ def stored_images(kept: Path, images: Path) -> Iterator[StoredImage]:
             noted = read_json(facts)
             digest = str(noted["sha256"])
             image = facts.with_suffix(".sif")
-            name = f"{facts.stem.rpartition('-')[0]}-{digest[:12]}"
+            name = f"{name_of(facts)}-{digest[:12]}"
             placed = [images / f"{name}.{form}" for form in ("sif", "sandbox", FORM)]
             files = [image, kept / f"{name}.cache", *placed]
             size_bytes = image.stat().st_size if image.exists() else int(noted["size_bytes"]) * placed[-1].exists()
@@ -90,14 +91,14 @@ def remove_unused(stored: Collection[StoredImage], days: float, in_use: Collecti
     """
     removed = []
     for image in stored:
-        shared = any(other.sha256 == image.sha256 and other != image for other in stored)
         with exclusive(image.facts.with_suffix(".sif")):  # as when it is made; a run may have begun to use it
             if image.sha256 in in_use or not image.facts.exists() or time.time() - used(image.facts) < days * DAY_S:
                 continue
             remove_whatever(image.facts)  # first: without them the store makes the image anew
-            own = image.facts.with_suffix(".sif")
+            own, kept = image.facts.with_suffix(".sif"), image.facts.parent
+            is_shared = any(notes_of(kept, name_of(image.facts), image.sha256))  # what is placed, by who else has it
             for file in image.files:
-                if file == own or not shared:
+                if file == own or not is_shared:
                     remove_whatever(file)
             removed.append(image)
     return removed

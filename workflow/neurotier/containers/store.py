@@ -22,6 +22,7 @@ from neurotier.containers.caches import PlacedCache
 from neurotier.containers.dataset_images import fetch, read_dataset_image
 from neurotier.containers.engine import clean_environment
 from neurotier.containers.identity import check_pinned, identity
+from neurotier.containers.notes import note_use, notes_of, source_of
 from neurotier.containers.placing import placing
 from neurotier.containers.reference import Reference, read_reference
 from neurotier.containers.verify import Marker, placed_sha256, sha256
@@ -168,7 +169,7 @@ class Store:
         if placing:
             self.place(image, kept)
         else:
-            source = kept if kept.exists() else Path(facts["source"])
+            source = source_of(kept.with_suffix(".json"), facts)
             check_digest(source, source, image)
         return image
 
@@ -250,14 +251,16 @@ class Store:
         """
         target = image.file(self.images)
         marker = Marker(self.verified, self.run, target)
-        if marker.is_set():
+        is_verified = marker.is_set()
+        if not is_verified or marker.is_due():
+            note_use(self.kept, image.name, image.sha256)
+        if is_verified:
             return target
-        self.note_use(image)
         with exclusive(target):
             if marker.is_set():
                 return target
             if os.path.lexists(target):
-                if placed_sha256(target) == self.expected(image, kept):
+                if placed_sha256(target) in self.expected(image):
                     marker.set()
                     return target
                 self.say(f"{target} was altered since it was placed (its digest has changed): placing it again")
@@ -266,22 +269,20 @@ class Store:
             marker.set()
         return target
 
-    def note_use(self, image: ContainerImage) -> None:
-        """Note that an image is used now: who prunes the store goes by that."""
-        with contextlib.suppress(ContainerError, OSError):
-            os.utime(self.find_kept(image).with_suffix(".json"))
+    def expected(self, image: ContainerImage) -> set[str]:
+        """The digests that the placed image may have; none for an unpacked image whose digest was not kept.
 
-    def expected(self, image: ContainerImage, kept: Path | None) -> str | None:
-        """The digest that the placed image must have; ``None`` for an unpacked image whose digest was not kept."""
+        Whoever unpacked it may have come to the image by another path, and noted it there.
+        """
         if image.form == "sif":
-            return image.sha256
-        trees: dict[str, str] = read_json((kept or self.find_kept(image)).with_suffix(".json")).get("trees", {})
-        return trees.get(str(image.file(self.images)))
+            return {image.sha256}
+        target, notes = str(image.file(self.images)), notes_of(self.kept, image.name, image.sha256)
+        return {said["trees"][target] for _, said in notes if target in said.get("trees", {})}
 
     def put(self, image: ContainerImage, kept: Path, target: Path) -> None:
         """Copy or unpack the image to its tier, after verifying the one in the store."""
         facts = kept.with_suffix(".json")
-        source = kept if kept.exists() else Path(read_json(facts)["source"])
+        source = source_of(facts, read_json(facts))
         with placing(target, f"the image {image.name}") as partial:
             if image.form == "sandbox":
                 check_digest(source, source, image)
@@ -296,10 +297,10 @@ class Store:
                 check_digest(partial, source, image)
 
     def find_kept(self, image: ContainerImage) -> Path:
-        """The file in the store that has an image's digest."""
-        for facts in self.kept.glob(f"{image.name}-*.json"):
-            if read_json(facts)["sha256"] == image.sha256:
-                return facts.with_suffix(".sif")
+        """The file in the store that has an image's digest, or would if it were not a file of the user's."""
+        for notes, said in notes_of(self.kept, image.name, image.sha256):
+            if source_of(notes, said).exists():  # the user may have moved the file since, and named its new path
+                return notes.with_suffix(".sif")
         raise ContainerError("is neither on the images tier nor in the store", where=image.name, fix=AGAIN)
 
     def unpack(self, source: Path, target: Path) -> None:

@@ -50,6 +50,14 @@ def current_run() -> str:
     return os.environ.get(RUN, "manual")
 
 
+def verifying_run() -> str:
+    """The run that verifies what is placed: for a run of a campaign, which is started twice, one name for both starts.
+
+    The second would read the image again, and so warm the page cache that was emptied in between.
+    """
+    return os.environ.get(CAMPAIGN) or current_run()
+
+
 def use_one_blas_thread() -> None:
     """Have this process and those that it starts use one BLAS thread, unless the user has asked for another number.
 

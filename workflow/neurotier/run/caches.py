@@ -11,7 +11,7 @@ from neurotier.containers.caches import Cache, CacheStore, PlacedCache, look_at
 from neurotier.core.files import read_json
 from neurotier.core.places import Places
 from neurotier.core.private import make_private
-from neurotier.core.processes import current_run
+from neurotier.core.processes import verifying_run
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import tiers_of
 
@@ -29,7 +29,7 @@ def cache_store(settings: Settings, places: Places, say: Callable[[str], None]) 
     images = tier.folder("images").absolute()
     for folder in (places.image_store.absolute(), images):
         make_private(folder)
-    return CacheStore(places.image_store.absolute(), images, say, places.verified.absolute(), current_run())
+    return CacheStore(places.image_store.absolute(), images, say, places.verified.absolute(), verifying_run())
 
 
 def obtain_caches(settings: Settings, places: Places, say: Callable[[str], None], placing: bool) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from neurotier.core.errors import (
 )
 from neurotier.core.files import clear_log, read_json, write_json, write_text
 from neurotier.core.places import Places
-from neurotier.core.processes import current_run
+from neurotier.core.processes import current_run, verifying_run
 from neurotier.core.quantities import first_of
 from neurotier.core.settings import Settings
 from neurotier.meter.measure import Interrupted
@@ -177,7 +177,7 @@ def image_store(
         kept=places.image_store.absolute(),
         images=images,
         verified=places.verified.absolute(),
-        run=current_run(),
+        run=verifying_run(),
         engine=find_engine(),
         settings=replace(settings.containers, form=form),
         log=log.absolute(),

@@ -1,0 +1,55 @@
+"""The store's notes of its images: a file ``NAME-IDENTITY.json`` for each way that leads to an image.
+
+Several may lead to the same content, such as the paths of a file that was copied or moved. What is placed is known by
+name and digest, and so is one for all of them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from neurotier.core.errors import StateError
+from neurotier.core.files import read_json
+
+
+def notes_of(kept: Path, name: str, digest: str) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The notes that a store has of one content, with what they say, in order of name; damaged ones are left out.
+
+    Parameters
+    ----------
+    kept
+        Folder of the store.
+    name, digest
+        Of the image.
+    """
+    for file in sorted(kept.glob(f"{name}-*.json")):
+        with suppress(FileNotFoundError, StateError, LookupError, TypeError):
+            said = read_json(file)
+            if said["sha256"] == digest and name_of(file) == name:
+                yield file, said
+
+
+def name_of(notes: Path) -> str:
+    """The name of the image that a file of notes is about.
+
+    >>> name_of(Path("kept/bids-app-1234abcd.json"))
+    'bids-app'
+    """
+    return notes.stem.rpartition("-")[0]
+
+
+def source_of(notes: Path, said: dict[str, Any]) -> Path:
+    """The image file that notes are about: the store's own, or else the one that it was made of, which may be gone."""
+    kept = notes.with_suffix(".sif")
+    return kept if kept.exists() else Path(said["source"])
+
+
+def note_use(kept: Path, name: str, digest: str) -> None:
+    """Note that an image is used now: who prunes the store goes by that."""
+    for file, _ in notes_of(kept, name, digest):
+        with suppress(OSError):
+            os.utime(file)
