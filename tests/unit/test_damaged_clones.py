@@ -71,3 +71,18 @@ def test_source_of_the_user_is_never_removed(demo_copy: Path, tmp_path: Path) ->
     (demo_copy / "SiteA" / ".git" / "HEAD").write_text("")
     clone(demo_copy, tmp_path)
     assert (demo_copy / IMAGE).exists()
+
+
+def test_a_name_in_a_key_is_not_taken_for_a_size(tmp_path: Path) -> None:
+    """A key without a size ends in the name, here of site ``s01``: the good copy would be dropped as damaged."""
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "annex", "init", "--quiet")
+    (tmp_path / "head").write_bytes(b"x" * 100)
+    key = "URL--https&c%%x.org%ds-s01-T1w.nii.gz"
+    git(tmp_path, "annex", "setkey", key, "head")
+    git(tmp_path, "annex", "fromkey", "--quiet", "--force", key, "T1w.nii.gz")
+    content = content_of(tmp_path, "T1w.nii.gz")
+    assert content.key.startswith("URL--")
+    assert (content.size_bytes, content.is_damaged) == (100, False)
+    assert get_images(tmp_path, ["T1w.nii.gz"], SETTINGS, print) == 0
+    assert (tmp_path / "T1w.nii.gz").stat().st_size == 100

@@ -16,10 +16,13 @@ from typing import Any
 import pytest
 from neurotier.core.files import remove_whatever, write_json
 from neurotier.core.places import Places, file_of
+from neurotier.core.tables import write_table
+from neurotier.dataset.index import index_dataset
 from neurotier.dataset.source import obtain
+from neurotier.run.batches import read_batches
 from neurotier.run.fetching import Fetcher
-from neurotier.run.jobs import dataset_json, load_settings
-from neurotier.run.participants import selected_by
+from neurotier.run.jobs import dataset_json, drop_batch_images, load_dataset, load_settings
+from neurotier.run.participants import prepare_all, selected_by
 from neurotier.run.turns import fetching, note_fetched, noted, take_turn, works
 from support import ENVIRONMENT, PATIENCE_S, ROOT, git, prepared_results, t1w
 
@@ -162,6 +165,25 @@ def test_contents_that_others_wait_for_are_not_dropped(tmp_path: Path) -> None:
     assert "sub-05" not in here(places)
     dropper.ahead = set()
     dropper.drop("sub-04")
+    assert not {"sub-03", "sub-04"} & here(places).keys()
+
+
+def test_a_batch_keeps_contents_that_another_still_needs(tmp_path: Path) -> None:
+    """As on a cluster, where batch 1 has been fetched and waits when batch 0 ends."""
+    places = fetched_run(tmp_path, drop=True, alike=("03", "04"))
+    table, settings = places.index / "images.tsv", load_settings(places.results)
+    git(load_dataset(places).path, "annex", "get", "--quiet", ".")
+    write_table(table, "images", index_dataset(load_dataset(places), settings.dataset).rows())
+    prepare_all(places, selected_by(table))
+    write_json(places.batches_file, {"next": 2, "batches": {"0": ["sub-03", "sub-05"], "1": ["sub-04"]}})
+    log = tmp_path / "log"
+    for number, names in read_batches(places).items():
+        for name in names:
+            write_json(places.record(name), {})
+        write_json(places.batch(number), {})
+        assert drop_batch_images(places.results, names, places.dropped(number), log) == 0
+        assert ({"sub-03", "sub-04"} <= here(places).keys()) == (number == "0")
+        assert "sub-05" not in here(places)
     assert not {"sub-03", "sub-04"} & here(places).keys()
 
 

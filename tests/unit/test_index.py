@@ -21,9 +21,13 @@ SETTINGS = Settings.from_config(
 
 
 def index(folder: Path, **filters: object) -> Index:
+    return index_for(None, folder, filters)
+
+
+def index_for(suffixes: list[str] | None, folder: Path, filters: dict[str, object]) -> Index:
     settings: DatasetSettings = dataclasses.replace(SETTINGS, **filters)  # type: ignore[arg-type]
     sites = {site: {"url": "", "version": ""} for site in plain_sites(folder)}
-    return index_dataset(Dataset(str(folder), folder, "folder", sites), settings)
+    return index_dataset(Dataset(str(folder), folder, "folder", sites), settings, suffixes)
 
 
 @pytest.fixture
@@ -74,6 +78,28 @@ def test_filters(dataset: Path, filters: dict[str, object], count: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("filters", "left"),
+    [
+        ({"sessions": ["1"]}, ["01_sessions.tsv", "ses-1/anat/01_run-1_T1w.nii", "ses-1/fmap/01_epi.nii"]),
+        ({"runs": [2]}, ["01_sessions.tsv", "ses-1/fmap/01_epi.nii", "ses-2/anat/01_run-2_T1w.nii"]),
+        ({"sessions": ["1"], "runs": [1]}, ["01_sessions.tsv", "ses-1/anat/01_run-1_T1w.nii", "ses-1/fmap/01_epi.nii"]),
+    ],
+)
+def test_an_app_is_given_what_belongs_to_no_session_or_run(
+    tmp_path: Path, filters: dict[str, object], left: list[str]
+) -> None:
+    """And nobody who has but that, such as sub-02."""
+    names = [
+        *("01/01_sessions.tsv", "01/ses-1/anat/01_run-1_T1w.nii", "01/ses-1/fmap/01_epi.nii"),
+        *("01/ses-2/anat/01_run-2_T1w.nii", "02/anat/02_T1w.nii", "02/02_sessions.tsv"),
+    ]
+    for name in names:
+        (tmp_path / f"sub-{name}").parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / f"sub-{name}").touch()
+    assert [image.path for image in index_for([], tmp_path, filters).images] == [f"sub-01/{name}" for name in left]
+
+
+@pytest.mark.parametrize(
     ("filters", "line"),
     [
         ({"participants": ["1"]}, "dataset.participants: the dataset has no sub-1; did you mean '01'?"),
@@ -92,6 +118,15 @@ def test_same_label_at_two_sites_is_two_participants(tmp_path: Path) -> None:
     for site in ("A", "B"):
         plain_dataset(tmp_path / site, {t1w("01"): small_head()})
     assert {image.participant for image in index(tmp_path).images} == {"A/sub-01", "B/sub-01"}
+
+
+def test_a_site_in_a_dataset_that_has_participants_itself_is_a_site_alone(tmp_path: Path) -> None:
+    for folder in ("", "NYU", "more/UPSM"):
+        plain_dataset(tmp_path / folder, {t1w("01"): small_head()})
+    sites = {site: {"url": "", "version": ""} for site in ("", "NYU", "more/UPSM")}
+    found = index_dataset(Dataset(str(tmp_path), tmp_path, "folder", sites), SETTINGS)
+    assert [image.participant for image in found.images] == ["NYU/sub-01", "more/UPSM/sub-01", "sub-01"]
+    assert found.skipped == []
 
 
 @pytest.mark.parametrize("source", ["///corr", "https://x.org/a", "git@x.org:a/b", "ria+file:///x#~a"])

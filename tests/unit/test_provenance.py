@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import socket
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from neurotier.analysis.activity import How, identifier, refer, uri
+from neurotier.analysis.activity import How, how_of, identifier, refer, uri
 from neurotier.analysis.staging import OF_DATASET, aside, publish, set_dataset_aside, take_dataset_back
 from neurotier.core.errors import InputError, SettingsError, ToolError
 from neurotier.core.settings import ROLES
@@ -105,9 +107,13 @@ def test_an_app_is_given_the_chosen_sessions_and_runs_again(tmp_path: Path) -> N
         {"tiers": tiers, "placement": dict.fromkeys(ROLES, "here"), "app": {"image": "a.sif"}}, in_containers=True
     )
     everything = images_of(tmp_path, "sub-01", [], settings, {})
-    chosen = images_of(tmp_path, "sub-01", [], settings, {"sessions": ["ses-1"], "runs": ["02"]})
+    filters: dict[str, Any] = {"sessions": ["ses-1"], "runs": ["02"]}
+    earlier = images_of(tmp_path, "sub-01", [], settings, filters)
+    settings = replace(settings, dataset=replace(settings.dataset, **filters))
+    chosen = images_of(tmp_path, "sub-01", [], settings, how_of(settings, "1", None)["chosen"])
     assert len(everything) == 4
-    assert [image.path for image in chosen] == ["sub-01/ses-1/anat/a_run-2_T1w.nii"]
+    assert [image.path for image in earlier] == ["sub-01/ses-1/anat/a_run-2_T1w.nii"]
+    assert [image.path for image in chosen] == ["sub-01/a.json", "sub-01/ses-1/anat/a_run-2_T1w.nii"]
 
 
 def test_a_plain_folder_is_refused(tmp_path: Path) -> None:

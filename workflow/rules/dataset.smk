@@ -1,5 +1,7 @@
 # The dataset: its clone on the dataset tier, the index of its T1w images, and their contents, fetched when needed.
 
+from neurotier.dataset.source import named_source
+
 
 rule make_demo_dataset:
     output:
@@ -24,7 +26,7 @@ rule clone_dataset:
         LOGS / "clone_dataset/clone_dataset.log",
     params:
         results=RESULTS,
-        source=settings.dataset.source,
+        source=named_source(settings.dataset.source),
         version=settings.dataset.version,
         sites=settings.dataset.sites,
         placement=settings.placement["dataset"],

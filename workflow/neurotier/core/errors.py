@@ -32,8 +32,8 @@ class NeurotierError(Exception):
     exit_code = 1
 
     def __init__(self, what: str, where: str = "", fix: str = "") -> None:
-        self.what, self.where, self.fix = what, where, fix
-        super().__init__(what, where, fix)
+        self.what, self.where, self.fix = map(handed_on, (what, where, fix))
+        super().__init__(self.what, self.where, self.fix)
 
     def __str__(self) -> str:
         line = f"{self.where}: {self.what}" if self.where else self.what
@@ -124,6 +124,19 @@ def may_pass(exit_code: int) -> bool:
     """
     passing = (SourceError.exit_code, TierError.exit_code, ContainerError.exit_code, BusyError.exit_code)
     return exit_code > 128 or exit_code in passing
+
+
+def handed_on(text: str) -> str:
+    """A text that may be kept in logs and records: without user names and passwords in addresses.
+
+    >>> handed_on("cannot clone https://me:secret@x.org/a")
+    'cannot clone https://x.org/a'
+    """
+    if "://" not in text:
+        return text
+    from neurotier.core.credentials import without_credentials  # which errors rarely need
+
+    return without_credentials(text)
 
 
 def one_line(text: str) -> str:

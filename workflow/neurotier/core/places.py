@@ -40,6 +40,7 @@ import socket
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from neurotier.core.credentials import without_credentials
 from neurotier.core.settings import DemoSettings, Settings
 from neurotier.core.tiers import Tier, tiers_of
 
@@ -417,7 +418,7 @@ def dataset_name(source: str, version: str | None) -> str:
     >>> dataset_name("///corr/RawDataBIDS", None)
     'RawDataBIDS-ecd15112'
     """
-    last = source.rstrip("/").split("#")[0].split("?")[0].rsplit("/", 1)[-1].removesuffix(".git")
+    last = without_credentials(source).rstrip("/").split("#")[0].split("?")[0].rsplit("/", 1)[-1].removesuffix(".git")
     safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in last).strip("._-")
     return f"{safe or 'dataset'}-{short_hash(source if version is None else f'{source}@{version}')}"
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from neurotier.core.credentials import without_credentials
 from neurotier.core.errors import KilledError, SourceError, one_line
 from neurotier.core.settings import DatasetSettings
 
@@ -105,4 +106,4 @@ def message_of(results: Sequence[Any], otherwise: str) -> str:
         texts.append(str(message[0] % message[1:] if isinstance(message, tuple) else message))
     text = "\n".join(dict.fromkeys(filter(None, texts))) or otherwise
     fatal = re.findall(r"(?:fatal|error): ([^\n]+?)['\"\]]*(?:\n|\\n|$)", text)
-    return one_line(fatal[-1] if fatal else text)[:300]
+    return one_line(without_credentials(fatal[-1] if fatal else text))[:300]

@@ -10,10 +10,11 @@ import os
 import re
 import stat
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
 
 from neurotier.core.errors import InputError, SourceError
 from neurotier.core.files import flush_folder
@@ -22,8 +23,11 @@ from neurotier.core.settings import DatasetSettings
 from neurotier.dataset.attempts import GoneError, first_message, retry, wait_for_others
 from neurotier.dataset.datalad_environment import prepare_environment
 
-KEY_SIZE = re.compile(r"-s(\d{1,18})-")
-"""Size of the content in a git-annex key, such as ``MD5E-s1234--d41d8.nii.gz``."""
+if TYPE_CHECKING:
+    from neurotier.dataset.bids import Image
+
+KEY_SIZE = re.compile(r"-s(\d{1,18})(?=-|$)")
+"""Size of the content in a git-annex key, such as ``MD5E-s1234--d41d8.nii.gz``, before ``--``; a name follows."""
 
 OBJECTS = "/annex/objects/"
 """Text before the key, in links and in pointers."""
@@ -121,8 +125,10 @@ def size_in(key: str) -> int | None:
 
     >>> size_in("MD5E-s1234--d41d8.nii.gz"), size_in("URL--http&c%%x.org")
     (1234, None)
+    >>> size_in("URL--https&c%%x.org%ds-s01-T1w.nii.gz"), size_in("URL-s7-m9--https&c%%x.org%ds-s01-T1w")
+    (None, 7)
     """
-    match = KEY_SIZE.search(key)
+    match = KEY_SIZE.search(key.partition("--")[0])
     return int(match[1]) if match else None
 
 
@@ -224,6 +230,15 @@ def check_known_somewhere(dataset: Path, path: str) -> None:
             where=path,
             fix="ask the dataset's keepers, or leave the participant out",
         )
+
+
+def not_shared(images: Iterable[Image], others: Iterable[Image]) -> list[str]:
+    """Paths of those images whose contents no other image has.
+
+    git-annex drops contents and not names, and sidecars of several participants may have one content.
+    """
+    in_use = {image.content for image in others}
+    return [image.path for image in images if not image.content or image.content not in in_use]
 
 
 def drop_images(dataset: Path, paths: Sequence[str]) -> str:

@@ -11,18 +11,18 @@ import csv
 import io
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from neurotier.core.configuration import suggestion
 from neurotier.core.errors import InputError, one_line
 from neurotier.core.foreign import open_in_dataset
 from neurotier.core.settings import DatasetSettings
 from neurotier.dataset.bids import EXTENSIONS, LABEL, SITE, Image, derivative_name, read_image, without_prefix
 from neurotier.dataset.contents import content_if_readable
+from neurotier.dataset.selection import select, selector
 from neurotier.dataset.source import Dataset
 from neurotier.dataset.tree import is_bids, list_tree
 
@@ -134,7 +134,7 @@ def index_dataset(
             continue
         links_to = settings.links_to
         if suffixes is None:
-            site_images, refused = index_site(dataset.path, site, links_to)
+            site_images, refused = index_site(dataset.path, site, links_to, dataset.sites)
         else:
             site_images, refused = app_files(dataset.path, site, suffixes, links_to)
         members, unread = participants_of(dataset.path, site, links_to)
@@ -158,13 +158,20 @@ def index_dataset(
         raise InputError(
             f"holds no {kind_of_file(suffixes)}{first_skipped}", where=f"dataset.source {dataset.source!r}"
         )
-    selected = select(images, settings, everyone, dataset)
+    selected = select(images, settings, everyone, dataset, suffixes is not None)
     return Index(sorted(selected, key=lambda image: image.path), sorted(skipped, key=lambda entry: entry.item))
 
 
-def index_site(dataset: Path, site: str, links_to: Sequence[str] = ()) -> tuple[list[Image], list[Skipped]]:
-    """T1w images of one site, and files that look like one but have no BIDS name."""
-    tree = list_tree(dataset, site, lambda path: not any(each.search(f"/{path}") for each in IGNORE), links_to)
+def index_site(
+    dataset: Path, site: str, links_to: Sequence[str] = (), sites: Iterable[str] = ()
+) -> tuple[list[Image], list[Skipped]]:
+    """T1w images of one site, and files that look like one but have no BIDS name; other ``sites`` are not entered."""
+    others = set(sites) - {site}
+
+    def may_enter(path: str) -> bool:
+        return str(PurePosixPath(site, path)) not in others and not any(each.search(f"/{path}") for each in IGNORE)
+
+    tree = list_tree(dataset, site, may_enter, links_to)
     images: list[Image] = []
     skipped = [Skipped(repr(str(PurePosixPath(site, path))), reason) for path, reason in tree.refused.items()]
     taken: set[PurePosixPath] = set()
@@ -309,63 +316,3 @@ def without_images(members: dict[str, str], images: Sequence[Image], suffixes: S
     reasons = {"table": "in participants.tsv, but there is no folder", "folder": f"no {kind_of_file(suffixes)}"}
     with_images = {image.participant for image in images}
     return {member: reasons[where] for member, where in members.items() if member not in with_images}
-
-
-def select(images: Sequence[Image], settings: DatasetSettings, everyone: set[str], dataset: Dataset) -> list[Image]:
-    """The images that the configuration selects.
-
-    While a site cannot be reached, unknown labels are no error, since they may belong to it.
-
-    Raises
-    ------
-    InputError
-        If a label asked for does not exist, or nothing is left.
-    """
-    labels = sorted({member.rsplit("/", 1)[-1].removeprefix("sub-") for member in everyone})
-    if not dataset.unreachable:
-        check_known("participants", "sub", settings.participants, labels)
-        check_known("sessions", "ses", settings.sessions, sorted({image.session for image in images} - {""}))
-        check_known("runs", "run", settings.runs, sorted({image.bids_run for image in images} - {""}))
-    is_participant, is_session = selector(settings.participants, "sub"), selector(settings.sessions, "ses")
-    is_run = selector(settings.runs, "run")
-    left = [
-        image
-        for image in images
-        if is_participant(image.label) and is_session(image.session) and is_run(image.bids_run)
-    ]
-    if not left:
-        raise InputError(
-            "nothing is left to analyse",
-            where=f"dataset.source {dataset.source!r}",
-            fix="see the filters under dataset",
-        )
-    return left
-
-
-def selector(wanted: Sequence[str | int], prefix: str) -> Callable[[str], bool]:
-    """Whether a filter selects a label; an empty filter selects all. A filter may list thousands.
-
-    >>> selector(["ses-1"], "ses")("1"), selector(["1"], "run")("01"), selector(["1"], "sub")("01")
-    (True, True, False)
-    """
-    names = {plain_label(str(name), prefix) for name in wanted}
-    return lambda label: not names or plain_label(label, prefix) in names
-
-
-def plain_label(name: str, prefix: str) -> str:
-    """A label as the user or a file wrote it, to compare. BIDS runs are numbers, so that 1 and 01 are the same."""
-    bare = without_prefix(name, prefix)
-    return str(int(bare)) if prefix == "run" and bare.isdigit() else bare
-
-
-def check_known(key: str, prefix: str, wanted: Sequence[str | int], known: Sequence[str]) -> None:
-    """Raise :class:`InputError` if a filter names a label that does not exist."""
-    plain = {plain_label(label, prefix) for label in known}
-    for name in map(str, wanted):
-        if plain_label(name, prefix) not in plain:
-            close = suggestion(without_prefix(name, prefix), list(known))
-            raise InputError(
-                f"the dataset has no {prefix}-{without_prefix(name, prefix)}{close}",
-                where=f"dataset.{key}",
-                fix=f"it has {len(known)}: {', '.join(known[:5])}{', ...' if len(known) > 5 else ''}",
-            )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from neurotier.core.configuration import suggestion
+from neurotier.core.credentials import without_credentials
 from neurotier.core.errors import InputError, SourceError
 from neurotier.core.files import flush_file_system, remove_tree
 from neurotier.core.settings import DatasetSettings
@@ -200,6 +201,7 @@ def site_facts(folder: Path, source: str, site: str) -> dict[str, str]:
     """A URI of a site that does not depend on the location of the clone, and its commit.
 
     A public address is extended by the site's path; for any other source, the URI is made of the DataLad identifier.
+    User name and token stay out of it: derivatives are published with it.
     """
     from datalad.distribution.dataset import Dataset as DataladDataset
 
@@ -207,7 +209,7 @@ def site_facts(folder: Path, source: str, site: str) -> dict[str, str]:
     if source.startswith("///"):
         url = f"https://datasets.datalad.org/{source[3:]}/{site}".rstrip("/")
     elif source.startswith(("http://", "https://")):
-        url = f"{source.rstrip('/')}/{site}".rstrip("/")
+        url = f"{without_credentials(source).rstrip('/')}/{site}".rstrip("/")
     else:
         url = f"urn:uuid:{dataset.id}" if dataset.id else "urn:neurotier:unidentified"
     return {"url": url, "version": dataset.repo.get_hexsha() or ""}

@@ -12,10 +12,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from neurotier.core.credentials import without_credentials
 from neurotier.core.errors import InputError, SourceError
 from neurotier.core.files import exclusive, flush_file_system, remove_tree, rename_durably
 from neurotier.core.foreign import file_in_dataset
-from neurotier.core.places import dataset_name
+from neurotier.core.places import dataset_name, short_hash
 from neurotier.core.private import make_private, private_folder
 from neurotier.core.settings import DatasetSettings
 from neurotier.core.tiers import Tier, find_mount
@@ -34,7 +35,7 @@ class Dataset:
     Attributes
     ----------
     source
-        The source in the configuration.
+        The source in the configuration, without user name and token.
     path
         Its folder.
     kind
@@ -90,9 +91,9 @@ def obtain(settings: DatasetSettings, source: str, datasets: Path, say: Callable
             say(f"{folder} is damaged (after a power cut?), and is cloned again")
             remove_tree(folder)
         if not folder.exists():
-            say(f"cloning {source}")
+            say(f"cloning {without_credentials(source)}")
             retry(lambda: clone(source, folder, settings.version), settings, say)
-        return Dataset(source, folder, "datalad", *install_sites(settings, source, folder, say))
+        return Dataset(without_credentials(source), folder, "datalad", *install_sites(settings, source, folder, say))
 
 
 def make_folder(datasets: Path) -> None:
@@ -117,6 +118,16 @@ def is_address(source: str) -> bool:
     (True, True, True, False)
     """
     return bool(re.match(r"///|[A-Za-z][\w+.-]*:|[^/]+@[^/]+:", source))
+
+
+def named_source(source: str) -> str:
+    """A source as a parameter of a rule, which Snakemake keeps: other credentials are another source, but not told.
+
+    >>> named_source("https://x.org/a"), named_source("https://me:secret@x.org/a")
+    ('https://x.org/a', 'https://x.org/a (with credentials 1f5322f1)')
+    """
+    shown = without_credentials(source)
+    return shown if shown == source else f"{shown} (with credentials {short_hash(source)})"
 
 
 def local_folder(source: str) -> Path:

@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from neurotier import __version__
-from neurotier.analysis.activity import How
+from neurotier.analysis.activity import OF_NONE, How
 from neurotier.analysis.app import root_files
 from neurotier.analysis.participant import Job, analyze, run_phase, staged_limit_bytes
 from neurotier.analysis.staging import publish, stage_in
@@ -31,7 +31,7 @@ from neurotier.core.tiers import find_mount, tiers_of
 from neurotier.core.work_folders import IN, OUT, work_folder
 from neurotier.dataset.bids import LABEL, Image, read_image
 from neurotier.dataset.health import ask_git
-from neurotier.dataset.index import selector
+from neurotier.dataset.selection import chosen as chosen_of
 from neurotier.provenance.description import HOW, read_how
 from neurotier.provenance.remake_group import group_again, inputs_of_group
 from neurotier.provenance.repository import run_git
@@ -292,9 +292,9 @@ def version_here(how: How, settings: Settings, image: PlacedImage | None) -> str
 
 
 def images_of(
-    raw: Path, participant: str, paths: Sequence[str], settings: Settings, chosen: Mapping[str, Sequence[str]]
+    raw: Path, participant: str, paths: Sequence[str], settings: Settings, chosen: Mapping[str, Any]
 ) -> list[Image]:
-    """The images of a participant; for an app, all files of its folder that are of the chosen sessions and runs."""
+    """The images of a participant; for an app, the files that it was given of the chosen sessions and runs."""
     if not settings.app.image:
         return [read_image(path, "") for path in paths]
     label = participant.removeprefix("sub-")
@@ -303,8 +303,7 @@ def images_of(
     suffixes = settings.app.suffixes
     wanted_files = [path for path in below if not suffixes or path.name.split(".")[0].rsplit("_", 1)[-1] in suffixes]
     found = [Image(participant, "", label, session_of(path), run_of(path.name), str(path)) for path in wanted_files]
-    is_session, is_run = selector(chosen.get("sessions", []), "ses"), selector(chosen.get("runs", []), "run")
-    return [image for image in found if is_session(image.session) and is_run(image.bids_run)]
+    return chosen_of(found, chosen.get("sessions", []), chosen.get("runs", []), of_none=chosen.get(OF_NONE, False))
 
 
 def session_of(path: PurePosixPath) -> str:

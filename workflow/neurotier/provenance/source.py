@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from urllib.parse import urlsplit, urlunsplit
 
+from neurotier.core.credentials import without_credentials
 from neurotier.core.errors import InputError, SettingsError
 from neurotier.dataset.addresses import config_of, refusal
 from neurotier.dataset.health import ask_git
@@ -69,15 +69,3 @@ def raw_of(dataset: Dataset, site: str) -> Raw:
     (known, *_) = config_of(clone, ".datalad/config").get("datalad.dataset.id", [""])
     indexed = dataset.sites.get(site, {}).get("version")  # results that share the clone may have moved it since
     return Raw(address, indexed or here, known if IDENTIFIER.fullmatch(known) else "")
-
-
-def without_credentials(address: str) -> str:
-    """An address without user name and password: datasets are handed on.
-
-    >>> without_credentials("https://me:secret@x.org:8080/a"), without_credentials("ssh://me@x.org/a")
-    ('https://x.org:8080/a', 'ssh://me@x.org/a')
-    """
-    parts = urlsplit(address)
-    if parts.scheme not in ("http", "https") or "@" not in parts.netloc:
-        return address
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))

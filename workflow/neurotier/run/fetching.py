@@ -235,16 +235,12 @@ class Fetcher:
             self.dropping[fork_process(partial(self.drop, name))] = name
 
     def drop(self, name: str) -> int:
-        """Drop the images of a participant, in a copy of this process.
-
-        git-annex drops contents and not names, and sidecars of several participants may have one content.
-        """
-        from neurotier.dataset.contents import drop_images
+        """Drop the images of a participant that nobody else waits for, in a copy of this process."""
+        from neurotier.dataset.contents import drop_images, not_shared
 
         others = {*self.waiting, *self.ahead, *self.turns, *self.running.values()} - {name}
-        in_use = {image.content for other in others if other in self.images for image in self.images[other]}
-        mine = [image.path for image in self.images[name] if not image.content or image.content not in in_use]
-        kept = drop_images(self.dataset, mine)
+        in_use = (image for other in others if other in self.images for image in self.images[other])
+        kept = drop_images(self.dataset, not_shared(self.images[name], in_use))
         note(self.log, f"{name}: kept: {kept}" if kept else f"{name}: dropped")
         return 0
 

@@ -14,6 +14,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from neurotier.core.credentials import all_without_credentials, without_credentials
 from neurotier.core.errors import (
     KilledError,
     NeurotierError,
@@ -30,7 +31,7 @@ from neurotier.core.settings import Settings
 from neurotier.meter.measure import Interrupted
 from neurotier.meter.own import times_so_far
 from neurotier.run import slurm
-from neurotier.run.participants import images_of, participants
+from neurotier.run.participants import images_of, participants, selected_by
 
 if TYPE_CHECKING:  # thousands of jobs start: each imports what it uses, where it uses it
     from neurotier.containers.store import PlacedImage, Store
@@ -54,10 +55,10 @@ def load_settings(results: Path) -> Settings:
 
 
 def load_dataset(places: Places) -> Dataset:
-    """The dataset that was cloned."""
+    """The dataset that was cloned; earlier versions noted user name and token of its source, too."""
     from neurotier.dataset.source import Dataset
 
-    data = read_json(places.index / "dataset.json")
+    data = all_without_credentials(read_json(places.index / "dataset.json"))
     return Dataset(data["source"], Path(data["path"]), data["kind"], data["sites"], data.get("unreachable", {}))
 
 
@@ -283,17 +284,24 @@ def get_images_of(name: str, settings: Settings, places: Places, log: Path) -> d
 def drop_batch_images(results: Path, names: Sequence[str], marker: Path, log: Path) -> int:
     """Drop the images of those of a batch who are done from the dataset tier; the exit code of the process.
 
-    Images that git-annex does not drop cost nothing but space; that is reported, and is no failure.
+    What another batch still needs stays until that is done. Images that git-annex does not drop cost nothing but
+    space; that is reported, and is no failure.
     """
-    from neurotier.dataset.contents import drop_images
+    from neurotier.dataset.contents import drop_images, not_shared
+    from neurotier.run.batches import read_batches
 
     settings = load_settings(results)
     places = Places.from_settings(settings)
     dataset, said = load_dataset(places).path, ""
+    selected = selected_by(places.index / "images.tsv")
+    under_way = {
+        name for number, of in read_batches(places).items() if not places.batch(number).exists() for name in of
+    }
+    in_use = [image for name in sorted(under_way - set(names)) for image in selected.get(name, [])]
     for name in names:
         if not places.record(name).exists():
             continue
-        kept = drop_images(dataset, [image.path for image in images_of(places, name)])
+        kept = drop_images(dataset, not_shared(images_of(places, name), in_use))
         said += f"{name}: kept: {kept}\n" if kept else f"{name}: dropped\n"
         if kept:
             print(f"neurotier: {name}: images stay on the dataset tier: {kept}", file=sys.stderr, flush=True)
@@ -342,7 +350,8 @@ def reporting(places: Places, participants: Sequence[str], stage: str, log: Path
         reason = str(TierError(f"could not be read: {root_cause(error)}", where=sys.prefix, fix=READ_AGAIN))
         note_trace(log)
     except Exception as error:
-        result.exit_code, reason = 70, one_line(f"fault in neurotier: {type(error).__name__}: {error}")
+        told = without_credentials(f"fault in neurotier: {type(error).__name__}: {error}")
+        result.exit_code, reason = 70, one_line(told)
         note_trace(log)
     if result.exit_code:
         with suppress(OSError):  # the results tier may be full, and the output go to a file on it
@@ -374,4 +383,4 @@ def root_cause(error: BaseException) -> str:
 def note(log: Path, line: str) -> None:
     """Add a line to a job's log."""
     with log.open("a") as file:
-        file.write(line.rstrip() + "\n")
+        file.write(without_credentials(line.rstrip()) + "\n")

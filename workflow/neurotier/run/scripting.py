@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from neurotier.core.credentials import without_credentials
 from neurotier.core.errors import NeurotierError
 from neurotier.core.files import clear_log, write_text
 from neurotier.core.places import Places
@@ -95,7 +96,7 @@ def run_script(snakemake: Any, work: Callable[[Context], None]) -> None:
                 with naming_commands(), ending_with(runner(facts)), step_of(snakemake, places) as step:
                     work(Context(snakemake, settings, places, step))
             except Exception:
-                traceback.print_exc()
+                print(without_credentials(traceback.format_exc()), end="", file=sys.stderr)
                 raise
     except NeurotierError as error:
         stop(str(error), error.exit_code, told)

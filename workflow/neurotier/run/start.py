@@ -28,6 +28,7 @@ import psutil
 
 from neurotier import __version__
 from neurotier.analysis.app import app_name
+from neurotier.core.credentials import all_without_credentials, without_credentials
 from neurotier.core.errors import BusyError, SettingsError, StateError, TierError
 from neurotier.core.files import read_json, remove_partials, remove_whatever, write_json, write_text
 from neurotier.core.places import Places
@@ -141,7 +142,7 @@ def lock_and_note(
             # On a cluster the nodes' CPUs count, which its jobs tell (neurotier.run.cluster_jobs).
             "oversubscribed": bool(slots.cores and slots.cores > cpus and not wishes.get("elsewhere")),
             "leftovers": leftovers,
-            "settings": settings.to_json(),
+            "settings": noted(settings),
             "tiers": facts_json(tiers),
             "versions": versions(),
             **machine(cpus),
@@ -269,5 +270,11 @@ def versions() -> dict[str, str]:
 
 
 def command_line() -> list[str]:
-    """The command as the user gave it."""
-    return [Path(sys.argv[0]).name, *sys.argv[1:]]
+    """The command as the user gave it, but for what no record may hold."""
+    return [Path(sys.argv[0]).name, *map(without_credentials, sys.argv[1:])]
+
+
+def noted(settings: Settings) -> dict[str, Any]:
+    """The settings as a run's record and its report have them: without the user name and token of the source."""
+    checked = settings.to_json()
+    return checked | {"dataset": all_without_credentials(checked["dataset"])}

@@ -11,6 +11,7 @@ import yaml
 
 from neurotier.analysis.app import app_name
 from neurotier.core import quantities
+from neurotier.core.credentials import all_without_credentials, without_credentials
 from neurotier.core.tables import Row
 from neurotier.core.tiers import Mount
 from neurotier.pages.kit.figures import figure_views
@@ -103,13 +104,14 @@ def context(data: ReportData, folder: Path) -> dict[str, Any]:
         "analysis": app_name(data.settings),
         "container": complete("container", data.container) if data.container else None,
         "is_app": data.settings.app.image is not None,
-        "dataset": complete("dataset", data.dataset),
+        "dataset": complete("dataset", all_without_credentials(data.dataset)),
+        "source": without_credentials(str(data.dataset.get("source") or data.settings.dataset.source)),
         "summary": complete("summary", data.summary),
         "sites": site_views(data.dataset.get("sites")),
         "facts": facts,
         "command": command_text(facts["command_line"]),
         "tiers": tier_views(facts["tiers"] or {}),
-        "configuration": yaml.safe_dump(facts["settings"], sort_keys=False) if facts["settings"] else "",
+        "configuration": configuration_text(facts["settings"]),
         "runs": list(reversed(data.runs)),
         "has_problems": bool(failures or data.not_run or data.skipped or data.missing),
         "shown_open": SHOWN_OPEN,
@@ -146,7 +148,7 @@ def title_of(data: ReportData) -> str:
     """The dataset's name by its description, else its source."""
     description = data.dataset.get("description")
     name = description.get("Name") if isinstance(description, dict) else None
-    return str(name or data.settings.dataset.source)
+    return str(name or without_credentials(data.settings.dataset.source))
 
 
 def log_link(data: ReportData, failure: Record, folder: Path) -> str:
@@ -169,7 +171,13 @@ def site_views(sites: Record | list[str] | None) -> list[str]:
 
 def command_text(command: Any) -> str:
     """A command line as a shell would read it."""
-    return shlex.join(map(str, command)) if isinstance(command, list) else str(command or quantities.MISSING)
+    text = shlex.join(map(str, command)) if isinstance(command, list) else str(command or quantities.MISSING)
+    return without_credentials(text)
+
+
+def configuration_text(settings: Record | None) -> str:
+    """The configuration of a run; empty if it is not known."""
+    return without_credentials(yaml.safe_dump(settings, sort_keys=False)) if settings else ""
 
 
 def outliers(data: ReportData) -> list[Row]:

@@ -1,0 +1,112 @@
+"""User name and token of a source are in the settings, and in git's configuration of the clone, and nowhere else."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from neurotier.analysis.derivatives import write_description
+from neurotier.core.credentials import without_credentials
+from neurotier.core.errors import SourceError
+from neurotier.core.files import read_json, write_json
+from neurotier.core.places import Places, dataset_name
+from neurotier.core.settings import DatasetSettings
+from neurotier.dataset.attempts import message_of
+from neurotier.dataset.sites import site_facts
+from neurotier.dataset.source import named_source, obtain
+from neurotier.pages.report.data import collect
+from neurotier.pages.report.page import write_page
+from neurotier.run.jobs import load_dataset, reporting
+from neurotier.run.start import command_line, noted
+from report_data import RUN, make_results, settings_for
+from support import git
+
+WORD = "planted"
+SOURCE = f"https://me:{WORD}@gitlab.invalid/lab/ds.git"
+SHOWN = "https://gitlab.invalid/lab/ds.git"
+
+
+@pytest.mark.parametrize(
+    ("given", "left"),
+    [
+        (SOURCE, SHOWN),
+        ("HTTPS://planted@x.org", "HTTPS://x.org"),
+        ("ria+https://me:pl@nted@x.org/store#~ds", "ria+https://x.org/store#~ds"),
+        ("ssh://me:planted@x.org/a", "ssh://me@x.org/a"),
+        (f"[('{SOURCE}', 'fatal')] mail me@x.org", f"[('{SHOWN}', 'fatal')] mail me@x.org"),
+        ("https://x.org/a@b", "https://x.org/a@b"),
+        ("git@x.org:a/b", "git@x.org:a/b"),
+        ("///corr", "///corr"),
+    ],
+)
+def test_addresses_lose_who_asks_and_nothing_else(given: str, left: str) -> None:
+    assert without_credentials(given) == left
+
+
+def test_a_site_is_published_without_them(tmp_path: Path) -> None:
+    (tmp_path / ".datalad").mkdir()
+    (tmp_path / ".datalad" / "config").write_text('[datalad "dataset"]\n id = x\n')
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "--quiet", "--message", "all")
+    facts = site_facts(tmp_path, SOURCE, "NYU")
+    assert facts["url"] == f"{SHOWN}/NYU"
+    write_description(tmp_path, "NYU", facts, "bet", "6.0")
+    assert WORD not in (tmp_path / "dataset_description.json").read_text()
+
+
+def test_a_source_that_cannot_be_cloned_is_named_without_them(tmp_path: Path) -> None:
+    source, said = f"http://me:{WORD}@127.0.0.1:1/ds", list[str]()  # nobody listens there
+    settings = DatasetSettings(source, None, [], [], [], [], 4, 2, 0.1, False, "none", [])
+    with pytest.raises(SourceError, match=r"dataset\.source 'http://127\.0\.0\.1:1/ds'") as raised:
+        obtain(settings, source, tmp_path, said.append)
+    assert said
+    assert WORD not in f"{said} {raised.value.args} {raised.value}"
+
+
+def test_faults_and_what_datalad_says_are_logged_without_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    places, log = Places.from_settings(settings_for(tmp_path)), tmp_path / "log"
+    with reporting(places, ["sub-01"], "get_images", log):
+        raise ValueError(f"cannot parse {SOURCE}")
+    told = log.read_text() + places.failure("sub-01").read_text() + capsys.readouterr().err
+    assert SHOWN in told
+    assert WORD not in told
+    assert message_of([{"message": ("no access to %s", SOURCE)}], "") == f"no access to {SHOWN}"
+
+
+def test_the_rule_and_the_clone_are_named_without_them() -> None:
+    assert WORD not in named_source(SOURCE)
+    assert named_source(SHOWN) == SHOWN
+    assert named_source(SOURCE) != named_source(SOURCE.replace(WORD, "renewed"))
+    assert WORD not in dataset_name(f"https://me:{WORD}@x.org", None)
+
+
+def test_a_run_is_noted_without_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = settings_for(tmp_path)
+    settings = replace(settings, dataset=replace(settings.dataset, source=SOURCE))
+    assert noted(settings)["dataset"] == asdict(replace(settings.dataset, source=SHOWN))
+    monkeypatch.setattr(sys, "argv", ["snakemake", "--config", f"dataset={{source: {SOURCE}}}"])
+    assert command_line() == ["snakemake", "--config", f"dataset={{source: {SHOWN}}}"]
+
+
+@pytest.mark.parametrize("name", [None, "corr"])
+def test_what_an_earlier_version_has_noted_is_not_shown(tmp_path: Path, name: str | None) -> None:
+    places, settings = make_results(tmp_path, 2)
+    settings = replace(settings, dataset=replace(settings.dataset, source=SOURCE))
+    file = places.runs / f"{RUN}.json"
+    write_json(file, read_json(file) | {"settings": settings.to_json(), "command_line": ["snakemake", SOURCE]})
+    known: dict[str, Any] = {"source": SOURCE, "path": "/x", "kind": "datalad", "description": {"Name": name}}
+    write_json(places.index / "dataset.json", known | {"sites": {"NYU": {"url": f"{SOURCE}/NYU", "version": "1"}}})
+    write_page(collect(places, settings), places.results / "report.html")
+    page = (places.results / "report.html").read_text()
+    assert page.count(SHOWN) == (5 if name is None else 3)  # source, configuration, command; title and heading
+    assert WORD not in page
+    dataset = load_dataset(places)
+    assert WORD not in json.dumps(dataset.sites)
+    assert dataset.source == SHOWN
