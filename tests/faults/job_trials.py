@@ -181,6 +181,8 @@ def spoil_file(path: Path, how: str, chance: random.Random) -> None:
         os.truncate(path, int(chance.uniform(0, len(content))))
     elif how == "replaced":
         path.write_bytes(chance.randbytes(len(content)))
+    elif how == "longer":
+        path.write_bytes(chance.randbytes(len(content) + 1))
     elif how == "empty":
         os.truncate(path, 0)
     else:
@@ -215,7 +217,8 @@ def spoiled_between(trial: Trial) -> None:
         if path.is_file() and participant in str(path) and not path.is_relative_to(trial.room.results / "index")
     ]
     victim = trial.chance.choice(mine)
-    how = trial.chance.choice(("truncated", "replaced", "empty", "removed", "folder", "fifo", "link"))
+    # no other content of the same size: a start compares sizes alone, as workflow/README.md says
+    how = trial.chance.choice(("truncated", "longer", "empty", "removed", "folder", "fifo", "link"))
     trial.fault, trial.hit = f"{victim.relative_to(trial.room.results)} {how} between the jobs", True
     spoil_file(victim, how, trial.chance)
     again = trial.begin()

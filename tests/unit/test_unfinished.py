@@ -9,7 +9,7 @@ import pytest
 from neurotier.core.files import write_json
 from neurotier.core.places import Places
 from neurotier.run.jobs import load_settings
-from neurotier.run.unfinished import note_unfinished, remove_asked_for
+from neurotier.run.unfinished import forget_made, note_unfinished, remove_asked_for
 from support import prepared_results
 
 
@@ -54,6 +54,15 @@ def test_what_has_been_made_since_is_not_removed(places: Places) -> None:
     before = there(places)
     assert remove_asked_for(places, [str(places.results / "bigbrain.html")], remove=True) == []
     assert there(places) == before
+
+
+def test_the_note_goes_with_the_last_of_its_pages(places: Places) -> None:
+    forget_made(places)
+    assert places.unfinished.exists(), "its page is still that of a part"
+    (places.bigbrain / "runs.tsv").write_text("whole")
+    forget_made(places)
+    assert not places.unfinished.exists()
+    forget_made(places)
 
 
 def test_what_is_not_asked_for_stays(places: Places) -> None:

@@ -66,7 +66,7 @@ from neurotier.run.snakemake_internals import (
 from neurotier.run.start import acquire, check_kind, command_line, end_run, start_run, unwritable
 from neurotier.run.stops import end_at_signals, jobs_have_ended
 from neurotier.run.submitted import end_left, end_own, forget, note_name, note_submitted
-from neurotier.run.unfinished import remove_asked_for
+from neurotier.run.unfinished import forget_made, remove_asked_for
 
 watched: list[Watch] = []
 """What watches the processors while the run of this process goes on."""
@@ -308,6 +308,7 @@ def finish(plan: Plan, succeeded: bool, after: Pages) -> None:
         return
     with suppress(OSError):  # the results tier may be full: then damage is not found out, no more
         renew_jobs_table(places)
+        forget_made(places)
         note_outputs(places)
     if not plan.is_campaign and (places.results / "report.html").exists():
         say(summary_line(places, everyone, failures))

@@ -39,6 +39,16 @@ def noted_in(places: Places) -> dict[str, list[str]]:
     return {page: list(map(str, names)) for page, names in pages if isinstance(names, list)}
 
 
+def forget_made(places: Places) -> None:
+    """Forget the pages whose tables have all been made since."""
+    noted = noted_in(places)
+    left = {page: names for page, names in noted.items() if any(map(is_dated_back, files_of(places, names)))}
+    if left != noted:
+        write_json(places.unfinished, left)
+    if not left:
+        remove_whatever(places.unfinished)
+
+
 def files_of(places: Places, names: Iterable[str]) -> set[Path]:
     """Noted files, but for those outside of the results: the note may be planted."""
     return {(places.results / name).absolute() for name in names if places.holds(name)}
@@ -62,16 +72,13 @@ def remove_asked_for(places: Places, targets: Sequence[str], remove: bool) -> li
     remove
         Whether to do it; else it is only said what would be done.
     """
+    if remove:
+        forget_made(places)
     noted, lines = noted_in(places), []
     asked = {Path(target).absolute() for target in targets}
     for page, names in list(noted.items()):
         files = files_of(places, names)
-        if not any(map(is_dated_back, files)):  # all tables have been made since
-            if remove:
-                del noted[page]
-                write_json(places.unfinished, noted)
-            continue
-        if not asked & files:
+        if not asked & files or not any(map(is_dated_back, files)):
             continue
         lines.append(f"{places.results / page} is of a run that failed; " + ("it is" if remove else "it would be"))
         lines[-1] += " made again, with its tables"
