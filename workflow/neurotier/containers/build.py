@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
 import subprocess
 from collections.abc import Mapping
-from glob import glob
 from pathlib import Path
 
 from neurotier.containers.engine import clean_environment
-from neurotier.containers.verify import placed_sha256
 from neurotier.core.errors import ContainerError, SettingsError
 from neurotier.meter.tree import die_with_parent
 
@@ -85,40 +82,12 @@ def machine_argument(name: str) -> str | None:
 def ingredients(definition: Path, arguments: Mapping[str, str]) -> str:
     """Everything that determines the image: the text, the files it copies, and the arguments except the mirror."""
     text = definition.read_text()
-    for pattern in copied(text):
-        file = definition.parent / pattern
-        text += file.read_text(errors="replace") if file.is_file() else matching(definition.parent, pattern)
+    section = re.search(r"^%files\s*\n(.*?)(?=^%|\Z)", text, re.MULTILINE | re.DOTALL)
+    for line in section[1].splitlines() if section else []:
+        file = definition.parent / (line.split() or ["."])[0]
+        if file.is_file() and not line.split()[0].startswith("/"):  # files of the machine do not count
+            text += file.read_text(errors="replace")
     return text + repr(sorted((name, value) for name, value in arguments.items() if name != "MIRROR"))
-
-
-def copied(definition: str) -> list[str]:
-    """What a definition file copies from beside it, as it names that; files of the machine do not count.
-
-    >>> copied("%files\\n    code /opt\\n    /etc/hosts /opt\\n\\n%post\\n%files\\n    'a b' /opt\\n    # it's all\\n")
-    ['code', 'a b', '#']
-    """
-    sections = re.findall(r"^%files\s*\n(.*?)(?=^%|\Z)", definition, re.MULTILINE | re.DOTALL)
-    sources = []
-    for line in "\n".join(sections).splitlines():
-        try:
-            words = shlex.split(line)
-        except ValueError:  # an apostrophe
-            words = line.split()
-        sources += [word for word in words[:1] if word and not word.startswith("/")]
-    return sources
-
-
-def matching(folder: Path, pattern: str) -> str:
-    """The files and folders below a folder that match a pattern, with the digests of what they hold.
-
-    The engine follows links. Here those below a folder count by what they say, so that none leads through the machine.
-    """
-    lines = []
-    for name in sorted(glob(pattern, root_dir=folder)):
-        found = Path(os.path.realpath(folder / name))
-        if found.is_dir() or found.is_file():
-            lines.append(f"{name} {placed_sha256(found)}\n")
-    return "".join(lines)
 
 
 def build(engine: str, definition: Path, target: Path, arguments: Mapping[str, str], scratch: Path, log: Path) -> None:
