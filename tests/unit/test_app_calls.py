@@ -12,7 +12,7 @@ from neurotier.analysis.app import Share, group_arguments, participant_arguments
 from neurotier.analysis.app_sessions import call_app
 from neurotier.containers.caches import PlacedCache
 from neurotier.containers.store import PlacedImage
-from neurotier.core.errors import InputError, KilledError, ToolError
+from neurotier.core.errors import InputError, KilledError, TierError, ToolError
 from neurotier.core.files import write_json
 from neurotier.core.places import Places
 from neurotier.core.private import make_private, private_folder
@@ -260,3 +260,8 @@ def test_the_group_level_is_told_of_what_is_left_for_it(
     assert plan.app_memory_mb(people, attempt=2) == 800 + plan.app_memory_mb(people) + SNAKEMAKE_MB * elsewhere
     granted = Granted(2, plan.app_memory_mb(people), elsewhere=elsewhere)
     assert granted.with_outputs(settings, places, people).share(settings) == Share(2, 800)
+    write_json(places.record("sub-03"), {"participant": "sub-03"})  # of an earlier version
+    assert plan.app_memory_mb(people) == 800 + others_mb + merged_mb
+    if others_mb + merged_mb:
+        with pytest.raises(TierError, match=f"has {others_mb + merged_mb} MB of memory, and its files take"):
+            granted._replace(memory_mb=others_mb + merged_mb).with_outputs(settings, places, people)

@@ -201,6 +201,11 @@ def test_who_is_done_needs_no_job_on_a_cluster_either(places: Places) -> None:
     assert here["0"] in there.values()
     assert decide(places, selected, made, WANTED, by(2), elsewhere=True) == there, "and that once"
     assert here["0"] in decide(places, selected, made, WANTED, by(2)).values()
+    decision = json.loads(places.batches_file.read_text())
+    del decision["elsewhere"]  # an earlier version, whose jobs Snakemake would do again for what it has noted of them
+    write_json(places.batches_file, decision)
+    again = decide(places, selected, made, WANTED, by(2))
+    assert not {number for number, of in again.items() if of == here["0"]} & set(decision["batches"])
 
 
 def test_markers_of_batches_that_are_no_more_are_removed(places: Places) -> None:

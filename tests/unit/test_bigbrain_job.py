@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 from neurotier.bigbrain.plan import CHECKED, BigBrainPlan
+from neurotier.bigbrain.room import fill_tier, make_room
+from neurotier.bigbrain.run_folder import begin
+from neurotier.bigbrain.tasks import Task
 from neurotier.core.errors import TierError
 from neurotier.core.places import Places
 from neurotier.core.settings import ROLES, Settings
+from neurotier.core.tables import write_table
 from neurotier.core.tiers import find_mount
 from neurotier.run.bigbrain_job import forget_interrupted, forget_others, run_here, why
 
@@ -75,3 +81,47 @@ def test_the_reason_is_what_was_said_last(tmp_path: Path) -> None:
     assert why(log) == "engine spark: Java is missing"
     log.write_text("Error\n")
     assert why(log) == "its runs did not come to their end"
+
+
+def test_blocks_on_a_tier_with_another_path_in_each_job_are_the_same(tmp_path: Path) -> None:
+    """The folder of a job that has ended is gone, and the next job has one of another name."""
+
+    def job(number: str, **bigbrain: Any) -> BigBrainPlan:
+        own = tmp_path / "jobs" / number
+        own.mkdir(parents=True, exist_ok=True)
+        given = configuration(tmp_path, **{"tiers": ["own"], "count": 2, "scale": 0.02, "predict": False, **bigbrain})
+        given["tiers"]["own"] = {"path": str(own), "kind": find_mount(own).kind}
+        settings = Settings.from_config(given)
+        return BigBrainPlan(settings, Places.from_settings(settings))
+
+    def begun(plan: BigBrainPlan, run: str) -> Task:
+        file = plan.places.bigbrain_run(run) / "plan.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        begin(plan, run, file)
+        return Task.load(file)
+
+    first = job("1")
+    (manifest,) = first.manifests()
+    write_table(manifest, "bigbrain_blocks", map(asdict, fill_tier(first, "own", print)))
+    shutil.rmtree(tmp_path / "jobs" / "1")
+    second = job("2", repetitions=2)
+    made = [begun(second, run).blocks for run in second.runs]
+    assert made[0] == made[1]
+    for block in made[0]:
+        assert Path(block.file).is_relative_to(tmp_path / "jobs" / "2")
+        assert Path(block.file).stat().st_size == block.bytes
+
+
+def test_what_an_interrupted_run_wrote_goes_when_it_is_asked_for_no_more(tmp_path: Path) -> None:
+    def asked(*parallelism: int) -> BigBrainPlan:
+        settings = Settings.from_config(configuration(tmp_path, tiers=["disk"], parallelism=list(parallelism)))
+        return BigBrainPlan(settings, Places.from_settings(settings))
+
+    wide, narrow = asked(25), asked(1)
+    folders = {plan: Path(plan.folder(plan.tier("disk")), "runs", plan.runs[0]) for plan in (wide, narrow)}
+    noted = wide.places.bigbrain_run(wide.runs[0])
+    for folder in (*folders.values(), noted):
+        folder.mkdir(parents=True)
+        (folder / "written").touch()
+    make_room(narrow)
+    assert [folder.exists() for folder in (*folders.values(), noted)] == [False, True, False]

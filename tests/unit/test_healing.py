@@ -260,7 +260,8 @@ def test_planted_lists_have_nothing_removed_that_is_not_of_the_results(places: P
     (places.campaign / "runs").mkdir(parents=True)
     (places.campaign / "runs" / "linked").symlink_to(victim)
     theirs = [str(victim), str(victim / "condition.json")]
-    names = [*theirs, "../victim", "linked/condition.json", "figures/../../victim", ""]
+    (places.results / "circle").symlink_to("circle")
+    names = [*theirs, "../victim", "circle/x", "nul\0/x", "linked/condition.json", "figures/../../victim", ""]
     write_json(places.outputs, {**dict.fromkeys(names, 1), "group/group.tsv": 1})
     folders = ["../../../victim", str(victim), "linked"]
     (victim / "condition.json").write_text("theirs")

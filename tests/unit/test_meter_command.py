@@ -18,7 +18,7 @@ import psutil
 import pytest
 from conftest import missing
 from neurotier.core.tables import columns, validator
-from neurotier.meter.traffic import FILE_SIZES
+from neurotier.meter.traffic import FILE_SIZES, device_bytes, disk_of
 from support import PATIENCE_S
 
 METER = [str(Path(sys.executable).with_name("neurotier")), "meter"]
@@ -292,3 +292,32 @@ def test_pressure_is_that_of_a_control_group_of_ones_own(tmp_path: Path) -> None
     finally:
         until(lambda: not (group / "cgroup.procs").read_text())
         group.rmdir()
+
+
+def test_a_record_that_is_cut_short_is_said(tmp_path: Path) -> None:
+    """The system takes what fits, and says nothing until the rest comes."""
+    limited = ["sh", "-c", 'ulimit -f 1; exec "$@"', "sh", *METER, "-q", "--record", "record.jsonl", "--", "true"]
+    (tmp_path / "record.jsonl").write_text("x" * 500 + "\n")
+    ended = subprocess.run(limited, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.stderr == "neurotier: --record record.jsonl: cannot be written: File too large\n"
+    assert ended.returncode == 0, "the command's own"
+
+
+def test_a_partition_is_counted_with_its_disk(tmp_path: Path) -> None:
+    disk = tmp_path / "devices" / "sda"
+    (disk / "sda2").mkdir(parents=True)
+    (disk / "dev").write_text("8:0\n")
+    (disk / "sda2" / "partition").write_text("2\n")
+    for name, folder in (("8:0", disk), ("8:2", disk / "sda2")):
+        (tmp_path / name).symlink_to(folder)
+        assert disk_of(name, str(tmp_path)) == "8:0"
+    with pytest.raises(OSError, match="0:45"):
+        disk_of("0:45", str(tmp_path))
+
+
+def test_where_there_is_no_device_nothing_is_counted_in_a_control_group_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "io.stat").write_text("8:0 rbytes=1 wbytes=2\n")
+    monkeypatch.setattr("neurotier.meter.traffic.own_control_group", lambda: str(tmp_path))
+    assert device_bytes("/dev/shm") == ("device", None)

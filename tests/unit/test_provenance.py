@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from neurotier.dataset.source import Dataset
 from neurotier.provenance.description import describe, how_file, provenance
 from neurotier.provenance.people import COMMAND_BYTES, Done, groups
 from neurotier.provenance.remake import images_of, put_back, raw_paths, remake, wanted
-from neurotier.provenance.repository import changed_entries, open_dataset, refuse_ignored
+from neurotier.provenance.repository import MOST_NAMES, changed_entries, forget, open_dataset, refuse_ignored
 from neurotier.provenance.saving import take_no_habits
 from neurotier.provenance.source import RAW, check_source, raw_of
 from neurotier.provenance.writer import Writer
@@ -266,3 +267,19 @@ def test_what_git_is_told_to_ignore_is_named(tmp_path: Path, monkeypatch: pytest
     (folder / "sub-1" / ".gitignore").write_text("*.gz\n")
     with pytest.raises(InputError, match=r"sub-1/brain\.nii\.gz would not be saved"):
         refuse_ignored(folder, ["sub-1"])
+
+
+def test_thousands_who_are_gone_leave_in_one_commit(tmp_path: Path) -> None:
+    """Their names are more than Linux takes as one argument."""
+    dataset = repository(tmp_path / "derivatives")
+    names = [f"sub-{number:012d}" for number in range(MOST_NAMES + 5000)]
+    (tmp_path / "mask").write_text("mask")
+    blob = git(dataset, "hash-object", "-w", str(tmp_path / "mask"))
+    listed = "".join(f"100644 {blob}\t{name}/mask.nii\n" for name in names)
+    subprocess.run(["git", "update-index", "--index-info"], cwd=dataset, input=listed, text=True, check=True)
+    git(dataset, "commit", "--quiet", "--message", "derivatives")
+    forget(dataset, names)
+    assert git(dataset, "log", "-1", "--format=%s") == (
+        "Remove sub-000000000000, sub-000000000001, sub-000000000002 and 9997 more, no longer there"
+    )
+    assert git(dataset, "ls-files") == ".datalad/config"

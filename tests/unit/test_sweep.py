@@ -194,6 +194,8 @@ def test_points_are_kept_and_not_measured_again(memory: Path) -> None:
     assert len(list(kept.iterdir())) == 8
     assert all(file.read_text() == text for file, text in before.items())
     assert run(settings, said) == rows
+    whole = {"a": sets["a"] | {"queue_depths": [1]}}
+    assert {one["status"] for one in run(settings_of(memory, whole, share=1e-6))} == {"measured"}, "it needs no room"
     measured = [one for one in rows if one["status"] == "measured"]
     assert len(measured) == 8
     assert {one["status"] for one in rows if one["queue_depth"] == 4} == {

@@ -60,8 +60,8 @@ def merged_bytes(settings: Settings, places: Places, participants: Iterable[str]
         return 0
     outputs_bytes = 0
     for name in participants:
-        with suppress(FileNotFoundError, StateError):
-            manifest = read_json(places.record(name))["derivatives"]
+        with suppress(FileNotFoundError, StateError, AttributeError, TypeError, ValueError):
+            manifest = read_json(places.record(name)).get("derivatives", {})  # records of earlier versions have none
             outputs_bytes += sum(int(size_bytes) for size_bytes, _ in manifest.values())
     return MARGIN_BYTES + outputs_bytes
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from neurotier.bigbrain.blocks.making import make_blocks
@@ -29,23 +30,29 @@ def fill_tier(plan: BigBrainPlan, name: str, say: Callable[[str], None]) -> list
     return make_blocks(source, folder, name, print)
 
 
-def ensure_blocks(plan: BigBrainPlan, task: Task) -> None:
-    """Make the blocks again where their tier has lost them: a tmpfs after a reboot, or an earlier run was through.
+def ensure_blocks(plan: BigBrainPlan, task: Task) -> tuple[Block, ...]:
+    """The blocks of a run where they are now; made again where their tier has lost them.
+
+    A tmpfs has after a reboot, or an earlier run was through. On a cluster the tier may have another path in each job.
 
     Raises
     ------
     SourceError
         If they are not what they were any more.
     """
-    if all(size_of(Path(block.file)) == block.bytes for block in task.blocks):
-        return
     folder = plan.blocks_folder(task.run)
-    if tuple(make_blocks(plan.source(task.run), folder, task.tier, print)) != task.blocks:
+    moved = tuple(replace(block, file=str(folder / Path(block.file).name)) for block in task.blocks)
+    for blocks in (task.blocks, moved):
+        if all(size_of(Path(block.file)) == block.bytes for block in blocks):
+            return blocks
+    made = tuple(make_blocks(plan.source(task.run), folder, task.tier, print))
+    if [replace(block, file="") for block in made] != [replace(block, file="") for block in task.blocks]:
         raise SourceError(
             "its blocks were lost from their tier, and the source has changed since they were made",
             where=f"bigbrain.source {plan.settings.bigbrain.source!r}",
             fix="start with --forcerun make_blocks",
         )
+    return made
 
 
 def check_calibration_fits(plan: BigBrainPlan, run: str) -> None:
@@ -59,7 +66,10 @@ def check_calibration_fits(plan: BigBrainPlan, run: str) -> None:
 
 
 def make_room(plan: BigBrainPlan) -> None:
-    """Remove what checked runs wrote, as far as it is not to be kept, and the blocks of calibrations that are over."""
+    """Remove what checked runs wrote, as far as it is not to be kept, and the blocks of calibrations that are over.
+
+    What was interrupted, and is not asked for any more, goes, too: asked for again, it begins anew.
+    """
     for run in checked_runs(plan):
         task = Task.load(plan.places.bigbrain_run(run) / "plan.json")
         if task.keep == NONE:
@@ -70,6 +80,12 @@ def make_room(plan: BigBrainPlan) -> None:
     for name in plan.tiers:
         for folder in calibration_folder(plan.folder(plan.tier(name))).glob("*"):
             if folder not in to_come:
+                shutil.rmtree(folder, ignore_errors=True)
+        written = plan.folder(plan.tier(name)) / "runs"
+        for folder in written.glob("*/*/*/*"):
+            run = folder.relative_to(written).as_posix()
+            if run not in plan.order and not plan.checked(run).exists():
+                shutil.rmtree(plan.places.bigbrain_run(run), ignore_errors=True)
                 shutil.rmtree(folder, ignore_errors=True)
 
 

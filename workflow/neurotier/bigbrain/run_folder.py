@@ -43,7 +43,7 @@ def begin(plan: BigBrainPlan, run: str, file: Path) -> None:
         check_calibration_fits(plan, run)
         blocks = make_blocks(plan.source(run), plan.blocks_folder(run), task.tier, print)
         task = replace(task, blocks=tuple(blocks))
-    ensure_blocks(plan, task)
+    task = replace(task, blocks=ensure_blocks(plan, task))
     files = [Path(block.file) for block in task.blocks]
     # a calibration tells what is spent besides reading: where reading is within incrementing, it must cost little
     asked = "warm" if is_calibration(run) else plan.settings.bigbrain.cache

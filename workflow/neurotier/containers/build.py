@@ -79,13 +79,28 @@ def machine_argument(name: str) -> str | None:
     return mirrors[0] if mirrors else None
 
 
-def ingredients(definition: Path, arguments: Mapping[str, str]) -> str:
-    """Everything that determines the image: the text, the files it copies, and the arguments except the mirror."""
-    text = definition.read_text()
+def copied(text: str) -> list[str]:
+    """What the first ``%files`` of a definition names beside the definition; files of the machine do not count."""
     section = re.search(r"^%files\s*\n(.*?)(?=^%|\Z)", text, re.MULTILINE | re.DOTALL)
-    for line in section[1].splitlines() if section else []:
-        file = definition.parent / (line.split() or ["."])[0]
-        if file.is_file() and not line.split()[0].startswith("/"):  # files of the machine do not count
+    names = [line.split()[0] for line in section[1].splitlines() if line.strip()] if section else []
+    return [name for name in names if not name.startswith(("/", "#"))]
+
+
+def unwatched(definition: Path) -> list[str]:
+    """What a definition copies, and is not built again for: folders, and what patterns match."""
+    return [name for name in copied(definition.read_text()) if not (definition.parent / name).is_file()]
+
+
+def ingredients(definition: Path, arguments: Mapping[str, str]) -> str:
+    """Everything that determines the image: the text, the files it copies, and the arguments except the mirror.
+
+    Folders and patterns do not count (:func:`unwatched`): to read them would take every start as long as they are
+    large, and what lies in them beside the code, such as results, would have everyone analysed again.
+    """
+    text = definition.read_text()
+    for name in copied(text):
+        file = definition.parent / name
+        if file.is_file():
             text += file.read_text(errors="replace")
     return text + repr(sorted((name, value) for name, value in arguments.items() if name != "MIRROR"))
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from neurotier.containers.build import BASE, REFUSALS, build, build_arguments, convert, run_engine
+from neurotier.containers.build import BASE, REFUSALS, build, build_arguments, convert, run_engine, unwatched
 from neurotier.containers.caches import PlacedCache
 from neurotier.containers.dataset_images import fetch, read_dataset_image
 from neurotier.containers.engine import clean_environment
@@ -38,6 +38,7 @@ from neurotier.core.files import (
 )
 from neurotier.core.installed import ROOT
 from neurotier.core.places import short_hash
+from neurotier.core.quantities import first_of
 from neurotier.core.settings import ContainerSettings, DatasetSettings
 from neurotier.meter.tree import die_with_parent
 
@@ -214,6 +215,9 @@ class Store:
         """Build, pull or fetch an image file, and note where it came from; a file of the user's needs none of that."""
         if reference.kind == "definition" and reference.path is not None:
             self.say(f"building {reference.path.name} (some minutes, once)")
+            if names := unwatched(reference.path):
+                again = "after a change in there, change a line of the definition, too, and it is built again"
+                self.say(f"{reference.path.name} copies {first_of(names)}: {again}")
             given = self.with_unpacked_base(arguments, target.parent / "base")
             build(self.engine, reference.path, target, given, target.parent, self.log)
         elif reference.kind == "archive":

@@ -79,7 +79,10 @@ class Places:
 
     def holds(self, name: str) -> bool:
         """Whether a name that a file of the results has of another is of one in them: it, and links, may be planted."""
-        inside = (self.results / name).parent.resolve().is_relative_to(self.results.resolve())
+        try:
+            inside = (self.results / name).parent.resolve().is_relative_to(self.results.resolve())
+        except (OSError, RuntimeError, ValueError):  # links in a circle, no name at all
+            return False
         return inside and ".." not in Path(name).parts
 
     @property

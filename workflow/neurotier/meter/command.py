@@ -163,11 +163,16 @@ def open_record(path: str) -> int:
 
 
 def append(record: int, path: str, report: dict[str, Any]) -> None:
-    """Append one line in a single write, so that meters that share a file do not mix their lines."""
+    """Append one line in a single write, so that meters that share a file do not mix their lines.
+
+    A file system that has no room for all of it may take a part: what is said then comes with the second write.
+    """
     import json  # here, since at the top it would delay the command
 
+    left = (json.dumps(report) + "\n").encode()
     try:
-        os.write(record, (json.dumps(report) + "\n").encode())
+        while left:
+            left = left[os.write(record, left) :]
     except OSError as error:  # the command's exit code matters more than the meter's
         print(f"neurotier: --record {path}: cannot be written: {error.strerror}", file=sys.stderr)
 

@@ -125,15 +125,34 @@ class TierWatch:
         return rows
 
 
+def disk_of(device: str, devices: str = "/sys/dev/block") -> str:
+    """Number of the disk that a block device is, or is a partition of, as ``MAJOR:MINOR``.
+
+    Raises
+    ------
+    OSError
+        If there is no such block device: tmpfs, network and stacked file systems have made-up numbers.
+    """
+    block = os.path.realpath(f"{devices}/{device}", strict=True)
+    if os.path.exists(f"{block}/partition"):
+        with open(f"{os.path.dirname(block)}/dev") as file:
+            return file.read().strip()
+    return device
+
+
 def device_bytes(path: str) -> tuple[str, tuple[int, int] | None]:
-    """Source, and bytes read from and written to the block device below a path so far; ``None`` without a device."""
+    """Source, and bytes read from and written to the block device below a path so far; ``None`` without a device.
+
+    A control group counts by disks, and not by their partitions.
+    """
     number = os.stat(path).st_dev
     device = f"{os.major(number)}:{os.minor(number)}"
     group = own_control_group()
     try:
+        disk = disk_of(device)
         if group is not None and os.path.exists(f"{group}/io.stat"):
             with open(f"{group}/io.stat") as file:
-                counts = next((line.split()[1:] for line in file if line.split()[0] == device), [])
+                counts = next((line.split()[1:] for line in file if line.split()[0] == disk), [])
             named = dict(count.split("=") for count in counts)
             return "cgroup", (int(named.get("rbytes", 0)), int(named.get("wbytes", 0)))
         with open(f"/sys/dev/block/{device}/stat") as file:

@@ -15,6 +15,7 @@ from typing import Any
 
 from neurotier.core.errors import BusyError, InputError, NeurotierError, TierError, one_line
 from neurotier.core.files import remove_whatever
+from neurotier.core.quantities import first_of
 from neurotier.dataset.health import ask_git, is_broken
 from neurotier.provenance.source import RAW, Raw
 from neurotier.provenance.writer import Writer, clear_locks
@@ -28,6 +29,9 @@ OPTIONS = {
     "gc.autoDetach": "false",  # what runs on in the background would be ended with the run
     "core.fsync": "committed",  # an object that a power cut leaves empty would make the dataset unusable
 }
+
+MOST_NAMES = 5000
+"""Names in one command: Linux takes some 2 MB of them."""
 
 OTHERS = re.compile(
     r"\.lock'?: File exists|lock config file .*: File exists|Another git process"
@@ -183,8 +187,9 @@ def refuse_ignored(folder: Path, names: Sequence[str] = (".",)) -> None:
 
 def forget(folder: Path, names: Sequence[str]) -> None:
     """Take participants whose folders are gone out of a dataset; its history keeps them."""
-    run_git(folder, "rm", "-r", "--cached", "--quiet", "--", *names)
-    commit_staged(folder, f"Remove {', '.join(names)}, no longer there")
+    for first in range(0, len(names), MOST_NAMES):
+        run_git(folder, "rm", "-r", "--cached", "--quiet", "--", *names[first : first + MOST_NAMES])
+    commit_staged(folder, f"Remove {first_of(names)}, no longer there")
 
 
 def save_all(datalad_dataset: Any, paths: Sequence[Path], message: str) -> None:

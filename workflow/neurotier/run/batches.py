@@ -181,7 +181,7 @@ def decide(
     """
     decided = read_decision(places)
     following, before = known_batches(decided)
-    moved = decided.get("elsewhere", elsewhere) != elsewhere
+    moved = bool(decided) and decided.get("elsewhere") != elsewhere  # earlier versions did not say: their jobs, too
     done = {name for name in selected if name in made and wanted.is_met(made[name], selected[name])}
     kept = {
         number: members

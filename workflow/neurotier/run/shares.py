@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from neurotier.analysis.app import Share
+from neurotier.core.errors import TierError
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.dataset.bids import Image
@@ -66,12 +67,25 @@ class Granted(NamedTuple):
         return self._replace(files_mb=sum(needs_mb[: self.present]) + self.placed_mb(settings, places))
 
     def with_outputs(self, settings: Settings, places: Places, participants: Iterable[str]) -> Granted:
-        """The same for the group level, whose files are the outputs of participants, and what the job places."""
+        """The same for the group level, whose files are the outputs of participants, and what the job places.
+
+        Raises
+        ------
+        TierError
+            If they leave nothing of the job's memory.
+        """
         from neurotier.analysis.needs import merged_bytes
-        from neurotier.run.batches import MEGABYTE
+        from neurotier.run.batches import MEGABYTE, SNAKEMAKE_MB
 
         merged_mb = -(-merged_bytes(settings, places, participants) // MEGABYTE)
-        return self._replace(files_mb=merged_mb + self.placed_mb(settings, places))
+        files_mb = merged_mb + self.placed_mb(settings, places)
+        if self.memory_mb is not None and files_mb + SNAKEMAKE_MB * self.elsewhere >= self.memory_mb:
+            raise TierError(
+                f"the group level's job has {self.memory_mb} MB of memory, and its files take {files_mb} MB of it",
+                where=f"tier {settings.placement['work']!r}",
+                fix="ask for more (--set-resources run_group_level:mem_mb=N), or place work on another tier",
+            )
+        return self._replace(files_mb=files_mb)
 
     def placed_mb(self, settings: Settings, places: Places) -> int:
         """Memory of what a job on a cluster places on a tier that is memory, MB."""

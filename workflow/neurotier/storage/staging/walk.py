@@ -72,10 +72,10 @@ class Staging(Workload[Point]):
         """Measure one exchange."""
         started_s = time.time()
         self.log.parent.mkdir(parents=True, exist_ok=True)
-        with scratch() as folder:
-            exchange = exchange_of(point, workspace.folder, folder, self.settings.seed)
-            outcome = run_exchange(exchange, self.log, self.settings.timeout_s)
         try:
+            with scratch() as folder:
+                exchange = exchange_of(point, workspace.folder, folder, self.settings.seed)
+                outcome = run_exchange(exchange, self.log, self.settings.timeout_s)
             return {"started_s": started_s, **cells(exchange, outcome)}
         finally:
             workspace.remove_files()
@@ -125,7 +125,8 @@ def cells(exchange: Exchange, outcome: Outcome) -> Row:
     """
     for number, step in enumerate(outcome.steps, start=1):
         if step.wrong:
-            what = f"other bytes than were written came to {counted(len(step.wrong), 'reader')} in step {number}"
+            readers = {one.split("/")[0] for one in step.wrong}
+            what = f"other bytes than were written came to {counted(len(readers), 'reader')} in step {number}"
             raise ToolError(f"{what} (reader/piece {step.wrong[0]})", where=exchange.engine)
     read_from_device = [step.device_read_bytes for step in outcome.steps]
     known = [one for one in read_from_device if one is not None]

@@ -157,12 +157,14 @@ def walk(
     else:
         tiers = [tier.here() for tier in declared]
         workspaces = [claim(tier, workload.target, places) for tier in tiers]
-        share: float = getattr(settings, workload.target).share
-        for tier in tiers:
-            for name, points in plan[tier.name].items():
-                check_room(workload, tier, name, points, share)
     folder = places.workload(workload.target)
     records = [Records.of(folder, *both, node_class) for both in zip(tiers, declared, strict=True)]
+    if not workload.elsewhere:
+        share: float = getattr(settings, workload.target).share
+        for tier, one in zip(tiers, records, strict=True):
+            for name, points in plan[tier.name].items():
+                if left := one.missing(points):
+                    check_room(workload, tier, name, left, share)
     planned = {one.tier.name: [point for points in plan[one.tier.name].values() for point in points] for one in records}
     missing = [point for one in records for point in one.missing(planned[one.tier.name])]
     say(beforehand(workload, missing, sum(map(len, planned.values()))))
