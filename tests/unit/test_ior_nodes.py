@@ -172,7 +172,7 @@ def fio_that(folder: Path, instead: str) -> str:
     [
         ({}, "echo 'fio: pid=1, error=Remote I/O error' >&2; exit 1", "Remote I/O error (on "),
         ({}, "kill -9 $PPID; exit 1", "while writing: srun: error: n2: task 1: ended with 9"),
-        ({}, TAKES_A_FILE, "ior.0.1: another node has written it, and it is not seen"),
+        ({}, TAKES_A_FILE, ": another node has written it, and it is not seen"),  # or a file of who has failed for that
         ({"file_size": "40 MiB"}, "exit 1", "ior needs 160 MiB, more than 50 % of the "),
         ({"numa": ["pin"]}, "exit 1", "left out: "),
     ],
