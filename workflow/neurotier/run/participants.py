@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from neurotier.core.errors import InputError, StateError, ToolError
 from neurotier.core.files import partial_of, remove_whatever, rename_durably, write_bytes
@@ -96,25 +98,52 @@ def images_of(places: Places, participant: str) -> list[Image]:
         If the index does not select this participant.
     """
     file = places.prepared(participant)
-    try:
-        with open_file(file.parent, file.name, str(file)) as opened:
-            data = json.load(opened)
+    with suppress(InputError, OSError, ValueError, LookupError, TypeError):  # lost or damaged
+        data = read_prepared(file)
         if data["participant"] == participant and data["images"]:
             return [Image(**image) for image in data["images"]]
-    except (InputError, OSError, ValueError, LookupError, TypeError):  # lost or damaged
-        pass
-    images = selected_by(places.index / "images.tsv").get(participant)
+    selected = selected_by(places.index / "images.tsv")
+    images = selected.get(participant)
     if not images:
         raise InputError("no such participant is selected", where=participant, fix="see index/images.tsv")
     with suppress(OSError):  # the results tier may be full, which the job itself shall say
         remove_whatever(file)
-        write_bytes(file, prepared(participant, images), durable=False)
+        mine = contents_of(images)
+        shares = any(mine & contents_of(others) for name, others in selected.items() if name != participant)
+        write_bytes(file, prepared(participant, images, shares), durable=False)
     return images
 
 
-def prepared(participant: str, images: Iterable[Image]) -> bytes:
-    """Content of the file of one participant; it is a copy, and need not survive a power cut."""
-    return json.dumps({"participant": participant, "images": [vars(image) for image in images]}).encode()
+def may_share_contents(places: Places, participant: str) -> bool:
+    """Whether another participant has a content of this one's; ``True``, too, where its file does not say."""
+    with suppress(InputError, OSError, ValueError, LookupError, TypeError):
+        return bool(read_prepared(places.prepared(participant))["shares"])
+    return True
+
+
+def read_prepared(file: Path) -> Any:
+    """What the file of a participant holds."""
+    with open_file(file.parent, file.name, str(file)) as opened:
+        return json.load(opened)
+
+
+def prepared(participant: str, images: Iterable[Image], shares: bool | None = None) -> bytes:
+    """Content of the file of one participant; it is a copy, and need not survive a power cut.
+
+    Parameters
+    ----------
+    participant, images
+        Who it is, with all images.
+    shares
+        Whether another participant has a content of theirs; ``None`` if that is not known.
+    """
+    known_too = {} if shares is None else {"shares": shares}
+    return json.dumps({"participant": participant, "images": [vars(image) for image in images], **known_too}).encode()
+
+
+def contents_of(images: Iterable[Image]) -> set[str]:
+    """The contents of some images, as far as the dataset names them."""
+    return {image.content for image in images if image.content}
 
 
 def prepare_all(places: Places, selected: Mapping[str, Iterable[Image]]) -> None:
@@ -122,10 +151,11 @@ def prepare_all(places: Places, selected: Mapping[str, Iterable[Image]]) -> None
     hidden = partial_of(places.participants)
     remove_whatever(hidden)
     hidden.mkdir(parents=True)
+    holders = Counter(content for images in selected.values() for content in contents_of(images))
     for participant, images in selected.items():
         file = hidden / places.prepared(participant).relative_to(places.participants)
         file.parent.mkdir(exist_ok=True)
-        file.write_bytes(prepared(participant, images))
+        file.write_bytes(prepared(participant, images, any(holders[one] > 1 for one in contents_of(images))))
     (hidden / COUNT).write_text(json.dumps({"participants": len(selected)}))
     remove_whatever(places.participants)
     rename_durably(hidden, places.participants)
