@@ -282,3 +282,12 @@ def test_what_a_step_begins_to_make_is_not_put_back(places: Places) -> None:
     file.unlink()
     assert lost_kept(places) == {}
     forget_kept(places, file)  # nothing is kept
+
+
+def test_a_planted_link_in_place_of_the_copies_has_nothing_removed(places: Places, tmp_path: Path) -> None:
+    write_json(tmp_path / "victim" / "tool.json", {"theirs": True})
+    places.kept.symlink_to(tmp_path / "victim")
+    forget_kept(places, places.index / "tool.json")
+    write_and_keep(places, places.index / "tool.json", {"name": "noop"})
+    assert json.loads((tmp_path / "victim" / "tool.json").read_text()) == {"theirs": True}
+    assert json.loads((places.kept / "tool.json").read_text()) == {"name": "noop"}

@@ -308,6 +308,8 @@ def forget_kept(places: Places, file: Path) -> None:
     Were the step to fail, it would be put back, and the step count as done: Snakemake notes the new parameters of a
     job that failed, and removes its outputs.
     """
+    if places.kept.is_symlink():  # planted: what it leads to is not ours
+        remove_whatever(places.kept)
     remove_whatever(copy_of(places, file))
 
 
