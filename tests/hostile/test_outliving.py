@@ -50,22 +50,22 @@ def wait_until(condition: Callable[[], object], patience_s: float = PATIENCE_S) 
 
 @pytest.fixture
 def start(host: Host, engine: Engine) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
-    """Starts jobs; what is left of them and of their containers at the end is killed."""
-    jobs: list[subprocess.Popen[bytes]] = []
+    """Starts jobs, each on a host; what is left of them and of their containers at the end is killed."""
+    jobs: list[tuple[Host, subprocess.Popen[bytes]]] = []
 
-    def start_job(root: Path) -> subprocess.Popen[bytes]:
+    def start_job(root: Path, host: Host = host) -> subprocess.Popen[bytes]:
         quiet = subprocess.DEVNULL
         command = host.command(engine, root, "app")
-        jobs.append(subprocess.Popen(command, env=JOB_ENVIRONMENT, stdout=quiet, stderr=quiet))
-        return jobs[-1]
+        jobs.append((host, subprocess.Popen(command, env=JOB_ENVIRONMENT, stdout=quiet, stderr=quiet)))
+        return jobs[-1][1]
 
     yield start_job
-    for job in jobs:
+    for host, job in jobs:
         job.kill()
         job.wait()
-    for process in inside(host):
-        with suppress(psutil.Error):
-            process.kill()
+        for process in inside(host):
+            with suppress(psutil.Error):
+                process.kill()
 
 
 def inside(host: Host) -> list[psutil.Process]:
@@ -121,15 +121,26 @@ def test_every_process_of_a_container_has_the_run(host: Host, start: Callable[..
 
 
 def test_what_outlives_even_its_guard_is_found_by_its_run(
-    host: Host, start: Callable[..., subprocess.Popen[bytes]]
+    tmp_path: Path, start: Callable[..., subprocess.Popen[bytes]]
 ) -> None:
-    job = start(host.image(app=KILLER))
-    wait_until((host.work / "out" / "ready").exists)
-    engine = engine_of(job)
-    guard, *_ = [child for child in psutil.Process(job.pid).children() if child != engine]
-    guard.kill()
-    job.kill()
-    job.wait()
+    """The kernel ends some engines with their job.
+
+    That is asked for before the engine executes its second program, and Linux remembers it only if the engine does so
+    in its first thread: less than one in ten, on a busy machine.
+    """
+    for attempt in range(20):
+        host = Host.at(tmp_path / str(attempt))
+        job = start(host.image(app=KILLER), host)
+        wait_until((host.work / "out" / "ready").exists)
+        engine = engine_of(job)
+        guard, *_ = [child for child in psutil.Process(job.pid).children() if child != engine]
+        guard.kill()
+        job.kill()
+        job.wait()
+        if inside(host):
+            break
+        psutil.wait_procs([engine], SOON_S)
+        assert not lives(engine)
     assert inside(host), "nobody was left to end it"
     assert processes_of(["another-run"]) == []
     end(processes_of([JOB_RUN]))
