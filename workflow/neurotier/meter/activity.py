@@ -30,16 +30,16 @@ class Books:
         On a core and waiting for one, for storage, or for memory, s.
     runtime_s
         On a core, s.
-    awake
-        Whether it was running, ready to run, or waiting for storage when looked at.
+    awake, waits
+        Whether it was running, ready to run, or waiting for storage when looked at; and whether it was the last.
     claimed_s
         Time in which it was seen awake and that was not yet booked, s.
     """
 
-    __slots__ = ("active_s", "awake", "claimed_s", "runtime_s")
+    __slots__ = ("active_s", "awake", "claimed_s", "runtime_s", "waits")
 
-    def __init__(self, active_s: float, runtime_s: float, awake: bool) -> None:
-        self.active_s, self.runtime_s, self.awake = active_s, runtime_s, awake
+    def __init__(self, active_s: float, runtime_s: float, awake: bool, waits: bool = False) -> None:
+        self.active_s, self.runtime_s, self.awake, self.waits = active_s, runtime_s, awake, waits
         self.claimed_s = 0.0
 
 
@@ -116,10 +116,10 @@ class Activity:
             self.open_intervals += 1
 
     def possible_s(self, passed_s: float, certain_s: float, before: Books, books: Books) -> float:
-        """The longest that one thread can have been active in an interval, s."""
+        """The longest that one thread can have been active in an interval, s; waits are booked in whole ticks."""
         if books.awake or (certain_s > 0 and not self.waits_booked):
             return passed_s
-        return min(passed_s, certain_s + (TICK_S if before.awake else 0.0))
+        return min(passed_s, certain_s + (TICK_S if before.waits else 0.0))
 
     def bounds_s(self) -> tuple[float, float]:
         """Least and most time that the tree was active, s, as near to each other as the looks allow.

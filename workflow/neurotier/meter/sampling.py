@@ -1,7 +1,8 @@
 """Sampling the live threads of a tree: their states, and their waits where there are no exit records.
 
 The interval starts at 10 ms and grows with the age of the phase, to a twentieth of it, and with the cost of a sample:
-sampling takes at most 2 % of a core at first and in the end 0.2 % of the time, or 0.1 % where there are exit records.
+sampling takes 2 ms and at most 2 % of a core at first, and in the end 0.2 % of the time, or 0.1 % where there are exit
+records.
 What a thread does after its last sample is missed without them, and so is a thread that lives between two samples; the
 share of the tree's CPU time that was seen bounds how much that can be.
 """
@@ -14,10 +15,11 @@ import time
 from neurotier.meter.activity import Activity, Books
 from neurotier.meter.asynchronous import AsynchronousCalls
 from neurotier.meter.storage_wait import StorageWait
-from neurotier.meter.tree import TICKS_PER_S, descendants, stat_fields
+from neurotier.meter.tree import TICKS_PER_S, descendants, read_proc, stat_fields
 
 FIRST_INTERVAL_S, LONGEST_INTERVAL_S = 0.01, 1.0
 COST_SHARE, COST_SHARE_BESIDE_RECORDS, FIRST_COST_SHARE = 0.002, 0.001, 0.02
+FIRST_COST_S = 0.002
 AGE_SHARE = 0.05
 """While the cost allows it, a sample is taken whenever the phase has grown by this share."""
 
@@ -43,8 +45,8 @@ class Sampler:
     active_s, disk_s, asleep_s
         Time in which at least one thread was running or ready to run; in which none was, but one was in
         uninterruptible sleep, as for storage; and in which all were asleep, s.
-    looks
-        Number of samples.
+    looks, cost_s
+        Number of samples, and the CPU time that they took, s.
     most_active
         Most threads that were running, ready or waiting for storage in one sample.
     interval_s
@@ -65,7 +67,7 @@ class Sampler:
         self.gone: list[tuple[int, Books]] = []
         self.family: set[int] = set()
         self.complete: dict[int, tuple[float, float]] = {}
-        self.active_s = self.disk_s = self.asleep_s = self.disk_threads_s = 0.0
+        self.active_s = self.disk_s = self.asleep_s = self.disk_threads_s = self.cost_s = 0.0
         self.most_active = self.looks = 0
         self.interval_s = FIRST_INTERVAL_S
         self.first_look_s = self.last_look_s = time.monotonic()
@@ -102,9 +104,12 @@ class Sampler:
         self.looks += 1
         self.most_active = max(self.most_active, active + disk)
         cost_s = time.thread_time() - begin
+        self.cost_s += cost_s
+        age_s = self.last_look_s - self.first_look_s
+        allowed_s = (self.cost_s - FIRST_COST_S) / FIRST_COST_SHARE - age_s
         share = COST_SHARE_BESIDE_RECORDS if self.exits else COST_SHARE
-        wanted_s = min(AGE_SHARE * (self.last_look_s - self.first_look_s), cost_s / share)
-        self.interval_s = min(max(FIRST_INTERVAL_S, wanted_s, cost_s / FIRST_COST_SHARE), LONGEST_INTERVAL_S)
+        wanted_s = min(AGE_SHARE * age_s, cost_s / share)
+        self.interval_s = min(max(FIRST_INTERVAL_S, wanted_s, allowed_s), LONGEST_INTERVAL_S)
 
     def add_interval(self, alive: dict[int, Books], pids: list[int], awake: bool, now: float) -> float:
         """Add the time since the last look to the bounds of activity; its length, s."""
@@ -128,8 +133,7 @@ class Sampler:
         """The state of one thread, empty if it has ended, and what is booked for it; its waits are noted."""
         try:
             fields = stat_fields(f"{folder}/stat")
-            with open(f"{folder}/schedstat", "rb") as file:
-                runtime_ns, run_queue_ns, _ = file.read().split()
+            runtime_ns, run_queue_ns, _ = read_proc(f"{folder}/schedstat").split()
         except OSError:
             return b"", None
         # by its start time (field 22 of proc(5)), a thread is told from a later one of the same number
@@ -143,7 +147,8 @@ class Sampler:
         if wait is None or wait.start_ticks != start_ticks:
             wait = self.waits[thread] = StorageWait(start_ticks, self.last_look_s)
         wait.look(time.monotonic(), on_s, waited_s, fields[0] == b"D")
-        return fields[0], Books(on_s + (wait.booked_s if self.delays else 0.0), runtime_s, fields[0] in (b"R", b"D"))
+        active_s, waits = on_s + (wait.booked_s if self.delays else 0.0), fields[0] == b"D"
+        return fields[0], Books(active_s, runtime_s, waits or fields[0] == b"R", waits)
 
     def storage_s(self, threads: set[int]) -> float:
         """The waits for storage of some threads, as far as they were seen, s."""
@@ -157,8 +162,7 @@ class Sampler:
                 self.gone.append((pid, books))
             return
         try:
-            with open(f"/proc/{pid}/schedstat", "rb") as file:
-                runtime_ns, run_queue_ns, _ = file.read().split()
+            runtime_ns, run_queue_ns, _ = read_proc(f"/proc/{pid}/schedstat").split()
         except OSError:
             return
         self.complete[pid] = int(runtime_ns) / 1e9, int(run_queue_ns) / 1e9

@@ -211,8 +211,7 @@ def children(pid: int) -> list[int]:
     pids: list[int] = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
-                pids += map(int, file.read().split())
+            pids += map(int, read_proc(f"/proc/{pid}/task/{thread}/children").split())
     except OSError:
         pass
     return pids
@@ -243,17 +242,27 @@ def bytes_of_children() -> tuple[int, int, int, int] | None:
     return totals[0], totals[1], totals[2], totals[3] - totals[4]
 
 
+def read_proc(path: str) -> bytes:
+    """A small file of /proc, whole; a file object would take twice as long, and there are thousands to read."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        text = b""
+        while part := os.read(descriptor, 1 << 16):  # a page at a time, whatever is asked for
+            text += part
+        return text
+    finally:
+        os.close(descriptor)
+
+
 def read_io(path: str) -> list[int]:
     """``rchar``, ``wchar``, ``read_bytes``, ``write_bytes`` and ``cancelled_write_bytes`` of a file of /proc."""
-    with open(path, "rb") as file:
-        words = file.read().split()
+    words = read_proc(path).split()
     return [int(words[place]) for place in (1, 3, 9, 11, 13)]
 
 
 def stat_fields(path: str) -> list[bytes]:
     """The fields of a ``stat`` file of /proc from field 3 of proc(5) on: what comes after the command's name."""
-    with open(path, "rb") as file:
-        return file.read().rpartition(b")")[2].split()
+    return read_proc(path).rpartition(b")")[2].split()
 
 
 def check(result: int) -> None:
