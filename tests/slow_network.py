@@ -19,7 +19,7 @@ NUMBER = os.getpid() % 10000
 
 HERE, THERE = f"10.213.{NUMBER % 250}.1", f"10.213.{NUMBER % 250}.2"
 PORT = 2222
-PATIENCE_S = 20.0
+PATIENCE_S = 120.0
 
 
 def available() -> bool:

@@ -139,6 +139,8 @@ class Cluster:
 
     def stop(self) -> None:
         """End all jobs and daemons, nodes first, and remove control groups, link and folder."""
+        if is_ours():
+            LINK.unlink()  # first: whoever looks for a Slurm meanwhile would wait for a controller that does not answer
         for name, daemon in reversed(self.daemons.items()):
             if name in HOSTS:
                 with suppress(psutil.Error):
@@ -154,8 +156,6 @@ class Cluster:
             for folder, _, _ in os.walk(group, topdown=False):
                 with suppress(OSError):  # a process is not quite gone; an empty group does no harm
                     os.rmdir(folder)
-        if is_ours():
-            LINK.unlink()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def sacct(self, *columns: str, options: tuple[str, ...] = ()) -> list[list[str]]:

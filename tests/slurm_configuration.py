@@ -10,7 +10,7 @@ SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
 # Without the shorter life of credentials a job whose node failed would wait two minutes before it is started again.
-AuthInfo=socket={folder}/munge.sock,cred_expire=5
+AuthInfo=socket={folder}/munge.sock,cred_expire=20
 CredType=cred/munge
 SlurmctldPort=16817
 StateSaveLocation={folder}/state
@@ -32,7 +32,7 @@ SchedulerParameters=sched_interval=1,batch_sched_delay=0,defer_batch
 SchedulerType=sched/backfill
 MinJobAge=600
 KillWait=2
-SlurmdTimeout=6
+SlurmdTimeout=60
 InactiveLimit=0
 AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageHost=127.0.0.1

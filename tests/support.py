@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -193,6 +196,21 @@ def words_of(process: psutil.Process) -> list[str]:
         return process.cmdline()
     except psutil.Error:
         return []
+
+
+@contextmanager
+def held(file: Path) -> Iterator[None]:
+    """Have whoever opens a file wait, as from a device that does not answer; a lease is how file servers do it."""
+    signal.signal(signal.SIGIO, signal.SIG_IGN)  # that somebody wants to open it
+    with suppress(OSError):  # for those who may not set it, it holds for 45 s
+        Path("/proc/sys/fs/lease-break-time").write_text("600")
+    descriptor = os.open(file, os.O_RDWR)
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        yield
+    finally:
+        os.close(descriptor)
+        signal.signal(signal.SIGIO, signal.SIG_DFL)
 
 
 def save_image(path: Path, data: np.ndarray) -> Path:

@@ -17,7 +17,7 @@ from hostile_host import JOB_ENVIRONMENT, JOB_RUN, Host
 from neurotier.core.processes import end, lives, processes_of
 from support import PATIENCE_S, words_of
 
-SOON_S = 10.0
+SOON_S = 90.0
 """Within this, nothing of a container may live after its job."""
 
 PLAIN, QUOTED = f"NEUROTIER_RUN={JOB_RUN}\0".encode(), f'"NEUROTIER_RUN":"{JOB_RUN}"'.encode()
@@ -137,10 +137,9 @@ def test_what_outlives_even_its_guard_is_found_by_its_run(
         guard.kill()
         job.kill()
         job.wait()
-        if inside(host):
+        psutil.wait_procs([engine], 3)  # the kernel's signal has been sent by now, and need not have been heard
+        if lives(engine):
             break
-        psutil.wait_procs([engine], SOON_S)
-        assert not lives(engine)
     assert inside(host), "nobody was left to end it"
     assert processes_of(["another-run"]) == []
     end(processes_of([JOB_RUN]))

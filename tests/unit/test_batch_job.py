@@ -15,6 +15,7 @@ import pytest
 from batch_jobs import RUN, done_in, job, sleepers, sleeping
 from neurotier.core.files import write_json
 from neurotier.core.places import Places, file_of
+from neurotier.core.processes import lives
 from neurotier.run.batches import key_of
 from neurotier.run.jobs import load_settings
 from neurotier.run.participants import selected_by
@@ -82,7 +83,7 @@ def test_a_job_that_comes_after_its_run_does_nothing(tmp_path: Path) -> None:
 
 
 def test_who_is_killed_is_tried_again_and_who_is_done_is_not(tmp_path: Path) -> None:
-    results = sleeping(tmp_path, 1.5, "01", "02", "03")
+    results = sleeping(tmp_path, 8.0, "01", "02", "03")
     batch = job(results, "sub-01", "sub-02", "sub-03", at_once=3)
     victim = sleepers(batch, 3)[0]
     copy = next(parent for parent in victim.parents() if parent.ppid() == batch.pid)
@@ -90,7 +91,7 @@ def test_who_is_killed_is_tried_again_and_who_is_done_is_not(tmp_path: Path) -> 
     output, _ = batch.communicate()
     assert batch.returncode == 137
     assert "was killed by SIGKILL" in output
-    assert not victim.is_running() or victim.status() == psutil.STATUS_ZOMBIE
+    assert not lives(victim)
     done = done_in(results)
     (killed,) = {"sub-01", "sub-02", "sub-03"} - set(done)
     assert failure(results, killed)["exit_code"] == 137

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -28,7 +27,7 @@ from neurotier.bigbrain.tabulation import records_of, run_row
 from neurotier.bigbrain.tasks import PUBLISHED, STREAMING, Task
 from neurotier.core.errors import InputError, RunError
 from neurotier.core.processes import lives, processes_of
-from support import ENVIRONMENT, PATIENCE_S, words_of
+from support import ENVIRONMENT, PATIENCE_S, held, words_of
 
 pytestmark = pytest.mark.usefixtures("gnu_parallel")
 
@@ -65,7 +64,8 @@ class Running:
 
     def server(self) -> psutil.Process:
         """The fork server."""
-        (server,) = [one for one in self.own(gnu_parallel.SERVER) if one.ppid() == self.process.pid]
+        children = psutil.Process(self.process.pid).children()
+        (server,) = [one for one in children if gnu_parallel.SERVER in " ".join(words_of(one)) and lives(one)]
         return server
 
     def forked(self) -> psutil.Process:
@@ -84,19 +84,6 @@ def until(found: Callable[[], object]) -> None:
     while not found():
         assert time.monotonic() < deadline
         time.sleep(0.01)
-
-
-@contextmanager
-def held(file: Path) -> Iterator[None]:
-    """Have whoever opens a file wait, as from a device that does not answer; a lease is how file servers do it."""
-    signal.signal(signal.SIGIO, signal.SIG_IGN)  # that somebody wants to open it
-    descriptor = os.open(file, os.O_RDWR)
-    try:
-        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_WRLCK)
-        yield
-    finally:
-        os.close(descriptor)
-        signal.signal(signal.SIGIO, signal.SIG_DFL)
 
 
 @contextmanager

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from neurotier.containers.caches import CacheStore, look_at
 from neurotier.containers.prune import remove_unused, stored_images
 from neurotier.core.errors import InputError, SourceError, TierError
-from support import ENVIRONMENT, PATIENCE_S
+from support import ENVIRONMENT, PATIENCE_S, held
 
 PLACE = """
 import sys
@@ -24,6 +24,7 @@ from neurotier.containers.caches import CacheStore, look_at
 folder = Path(sys.argv[1])
 cache = look_at("flow", str(folder / "source"))
 print("looked", flush=True)
+sys.stdin.readline()
 store = CacheStore(folder / "kept", folder / "images", print, folder / "verified", sys.argv[2])
 print(store.place(cache), flush=True)
 """
@@ -131,20 +132,24 @@ def test_a_full_tier_is_named_and_keeps_nothing(
 def test_a_copy_that_is_killed_half_way_has_no_name_and_is_made_again(
     source: Path, store: CacheStore, tmp_path: Path
 ) -> None:
-    for number in range(1500):
+    for number in range(50):
         (source / f"{number:04d}").write_bytes(b"x")
     command = [sys.executable, "-c", PLACE, str(tmp_path), "one"]
-    killed = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True)
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    killed = subprocess.Popen(command, env=ENVIRONMENT, **pipes)
+    assert killed.stdin is not None
     assert killed.stdout is not None
     assert killed.stdout.readline() == "looked\n"
     deadline = time.monotonic() + PATIENCE_S
-    while not list(store.images.glob(".flow-*.partial/0*")):
-        assert time.monotonic() < deadline
-    killed.send_signal(signal.SIGKILL)
-    killed.wait()
-    killed.stdout.close()
-    assert not list(store.images.glob("flow-*")), "it was not killed in time"
-    jobs = [subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    with held(source / "0040"):
+        killed.stdin.write("go\n")
+        killed.stdin.flush()
+        while not list(store.images.glob(".flow-*.partial/0*")):
+            assert time.monotonic() < deadline
+        killed.kill()
+        killed.communicate()
+    assert not list(store.images.glob("flow-*"))
+    jobs = [subprocess.Popen(command, env=ENVIRONMENT, **pipes) for _ in range(3)]
     said = [job.communicate()[0] for job in jobs]
     (placed,) = store.images.glob("flow-*")
     assert all(str(placed) in text for text in said)

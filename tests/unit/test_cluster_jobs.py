@@ -130,7 +130,8 @@ def test_an_accounting_that_does_not_answer_is_a_reason(
 ) -> None:
     if script is not None:
         monkeypatch.setenv("PATH", f"{program(tmp_path / 'bin', 'sacct', script)}:/usr/bin:/bin")
-    monkeypatch.setattr(accounting, "PATIENCE_S", 1.0)
+    if script == "exec sleep 30":
+        monkeypatch.setattr(accounting, "PATIENCE_S", 1.0)
     note_submitted(places, "run", heard(8))
     close_jobs(places, "run")
     (row,) = read_jobs(places, "run")

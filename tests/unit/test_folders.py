@@ -158,7 +158,10 @@ def test_files_are_counted_while_a_phase_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1])
-def test_a_phase_that_is_short_is_walked_at_its_start_and_end_alone(tmp_path: Path, count: int) -> None:
+def test_a_phase_that_is_short_is_walked_at_its_start_and_end_alone(
+    tmp_path: Path, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("neurotier.meter.folders.FIRST_WALK_S", 60.0)  # so that it is short on a busy machine, too
     watch = FolderWatch(tmp_path)
     measure_function(lambda: make_files(tmp_path, count), watches=[watch])
     flow = growth("disk", watch)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from neurotier.storage.ior import mpi
 from neurotier.storage.ior.mpi import read_summary, run_ior
 from neurotier.storage.ior.points import Point
 from page_reader import Reader
-from support import ROOT, STAND_INS
+from support import PATIENCE_S, ROOT, STAND_INS
 from truth import loop_device
 
 MARK = "NEUROTIER_TEST_OF_IOR"
@@ -70,7 +71,9 @@ def test_its_figures_are_those_of_the_table_and_the_page(tmp_path: Path, memory:
         )
         for way in ("write", "read"):
             assert row[f"{way}_bytes"] == row["processes"] * MIB
-            assert row[f"{way}_bytes"] / row[f"{way}_bytes_per_s"] == pytest.approx(row[f"{way}_span_s"], abs=1e-4)
+            assert row[f"{way}_bytes"] / row[f"{way}_bytes_per_s"] == pytest.approx(
+                row[f"{way}_span_s"], rel=1e-3, abs=1e-4
+            )
             assert row[f"{way}_least_bytes_per_s"] is None
     assert not left(memory)
     write_table(tmp_path / "ior.tsv", "ior", rows)
@@ -90,13 +93,13 @@ def test_its_figures_are_those_of_the_table_and_the_page(tmp_path: Path, memory:
 def test_a_slow_disk_gives_what_it_can(tmp_path: Path) -> None:
     """So writes are flushed, and no cache answers who reads."""
     try:
-        with loop_device(64, bytes_per_s=20_000_000) as folder:
+        with loop_device(64, bytes_per_s=20_000_000, below="/dev/shm") as folder:  # others flush the disk
             section: dict[str, Any] = {"processes": [2], "file_size": "8 MiB", "engine": "ior"}
             (row,) = run(settings_of(tmp_path, folder, "block", **section))
     except OSError as error:
         missing(f"no throttled disk here: {error}")
-    assert row["write_bytes_per_s"] == pytest.approx(20e6, rel=0.15)
-    assert row["read_bytes_per_s"] == pytest.approx(20e6, rel=0.15)
+    for way in ("write", "read"):
+        assert 0.4 * 20e6 < row[f"{way}_bytes_per_s"] < 1.5 * 20e6, "from a cache, it would be GB/s"
 
 
 def test_points_of_one_engine_are_not_those_of_the_other(tmp_path: Path, memory: Path) -> None:
@@ -182,14 +185,16 @@ def test_a_killed_run_goes_on(tmp_path: Path, memory: Path, monkeypatch: pytest.
         "run(settings_of(Path(sys.argv[1]), Path(sys.argv[2]), **{**TINY, 'processes': [2]}, engine='ior'))"
     )
     killed = subprocess.Popen([sys.executable, "-c", program, tmp_path, memory], stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while len(started(tmp_path)) < 3 and time.monotonic() < deadline:
+    deadline = time.monotonic() + PATIENCE_S
+    while len(started(tmp_path)) < 3:
+        assert time.monotonic() < deadline
         time.sleep(0.2)
     killed.kill()
     killed.wait()
     assert left(memory)
     for pid in started(tmp_path):  # the next start of Snakemake does so, by the mark of the run
-        os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # the kernel has told mpirun, which may just have gone
+            os.kill(pid, signal.SIGKILL)
     monkeypatch.delenv("IOR_STAND_IN")
     (row,) = run(settings_of(tmp_path, memory, **{**TINY, "processes": [2]}, engine="ior"))
     assert row["status"] == "measured"

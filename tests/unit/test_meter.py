@@ -34,8 +34,8 @@ def test_cpu_of_short_children_is_all_there() -> None:
 
 
 def test_daemon_that_forked_twice_is_accounted_for() -> None:
-    detach = f"import os,sys\nif os.fork(): sys.exit()\nos.setsid()\nif os.fork(): sys.exit()\n{BURN.format(0.3)}"
-    usage, exit_code = measure_command([sys.executable, "-S", "-c", detach])
+    detach = "import os,sys,time\nif os.fork(): sys.exit()\nos.setsid()\nif os.fork(): sys.exit()\ntime.sleep(1)"
+    usage, exit_code = measure_command([sys.executable, "-S", "-c", f"{detach}\n{BURN.format(0.3)}"])
     assert exit_code == 0
     assert usage.left_behind >= 1
     assert usage.cpu_s >= 0.3
@@ -179,7 +179,7 @@ def test_told_to_stop_while_waiting_for_who_stayed_behind() -> None:
 
 
 def test_seconds_after_the_phase_are_not_divided_over_its_wall_time() -> None:
-    usage, _ = measure_command(["sh", "-c", "sleep 1 & true"])
+    usage, _ = measure_command(["sh", "-c", "sleep 100 & true"], grace_s=0.2)
     assert usage.left_behind == 1
     assert usage.account is None
 

@@ -17,6 +17,7 @@ from typing import Any
 import psutil
 import pytest
 from conftest import missing
+from neurotier.core.processes import lives
 from neurotier.core.tables import columns, validator
 from neurotier.meter.traffic import FILE_SIZES, device_bytes, disk_of
 from support import PATIENCE_S
@@ -95,7 +96,7 @@ def test_signal_reaches_the_whole_tree() -> None:
     assert len(tree) == 3
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=PATIENCE_S) == -signal.SIGINT
-    assert not any(member.is_running() for member in tree)
+    assert not any(lives(member) for member in tree)
 
 
 def test_deaf_command_is_killed_after_the_grace_time() -> None:
@@ -132,7 +133,7 @@ def test_parent_that_ignores_its_children_loses_nothing() -> None:
 def test_no_orphan_stays(tmp_path: Path) -> None:
     """A daemon that outlives the command is given the grace time, then ended; its cost is in the record."""
     record = tmp_path / "record.jsonl"
-    daemon = "setsid sh -c 'echo $$ > daemon; sleep 100' > /dev/null 2>&1 & sleep 0.2"
+    daemon = "setsid sh -c 'echo $$ > daemon; sleep 100' > /dev/null 2>&1 & until [ -s daemon ]; do sleep 0.05; done"
     done = meter("-q", "--record", str(record), "--grace", "0.3", "sh", "-c", daemon, cwd=tmp_path)
     assert done.returncode == 0
     assert json.loads(record.read_text())["left_behind"] == 1

@@ -14,6 +14,7 @@ import psutil
 import pytest
 from neurotier.core.errors import ToolError
 from neurotier.storage.fio import FioJob, find_json, run_fio
+from support import PATIENCE_S
 
 MIB = 1 << 20
 ALONE = """
@@ -100,7 +101,7 @@ def test_what_does_not_end_is_ended(tmp_path: Path) -> None:
 
 def test_fio_ends_with_who_started_it(tmp_path: Path) -> None:
     process = subprocess.Popen([sys.executable, "-c", ALONE, str(tmp_path)])
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while len(writing_in(tmp_path)) < 3 and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
     assert len(writing_in(tmp_path)) >= 3  # fio and its two streams

@@ -30,6 +30,7 @@ from neurotier.storage.probe.table import probe_rows
 from neurotier.storage.probe.tier_figures import read_probe
 from neurotier.storage.probe.walk import Walk
 from neurotier.storage.workspace import Workspace
+from support import PATIENCE_S
 from truth import loop_device
 
 THROTTLE_BYTES_PER_S = 20_000_000
@@ -109,7 +110,7 @@ def slow_disk() -> Iterator[Path]:
         missing("a loop device needs root")
     with ExitStack() as stack:
         try:
-            mount = stack.enter_context(loop_device(128, THROTTLE_BYTES_PER_S))
+            mount = stack.enter_context(loop_device(128, THROTTLE_BYTES_PER_S, below="/dev/shm"))
         except OSError as error:
             missing(f"no device can be slowed down here: {error}")
         yield mount
@@ -177,7 +178,7 @@ def test_what_a_killed_probe_leaves_is_removed(number: signal.Signals, memory_fo
     folder = private_folder(memory_folder) / "probe" / "0"
     mark = memory_folder.name  # fio inherits it
     process = subprocess.Popen([sys.executable, "-c", OWN, str(folder)], env={**os.environ, "PROBE_TEST": mark})
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while not list(folder.glob("data.*")) and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
     assert list(folder.glob("data.*"))

@@ -9,7 +9,7 @@ import time
 
 import psutil
 from neurotier.core.processes import RUN, end, lives, processes_of, started_s
-from support import ENVIRONMENT, ROOT
+from support import ENVIRONMENT, PATIENCE_S, ROOT
 
 WHILE_FORKING = """
 import functools, os, signal
@@ -68,7 +68,7 @@ def test_a_zombie_has_ended() -> None:
 
 def test_a_signal_that_comes_while_a_process_is_started_is_not_lost() -> None:
     """Python drops what is raised in the hooks that it runs around a fork."""
-    done = subprocess.run([sys.executable, "-c", WHILE_FORKING], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", WHILE_FORKING], capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 1
     assert "Interrupted" in done.stderr.splitlines()[-1]
     assert "Exception ignored" not in done.stderr

@@ -19,7 +19,7 @@ from neurotier.core.places import Places
 from neurotier.provenance import writer
 from neurotier.provenance.repository import unsaved
 from neurotier.provenance.writer import MARK, Writer, clear_locks, locks_in, writing
-from support import git
+from support import PATIENCE_S, git
 
 DEAD = Writer("dead", socket.gethostname())
 
@@ -152,7 +152,7 @@ def test_a_second_writer_waits_for_the_first(places: Places, holding: subprocess
         second.wait(2)
     assert places.saving.exists()
     holding.communicate("")
-    assert second.communicate(timeout=60)[0] == b"writes\n"
+    assert second.communicate(timeout=PATIENCE_S)[0] == b"writes\n"
     assert second.returncode == 0
     assert not places.saving.exists()
 

@@ -265,7 +265,7 @@ def test_results_inside_the_dataset(project: Project) -> None:
 
 def test_two_runs_of_one_results_folder(project: Project) -> None:
     plain_dataset(project.folder / "bids", {t1w("01"): small_head()})
-    sections = {"dataset": {"source": "bids"}, "tool": {"name": "noop", "noop": {"sleep_s": 20}}}
+    sections = {"dataset": {"source": "bids"}, "tool": {"name": "noop", "noop": {"sleep_s": 300}}}
     arguments = project.configure(**sections)
     first = subprocess.Popen(
         project.command(*arguments, targets=["participants"]),
@@ -276,7 +276,8 @@ def test_two_runs_of_one_results_folder(project: Project) -> None:
     )
     try:
         deadline = time.monotonic() + PATIENCE_S
-        while not list(project.folder.glob("neurotier-*/work/*/sub-01")) and time.monotonic() < deadline:
+        while not list(project.folder.glob("neurotier-*/work/*/sub-01")):
+            assert time.monotonic() < deadline
             time.sleep(0.1)
         second = project.snakemake(*arguments, targets=["participants"])
         assert second.code != 0

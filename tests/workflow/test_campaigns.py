@@ -17,16 +17,16 @@ PLACEMENTS = {"disk": {"work": "local"}, "memory": {"work": "tmpfs"}}
 
 
 def configure(project: Project, demo_source: Path, campaign: dict[str, Any], **sections: Any) -> list[str]:
-    """A campaign on two participants with a tool that is quick."""
+    """A campaign on two participants with a tool that lasts for a moment, so that both are at work at once."""
     usual = {"placements": PLACEMENTS, "parallelism": [2], "repetitions": 1}
-    tool = {"brainextractor": {"iterations": 5}}
+    tool = {"brainextractor": {"iterations": 60}}
     dataset = {"source": str(demo_source), "sites": ["SiteB"]}
     return project.configure(dataset=dataset, tool=tool, campaign={**usual, **campaign}, **sections)
 
 
 def conditions(project: Project) -> dict[Path, dict[str, Any]]:
     """What is there of a campaign, by file."""
-    files = sorted((project.results / "campaign" / "runs").glob("*/*/condition.json"))
+    files = sorted((project.results / "campaign" / "runs").glob("*/[0-9]*/condition.json"))
     return {file: json.loads(file.read_text()) for file in files}
 
 

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -254,9 +255,11 @@ def test_25_participants_at_once_from_one_image(project: Project, engine: Engine
 
 def nothing_left(project: Project, image: Path) -> bool:
     """No work folder, process, mount or loop device of a run."""
-    devices = [file.read_text().strip() for file in Path("/sys/block").glob("loop*/loop/backing_file")]
-    mounts = Path("/proc/mounts").read_text()
-    return not project.leftovers() and str(image) not in [*devices, mounts] and not containers_of(project)
+    mounted = Path("/proc/mounts").read_text()
+    for file in Path("/sys/block").glob("loop*/loop/backing_file"):
+        with suppress(OSError):  # another test's, which has been detached since
+            mounted += file.read_text()
+    return not project.leftovers() and str(image) not in mounted and not containers_of(project)
 
 
 def containers_of(project: Project) -> list[psutil.Process]:
@@ -282,10 +285,11 @@ def test_killing_one_of_many_leaves_nothing_of_it(project: Project, engine: Engi
         assert time.monotonic() < deadline
         assert snakemake.poll() is None
         started = list(project.folder.glob("neurotier-*/work/*/sub-03/out/sub-03/bytes"))
-        jobs = [
-            p for p in psutil.process_iter(["cmdline"]) if "sub-03" in (p.info["cmdline"] or []) and in_(p, project)
-        ]
-        victim = jobs[0] if started and jobs else None
+        everyone = psutil.process_iter(["cmdline", "ppid"])
+        jobs = [one for one in everyone if "sub-03" in (one.info["cmdline"] or []) and in_(one, project)]
+        pids = {one.pid for one in jobs}
+        first = next((one for one in jobs if one.info["ppid"] not in pids), None)  # and none of its forks
+        victim = first if started else None
         time.sleep(0.1)
     os.kill(victim.pid, signal.SIGKILL)
     output = snakemake.communicate()[0]

@@ -64,7 +64,7 @@ def test_a_run_without_a_checkout_is_watched_to_its_end(installed: Path, demo_so
     assert (folder / "workflow").resolve().is_relative_to(installed)
     project = Project(folder)
     chosen = {"source": str(demo_source), "participants": ["0099001", "0099102"]}
-    own = project.configure(dataset=chosen, tool={"name": "noop", "noop": {"sleep_s": 5}})
+    own = project.configure(dataset=chosen, tool={"name": "noop", "noop": {"sleep_s": 300}})
     command = [*project.command(*own, targets=["participants"]), "--workflow-profile", "profiles/local"]
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     running = subprocess.Popen(command, cwd=folder, env=environment(installed), **quiet)
@@ -74,6 +74,7 @@ def test_a_run_without_a_checkout_is_watched_to_its_end(installed: Path, demo_so
     running.wait()
     code, said = neurotier(installed, folder, "watch", "results")
     assert (code, "the same command goes on" in said, " 0 running" in said) == (1, True, True)
+    project.configure(dataset=chosen, tool={"name": "noop"})  # nobody is done who would be done again
     subprocess.run(command, cwd=folder, env=environment(installed), check=True, **quiet)
     code, said = neurotier(installed, folder, "watch", "results")
     assert (code, "2 of 2 done" in said) == (0, True)

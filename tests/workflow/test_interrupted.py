@@ -7,10 +7,12 @@ import shutil
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
+from neurotier.core.processes import lives
 from support import PATIENCE_S, Project, checksums
 
 TOOL = {"name": "brainextractor", "brainextractor": {"iterations": 120}}
@@ -61,7 +63,7 @@ def processes_of(project: Project) -> list[psutil.Process]:
             inside = Path(process.cwd()).is_relative_to(project.folder)
         except psutil.Error:
             continue
-        if inside and process.status() != psutil.STATUS_ZOMBIE:
+        if inside and lives(process):
             found.append(process)
     return found
 
@@ -91,8 +93,8 @@ def test_stopping_a_run_ends_its_jobs_and_leaves_nothing(project: Project, demo_
 
     def interrupt(snakemake: int, job: int) -> None:
         for process in [psutil.Process(snakemake), *psutil.Process(snakemake).children(recursive=True)]:
-            if process.is_running():  # as Ctrl-C does: to the whole foreground group
-                os.kill(process.pid, signal.SIGINT)
+            with suppress(psutil.NoSuchProcess):  # as Ctrl-C does: to the whole foreground group
+                process.send_signal(signal.SIGINT)
 
     assert kill_when_computing(project, arguments, interrupt) != 0
     assert project.leftovers() == []

@@ -92,13 +92,13 @@ def head_of(snakemake: subprocess.Popen[str]) -> psutil.Process:
 
 
 def ended(snakemake: subprocess.Popen[str]) -> Ended:
-    output, _ = snakemake.communicate(timeout=2 * PATIENCE_S)
+    output, _ = snakemake.communicate(timeout=3 * PATIENCE_S)
     return Ended(snakemake.returncode, output)
 
 
 def wait_for(find: Callable[[], Any]) -> Any:
     """What is found, as soon as it is."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + 3 * PATIENCE_S
     while not (found := find()):
         assert time.monotonic() < deadline
         time.sleep(0.1)
@@ -116,8 +116,24 @@ def jobs_since(cluster: Cluster, first: int, *columns: str) -> list[list[str]]:
     return [row[2:] for row in rows if int(row[0]) >= first]
 
 
+def ended_since(cluster: Cluster, first: int, *columns: str) -> list[list[str]]:
+    """The same, once the accounting has heard of all of them, and that they are over: that is seconds after others."""
+    numbers = {str(number) for number in range(first, next_job(cluster))}
+
+    def known() -> bool:
+        rows = jobs_since(cluster, first, "JobIDRaw", "State")
+        going = {state.partition(" ")[0] for _, state in rows} & {"PENDING", "RUNNING", "COMPLETING", "REQUEUED"}
+        return numbers <= {number for number, _ in rows} and not going
+
+    wait_for(known)
+    return jobs_since(cluster, first, *columns)
+
+
 def next_job(cluster: Cluster) -> int:
-    return 1 + max((int(row[0]) for row in cluster.sacct("JobIDRaw")), default=0)
+    """The number of the next job, by the controller."""
+    told = subprocess.run(["scontrol", "show", "config"], capture_output=True, text=True, check=True).stdout
+    (number,) = re.findall(r"^NEXT_JOB_ID\s*=\s*(\d+)", told, re.MULTILINE)
+    return int(number)
 
 
 def states(cluster: Cluster, job: str) -> list[list[str]]:
@@ -187,7 +203,7 @@ def test_results_are_those_of_a_local_run(
     assert all(record["work_path"].startswith(f"{scratch}/{USER}/") for record in people.values())
     assert all(job.isdigit() and int(job) >= first for job in jobs)
     assert len(jobs) == 1
-    assert len(jobs_since(cluster, first)) == 6  # the participants together, and five steps from tables to report
+    assert len(ended_since(cluster, first)) == 6  # the participants together, and five steps from tables to report
     assert not has_a_step(*jobs)  # one Snakemake, and not a second one
     assert not [path for path in scratch.rglob("*") if path.name.startswith("neurotier-")]
 
@@ -232,7 +248,7 @@ def test_only_what_may_pass_is_tried_again(cluster: Cluster, project: Project) -
     )
     assert done.lines("4 of 5 participants done, 1 failed")
     assert len((tools / "calls").read_text().splitlines()) == 5  # sub-00 twice, the bad image never
-    first_time, second_time = jobs_since(cluster, first, "ReqMem", "TimelimitRaw", "State", "JobIDRaw")
+    first_time, second_time = ended_since(cluster, first, "ReqMem", "TimelimitRaw", "State", "JobIDRaw")
     assert [first_time[2], second_time[2]] == ["FAILED", "COMPLETED"]
     assert int(second_time[0].rstrip("M")) == 2 * int(first_time[0].rstrip("M"))
     assert int(second_time[1]) == 2 * int(first_time[1]) == 2 * 15 * 2  # two rounds of four at once
@@ -249,17 +265,21 @@ def test_only_what_may_pass_is_tried_again(cluster: Cluster, project: Project) -
 def test_a_node_that_dies_is_survived_and_a_killed_job_names_its_log(cluster: Cluster, project: Project) -> None:
     images = {t1w(label): small_head() for label in ("00", "01", "02", "slow")}
     plain_dataset(project.folder / "bids", images)
-    bet_that(project.folder / "tools", "case $1 in *slow*) exec sleep 100;; esac; sleep 2")
+    tools, dead = project.folder / "tools", project.folder / "tools" / "dead"
+    last = f"[ -e {dead} ] || exec sleep 1000"
+    bet_that(tools, f"case $1 in *slow*) exec sleep 1000;; *sub-01*) {last};; esac")
     config = project.configure(dataset={"source": "bids"}, tool={"name": "bet"})
     arguments = on_slurm(*config, "--preemptible-retries", "0", group=2, at_once=1)
-    snakemake = started(project, *arguments, path=project.folder / "tools")
+    snakemake = started(project, *arguments, path=tools)
 
     slow = wait_for(lambda: slurm_job(project, "sub-slow"))[0]
     end = ["scontrol", "update", f"JobId={slow}", "EndTime=now"]
     wait_for(lambda: succeeds(*end))  # refused where the next second begins before the controller hears of it
     first, node = wait_for(lambda: next((job for job in jobs_with_records(project) if job[0] != slow), None))
     before = records(project)
+    dead.touch()
     cluster.kill_host(node)
+    assert succeeds("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test")  # it would notice late
     wait_for(lambda: ["NODE_FAIL"] in states(cluster, first))
     cluster.start_node(node)
     done = ended(snakemake)
@@ -309,12 +329,15 @@ def test_a_dead_head_leaves_nobody_behind_and_the_rest_is_divided_anew(cluster: 
     labels = [f"{number:02d}" for number in range(12)]
     plain_dataset(project.folder / "bids", {t1w(label): small_head() for label in labels})
     tools = project.folder / "tools"
-    bet_that(tools, f'echo "$1" >> {tools}/calls; sleep 3')
+    few, stuck = f'[ "$(wc -l < {tools}/calls)" -le 4 ]', f"{{ echo >> {tools}/stuck; exec sleep 1000; }}"
+    bet_that(tools, f'echo "$1" >> {tools}/calls; [ ! -e {tools}/old ] || {few} || {stuck}')
+    (tools / "old").touch()
     (tools / "sbatch").write_text(THIRD_UNHEARD.format(sbatch=shutil.which("sbatch"), folder=tools))
     (tools / "sbatch").chmod(0o755)
     arguments = on_slurm(*project.configure(dataset={"source": "bids"}, tool={"name": "bet"}), at_once=1)
     first = next_job(cluster)
     head = started(project, *arguments, path=tools)
+    wait_for(lambda: (tools / "stuck").exists() and len((tools / "stuck").read_text()) == 3)
     wait_for(lambda: len(records(project)) >= 2 and (tools / "third").exists())
     seen = project.run("-m", "neurotier", "watch", "results", "--once").output
     assert re.search(r" for .* s; [2-9] of 12 done, [1-9] running, 0 failed, .*; [1-4] nodes?\n", seen), seen
@@ -328,18 +351,19 @@ def test_a_dead_head_leaves_nobody_behind_and_the_rest_is_divided_anew(cluster: 
     assert "RUNNING" in listed.output
 
     second = next_job(cluster)
-    assert len(jobs_since(cluster, first)) == second - first == 3
+    assert second - first == 3
+    (tools / "old").unlink()
     done = ended(started(project, *arguments, path=tools))
     assert done.code == 0, done.output
     assert done.lines("neurotier: ended 3 cluster jobs that an earlier run had left")
     assert sorted(records(project)) == [f"sub-{label}" for label in labels]
-    again = jobs_since(cluster, second, "State")
+    again = ended_since(cluster, second, "State")
     missing_then = len(done.analysed)
     assert 0 < missing_then <= 10
     assert [state for (state,) in again] == ["COMPLETED"] * -(-missing_then // 4)
     twice = {name for name in called(project) if called(project).count(name) > 1}
     assert len(twice) <= 3  # the one that each of the old jobs was at when it was ended
-    assert {state.partition(" ")[0] for (state,) in jobs_since(cluster, first, "State")[:3]} == {"CANCELLED"}
+    assert {state.partition(" ")[0] for (state,) in ended_since(cluster, first, "State")[:3]} == {"CANCELLED"}
     assert project.run("-m", "neurotier", "jobs", "results").output == ""
     told = [read_rows(file) for file in sorted((project.results / "state" / "jobs").glob("*.json"))]
     assert [{row["state"] for row in rows} for rows in told] == [{"CANCELLED"}, {"COMPLETED"}]
@@ -353,7 +377,7 @@ def test_tiers_in_memory_are_memory_of_the_job(cluster: Cluster, project: Projec
     greedy = ["sbatch", "--wait", "--mem=64", "--output=/dev/null", "--wrap", "head -c 300M /dev/zero | tail"]
     first = next_job(cluster)
     assert subprocess.run([*project.before(), *greedy], capture_output=True).returncode != 0
-    ((state,),) = states(cluster, str(first))
+    ((state,),) = ended_since(cluster, first, "State")
     assert state == "OUT_OF_MEMORY", "jobs are held to the memory that they asked for"
 
     voxels = np.random.default_rng(0).integers(0, 1000, (420, 420, 410), dtype=np.int16)
@@ -369,7 +393,7 @@ def test_tiers_in_memory_are_memory_of_the_job(cluster: Cluster, project: Projec
         *("-m", "snakemake", "participants", "--workflow-profile", "profiles/tmpfs"), *on_slurm(*config, at_once=2)
     )
     assert done.code == 0, done.output
-    assert jobs_since(cluster, first, "State") == [["COMPLETED"]]
+    assert ended_since(cluster, first, "State") == [["COMPLETED"]]
     people = records(project)
     assert sorted(people) == [f"sub-{label}" for label in labels]
     assert {record["work_path"] for record in people.values()} == {"/dev/shm"}
@@ -484,7 +508,7 @@ def test_a_campaign_has_a_node_to_itself(cluster: Cluster, demo_there: Path, pro
     placements = {"shared": {"work": "local"}, "own": {"work": "scratch"}}
     config = project.configure(
         dataset={"source": str(demo_there), "sites": ["SiteB"]},
-        tool={"name": "bet"},
+        tool={"name": "noop", "noop": {"sleep_s": 3}},  # so that both are at work at once
         tiers={"local": {"path": "."}, "scratch": own},
         campaign={"placements": placements, "parallelism": [2], "repetitions": 1},
     )
@@ -621,7 +645,7 @@ def test_what_nodes_have_of_their_own_is_used_by_their_jobs(
     targets = ["bigbrain", "participants"]
     done = project.run("-m", "snakemake", *targets, *on_slurm(*on, *others, *config, group=2, at_once=2))
     assert done.code == 0, done.output
-    jobs = jobs_since(cluster, first, "NodeList", "AllocCPUS", "State", "Start", "End")
+    jobs = ended_since(cluster, first, "NodeList", "AllocCPUS", "State", "Start", "End")
     assert {job[2] for job in jobs} == {"COMPLETED"}
     assert sorted(job[0] for job in jobs) == ["n1"] * 3 + ["n2", "n3"]
     assert [job[1] for job in jobs if job[0] == "n3"] == ["24"], "BigBrain has all cores of its node"
@@ -726,7 +750,7 @@ def test_a_file_per_process_over_nodes(cluster: Cluster, project: Project) -> No
             assert float(row[f"{way}_span_s"]) == pytest.approx(span_s, abs=1e-5)
             assert float(row[f"{way}_bytes_per_s"]) == pytest.approx(total / span_s, rel=1e-3)
             assert way == "write" or own == (processes if nodes == 1 else 0), "who wrote reads only if it is alone"
-    jobs = jobs_since(cluster, first, "State", "AllocNodes")
+    jobs = ended_since(cluster, first, "State", "AllocNodes")
     several = sorted(nodes for state, nodes in jobs if state == "COMPLETED" and nodes != "1")
     assert several == ["2", "2", "4", "4"]  # of one node there may be jobs of other tests, which sacct hears of late
     assert [state for state, _ in jobs if state != "COMPLETED"] == ["NODE_FAIL"]

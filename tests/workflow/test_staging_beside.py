@@ -17,7 +17,7 @@ def test_a_killed_run_is_completed_and_its_tables_tell_who_computed(project: Pro
     """Images are fetched meanwhile."""
     arguments = project.configure(
         dataset={"source": str(demo_source)},
-        tool={"name": "noop", "noop": {"sleep_s": 1}},
+        tool={"name": "noop", "noop": {"sleep_s": 4}},
         batches={"participants": 4, "at_once": 1, "staging_beside": 1},
     )
     snakemake = project.start(*TARGETS, *arguments)

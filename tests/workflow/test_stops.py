@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ def campaign(project: Project, runs: int) -> list[str]:
 
 def conditions(project: Project) -> dict[Path, dict[str, Any]]:
     """What is there of a campaign, by file."""
-    files = sorted((project.results / "campaign" / "runs").glob("*/*/condition.json"))
+    files = sorted((project.results / "campaign" / "runs").glob("*/[0-9]*/condition.json"))
     return {file: json.loads(file.read_text()) for file in files}
 
 
@@ -95,7 +96,9 @@ def files_on_tiers(project: Project) -> list[Path]:
     """What lies on the tiers for a while only."""
     folders = [*project.folder.glob("neurotier-*"), *Path("/dev/shm").glob("neurotier-*")]
     made = [folder / name for folder in folders for name in ("work", "campaign", "probe", "sweep", "staging")]
-    return [path for folder in made for path in folder.rglob("*") if mine(path, project)]
+    walks = [walk for folder in made for walk in os.walk(folder)]  # which passes over what others remove meanwhile
+    paths = [Path(top) / name for top, inner, files in walks for name in (*inner, *files)]
+    return [path for path in paths if mine(path, project)]
 
 
 def mine(path: Path, project: Project) -> bool:
@@ -116,7 +119,7 @@ def stop(project: Project, arguments: list[str], reached: Callable[[], Any], num
     elif part:
         receivers = [wait_for(lambda: running(project, part), lambda: snakemake.poll() is None)]
     for process in receivers:
-        if process.is_running():
+        with suppress(psutil.NoSuchProcess):
             process.send_signal(number)
     began_s = time.monotonic()
     assert snakemake.wait(timeout=PATIENCE_S) != 0
