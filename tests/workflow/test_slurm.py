@@ -267,7 +267,7 @@ def test_a_node_that_dies_is_survived_and_a_killed_job_names_its_log(cluster: Cl
     plain_dataset(project.folder / "bids", images)
     tools, dead = project.folder / "tools", project.folder / "tools" / "dead"
     last = f"[ -e {dead} ] || exec sleep 1000"
-    bet_that(tools, f"case $1 in *slow*) exec sleep 1000;; *sub-01*) {last};; esac")
+    bet_that(tools, f"case $1 in *slow*) exec sleep 1000;; *sub-02*) {last};; esac")
     config = project.configure(dataset={"source": "bids"}, tool={"name": "bet"})
     arguments = on_slurm(*config, "--preemptible-retries", "0", group=2, at_once=1)
     snakemake = started(project, *arguments, path=tools)
