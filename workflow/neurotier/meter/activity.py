@@ -30,8 +30,10 @@ class Books:
         On a core and waiting for one, for storage, or for memory, s.
     runtime_s
         On a core, s.
-    awake, waits
-        Whether it was running, ready to run, or waiting for storage when looked at; and whether it was the last.
+    awake
+        Whether it was running, ready to run, or waiting for storage when looked at.
+    waits
+        Whether it was waiting for storage then.
     claimed_s
         Time in which it was seen awake and that was not yet booked, s.
     """

@@ -2,9 +2,8 @@
 
 The interval starts at 10 ms and grows with the age of the phase, to a twentieth of it, and with the cost of a sample:
 sampling takes 2 ms and at most 2 % of a core at first, and in the end 0.2 % of the time, or 0.1 % where there are exit
-records.
-What a thread does after its last sample is missed without them, and so is a thread that lives between two samples; the
-share of the tree's CPU time that was seen bounds how much that can be.
+records. What a thread does after its last sample is missed without them, and so is a thread that lives between two
+samples; the share of the tree's CPU time that was seen bounds how much that can be.
 """
 
 from __future__ import annotations
@@ -20,6 +19,8 @@ from neurotier.meter.tree import TICKS_PER_S, descendants, read_proc, stat_field
 FIRST_INTERVAL_S, LONGEST_INTERVAL_S = 0.01, 1.0
 COST_SHARE, COST_SHARE_BESIDE_RECORDS, FIRST_COST_SHARE = 0.002, 0.001, 0.02
 FIRST_COST_S = 0.002
+"""What samples may take before any share counts: the first one takes longest, and short phases need the next ones."""
+
 AGE_SHARE = 0.05
 """While the cost allows it, a sample is taken whenever the phase has grown by this share."""
 
