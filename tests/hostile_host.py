@@ -14,10 +14,10 @@ import nibabel as nib
 import numpy as np
 from container_images import Engine, tiny_root
 from neurotier.core.private import PREFIX, user_name
-from support import PATIENCE_S, ROOT, small_head
+from support import ROOT, small_head
 
 CANARY = b"c4n4ry-0f-th3-h0st"
-LIMIT_S = PATIENCE_S
+LIMIT_S = 60
 """After this a job counts as hanging."""
 
 JOB_RUN = f"run-{os.getpid()}"

@@ -265,7 +265,7 @@ def planted(trial: Trial) -> None:
 def get_again(trial: Trial, participant: str) -> None:
     """The same get without a fault, and the analysis of what it brought."""
     again = trial.begin()
-    trial.check_exit(trial.command(get_words(participant), more={"NEUROTIER_RUN": again}))
+    trial.check_exit(trial.command(get_words(participant), patience_s=60, more={"NEUROTIER_RUN": again}))
     (trial.room.results / "state" / "got" / participant).unlink(missing_ok=True)  # as Snakemake does
     trial.check_exit(trial.job(participant, again))
     trial.end(again)
@@ -279,7 +279,7 @@ def killed_get(trial: Trial) -> None:
     participant = trial.chance.choice(PARTICIPANTS)
     target = trial.chance.choice(("get", "git", "all"))
     during = signal_later(trial, target, trial.chance.choice(SIGNALS), 1.2)
-    trial.command(get_words(participant), during, more={"NEUROTIER_RUN": trial.begin()})
+    trial.command(get_words(participant), during, 60, {"NEUROTIER_RUN": trial.begin()})
     get_again(trial, participant)
 
 
@@ -304,7 +304,7 @@ def lost_source(trial: Trial) -> None:
             spoil_file(content, how.removeprefix("content "), trial.chance)
         return True
 
-    trial.command(get_words(participant), later(moment_s, act, trial), more={"NEUROTIER_RUN": trial.begin()})
+    trial.command(get_words(participant), later(moment_s, act, trial), 60, {"NEUROTIER_RUN": trial.begin()})
     if source.with_name("moved").exists():
         source.with_name("moved").rename(source)
     elif trial.hit or not content.exists():

@@ -77,7 +77,7 @@ def run(
     environment: dict[str, str],
     output: Path,
     during: During | None = None,
-    patience_s: float = 240.0,
+    patience_s: float = 60.0,
 ) -> Said:
     """Run a command as a user at a terminal would, disturb it, and wait for it.
 

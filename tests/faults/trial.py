@@ -25,7 +25,7 @@ from faults.processes import During, Said, end_all, end_with, environment_of, ru
 from faults.rooms import Room
 from faults.templates import PARTICIPANTS, Kind, Prepared, Reference, job_words, names_in
 
-JOB_PATIENCE_S = 240.0
+JOB_PATIENCE_S = 40.0
 RUN_PATIENCE_S = 240.0
 
 

@@ -169,7 +169,7 @@ def test_table_of_participants_that_is_none_is_left_out(tmp_path: Path, kind: st
         table.write_bytes(b"participant_id\n" + b"\0" * 200_000)
     began_s = time.monotonic()
     indexed = index(bids)
-    assert time.monotonic() - began_s < 60
+    assert time.monotonic() - began_s < 5
     assert [image.label for image in indexed.images] == ["01"]
     assert indexed.skipped[0].item == "'participants.tsv'"
 
@@ -183,7 +183,7 @@ def test_many_links_between_folders_end(tmp_path: Path) -> None:
             (bids / "sub-01" / f"ses-{one}" / f"to-{other}").symlink_to(f"../ses-{other}")
     began_s = time.monotonic()
     assert [image.path for image in index(bids).images] == [t1w("01")]
-    assert time.monotonic() - began_s < 60
+    assert time.monotonic() - began_s < 10
 
 
 # Options and commands

@@ -17,7 +17,7 @@ from hostile_host import JOB_ENVIRONMENT, JOB_RUN, Host
 from neurotier.core.processes import end, lives, processes_of
 from support import PATIENCE_S, words_of
 
-SOON_S = 90.0
+SOON_S = 10.0
 """Within this, nothing of a container may live after its job."""
 
 PLAIN, QUOTED = f"NEUROTIER_RUN={JOB_RUN}\0".encode(), f'"NEUROTIER_RUN":"{JOB_RUN}"'.encode()

@@ -21,7 +21,6 @@ from container_images import Engine, of_another_architecture
 from neurotier.containers.engine import find_engine
 from neurotier.containers.run import Bind, Container
 from neurotier.core.errors import ContainerError, NeurotierError, ToolError
-from neurotier.core.processes import lives
 from neurotier.core.settings import ContainerSettings
 from neurotier.meter.function import measure_function
 from neurotier.meter.lap import take_out
@@ -252,7 +251,7 @@ def test_a_killed_job_leaves_no_process_and_no_mount(
     tree = family(job)
     os.kill(job.pid, number)
     job.wait()
-    wait_until(lambda: not any(lives(process) for process in tree))
+    wait_until(lambda: not any(process.is_running() for process in tree))
     wait_until(lambda: str(tiny_image) not in loops_and_mounts())
 
 

@@ -32,6 +32,7 @@ def memory(tmp_path: Path, mount_tmpfs: Callable[..., Path]) -> Path:
     return mount_tmpfs(tmp_path / "memory", "size=16m")
 
 
+@pytest.mark.alone
 def test_a_slow_disk_gives_what_it_can(tmp_path: Path) -> None:
     """However many processes: all bytes over the whole time are 20 MB/s, and no cache answers who reads."""
     try:
@@ -46,7 +47,7 @@ def test_a_slow_disk_gives_what_it_can(tmp_path: Path) -> None:
         for way in ("write", "read"):
             assert row[f"{way}_bytes"] == row["processes"] * 8 * MIB
             assert row[f"{way}_bytes_per_s"] == pytest.approx(row[f"{way}_bytes"] / row[f"{way}_span_s"])
-            assert 0.4 * 20e6 < row[f"{way}_bytes_per_s"] < 1.5 * 20e6, "without flushes, it would be GB/s"
+            assert row[f"{way}_bytes_per_s"] == pytest.approx(20e6, rel=0.15)
             assert row[f"{way}_least_bytes_per_s"] <= row[f"{way}_most_bytes_per_s"]
 
 

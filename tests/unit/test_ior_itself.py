@@ -71,9 +71,7 @@ def test_its_figures_are_those_of_the_table_and_the_page(tmp_path: Path, memory:
         )
         for way in ("write", "read"):
             assert row[f"{way}_bytes"] == row["processes"] * MIB
-            assert row[f"{way}_bytes"] / row[f"{way}_bytes_per_s"] == pytest.approx(
-                row[f"{way}_span_s"], rel=1e-3, abs=1e-4
-            )
+            assert row[f"{way}_bytes"] / row[f"{way}_bytes_per_s"] == pytest.approx(row[f"{way}_span_s"], abs=1e-4)
             assert row[f"{way}_least_bytes_per_s"] is None
     assert not left(memory)
     write_table(tmp_path / "ior.tsv", "ior", rows)
@@ -90,6 +88,7 @@ def test_its_figures_are_those_of_the_table_and_the_page(tmp_path: Path, memory:
     assert 'id="spread"' not in (tmp_path / "ior.html").read_text()
 
 
+@pytest.mark.alone
 def test_a_slow_disk_gives_what_it_can(tmp_path: Path) -> None:
     """So writes are flushed, and no cache answers who reads."""
     try:
@@ -98,8 +97,8 @@ def test_a_slow_disk_gives_what_it_can(tmp_path: Path) -> None:
             (row,) = run(settings_of(tmp_path, folder, "block", **section))
     except OSError as error:
         missing(f"no throttled disk here: {error}")
-    for way in ("write", "read"):
-        assert 0.4 * 20e6 < row[f"{way}_bytes_per_s"] < 1.5 * 20e6, "from a cache, it would be GB/s"
+    assert row["write_bytes_per_s"] == pytest.approx(20e6, rel=0.15)
+    assert row["read_bytes_per_s"] == pytest.approx(20e6, rel=0.15)
 
 
 def test_points_of_one_engine_are_not_those_of_the_other(tmp_path: Path, memory: Path) -> None:

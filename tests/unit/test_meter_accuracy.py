@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from loads import MIB
 from neurotier.meter.exits import DELAY_SWITCH, ExitRecords, delays_accounted
 from neurotier.meter.residency import resident_share
 from neurotier.meter.usage import NOT_ROOT, SWITCHED_OFF
-from truth import Bench, Figures, bench, loop_device
+from truth import Bench, bench, loop_device
 
 pytestmark = pytest.mark.alone
 
@@ -32,17 +32,6 @@ does)."""
 TICK_S = 0.01
 START_S = 0.02
 """What a process may spend before and after its own account of itself."""
-
-
-def undisturbed(run: Callable[[], tuple[Figures, Figures]], share: float) -> tuple[Figures, Figures]:
-    """What is true of a load and what was measured, the first time of three that the account is right to a share of
-    the wall time: others disturb a load once, and what is wrong is wrong each time."""
-    for _ in range(3):
-        truth, said = run()
-        gaps_s = [said["residual_s"], said["account_other_s"] - truth.get("account_other_s", said["account_other_s"])]
-        if max(map(abs, gaps_s)) <= share * said["wall_s"]:
-            break
-    return truth, said
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +106,7 @@ def test_an_ordinary_user_sees_children_nobody_waits_for(where: Bench) -> None:
 
 
 def test_waiting_for_a_core_is_what_the_scheduler_says(exact: Bench) -> None:
-    truth, said = undisturbed(lambda: exact.metered("children", 4 * CPUS, 0.3, 4 * CPUS), 0.02)
+    truth, said = exact.metered("children", 4 * CPUS, 0.3, 4 * CPUS)
     assert truth["run_queue_s"] > 1
     assert close(said["run_queue_s"], truth["run_queue_s"], share=0.05)
     assert said["account"] in SEVERAL
@@ -139,7 +128,7 @@ def test_threads_count_in_thread_seconds_and_in_wall_time(exact: Bench) -> None:
 @pytest.mark.parametrize("load", [(2, 0.1, 0.15), (4, 0.05, 0.2)])
 def test_short_threads_that_fall_asleep(exact: Bench, load: tuple[object, ...]) -> None:
     """A quarter of a second: by two looks, half of it was booked wrongly, and nothing said so."""
-    truth, said = undisturbed(lambda: exact.metered("short_threads", *load), 0.1)
+    truth, said = exact.metered("short_threads", *load)
     assert said["account"] in SEVERAL
     assert said["account_other_s"] == pytest.approx(truth["account_other_s"], abs=0.1 * said["wall_s"])
     assert said["residual_s"] >= -TICK_S
@@ -169,8 +158,7 @@ def test_asynchronous_calls(where: Bench, disk: Path, engine: str, calls: str | 
     engines = [f"--ioengine={engine}", f"--directory={disk}"]
     subprocess.run(["fio", *engines, *once], check=True, capture_output=True)  # its libraries are in memory then
     until = ["--runtime=500ms", "--time_based", "--output-format=json", f"--output={report}"]
-    command = ["fio", *engines, *words, *until]
-    _, said = undisturbed(lambda: ({}, where.measured(command, ordinary=ordinary)), 0.02)
+    said = where.measured(["fio", *engines, *words, *until], ordinary=ordinary)
     job = json.loads(report.read_text())["jobs"][0]
     laid_out = 32 * MIB  # fio writes its file beforehand, unless it is there
     for way, name in (("read", "read"), ("write", "written")):
@@ -185,7 +173,7 @@ def test_asynchronous_calls(where: Bench, disk: Path, engine: str, calls: str | 
 @pytest.mark.parametrize("ordinary", [False, True])
 @pytest.mark.parametrize("load", [("sleep", 1), ("network", 20, 0.05)])
 def test_sleep_is_neither_cpu_nor_storage(exact: Bench, load: tuple[object, ...], ordinary: bool) -> None:
-    truth, said = undisturbed(lambda: exact.metered(*load, ordinary=ordinary), 0.02)
+    truth, said = exact.metered(*load, ordinary=ordinary)
     # a process that gets no core between its record and its end is waited for asleep: up to 0.1 s where four compete
     assert close(said["account_other_s"], truth["account_other_s"], share=0.02, floor=0.1)
     assert said["account"] in (["sampled"] if ordinary else ONE)

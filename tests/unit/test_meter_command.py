@@ -17,7 +17,6 @@ from typing import Any
 import psutil
 import pytest
 from conftest import missing
-from neurotier.core.processes import lives
 from neurotier.core.tables import columns, validator
 from neurotier.meter.traffic import FILE_SIZES, device_bytes, disk_of
 from support import PATIENCE_S
@@ -96,7 +95,7 @@ def test_signal_reaches_the_whole_tree() -> None:
     assert len(tree) == 3
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=PATIENCE_S) == -signal.SIGINT
-    assert not any(lives(member) for member in tree)
+    assert not any(member.is_running() for member in tree)
 
 
 def test_deaf_command_is_killed_after_the_grace_time() -> None:

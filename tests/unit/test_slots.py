@@ -19,7 +19,6 @@ from neurotier.analysis.slots import Slots
 from neurotier.core.files import read_json, write_json
 from neurotier.core.parallelism import COMPUTING_PHASES, job_spans, peak
 from neurotier.core.places import Places, file_of
-from neurotier.core.processes import lives
 from neurotier.run.batches import STAGING_MB
 from neurotier.run.jobs import load_settings
 from neurotier.run.plan import Plan
@@ -163,7 +162,7 @@ def test_who_waits_for_a_slot_ends_when_it_is_told_to_and_clears_up(tmp_path: Pa
     output, _ = batch.communicate(timeout=PATIENCE_S)
     assert batch.returncode == 128 + number
     assert "Traceback" not in output
-    assert not [process for process in family if lives(process)]
+    assert not [process for process in family if process.is_running()]
     assert not work.exists() or not os.listdir(work)
 
 

@@ -508,7 +508,7 @@ def test_a_campaign_has_a_node_to_itself(cluster: Cluster, demo_there: Path, pro
     placements = {"shared": {"work": "local"}, "own": {"work": "scratch"}}
     config = project.configure(
         dataset={"source": str(demo_there), "sites": ["SiteB"]},
-        tool={"name": "noop", "noop": {"sleep_s": 3}},  # so that both are at work at once
+        tool={"name": "bet"},
         tiers={"local": {"path": "."}, "scratch": own},
         campaign={"placements": placements, "parallelism": [2], "repetitions": 1},
     )

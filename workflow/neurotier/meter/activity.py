@@ -32,16 +32,14 @@ class Books:
         On a core, s.
     awake
         Whether it was running, ready to run, or waiting for storage when looked at.
-    waits
-        Whether it was waiting for storage then.
     claimed_s
         Time in which it was seen awake and that was not yet booked, s.
     """
 
-    __slots__ = ("active_s", "awake", "claimed_s", "runtime_s", "waits")
+    __slots__ = ("active_s", "awake", "claimed_s", "runtime_s")
 
-    def __init__(self, active_s: float, runtime_s: float, awake: bool, waits: bool = False) -> None:
-        self.active_s, self.runtime_s, self.awake, self.waits = active_s, runtime_s, awake, waits
+    def __init__(self, active_s: float, runtime_s: float, awake: bool) -> None:
+        self.active_s, self.runtime_s, self.awake = active_s, runtime_s, awake
         self.claimed_s = 0.0
 
 
@@ -121,7 +119,7 @@ class Activity:
         """The longest that one thread can have been active in an interval, s; waits are booked in whole ticks."""
         if books.awake or (certain_s > 0 and not self.waits_booked):
             return passed_s
-        return min(passed_s, certain_s + (TICK_S if before.waits else 0.0))
+        return min(passed_s, certain_s + (TICK_S if before.awake else 0.0))
 
     def bounds_s(self) -> tuple[float, float]:
         """Least and most time that the tree was active, s, as near to each other as the looks allow.

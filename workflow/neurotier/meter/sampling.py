@@ -148,8 +148,7 @@ class Sampler:
         if wait is None or wait.start_ticks != start_ticks:
             wait = self.waits[thread] = StorageWait(start_ticks, self.last_look_s)
         wait.look(time.monotonic(), on_s, waited_s, fields[0] == b"D")
-        active_s, waits = on_s + (wait.booked_s if self.delays else 0.0), fields[0] == b"D"
-        return fields[0], Books(active_s, runtime_s, waits or fields[0] == b"R", waits)
+        return fields[0], Books(on_s + (wait.booked_s if self.delays else 0.0), runtime_s, fields[0] in (b"R", b"D"))
 
     def storage_s(self, threads: set[int]) -> float:
         """The waits for storage of some threads, as far as they were seen, s."""
