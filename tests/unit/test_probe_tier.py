@@ -110,7 +110,7 @@ def slow_disk() -> Iterator[Path]:
         missing("a loop device needs root")
     with ExitStack() as stack:
         try:
-            mount = stack.enter_context(loop_device(128, THROTTLE_BYTES_PER_S, below="/dev/shm"))
+            mount = stack.enter_context(loop_device(128, THROTTLE_BYTES_PER_S))
         except OSError as error:
             missing(f"no device can be slowed down here: {error}")
         yield mount
