@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -202,8 +202,6 @@ def words_of(process: psutil.Process) -> list[str]:
 def held(file: Path) -> Iterator[None]:
     """Have whoever opens a file wait, as from a device that does not answer; a lease is how file servers do it."""
     signal.signal(signal.SIGIO, signal.SIG_IGN)  # that somebody wants to open it
-    with suppress(OSError):  # for those who may not set it, it holds for 45 s
-        Path("/proc/sys/fs/lease-break-time").write_text("600")
     descriptor = os.open(file, os.O_RDWR)
     try:
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_WRLCK)
