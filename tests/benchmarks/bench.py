@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import resource
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -22,6 +23,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from support import ENVIRONMENT, Project
+
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that devices, throttles and folders go when it is ended
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,12 @@ def timed(command: Sequence[str], cwd: Path, **environment: str) -> Timed:
         process = subprocess.Popen(
             command, cwd=cwd, env={**ENVIRONMENT, **environment}, stdin=subprocess.DEVNULL, stdout=output, stderr=output
         )
-        _, status, usage = os.wait4(process.pid, 0)
+        try:
+            _, status, usage = os.wait4(process.pid, 0)
+        except BaseException:
+            process.terminate()
+            process.wait()
+            raise
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode != 0:
             output.seek(0)
