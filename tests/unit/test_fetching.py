@@ -145,6 +145,25 @@ def test_no_more_is_on_the_tier_than_allowed_and_what_is_computed(tmp_path: Path
     assert max(map(len, seen)) >= ahead + 1, "nothing was fetched ahead"
 
 
+@pytest.mark.parametrize(("ahead", "waits"), [(0, True), (1, False), (None, False)])
+def test_whose_turn_has_come_waits_for_a_drop_that_must_make_way(
+    tmp_path: Path, ahead: int | None, waits: bool
+) -> None:
+    """However long git-annex takes for it: else both were on the tier, and more than is allowed."""
+    places = fetched_run(tmp_path, drop=True)
+    selected, log = selected_by(places.index / "images.tsv"), tmp_path / "log"
+    if ahead is not None:
+        allow_ahead(places, ahead * largest_bytes(tmp_path))
+    run = Fetcher(load_settings(places.results), places, {name: selected[name] for name in ("sub-03", "sub-04")}, log)
+    del run.waiting["sub-03"]
+    run.dropping[os.getpid()] = "sub-03"
+    run.called.append("sub-04")
+    if waits:
+        assert run.next_up() is None
+        run.dropping.clear()
+    assert run.next_up() == "sub-04"
+
+
 def test_contents_that_others_wait_for_are_not_dropped(tmp_path: Path) -> None:
     """git-annex drops contents, and those of sidecars are often the same for everyone."""
     places = fetched_run(tmp_path, drop=True, alike=("03", "04"))

@@ -187,21 +187,29 @@ class Fetcher:
     def next_up(self) -> str | None:
         """Whom to fetch next; ``None`` while there is nobody, or no room."""
         while self.called:
-            if (name := self.called.popleft()) in self.waiting:
-                return name
+            if self.called[0] in self.waiting:
+                return None if self.must_drop_first() else self.called.popleft()
+            self.called.popleft()
         while self.queue and self.queue[0] not in self.waiting:
             self.queue.popleft()
         return self.queue.popleft() if self.queue and self.has_room(self.bytes[self.queue[0]]) else None
+
+    def must_drop_first(self) -> bool:
+        """Whether one whose turn has come waits for a drop: more is kept than may be beside what is analysed."""
+        if self.limit_bytes is None or not (self.done or self.dropping):
+            return False
+        return self.kept_bytes() > self.limit_bytes
+
+    def kept_bytes(self) -> int:
+        """Size of what is ahead of its turn, and of what is done and not yet dropped."""
+        return sum(self.bytes[name] for name in (*self.ahead, *self.done, *self.dropping.values()))
 
     def has_room(self, size_bytes: int) -> bool:
         """Whether so many bytes may be fetched ahead of their turn."""
         on_the_way = sum(self.bytes[name] for name in self.running.values())
         if self.tier.free_bytes() < on_the_way + size_bytes + RESERVE_BYTES:
             return False  # at its turn others may be gone, or git-annex says what is missing
-        if self.limit_bytes is None:
-            return True
-        kept = [*self.ahead, *self.done, *self.dropping.values()]
-        return sum(self.bytes[name] for name in kept) + size_bytes <= self.limit_bytes
+        return self.limit_bytes is None or self.kept_bytes() + size_bytes <= self.limit_bytes
 
     def begin(self, name: str) -> None:
         """Start to fetch the images of a participant."""
