@@ -30,6 +30,7 @@ RUN = "run-that-fetches"
 LABELS = ("01", "02", "03", "04", "05")
 NAMES = [f"sub-{label}" for label in LABELS]
 BROKEN = "sub-02"
+NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small tier: root")
 ENOUGH_S = 0.7
 """How long to watch that nothing happens."""
 
@@ -145,23 +146,59 @@ def test_no_more_is_on_the_tier_than_allowed_and_what_is_computed(tmp_path: Path
     assert max(map(len, seen)) >= ahead + 1, "nothing was fetched ahead"
 
 
+@contextmanager
+def full_tier(folder: Path, **dataset: Any) -> Iterator[tuple[Places, Path]]:
+    """A run whose dataset tier is full, and the file that fills it; needs root."""
+    tier = folder / "tier"
+    tier.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=160m", "tmpfs", str(tier)], check=True)
+    try:
+        tiers = {"small": {"path": str(tier), "kind": "tmpfs"}, "disk": {"path": str(folder), "kind": "block"}}
+        placement = {"dataset": "small", **dict.fromkeys(("work", "images", "results"), "disk")}
+        places = fetched_run(folder / "run", tiers={"tiers": tiers, "placement": placement}, **dataset)
+        filler = tier / "filler"
+        filler.write_bytes(bytes(80_000_000))
+        yield places, filler
+    finally:
+        subprocess.run(["umount", "-l", str(tier)], check=True)
+
+
 @pytest.mark.parametrize(("ahead", "waits"), [(0, True), (1, False), (None, False)])
 def test_whose_turn_has_come_waits_for_a_drop_that_must_make_way(
     tmp_path: Path, ahead: int | None, waits: bool
 ) -> None:
     """However long git-annex takes for it: else both were on the tier, and more than is allowed."""
     places = fetched_run(tmp_path, drop=True)
-    selected, log = selected_by(places.index / "images.tsv"), tmp_path / "log"
     if ahead is not None:
         allow_ahead(places, ahead * largest_bytes(tmp_path))
-    run = Fetcher(load_settings(places.results), places, {name: selected[name] for name in ("sub-03", "sub-04")}, log)
-    del run.waiting["sub-03"]
-    run.dropping[os.getpid()] = "sub-03"
-    run.called.append("sub-04")
+    run = dropping_one(places, tmp_path / "log")
     if waits:
         assert run.next_up() is None
         run.dropping.clear()
     assert run.next_up() == "sub-04"
+
+
+@NEEDS_ROOT
+def test_whose_turn_has_come_waits_for_a_drop_if_the_tier_is_full(tmp_path: Path) -> None:
+    """Without one it goes, and git-annex says what is missing."""
+    with full_tier(tmp_path, drop=True) as (places, filler):
+        run = dropping_one(places, tmp_path / "log")
+        assert run.next_up() is None
+        run.dropping.clear()
+        assert run.next_up() == "sub-04"
+        filler.unlink()
+        run = dropping_one(places, tmp_path / "log")
+        assert run.next_up() == "sub-04"
+
+
+def dropping_one(places: Places, log: Path) -> Fetcher:
+    """While images of one are dropped, another's turn comes."""
+    selected = selected_by(places.index / "images.tsv")
+    run = Fetcher(load_settings(places.results), places, {name: selected[name] for name in ("sub-03", "sub-04")}, log)
+    del run.waiting["sub-03"]
+    run.dropping[os.getpid()] = "sub-03"
+    run.called.append("sub-04")
+    return run
 
 
 def test_contents_that_others_wait_for_are_not_dropped(tmp_path: Path) -> None:
@@ -270,25 +307,14 @@ def test_damaged_notes_are_no_notes(tmp_path: Path) -> None:
     assert noted(places, "A/sub-01") is None
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small tier: root")
+@NEEDS_ROOT
 def test_a_tier_without_room_gets_nobody_ahead_of_its_turn(tmp_path: Path) -> None:
-    tier = tmp_path / "tier"
-    tier.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=160m", "tmpfs", str(tier)], check=True)
-    try:
-        tiers = {"small": {"path": str(tier), "kind": "tmpfs"}, "disk": {"path": str(tmp_path), "kind": "block"}}
-        placement = {"dataset": "small", **dict.fromkeys(("work", "images", "results"), "disk")}
-        places = fetched_run(tmp_path / "run", tiers={"tiers": tiers, "placement": placement})
-        filler = tier / "filler"
-        filler.write_bytes(bytes(80_000_000))
-        with fetcher(places):
-            time.sleep(ENOUGH_S)
-            assert not here(places)
-            take_turn(places, "sub-01")
-            wait_for(lambda: noted(places, "sub-01"))
-            assert noted(places, "sub-01")["failed"] == 69  # type: ignore[index]
-            assert "free space" in json.loads(file_of(places.failures, "sub-01").read_text())["reason"]
-            filler.unlink()
-            wait_for(lambda: len(here(places)) == 4)
-    finally:
-        subprocess.run(["umount", "-l", str(tier)], check=True)
+    with full_tier(tmp_path) as (places, filler), fetcher(places):
+        time.sleep(ENOUGH_S)
+        assert not here(places)
+        take_turn(places, "sub-01")
+        wait_for(lambda: noted(places, "sub-01"))
+        assert noted(places, "sub-01")["failed"] == 69  # type: ignore[index]
+        assert "free space" in json.loads(file_of(places.failures, "sub-01").read_text())["reason"]
+        filler.unlink()
+        wait_for(lambda: len(here(places)) == 4)

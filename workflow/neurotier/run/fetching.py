@@ -188,17 +188,18 @@ class Fetcher:
         """Whom to fetch next; ``None`` while there is nobody, or no room."""
         while self.called:
             if self.called[0] in self.waiting:
-                return None if self.must_drop_first() else self.called.popleft()
+                return None if self.must_drop_first(self.called[0]) else self.called.popleft()
             self.called.popleft()
         while self.queue and self.queue[0] not in self.waiting:
             self.queue.popleft()
         return self.queue.popleft() if self.queue and self.has_room(self.bytes[self.queue[0]]) else None
 
-    def must_drop_first(self) -> bool:
-        """Whether one whose turn has come waits for a drop: more is kept than may be beside what is analysed."""
-        if self.limit_bytes is None or not (self.done or self.dropping):
+    def must_drop_first(self, name: str) -> bool:
+        """Whether one whose turn has come waits for a drop: the tier is full, or keeps more than it may meanwhile."""
+        if not self.done and not self.dropping:
             return False
-        return self.kept_bytes() > self.limit_bytes
+        too_much = self.limit_bytes is not None and self.kept_bytes() > self.limit_bytes
+        return too_much or not self.fits(self.bytes[name])
 
     def kept_bytes(self) -> int:
         """Size of what is ahead of its turn, and of what is done and not yet dropped."""
@@ -206,10 +207,14 @@ class Fetcher:
 
     def has_room(self, size_bytes: int) -> bool:
         """Whether so many bytes may be fetched ahead of their turn."""
-        on_the_way = sum(self.bytes[name] for name in self.running.values())
-        if self.tier.free_bytes() < on_the_way + size_bytes + RESERVE_BYTES:
+        if not self.fits(size_bytes):
             return False  # at its turn others may be gone, or git-annex says what is missing
         return self.limit_bytes is None or self.kept_bytes() + size_bytes <= self.limit_bytes
+
+    def fits(self, size_bytes: int) -> bool:
+        """Whether the tier has room for so many bytes beside what is on its way."""
+        on_the_way = sum(self.bytes[name] for name in self.running.values())
+        return self.tier.free_bytes() >= on_the_way + size_bytes + RESERVE_BYTES
 
     def begin(self, name: str) -> None:
         """Start to fetch the images of a participant."""
