@@ -43,10 +43,11 @@ benchmark: $(READY) ## print the tables of tests/benchmarks
 	@tests/set_up.sh
 	@for file in tests/benchmarks/*.py; do $(BIN)/python $$file || exit 1; done
 
-faults: $(READY) ## hold a fault campaign: COUNT=1000 SEED=1 (JOBS=2, ONLY=kind; TRIAL=n repeats one trial)
+faults: $(READY) ## hold a fault campaign: COUNT=1000 SEED=1 (FROM=n, JOBS=2, ONLY=kind, DETACHED=1; TRIAL=n, TOTALS=1)
 	@tests/set_up.sh
 	@PYTHONPATH=tests $(BIN)/python -m faults $(if $(COUNT),--count $(COUNT)) $(if $(SEED),--seed $(SEED)) \
-	    $(if $(JOBS),--jobs $(JOBS)) $(if $(ONLY),--only $(ONLY)) $(if $(TRIAL),--trial $(TRIAL))
+	    $(if $(FROM),--from $(FROM)) $(if $(JOBS),--jobs $(JOBS)) $(if $(ONLY),--only $(ONLY)) \
+	    $(if $(TRIAL),--trial $(TRIAL)) $(if $(DETACHED),--detached) $(if $(TOTALS),--totals)
 
 head-faults: $(READY) ## Ctrl-C, kill -9 and a reboot of the head of a cluster run at random moments: TIMES=5 SEED=1
 	@tests/set_up.sh

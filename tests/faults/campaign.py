@@ -14,35 +14,26 @@ import time
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from faults.job_trials import JOB_KINDS
+from faults.disturbances import MEMORY_GROUPS
+from faults.kinds import FAULTS
+from faults.ledger import Outcome
 from faults.processes import end_all, end_with
 from faults.rooms import Room, copy_folder, enter, may_have_disks, may_have_rooms
 from faults.templates import Called, Kind, Prepared, Reference, call_in_child, prepare, preparing, wait_for
 from faults.trial import Trial
-from faults.workflow_trials import RUN_KINDS, stage_of
 
 LAST_LINES = 8
+
+TARGETS = ("participants", "participants", "participants", "all")
+"""What is asked for: mostly the analyses alone, which take less time than the figures."""
 
 
 class MissingError(Exception):
     """Something that the campaign cannot do without is not here."""
-
-
-@dataclass
-class Outcome:
-    """What a trial found."""
-
-    number: int
-    kind: str
-    fault: str
-    hit: bool
-    violations: list[str] = field(default_factory=list)
-    last_lines: list[str] = field(default_factory=list)
-    took_s: float = 0.0
 
 
 def check_able(folder: Path) -> None:
@@ -53,17 +44,15 @@ def check_able(folder: Path) -> None:
         raise MissingError("loop devices and mkfs.ext4 (Debian's e2fsprogs) are needed")
     if shutil.which("strace") is None:
         raise MissingError("Debian's strace is not installed")
+    if not os.access(MEMORY_GROUPS / "cgroup.procs", os.W_OK):
+        raise MissingError(f"memory control groups of version 1 ({MEMORY_GROUPS}) are needed")
 
 
 def draw_kind(number: int, seed: int, only: str) -> str:
     """The kind of a trial."""
-    kinds = {
-        **{name: kind[2] for name, kind in JOB_KINDS.items()},
-        **{name: kind[2] for name, kind in RUN_KINDS.items()},
-    }
-    chosen = {name: weight for name, weight in kinds.items() if name.startswith(only)}
+    chosen = {name: fault.weight for name, fault in FAULTS.items() if name.startswith(only)}
     if not chosen:
-        raise MissingError(f"no kind of trial begins with {only!r}: {', '.join(kinds)}")
+        raise MissingError(f"no kind of trial begins with {only!r}: {', '.join(FAULTS)}")
     chance = random.Random(f"{seed}-{number}-kind")
     return chance.choices(list(chosen), list(chosen.values()))[0]
 
@@ -83,18 +72,14 @@ def prepare_all(room: Room, names: Sequence[str], jobs: int) -> Prepared:
     prepared = Prepared(room)
     (room.base / "prepared").mkdir()
     (room.base / "trials").mkdir()
-    needed: dict[Kind, str] = {}
-    for name in names:
-        for kind in (JOB_KINDS.get(name) or RUN_KINDS[name])[1]:
-            needed[kind] = "all" if name in RUN_KINDS or needed.get(kind) == "all" else "participants"
-    waiting = sorted(needed.items(), key=lambda item: item[1])
+    waiting = sorted({kind for name in names for kind in FAULTS[name].kinds}, key=lambda kind: kind.name)
     running: list[tuple[Kind, Called[dict[str, Reference]]]] = []
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
-                kind, last = waiting.pop(0)
+                kind = waiting.pop(0)
                 answer = room.base / "prepared" / f"{kind.name}.answer"
-                running.append((kind, call_in_child(partial(prepare, room, kind, last), answer)))
+                running.append((kind, call_in_child(partial(prepare, room, kind), answer)))
             kind, called = running[0]
             for stage, reference in wait_for(called).items():
                 prepared.references[kind.name, stage] = reference
@@ -112,17 +97,17 @@ def prepare_all(room: Room, names: Sequence[str], jobs: int) -> Prepared:
 def hold(trial_number: int, seed: int, name: str, prepared: Prepared) -> Outcome:
     """Hold one trial; in a process of its own, which the trial may do with as it likes."""
     chance = random.Random(f"{seed}-{trial_number}")
-    job_level = name in JOB_KINDS
-    function, kinds, _ = JOB_KINDS[name] if job_level else RUN_KINDS[name]
-    kind = chance.choice(kinds)
-    stage = kind.before_analysis if job_level else stage_of(name, kind, chance)
-    trial = Trial(f"{seed}-{trial_number}", chance, prepared, kind, stage)
+    fault = FAULTS[name]
+    kind = chance.choice(fault.kinds)
+    stage = chance.choice(fault.stages_of(kind))
+    target = "all" if stage == "all" else chance.choice(TARGETS)
+    trial = Trial(f"{seed}-{trial_number}", chance, prepared, kind, stage, target)
     folder = prepared.room.base / "trials" / str(trial_number)
     begin = time.monotonic()
     copy_folder(prepared.folder(kind, stage), folder)
     enter(prepared.room, folder)
     try:
-        function(trial)
+        fault.hold(trial)
     except Exception:  # a fault of the campaign itself counts as a violation: somebody has to look at it
         trial.violate(["the trial itself failed: " + traceback.format_exc().strip().replace("\n", " | ")[-600:]])
     finally:
@@ -210,15 +195,15 @@ def table(outcomes: Sequence[Outcome]) -> str:
     return "\n".join(lines)
 
 
-def repeating(outcome: Outcome, seed: int, only: str) -> str:
+def repeating(outcome: Outcome) -> str:
     """The command that repeats a trial."""
-    return f"make faults SEED={seed} TRIAL={outcome.number}" + (f" ONLY={only}" if only else "")
+    return f"make faults SEED={outcome.seed} TRIAL={outcome.number}" + (f" ONLY={outcome.only}" if outcome.only else "")
 
 
-def describe(outcome: Outcome, seed: int, only: str) -> str:
+def describe(outcome: Outcome) -> str:
     """A violation: how to repeat it, what was violated, and what was said."""
     lines = [
-        f"{'VIOLATION' if outcome.violations else 'kept'} {outcome.kind}: {repeating(outcome, seed, only)}",
+        f"{'VIOLATION' if outcome.violations else 'kept'} {outcome.kind}: {repeating(outcome)}",
         f"  fault: {outcome.fault}",
         *(f"  violated: {line}" for line in outcome.violations[:12]),
         *(f"  | {line[:200]}" for line in outcome.last_lines),

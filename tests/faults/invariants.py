@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from neurotier.core.places import file_of, participant_of
 from support import checksums, words_of
 
 from faults.processes import Said, living
@@ -42,29 +40,10 @@ def half_files(room: Room, reference: Reference) -> Iterator[str]:
                 size = (derivatives / name).stat().st_size
                 known = "differs from the reference" if name in reference.derivatives else "is not in the reference"
                 yield f"half file: derivatives/{name} ({size} bytes) {known}"
-    records = room.results / "profile" / "records"
-    for record in sorted(records.rglob("*.json")):
-        if not record.name.startswith("."):
-            yield from wrong_record(room, record, reference)
-
-
-def wrong_record(room: Room, record: Path, reference: Reference) -> Iterator[str]:
-    """A record that is damaged, or tells of derivatives that are not there."""
-    participant = participant_of(record, room.results / "profile" / "records")
-    try:
-        facts = json.loads(record.read_text())
-        known = facts["participant"] == participant and bool(facts["phases"]) and bool(facts["images"])
-    except (ValueError, KeyError, TypeError):
-        known = False
-    if not known:
-        yield f"half file: {record.relative_to(room.results)} is damaged"
-    for name in reference.derivatives:
-        if name.startswith(f"{participant}/") and not (room.results / "derivatives" / name).exists():
-            yield f"record without derivatives: {participant} lacks {name}"
 
 
 def incomplete(room: Room, reference: Reference, participants: list[str]) -> Iterator[str]:
-    """Derivatives and records that should be there and are not, or differ."""
+    """Derivatives that should be there and are not, or differ."""
     derivatives = room.results / "derivatives"
     found = checksums(derivatives) if derivatives.exists() else {}
     for name, checksum in reference.derivatives.items():
@@ -73,9 +52,6 @@ def incomplete(room: Room, reference: Reference, participants: list[str]) -> Ite
             yield f"missing: derivatives/{name}"
         elif whose is not None and found[name] != checksum:
             yield f"half file: derivatives/{name} differs from the reference"
-    for participant in participants:
-        if not file_of(room.results / "profile" / "records", participant).is_file():
-            yield f"missing: the record of {participant}"
 
 
 def differing_tables(room: Room, reference: Reference) -> Iterator[str]:
@@ -125,12 +101,9 @@ def leftovers(room: Room) -> Iterator[str]:
 
 
 def unknown_files(room: Room, reference: Reference) -> Iterator[str]:
-    """Files that an undisturbed run does not leave; a page of a part, whose tables are dated back, is noted."""
-    noted = (
-        {"state/unfinished.json"} if any(file.stat().st_mtime == 0 for file in room.results.rglob("*.tsv")) else set()
-    )
+    """Files that an undisturbed run does not leave."""
     for name in names_in(room.results):
-        if name not in reference.names | noted and not name.endswith(".partial"):
+        if name not in reference.names and not name.endswith(".partial"):
             yield f"leftover: results/{name}"
     for path in sorted(room.results.rglob("*")):
         mode = path.lstat().st_mode

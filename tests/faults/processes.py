@@ -171,16 +171,8 @@ def role_of_living(process: psutil.Process) -> str:
     line = " ".join(words)
     if any(word.endswith("/bet") for word in words):
         return "tool"
-    if "analyze-participants" in words:
-        parent = process.parent()
-        inner = parent is not None and "python" in " ".join(words_of(parent)[:1])
-        return "phase" if inner and "analyze-participants" in words_of(parent) else "job"  # type: ignore[arg-type]
-    if "get-images" in words or "fetch-images" in words:
-        return "get"
     if "datalad" in line or "git-annex" in line or (words and Path(words[0]).name in ("git", "git-remote-annex")):
         return "git"
-    if "snakemake" in line and "--mode" not in words and "-m snakemake" in line:
+    if "-m snakemake" in line and "--mode" not in words:
         return "snakemake"
-    if ".snakemake/scripts" in line:
-        return "script"
-    return "shell" if words and Path(words[0]).name in ("bash", "sh") else "other"
+    return "other"

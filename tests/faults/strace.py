@@ -1,4 +1,4 @@
-"""Faults at a system call: what a job calls is recorded once; a trial then has one of these calls fail, or kill it."""
+"""Faults at a system call: what a run calls is recorded once; a trial then has one of these calls fail, or kill."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CALL = re.compile(r"^(\d+) +(\w+)\((.*)")
 
 @dataclass(frozen=True)
 class Call:
-    """One system call of a job on the trial's own files: the ``nth`` of its name in its process."""
+    """One system call on the trial's own files: the ``nth`` of its name in its process."""
 
     name: str
     nth: int
@@ -101,4 +101,4 @@ def draw_error(call: Call, chance: random.Random) -> str:
 def has_hit(log: Path) -> bool:
     """Whether an injected fault happened."""
     text = log.read_text(errors="replace") if log.exists() else ""
-    return "(INJECTED)" in text or "killed by SIG" in text or "--- SIG" in text
+    return any(word in text for word in ("(INJECTED)", "killed by SIG", "--- SIGTERM", "--- SIGINT"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import pickle
+import re
 import shutil
 import signal
 import sys
@@ -23,6 +24,9 @@ from faults.processes import end_with, environment_of, run
 from faults.rooms import ANNEX_DISK_BYTES, DISK_BYTES, Room, copy_folder, enter, make_disk
 
 T = TypeVar("T")
+
+NUMBERED = re.compile(r"\d[\w-]*")
+"""Numbers and identifiers of runs and batches in names of files."""
 
 LABELS = ("a", "b", "c")
 PARTICIPANTS = tuple(f"sub-{label}" for label in LABELS)
@@ -50,7 +54,7 @@ class Kind:
     scratch
         Work has a small tier of its own.
     recorded
-        What a participant job calls is recorded, for faults at these calls.
+        What a run calls is recorded, for faults at these calls.
     """
 
     name: str
@@ -120,13 +124,13 @@ class Prepared:
         return strace.load_calls(self.room.base / "prepared" / f"{kind.name}.calls")
 
 
-def prepare(room: Room, kind: Kind, last: str) -> dict[str, Reference]:
-    """Make a kind of project up to each stage until the last one needed; references by stage."""
+def prepare(room: Room, kind: Kind) -> dict[str, Reference]:
+    """Make a kind of project up to each stage; references by stage."""
     prepared = Prepared(room)
     fresh = prepared.folder(kind, "fresh")
     make_fresh(room, kind, fresh)
     references = {}
-    for before, stage in itertools.pairwise(kind.stages[: kind.stages.index(last) + 1]):
+    for before, stage in itertools.pairwise(kind.stages):
         copy_folder(prepared.folder(kind, before), prepared.folder(kind, stage))
         references[stage] = in_room(room, prepared.folder(kind, stage), partial(undisturbed, room, kind, stage))
     if kind.recorded:
@@ -181,11 +185,10 @@ def undisturbed(room: Room, kind: Kind, stage: str) -> Reference:
 
 
 def record_calls(room: Room, kind: Kind) -> None:
-    """Record what a job calls, for faults at system calls; the room is at its stage."""
-    words = job_words(PARTICIPANTS[0])
+    """Record what a run calls, for faults at system calls; the room is at its stage."""
     log = room.at / "recorded"
     run(
-        [*strace.recording(log), *words],
+        [*strace.recording(log), *snakemake("participants")],
         room.project,
         environment_of(preparing(room), room.temporary),
         room.at / "said",
@@ -210,30 +213,13 @@ def reference_of(room: Room) -> Reference:
 
 
 def names_in(results: Path) -> list[str]:
-    """Names of everything in a results folder but logs, run facts, numbers of batches and Snakemake's own."""
-    names = []
+    """Names of everything in a results folder but logs and Snakemake's own, less the numbers of runs."""
+    names = set()
     for path in results.rglob("*"):
         name = str(path.relative_to(results))
-        if (
-            not path.is_dir()
-            and not name.startswith(("logs/", "state/runs/", "state/batches/"))
-            and path.name != ".snakemake_timestamp"
-        ):
-            names.append(name)
+        if not path.is_dir() and not name.startswith("logs/") and path.name != ".snakemake_timestamp":
+            names.add(NUMBERED.sub("*", name) if name.startswith("state/") else name)
     return sorted(names)
-
-
-def job_words(participant: str) -> list[str]:
-    """The command of the rule ``analyze_participants``, for one of them."""
-    words = [sys.executable, "-m", "neurotier", "analyze-participants", participant, "--results", "results"]
-    return [*words, "--log", f"results/logs/analyze_participants/{participant}.log"]
-
-
-def get_words(participant: str) -> list[str]:
-    """The command of the rule ``get_images``."""
-    log = f"results/logs/get_images/{participant}.log"
-    words = [sys.executable, "-m", "neurotier", "get-images", participant, "--results", "results"]
-    return [*words, "--marker", f"results/state/got/{participant}", "--log", log]
 
 
 def snakemake(*targets: str) -> list[str]:

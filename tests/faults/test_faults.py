@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from conftest import missing
-from neurotier.core.places import file_of
 from support import checksums
 
 from faults import invariants
@@ -39,7 +38,7 @@ def test_a_short_campaign_violates_nothing(able: Path) -> None:
     outcomes = list(hold_all(SEED, trials, prepared, jobs=2))
     print(f"seed {SEED}\n{table(outcomes)}")
     assert len(outcomes) == COUNT
-    assert [describe(outcome, SEED, "") for outcome in outcomes if outcome.violations] == []
+    assert [describe(outcome) for outcome in outcomes if outcome.violations] == []
     assert sum(outcome.hit for outcome in outcomes) > COUNT / 2
 
 
@@ -50,7 +49,6 @@ def test_the_same_seed_draws_the_same_trials() -> None:
 
 
 MASK = "derivatives/sub-a/anat/mask"
-RECORD = file_of(Path("profile/records"), "sub-a").as_posix()
 
 
 @pytest.fixture
@@ -59,7 +57,6 @@ def whole(tmp_path: Path) -> tuple[Room, Reference]:
     room = Room(tmp_path)
     contents = {
         MASK: "mask",
-        RECORD: '{"participant": "sub-a", "phases": [1], "images": [1]}',
         "index/images.tsv": "participant\tpath\tcontent\nsub-a\tx\t1\n",
         "index/skipped.tsv": "item\treason\n",
         "group/group.tsv": "participant\tbrain_voxels\nsub-a\t12\n",
@@ -109,9 +106,6 @@ def make(path: Path) -> None:
     [
         (lambda room: os.truncate(room.results / MASK, 2), "half file: derivatives/sub-a/anat/mask"),
         (lambda room: (room.results / MASK).unlink(), "missing: derivatives/sub-a/anat/mask"),
-        (lambda room: (room.results / MASK).unlink(), "record without derivatives: sub-a"),
-        (lambda room: (room.results / RECORD).unlink(), "missing: the record of sub-a"),
-        (lambda room: os.truncate(room.results / RECORD, 20), f"half file: {RECORD}"),
         (append("group/group.tsv"), "table: group/group.tsv"),
         (append("profile/profile.tsv"), "table: profile/profile.tsv"),
         (append("index/images.tsv"), "table: index/images.tsv"),
