@@ -44,11 +44,11 @@ def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:
 
 
 @contextmanager
-def written_whole(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
+def written_whole(path: Path, durable: bool = True, mode: int = 0o666) -> Iterator[BinaryIO]:
     """A file to write piece by piece, which gets its name when all is written; as :func:`write_bytes`."""
     make_folders(path.parent, durable)
     temporary = partial_of(path, os.urandom(4).hex())
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file
@@ -84,6 +84,12 @@ def partial_of(path: Path, writer: str = "") -> Path:
 def write_json(path: Path, data: Any, durable: bool = True) -> None:
     """Write JSON, whole or not at all; as :func:`write_bytes`."""
     write_text(path, json.dumps(data, indent=2) + "\n", durable)
+
+
+def write_private_json(path: Path, data: Any) -> None:
+    """Write JSON that nobody else may read, whole or not at all."""
+    with written_whole(path, mode=0o600) as file:
+        file.write((json.dumps(data, indent=2) + "\n").encode())
 
 
 def read_json(path: Path) -> Any:

@@ -20,6 +20,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,14 @@ from neurotier import __version__
 from neurotier.analysis.app import app_name
 from neurotier.core.credentials import all_without_credentials, without_credentials
 from neurotier.core.errors import BusyError, SettingsError, StateError, TierError
-from neurotier.core.files import read_json, remove_partials, remove_whatever, write_json, write_text
+from neurotier.core.files import (
+    read_json,
+    remove_partials,
+    remove_whatever,
+    write_json,
+    write_private_json,
+    write_text,
+)
 from neurotier.core.places import Places
 from neurotier.core.private import refuse_planted
 from neurotier.core.processes import RUN, end, processes_of
@@ -124,7 +132,7 @@ def lock_and_note(
     remove_unfinished(places)
     remove_whatever(places.told)
     remove_whatever(places.under_way)
-    write_json(places.settings_file, settings.to_json())
+    write_private_json(places.settings_file, settings.to_json())  # the source's address may have a token
     cpus = len(os.sched_getaffinity(0))
     write_json(
         places.runs / f"{run}.json",
@@ -205,10 +213,12 @@ def acquire(places: Places) -> None:
     lock = places.lock.absolute()
     if lock in held:
         return
-    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # a FIFO cannot be written anew
         os.close(descriptor)
         raise StateError(lock)
+    with suppress(OSError):  # it may be another user's, of a folder that is shared
+        os.fchmod(descriptor, 0o600)  # whoever may open it could hold it, and every run would wait
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
