@@ -100,10 +100,10 @@ def leftovers(room: Room) -> Iterator[str]:
         yield f"leftover: {path.relative_to(room.at)} (in TMPDIR)"
 
 
-def unknown_files(room: Room, reference: Reference) -> Iterator[str]:
+def unknown_files(room: Room, known: frozenset[str]) -> Iterator[str]:
     """Files that an undisturbed run does not leave."""
     for name in names_in(room.results):
-        if name not in reference.names and not name.endswith(".partial"):
+        if name not in known and not name.endswith(".partial"):
             yield f"leftover: results/{name}"
     for path in sorted(room.results.rglob("*")):
         mode = path.lstat().st_mode

@@ -77,7 +77,7 @@ def found(room: Room, reference: Reference) -> list[str]:
         *invariants.half_files(room, reference),
         *invariants.incomplete(room, reference, ["sub-a"]),
         *invariants.differing_tables(room, reference),
-        *invariants.unknown_files(room, reference),
+        *invariants.unknown_files(room, reference.names),
         *invariants.leftovers(room),
     ]
 
