@@ -176,6 +176,41 @@ def test_links_inside_an_output_are_kept(host: Host, engine: Engine) -> None:
     assert (made / "c").read_text() == (made / "e" / "d").read_text() == "x\n"
 
 
+CORE_PATTERN = Path("/proc/sys/kernel/core_pattern")
+
+TAKE_THE_MACHINE = r"""cd /work
+printf '#!/bin/sh\nid -u >TRAP/payload\n' >payload
+chmod 755 payload
+place=$(sed -n 's/^[0-9]* [0-9]* [0-9:]* \([^ ]*\) \/work .*/\1/p' /proc/self/mountinfo)
+echo "|$place/payload" >/proc/sys/kernel/core_pattern
+sh -c 'kill -SEGV $$'
+find /proc /sys -maxdepth 4 -path '/proc/[0-9]*' -prune -o -type f -print | while read -r file; do
+    true >>"$file" && echo "$file"
+done >/out/opened
+cat /proc/*/environ /proc/*/task/*/environ >/out/environ
+true"""
+"""What a container of root's would do: have a program of its own run by the machine when another one crashes, open all
+that the kernel lets root change, and look for what the host's environment has."""
+
+
+@pytest.mark.alone
+def test_a_container_of_roots_changes_nothing_of_the_machine(host: Host, engine: Engine) -> None:
+    if os.geteuid() != 0:
+        missing("only root's containers could")
+    mount = 'mount -t binfmt_misc none /proc/sys/fs/binfmt_misc; exec "$@"'
+    formats = ("unshare", "--mount", "sh", "-c", mount, "sh")  # as most machines have mounted it
+    untouched, pattern = host.untouched(), CORE_PATTERN.read_text()
+    path = f"{os.environ['PATH']}:/{CANARY.decode()}"
+    try:
+        ended = host.job(engine, host.image(app=TAKE_THE_MACHINE), "app", *formats, PATH=path)
+        assert (CORE_PATTERN.read_text(), host.untouched()) == (pattern, untouched)
+    finally:
+        CORE_PATTERN.write_text(pattern)
+    assert ended.returncode == 0, ended.stderr
+    assert (host.results / "derivatives" / "opened").read_text() == ""
+    assert holding_canary(host.results) == []
+
+
 def outputs(host: Host) -> tuple[Path, Path, Path]:
     """Outputs of two participants, and where they are laid over each other."""
     one, two, target = (host.folder / name for name in ("one", "two", "target"))

@@ -140,6 +140,7 @@ class Container:
             *(self.engine, "--quiet", "exec", "--containall", "--cleanenv", "--no-home", *network),
             *(word for name, value in marks.items() for word in ("--env", f"{name}={value}")),
             *(word for bind in binds for word in ("--bind", bind.word())),
+            *kernel_hidden(state / "nothing"),
             *("--pwd", WORK, str(self.image), "/bin/sh", "-c", SHIM, "sh", *command),
         ]
 
@@ -163,6 +164,7 @@ class Container:
         lines = [f"export {name}={shlex.quote(value)}\n" for name, value in variables.items()]
         state = Path(tempfile.mkdtemp(prefix=f".{self.scratch.name}-", dir=self.scratch.parent))
         try:
+            (state / "nothing").mkdir()
             (state / "environment").write_text("".join(lines))
             (state / "script").write_text(script)
             for pipe in ("said", "go"):
@@ -274,6 +276,35 @@ def further_binds(words: list[str]) -> list[Bind]:
             raise ContainerError("does not exist", where=f"config key containers.binds: {host}", fix="correct the path")
         binds.append(Bind(path, inside or str(path)))
     return binds
+
+
+def kernel_hidden(nothing: Path) -> list[str]:
+    """Options of the engine that keep the machine's own files in ``/proc`` and ``/sys`` from a container.
+
+    Process 1 is the engine's own, and its environment has paths of the host. For most other files the kernel asks for
+    user 0, not for a capability: a container that root has started could write them. It is left what everybody may read
+    but not write.
+
+    Parameters
+    ----------
+    nothing
+        An empty folder.
+    """
+    nil = Path(os.devnull)
+    binds = [Bind(nil, "/proc/1/environ"), Bind(nothing, "/proc/1/task")]
+    if os.geteuid() == 0:
+        # /sys/devices/system describes processors. Binding all of /sys would bring the control groups mounted below it,
+        # writable; so would /proc/sys the formats of programs, which the host then starts.
+        binds += [Bind(Path(place), place) for place in ("/sys/devices/system", "/proc/sys")]
+        binds += [Bind(nothing, place) for place in ["/proc/sys/fs/binfmt_misc"] if os.path.exists(place)]
+        with os.scandir("/proc") as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False) and not entry.name.isdecimal() and entry.name != "sys":
+                    binds.append(Bind(nothing, entry.path))
+                elif entry.is_file(follow_symlinks=False) and stat.S_IMODE(entry.stat().st_mode) != 0o444:
+                    binds.append(Bind(nil, entry.path))
+    without = ["--no-mount", "sys"] if os.geteuid() == 0 else []
+    return [*without, *(word for bind in binds for word in ("--bind", bind.word()))]
 
 
 @contextlib.contextmanager
