@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -187,26 +188,31 @@ sh -c 'kill -SEGV $$'
 find /proc /sys -maxdepth 4 -path '/proc/[0-9]*' -prune -o -type f -print | while read -r file; do
     true >>"$file" && echo "$file"
 done >/out/opened
+true </dev/tty && echo terminal >>/out/opened
+busybox unshare -U -m true && echo mounted >>/out/opened
 cat /proc/*/environ /proc/*/task/*/environ >/out/environ
 true"""
 """What a container of root's would do: have a program of its own run by the machine when another one crashes, open all
-that the kernel lets root change, and look for what the host's environment has."""
+that the kernel lets root change, and the terminal, which takes input from whoever holds it open; mount something in a
+user namespace of its own, as control groups can be; and look for what the host's environment has."""
+
+ON_A_TERMINAL = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"
 
 
 @pytest.mark.alone
 def test_a_container_of_roots_changes_nothing_of_the_machine(host: Host, engine: Engine) -> None:
     if os.geteuid() != 0:
         missing("only root's containers could")
-    mount = 'mount -t binfmt_misc none /proc/sys/fs/binfmt_misc; exec "$@"'
-    formats = ("unshare", "--mount", "sh", "-c", mount, "sh")  # as most machines have mounted it
+    mount = 'mount -t binfmt_misc none /proc/sys/fs/binfmt_misc; exec "$@"'  # as most machines have mounted it
+    before = ("unshare", "--mount", "sh", "-c", mount, "sh", sys.executable, "-c", ON_A_TERMINAL)
     untouched, pattern = host.untouched(), CORE_PATTERN.read_text()
     path = f"{os.environ['PATH']}:/{CANARY.decode()}"
     try:
-        ended = host.job(engine, host.image(app=TAKE_THE_MACHINE), "app", *formats, PATH=path)
+        ended = host.job(engine, host.image(app=TAKE_THE_MACHINE), "app", *before, PATH=path)
         assert (CORE_PATTERN.read_text(), host.untouched()) == (pattern, untouched)
     finally:
         CORE_PATTERN.write_text(pattern)
-    assert ended.returncode == 0, ended.stderr
+    assert ended.returncode == 0, ended.stdout
     assert (host.results / "derivatives" / "opened").read_text() == ""
     assert holding_canary(host.results) == []
 
