@@ -19,7 +19,7 @@ from pathlib import Path
 STAND_INS = Path(__file__).resolve().parent / "stand_ins"
 
 COMMANDS = [
-    *("sh", "cat", "chmod", "cp", "env", "false", "grep", "id", "kill", "ln", "ls", "mkdir"),
+    *("sh", "cat", "chmod", "cp", "env", "false", "find", "grep", "id", "kill", "ln", "ls", "mkdir"),
     *("mkfifo", "mv", "nc", "rm", "sed", "seq", "setsid", "sleep", "stat", "touch", "true", "truncate", "wc"),
 ]
 

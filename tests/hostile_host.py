@@ -136,11 +136,14 @@ class Host:
         words = [engine.path, str(root), str(self.work), str(self.results), kind]
         return [sys.executable, "-c", JOB, *words]
 
-    def job(self, engine: Engine, root: Path, kind: str) -> subprocess.CompletedProcess[str]:
-        """Run a hostile image; :class:`subprocess.TimeoutExpired` if that does not end."""
+    def job(
+        self, engine: Engine, root: Path, kind: str, *before: str, **variables: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a hostile image, by words that come before the job's, with more variables of the host;
+        :class:`subprocess.TimeoutExpired` if that does not end."""
         return subprocess.run(
-            self.command(engine, root, kind),
-            env=JOB_ENVIRONMENT,
+            [*before, *self.command(engine, root, kind)],
+            env=JOB_ENVIRONMENT | variables,
             capture_output=True,
             text=True,
             timeout=LIMIT_S,

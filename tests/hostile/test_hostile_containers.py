@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -174,6 +175,46 @@ def test_links_inside_an_output_are_kept(host: Host, engine: Engine) -> None:
     links = {str(path.relative_to(made)): os.readlink(path) for path in made.rglob("*") if path.is_symlink()}
     assert links == {"c": "a/b", "a/d": "../c", "e": "a"}
     assert (made / "c").read_text() == (made / "e" / "d").read_text() == "x\n"
+
+
+CORE_PATTERN = Path("/proc/sys/kernel/core_pattern")
+
+TAKE_THE_MACHINE = r"""cd /work
+printf '#!/bin/sh\nid -u >TRAP/payload\n' >payload
+chmod 755 payload
+place=$(sed -n 's/^[0-9]* [0-9]* [0-9:]* \([^ ]*\) \/work .*/\1/p' /proc/self/mountinfo)
+echo "|$place/payload" >/proc/sys/kernel/core_pattern
+sh -c 'kill -SEGV $$'
+find /proc /sys -maxdepth 4 -path '/proc/[0-9]*' -prune -o -type f -print | while read -r file; do
+    true >>"$file" && echo "$file"
+done >/out/opened
+true </dev/tty && echo terminal >>/out/opened
+busybox unshare -U -m true && echo mounted >>/out/opened
+cat /proc/*/environ /proc/*/task/*/environ >/out/environ
+true"""
+"""What a container of root's would do: have a program of its own run by the machine when another one crashes, open all
+that the kernel lets root change, and the terminal, which takes input from whoever holds it open; mount something in a
+user namespace of its own, as control groups can be; and look for what the host's environment has."""
+
+ON_A_TERMINAL = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"
+
+
+@pytest.mark.alone
+def test_a_container_of_roots_changes_nothing_of_the_machine(host: Host, engine: Engine) -> None:
+    if os.geteuid() != 0:
+        missing("only root's containers could")
+    mount = 'mount -t binfmt_misc none /proc/sys/fs/binfmt_misc; exec "$@"'  # as most machines have mounted it
+    before = ("unshare", "--mount", "sh", "-c", mount, "sh", sys.executable, "-c", ON_A_TERMINAL)
+    untouched, pattern = host.untouched(), CORE_PATTERN.read_text()
+    path = f"{os.environ['PATH']}:/{CANARY.decode()}"
+    try:
+        ended = host.job(engine, host.image(app=TAKE_THE_MACHINE), "app", *before, PATH=path)
+        assert (CORE_PATTERN.read_text(), host.untouched()) == (pattern, untouched)
+    finally:
+        CORE_PATTERN.write_text(pattern)
+    assert ended.returncode == 0, ended.stdout
+    assert (host.results / "derivatives" / "opened").read_text() == ""
+    assert holding_canary(host.results) == []
 
 
 def outputs(host: Host) -> tuple[Path, Path, Path]:

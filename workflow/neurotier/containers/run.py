@@ -11,6 +11,7 @@ Pipes, environment and script lie in a folder which the command can read but not
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import secrets
@@ -66,6 +67,10 @@ immediate while the job is alive, and never happens if it has been killed meanwh
 
 ALWAYS_PASSED = re.compile(r"TERM$|(https?|no|all|ftp)_proxy$", re.IGNORECASE)
 """Variables that engines pass on in spite of ``--cleanenv``; the address of a proxy may contain a password."""
+
+CALLS = ["mount", "fsopen", "fspick", "open_tree", "move_mount", "mount_setattr", "keyctl", "add_key", "request_key"]
+"""System calls refused to a container of root's. In a user namespace of its own it could mount the control group of its
+job and write there, and keyrings know of no container: root's are its own."""
 
 PIPE_BYTES = 1 << 16
 """Capacity of a pipe."""
@@ -140,6 +145,7 @@ class Container:
             *(self.engine, "--quiet", "exec", "--containall", "--cleanenv", "--no-home", *network),
             *(word for name, value in marks.items() for word in ("--env", f"{name}={value}")),
             *(word for bind in binds for word in ("--bind", bind.word())),
+            *kept_out(state),
             *("--pwd", WORK, str(self.image), "/bin/sh", "-c", SHIM, "sh", *command),
         ]
 
@@ -163,6 +169,9 @@ class Container:
         lines = [f"export {name}={shlex.quote(value)}\n" for name, value in variables.items()]
         state = Path(tempfile.mkdtemp(prefix=f".{self.scratch.name}-", dir=self.scratch.parent))
         try:
+            (state / "nothing").mkdir()
+            refused = {"names": CALLS, "action": "SCMP_ACT_ERRNO"}
+            (state / "calls").write_text(json.dumps({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [refused]}))
             (state / "environment").write_text("".join(lines))
             (state / "script").write_text(script)
             for pipe in ("said", "go"):
@@ -221,6 +230,7 @@ class Container:
                 stdout=file,
                 stderr=file,
                 preexec_fn=die_with_parent,
+                start_new_session=True,  # or it could put commands into the terminal (TIOCSTI)
             )
             with guarded(process.pid, token) as guard:
                 try:
@@ -274,6 +284,35 @@ def further_binds(words: list[str]) -> list[Bind]:
             raise ContainerError("does not exist", where=f"config key containers.binds: {host}", fix="correct the path")
         binds.append(Bind(path, inside or str(path)))
     return binds
+
+
+def kept_out(state: Path) -> list[str]:
+    """Options of the engine that keep the machine itself from a container.
+
+    Process 1 is the engine's own, and its environment has paths of the host. For most other files in ``/proc`` and
+    ``/sys`` the kernel asks for user 0, not for a capability: a container that root has started could write them. It is
+    left what everybody may read but not write, and may not make :data:`CALLS`.
+
+    Parameters
+    ----------
+    state
+        The run's folder, with an empty one in it.
+    """
+    nothing, null = state / "nothing", Path(os.devnull)
+    binds, options = [Bind(null, "/proc/1/environ"), Bind(nothing, "/proc/1/task")], []
+    if os.geteuid() == 0:
+        options = ["--no-mount", "sys", "--security", f"seccomp:{state / 'calls'}"]
+        # /sys/devices/system describes processors. Binding all of /sys would bring the control groups mounted below it,
+        # writable; so would /proc/sys the formats of programs, which the host then starts.
+        binds += [Bind(Path(place), place) for place in ("/sys/devices/system", "/proc/sys")]
+        binds += [Bind(nothing, place) for place in ["/proc/sys/fs/binfmt_misc"] if os.path.exists(place)]
+        with os.scandir("/proc") as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False) and not entry.name.isdecimal() and entry.name != "sys":
+                    binds.append(Bind(nothing, entry.path))
+                elif entry.is_file(follow_symlinks=False) and stat.S_IMODE(entry.stat().st_mode) != 0o444:
+                    binds.append(Bind(null, entry.path))
+    return [*options, *(word for bind in binds for word in ("--bind", bind.word()))]
 
 
 @contextlib.contextmanager
