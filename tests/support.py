@@ -85,8 +85,12 @@ class Project:
         return self.folder / "results"
 
     def command(self, *arguments: str, targets: Sequence[str] = (), cores: int = 2) -> list[str]:
-        """A command line; targets come first, since ``--configfile`` takes all words that follow it."""
-        return [*self.before(), sys.executable, "-m", "snakemake", *targets, "--cores", str(cores), *arguments]
+        """A command line; targets come first, since ``--configfile`` takes all words that follow it.
+
+        Without cores, ``--cores`` is left out.
+        """
+        given = ["--cores", str(cores)] if cores else []
+        return [*self.before(), sys.executable, "-m", "snakemake", *targets, *given, *arguments]
 
     def snakemake(
         self, *arguments: str, targets: Sequence[str] = (), cores: int = 2, path: Path | None = None

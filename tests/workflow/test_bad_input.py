@@ -99,9 +99,14 @@ def test_broken_images_fail_their_participants_only(project: Project) -> None:
     images = {t1w(label): content for label, (content, _) in broken.items()} | {t1w("good"): small_head()}
     images["sub-truncated/anat/sub-truncated_T1w.nii"] = images.pop(t1w("truncated"))
     plain_dataset(project.folder / "bids", images)
-    ended = project.snakemake(*project.configure(dataset={"source": "bids"}, tool={"name": "bet"}), path=STAND_INS)
+    began_s, arguments = time.time(), project.configure(dataset={"source": "bids"}, tool={"name": "bet"})
+    ended = project.snakemake(*arguments, path=STAND_INS)
     assert ended.code != 0
     assert "Traceback" not in ended.output
+    assert min(file.stat().st_mtime for file in project.results.rglob("*") if file.is_file()) > began_s - 1
+    packed = project.snakemake(*arguments, "--report", "report.zip", cores=0)
+    assert packed.code == 0, packed.output
+    assert (project.folder / "report.zip").stat().st_size > 100_000
     report = (project.results / "report.html").read_text()
     for label, (_, reason) in broken.items():
         (line,) = ended.lines(f"failed  sub-{label}")

@@ -7,7 +7,7 @@ from support import Project
 
 def test_check(project: Project) -> None:
     gone = {"gone": {"path": str(project.folder / "nowhere"), "kind": "block"}}
-    ended = project.snakemake(*project.configure(tiers=gone), targets=["check"])
+    ended = project.snakemake(*project.configure(tiers=gone), targets=["check"], cores=0)
     assert ended.code == 0, ended.output
     (head,) = ended.lines("tier   in use")
     assert head.split() == ["tier", "in", "use", "kind", "there", "writable", "shared", "room", "path"]

@@ -142,8 +142,6 @@ def test_command(reader: Project, line: str) -> None:
         assert program == "snakemake"
         planned = [*arguments, "--dry-run"] if any(part in line for part in ELSEWHERE) else arguments
         planned += [word for part, words in SHORTER.items() if part in line for word in words]
-        if "--report" in arguments:
-            planned += ["--cores", "1"]
         ended = reader.run("-m", "snakemake", *planned)
         assert ended.code == 0, ended.output
 

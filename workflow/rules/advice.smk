@@ -37,7 +37,7 @@ rule rehearse:
         rehearsal=places.advice / "rehearsal.json",
     log:
         LOGS / "rehearse/rehearse.log",
-    threads: workflow.cores or 1
+    threads: CORES
     resources:
         probes=1,
     params:

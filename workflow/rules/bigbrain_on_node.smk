@@ -11,7 +11,7 @@ rule run_bigbrain:
         predictions=places.bigbrain / "bigbrain_predictions.tsv",
     log:
         LOGS / "run_bigbrain/run_bigbrain.log",
-    threads: workflow.cores or 1
+    threads: CORES
     resources:
         probes=1,
     params:

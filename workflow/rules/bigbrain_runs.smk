@@ -78,7 +78,7 @@ rule run_gnu_parallel:
         LOGS / "run_gnu_parallel/{run}/run_gnu_parallel.log",
     wildcard_constraints:
         run="gnu-parallel/.+",
-    threads: workflow.cores or 1
+    threads: CORES
     params:
         results=RESULTS,
     message:
@@ -96,7 +96,7 @@ rule run_spark:
         LOGS / "run_spark/{run}/run_spark.log",
     wildcard_constraints:
         run="spark/.+",
-    threads: workflow.cores or 1
+    threads: CORES
     params:
         results=RESULTS,
     message:

@@ -27,7 +27,7 @@ rule run_campaign:
         done=places.campaign / "done.tsv",
     log:
         LOGS / "run_campaign/run_campaign.log",
-    threads: workflow.cores or 1
+    threads: CORES
     params:
         results=RESULTS,
         configuration=configuration,

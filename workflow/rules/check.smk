@@ -24,7 +24,7 @@ rule check_node:
         table=checked,
     log:
         LOGS / "check_node/check_node.log",
-    threads: workflow.cores or 1
+    threads: CORES
     resources:
         runtime=5,
     params:

@@ -32,12 +32,14 @@ try:
     cluster_class = profile_config.class_of_nodes(ARGUMENTS, SNAKEFILE)
     plan = Plan(settings, places, elsewhere, ARGUMENTS is None, cluster_class)
     if ARGUMENTS is not None:
+        internals.check_without_cores(workflow, ARGUMENTS)
         hooks.look_ahead(plan, ARGUMENTS, SNAKEFILE, internals.cores(workflow))
     internals.set_limits(workflow, plan.limits())
 except NeurotierError as error:
     raise WorkflowError(str(error)) from None
 
 RESULTS, LOGS = places.results, places.logs
+CORES = profile_config.given_cores(ARGUMENTS, internals.cores(workflow) or 1)
 hooks.make_importable(workflow.basedir)
 
 

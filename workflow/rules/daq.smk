@@ -12,7 +12,7 @@ rule run_daq:
         backlog=places.workload("daq") / "backlog.tsv",
     log:
         LOGS / "run_daq/run_daq.log",
-    threads: workflow.cores or 1
+    threads: CORES
     resources:
         probes=1,
         runtime=daq_minutes(settings.daq),

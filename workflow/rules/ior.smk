@@ -12,7 +12,7 @@ rule run_ior:
         table=places.workload("ior") / "ior.tsv",
     log:
         LOGS / "run_ior/run_ior.log",
-    threads: workflow.cores or 1
+    threads: CORES
     resources:
         probes=1,
         runtime=ior_minutes(settings.ior),

@@ -4,7 +4,6 @@ from neurotier.pages.kit.registry import outputs
 from neurotier.pages.probe import figures as probe_figures
 from neurotier.storage.probe.plan import ProbePlan
 
-CORES = profile_config.given_cores(ARGUMENTS, workflow.cores)
 probing = ProbePlan(settings, places, CORES, plan.node_class, elsewhere)
 
 
@@ -19,7 +18,7 @@ rule probe_tier:
     wildcard_constraints:
         tier=r"[A-Za-z][A-Za-z0-9_-]*",
     priority: 1
-    threads: workflow.cores or 1
+    threads: CORES
     resources:
         probes=1,
         runtime=probing.minutes,

@@ -15,7 +15,7 @@ rule tabulate_published:
     log:
         LOGS / "tabulate_published/tabulate_published.log",
     priority: 1
-    threads: workflow.cores or 1
+    threads: CORES
     params:
         results=RESULTS,
         logs=lambda wildcards: asked_logs(settings.published),
@@ -36,7 +36,7 @@ rule predict_published:
     log:
         LOGS / "predict_published/predict_published.log",
     priority: 1
-    threads: workflow.cores or 1
+    threads: CORES
     params:
         results=RESULTS,
         logs=lambda wildcards: asked_logs(settings.published),

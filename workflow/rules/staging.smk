@@ -13,7 +13,7 @@ rule run_staging:
         published=places.workload("staging") / "published.tsv",
     log:
         LOGS / "run_staging/run_staging.log",
-    threads: workflow.cores or 1
+    threads: CORES
     resources:
         probes=1,
         runtime=staging_minutes(settings.staging),

@@ -13,7 +13,7 @@ rule run_sweep:
         headlines=places.sweep / "headlines.tsv",
     log:
         LOGS / "run_sweep/run_sweep.log",
-    threads: workflow.cores or 1
+    threads: CORES
     resources:
         probes=1,
         runtime=sweep_minutes(settings.sweep),

@@ -96,6 +96,15 @@ def cores(workflow: Any) -> int | None:
     return given if isinstance(given, int) else None
 
 
+def check_without_cores(workflow: Any, arguments: Sequence[str]) -> None:
+    """Have the target ``check`` run on one core if no cores are given.
+
+    Without cores Snakemake refuses to run any job, once it has read the Snakefile (``DAGApi.execute_workflow``, 8.0).
+    """
+    if cores(workflow) is None and options_of(arguments).targets == ["check"]:
+        workflow.resource_settings.cores = workflow.global_resources["_cores"] = 1
+
+
 def keeps_going(workflow: Any) -> bool:
     """Whether jobs that do not depend on a failed one are still run, ``--keep-going`` (8.0)."""
     return bool(workflow.execution_settings.keep_going)

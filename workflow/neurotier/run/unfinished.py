@@ -6,8 +6,7 @@ file by its path would hear that there is nothing to be done, since what is miss
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from neurotier.core.errors import StateError
@@ -18,48 +17,43 @@ from neurotier.core.places import Places
 def note_unfinished(places: Places, page: Path, tables: Iterable[Path], others: Iterable[Path]) -> None:
     """Note a page of a part, with its tables and other files that are made with them.
 
-    The tables are dated back, so that Snakemake makes them again as soon as anything is there that they are made from.
+    Of page and tables it is noted when they were written: those that Snakemake makes later have another time.
     """
-    files = [page, *(table for table in tables if table.is_file())]
-    for table in files[1:]:
-        os.utime(table, (0, 0))
-    files += [file for file in sorted(others) if file.is_file()]
+    dated = {file: file.stat().st_mtime_ns for file in (page, *tables) if file.is_file()}
+    undated = {file: 0 for file in sorted(others) if file.is_file()}
     noted = noted_in(places)
-    noted[page.name] = [str(file.relative_to(places.results)) for file in files]
+    noted[page.name] = {str(file.relative_to(places.results)): time for file, time in (dated | undated).items()}
     write_json(places.unfinished, noted)
 
 
-def noted_in(places: Places) -> dict[str, list[str]]:
-    """Files of each unfinished page, by its name; nothing if the note is not there or damaged."""
+def noted_in(places: Places) -> dict[str, dict[str, int]]:
+    """Files of each unfinished page with their times, ns since 1970; nothing if the note is not there or damaged."""
     try:
         noted = read_json(places.unfinished)
     except (FileNotFoundError, StateError):
         return {}
     pages = noted.items() if isinstance(noted, dict) else ()
-    return {page: list(map(str, names)) for page, names in pages if isinstance(names, list)}
+    return {page: files for page, files in pages if isinstance(files, dict)}
 
 
 def forget_made(places: Places) -> None:
-    """Forget the pages whose tables have all been made since."""
+    """Forget the pages that have been made since, with their tables."""
     noted = noted_in(places)
-    left = {page: names for page, names in noted.items() if any(map(is_dated_back, files_of(places, names)))}
+    left = {page: files for page, files in noted.items() if is_unfinished(files_of(places, files))}
     if left != noted:
         write_json(places.unfinished, left)
     if not left:
         remove_whatever(places.unfinished)
 
 
-def files_of(places: Places, names: Iterable[str]) -> set[Path]:
-    """Noted files, but for those outside of the results: the note may be planted."""
-    return {(places.results / name).absolute() for name in names if places.holds(name)}
+def files_of(places: Places, noted: Mapping[str, int]) -> dict[Path, int]:
+    """Noted files with their times, but for those outside of the results: the note may be planted."""
+    return {(places.results / name).absolute(): time for name, time in noted.items() if places.holds(name)}
 
 
-def is_dated_back(file: Path) -> bool:
-    """Whether a file is a table of a part: one that was made since has a date of its own."""
-    try:
-        return file.stat().st_mtime == 0
-    except OSError:
-        return False
+def is_unfinished(files: Mapping[Path, int]) -> bool:
+    """Whether the page or a table is still as the run that failed has written it."""
+    return any(file.is_file() and file.stat().st_mtime_ns == time for file, time in files.items())
 
 
 def remove_asked_for(places: Places, targets: Sequence[str], remove: bool) -> list[str]:
@@ -76,14 +70,14 @@ def remove_asked_for(places: Places, targets: Sequence[str], remove: bool) -> li
         forget_made(places)
     noted, lines = noted_in(places), []
     asked = {Path(target).absolute() for target in targets}
-    for page, names in list(noted.items()):
-        files = files_of(places, names)
-        if not asked & files or not any(map(is_dated_back, files)):
+    for page, dated in list(noted.items()):
+        files = files_of(places, dated)
+        if asked.isdisjoint(files) or not is_unfinished(files):
             continue
         lines.append(f"{places.results / page} is of a run that failed; " + ("it is" if remove else "it would be"))
         lines[-1] += " made again, with its tables"
         if remove:
-            for file in sorted(files, key=is_dated_back):  # these last: after a kill they tell that it goes on
+            for file in reversed(files):  # page and tables last: after a kill they tell that it goes on
                 remove_whatever(file)
             del noted[page]
             write_json(places.unfinished, noted)
