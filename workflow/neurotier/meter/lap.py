@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from neurotier.meter.exits import delays_accounted, run_queue_accounted
 from neurotier.meter.tree import TICKS_PER_S, descendants, read_io, stat_fields
-from neurotier.meter.usage import ACCOUNT, Usage
+from neurotier.meter.usage import ACCOUNT, SWITCHED_OFF, Usage
 
 COUNTS = ("minor_faults", "major_faults", "voluntary_switches", "involuntary_switches")
 SECONDS = ("user_s", "system_s", "run_queue_s", "block_io_s")
@@ -53,8 +53,9 @@ def lap_of(pid: int, start_s: float, began_s: float) -> Usage:
     if not run_queue_accounted():
         usage.run_queue_s = usage.block_io_s = usage.wait_source = None
     elif not delays_accounted():
-        usage.block_io_s = None
-    divide(usage)
+        usage.block_io_s, usage.account_reason = None, SWITCHED_OFF
+    usage.divide(None, None)
+    usage.account = usage.account and "scaled"  # several threads may have been active at once
     return usage
 
 
@@ -91,39 +92,30 @@ def take_process(usage: Usage, pid: int) -> None:
                     usage.involuntary_switches += int(value)
 
 
-def divide(usage: Usage) -> None:
-    """Divide the lap's wall time by cause, scaled, since several threads may have been active at once."""
-    if usage.run_queue_s is None or usage.block_io_s is None:
-        return
-    parts = [getattr(usage, name) for name in SECONDS]
-    known_s = sum(parts)
-    scale = min(1.0, usage.wall_s / known_s) if known_s else 1.0
-    usage.account_user_s, usage.account_system_s, usage.account_run_queue_s, usage.account_block_io_s = (
-        scale * part for part in parts
-    )
-    usage.account_other_s = max(0.0, usage.wall_s - scale * known_s)
-    usage.account, usage.residual_s = "scaled", 0.0
-
-
 def take_out(lap: Usage, whole: Usage) -> None:
     """Subtract a lap from the phase that it began, which leaves the part of the phase after the lap.
 
     The two add up to the phase as measured. A figure of the lap may exceed that of the phase by the resolution of a
     clock; the remainder is then 0. The time before the lap (loading modules, about 0.1 s) stays with the phase, and the
     lap is moved to the beginning of the phase, so that the two do not overlap.
+
+    A lap knows nothing of the phase's own process, and where the kernel does not account waits for storage, it cannot
+    tell them from sleep. What the lap took without a known cause is taken from the phase's sleep first, then from its
+    waiting for a core, and from its waiting for storage last, of which the rest of the phase keeps rather too much.
     """
     lap.start_s = whole.start_s
     lap.end_s = whole.start_s = lap.start_s + lap.wall_s
     whole.wall_s = max(0.0, whole.wall_s - lap.wall_s)
     for name in (*SECONDS, *COUNTS, *BYTES):
         subtract(whole, name, getattr(lap, name))
-    if lap.account is None or whole.account is None:
-        for name in (*ACCOUNT, "residual_s", "account"):
-            setattr(whole, name, None)
+    if whole.account is None:
         return
     for name in ACCOUNT:
         subtract(whole, name, getattr(lap, name))
-    whole.residual_s = whole.wall_s - sum(getattr(whole, name) or 0.0 for name in ACCOUNT)
+    subtract(whole, "account_other_s", max(0.0, lap.residual_s or 0.0))
+    for name in ("account_other_s", "account_run_queue_s", "account_block_io_s"):
+        subtract(whole, name, max(0.0, -whole.unexplained_s))
+    whole.residual_s = whole.unexplained_s
 
 
 def subtract(usage: Usage, name: str, amount: float | None) -> None:
@@ -139,10 +131,11 @@ def joined(laps: Sequence[Usage]) -> Usage:
     for lap in laps[1:]:
         whole.wall_s += lap.wall_s
         whole.end_s = whole.start_s + whole.wall_s
-        for name in (*SECONDS, *COUNTS, *BYTES, *ACCOUNT, "residual_s"):
+        for name in (*SECONDS, *COUNTS, *BYTES, *ACCOUNT):
             one, other = getattr(whole, name), getattr(lap, name)
             setattr(whole, name, None if one is None or other is None else one + other)
         whole.account = whole.account and lap.account
+        whole.residual_s = whole.unexplained_s if whole.account else None
         whole.max_rss_bytes = max(whole.max_rss_bytes, lap.max_rss_bytes)
         whole.input_resident_after = lap.input_resident_after
     return whole

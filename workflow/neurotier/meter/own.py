@@ -12,7 +12,7 @@ import time
 
 from neurotier.meter.exits import delays_accounted, own_record, run_queue_accounted
 from neurotier.meter.tree import TICKS_PER_S, read_io, stat_fields
-from neurotier.meter.usage import Usage
+from neurotier.meter.usage import SWITCHED_OFF, Usage
 
 
 def age_s() -> float:
@@ -51,17 +51,20 @@ def usage_since_birth() -> Usage:
     usage.logical_read_bytes, usage.logical_written_bytes = read_logical, written_logical
     usage.device_read_bytes, usage.device_written_bytes = read_device, max(0, written_device - cancelled)
     usage.bytes_source = "procfs"
-    record = own_record()
-    if record is not None and delays_accounted():
+    record, delays = own_record(), delays_accounted()
+    if record is not None and delays:
         usage.run_queue_s = record.run_queue_ns / 1e9
         usage.block_io_s = None if record.misbooked_ns else record.block_io_ns / 1e9
         usage.memory_stall_s = record.memory_ns / 1e9
         usage.wait_source, usage.seen_share = "taskstats", 1.0
-    elif run_queue_accounted() and delays_accounted():
+    elif run_queue_accounted():
         with open("/proc/self/schedstat", "rb") as file:
             usage.run_queue_s = int(file.read().split()[1]) / 1e9
-        usage.block_io_s = min(int(fields[39]) / TICKS_PER_S, max(0.0, wall_s - usage.cpu_s - usage.run_queue_s))
         usage.wait_source, usage.seen_share = "procfs", 1.0
+        if delays:
+            usage.block_io_s = min(int(fields[39]) / TICKS_PER_S, max(0.0, wall_s - usage.cpu_s - usage.run_queue_s))
+        else:
+            usage.account_reason = SWITCHED_OFF
     usage.divide(None, None)
     return usage
 

@@ -100,12 +100,13 @@ class Usage:
     account
         How the account was made: ``exact`` (one thread of action: its parts are thread-seconds), ``scaled``
         (several at once: thread-seconds scaled to the time in which some was active for certain), ``sampled``, or
-        ``None``: the kernel accounts no waits, or processes outlived the phase, whose seconds lie outside its wall
-        time.
+        ``None``: the kernel accounts no waits for a core, or processes outlived the phase, whose seconds lie outside
+        its wall time.
     account_reason
-        Why it is sampled, or why there is none.
+        Why it is sampled or lacks a cause, or why there is none.
     account_user_s ... account_other_s, residual_s
-        Wall time by cause, s; ``other`` is asleep: network, locks, timers. The residual is wall time less all
+        Wall time by cause, s; ``other`` is asleep: network, locks, timers. Where waiting for storage is not known, it
+        cannot be told from sleep: both are ``None``, and part of the residual. The residual is wall time less all
         causes: what the meter's clock saw and the kernel's account does not explain, and where several threads were
         active, the time in which the tree may have been either active or asleep.
     """
@@ -156,8 +157,13 @@ class Usage:
         """User + system, s."""
         return self.user_s + self.system_s
 
+    @property
+    def unexplained_s(self) -> float:
+        """Wall time less all causes that are known, s."""
+        return self.wall_s - sum(getattr(self, cause) or 0.0 for cause in ACCOUNT)
+
     def record(self) -> dict[str, Any]:
-        """All figures by name, and those that the published split has: CPU, and I/O = wall - CPU."""
+        """All figures by name, and those that the paper's split has: CPU, and I/O = wall - CPU."""
         return vars(self) | {"cpu_s": self.cpu_s, "io_s": self.wall_s - self.cpu_s}
 
     def take_reaped(self, reaped: Reaped) -> None:
@@ -274,7 +280,7 @@ class Usage:
         for a time between two bounds: its thread-seconds are scaled to the lower one, it was asleep for what the upper
         one leaves, and what lies between them is not explained.
         """
-        if self.run_queue_s is None or (self.block_io_s is None and self.bytes_reason is None):
+        if self.run_queue_s is None:
             return
         parts = [self.user_s, self.system_s, self.run_queue_s, self.block_io_s or 0.0, self.memory_stall_s or 0.0]
         known_s = sum(parts)
@@ -308,8 +314,8 @@ class Usage:
         self.account_user_s, self.account_system_s, self.account_run_queue_s = parts[:3]
         self.account_block_io_s = None if self.block_io_s is None else parts[3]
         self.account_memory_stall_s = None if self.memory_stall_s is None else parts[4]
-        self.account_other_s = other_s
-        self.residual_s = self.wall_s - sum(parts) - other_s
+        self.account_other_s = None if self.block_io_s is None and self.bytes_reason is None else other_s
+        self.residual_s = self.unexplained_s
 
     def active_bounds_s(self, sampler: Sampler, branch: Branch | None, known_s: float) -> tuple[float, float]:
         """Least and most time for which some thread of the tree was active, s; its known thread-seconds are given."""

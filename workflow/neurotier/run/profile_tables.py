@@ -275,10 +275,13 @@ def flushed_s(flush: Record | None, start_s: float | None, end_s: float | None) 
 
 
 def account_sum_s(rows: Sequence[Row], column: str) -> float | None:
-    """Sum of a column of the account; ``None`` if the column is unknown for more than 1 % of the wall time."""
-    known = [row for row in rows if row[column] is not None]
-    known_s, all_s = (sum(row["wall_s"] for row in some) for some in (known, rows))
-    return sum(row[column] for row in known) if known and known_s >= (1 - UNKNOWN_SHARE) * all_s else None
+    """Sum of a column of the account; ``None`` if no phase has it, or more than 1 % of the wall time has no account.
+
+    What an account lacks is part of what it leaves unexplained, or of sleep.
+    """
+    known = [row[column] for row in rows if row[column] is not None]
+    lost_s = sum(row["wall_s"] for row in rows if row["account_user_s"] is None)
+    return sum(known) if known and lost_s <= UNKNOWN_SHARE * sum(row["wall_s"] for row in rows) else None
 
 
 def validity(facts: Record, failed: int, not_run: int, running: bool) -> str:

@@ -11,8 +11,9 @@ explain; besides, where the work tier is a network file system, the time asleep,
 are booked as sleep. System time is not counted: most of it is not copying, and what is (from and to page cache,
 tmpfs, DAX) cannot be told apart; where it is large, a sentence says so. Being short of memory is not counted either.
 
-A phase without an account counts with its wall time less user time (moving) or less CPU time (computing). The shares
-are of the summed wall times of participant jobs, not of the makespan.
+A phase without an account counts with its wall time less user time (moving) or CPU time (computing), and less its
+threads' waiting for a core where that is known. The shares are of the summed wall times of participant jobs, not of the
+makespan.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ def time_answers(rows: Sequence[Row], flows: Sequence[Row], kinds: Kinds) -> lis
     known = [row for time in times if time.accounted for row in time.phases.values()]
     causes = sum_causes(known)
     if not causes.made or causes.wall_s <= 0:
-        return published_split(rows)
+        return cpu_alone(rows)
     return [
         *bound_answers(known, causes, flows, kinds),
         *wait_answers(known, causes, flows, kinds),
@@ -120,11 +121,11 @@ def time_answers(rows: Sequence[Row], flows: Sequence[Row], kinds: Kinds) -> lis
     ]
 
 
-def published_split(rows: Sequence[Row]) -> list[Answer]:
-    """CPU and I/O time of rows without an account, and why there is no more."""
+def cpu_alone(rows: Sequence[Row]) -> list[Answer]:
+    """CPU time of rows without an account, and why there is no more."""
     wall_s, cpu_s = sum(row["wall_s"] for row in rows), sum(row["cpu_s"] for row in rows)
-    text = f"CPU time is {percent(cpu_s / wall_s)} of wall time, I/O time (wall - CPU) {percent(1 - cpu_s / wall_s)}"
-    lacking = "Waiting for a core cannot be told from I/O"
+    text = f"CPU time is {percent(cpu_s / wall_s)} of wall time"
+    lacking = "Waiting for a core cannot be told from waiting for storage"
     if all(row["run_queue_s"] is not None for row in rows):
         waited_s = sum(row["run_queue_s"] for row in rows)
         text += f"; threads waited {seconds(waited_s)} for a core, added up"
@@ -143,12 +144,12 @@ def saved_at_most_s(row: Row, kinds: Kinds) -> float:
     """
     moving, accounted = row["phase"] in MOVING_PHASES, row["account"] is not None
     if moving:
-        user_s, queue_s = (row["account_user_s"], row[RUN_QUEUE]) if accounted else (row["user_s"], 0.0)
-        return max(0.0, float(row["wall_s"] - user_s - queue_s))
+        user_s, queue_s = row["account_user_s" if accounted else "user_s"], row[RUN_QUEUE if accounted else "run_queue_s"]
+        return max(0.0, float(row["wall_s"] - user_s - (queue_s or 0.0)))
     if not accounted:
-        return max(0.0, float(row["wall_s"] - row["cpu_s"]))
+        return max(0.0, float(row["wall_s"] - row["cpu_s"] - (row["run_queue_s"] or 0.0)))
     asleep_s = row[OTHER] if kinds.get(row["work_tier"]) == "network" else 0.0
-    return float((row[BLOCK_IO] or 0.0) + asleep_s + max(0.0, row[UNEXPLAINED]))
+    return float((row[BLOCK_IO] or 0.0) + (asleep_s or 0.0) + max(0.0, row[UNEXPLAINED]))
 
 
 def bound_answers(rows: Sequence[Row], causes: Causes, flows: Sequence[Row], kinds: Kinds) -> list[Answer]:
@@ -200,7 +201,10 @@ def doubts(times: Sequence[ParticipantTime], causes: Causes) -> list[Answer]:
     answers = []
     unexplained = causes.share_of(UNEXPLAINED)
     if unexplained >= NOTABLE_SHARE:
-        answers.append(Answer(f"Not explained: {percent(unexplained)} of wall time", unexplained))
+        rows = [row for time in times for row in time.phases.values() if row["account"]]
+        unknown = any(row[BLOCK_IO] is None and row[OTHER] is None for row in rows)
+        why = f"; part of it may be waiting for storage: {why_no_account(rows)}" if unknown else ""
+        answers.append(Answer(f"Not explained: {percent(unexplained)} of wall time{why}", unexplained))
     elif unexplained <= -NOTABLE_SHARE:
         answers.append(Answer(f"The causes exceed wall time by {percent(-unexplained)}: take their shares as rough"))
     if causes.seen_share is not None:

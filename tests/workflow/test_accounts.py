@@ -1,0 +1,65 @@
+"""Where the time of containers went: told where the kernel accounts waits for storage, and where not, as Linux boots."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import missing
+from container_images import Engine, make_tiny
+from support import Project, plain_dataset, small_head, t1w
+
+pytestmark = pytest.mark.alone
+
+SWITCH = Path("/proc/sys/kernel/task_delayacct")
+APP = """mkdir -p /out/sub-$5
+i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done
+echo $i >/out/sub-$5/counted"""
+"""A BIDS App that computes, and neither reads nor waits."""
+
+CAUSES = [f"account_{cause}_s" for cause in ("user", "system", "run_queue", "block_io", "memory_stall", "other")]
+
+
+@pytest.fixture(params=["0", "1"])
+def accounting(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The kernel's accounting of waits for storage and memory, off and on."""
+    before = SWITCH.read_text()
+    try:
+        SWITCH.write_text(request.param)
+    except PermissionError:
+        missing("the kernel's accounting of waits can be switched by root alone")
+    try:
+        yield request.param
+    finally:
+        SWITCH.write_text(before)
+
+
+def known_s(rows: list[dict[str, str]], *columns: str) -> float:
+    return sum(float(row[column]) for row in rows for column in columns if row[column] != "n/a")
+
+
+def test_a_container_has_an_account(project: Project, engine: Engine, tmp_path: Path, accounting: str) -> None:
+    """Twice as many participants at once as there are cores: all of it is computing and waiting for a core."""
+    labels = [f"{number:02d}" for number in range(2 * len(os.sched_getaffinity(0)))]
+    plain_dataset(project.folder / "bids", {t1w(label): small_head() for label in labels})
+    app = {"image": str(make_tiny(engine, tmp_path, APP)), "name": "tiny"}
+    given = project.configure(dataset={"source": "bids"}, app=app, batches={"participants": 1})
+    ended = project.snakemake(*given, "--sdm", "apptainer", cores=len(labels))
+    assert ended.code == 0, ended.output
+    rows = project.table("profile/profile.tsv")
+    computing = [row for row in rows if row["phase"] == "compute"]
+    assert len(computing) == len(labels)
+    for row in rows:
+        assert row["account"] != "n/a", row
+        assert known_s([row], *CAUSES, "residual_s") == pytest.approx(float(row["wall_s"]), abs=1e-4)
+    explained_s = known_s(computing, "account_user_s", "account_system_s", "account_run_queue_s")
+    assert explained_s == pytest.approx(known_s(computing, "wall_s"), rel=0.1)
+    (run,) = project.table("profile/runs.tsv")
+    assert "n/a" not in (run["account_run_queue_sum_s"], run["account_block_io_sum_s"])
+    page = (project.results / "report.html").read_text()
+    (most,) = set(re.findall(r"faster tier saves at most (?:about )?([\d.]+)\s%\.", page))
+    elsewhere_s = known_s(rows, "wall_s") - known_s(rows, "account_user_s", "account_run_queue_s")
+    assert float(most) / 100 <= elsewhere_s / known_s(rows, "wall_s") + 0.03
