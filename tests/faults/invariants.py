@@ -100,18 +100,8 @@ def leftovers(room: Room) -> Iterator[str]:
         yield f"leftover: {path.relative_to(room.at)} (in TMPDIR)"
 
 
-<<<<<<< HEAD
 def unknown_files(room: Room, known: frozenset[str]) -> Iterator[str]:
     """Files that an undisturbed run does not leave."""
-=======
-def unknown_files(room: Room, reference: Reference) -> Iterator[str]:
-    """Files that an undisturbed run does not leave; a page of a part is noted until it is made again."""
-    note = room.results / "state" / "unfinished.json"
-    pages = json.loads(note.read_text()) if note.exists() else {}
-    times = {room.results / name: time for page in pages.values() for name, time in page.items()}
-    is_due = any(file.exists() and file.stat().st_mtime_ns == time for file, time in times.items())
-    noted = {"state/unfinished.json"} if is_due else set()
->>>>>>> h5
     for name in names_in(room.results):
         if name not in known and not name.endswith(".partial"):
             yield f"leftover: results/{name}"
