@@ -306,6 +306,31 @@ def test_a_node_that_dies_is_survived_and_a_killed_job_names_its_log(cluster: Cl
     assert "1 job had to be started again" in page
 
 
+def test_a_run_that_ends_leaves_the_log_folders_of_others(cluster: Cluster, project: Project) -> None:
+    """Jobs of another results folder wait for nodes meanwhile; without their log folders they would die."""
+    plain_dataset(project.folder / "bids", {t1w(label): small_head() for label in ("00", "01")})
+    tools = project.folder / "tools"
+    bet_that(tools, f"echo >> {tools}/began; until [ -e {tools}/go ]; do sleep 0.1; done")
+    config = project.configure(dataset={"source": "bids"}, tool={"name": "bet"})
+    once = ["--preemptible-retries", "0"]
+    first = next_job(cluster)
+    one = started(project, *on_slurm(*once, *config), "results=one", path=tools)
+    wait_for((tools / "began").exists)
+    change = ["scontrol", "update", f"NodeName={','.join(NODES)}", "Reason=test"]
+    assert succeeds(*change, "State=DRAIN")
+    other = started(project, *on_slurm("--executor", "slurm", *once, *config, group=1), "results=other", path=tools)
+    waiting = [*project.before(), "squeue", "--me", "-h", "-t", "PENDING", "-o", "%i"]
+    wait_for(lambda: len(subprocess.run(waiting, capture_output=True, text=True, check=True).stdout.split()) == 2)
+    (tools / "go").touch()
+    heads_done = [ended(one)]
+    assert succeeds(*change, "State=RESUME")
+    heads_done.append(ended(other))
+    for name, done in zip(("one", "other"), heads_done, strict=True):
+        assert done.code == 0, done.output
+        assert all(f"(log: {project.folder}/{name}/logs/slurm/" in line for line in done.lines("SLURM jobid")), name
+    assert ended_since(cluster, first, "State") == [["COMPLETED"]] * 3
+
+
 def called(project: Project) -> list[str]:
     """Participants for whom the tool was begun, once for each time."""
     calls = project.folder / "tools" / "calls"

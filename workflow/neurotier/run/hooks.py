@@ -56,6 +56,7 @@ from neurotier.run.snakemake_internals import (
     end_timers,
     hear_submitted,
     keeps_going,
+    log_apart,
     name_of_jobs,
     only_looks,
     options_of,
@@ -231,6 +232,7 @@ def close_killed(places: Places) -> None:
 
 def begin(plan: Plan, workflow: Any) -> None:
     """Start a run; see :func:`neurotier.run.start.start_run`."""
+    log_apart(workflow, plan.places.logs.absolute() / "slurm")
     rules_here = rules_to_run_here(workflow)
     check_programs(rules_here, plan.settings)
     compile_library()

@@ -13,9 +13,6 @@ from neurotier.core.errors import BusyError, one_line
 from neurotier.core.files import write_text
 from neurotier.core.quantities import seconds
 
-PLUGIN_LOGS = Path(".snakemake/slurm_logs")
-"""Where the plugin keeps the logs of its jobs, below the working folder; those of jobs that succeed it removes."""
-
 NOTE = "Slurm job"
 
 NOT_SET_UP = "Could not establish a configuration source"
@@ -117,8 +114,8 @@ def queue() -> dict[str, Queued]:
 
 
 def keep_log(job: str, logs: Path) -> Path | None:
-    """Keep a Slurm job's log beside the other logs, where the report finds it; the plugin removes old ones."""
-    found = next(PLUGIN_LOGS.rglob(f"{job}.log"), None)
+    """Copy a Slurm job's log out of its run's folder, whose depth is the plugin's, to where the report links it."""
+    found = next((logs / "slurm").rglob(f"*/{job}.log"), None)
     if found is None:
         return None
     kept = logs / "slurm" / found.name

@@ -189,6 +189,17 @@ def name_of_jobs(workflow: Any) -> str | None:
     return getattr(getattr(workflow.scheduler, "_executor", None), "run_uuid", None)
 
 
+def log_apart(workflow: Any, folder: Path) -> None:
+    """Have the plugin slurm (2.8) keep its logs in a folder of this run's own: below ``folder``, or ``slurm-logdir``.
+
+    When it ends, it removes all empty folders below its log folder. By default that is one for all runs of a working
+    folder, and jobs of another run that wait for nodes then die, since Slurm cannot open their logs.
+    """
+    if (name := name_of_jobs(workflow)) is not None:
+        executor = workflow.scheduler._executor
+        executor.slurm_logdir = (executor.slurm_logdir if workflow.executor_settings.logdir else folder) / name
+
+
 def hear_submitted(tell: Callable[[str], None]) -> None:
     """Have each job told that is given to a cluster."""
     from snakemake.logging import logger
