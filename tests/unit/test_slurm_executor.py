@@ -83,7 +83,7 @@ def test_profiles_are_meant_from_where_the_command_was_given(monkeypatch: pytest
     monkeypatch.setattr("sys.argv", words)
     monkeypatch.setenv("PWD", str(ROOT))
     monkeypatch.chdir(tmp_path)
-    workflow = SimpleNamespace(executor_settings=None, config={})
+    workflow = SimpleNamespace(executor_settings=None)
     own.Executor(workflow, None)
     assert workflow.executor_settings.status_command == "squeue"
     assert Path.cwd() == tmp_path

@@ -1,4 +1,4 @@
-"""Where the time of containers went: told where the kernel accounts waits for storage, and where not, as Linux boots."""
+"""Where the time of containers went, whether or not the kernel accounts waits for storage; as Linux boots, it does not."""
 
 from __future__ import annotations
 

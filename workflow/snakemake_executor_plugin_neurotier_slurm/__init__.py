@@ -9,9 +9,6 @@ The plugin waits 10 s longer before each look at its jobs at which none has ende
 have: jobs of a minute were heard of half a minute late. Here no look comes later than a tenth of the time that the
 youngest job has had, and none is waited for when the run is over.
 
-The plugin removes empty folders of logs when its run is over, and with them those in which pending jobs of another run
-from the same working folder are to write: Slurm ends these at once. Here each results folder has a folder of logs.
-
 All else is the plugin ``slurm``, options and log included, so that ``executor: slurm`` in a profile, or ``--executor
 slurm``, has the same jobs with a step of srun each. Snakemake finds a plugin by the name of its package, so this one
 lies beside neurotier and not in it.
@@ -20,8 +17,6 @@ lies beside neurotier and not in it.
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 import sys
 import time
 from contextlib import chdir
@@ -38,12 +33,6 @@ BLINK_S = 0.5
 """After so long a wait looks whether it is still wanted."""
 
 
-def name_of_logs(config: Any) -> str:
-    """Name of the folder with the logs of the jobs of one results folder."""
-    where = [config.get(key) for key in ("results", "placement", "tiers")]
-    return hashlib.sha256(json.dumps(where, sort_keys=True, default=str).encode()).hexdigest()[:12]
-
-
 class Executor(slurm.Executor):  # type: ignore[misc]  # it has no types
     """Submits jobs to Slurm; it has no options of its own, and is given those of the plugin ``slurm``.
 
@@ -55,7 +44,6 @@ class Executor(slurm.Executor):  # type: ignore[misc]  # it has no types
 
     def __init__(self, workflow: Any, logger: Any) -> None:
         from neurotier.run.profile_config import starting_folder
-        from neurotier.run.slurm import PLUGIN_LOGS
         from neurotier.run.snakemake_internals import options_of, settings_of_executor
 
         if not isinstance(workflow.executor_settings, slurm.ExecutorSettings):  # they are, if a program gives them
@@ -63,8 +51,6 @@ class Executor(slurm.Executor):  # type: ignore[misc]  # it has no types
             with chdir(starting_folder(options_of(arguments).directory)):  # where profiles are meant from
                 workflow.executor_settings = settings_of_executor("slurm", arguments)
         self.submitted_s = time.monotonic()
-        if workflow.executor_settings.logdir is None:
-            workflow.executor_settings.logdir = PLUGIN_LOGS / name_of_logs(workflow.config)
         super().__init__(workflow, logger)  # which begins to look
 
     def additional_general_args(self) -> str:
