@@ -8,12 +8,13 @@ has been tried with 9.19, the least version that the Snakefile takes, and with 9
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 import threading
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import redirect_stderr
+from contextlib import redirect_stderr, suppress
 from dataclasses import dataclass
 from functools import cache
 from io import StringIO
@@ -149,6 +150,15 @@ class Progress(logging.Filter):
             )
             record.event = None
         return True
+
+
+def close_logs() -> None:
+    """Let only this user read Snakemake's log, whose first lines are the command line; its manager names it (9.0)."""
+    from snakemake.logging import logger_manager
+
+    for file in logger_manager.get_logfile():
+        with suppress(OSError):  # not made yet
+            os.chmod(file, 0o600)
 
 
 def say_progress(workflow: Any) -> None:
