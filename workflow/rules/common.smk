@@ -32,6 +32,7 @@ try:
     cluster_class = profile_config.class_of_nodes(ARGUMENTS, SNAKEFILE)
     plan = Plan(settings, places, elsewhere, ARGUMENTS is None, cluster_class)
     if ARGUMENTS is not None:
+        internals.close_logs(workflow)
         hooks.look_ahead(plan, ARGUMENTS, SNAKEFILE, internals.cores(workflow))
     internals.set_limits(workflow, plan.limits())
 except NeurotierError as error:

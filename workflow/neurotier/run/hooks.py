@@ -52,7 +52,6 @@ from neurotier.run.retries import try_failed_again
 from neurotier.run.saver import Saver
 from neurotier.run.snakemake_internals import (
     analyses_anew,
-    close_logs,
     end_timers,
     hear_submitted,
     keeps_going,
@@ -150,7 +149,6 @@ def look_ahead(plan: Plan, arguments: Sequence[str], snakefile: Path, cores: int
         See :func:`heal` and :func:`neurotier.run.preconditions.check_start`; and if a tier in use does not
         answer, or another user may have planted it or the results folder.
     """
-    close_logs()
     tiers = list(tiers_of(plan.settings, elsewhere=plan.elsewhere).values())
     require_answers(tiers)
     options = options_of(arguments)

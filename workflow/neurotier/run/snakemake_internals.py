@@ -14,7 +14,7 @@ import sys
 import threading
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import redirect_stderr, suppress
+from contextlib import redirect_stderr
 from dataclasses import dataclass
 from functools import cache
 from io import StringIO
@@ -152,12 +152,10 @@ class Progress(logging.Filter):
         return True
 
 
-def close_logs() -> None:
-    """Let only this user read Snakemake's log, whose first lines are the command line; its manager names it (9.0)."""
-    from snakemake.logging import logger_manager
-
-    for file in logger_manager.get_logfile():
-        with suppress(OSError):  # not made yet
+def close_logs(workflow: Any) -> None:
+    """Let only this user read Snakemake's log, which holds the command line; a Snakefile is given it too late (9.0)."""
+    for file in workflow.logger_manager.get_logfile():
+        if Path(file).parent.name == "log":  # not one of a logger plugin, which may be a device
             os.chmod(file, 0o600)
 
 
