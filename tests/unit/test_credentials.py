@@ -20,8 +20,8 @@ from neurotier.dataset.sites import site_facts
 from neurotier.dataset.source import named_source, obtain
 from neurotier.pages.report.data import collect
 from neurotier.pages.report.page import write_page
-from neurotier.run.jobs import load_dataset, reporting
-from neurotier.run.start import command_line, noted
+from neurotier.run.jobs import load_dataset, noted, reporting
+from neurotier.run.start import command_line
 from report_data import RUN, make_results, settings_for
 from support import git
 

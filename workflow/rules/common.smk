@@ -29,6 +29,7 @@ try:
     plan = Plan(settings, places, elsewhere, ARGUMENTS is None, cluster_class)
     if ARGUMENTS is not None:
         internals.check_without_cores(workflow, ARGUMENTS)
+        internals.close_logs(workflow)
         hooks.look_ahead(plan, ARGUMENTS, SNAKEFILE, internals.cores(workflow))
     internals.set_limits(workflow, plan.limits())
 except NeurotierError as error:

@@ -28,7 +28,7 @@ from neurotier.core.settings import Settings
 from neurotier.core.work_folders import remove_leftovers
 from neurotier.dataset.bids import Image
 from neurotier.meter.others import SHORTEST_S, others_share, read_processors
-from neurotier.run.jobs import placed_image
+from neurotier.run.jobs import placed_image, save_settings
 from neurotier.run.participants import prepared
 
 TRIES = 3
@@ -153,7 +153,7 @@ def scratch_results(
     own = replace(settings, results=f"{settings.results}/{folder.relative_to(known.results)}")
     places = Places.from_settings(own)
     try:
-        write_json(places.settings_file, own.to_json())
+        save_settings(own, places)
         for file in COPIED:
             if (known.index / file).exists():
                 write_json(places.index / file, read_json(known.index / file))

@@ -33,6 +33,12 @@ def write_text(path: Path, text: str, durable: bool = True) -> None:
     write_bytes(path, text.encode(), durable)
 
 
+def write_secret(path: Path, text: str) -> None:
+    """Write text that this user alone can read; as :func:`write_bytes`."""
+    with written_whole(path, mode=0o600) as file:
+        file.write(text.encode())
+
+
 def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:
     """Write a file by renaming a finished one to its name; its folder is made.
 
@@ -45,7 +51,10 @@ def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:
 
 @contextmanager
 def written_whole(path: Path, durable: bool = True, mode: int = 0o666) -> Iterator[BinaryIO]:
-    """A file to write piece by piece, which gets its name when all is written; as :func:`write_bytes`."""
+    """A file to write piece by piece, which gets its name when all is written; as :func:`write_bytes`.
+
+    Its permissions are those of ``mode``, less the umask.
+    """
     make_folders(path.parent, durable)
     temporary = partial_of(path, os.urandom(4).hex())
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
@@ -84,12 +93,6 @@ def partial_of(path: Path, writer: str = "") -> Path:
 def write_json(path: Path, data: Any, durable: bool = True) -> None:
     """Write JSON, whole or not at all; as :func:`write_bytes`."""
     write_text(path, json.dumps(data, indent=2) + "\n", durable)
-
-
-def write_private_json(path: Path, data: Any) -> None:
-    """Write JSON that nobody else may read, whole or not at all."""
-    with written_whole(path, mode=0o600) as file:
-        file.write((json.dumps(data, indent=2) + "\n").encode())
 
 
 def read_json(path: Path) -> Any:

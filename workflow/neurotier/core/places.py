@@ -203,6 +203,11 @@ class Places:
         return self.state / "settings.json"
 
     @property
+    def source_file(self) -> Path:
+        """The dataset's source as it was given, with user name and token, for this user alone."""
+        return self.state / "source"
+
+    @property
     def runs(self) -> Path:
         """Facts of every run: ``<run>.json``."""
         return self.state / "runs"

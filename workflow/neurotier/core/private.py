@@ -22,6 +22,9 @@ from neurotier.core.foreign import FOLDER, kind_of
 PREFIX = "neurotier-"
 PRIVATE = 0o700
 
+MOST_LINKS = 40
+"""Links in a path that the kernel follows."""
+
 
 @cache
 def user_name() -> str:
@@ -78,16 +81,46 @@ def refuse_unless_ours(folder: Path, facts: os.stat_result, where: str = "") -> 
         raise TierError(f"{folder} is writable by other users (mode {mode:o})", where, fix)
 
 
-def refuse_planted(folder: Path, where: str = "") -> None:
-    """Raise :class:`TierError` if another user made this folder or link where everybody can write, as in ``/dev/shm``.
+def refuse_planted(path: Path, where: str, fix: str, own: bool = False) -> None:
+    """Raise :class:`TierError` if another user has made, or can exchange, what a path leads through; change nothing.
 
-    Folders that a group shares on purpose lie where other users cannot make any, and are accepted.
+    It is walked as the kernel does, link by link. What this user and root own is trusted, and what a group shares.
+
+    Parameters
+    ----------
+    path
+        A folder; what does not exist yet, nobody has made.
+    where, fix
+        What the folder is for, and what to do about it.
+    own
+        The folder itself must be this user's or root's, and nothing for everybody to write to: what it holds is
+        written and removed.
     """
-    with suppress(FileNotFoundError):
-        facts = folder.lstat()
-        if facts.st_uid != os.getuid() and folder.parent.stat().st_mode & stat.S_IWOTH:
-            problem = f"is {kind_of(facts.st_mode)} that user {name_of(facts.st_uid)} made where everybody may write"
-            raise TierError(f"{folder} {problem}", where, "choose another folder with --config results=NAME")
+    trusted = {0, os.getuid(), os.stat("/").st_uid}  # a container may have another number for the host's root
+    here, names, links = Path("/"), list(path.absolute().parts[:0:-1]), 0
+    while names and links <= MOST_LINKS:
+        name = names.pop()
+        if name == "..":
+            here = here.parent
+            continue
+        above, here = here, here / name
+        try:
+            facts, was_open = here.lstat(), above.stat().st_mode & stat.S_IWOTH
+            leads_to = Path(os.readlink(here)) if stat.S_ISLNK(facts.st_mode) else None
+        except OSError:  # nothing is there, or this user does not get there
+            return
+        is_own = own and not names and leads_to is None
+        is_shared = facts.st_mode & stat.S_IWGRP and facts.st_gid in (os.getegid(), *os.getgroups())
+        it, owner, is_theirs = f"{here} is {kind_of(facts.st_mode)}", name_of(facts.st_uid), facts.st_uid not in trusted
+        if is_theirs and (is_own or leads_to is not None or (was_open and not is_shared)):
+            raise TierError(f"{it} that user {owner} made{' where everybody may write' * bool(was_open)}", where, fix)
+        is_open = leads_to is None and facts.st_mode & stat.S_IWOTH
+        if is_open and (is_theirs or is_own or not facts.st_mode & stat.S_ISVTX):
+            mend = f"check who has written there and chmod o-w {here}, or {fix}"
+            raise TierError(f"{it} of user {owner} that everybody may write to", where, mend)
+        if leads_to is not None:
+            links, here = links + 1, Path("/") if leads_to.is_absolute() else above
+            names += [part for part in leads_to.parts[::-1] if part != "/"]
 
 
 def open_private(path: Path, make: bool = False) -> int:

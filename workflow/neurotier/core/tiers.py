@@ -21,7 +21,7 @@ from typing import Any
 from neurotier.core.configuration import expand
 from neurotier.core.errors import SettingsError, TierError
 from neurotier.core.kinds import KINDS, kind_of_mount
-from neurotier.core.private import check_private, make_private, private_folder, user_name
+from neurotier.core.private import check_private, make_private, private_folder, refuse_planted, user_name
 from neurotier.core.settings import Settings, TierSettings
 
 SHARED_ROLES = ("dataset", "results")
@@ -109,11 +109,13 @@ class Tier:
         path = Path(expand(str(self.path), where)).absolute()
         if not base.is_dir():
             raise TierError(f"{base} is not an existing folder", where=where, fix=f"correct tiers.{self.name}.path")
+        tier = replace(self, path=path, node=False)
+        tier.refuse_planted()
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise TierError(f"{path} cannot be made: {error.strerror}", where=where) from None
-        return replace(self, path=path, node=False)
+        return tier
 
     def folder(self, role: str) -> Path:
         """The folder of a role below this tier's path."""
@@ -177,6 +179,7 @@ class Tier:
         if self.node:
             return
         where = f"tier {self.name!r}"
+        self.refuse_planted()
         if not self.path.is_dir():
             raise TierError(
                 f"its path {self.path} is not an existing folder",
@@ -197,6 +200,11 @@ class Tier:
             raise TierError(f"{folder} is mounted read-only", where=where)
         if not os.access(folder, os.W_OK | os.X_OK):
             raise TierError(f"{folder} is not writable for user {user_name()}", where=where)
+
+    def refuse_planted(self) -> None:
+        """Raise :class:`TierError` if other users can change where its path leads (:mod:`neurotier.core.private`)."""
+        if not self.node:
+            refuse_planted(self.path, f"tier {self.name!r}", f"correct tiers.{self.name}.path")
 
 
 def parse_capacity(capacity: str | int | None, where: str) -> int | None:

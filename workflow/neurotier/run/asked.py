@@ -12,9 +12,11 @@ from neurotier.core.errors import SettingsError, TierError
 from neurotier.core.files import read_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.quantities import size, utc
+from neurotier.core.settings import Settings
+from neurotier.core.tiers import tiers_of
 from neurotier.run.caches import digests
 from neurotier.run.jobs import load_settings
-from neurotier.run.start import acquire
+from neurotier.run.start import acquire, refuse_planted_places
 from neurotier.run.submitted import end_left, list_jobs
 
 
@@ -26,13 +28,27 @@ def show_cluster_jobs(results: Path, end_them: bool) -> int:
     BusyError
         If they are to be ended, and their run lives.
     """
-    places = Places.from_settings(load_settings(results))
+    places = Places.from_settings(own_settings(results) if end_them else load_settings(results))
     if end_them:
         acquire(places)
         end_left(places, "", lambda line: print(line, flush=True))
     for line in list_jobs(places):
         print(line)
     return 0
+
+
+def own_settings(results: Path) -> Settings:
+    """Settings of results in which something is removed; another user may have planted neither them nor their tiers.
+
+    Raises
+    ------
+    TierError
+        If one may have.
+    """
+    refuse_planted_places(results)
+    settings = load_settings(results)
+    refuse_planted_places(results, tiers_of(settings).values())
+    return settings
 
 
 def open_page(results: Path, name: str) -> int:
@@ -103,7 +119,7 @@ def show_images(results: Path, unused_days: float | None) -> int:
 
     That of these results stays in any case.
     """
-    places = Places.from_settings(load_settings(results))
+    places = Places.from_settings(load_settings(results) if unused_days is None else own_settings(results))
     stored = list(stored_images(places.image_store, places.images))
     if unused_days is None:
         for image in stored:

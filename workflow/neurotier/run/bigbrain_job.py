@@ -19,7 +19,7 @@ import yaml
 from neurotier.bigbrain.blocks.sources import versions_of
 from neurotier.bigbrain.plan import BLOCK_KEYS, INCREMENT_KEYS, SPARK_KEYS, BigBrainPlan
 from neurotier.core.errors import RunError, StateError
-from neurotier.core.files import read_json, remove_tree, write_json, write_text
+from neurotier.core.files import read_json, remove_tree, write_json, write_secret, write_text
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier
@@ -59,7 +59,7 @@ def run_here(asked: Mapping[str, Any], settings: Settings, places: Places, log: 
     forget_others(settings, plan)
     forget_interrupted(plan)
     file = log.with_name("configuration.yaml")
-    write_text(file, yaml.safe_dump(configuration, sort_keys=False))
+    write_secret(file, yaml.safe_dump(configuration, sort_keys=False))
     write_text(log, "")
     cores = max(len(os.sched_getaffinity(0)), *inner.bigbrain.parallelism)
     # A tier's path may have the job's number in it, which is no reason to do again what is done.

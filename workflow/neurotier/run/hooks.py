@@ -14,7 +14,6 @@ from neurotier.core.answering import require_answers
 from neurotier.core.errors import NeurotierError
 from neurotier.core.files import remove_whatever
 from neurotier.core.places import Places
-from neurotier.core.private import refuse_planted
 from neurotier.core.processes import CAMPAIGN, current_run, end, processes_of, use_one_blas_thread
 from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tiers import tiers_of
@@ -64,7 +63,7 @@ from neurotier.run.snakemake_internals import (
     say_progress,
     slots,
 )
-from neurotier.run.start import acquire, check_kind, command_line, end_run, start_run, unwritable
+from neurotier.run.start import acquire, check_kind, command_line, end_run, refuse_planted_places, start_run, unwritable
 from neurotier.run.stops import end_at_signals, jobs_have_ended
 from neurotier.run.submitted import end_left, end_own, forget, note_name, note_submitted
 from neurotier.run.unfinished import forget_made, remove_asked_for
@@ -148,11 +147,15 @@ def look_ahead(plan: Plan, arguments: Sequence[str], snakefile: Path, cores: int
     Raises
     ------
     NeurotierError
-        See :func:`heal` and :func:`neurotier.run.preconditions.check_start`; and if a tier in use does not answer.
+        See :func:`heal` and :func:`neurotier.run.preconditions.check_start`; and if a tier in use does not
+        answer, or another user may have planted it or the results folder.
     """
-    require_answers(list(tiers_of(plan.settings, elsewhere=plan.elsewhere).values()))
-    made = heal(plan, arguments, snakefile)
+    tiers = list(tiers_of(plan.settings, elsewhere=plan.elsewhere).values())
+    require_answers(tiers)
     options = options_of(arguments)
+    if not only_looks(arguments) or options.delete_all_output or options.delete_temp_output or options.touch:
+        refuse_planted_places(Places.from_settings(plan.settings).results, tiers)
+    made = heal(plan, arguments, snakefile)
     if options.dryrun or not only_looks(arguments):
         check_start(plan, options, say)
     if not only_looks(arguments):
@@ -179,15 +182,11 @@ def heal(plan: Plan, arguments: Sequence[str], snakefile: Path) -> dict[str, Mad
     ------
     BusyError
         If another run holds the results folder.
-    TierError
-        If another user made it where everybody may write.
     """
     places, changes = Places.from_settings(plan.settings), not only_looks(arguments)
     made: dict[str, Made] = {}
     if not places.state.is_dir():
         return made
-    if changes:
-        refuse_planted(places.results, "results folder")
     try:
         if changes:
             acquire(places)

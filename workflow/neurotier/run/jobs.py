@@ -23,7 +23,7 @@ from neurotier.core.errors import (
     TierError,
     one_line,
 )
-from neurotier.core.files import clear_log, read_json, write_json, write_text
+from neurotier.core.files import clear_log, read_json, write_json, write_secret, write_text
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run, verifying_run
 from neurotier.core.quantities import first_of
@@ -42,8 +42,20 @@ if TYPE_CHECKING:  # thousands of jobs start: each imports what it uses, where i
 READ_AGAIN = "start the same command again, or make this Python environment anew"
 
 
+def save_settings(settings: Settings, places: Places) -> None:
+    """Save the settings for jobs: the source's user name and token apart, since others may read the settings."""
+    write_json(places.settings_file, noted(settings))
+    write_secret(places.source_file, settings.dataset.source)
+
+
+def noted(settings: Settings) -> dict[str, Any]:
+    """The settings as records and reports have them: without the user name and token of the source."""
+    checked = settings.to_json()
+    return checked | {"dataset": all_without_credentials(checked["dataset"])}
+
+
 def load_settings(results: Path) -> Settings:
-    """Settings of the run that works on a results folder.
+    """Settings of the run that works on a results folder; for others without the source's user name and token.
 
     Raises
     ------
@@ -52,7 +64,11 @@ def load_settings(results: Path) -> Settings:
     """
     if not (results / "state" / "settings.json").exists():
         raise SettingsError("no run has begun here", where=str(results), fix="start snakemake without --no-hooks")
-    return Settings.from_json(read_json(results / "state" / "settings.json"))
+    settings = Settings.from_json(read_json(results / "state" / "settings.json"))
+    with suppress(FileNotFoundError, PermissionError):
+        source = (results / "state" / "source").read_text()
+        settings = replace(settings, dataset=replace(settings.dataset, source=source))
+    return settings
 
 
 def load_dataset(places: Places) -> Dataset:

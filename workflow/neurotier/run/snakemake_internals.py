@@ -8,6 +8,7 @@ has been tried with 9.19, the least version that the Snakefile takes, and with 9
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 import threading
@@ -158,6 +159,13 @@ class Progress(logging.Filter):
             )
             record.event = None
         return True
+
+
+def close_logs(workflow: Any) -> None:
+    """Let only this user read Snakemake's log, which holds the command line; a Snakefile is given it too late (9.0)."""
+    for file in workflow.logger_manager.get_logfile():
+        if Path(file).parent.name == "log":  # not one of a logger plugin, which may be a device
+            os.chmod(file, 0o600)
 
 
 def say_progress(workflow: Any) -> None:

@@ -19,8 +19,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,22 +28,17 @@ import psutil
 
 from neurotier import __version__
 from neurotier.analysis.app import app_name
-from neurotier.core.credentials import all_without_credentials, without_credentials
+from neurotier.core.credentials import without_credentials
 from neurotier.core.errors import BusyError, SettingsError, StateError, TierError
-from neurotier.core.files import (
-    read_json,
-    remove_partials,
-    remove_whatever,
-    write_json,
-    write_private_json,
-    write_text,
-)
+from neurotier.core.files import read_json, remove_partials, remove_whatever, write_json, write_text
+from neurotier.core.locks import open_lock
 from neurotier.core.places import Places
 from neurotier.core.private import refuse_planted
 from neurotier.core.processes import RUN, end, processes_of
 from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tiers import Tier, facts_json, tiers_of
 from neurotier.core.work_folders import remove_leftovers
+from neurotier.run.jobs import noted, save_settings
 from neurotier.run.snakemake_internals import Slots
 
 NO_WISHES: Mapping[str, bool] = {}
@@ -95,11 +89,17 @@ def start_run(
     tiers = {role: tier if tier.name in needed else replace(tier, node=True) for role, tier in tiers.items()}
     for tier in {tier.name: tier for tier in tiers.values()}.values():
         tier.claim()
-    refuse_planted(places.results, "results folder")
     try:
         return lock_and_note(settings, places, tiers, slots, command_line, wishes)
     except OSError as error:
         raise unwritable(places, error) from None
+
+
+def refuse_planted_places(results: Path, tiers: Iterable[Tier] = ()) -> None:
+    """Raise :class:`TierError` if another user may have planted the results folder or a tier, or what leads there."""
+    refuse_planted(results, "results folder", "choose another folder with --config results=NAME", own=True)
+    for tier in tiers:
+        tier.refuse_planted()
 
 
 def unwritable(places: Places, error: OSError) -> TierError:
@@ -132,7 +132,7 @@ def lock_and_note(
     remove_unfinished(places)
     remove_whatever(places.told)
     remove_whatever(places.under_way)
-    write_private_json(places.settings_file, settings.to_json())  # the source's address may have a token
+    save_settings(settings, places)
     cpus = len(os.sched_getaffinity(0))
     write_json(
         places.runs / f"{run}.json",
@@ -213,12 +213,10 @@ def acquire(places: Places) -> None:
     lock = places.lock.absolute()
     if lock in held:
         return
-    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    descriptor = open_lock(lock)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # a FIFO cannot be written anew
         os.close(descriptor)
         raise StateError(lock)
-    with suppress(OSError):  # it may be another user's, of a folder that is shared
-        os.fchmod(descriptor, 0o600)  # whoever may open it could hold it, and every run would wait
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -282,9 +280,3 @@ def versions() -> dict[str, str]:
 def command_line() -> list[str]:
     """The command as the user gave it, but for what no record may hold."""
     return [Path(sys.argv[0]).name, *map(without_credentials, sys.argv[1:])]
-
-
-def noted(settings: Settings) -> dict[str, Any]:
-    """The settings as a run's record and its report have them: without the user name and token of the source."""
-    checked = settings.to_json()
-    return checked | {"dataset": all_without_credentials(checked["dataset"])}

@@ -18,6 +18,7 @@ from typing import Any
 
 from neurotier.core.errors import BusyError, KilledError, StateError
 from neurotier.core.files import read_json, write_json, write_text
+from neurotier.core.locks import open_lock
 from neurotier.core.places import Places, escaped
 
 OVER = "~over"
@@ -114,12 +115,6 @@ def works(lock: Path) -> bool:
     finally:
         os.close(descriptor)
     return False
-
-
-def open_lock(lock: Path) -> int:
-    """The descriptor of a lock's file, which is made if need be."""
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    return os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
 
 
 class Arrivals:

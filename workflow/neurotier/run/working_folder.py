@@ -9,6 +9,7 @@ from pathlib import Path
 from neurotier.core.errors import SettingsError, TierError
 from neurotier.core.files import partial_of, remove_whatever
 from neurotier.core.installed import ROOT
+from neurotier.core.private import refuse_planted
 
 LINKED = "workflow"
 """Rules and scripts are those of the library, always: a copy would stay behind when the package is renewed."""
@@ -28,8 +29,9 @@ def lay_out(folder: Path) -> list[str]:
     SettingsError
         If something else is there by the name of the workflow.
     TierError
-        If the folder cannot be written.
+        If the folder cannot be written, or another user may have planted what leads there.
     """
+    refuse_planted(folder, "folder to work in", "choose another folder")
     link, added = folder / LINKED, []
     if os.path.lexists(link) and not link.is_symlink():
         fix = "choose another folder; in a checkout there is nothing to lay out"

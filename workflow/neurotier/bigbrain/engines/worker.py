@@ -20,6 +20,7 @@ for _pool in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # NumPy would start t
 from neurotier.bigbrain.engines.increment import increment  # noqa: E402
 from neurotier.bigbrain.tasks import ALL, Block, Task  # noqa: E402
 from neurotier.core.errors import InputError, NeurotierError, TierError  # noqa: E402
+from neurotier.core.locks import open_lock  # noqa: E402
 
 EVERY = "all"
 """Instead of an iteration: all that are left."""
@@ -75,8 +76,7 @@ def work(
     The iteration before the one that is read is removed unless it is to be kept: no start of any engine, however the
     last one ended, needs it again.
     """
-    task.lock(block).parent.mkdir(parents=True, exist_ok=True)
-    with task.lock(block).open("w") as lock:
+    with os.fdopen(open_lock(task.lock(block)), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         todo = [iteration] if iteration else list(range(task.last_written(block) + 1, task.iterations + 1))
         for k in todo:

@@ -22,7 +22,7 @@ import yaml
 
 from neurotier.analysis.needs import threads_of
 from neurotier.core.errors import RunError
-from neurotier.core.files import read_json, remove_tree, write_text
+from neurotier.core.files import read_json, remove_tree, write_secret, write_text
 from neurotier.core.installed import ROOT
 from neurotier.core.kinds import is_in_memory
 from neurotier.core.places import Places, short_hash
@@ -134,7 +134,7 @@ def inner_settings(planned: PlannedRun, settings: Settings, folder: Path) -> tup
     tiers = {name: here(tier, settings.tiers[name]) for name, tier in planned.configuration["tiers"].items()}
     configuration = {**planned.configuration, "tiers": tiers, "results": str(results)}
     file = folder.with_name(f".{folder.name}.yaml")
-    write_text(file, f"# {planned.condition}\n" + yaml.safe_dump(configuration, sort_keys=False))
+    write_secret(file, f"# {planned.condition}\n" + yaml.safe_dump(configuration, sort_keys=False))
     return Settings.from_config(configuration, settings.in_containers), file
 
 
