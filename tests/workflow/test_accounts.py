@@ -1,4 +1,4 @@
-"""Where the time of containers went, whether or not the kernel accounts waits for storage; as Linux boots, it does not."""
+"""Where the time of containers went, whether or not the kernel accounts waits for storage."""
 
 from __future__ import annotations
 
