@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-import secrets
 import shutil
 import time
 from collections.abc import Sequence
@@ -31,15 +30,11 @@ LEAST_STORE_BYTES = 96 << 20
 STORE_FACTOR = 2.2
 """Room in a store for what is freed a moment later than the next step begins, and for gaps."""
 
-LOOPBACK = "127.0.0.1"
-"""Where all of Ray's servers listen: they run whatever a client with the token sends them."""
-
 MS_SYNC = 4
 LIBC.msync.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 
 ENVIRONMENT = {
-    "RAY_AUTH_MODE": "token",
-    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # or a client replaces the address of loopback by the machine's own
+    "RAY_AUTH_MODE": "disabled",  # else a token is written to the home folder
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_memory_monitor_refresh_ms": "0",  # it kills actors when the machine's memory is used
     "RAY_DEDUP_LOGS": "0",
@@ -107,11 +102,7 @@ def flush(piece: np.ndarray) -> None:
 
 def serve(exchange: Exchange, say: Say) -> None:
     """Start servers, writers and readers and have them exchange all steps."""
-    token = Path(exchange.scratch, "token")
-    with open(os.open(token, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(secrets.token_hex(32))
-    os.environ.update(ENVIRONMENT, RAY_TMPDIR=exchange.scratch, RAY_AUTH_TOKEN_PATH=str(token))
-    os.environ.pop("RAY_AUTH_TOKEN", None)  # Ray would take one of the user's own before that file
+    os.environ.update(ENVIRONMENT, RAY_TMPDIR=exchange.scratch)
     Path(exchange.scratch, "ray").mkdir()
     import ray
     from ray.cluster_utils import Cluster
@@ -121,14 +112,13 @@ def serve(exchange: Exchange, say: Say) -> None:
         "object_store_memory": store_bytes(exchange),
         "plasma_directory": exchange.folder,
         "include_log_monitor": False,
-        "node_ip_address": LOOPBACK,
     }
     settings = {"automatic_object_spilling_enabled": False}
     cluster = Cluster()
     for number in range(exchange.servers):
         first: dict[str, Any] = {"include_dashboard": False, "no_monitor": True, "_system_config": settings}
         cluster.add_node(**given, resources={server(number): 1 << 16}, **(first if number == 0 else {}))
-    ray.init(address=cluster.address, log_to_driver=False, configure_logging=False, _node_ip_address=LOOPBACK)
+    ray.init(address=cluster.address, log_to_driver=False, configure_logging=False)
     actors = [
         (
             f"{kind.__name__.lower()} {number}",
