@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import psutil
@@ -16,10 +20,32 @@ import pytest
 from conftest import missing
 from neurotier.core.places import short_hash
 from neurotier.core.private import private_folder
-from support import STAND_INS, Ended, Project, plain_dataset, small_head, t1w
+from slurm_hosts import covering
+from support import ROOT, STAND_INS, Ended, Project, plain_dataset, small_head, t1w
 
 OTHER_USER = 65534
 """Nobody's number; processes of the attacker run under it."""
+
+ORDINARY = "games"
+"""An ordinary user, whose runs are attacked."""
+
+WORD = "planted"
+"""A password."""
+
+HOLD = """
+import fcntl, os, sys
+held = []
+for root, _, names in os.walk(sys.argv[1]):
+    for name in names:
+        try:
+            held.append(os.open(os.path.join(root, name), os.O_RDONLY))
+            fcntl.flock(held[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            pass
+print(len(held), flush=True)
+sys.stdin.read()
+"""
+"""Locks every file below a folder that can be opened, and keeps them."""
 
 
 @pytest.fixture
@@ -56,6 +82,46 @@ def bystander() -> Iterator[subprocess.Popen[bytes]]:
 def as_other_user(script: str) -> None:
     """Run a shell script as the attacker."""
     subprocess.run(["sh", "-euc", script], user=OTHER_USER, group=OTHER_USER, extra_groups=[], check=True)
+
+
+@pytest.fixture
+def ordinary(tier: Path) -> Project:
+    """A project of an ordinary user, in a home with 26 files where a run would look for what it may remove."""
+    home = tier / "home"
+    project = Project.at(home / "project", before=lambda: becoming(ORDINARY, tier))
+    plain_dataset(project.folder / "bids", {t1w("01"): small_head()})
+    precious = home / "data" / "state" / "told"
+    precious.mkdir(parents=True)
+    for number in range(26):
+        (precious / str(number)).write_text("canary")
+    own(home)
+    return project
+
+
+def becoming(user: str, tier: Path) -> list[str]:
+    """Words before a command of a user who has Python, though it may lie in root's home, and a home on the tier."""
+    needed = [ROOT, Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve()]
+    script = "\n".join(["set -e", *covering(needed, [], tier / "kept"), 'exec "$@"'])
+    become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "env", f"HOME={tier / 'home'}"]
+    return ["unshare", "--mount", "sh", "-c", script, "sh", *become]
+
+
+def own(folder: Path) -> None:
+    """Give a folder and all in it to the ordinary user."""
+    subprocess.run(["chown", "--recursive", "--no-dereference", f"{ORDINARY}:{ORDINARY}", str(folder)], check=True)
+
+
+def given(project: Project, **sections: object) -> list[str]:
+    """Arguments for a project in memory whose tool does nothing."""
+    sections = {"dataset": {"source": "bids"}, "tool": {"name": "noop"}, **sections}
+    tiers = {"local": {"path": ".", "kind": "tmpfs"}, **sections.pop("tiers", {})}  # type: ignore[dict-item]
+    return project.configure(tiers=tiers, **sections)
+
+
+def results_in(tier: Path, results: str, project: Project) -> list[str]:
+    """Arguments for results at a path below the tier."""
+    place = {"path": str(tier), "kind": "tmpfs"}
+    return given(project, tiers={"place": place}, placement={"results": "place"}, results=results)
 
 
 def run(project: Project, tier: Path, results_tier: str = "local") -> Ended:
@@ -144,3 +210,114 @@ def test_intermediates_are_readable_by_the_user_alone(project: Project, tier: Pa
     assert ended.code == 0, ended.output
     modes = [line.split()[0] for line in seen.read_text().splitlines()]
     assert modes == ["600", "700", "700"]
+
+
+@pytest.mark.parametrize(
+    ("planted", "results", "why"),
+    [
+        ("mkdir -m 755 a; mkdir -m 777 a/results; ln -s {home}/data/state a/results/state", "a/results", "a folder"),
+        ("mkdir -m 755 a; ln -s {home} a/link", "a/link/data", "a folder"),
+        ("ln -s {home} link", "link/data", "a link"),
+    ],
+)
+def test_results_below_what_another_user_made_are_refused(
+    ordinary: Project, tier: Path, planted: str, results: str, why: str
+) -> None:
+    as_other_user(f"cd {tier}; {planted.format(home=tier / 'home')}")
+    arguments = results_in(tier, results, ordinary)
+    for ended in (
+        ordinary.snakemake(*arguments, targets=["participants"]),
+        ordinary.snakemake(*arguments, "--delete-all-output", targets=["participants"]),
+        ordinary.run("-m", "neurotier", "images", str(tier / results), "--remove-unused", "0"),
+        ordinary.run("-m", "neurotier", "jobs", str(tier / results), "--cancel"),
+    ):
+        refused(ended, f"is {why} that user nobody made where everybody may write")
+    assert len(list((tier / "home" / "data" / "state" / "told").iterdir())) == 26
+
+
+def test_a_link_of_another_user_is_refused_wherever_it_lies(ordinary: Project, tier: Path) -> None:
+    """The folder in which it lies is root's, and nobody else may write there."""
+    lab = tier / "lab"
+    lab.mkdir(mode=0o755)
+    (lab / "link").symlink_to(tier / "home")
+    os.chown(lab / "link", OTHER_USER, OTHER_USER, follow_symlinks=False)
+    arguments = results_in(tier, "lab/link/data", ordinary)
+    refused(ordinary.snakemake(*arguments, targets=["participants"]), f"{lab / 'link'} is a link that user nobody made")
+    assert len(list((tier / "home" / "data" / "state" / "told").iterdir())) == 26
+
+
+@pytest.mark.parametrize("planted", ["mkdir -m 777 tier", "mkdir -m 755 a; mkdir -m 777 a/tier; ln -s a/tier tier"])
+def test_a_tier_that_another_user_made_is_refused(ordinary: Project, tier: Path, planted: str) -> None:
+    as_other_user(f"cd {tier}; {planted}")
+    tiers = {"planted": {"path": str(tier / "tier"), "kind": "tmpfs"}}
+    arguments = given(ordinary, tiers=tiers, placement={"work": "planted"})
+    ended = ordinary.snakemake(*arguments, targets=["participants"])
+    refused(ended, "tier 'planted': ")
+    assert not ordinary.results.exists()
+    assert not list(tier.glob("**/neurotier-*"))
+
+
+def test_a_folder_that_everybody_may_change_is_refused(ordinary: Project, tier: Path) -> None:
+    """As an ordinary user's own, it is to be closed, once it is clear what others have put there."""
+    (tier / "open").mkdir()
+    (tier / "open").chmod(0o777)
+    ended = ordinary.snakemake(*results_in(tier, "open/mine", ordinary), targets=["participants"])
+    assert ended.code != 0
+    assert ended.lines(f"{tier}/open is a folder of user root that everybody may write to; check who has written there")
+    assert not list((tier / "open").iterdir())
+
+
+def test_a_group_shares_a_folder_and_others_lock_and_learn_nothing(ordinary: Project, tier: Path) -> None:
+    """A colleague's folder is used; who holds all that can be opened holds up nobody, and can watch."""
+    lab = tier / "lab"
+    lab.mkdir()
+    shutil.chown(lab, OTHER_USER, ORDINARY)
+    lab.chmod(0o2775)
+    results = lab / "me"
+    arguments = results_in(tier, "lab/me", ordinary)
+    ended = ordinary.snakemake(*arguments, targets=["participants"])
+    assert ended.code == 0, ended.output
+    (results / "state" / "lock").chmod(0o644)  # as an earlier version made it
+    assert ordinary.snakemake(*arguments, targets=["participants"]).code == 0
+    other = [*becoming(str(OTHER_USER), tier), sys.executable]
+    subprocess.run([*other, "-m", "neurotier", "watch", str(results), "--once"], cwd=ROOT / "workflow", check=True)
+    hold = [*other, "-c", HOLD, str(tier)]
+    with subprocess.Popen(hold, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert int(holder.stdout.readline()) > 10
+        ended = ordinary.snakemake(*arguments, "--forceall", targets=["participants"])
+        holder.communicate()
+    assert ended.code == 0, ended.output
+    assert ended.analysed == ["sub-01"]
+
+
+class Closed(BaseHTTPRequestHandler):
+    """A server of a dataset that asks who it is, and then has none."""
+
+    seen: list[str]
+
+    def do_GET(self) -> None:
+        asked = self.headers.get("Authorization")
+        self.seen.append(asked or "")
+        self.send_response(404 if asked else 401)
+        self.send_header("WWW-Authenticate", "Basic")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def test_the_token_of_a_source_is_used_and_not_shown_to_others(ordinary: Project) -> None:
+    Closed.seen = []
+    with ThreadingHTTPServer(("127.0.0.1", 0), Closed) as server:
+        threading.Thread(target=server.serve_forever).start()
+        source = f"http://me:{WORD}@127.0.0.1:{server.server_port}/ds"
+        asked = f"dataset={{source: '{source}', get_attempts: 1}}"
+        ended = ordinary.snakemake(*given(ordinary), "--config", asked, targets=["ready"])
+        server.shutdown()
+    assert ended.code != 0
+    assert f"Basic {base64.b64encode(f'me:{WORD}'.encode()).decode()}" in Closed.seen
+    for user, found in ((ORDINARY, True), (OTHER_USER, False)):
+        looked = ["grep", "--recursive", "--files-with-matches", "--no-messages", WORD, str(ordinary.folder)]
+        done = subprocess.run(looked, user=user, group=user, extra_groups=[], capture_output=True, text=True)
+        assert bool(done.stdout) == found, done.stdout

@@ -164,7 +164,7 @@ class Progress(logging.Filter):
 def close_logs(workflow: Any) -> None:
     """Let only this user read Snakemake's log, which holds the command line; a Snakefile is given it too late (9.0)."""
     for file in workflow.logger_manager.get_logfile():
-        if Path(file).parent.name == "log":  # not one of a logger plugin, which may be a device
+        if Path(file).parts[-3:-1] == (".snakemake", "log"):  # not one of a logger plugin, which may be a device
             os.chmod(file, 0o600)
 
 
