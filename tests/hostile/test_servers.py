@@ -1,4 +1,4 @@
-"""Another user of the machine tries to join what runs; and nothing that is started can be reached from other machines."""
+"""Another user of the machine tries to join what runs; nothing that is started can be reached from other machines."""
 
 from __future__ import annotations
 
