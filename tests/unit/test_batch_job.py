@@ -140,9 +140,8 @@ def test_a_failed_second_analysis_leaves_no_record_behind(tmp_path: Path) -> Non
     first = job(results, "sub-01")
     assert first.communicate()[0] == ""
     plain_dataset(tmp_path / "bids", {t1w("01"): b"no image"})
-    again = job(results, "sub-01", NEUROTIER_RUN="again")
     write_json(results / "state" / "runs" / "again.json", {"anew": True})
-    again.communicate()
+    job(results, "sub-01", NEUROTIER_RUN="again").communicate()
     assert done_in(results) == []
 
 

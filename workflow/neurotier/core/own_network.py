@@ -11,6 +11,7 @@ import os
 import socket
 import struct
 import subprocess
+import sys
 from pathlib import Path
 
 from neurotier.core.errors import ToolError
@@ -45,7 +46,7 @@ def enter_own_network() -> None:
 def require_own_network(what: str, where: str, instead: str) -> None:
     """Raise :class:`ToolError` where ``what`` cannot be kept from other users; ``instead`` is what to take."""
     try:
-        start_process(["true"], before=enter_own_network).wait()
+        start_process([sys.executable, "-S", "-c", ""], before=enter_own_network).wait()
     except subprocess.SubprocessError:
         problem = f"{what} listens on all addresses and obeys everybody, and this system gives it no network of its own"
         raise ToolError(problem, where, f"have user namespaces allowed, or take {instead}") from None
