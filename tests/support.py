@@ -216,7 +216,7 @@ def listening(folder: Path) -> set[str]:
     """Addresses of this network on which processes that work below a folder listen."""
     pids = {process.pid for process in processes_in(folder)}
     sockets = [one for one in psutil.net_connections("inet") if one.pid in pids and not one.raddr]
-    return {str(tuple(one.laddr)[0]).removeprefix("::ffff:") for one in sockets}
+    return {str(next(iter(one.laddr))).removeprefix("::ffff:") for one in sockets}
 
 
 @contextmanager
