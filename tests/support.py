@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -196,6 +196,23 @@ def words_of(process: psutil.Process) -> list[str]:
         return process.cmdline()
     except psutil.Error:
         return []
+
+
+def processes_in(folder: Path) -> list[psutil.Process]:
+    """Those that work below a folder; some of Ray's have no environment to be known by."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if Path(process.cwd()).is_relative_to(folder):
+                found.append(process)
+    return found
+
+
+def listening(folder: Path) -> set[str]:
+    """Addresses of this network on which processes that work below a folder listen."""
+    pids = {process.pid for process in processes_in(folder)}
+    sockets: list[Any] = [one for one in psutil.net_connections("inet") if one.pid in pids and not one.raddr]
+    return {one.laddr.ip.removeprefix("::ffff:") for one in sockets}
 
 
 @contextmanager

@@ -36,7 +36,7 @@ from neurotier.storage.staging.grid import Point, planned
 from neurotier.storage.staging.supervise import CALL, Outcome, StallError, require_engine, run_exchange
 from neurotier.storage.staging.walk import scratch, stage
 from page_reader import Reader
-from support import ENVIRONMENT, PATIENCE_S, ROOT, words_of
+from support import ENVIRONMENT, PATIENCE_S, ROOT, processes_in, words_of
 from truth import loop_device
 
 MIB = 1 << 20
@@ -104,18 +104,6 @@ def mapping(folder: Path) -> list[int]:
     return [pid for pid in psutil.pids() if str(folder) in maps(pid)]
 
 
-def working_below(folder: Path) -> list[str]:
-    """Processes whose working folder is below a folder."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if Path(process.cwd()).is_relative_to(folder):
-                found.append(" ".join(process.cmdline()))
-        except (psutil.Error, OSError):
-            continue
-    return found
-
-
 def maps(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/maps").read_text()
@@ -130,7 +118,7 @@ def nothing_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
     yield
     assert processes() == []
     assert mapping(tmp_path) == []
-    assert working_below(tmp_path) == [], "Ray's agents, which have no environment to be known by"
+    assert processes_in(tmp_path) == []
     assert not (private_folder(Path("/tmp")) / "s" / str(os.getpid())).exists()
 
 
@@ -336,6 +324,16 @@ def test_what_is_wrong_is_said_in_a_line(
     with pytest.raises(error) as raised:
         run(settings)
     assert str(raised.value).startswith(line or "target staging: engine ray needs the Python package ray, which is not")
+
+
+def test_a_ray_that_asks_nobody_for_a_token_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ray").mkdir()
+    (tmp_path / "ray" / "__init__.py").touch()
+    (tmp_path / "ray-2.51.1.dist-info").mkdir()
+    (tmp_path / "ray-2.51.1.dist-info" / "METADATA").write_text("Name: ray\nVersion: 2.51.1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ToolError, match=r"^target staging: Ray 2\.51\.1 lets every user of this machine run programs"):
+        require_engine("ray", "target staging")
 
 
 def test_a_missing_engine_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

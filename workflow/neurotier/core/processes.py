@@ -180,8 +180,10 @@ def end_tree(process: psutil.Process) -> None:
         end([process, *process.children(recursive=True)])
 
 
-def start_process(command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
-    """Start a process that ends with this one; ``options`` are those of :class:`subprocess.Popen`.
+def start_process(
+    command: Sequence[str], before: Callable[[], None] = lambda: None, **options: Any
+) -> subprocess.Popen[Any]:
+    """Start a process that ends with this one, and does ``before`` first; ``options`` are of :class:`subprocess.Popen`.
 
     Around a fork Python runs hooks of its modules, and drops whatever is raised in them: what a signal's handler raises
     there never arrives, and the signal would be lost. A handler that asks :func:`postpone` hears it once more when the
@@ -189,10 +191,14 @@ def start_process(command: Sequence[str], **options: Any) -> subprocess.Popen[An
     """
     import subprocess
 
+    def prepare() -> None:
+        before()
+        end_with_parent()
+
     global postponed
     postponed = []
     try:
-        return subprocess.Popen(command, preexec_fn=end_with_parent, **options)
+        return subprocess.Popen(command, preexec_fn=prepare, **options)
     finally:
         came, postponed = postponed, None
         for number in came:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,7 +21,12 @@ CALL = "NEUROTIER_CALL"
 
 
 def run_call(
-    command: Sequence[str], folder: Path, timeout_s: float, where: str, environment: Mapping[str, str] | None = None
+    command: Sequence[str],
+    folder: Path,
+    timeout_s: float,
+    where: str,
+    environment: Mapping[str, str] | None = None,
+    before: Callable[[], None] = lambda: None,
 ) -> subprocess.CompletedProcess[str]:
     """Run a program to its end, and say what it printed; whether it failed is for the caller to find out.
 
@@ -37,6 +42,8 @@ def run_call(
         What it is doing, for errors.
     environment
         Variables that it gets besides ours.
+    before
+        What its process does first.
 
     Raises
     ------
@@ -48,6 +55,7 @@ def run_call(
     try:
         process = start_process(
             command,
+            before,
             cwd=folder,
             env={**os.environ, **(environment or {}), CALL: call},
             stdin=subprocess.DEVNULL,

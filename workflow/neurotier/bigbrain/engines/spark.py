@@ -117,6 +117,7 @@ def options(task: Task, master: str, events: Path) -> list[tuple[str, str]]:
         "spark.master": f"local[{task.parallelism}]" if master == LOCAL else master,
         "spark.app.name": f"neurotier {task.run}",
         "spark.ui.enabled": "false",
+        "spark.authenticate": "true",  # else everybody who reaches a port of the driver runs programs as this user
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": events.absolute().as_uri(),
         "spark.eventLog.compress": "false",

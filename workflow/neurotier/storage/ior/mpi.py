@@ -23,6 +23,7 @@ from typing import Any
 from neurotier.core.errors import ToolError, one_line
 from neurotier.core.foreign import read_text
 from neurotier.core.kinds import KINDS
+from neurotier.core.own_network import enter_own_network, require_own_network
 from neurotier.storage.calls import run_call
 from neurotier.storage.fio import require_fio
 from neurotier.storage.ior.jobs import FILES
@@ -80,6 +81,7 @@ def require_engine(engine: str, where: str) -> None:
     ):
         if shutil.which(program) is None:
             raise ToolError(f"{program} is not on PATH", where=where, fix=fix)
+    require_own_network(LAUNCHER, where, "ior.engine: fio")
 
 
 def ior_command(point: Point, pattern: str, direct: bool) -> list[str]:
@@ -122,7 +124,7 @@ def run_ior(point: Point, pattern: str, direct: bool, folder: Path, timeout_s: f
         (folder / SUMMARY).unlink()
     if pattern == "read":
         evict(list(folder.glob(f"{FILES}.*")))
-    done = run_call(ior_command(point, pattern, direct), folder, timeout_s, where, ENVIRONMENT)
+    done = run_call(ior_command(point, pattern, direct), folder, timeout_s, where, ENVIRONMENT, enter_own_network)
     if done.returncode != 0:
         raise ToolError(f"ior: {reason(done.stdout, done.stderr, done.returncode)}", where=where)
     if not (folder / SUMMARY).exists():

@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ import psutil
 from neurotier.core.errors import NeurotierError, TierError, ToolError
 from neurotier.core.files import write_json
 from neurotier.core.installed import LIBRARY
+from neurotier.core.own_network import enter_own_network, require_own_network
 from neurotier.core.processes import PATIENCE_S, kill_all_marked, lives, start_process, wait_for
 from neurotier.core.quantities import size
 from neurotier.storage.staging.exchange import Exchange, Step
@@ -36,6 +38,12 @@ CALL = "NEUROTIER_STAGING"
 
 ENGINES = {"ray": "ray", "adios2-sst": "adios2", "adios2-bp5": "adios2"}
 """Engine to the Python package that it needs."""
+
+RAY_WITH_TOKEN = (2, 52)
+"""The first version of Ray that can be told to ask everybody for a token."""
+
+OWN_NETWORK = ("adios2-sst",)
+"""Engines that listen on all addresses, and run what whoever connects sends them."""
 
 START_S, START_PER_PROCESS_S = 90.0, 4.0
 """How long servers, writers and readers may take to start, s: a fixed part, and one for each of them."""
@@ -68,11 +76,16 @@ class StallError(ToolError):
 
 
 def require_engine(engine: str, where: str) -> None:
-    """Raise :class:`ToolError` if the package of an engine is not installed; ``where`` says what needs it."""
+    """Raise :class:`ToolError` if an engine is not installed or cannot be closed to others; ``where`` needs it."""
     package = ENGINES[engine]
     if find_spec(package) is None:
         fix = f"pip install 'neurotier[{package}]', or take another engine"
         raise ToolError(f"engine {engine} needs the Python package {package}, which is not installed", where, fix)
+    if package == "ray" and tuple(map(int, version(package).split(".")[:2])) < RAY_WITH_TOKEN:
+        problem = f"Ray {version(package)} lets every user of this machine run programs as you"
+        raise ToolError(problem, where, f"pip install --upgrade 'neurotier[{package}]', or take another engine")
+    if engine in OWN_NETWORK:
+        require_own_network(f"engine {engine}", where, "another engine")
 
 
 def run_exchange(
@@ -110,6 +123,7 @@ def run_exchange(
         with log.open("ab") as errors:
             process = start_process(
                 [sys.executable, "-m", "neurotier.storage.staging.program", str(plan)],
+                enter_own_network if exchange.engine in OWN_NETWORK else lambda: None,
                 cwd=exchange.folder,
                 env=environment,
                 stdin=subprocess.DEVNULL,

@@ -3,6 +3,7 @@
 Ray makes that file in the folder it is told and removes its name at once, so it is gone with the server. Writers and
 readers are actors attached to a server each, in turn. A writer's data go to the store of its own server; a reader that
 wants them from another one has that server send them to its own. Data are never spilled: a full store is an error.
+Everything listens on the loopback alone, and answers only who has a token that lies in the private scratch folder.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+import secrets
 import shutil
 import time
 from collections.abc import Sequence
@@ -34,7 +36,8 @@ MS_SYNC = 4
 LIBC.msync.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 
 ENVIRONMENT = {
-    "RAY_AUTH_MODE": "disabled",  # else a token is written to the home folder
+    "RAY_AUTH_MODE": "token",  # else every user who reaches a port of it runs code as this one
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # else it listens on all addresses
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_memory_monitor_refresh_ms": "0",  # it kills actors when the machine's memory is used
     "RAY_DEDUP_LOGS": "0",
@@ -102,7 +105,11 @@ def flush(piece: np.ndarray) -> None:
 
 def serve(exchange: Exchange, say: Say) -> None:
     """Start servers, writers and readers and have them exchange all steps."""
-    os.environ.update(ENVIRONMENT, RAY_TMPDIR=exchange.scratch)
+    token = Path(exchange.scratch, "token")
+    token.touch(0o600)
+    token.write_text(secrets.token_hex(32))
+    os.environ.update(ENVIRONMENT, RAY_TMPDIR=exchange.scratch, RAY_AUTH_TOKEN_PATH=str(token))
+    os.environ.pop("RAY_AUTH_TOKEN", None)  # it would count more
     Path(exchange.scratch, "ray").mkdir()
     import ray
     from ray.cluster_utils import Cluster
