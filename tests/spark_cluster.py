@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -29,12 +30,18 @@ MEMORY_MIB = 4096
 def spark_cluster(folder: Path, workers: int = 2, cores: int = 1) -> Iterator[str]:
     """The URL of a master with some workers of some cores each; all are gone afterwards.
 
+    Who is to use it finds its secret by ``SPARK_CONF_DIR`` in ``ENVIRONMENT``.
+
     Parameters
     ----------
     folder
-        Where logs and the workers' files go.
+        Where logs, the secret and the workers' files go.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "conf").mkdir(parents=True)
+    secret = folder / "conf" / "spark-defaults.conf"
+    secret.touch(0o600)
+    secret.write_text(f"spark.authenticate true\nspark.authenticate.secret {secrets.token_hex()}\n")
+    ENVIRONMENT["SPARK_CONF_DIR"] = str(secret.parent)
     daemons = []
 
     def start(kind: str, name: str, *arguments: str) -> None:
@@ -68,6 +75,7 @@ def spark_cluster(folder: Path, workers: int = 2, cores: int = 1) -> Iterator[st
         wait_until(lambda: len(said("Registering worker")) == workers, "Spark's workers")
         yield url
     finally:
+        del ENVIRONMENT["SPARK_CONF_DIR"]
         for daemon in reversed(daemons):
             daemon.terminate()
         for daemon in daemons:

@@ -1,4 +1,4 @@
-"""Another user of the machine tries to join what runs; nothing that is started can be reached from other machines."""
+"""Another user of the machine tries to join what runs, and nothing that runs can be reached from other machines."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 from slurm_cluster import wait_until
-from support import PATIENCE_S, Project, listening, processes_in, words_of
+from support import PATIENCE_S, STAND_INS, Project, listening, processes_in, words_of
 from truth import NOBODY
 
 STAGED = {
@@ -69,6 +70,9 @@ def test_nobody_else_joins_what_staging_starts(project: Project, attacker: Path,
         (program,), (store,) = named(project, "staging.program"), named(project, "gcs_server")
         program.suspend()  # so that no processor is busy meanwhile
         assert listening(project.folder) == {"127.0.0.1"}
+        token = Path(store.environ()["RAY_AUTH_TOKEN_PATH"])
+        assert token.stat().st_mode & 0o077 == 0
+        assert not named(project, token.read_text())
         (port,) = (connection.laddr.port for connection in store.net_connections("inet") if not connection.raddr)
         said = join(port, attacker)
         assert "ran as" not in said
@@ -82,3 +86,23 @@ def test_nobody_else_joins_what_staging_starts(project: Project, attacker: Path,
 def named(project: Project, part: str) -> list[psutil.Process]:
     """Processes of a project by a part of their command line."""
     return [one for one in processes_in(project.folder) if part in " ".join(words_of(one))]
+
+
+@pytest.mark.parametrize(
+    ("target", "section", "who", "instead"),
+    [
+        ("staging", STAGED | {"engines": ["adios2-sst"]}, "engine adios2-sst", "another engine"),
+        ("ior", {"tiers": ["local"], "engine": "ior"}, "mpirun", "ior.engine: fio"),
+    ],
+)
+def test_what_cannot_be_closed_is_not_started(
+    project: Project, staging_engines: None, target: str, section: dict[str, Any], who: str, instead: str
+) -> None:
+    """Where nobody may have a network of his own, what needs one is refused in a line."""
+    denied = 'echo 0 > /proc/sys/user/max_net_namespaces; exec "$@"'
+    confined = Project(project.folder, lambda: ["unshare", "--user", "--map-root-user", "sh", "-c", denied, "sh"])
+    arguments = confined.configure(**{target: section})
+    ended = confined.snakemake(*arguments, targets=[target], path=STAND_INS / "mpi")
+    assert ended.code != 0
+    (line,) = ended.lines(f"target {target}: {who} listens on all addresses and obeys everybody, and this system gives")
+    assert line.endswith(f"; have user namespaces allowed, or take {instead}")

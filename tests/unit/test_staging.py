@@ -326,6 +326,16 @@ def test_what_is_wrong_is_said_in_a_line(
     assert str(raised.value).startswith(line or "target staging: engine ray needs the Python package ray, which is not")
 
 
+def test_a_ray_that_asks_nobody_for_a_token_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ray").mkdir()
+    (tmp_path / "ray" / "__init__.py").touch()
+    (tmp_path / "ray-2.51.1.dist-info").mkdir()
+    (tmp_path / "ray-2.51.1.dist-info" / "METADATA").write_text("Name: ray\nVersion: 2.51.1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ToolError, match=r"^target staging: Ray 2\.51\.1 lets every user of this machine run programs"):
+        require_engine("ray", "target staging")
+
+
 def test_a_missing_engine_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [])
     with pytest.raises(ToolError) as raised:

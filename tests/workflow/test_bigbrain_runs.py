@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import select
 import signal
 import socket
+import struct
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import nibabel as nib
@@ -21,7 +24,7 @@ from neurotier.bigbrain.engines.numa import NOTICE, ONE_NODE, PIN, pinning
 from neurotier.core.settings import Settings
 from published_logs import write_checkout
 from spark_cluster import OPTIONS, spark_cluster
-from support import PATIENCE_S, Project
+from support import PATIENCE_S, Project, listening, processes_in
 
 pytestmark = pytest.mark.usefixtures("gnu_parallel")
 
@@ -68,6 +71,22 @@ def kill_tree(process: psutil.Process) -> None:
             continue
 
 
+GADGET = b"\0\0\0\4name\xac\xed\0\5"
+"""What Spark's driver, if it trusts whoever sends it, takes for a Java object to be made, of whatever class."""
+
+
+def answer_of_spark(project: Project) -> bytes:
+    """What the JVM says to who sends it an object, in a request of its protocol."""
+    (java,) = (one for one in processes_in(project.folder) if one.name() == "java")
+    ports = [one.laddr.port for one in java.net_connections("inet") if not one.raddr]
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for port in ports]
+        for one in sockets:
+            one.sendall(struct.pack(">qbqi", 21 + len(GADGET), 3, 1, len(GADGET)) + GADGET)
+        (first, *_), _, _ = select.select(sockets, [], [], PATIENCE_S)
+        return bytes(first.recv(4096))
+
+
 def test_blocks_are_incremented_and_a_killed_run_is_taken_up_again(
     project: Project, tmp_path: Path, engine: str
 ) -> None:
@@ -79,6 +98,9 @@ def test_blocks_are_incremented_and_a_killed_run_is_taken_up_again(
         assert snakemake.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.02)
+    assert listening(project.folder) <= {"127.0.0.1"}
+    if engine == "spark":
+        assert b"Expected SaslMessage" in answer_of_spark(project)
     kill_tree(psutil.Process(snakemake.pid))
     snakemake.wait(timeout=PATIENCE_S)
     done = {file: file.stat().st_mtime_ns for file in records.glob("bigbrain*.json")}

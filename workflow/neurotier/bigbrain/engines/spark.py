@@ -117,6 +117,7 @@ def options(task: Task, master: str, events: Path) -> list[tuple[str, str]]:
         "spark.master": f"local[{task.parallelism}]" if master == LOCAL else master,
         "spark.app.name": f"neurotier {task.run}",
         "spark.ui.enabled": "false",
+        "spark.authenticate": "true",  # else everybody who reaches a port of the driver runs programs as this user
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": events.absolute().as_uri(),
         "spark.eventLog.compress": "false",
@@ -125,9 +126,7 @@ def options(task: Task, master: str, events: Path) -> list[tuple[str, str]]:
         "spark.executorEnv.OPENBLAS_NUM_THREADS": "1",
     }
     if master == LOCAL:
-        # without authentication, everybody who reaches a port of the driver runs programs as this user
-        here = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-        given |= here | {"spark.authenticate": "true"}
+        given |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
     else:
         given |= {"spark.cores.max": str(task.parallelism), "spark.task.maxFailures": "1"}
         # fewer blocks than asked for would run at once, had the first executor begun without the others
