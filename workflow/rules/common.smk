@@ -20,12 +20,8 @@ ARGUMENTS = sys.argv[1:] if internals.is_main_process(workflow) else None
 SNAKEFILE = internals.main_snakefile(workflow)
 
 try:
-    configuration = profile_config.effective_config(
-        config,
-        internals.command_line_config(workflow),
-        ARGUMENTS,
-        SNAKEFILE,
-    )
+    given = internals.command_line_config(workflow)
+    configuration = profile_config.effective_config(config, given, ARGUMENTS, SNAKEFILE)
     settings = Settings.from_config(configuration, internals.uses_containers(workflow))
     places = Places.from_settings(settings).shortened(Path.cwd())
     elsewhere = profile_config.runs_elsewhere(ARGUMENTS, SNAKEFILE)
