@@ -224,25 +224,25 @@ def test_results_below_what_another_user_made_are_refused(
     ordinary: Project, tier: Path, planted: str, results: str, why: str
 ) -> None:
     as_other_user(f"cd {tier}; {planted.format(home=tier / 'home')}")
-    arguments = results_in(tier, results, ordinary)
-    for ended in (
-        ordinary.snakemake(*arguments, targets=["participants"]),
-        ordinary.snakemake(*arguments, "--delete-all-output", targets=["participants"]),
-        ordinary.run("-m", "neurotier", "images", str(tier / results), "--remove-unused", "0"),
-        ordinary.run("-m", "neurotier", "jobs", str(tier / results), "--cancel"),
-    ):
-        refused(ended, f"is {why} that user nobody made where everybody may write")
+    ended = ordinary.snakemake(*results_in(tier, results, ordinary), targets=["participants"])
+    refused(ended, f"is {why} that user nobody made where everybody may write")
     assert len(list((tier / "home" / "data" / "state" / "told").iterdir())) == 26
 
 
-def test_a_link_of_another_user_is_refused_wherever_it_lies(ordinary: Project, tier: Path) -> None:
+def test_a_link_of_another_user_is_refused_by_all_that_removes(ordinary: Project, tier: Path) -> None:
     """The folder in which it lies is root's, and nobody else may write there."""
     lab = tier / "lab"
     lab.mkdir(mode=0o755)
     (lab / "link").symlink_to(tier / "home")
     os.chown(lab / "link", OTHER_USER, OTHER_USER, follow_symlinks=False)
     arguments = results_in(tier, "lab/link/data", ordinary)
-    refused(ordinary.snakemake(*arguments, targets=["participants"]), f"{lab / 'link'} is a link that user nobody made")
+    for ended in (
+        ordinary.snakemake(*arguments, targets=["participants"]),
+        ordinary.snakemake(*arguments, "--delete-all-output", targets=["participants"]),
+        ordinary.run("-m", "neurotier", "images", str(lab / "link" / "data"), "--remove-unused", "0"),
+        ordinary.run("-m", "neurotier", "jobs", str(lab / "link" / "data"), "--cancel"),
+    ):
+        refused(ended, f"{lab / 'link'} is a link that user nobody made")
     assert len(list((tier / "home" / "data" / "state" / "told").iterdir())) == 26
 
 

@@ -1,7 +1,7 @@
 """Credentials: an address may hold a user name and a token, which git needs, and which nothing that is kept may hold.
 
-Results, logs and pages are handed on. Only the settings, from which jobs clone, and git's own configuration of the
-clone have them.
+Results, logs and pages are handed on. Only ``state/source``, from which jobs clone, git's own configuration of the
+clone, and the configurations of inner runs have them, and these are for their user alone.
 """
 
 from __future__ import annotations

@@ -26,8 +26,9 @@ Rules, scripts and library take their paths from here and build none themselves.
     bigbrain/, bigbrain.html            blocks/TIER.tsv, runs/RUN/: plan and records; tables and figures, and the page;
                                         on a cluster node/: the same of the node that the runs were on
     logs/RULE/                          one log per job; analyze_participant/[SITE/]XX/sub-*.log
-    state/                              settings of the last run, run facts, failures, the lock; participants/: of each,
-                                        what its jobs need of the index; jobs/: what became of jobs on a cluster;
+    state/                              settings of the last run, source: the dataset's with its token, run facts,
+                                        failures, the lock; participants/: of each, what its jobs need of the index;
+                                        jobs/: what became of jobs on a cluster;
                                         runs/RUN.processors: while a run goes on, what the processors do;
                                         under_way/: what steps that take long tell of themselves meanwhile;
                                         saved.json: commits of the derivatives' datasets

@@ -13,7 +13,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from neurotier.core.files import read_json, remove_tree, write_secret, write_tex
 from neurotier.core.installed import ROOT
 from neurotier.core.kinds import is_in_memory
 from neurotier.core.places import Places, short_hash
-from neurotier.core.private import user_name
+from neurotier.core.private import remove_empty, remove_private, user_name
 from neurotier.core.processes import CAMPAIGN, RUN, current_run, end, marked, start_process
 from neurotier.core.settings import Settings, TierSettings
 from neurotier.core.tables import read_table
@@ -153,10 +152,10 @@ def inner_results(places: Places) -> Path:
 def remove_inner_results(planned: Sequence[PlannedRun], settings: Settings, places: Places) -> None:
     """Remove what runs that were killed have left on the tiers, and the folders for it."""
     for name in {run.configuration["placement"]["results"] for run in planned}:
-        folder = Tier.from_settings(settings.tiers[name]).path / inner_results(places)
-        shutil.rmtree(folder, ignore_errors=True)
-        with suppress(OSError):  # those of another campaign are there
-            folder.parent.rmdir()
+        tier = Tier.from_settings(settings.tiers[name])
+        tier.refuse_planted()
+        remove_private(tier.path / inner_results(places))
+        remove_empty(tier.path / inner_results(places).parent)
 
 
 def inner_arguments(planned: PlannedRun, inner: Settings, file: Path, limits: Mapping[str, int]) -> list[str]:
