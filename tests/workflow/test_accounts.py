@@ -1,4 +1,4 @@
-"""Where the time of containers went: told where the kernel accounts waits for storage, and where not, as Linux boots."""
+"""Where the time of containers went, with the accounting of waits for storage, and without, as Linux boots."""
 
 from __future__ import annotations
 
