@@ -64,7 +64,7 @@ def test_busy_loops_beside_a_run_spoil_its_times_and_not_its_results(project: Pr
     for said in ("Results: 10 of 10 participants done", "Timings: not for comparison: disturbed: others took "):
         assert ended.lines(said), ended.output
         assert said in page
-    first, second = re.findall(r'<div class="verdict ?(\w*)">', page)
+    first, second = re.findall(r'<div class="verdict (\w*)">', page)
     assert (first, second) == ("good", "open")
     for word in ("Invalid", "I/O time", "I/O takes", "wall - CPU"):
         assert word not in page + ended.output

@@ -30,15 +30,15 @@ class Verdict:
 
     Attributes
     ----------
-    good
-        Of results: every site was reached and every participant is done. Of times: they are fit for comparison.
+    style
+        Of results: ``good`` if every site was reached and every participant is done, else empty; of times: ``open``.
     headline
         The verdict in one sentence.
     lines
         What else must be known before either is used.
     """
 
-    good: bool
+    style: str
     headline: str
     lines: list[str]
 
@@ -54,7 +54,8 @@ def judge_results(data: ReportData) -> Verdict:
     counts = ", ".join(parts) if total else "no participant is known, the dataset has not been indexed"
     unreachable = data.dataset.get("unreachable") or {}
     lines = [f"{path} could not be reached, and is not part of this: {why}." for path, why in unreachable.items()]
-    return Verdict(bool(total) and len(data.done) == total and not unreachable, f"Results: {counts}", lines)
+    good = total and len(data.done) == total and not unreachable
+    return Verdict("good" if good else "", f"Results: {counts}", lines)
 
 
 def judge_timings(data: ReportData) -> Verdict:
@@ -81,7 +82,7 @@ def judge_timings(data: ReportData) -> Verdict:
     if cluster is not None and cluster.again:
         lines.append(f"{counted(len(cluster.again), 'job')} had to be started again (see Nodes and jobs).")
     said = timings(run["valid"]) if run is not None else "none; no run has finished a participant job"
-    return Verdict(run is not None and run["valid"] == "valid", f"Timings: {said}", lines)
+    return Verdict("open", f"Timings: {said}", lines)
 
 
 def crowd(data: ReportData, run: Row | None) -> str:
