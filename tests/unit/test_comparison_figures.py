@@ -27,7 +27,7 @@ from neurotier.pages.comparison.differences import MOST_PAIRS, pairs
 from neurotier.pages.comparison.differences import chosen as chosen_pairs
 from neurotier.pages.comparison.figures import FIGURES
 from neurotier.pages.comparison.gantts import MOST_PANELS, MOST_RUNS, chosen, jobs_of
-from neurotier.pages.comparison.names import Names
+from neurotier.pages.comparison.names import PAPER_IO, Names
 from neurotier.pages.comparison.panels import group_panels
 from neurotier.pages.comparison.statistics import by_condition
 from neurotier.pages.kit import style
@@ -110,7 +110,7 @@ def test_the_edges_are_drawn(tmp_path: Path, tables: Tables) -> None:
 def test_what_is_not_shown_says_why() -> None:
     said = findings(published(6, 1))
     assert not said["accounts"].shown
-    assert "published logs know CPU and I/O time only" in said["accounts"].sentence
+    assert "published logs know CPU and wall time only" in said["accounts"].sentence
     assert not said["image_start"].shown
     assert not said["tier_bytes"].shown
     assert said["phases"].sentence == "Published logs know no phases, only whole jobs"
@@ -162,7 +162,10 @@ def test_bars_say_under_the_pointer_whose_they_are(figures: Path, small: Tables)
     said = (figures / "gantts.svg").read_text()
     job = next(row for row in small[1] if row["phase"] == "compute")
     assert f"<title>{job['participant']}, compute: {seconds(job['wall_s'])}</title>" in said
-    assert re.search(r"<title>slow, I/O time: [\d.]+ s</title>", (figures / "cpu_io_sums.svg").read_text())
+    assert re.search(
+        r"<title>slow, I/O as the paper counts it \(wall - CPU\): [\d.]+ s</title>",
+        (figures / "cpu_io_sums.svg").read_text(),
+    )
     assert re.search(r"<title>slow: slow, read: [\d.]+ MiB</title>", (figures / "tier_bytes.svg").read_text())
     for path in figures.glob("*.svg"):
         assert "hover:" not in path.read_text()
@@ -199,9 +202,10 @@ def test_the_title_of_sums_names_the_extremes() -> None:
         run_row(run="2", placement="tmpfs", cpu_sum_s=100.0, io_sum_s=25.0),
     ]
     assert (
-        cpu_io_sums.finding(Compared(runs)).sentence == "I/O takes from 20 % of the summed time (tmpfs) to 75 % (disk)"
+        cpu_io_sums.finding(Compared(runs)).sentence
+        == f"{PAPER_IO} takes from 20 % of the summed time (tmpfs) to 75 % (disk)"
     )
-    assert cpu_io_sums.finding(Compared(runs[:1])).sentence == "I/O takes 75 % of the summed time"
+    assert cpu_io_sums.finding(Compared(runs[:1])).sentence == f"{PAPER_IO} takes 75 % of the summed time"
 
 
 def test_the_title_of_accounts_names_the_largest_wait(small: Tables) -> None:

@@ -181,9 +181,9 @@ def test_a_difference_is_laid_to_its_causes_with_signs() -> None:
 def test_without_an_account_nothing_is_said_of_cores() -> None:
     family = only(compared([9.0], [19.0], nfs=STORING))
     text = "\n".join(family.reasons)
-    assert "Without an account of the wall time (tmpfs), I/O time contains waiting for a core" in text
+    assert "(tmpfs), I/O as the paper counts it (wall - CPU) contains waiting for a core" in text
     assert "Compute-bound" not in text
-    assert "+1.00 s I/O time (wall - CPU)" in causes_text(family.placements[1].longer)
+    assert "+1.00 s I/O as the paper counts it (wall - CPU)" in causes_text(family.placements[1].longer)
 
 
 @pytest.mark.parametrize(

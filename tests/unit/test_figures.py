@@ -19,7 +19,7 @@ from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.gantt import Job, pack
 from neurotier.pages.kit.hover import hover
 from neurotier.pages.kit.style import house_style, save_figure
-from neurotier.pages.report import account, brain_volume, cpu_io, gantt
+from neurotier.pages.report import account, brain_volume, gantt
 from neurotier.pages.report.data import Tables
 from neurotier.pages.report.figures import FIGURES
 from neurotier.pages.report.stacks import Stack, tenths
@@ -65,9 +65,9 @@ def test_numbers_add_up_to_the_table(tmp_path: Path, count: int, earlier: int) -
     content = tables(tmp_path, count, earlier=earlier)
     profile, runs, group = content.profile, content.runs, content.group
     figures = add_figures(tmp_path / "figures", count, earlier=earlier)
-    drawn = read_plain(figures / "cpu_io.tsv")
+    drawn = read_plain(figures / "account.tsv")
     assert len(drawn) == count
-    for column in ("wall_s", "cpu_s", "io_s"):
+    for column in ("wall_s", "account_user_s", "account_run_queue_s", "account_block_io_s"):
         expected = sum(row[column] for row in profile)
         assert sum(float(row[column]) for row in drawn) == pytest.approx(expected)
         phases = ("stage_in", "compute", "stage_out")
@@ -121,12 +121,10 @@ def said(figure: ModuleType, rows: list[Row]) -> str:
 
 def test_titles_state_the_finding() -> None:
     rows = made(("SiteA/sub-1", 0.0, 10.0, 9.0), ("SiteA/sub-2", 5.0, 31.2, 29.4))
-    sentence = "CPU takes 93 % of the time of 2 participants; the slowest, SiteA/sub-2, took 31.2 s"
-    assert said(cpu_io, rows) == sentence
-    assert said(cpu_io, rows[:1]) == "CPU takes 90 % of the time of SiteA/sub-1, which took 10.0 s"
-    assert said(cpu_io, made(("sub-1", 0, 10, 2))).startswith("I/O takes 80 % of the time")
-    assert "180 % of the wall time" in said(cpu_io, made(("sub-1", 0, 10, 18)))
-    assert said(cpu_io, []) == said(gantt, []) == "no participant finished"
+    shares = "3 % waiting for a core, 2 % waiting for storage, 1 % asleep"
+    assert said(account, rows) == f"93 % of the time of 2 participants on a CPU, {shares}"
+    assert said(account, rows[:1]).startswith("90 % of the time of SiteA/sub-1 on a CPU")
+    assert said(account, []) == said(gantt, []) == "no participant finished"
     assert brain_volume.finding(Tables()).sentence == "no brain mask was made"
     assert said(gantt, rows) == "Makespan 36.2 s for 2 participants, 1.14 at a time on average, 2 at most"
 
@@ -138,7 +136,6 @@ def test_bars_and_lanes_say_participant_phase_and_seconds(tmp_path: Path) -> Non
     slowest = participant_times(content.profile)[0]
     compute = f"{slowest.phase('compute', 'wall_s'):.1f} s"
     assert f"<title>{slowest.participant}, compute: {compute}</title>" in shown["gantt"]
-    assert f"<title>{slowest.participant}, CPU time: {slowest.cpu_s:.1f} s</title>" in shown["cpu_io"]
     assert f"<title>{slowest.participant}, waiting for a core: " in shown["account"]
     assert "<title>compute, CPU, user: " in shown["account"]
     for row in content.group:
@@ -225,18 +222,10 @@ def test_accounts_of_every_kind_are_drawn(tmp_path: Path, count: int) -> None:
     assert (tmp_path / "account.png").stat().st_size > 1000
 
 
-def test_io_time_below_zero_is_drawn_as_zero_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = made(("sub-1", 0, 10, 18), ("sub-2", 0, 10, 9))
-    note = note_of(cpu_io, rows, tmp_path, monkeypatch)
-    assert "For 1 participant CPU exceeds wall time" in note
-    assert "drawn as 0" in note
-    assert read_plain(tmp_path / "figure.tsv")[0]["io_s"] == "-8.0", "the table keeps the measured value"
-
-
 def test_a_job_without_duration_and_very_long_names(tmp_path: Path) -> None:
     rows = made(("a" * 200 + "/sub-1", 0.0, 0.0, 0.0), ("sub-$x_1$", 0.0, 0.0, 0.0))
     draw_all("report", FIGURES, Tables(rows), tmp_path)
-    assert (tmp_path / "cpu_io.svg").stat().st_size > 1000
+    assert (tmp_path / "account.svg").stat().st_size > 1000
 
 
 def test_last_run_is_the_tables_last_row_else_the_latest_start() -> None:
@@ -263,12 +252,11 @@ def test_very_many_are_tenths_the_slowest_and_pixels(tmp_path: Path) -> None:
         assert path.read_bytes() == (tmp_path / "second" / path.name).read_bytes(), path.name
     shown = {entry.name: (tmp_path / "first" / f"{entry.name}.svg").read_text() for entry in FIGURES}
     times = participant_times(content.profile)
-    for figure, kind in (("account", "CPU, user"), ("cpu_io", "CPU time")):
-        assert f"<title>slowest tenth, {kind}: " in shown[figure]
-        assert f"<title>fastest tenth, {kind}: " in shown[figure]
-        named = [time.participant for time in times if f"<title>{time.participant}, {kind}: " in shown[figure]]
-        assert named == [time.participant for time in times[:50]]
-        assert len(read_plain(tmp_path / "first" / f"{figure}.tsv")) == 260
+    for tenth in ("slowest tenth", "fastest tenth"):
+        assert f"<title>{tenth}, CPU, user: " in shown["account"]
+    named = [time.participant for time in times if f"<title>{time.participant}, CPU, user: " in shown["account"]]
+    assert named == [time.participant for time in times[:50]]
+    assert len(read_plain(tmp_path / "first" / "account.tsv")) == 260
     assert "<title>" not in shown["gantt"]
     assert "data:image/png" in shown["gantt"]
     outliers = brain_volume.numbered_outliers(content.group)
@@ -280,7 +268,7 @@ def test_very_many_are_tenths_the_slowest_and_pixels(tmp_path: Path) -> None:
 def test_up_to_200_are_drawn_one_by_one(tmp_path: Path) -> None:
     content = tables(tmp_path, 200, slots=8)
     draw_all("report", FIGURES, content, tmp_path)
-    assert "tenth" not in (tmp_path / "cpu_io.svg").read_text()
+    assert "tenth" not in (tmp_path / "account.svg").read_text()
     lanes = (tmp_path / "gantt.svg").read_text()
     assert all(f"<title>{time.participant}, compute: " in lanes for time in participant_times(content.profile))
 

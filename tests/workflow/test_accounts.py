@@ -1,4 +1,4 @@
-"""Where the time of containers went, whether or not the kernel accounts waits for storage."""
+"""Where the time of containers went, with the accounting of waits for storage, and without, as Linux boots."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def test_results_have_these_names(finished: Project) -> None:
         for path in finished.results.glob("**/*")
         if path.is_file() and not {"derivatives", "logs", "state", "mosaics"} & set(path.parts)
     }
-    drawn = ("account", "cpu_io", "gantt", "nodes", "brain_volume")
+    drawn = ("account", "gantt", "nodes", "brain_volume")
     figures = {f"figures/{n}.{e}" for n in drawn for e in ("svg", "png", "tsv", "rst")}
     tables = {
         f"{n}.{e}"

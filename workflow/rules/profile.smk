@@ -9,7 +9,7 @@ rule tabulate_profile:
         profile=report(
             places.profile / "profile.tsv",
             caption="../report/profile.rst",
-            category="CPU and I/O",
+            category="Where the time went",
         ),
         traffic=places.profile / "traffic.tsv",
         runs=places.profile / "runs.tsv",
@@ -20,6 +20,6 @@ rule tabulate_profile:
     params:
         results=RESULTS,
     message:
-        "Tabulating CPU and I/O time per participant"
+        "Tabulating where the time of participants went"
     script:
         "../scripts/tabulate_profile.py"

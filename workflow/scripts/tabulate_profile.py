@@ -1,4 +1,4 @@
-"""Tabulate CPU and I/O time per participant and phase, and makespan and parallelism per run."""
+"""Tabulate the cost per participant and phase, and makespan and parallelism per run."""
 
 from neurotier.run.participants import records_of
 from neurotier.run.scripting import Context, run_script

@@ -67,9 +67,9 @@ def percent(share: float | None) -> str:
     return f"{round(hundredths, digits) + 0.0:.{digits}f} %"  # + 0.0: no minus before a zero
 
 
-def share_of(part: float, whole: float) -> float | None:
-    """``part / whole``; ``None`` if the whole is 0."""
-    return part / whole if whole > 0 else None
+def share_of(part: float | None, whole: float) -> float | None:
+    """``part / whole``; ``None`` if the part is not known or the whole is 0."""
+    return part / whole if part is not None and whole > 0 else None
 
 
 def size(value: float | None) -> str:

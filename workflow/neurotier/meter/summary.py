@@ -34,11 +34,10 @@ def summary(report: dict[str, Any], usage: Usage, width: int) -> str:
     """
     head = f"{report['phase']}: exit code {report['exit_code']}, wall {seconds(usage.wall_s)}"
     cpu = f"CPU {seconds(usage.cpu_s)} ({percent(usage.cpu_s, usage.wall_s)} of wall)"
-    published = f"I/O as published, wall - CPU, {seconds(usage.wall_s - usage.cpu_s)}"
     lines = [
         "-" * width,
         head,
-        f"{cpu}; {published}",
+        cpu,
         "",
         *account_lines(usage, width),
         "",

@@ -15,7 +15,9 @@ from neurotier.core.errors import NeurotierError
 from neurotier.core.files import remove_whatever
 from neurotier.core.places import Places
 from neurotier.core.processes import CAMPAIGN, current_run, end, processes_of, use_one_blas_thread
+from neurotier.core.quantities import counted
 from neurotier.core.settings import ROLES, Settings
+from neurotier.core.tables import read_table
 from neurotier.core.tiers import tiers_of
 from neurotier.dataset.health import remove_broken_clone
 from neurotier.dataset.unreachable import forget_unreachable, unreachable_sites
@@ -46,6 +48,7 @@ from neurotier.run.profile_tables import (
     flush_results,
     note_flush,
     read_timed_rows,
+    timings,
     unclosed_runs,
 )
 from neurotier.run.retries import try_failed_again
@@ -312,7 +315,8 @@ def finish(plan: Plan, succeeded: bool, after: Pages) -> None:
         forget_made(places)
         note_outputs(places)
     if not plan.is_campaign and (places.results / "report.html").exists():
-        say(summary_line(places, everyone, failures))
+        for line in summary_lines(places, everyone, failures):
+            say(line)
         say(f"Report: {places.results / 'report.html'}")
     if plan.is_comparing and (places.results / "comparison.html").exists():
         for line in after.verdict(places):
@@ -325,14 +329,19 @@ def told_by_jobs(places: Places) -> list[str]:
     return [file.read_text().rstrip() for file in sorted(places.told.glob("*"))]
 
 
-def summary_line(places: Places, everyone: list[str], failures: list[Record]) -> str:
-    """How many participants are done, failed and left."""
+def summary_lines(places: Places, everyone: list[str], failures: list[Record]) -> list[str]:
+    """The verdicts on results (how many participants are done, failed and left) and on times, as on the page."""
     done = {name for name in everyone if places.record(name).exists()}
     failed = {failure["participant"] for failure in failures} - done
     left = len(everyone) - len(done) - len(failed)
-    return f"{len(done)} of {len(everyone)} participants done, {len(failed)} failed" + (
-        f", {left} not run" if left else ""
-    )
+    counts = [f"{len(done)} of {len(everyone)} participants done", f"{len(failed)} failed"]
+    counts += [f"{left} not run"] if left else []
+    runs: list[Record] = []
+    with suppress(*DAMAGED, OSError):  # the page says what is missing
+        masks = len(read_table(places.group / "group.tsv", "group", only=("image",)))
+        counts += [counted(masks, "brain mask")] if masks else []
+        runs = read_table(places.profile / "runs.tsv", "runs")
+    return [f"Results: {', '.join(counts)}", *(f"Timings: {timings(run['valid'])}" for run in runs[-1:])]
 
 
 def say(line: str) -> None:

@@ -1,8 +1,7 @@
-"""The tables of the profile: CPU and I/O time per participant and phase, makespan and parallelism per run.
+"""The tables of the profile: costs and waits per participant and phase, makespan and parallelism per run.
 
-CPU time is user + system of the whole process tree, I/O time is wall - CPU, as the published plots compute them
-(Hayot-Sasson, Brown and Glatard 2020; their text defines it differently). I/O time in this sense includes waiting for
-a core, which the account of the wall time shows separately.
+``io_s`` is wall - CPU, as the plots of the paper count I/O (Hayot-Sasson, Brown and Glatard 2020; their text defines it
+differently). That includes waiting for a core, which the account of the wall time shows separately.
 """
 
 from __future__ import annotations
@@ -304,6 +303,15 @@ def validity(facts: Record, failed: int, not_run: int, running: bool) -> str:
     most = facts.get("settings", {}).get("validity", NOT_JUDGED)["others_cpu_share"]
     reasons += disturbed_because(facts.get("others_cpu_share"), most)
     return f"invalid: {'; '.join(reasons)}" if reasons else "valid"
+
+
+def timings(valid: str) -> str:
+    """What the validity of a run says of its times, in words; of its results it says nothing.
+
+    >>> timings("valid"), timings("invalid: the machine swapped")
+    ('fit for comparison', 'not for comparison: the machine swapped')
+    """
+    return "fit for comparison" if valid == "valid" else f"not for comparison: {valid.removeprefix('invalid: ')}"
 
 
 def site_of(participant: str) -> str | None:

@@ -65,7 +65,9 @@ def finding(tables: Compared) -> Finding:
         return Finding(NO_RUN, shown=False)
     accounts_by_condition = accounts(tables.runs)
     if not accounts_by_condition:
-        return Finding("No run has an account of its wall time; published logs know CPU and I/O time only", shown=False)
+        return Finding(
+            "No run has an account of its wall time; published logs know CPU and wall time only", shown=False
+        )
     names = Names(accounts_by_condition)
     on_cpu = sorted(share(account, *CPU) for account in accounts_by_condition.values())
     low, high = percent(on_cpu[0]), percent(on_cpu[-1])

@@ -1,4 +1,4 @@
-"""The figure ``cpu_io_sums``: summed CPU and I/O time by placement and parallelism (the published Figure 10)."""
+"""The figure ``cpu_io_sums``: CPU time and I/O as the paper counts it, by placement and parallelism (its Figure 10)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from neurotier.core.quantities import percent, seconds
 from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
-from neurotier.pages.comparison.names import NO_RUN, Names, condition_cells, spread_cells
+from neurotier.pages.comparison.names import NO_RUN, PAPER_IO, Names, condition_cells, spread_cells
 from neurotier.pages.comparison.panels import group_panels
 from neurotier.pages.comparison.statistics import by_condition
 from neurotier.pages.kit import plot
@@ -19,16 +19,16 @@ from neurotier.pages.kit.style import CPU_COLOUR, IO_COLOUR, write_figure
 from neurotier.run.compared import Compared
 from neurotier.run.conditions import Condition
 
-KINDS = (Kind("CPU time", CPU_COLOUR), Kind("I/O time", IO_COLOUR))
+KINDS = (Kind("CPU time", CPU_COLOUR), Kind(PAPER_IO, IO_COLOUR))
 COLUMNS = {"cpu": "cpu_sum_s", "io": "io_sum_s"}
 NOTE = (
-    "Medians over repetitions of the sums over participant jobs; line: least to greatest. I/O time = wall - CPU, as"
-    " published; it contains waiting for a core. Beside the bars: CPU + I/O. Valid runs only."
+    "Medians over repetitions of the sums over participant jobs; line: least to greatest. I/O as the paper counts it"
+    " contains waiting for a core. Beside the bars: CPU + I/O. Valid runs only."
 )
 
 
 def sums(runs: Sequence[Row]) -> dict[Condition, dict[str, Spread]]:
-    """Summed CPU and I/O time of every condition, s."""
+    """Summed CPU time and I/O of every condition, s."""
     return {
         condition: {name: Spread(tuple(run[column] for run in members)) for name, column in COLUMNS.items()}
         for condition, members in by_condition(runs).items()
@@ -36,13 +36,13 @@ def sums(runs: Sequence[Row]) -> dict[Condition, dict[str, Spread]]:
 
 
 def io_share(times: dict[str, Spread]) -> float:
-    """Share of I/O time of the sum of both; 0 of no time."""
+    """Share of I/O of the sum of both; 0 of no time."""
     whole_s = times["cpu"].median + times["io"].median
     return times["io"].median / whole_s if whole_s > 0 else 0.0
 
 
 def finding(tables: Compared) -> Finding:
-    """Between which shares of the summed time is I/O, and where."""
+    """Between which shares of the summed time is I/O as the paper counts it, and where."""
     sums_by_condition = sums(tables.runs)
     if not sums_by_condition:
         return Finding(NO_RUN, shown=False)
@@ -51,15 +51,15 @@ def finding(tables: Compared) -> Finding:
     low, high = (percent(io_share(sums_by_condition[condition])) for condition in (ordered[0], ordered[-1]))
     if low == high:
         return Finding(
-            f"I/O takes {low} of the summed time" + (" in every condition" if len(sums_by_condition) > 1 else "")
+            f"{PAPER_IO} takes {low} of the summed time" + (" in every condition" if len(sums_by_condition) > 1 else "")
         )
     return Finding(
-        f"I/O takes from {low} of the summed time ({names.of(ordered[0])}) to {high} ({names.of(ordered[-1])})"
+        f"{PAPER_IO} takes from {low} of the summed time ({names.of(ordered[0])}) to {high} ({names.of(ordered[-1])})"
     )
 
 
 def draw(tables: Compared, stem: Path) -> None:
-    """Draw the summed CPU and I/O time of all valid runs; write SVG, PNG and TSV."""
+    """Draw the summed CPU time and I/O of all valid runs; write SVG, PNG and TSV."""
     sums_by_condition = sums(tables.runs)
     write_figure(
         stem,
@@ -88,7 +88,7 @@ def below_zero(sums_by_condition: dict[Condition, dict[str, Spread]]) -> str:
     """What was clipped, if anything."""
     if all(times["io"].median >= 0 for times in sums_by_condition.values()):
         return ""
-    return " Where CPU exceeds wall time (several cores at once), I/O time below 0 is drawn as 0."
+    return " Where CPU exceeds wall time (several cores at once), I/O below 0 is drawn as 0."
 
 
 def table(sums_by_condition: dict[Condition, dict[str, Spread]]) -> list[Row]:

@@ -12,7 +12,7 @@ FIGURES = (
     ),
     Entry(
         "cpu_io_sums",
-        "CPU and I/O time",
+        "CPU time, and I/O as the paper counts it",
         "Sums over all participant jobs of a run, medians over repetitions. As the published Figure 10.",
     ),
     Entry(

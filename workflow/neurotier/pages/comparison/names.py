@@ -13,6 +13,7 @@ from neurotier.run.conditions import Condition
 
 NO_RUN = "No valid run finished a participant job"
 LONGEST_NAME = 30
+PAPER_IO = "I/O as the paper counts it (wall - CPU)"
 
 
 class Names:

@@ -175,10 +175,10 @@ def write_page(compared: Compared, figures: Path, page: Path, lacking: str = "")
 
 
 def colour_keys(causes: Container[str]) -> dict[str, str]:
-    """What the colours of the bars mean; that of I/O time is storage's, too, where it is known what it consists of.
+    """What the colours of the bars mean; that of the paper's I/O is storage's, too, where its parts are known.
 
     >>> colour_keys({"cpu", "io", "account_block_io_s"})
-    {'#0072B2': 'on a CPU', '#E69F00': 'I/O time (wall - CPU) or waiting for storage'}
+    {'#0072B2': 'on a CPU', '#E69F00': 'I/O as the paper counts it (wall - CPU) or waiting for storage'}
     """
     keys: dict[str, list[str]] = {}
     for cause, colour in COLOURS.items():

@@ -1,7 +1,7 @@
 """Reasons: why one placement took longer than another, as far as the sums of the runs tell; plain sentences.
 
-A condition has an account of its wall time if all its runs have one; without it only CPU and I/O time are known, and
-waiting for a core is part of I/O time.
+A condition has an account of its wall time if all its runs have one; without it only CPU time is known, and I/O as the
+paper counts it (wall - CPU), of which waiting for a core is part.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from neurotier.core.quantities import counted, mean_count, percent, seconds
 from neurotier.core.tables import Row
 from neurotier.meter.usage import LABELS
+from neurotier.pages.comparison.names import PAPER_IO
 from neurotier.pages.comparison.nodes import node_lines
 from neurotier.pages.kit.causes import (
     BLOCK_IO,
@@ -41,7 +42,7 @@ TOLD_SHARE = 0.1
 """From this share of a difference on, a cause of it is named."""
 
 USER, SYSTEM = CPU
-CAUSES = LABELS | {"cpu": "on a CPU", "io": "I/O time (wall - CPU)"}
+CAUSES = LABELS | {"cpu": "on a CPU", "io": PAPER_IO}
 """What a difference is divided into."""
 
 WAITS = (RUN_QUEUE, BLOCK_IO, OTHER, MEMORY_STALL, UNEXPLAINED)
@@ -85,8 +86,8 @@ def bound_lines(groups: Groups) -> list[str]:
     unknown = [condition.placement for condition, parts in shares.items() if RUN_QUEUE not in parts]
     if unknown:
         lines.append(
-            f"Without an account of the wall time ({', '.join(unknown)}), I/O time contains waiting for a core, and"
-            " CPU time contains copying in memory"
+            f"Without an account of the wall time ({', '.join(unknown)}), {PAPER_IO} contains waiting for a core,"
+            " and CPU time contains copying in memory"
         )
     return lines
 
@@ -154,7 +155,7 @@ def causes_text(longer: Mapping[str, float]) -> str:
     """A difference in words, with signs, its greatest parts first.
 
     >>> causes_text({"cpu": -1.0, "io": 11.0})
-    '10.0 s longer: +11.0 s I/O time (wall - CPU), -1.00 s on a CPU'
+    '10.0 s longer: +11.0 s I/O as the paper counts it (wall - CPU), -1.00 s on a CPU'
     """
     total_s = sum(longer.values())
     if total_s <= 0:
@@ -188,7 +189,7 @@ def oversubscription_lines(groups: Groups) -> list[str]:
     names = [condition.placement for condition, runs in groups.items() if any(run["oversubscribed"] for run in runs)]
     if not names:
         return []
-    return [f"Oversubscribed ({', '.join(names)}): more jobs at once than CPUs; I/O time contains waiting for a core"]
+    return [f"Oversubscribed ({', '.join(names)}): more jobs at once than CPUs, which waited for a core"]
 
 
 def cache_lines(groups: Groups) -> list[str]:

@@ -1,4 +1,4 @@
-"""CPU and I/O time of the BIDS App example, as the comparison draws them (Figure 10)."""
+"""CPU time and the paper's I/O of the BIDS App example, as the comparison draws them (Figure 10)."""
 
 from __future__ import annotations
 

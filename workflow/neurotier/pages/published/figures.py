@@ -46,7 +46,7 @@ FIGURES = (
     ),
     Entry(
         "bids_cpu_io",
-        "CPU and I/O time of the BIDS App example (Figure 10)",
+        "CPU time, and I/O as the paper counts it, of the BIDS App example (Figure 10)",
         "Sums over all tasks of a run, medians over repetitions.",
     ),
 )

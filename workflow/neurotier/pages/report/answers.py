@@ -144,9 +144,10 @@ def saved_at_most_s(row: Row, kinds: Kinds) -> float:
     """
     moving, accounted = row["phase"] in MOVING_PHASES, row["account"] is not None
     if moving:
-        user, queue = ("account_user_s", RUN_QUEUE) if accounted else ("user_s", "run_queue_s")
-        user_s, queue_s = row[user], row[queue]
-        return max(0.0, float(row["wall_s"] - user_s - (queue_s or 0.0)))
+        user_s, queue_s = row["account_user_s"], row[RUN_QUEUE]
+        if not accounted:
+            user_s, queue_s = row["user_s"], row["run_queue_s"] or 0.0
+        return max(0.0, float(row["wall_s"] - user_s - queue_s))
     if not accounted:
         return max(0.0, float(row["wall_s"] - row["cpu_s"] - (row["run_queue_s"] or 0.0)))
     asleep_s = row[OTHER] if kinds.get(row["work_tier"]) == "network" else 0.0

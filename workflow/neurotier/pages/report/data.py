@@ -27,7 +27,7 @@ Content = TypeVar("Content")
 SHOWN_COLUMNS = {
     "images": ("participant",),
     "profile": (
-        *("run", "participant", "phase", "work_tier", "start_s", "end_s", "wall_s", "user_s", "cpu_s", "io_s"),
+        *("run", "participant", "phase", "work_tier", "start_s", "end_s", "wall_s", "user_s", "cpu_s"),
         *("account", *ACCOUNT, "residual_s", "run_queue_s", "block_io_s", "memory_stall_s", "seen_share"),
         *("max_rss_bytes", "device_read_bytes", "staged_bytes", "left_behind", "input_bytes", "input_resident_before"),
     ),

@@ -11,11 +11,6 @@ FIGURES = (
         "Wall time of each participant job by cause, slowest first, and below it the sums by phase.",
     ),
     Entry(
-        "cpu_io",
-        "CPU and I/O time per participant",
-        "CPU and I/O time of each participant job, slowest first, and below it their sums by phase.",
-    ),
-    Entry(
         "gantt",
         "Participant jobs of the last run",
         "How many participant jobs ran at each moment of the last run, and below it their phases on one clock.",

@@ -24,8 +24,9 @@ from neurotier.pages.report.figures import FIGURES
 from neurotier.pages.report.mosaics import mosaic_name, placeholder_reason
 from neurotier.pages.report.prediction import prediction_view
 from neurotier.pages.report.times import present_phases
-from neurotier.pages.report.verdict import judge, tiles
+from neurotier.pages.report.verdict import judge_results, judge_timings, tiles
 from neurotier.pages.report.where import where_view
+from neurotier.run.profile_tables import timings
 
 HERE = Path(__file__).resolve().parent
 SHOWN_ROWS = SLOWEST_DRAWN
@@ -86,7 +87,8 @@ def context(data: ReportData, folder: Path) -> dict[str, Any]:
         "data": data,
         "title": title_of(data),
         "several_runs": len({time.run for time in times}) > 1,
-        "verdict": judge(data),
+        "verdicts": (judge_results(data), judge_timings(data)),
+        "timings": timings,
         "tiles": tiles(data, times),
         "failures": failures,
         "failures_shown": [{**each, "log_link": log_link(data, each, folder)} for each in failures[:SHOWN_ROWS]],

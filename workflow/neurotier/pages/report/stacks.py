@@ -60,10 +60,9 @@ def draw_stacks(participants: Sequence[Stack], phases: Sequence[Stack], kinds: S
         lanes = [Lane(stack.name, stack.bar(seconds(stack.wall_s))) for stack in participants]
         draw_bars(above, Panel("", tuple(lanes)), kinds)
         above.set_xlabel("Time per participant (s); beside the bar: wall time")
-    tight: dict[str, Any] = {"fontsize": 8, "handlelength": 1.2, "columnspacing": 1.2} if len(kinds) > 3 else {}
     handles = [plot.Patch(label=kind.label, **kind.filling) for kind in kinds]
     place: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1), "borderaxespad": 0.2}
-    above.legend(handles=handles, ncols=len(kinds), **place, **tight)
+    above.legend(handles=handles, ncols=len(kinds), **place, fontsize=8, handlelength=1.2, columnspacing=1.2)
     total_s = sum(stack.wall_s for stack in phases)
     texts = [f"{percent(share_of(stack.wall_s, total_s))} ({seconds(stack.wall_s)})" for stack in phases]
     lanes = [Lane(stack.name, stack.bar(text)) for stack, text in zip(phases, texts, strict=True)]

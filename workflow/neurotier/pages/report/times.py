@@ -21,8 +21,8 @@ class ParticipantTime:
     ----------
     participant, run
         Participant's folder in the dataset; run in which the job ran.
-    wall_s, cpu_s, io_s
-        Sums over the phases, s; ``io_s`` is wall - CPU and below 0 for tools that use several cores.
+    wall_s, cpu_s
+        Sums over the phases, s.
     start_s, end_s
         First start and last end of a phase, s since 1970-01-01 UTC.
     phases
@@ -33,7 +33,6 @@ class ParticipantTime:
     run: str
     wall_s: float = 0.0
     cpu_s: float = 0.0
-    io_s: float = 0.0
     start_s: float = float("inf")
     end_s: float = float("-inf")
     max_rss_bytes: int = 0
@@ -44,7 +43,6 @@ class ParticipantTime:
         """Add one phase."""
         self.wall_s += row["wall_s"]
         self.cpu_s += row["cpu_s"]
-        self.io_s += row["io_s"]
         self.start_s = min(self.start_s, row["start_s"])
         self.end_s = max(self.end_s, row["end_s"])
         self.max_rss_bytes = max(self.max_rss_bytes, row["max_rss_bytes"])
@@ -54,6 +52,11 @@ class ParticipantTime:
     def phase(self, name: str, column: str) -> float:
         """A column of one phase; 0 for a phase that the job did not have."""
         return float(self.phases[name][column]) if name in self.phases else 0.0
+
+    def waited_s(self, cause: str) -> float | None:
+        """Wall time that went into a cause by the account, s; ``None`` if no phase knows it."""
+        known = [row[f"account_{cause}_s"] for row in self.phases.values() if row[f"account_{cause}_s"] is not None]
+        return sum(known) if known else None
 
     @property
     def accounted(self) -> bool:

@@ -1,4 +1,4 @@
-"""The verdict: how a run went, in a headline, a few lines and a row of numbers, before any figure."""
+"""The verdicts on results and on times, each in a headline and a few lines, and a row of numbers, before any figure."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from neurotier.core.quantities import MISSING, clock, counted, mean_count, percent, seconds, share_of, utc
 from neurotier.core.tables import Row
-from neurotier.pages.kit.causes import sum_causes
+from neurotier.meter.usage import LABELS
+from neurotier.pages.kit.causes import BLOCK_IO, RUN_QUEUE, sum_causes
 from neurotier.pages.report.cluster import node_verdict
 from neurotier.pages.report.data import ReportData
 from neurotier.pages.report.times import ParticipantTime
+from neurotier.run.profile_tables import timings
 
 
 @dataclass(frozen=True)
@@ -24,50 +26,44 @@ class Tile:
 
 @dataclass(frozen=True)
 class Verdict:
-    """How a run went.
+    """How good a run's results are, or its times.
 
     Attributes
     ----------
-    good
-        True if every site was reached, every participant is done and the last run is valid.
+    style
+        Of results: ``good`` if every site was reached and every participant is done, else empty; of times: ``open``.
     headline
-        The result in one sentence; it begins with ``Invalid`` if the last run is.
+        The verdict in one sentence.
     lines
-        What else must be known before the numbers are used.
+        What else must be known before either is used.
     """
 
-    good: bool
+    style: str
     headline: str
     lines: list[str]
 
 
-def judge(data: ReportData) -> Verdict:
-    """Sum up a results folder."""
+def judge_results(data: ReportData) -> Verdict:
+    """What has been made, whatever the times are worth."""
     total = len(data.selected)
     parts = [f"{len(data.done):,} of {counted(total, 'participant')} done"]
     parts += [f"{len(data.failed):,} failed"] if data.failed else []
     parts += [f"{len(data.not_run):,} not run"] if data.not_run else []
     parts += [f"{counted(len(data.skipped), 'item')} of the dataset skipped"] if data.skipped else []
-    counts = ", ".join(parts) if total else "No participant is known: the dataset has not been indexed"
-    run = data.last_run
-    if run is not None and run["valid"] != "valid":
-        headline = run["valid"][:1].upper() + run["valid"][1:]
-        return Verdict(False, headline, [f"{counts}.", "Its times do not belong in comparisons.", *remarks(data)])
-    good = bool(total) and len(data.done) == total and run is not None and not data.dataset.get("unreachable")
-    if run is not None:
-        counts += "; the last run is valid"
-    return Verdict(good, counts, remarks(data))
-
-
-def remarks(data: ReportData) -> list[str]:
-    """What must be known about the last run besides its validity."""
+    parts += [counted(len(data.group), "brain mask")] if data.group else []
+    counts = ", ".join(parts) if total else "no participant is known, the dataset has not been indexed"
     unreachable = data.dataset.get("unreachable") or {}
     lines = [f"{path} could not be reached, and is not part of this: {why}." for path, why in unreachable.items()]
+    good = total and len(data.done) == total and not unreachable
+    return Verdict("good" if good else "", f"Results: {counts}", lines)
+
+
+def judge_timings(data: ReportData) -> Verdict:
+    """What the times of the last run are worth, and what must be known about them."""
+    lines: list[str] = []
     run, cluster = data.last_run, data.cluster
     started = data.facts.get("run")
-    if run is None:
-        lines.append("No run has finished a participant job.")
-    elif started and started != run["run"]:
+    if run is not None and started and started != run["run"]:
         lines.append(
             f"The run started last, {started}, finished no participant job; the times are those of {run['run']}."
         )
@@ -85,7 +81,8 @@ def remarks(data: ReportData) -> list[str]:
         lines.append(f"{node_verdict(cluster)}.")
     if cluster is not None and cluster.again:
         lines.append(f"{counted(len(cluster.again), 'job')} had to be started again (see Nodes and jobs).")
-    return lines
+    said = timings(run["valid"]) if run is not None else "none; no run has finished a participant job"
+    return Verdict("open", f"Timings: {said}", lines)
 
 
 def crowd(data: ReportData, run: Row | None) -> str:
@@ -100,12 +97,11 @@ def crowd(data: ReportData, run: Row | None) -> str:
 
 def core_wait(data: ReportData, run: Row | None) -> str:
     """What waiting for a core took of a run, as far as it is known."""
-    contained = "I/O time contains waiting for a core"
     if run is None or run["account_run_queue_sum_s"] is None or not run["wall_sum_s"]:
-        return contained
+        return "wall times contain waiting for a core"
     causes = sum_causes(row for row in data.profile if row["run"] == run["run"])
     share = percent(run["account_run_queue_sum_s"] / run["wall_sum_s"])
-    return f"{contained}, {causes.about}{share} of wall time"
+    return f"waiting for a core took {causes.about}{share} of wall time"
 
 
 def slots_text(data: ReportData, run: Row) -> str:
@@ -125,7 +121,7 @@ def computing_text(data: ReportData, run: Row) -> str:
 def tiles(data: ReportData, times: list[ParticipantTime]) -> list[Tile]:
     """The numbers a reader looks for first; ``times`` slowest first."""
     run = data.last_run
-    wall, cpu, io = (sum(getattr(time, key) for time in times) for key in ("wall_s", "cpu_s", "io_s"))
+    wall, cpu = (sum(getattr(time, key) for time in times) for key in ("wall_s", "cpu_s"))
     images = f"{counted(len(data.group), 'brain mask')}" if data.group else "no brain mask"
     tiles = [Tile("Participants done", f"{len(data.done):,} of {len(data.selected):,}", images)]
     if run is None or run["makespan_s"] is None:
@@ -137,10 +133,14 @@ def tiles(data: ReportData, times: list[ParticipantTime]) -> list[Tile]:
         tiles.append(Tile("Makespan, last run", seconds(run["makespan_s"]), span))
         peak = f"{slots_text(data, run)}peak {run['peak_parallelism']:,}{computing_text(data, run)}"
         tiles.append(Tile("Mean parallelism", mean_count(run["mean_parallelism"]), peak))
+    causes = sum_causes(row for row in data.profile)
     tiles.append(
         Tile("CPU time", percent(share_of(cpu, wall)), f"{seconds(cpu)} of {seconds(wall)} wall" if times else "")
     )
-    tiles.append(Tile("I/O time", percent(share_of(io, wall)), f"{seconds(io)}, wall - CPU" if times else ""))
+    for cause in (RUN_QUEUE, BLOCK_IO):
+        known = any(row[cause] is not None for row in data.profile)
+        share = f"{causes.about}{percent(causes.share_of(cause))}" if known else MISSING
+        tiles.append(Tile(LABELS[cause].capitalize(), share, seconds(causes.seconds_of(cause)) if known else ""))
     if data.cluster is not None:
         wait = [wait_s for wait_s, _ in data.cluster.waits_s]
         longest = f"median; longest {seconds(wait[0])}" if wait else "not known"
