@@ -203,12 +203,12 @@ def strictly_limited(device: str, wanted: bool) -> Iterator[None]:
 
 @contextmanager
 def fuse_folder(bytes_per_s: int) -> Iterator[Path]:
-    """A folder of a FUSE file system, over one in memory, that is read and written no faster; needs bindfs."""
+    """A folder of a FUSE file system, over one in memory, that is written no faster; needs bindfs."""
     with tempfile.TemporaryDirectory(prefix="neurotier-fuse-", dir="/dev/shm") as name:
         below, folder = Path(name, "below"), Path(name, "mount")
         below.mkdir()
         folder.mkdir()
-        output("bindfs", "-o", "big_writes", f"--read-rate={bytes_per_s}", f"--write-rate={bytes_per_s}", str(below), str(folder))
+        output("bindfs", "-o", "big_writes", f"--write-rate={bytes_per_s}", str(below), str(folder))
         try:
             yield folder
         finally:

@@ -413,7 +413,7 @@ def test_the_advice_says_whether_others_disturbed_the_calibration() -> None:
     busy = inputs(others_cpu_share=0.4, processors=Processors(2, 2, others=0.8))
     disturbed, assumed = others_meanwhile(busy, most=0.1)
     assert disturbed.startswith("The calibration was disturbed: others took 40 % of the processors' time")
-    assert "0.8 processors busy" in assumed
+    assert "0.8 busy processes" in assumed
     assert others_meanwhile(busy, most=0.5) == [assumed]
     assert others_meanwhile(inputs(others_cpu_share=0.01), most=0.1) == []
     assert "is not known" in others_meanwhile(inputs(), most=0.1)[0]

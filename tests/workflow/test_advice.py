@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -103,7 +104,7 @@ def test_a_tier_whose_writers_must_wait_is_not_advised(project: Project, waiting
     image = gzip.compress(nib.Nifti1Image(voxels, np.eye(4)).to_bytes(), compresslevel=0)
     plain_dataset(project.folder / "bids", {t1w(f"{number:02d}"): image for number in range(4)})
     tiers = {name: {"path": path, "kind": "block"} for name, path in waiting_tiers.items()}
-    arguments = project.configure(dataset={"source": "bids"}, tiers=tiers, tool=NOOP, probe=SMALL)
+    arguments = project.configure(dataset={"source": "bids"}, tiers=tiers, tool=NOOP, probe=SMALL | {"share": 0.5})
     ended = project.snakemake(*arguments, targets=["advise"])
     assert ended.code == 0, ended.output
     rows = {row["placement"]: row for row in project.table("advice/advice.tsv")}
@@ -128,14 +129,16 @@ while True:
 def test_cold_runs_are_predicted_with_what_programs_take_to_load(project: Project, demo_source: Path) -> None:
     """The calibration is tried once more by one job, and one of it from an empty page cache; neither is kept.
 
-    A busy loop on each processor disturbs it, which is said; at other times, when nothing depends on it, it rests.
+    Busy loops, more than there are processors, disturb it, which is said; at other times, when nothing depends on them,
+    they rest.
     """
     campaign = {"placements": {"disk": {}}, "parallelism": [2], "cache": ["cold", "warm"], "repetitions": 1}
     given = {"dataset": {"source": str(demo_source)}, "tool": NOOP, "probe": SMALL, "campaign": campaign}
     arguments = project.configure(**given, validity={"others_cpu_share": 0.3})
     while_trying = project.results / "advice" / ".rehearsal.partial"
     busy = [sys.executable, "-c", BUSY, str(while_trying)]
-    loops = [subprocess.Popen(busy) for _ in os.sched_getaffinity(0)]
+    processors = len(os.sched_getaffinity(0))
+    loops = [subprocess.Popen(busy) for _ in range(4 * processors)]
     try:
         ended = project.snakemake(*arguments, targets=["advise"])
     finally:
@@ -165,4 +168,6 @@ def test_cold_runs_are_predicted_with_what_programs_take_to_load(project: Projec
     assert not project.leftovers()
     assert "Participants share jobs: by one that was tried" in said
     assert "The calibration was disturbed: others took" in said
+    (had,) = re.findall(r"Others had (\d+\.\d) busy processes", said)
+    assert float(had) > 2 * processors, "those that wait for a processor count, too"
     assert not project.snakemake(*arguments, targets=["advise"]).lines("once more")
