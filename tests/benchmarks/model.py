@@ -6,7 +6,7 @@ import time
 
 from bench import print_table
 from neurotier.model.fluid import simulate
-from neurotier.model.machine import MEMORY, Machine, PageCache, Processors, TierSpeed
+from neurotier.model.machine import Machine, PageCache, Processors, TierSpeed, cache_of
 from neurotier.model.workload import Step, Workload
 from neurotier.published.fits import fit_all
 from neurotier.published.predictions import Predictor
@@ -22,9 +22,9 @@ def thinking() -> None:
     """Simulate 1,000 blocks of the 20 um image with 96 workers, on a disk with write-back and on memory."""
     memory = TierSpeed(30e9, 30e9, 1.4e9, 1.2e9, unevenness=0.05)
     disk = TierSpeed(0.5e9, 0.24e9, 0.5e9, 0.24e9, unevenness=0.05, write_back=True)
-    machine = Machine(Processors(48, 96), PageCache(781e9, 0.1, 0.4), {"disk": disk, MEMORY: memory})
+    machine = Machine(Processors(48, 96), PageCache(781e9, 0.1, 0.4), {"disk": disk, cache_of("disk"): memory})
     rows = []
-    for tier in ("disk", MEMORY):
+    for tier in ("disk", cache_of("disk")):
         task = (Step("read", "read", BLOCK_BYTES, tier), Step("write", "write", BLOCK_BYTES, tier))
         started_s = time.perf_counter()
         for seed in range(REPETITIONS):

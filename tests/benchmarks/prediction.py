@@ -70,7 +70,7 @@ HEAD = [
 ]
 SAID = (
     "Advice: ",
-    "Others kept",
+    "Others had",
     "The calibration was",
     "By the probes",
     "Participants share",

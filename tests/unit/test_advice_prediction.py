@@ -28,7 +28,7 @@ from neurotier.core.parallelism import PHASES
 from neurotier.core.places import Places, short_hash
 from neurotier.core.settings import BY_LENGTH, BatchSettings, Settings, ToolSettings
 from neurotier.meter.traffic import flow
-from neurotier.model.machine import MEMORY, PageCache, Processors
+from neurotier.model.machine import PageCache, Processors, cache_of
 from neurotier.model.this_machine import Probed, between, machine_of, open_s, page_cache_of
 from neurotier.storage.probe.tier_figures import TierFigures
 from probed_tiers import tier_figures
@@ -86,7 +86,7 @@ def test_machine_has_the_curves_at_the_parallelism() -> None:
     disk, tmpfs = machine.tiers["disk"], machine.tiers["tmpfs"]
     assert (disk.read_bytes_per_s, disk.read_stream_bytes_per_s) == (150 * MB, 100 * MB)  # half-way in log streams
     assert (disk.write_back, tmpfs.write_back, disk.mixed) == (True, False, 1.0)
-    assert machine.tiers[MEMORY].write_bytes_per_s == 1500 * MB
+    assert machine.tiers[cache_of("disk")].write_bytes_per_s == 1500 * MB
     assert (
         machine_of({"disk": figures()}, 96, Processors(2, 2), PageCache(1e9)).tiers["disk"].read_bytes_per_s == 200 * MB
     )
@@ -100,7 +100,7 @@ def test_a_draw_lies_between_what_was_measured() -> None:
         machine_of({"disk": tier}, 1, Processors(2, 2), PageCache(1e9)) for tier in (probe.usual, probe.low, probe.high)
     )
     speeds = [
-        between(usual, low, high, {"disk": where, MEMORY: 0.0}).tiers["disk"].read_bytes_per_s / MB
+        between(usual, low, high, {"disk": where, cache_of("disk"): 0.0}).tiers["disk"].read_bytes_per_s / MB
         for where in (-1, 0, 0.5, 1)
     ]
     assert speeds == pytest.approx([50, 100, 2**0.5 * 100, 200])
@@ -133,13 +133,13 @@ def test_workload_has_what_the_records_have() -> None:
 
 
 def test_what_a_short_job_writes_for_itself_stays_in_the_page_cache() -> None:
-    def written_to(expiry_s: float) -> list[str]:
+    def stays(expiry_s: float) -> list[bool]:
         storage = replace(STORAGE, expiry_s=expiry_s)
         (task,) = workload_of([Participant(int(100 * MB))], costs_of([job(100, 10.0)]), storage, JobStart()).tasks
-        return [step.tier for step in task if step.kind == "write" and step.amount]
+        return [step.cached for step in task if step.kind == "write" and step.amount]
 
-    assert written_to(expiry_s=30.0) == [MEMORY, "disk"]
-    assert written_to(expiry_s=5.0) == ["disk", "disk"]
+    assert stays(expiry_s=30.0) == [True, False]
+    assert stays(expiry_s=5.0) == [False, False]
 
 
 def test_a_record_tells_bytes_by_phase(tmp_path: Path) -> None:
@@ -413,7 +413,7 @@ def test_the_advice_says_whether_others_disturbed_the_calibration() -> None:
     busy = inputs(others_cpu_share=0.4, processors=Processors(2, 2, others=0.8))
     disturbed, assumed = others_meanwhile(busy, most=0.1)
     assert disturbed.startswith("The calibration was disturbed: others took 40 % of the processors' time")
-    assert "0.8 processors busy" in assumed
+    assert "0.8 busy processes" in assumed
     assert others_meanwhile(busy, most=0.5) == [assumed]
     assert others_meanwhile(inputs(others_cpu_share=0.01), most=0.1) == []
     assert "is not known" in others_meanwhile(inputs(), most=0.1)[0]

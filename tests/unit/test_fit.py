@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from neurotier.model.fit import fit_tier
 from neurotier.model.fluid import simulate
-from neurotier.model.machine import MEMORY, Machine, PageCache, Processors, TierSpeed
+from neurotier.model.machine import Machine, PageCache, Processors, TierSpeed, cache_of
 from neurotier.model.observed import Observed, Stream
 from neurotier.model.workload import Step, Workload
 
@@ -17,7 +17,7 @@ MEMORY_SPEED = TierSpeed(5000 * MB, 4000 * MB, 1000 * MB, 800 * MB)
 def observe(tier: TierSpeed, parallelism: int) -> Observed:
     """What the streams of a simulated run did."""
     task = (Step("read", "read", 100 * MB, "tier"), Step("write", "write", 100 * MB, "tier"))
-    machine = Machine(Processors(64, 64), CACHE, {"tier": tier, MEMORY: MEMORY_SPEED})
+    machine = Machine(Processors(64, 64), CACHE, {"tier": tier, cache_of("tier"): MEMORY_SPEED})
     found = simulate(Workload([task] * 100, spawn_s=0.05), machine, parallelism, seed=3)
     streams = [Stream(phase == "write", 100 * MB, start, end) for _, phase, start, end in found.spans_s]
     return Observed(streams, CACHE)

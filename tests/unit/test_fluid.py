@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from neurotier.model.fluid import simulate
-from neurotier.model.machine import MEMORY, Machine, PageCache, Processors, TierSpeed
+from neurotier.model.machine import Machine, PageCache, Processors, TierSpeed, cache_of
 from neurotier.model.prediction import predict_makespan
 from neurotier.model.workload import LAUNCH, Job, Step, Workload
 
@@ -19,7 +19,7 @@ LARGE = PageCache(available_bytes=1000 * GB)
 
 
 def machine(tier: TierSpeed, cache: PageCache = LARGE, processors: Processors | None = None) -> Machine:
-    return Machine(processors or Processors(64, 64), cache, {"tier": tier, MEMORY: FAST})
+    return Machine(processors or Processors(64, 64), cache, {"tier": tier, cache_of("tier"): FAST})
 
 
 def copies(count: int, size: float = GB) -> Workload:

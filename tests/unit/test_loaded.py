@@ -7,7 +7,7 @@ import math
 import pytest
 from neurotier.model.fluid import simulate
 from neurotier.model.loaded import loaded, pooled
-from neurotier.model.machine import MEMORY, Machine, PageCache, Processors, TierSpeed
+from neurotier.model.machine import Machine, PageCache, Processors, TierSpeed, cache_of
 from neurotier.model.observed import Observed, Stream
 from neurotier.model.workload import Step, Workload
 
@@ -53,7 +53,7 @@ def test_what_the_model_was_given_is_measured_from_what_it_did() -> None:
     """20 streams that are alike read together and write together, so that each direction is seen alone."""
     true = TierSpeed(500 * MB, 200 * MB, 400 * MB, 150 * MB, mixed=0.7)
     task = (Step("read", "read", 100 * MB, "tier"), Step("write", "write", 100 * MB, "tier"))
-    machine = Machine(Processors(64, 64), CACHE, {"tier": true, MEMORY: true})
+    machine = Machine(Processors(64, 64), CACHE, {"tier": true, cache_of("tier"): true})
     found = simulate(Workload([task] * 100), machine, 20)
     streams = [Stream(phase == "write", 100 * MB, start, end) for _, phase, start, end in found.spans_s]
     seen = loaded(Observed(streams, CACHE))

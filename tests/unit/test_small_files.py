@@ -18,7 +18,7 @@ from neurotier.core.tables import Row, read_table, write_table
 from neurotier.core.tiers import Tier
 from neurotier.meter.traffic import flow
 from neurotier.model.fluid import simulate
-from neurotier.model.machine import MEMORY, Machine, PageCache, Processors, TierSpeed
+from neurotier.model.machine import Machine, PageCache, Processors, TierSpeed, cache_of
 from neurotier.model.prediction import Simulated
 from neurotier.model.this_machine import Probed, file_cost, file_speed
 from neurotier.model.workload import Step, Workload
@@ -92,7 +92,7 @@ def test_streams_are_served_as_the_probe_has_seen_them() -> None:
     assert file_speed(disk, 4)["files_per_s"] == pytest.approx(1000), "never less than one stream alone"
     assert file_cost(disk, 2).wait_s == pytest.approx(4.5e-3), "half-way in log streams"
     machine = Machine(
-        Processors(8, 8), PageCache(1e12), {"disk": tier_with_files(100.0, 250.0), MEMORY: tier_with_files()}
+        Processors(8, 8), PageCache(1e12), {"disk": tier_with_files(100.0, 250.0), cache_of("disk"): tier_with_files()}
     )
     for parallelism, expected_s in ((1, 50.0), (2, 30.0), (5, 20.0)):
         run = simulate(Workload([(Step("compute", "files", 1000, "disk"),)] * 5), machine, parallelism)
@@ -102,7 +102,7 @@ def test_streams_are_served_as_the_probe_has_seen_them() -> None:
 
 
 def test_making_files_takes_no_processor_and_no_bandwidth() -> None:
-    tiers = {"disk": tier_with_files(100.0, 100.0), MEMORY: tier_with_files()}
+    tiers = {"disk": tier_with_files(100.0, 100.0), cache_of("disk"): tier_with_files()}
     tasks = [
         (Step("compute", "files", 1000, "disk"),),
         (Step("compute", "compute", 10.0),),

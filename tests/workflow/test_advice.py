@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
-from support import Project, git
+import nibabel as nib
+import numpy as np
+import pytest
+from conftest import missing
+from support import Project, git, plain_dataset, t1w
+from truth import fuse_folder, loop_device
 
 NOOP = {"name": "noop"}
 SMALL = {"streams": 2, "file_mib": 16, "time_s": 1, "repetitions": 1}
@@ -78,6 +87,32 @@ def test_advice(project: Project, demo_source: Path, memory_folder: Path, tmp_pa
     assert "Traceback" not in ended.output
 
 
+@pytest.fixture
+def waiting_tiers() -> Iterator[dict[str, str]]:
+    """Tiers of which the page cache takes next to nothing, for they lie in memory and are slow."""
+    try:
+        with ExitStack() as stack:
+            strict = stack.enter_context(loop_device(256, 12_000_000, "/dev/shm", strict_limit=True))
+            yield {"strict": str(strict), "fuse": str(stack.enter_context(fuse_folder(12_000_000)))}
+    except (OSError, subprocess.CalledProcessError) as error:
+        missing(f"no tiers whose writers wait: {error}")
+
+
+def test_a_tier_whose_writers_must_wait_is_not_advised(project: Project, waiting_tiers: dict[str, str]) -> None:
+    """Their page cache hides nothing: not that of a device with a strict limit, nor that of a FUSE file system."""
+    voxels = np.random.default_rng(0).integers(0, 4096, (160, 160, 120)).astype(np.int16)
+    image = gzip.compress(nib.Nifti1Image(voxels, np.eye(4)).to_bytes(), compresslevel=0)
+    plain_dataset(project.folder / "bids", {t1w(f"{number:02d}"): image for number in range(4)})
+    tiers = {name: {"path": path, "kind": "block"} for name, path in waiting_tiers.items()}
+    arguments = project.configure(dataset={"source": "bids"}, tiers=tiers, tool=NOOP, probe=SMALL | {"share": 0.5})
+    ended = project.snakemake(*arguments, targets=["advise"])
+    assert ended.code == 0, ended.output
+    rows = {row["placement"]: row for row in project.table("advice/advice.tsv")}
+    fast, slow = ([rows[name] for name in names] for names in (("local", "tmpfs"), waiting_tiers))
+    assert max(float(row["high_s"]) for row in fast) < min(float(row["low_s"]) for row in slow), ended.output
+    assert {row["limit"] for row in slow} == {f"writing to {name}" for name in waiting_tiers}
+
+
 BUSY = """
 import sys, time
 from pathlib import Path
@@ -94,14 +129,16 @@ while True:
 def test_cold_runs_are_predicted_with_what_programs_take_to_load(project: Project, demo_source: Path) -> None:
     """The calibration is tried once more by one job, and one of it from an empty page cache; neither is kept.
 
-    A busy loop on each processor disturbs it, which is said; at other times, when nothing depends on it, it rests.
+    Busy loops, more than there are processors, disturb it, which is said; at other times, when nothing depends on them,
+    they rest.
     """
     campaign = {"placements": {"disk": {}}, "parallelism": [2], "cache": ["cold", "warm"], "repetitions": 1}
     given = {"dataset": {"source": str(demo_source)}, "tool": NOOP, "probe": SMALL, "campaign": campaign}
     arguments = project.configure(**given, validity={"others_cpu_share": 0.3})
     while_trying = project.results / "advice" / ".rehearsal.partial"
     busy = [sys.executable, "-c", BUSY, str(while_trying)]
-    loops = [subprocess.Popen(busy) for _ in os.sched_getaffinity(0)]
+    processors = len(os.sched_getaffinity(0))
+    loops = [subprocess.Popen(busy) for _ in range(4 * processors)]
     try:
         ended = project.snakemake(*arguments, targets=["advise"])
     finally:
@@ -131,4 +168,6 @@ def test_cold_runs_are_predicted_with_what_programs_take_to_load(project: Projec
     assert not project.leftovers()
     assert "Participants share jobs: by one that was tried" in said
     assert "The calibration was disturbed: others took" in said
+    (had,) = re.findall(r"Others had (\d+\.\d) busy processes", said)
+    assert float(had) > 2 * processors, "those that wait for a processor count, too"
     assert not project.snakemake(*arguments, targets=["advise"]).lines("once more")

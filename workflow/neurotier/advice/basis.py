@@ -17,7 +17,7 @@ from neurotier.model.this_machine import tier_speed
 
 SHOWN = 3
 BUSY_SHOWN = 0.2
-"""Processors kept busy by others from which on the page mentions them."""
+"""Busy processes of others from which on the page mentions them."""
 
 
 def basis(situation: Situation, inputs: Inputs, chosen: Sequence[str], parallelism: Sequence[int]) -> list[str]:
@@ -58,7 +58,7 @@ def others_meanwhile(inputs: Inputs, most: float) -> list[str]:
         lines.append(f"{said}; ask again on a quiet machine" + (" (--forcerun rehearse)" if inputs.rehearsed else ""))
     if busy >= BUSY_SHOWN:
         until = "they are assumed to go on (the interval: from none to twice as much)"
-        lines.append(f"Others kept {busy:.1f} processors busy during the calibration; {until}")
+        lines.append(f"Others had {busy:.1f} busy processes during the calibration; {until}")
     return lines
 
 

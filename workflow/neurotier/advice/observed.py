@@ -70,6 +70,16 @@ class ObservedJob:
         """CPU time of all phases, s."""
         return sum(phase["cpu_s"] for phase in self.phases.values())
 
+    @property
+    def queueing(self) -> float:
+        """How many times as long as with a processor of its own it took to compute."""
+        return queueing(self.cpu_s, self.queue_s)
+
+
+def queueing(cpu_s: float, queue_s: float | None) -> float:
+    """How many times as long as its CPU time something took that waited so long for a processor."""
+    return 1 + (queue_s or 0.0) / cpu_s if cpu_s else 1.0
+
 
 def observe(record: Record, size_bytes: int, run_started_s: float) -> ObservedJob:
     """A job from its record. ``ready_s`` from before its run began does not count: it waited for no input then."""
@@ -77,7 +87,9 @@ def observe(record: Record, size_bytes: int, run_started_s: float) -> ObservedJo
     start_s, end_s = min(row["start_s"] for row in rows), max(row["end_s"] for row in rows)
     waited_s = record.get("slot_wait_s", 0.0)  # for others to compute; records of earlier versions have none
     between_s = max(0.0, end_s - start_s - waited_s - sum(row["end_s"] - row["start_s"] for row in rows))
-    queues = [row["run_queue_s"] for row in rows]
+    queues, cpu_s = [row["run_queue_s"] for row in rows], sum(row["cpu_s"] for row in rows)
+    queue_s = None if None in queues else sum(queues)
+    between_s /= queueing(cpu_s, queue_s)
     got = record.get("got") or {}
     return ObservedJob(
         participant=record["participant"],
@@ -88,7 +100,7 @@ def observe(record: Record, size_bytes: int, run_started_s: float) -> ObservedJo
         | {BETWEEN: dict.fromkeys(QUANTITIES, 0.0) | {"cpu_s": between_s}},
         start_s=start_s,
         end_s=end_s,
-        queue_s=None if None in queues else sum(queues),
+        queue_s=queue_s,
         max_rss_bytes=max(row["max_rss_bytes"] for row in rows),
         ready_s=ready_s if ready_s and ready_s >= run_started_s else None,
         get_cpu_s=got.get("cpu_s"),
@@ -151,7 +163,9 @@ def gaps_s(observed: Iterable[ObservedJob]) -> list[float]:
 
 
 def spawns_s(observed: Iterable[ObservedJob]) -> list[float]:
-    """How long after the first job of a run its second was started, s, where both ran at once: Snakemake's own time.
+    """CPU time between the starts of the first two jobs of a run, s, where both ran at once: Snakemake's own time.
+
+    Snakemake is held to have waited for a processor as the first of them has.
 
     >>> def job(run, start_s, end_s):
     ...     return ObservedJob("sub-1", run, "h", 1, {}, start_s, end_s, 0.0, 1, None, None, None, None)
@@ -162,4 +176,6 @@ def spawns_s(observed: Iterable[ObservedJob]) -> list[float]:
     for job in observed:
         by_run.setdefault(job.run, []).append(job)
     firsts = [sorted(jobs, key=lambda job: job.start_s)[:2] for jobs in by_run.values() if len(jobs) > 1]
-    return [second.start_s - first.start_s for first, second in firsts if second.start_s < first.end_s]
+    return [
+        (second.start_s - first.start_s) / first.queueing for first, second in firsts if second.start_s < first.end_s
+    ]

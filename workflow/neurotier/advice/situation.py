@@ -248,7 +248,11 @@ class Situation:
         found = rehearsed or {}
         probes = {table.stem: read_probed(table) for table in tables}
         to_fetch = self.to_fetch(self.settings.placement["dataset"])
+        rehearsed_jobs = read_rehearsed(found, {name: size_of(images) for name, images in self.participants.items()})
         share = self.others_share(found)
+        # processes of others wait for the processors as ours have
+        tried = rehearsed_jobs.observed if rehearsed_jobs else self.observed
+        queueing = statistics.fmean(job.queueing for job in tried)
         processors = len(os.sched_getaffinity(0))
         return Inputs(
             observed=self.observed,
@@ -256,9 +260,9 @@ class Situation:
             participants=[Participant(size_of(self.participants[name]), to_fetch[name]) for name in self.remaining],
             job_start=self.job_start,
             probes=probes,
-            processors=processors_here(self.plan.threads, (share or 0.0) * processors),
+            processors=processors_here(self.plan.threads, (share or 0.0) * processors * queueing),
             page_cache=page_cache_here(0.0),
-            rehearsed=read_rehearsed(found, {name: size_of(images) for name, images in self.participants.items()}),
+            rehearsed=rehearsed_jobs,
             load_s=found["load_s"] if rehearsed and COLD in caches(self.settings) else None,
             load_unknown_because=found.get("why", ""),
             others_cpu_share=share,

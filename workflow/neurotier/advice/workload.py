@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from neurotier.advice.scaling import Costs
-from neurotier.core.kinds import KINDS, is_in_memory
+from neurotier.core.kinds import is_in_memory
 from neurotier.core.parallelism import COMPUTING_PHASES
-from neurotier.model.machine import MEMORY
 from neurotier.model.workload import LAUNCH, Job, Step, Workload
 from neurotier.storage.probe.tier_figures import FileCost
 
@@ -265,7 +264,7 @@ def steps(participant: Participant, costs: Costs, storage: Storage) -> list[Step
 
     When staging, CPU time that grows with size is copying, which the speeds of the tiers include; only the fixed part
     counts as computing. What a job shorter than ``expiry_s`` writes to its work folder is deleted before the kernel
-    writes it back, so it stays in the page cache.
+    writes it back, so it stays in the page cache, if the tier has one.
     """
     lifetime_s = sum(cost["cpu_s"].of(participant.size_bytes) for cost in costs.values()) * participant.slowness
     steps_of_job: list[Step] = []
@@ -286,10 +285,8 @@ def steps(participant: Participant, costs: Costs, storage: Storage) -> list[Step
                 each = storage.files.get(tier, FileCost(0.0, 0.0))
                 cpu_s += files * each.cpu_s
                 steps_of_job += [Step(phase, "files", files, tier)] if each.wait_s else []
-            deleted_in_cache = (
-                WRITES[phase] == "work" and KINDS[storage.kinds[tier]].write_back and lifetime_s < storage.expiry_s
-            )
-            steps_of_job.append(Step(phase, "write", written, MEMORY if deleted_in_cache else tier))
+            deleted_in_cache = WRITES[phase] == "work" and lifetime_s < storage.expiry_s
+            steps_of_job.append(Step(phase, "write", written, tier, cached=deleted_in_cache))
         steps_of_job += [Step(phase, "wait", wait_s), Step(phase, "compute", cpu_s)]
     return steps_of_job
 

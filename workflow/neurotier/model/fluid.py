@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from neurotier.model.machine import MEMORY, Machine
+from neurotier.model.machine import Machine, cache_of
 from neurotier.model.sharing import Demand, share_out, split, wanted
 from neurotier.model.workload import LAUNCH, Job, Step, Workload
 from neurotier.model.write_back import Dirty
@@ -339,15 +339,17 @@ class Simulation:
             self.share_files(name, makers)
         inflows = dict.fromkeys(self.dirty, 0.0)
         for name, dirty in self.dirty.items():
-            writers = [flow for flow in flows if flow.step.kind == "write" and flow.step.tier == name]
+            writers = [flow for flow in flows if flow.server == cache_of(name) and flow.step.kind == "write"]
+            writers = [flow for flow in writers if not flow.step.cached]
             if dirty.throttles and writers:
                 self.throttle(writers, dirty.rate_bytes_per_s, f"{name} write")
             inflows[name] = sum(flow.rate * flow.streams for flow in writers)
         return inflows
 
     def server(self, step: Step) -> str:
-        """The tier that serves a step: memory, if the page cache does."""
-        return MEMORY if step.cached or (step.kind == "write" and step.tier in self.dirty) else step.tier
+        """The tier that serves a step, or the page cache before it."""
+        buffered = step.tier in self.dirty if step.kind == "write" else step.cached
+        return cache_of(step.tier) if buffered else step.tier
 
     def stream_bytes_per_s(self, step: Step) -> float:
         """What one stream gets from the tier that serves it."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-MEMORY = "the page cache"
-"""Name of the tier that stands for copies within memory, at the speed of memory; no tier of a user can be named so."""
+
+def cache_of(tier: str) -> str:
+    """Name of the page cache before a tier, which is a tier itself; no tier of a user can be named so."""
+    return f"the page cache of {tier}"
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ class TierSpeed:
 
 @dataclass(frozen=True)
 class Machine:
-    """One machine: processors, page cache and tiers by name; the tier ``MEMORY`` must be one of them."""
+    """One machine: processors, page cache, and tiers by name, with the page cache before each (:func:`cache_of`)."""
 
     processors: Processors
     page_cache: PageCache

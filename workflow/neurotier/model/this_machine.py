@@ -11,15 +11,19 @@ from pathlib import Path
 import numpy as np
 import psutil
 
+from neurotier.core.control_groups import MOUNTED, memory_left_bytes
 from neurotier.core.errors import InputError
 from neurotier.core.kinds import KINDS, is_in_memory
 from neurotier.core.tables import read_table
-from neurotier.model.machine import MEMORY, Machine, PageCache, Processors, TierSpeed
+from neurotier.model.machine import Machine, PageCache, Processors, TierSpeed, cache_of
 from neurotier.storage.probe.tier_figures import Curve, FileCost, TierFigures, figures_of
 
 SYSCTL = Path("/proc/sys/vm")
 LEAST_PAGE_CACHE = 0.1
 """Part of the available memory that the page cache keeps, however much the jobs take."""
+
+HIDES = 2.0
+"""How many times as much as from the device writers get at least where the page cache hides it."""
 
 MIXED_RANGE = 0.1, 2.0
 """What ``mixed`` can be: a link that goes both ways at once has 2."""
@@ -65,17 +69,23 @@ def at(curve: Curve, streams: int) -> float:
 
 
 def tier_speed(figures: TierFigures, streams: int) -> TierSpeed:
-    """A tier's speeds with so many streams. Network file systems flush when a file is closed: no write-back."""
+    """A tier's speeds with so many streams.
+
+    There is no write-back where writers get no more than from the device: they wait for it, as on a FUSE file system or
+    a device whose dirty bytes are strictly limited. Network file systems flush when a file is closed.
+    """
     read, write = at(figures.read_bytes_per_s, streams), at(figures.write_bytes_per_s, streams)
+    buffered = at(figures.buffered_write_bytes_per_s, streams)
+    write_back = KINDS[figures.kind].write_back and buffered > HIDES * write
     taking_turns = 2 / (1 / read + 1 / write)
     mixed = at(figures.mixed_bytes_per_s, streams) / taking_turns
     return TierSpeed(
         read_bytes_per_s=read,
-        write_bytes_per_s=write,
+        write_bytes_per_s=write if write_back else min(write, buffered),
         read_stream_bytes_per_s=at(figures.read_bytes_per_s, 1),
         write_stream_bytes_per_s=at(figures.write_bytes_per_s, 1),
         mixed=min(max(mixed, MIXED_RANGE[0]), MIXED_RANGE[1]),
-        write_back=KINDS[figures.kind].write_back,
+        write_back=write_back,
         **file_speed(figures, streams),
     )
 
@@ -110,15 +120,13 @@ def open_s(figures: TierFigures) -> float:
     return 0.0 if is_in_memory(figures.kind) else figures.stat_s + figures.random_read_s
 
 
-def memory_speed(figures: Mapping[str, TierFigures], streams: int) -> TierSpeed:
-    """The page cache, as seen through the tier that got most out of it."""
-    seen = [tier for tier in figures.values() if not is_in_memory(tier.kind)] or list(figures.values())
-    best = max(seen, key=lambda tier: at(tier.buffered_write_bytes_per_s, streams))
+def cache_speed(figures: TierFigures, streams: int) -> TierSpeed:
+    """The page cache before a tier, as that tier's file system lets it be used."""
     return TierSpeed(
-        read_bytes_per_s=at(best.cached_read_bytes_per_s, streams),
-        write_bytes_per_s=at(best.buffered_write_bytes_per_s, streams),
-        read_stream_bytes_per_s=at(best.cached_read_bytes_per_s, 1),
-        write_stream_bytes_per_s=at(best.buffered_write_bytes_per_s, 1),
+        read_bytes_per_s=at(figures.cached_read_bytes_per_s, streams),
+        write_bytes_per_s=at(figures.buffered_write_bytes_per_s, streams),
+        read_stream_bytes_per_s=at(figures.cached_read_bytes_per_s, 1),
+        write_stream_bytes_per_s=at(figures.buffered_write_bytes_per_s, 1),
     )
 
 
@@ -127,7 +135,8 @@ def machine_of(
 ) -> Machine:
     """The machine, with so many streams on its tiers."""
     speeds = {name: tier_speed(tier, streams) for name, tier in figures.items()}
-    return Machine(processors, page_cache, {**speeds, MEMORY: memory_speed(figures, streams)})
+    caches = {cache_of(name): cache_speed(tier, streams) for name, tier in figures.items()}
+    return Machine(processors, page_cache, speeds | caches)
 
 
 def between(usual: Machine, low: Machine, high: Machine, where: Mapping[str, float]) -> Machine:
@@ -165,11 +174,19 @@ def processors_here(threads_per_job: int, others: float) -> Processors:
 
 
 def page_cache_here(taken_bytes: float) -> PageCache:
-    """What this node's kernel lets be dirty, with so much memory taken by the jobs."""
+    """What this node's kernel lets be dirty, with so much memory taken by the jobs.
+
+    Control groups that limit memory limit what is dirty: those of version 2 in the same proportion; those of version 1
+    have writers wait when they are full.
+    """
     names = ("dirty_background_bytes", "dirty_bytes", "dirty_background_ratio", "dirty_ratio", "dirty_expire_centisecs")
-    return page_cache_of(
-        {name: int((SYSCTL / name).read_text()) for name in names}, psutil.virtual_memory().available, taken_bytes
-    )
+    settings = {name: int((SYSCTL / name).read_text()) for name in names}
+    cache, left = page_cache_of(settings, psutil.virtual_memory().available, taken_bytes), memory_left_bytes()
+    if left is None or (own := max(left - taken_bytes, LEAST_PAGE_CACHE * left)) >= cache.available_bytes:
+        return cache
+    scale = 1.0 if (MOUNTED / "cgroup.controllers").exists() else cache.available_bytes / own
+    background, most = (min(scale * ratio, 1.0) for ratio in (cache.background_ratio, cache.ratio))
+    return replace(cache, available_bytes=own, background_ratio=background, ratio=most)
 
 
 def page_cache_of(sysctl: Mapping[str, int], available_bytes: float, taken_bytes: float = 0.0) -> PageCache:

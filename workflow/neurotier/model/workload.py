@@ -25,7 +25,7 @@ class Step:
     tier
         Where bytes are read or written, or files are made.
     cached
-        Whether what is read is in the page cache.
+        Whether what is read is in the page cache, or what is written is removed before it would be written back.
     cpu_s_per_byte
         CPU time that the process spends on a byte that it reads or writes.
     """

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from neurotier.core.kinds import KINDS
-from neurotier.model.machine import MEMORY, Machine, PageCache, Processors, TierSpeed
+from neurotier.model.machine import Machine, PageCache, Processors, TierSpeed, cache_of
 from neurotier.published.bigbrain import APP_DIRECT, MEMORY_MODE
 
 PROCESSORS = Processors(cores=48, threads=96)
@@ -81,4 +81,4 @@ def known_beforehand(kind: str, read_bytes_per_s: float, write_bytes_per_s: floa
 
 def server(tier: str, speed: TierSpeed, memory: TierSpeed, cache: PageCache) -> Machine:
     """The server with one tier and its memory."""
-    return Machine(PROCESSORS, cache, {tier: speed, MEMORY: memory})
+    return Machine(PROCESSORS, cache, {tier: speed, cache_of(tier): memory})
