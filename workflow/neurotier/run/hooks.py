@@ -36,6 +36,7 @@ from neurotier.run.healing import (
     restore_state,
 )
 from neurotier.run.jobs import note_killed, read_failures
+from neurotier.run.mixing import made_with, other_results
 from neurotier.run.node_check import remove_marks
 from neurotier.run.participants import participants, restore_prepared
 from neurotier.run.plan import Plan
@@ -63,7 +64,7 @@ from neurotier.run.snakemake_internals import (
     say_progress,
     slots,
 )
-from neurotier.run.start import acquire, check_kind, command_line, end_run, start_run, unwritable
+from neurotier.run.start import acquire, command_line, end_run, start_run, unwritable
 from neurotier.run.stops import end_at_signals, jobs_have_ended
 from neurotier.run.submitted import end_left, end_own, forget, note_name, note_submitted
 from neurotier.run.unfinished import forget_made, remove_asked_for
@@ -147,11 +148,14 @@ def look_ahead(plan: Plan, arguments: Sequence[str], snakefile: Path, cores: int
     Raises
     ------
     NeurotierError
-        See :func:`heal` and :func:`neurotier.run.preconditions.check_start`; and if a tier in use does not answer.
+        See :func:`other_results`, :func:`heal` and :func:`neurotier.run.preconditions.check_start`; and if a tier in use
+        does not answer.
     """
     require_answers(list(tiers_of(plan.settings, elsewhere=plan.elsewhere).values()))
-    made = heal(plan, arguments, snakefile)
-    options = options_of(arguments)
+    options, others = options_of(arguments), None
+    if options.dryrun or not only_looks(arguments):
+        others = other_results(plan, Places.from_settings(plan.settings), analyses_anew(arguments))
+    made = heal(plan, arguments, snakefile, is_replaced=others is not None)
     if options.dryrun or not only_looks(arguments):
         check_start(plan, options, say)
     if not only_looks(arguments):
@@ -162,6 +166,10 @@ def look_ahead(plan: Plan, arguments: Sequence[str], snakefile: Path, cores: int
     try:
         if not only_looks(arguments):
             close_killed(Places.from_settings(plan.settings))
+        if others is not None:
+            say(others.line(removed=not only_looks(arguments)))
+            if not only_looks(arguments):
+                others.remove()
         for line in remove_asked_for(Places.from_settings(plan.settings), options.targets, not only_looks(arguments)):
             say(f"neurotier: {line}")
         plan.decide(made, analyses_anew(arguments), slots, write=not only_looks(arguments))
@@ -169,10 +177,11 @@ def look_ahead(plan: Plan, arguments: Sequence[str], snakefile: Path, cores: int
         raise unwritable(Places.from_settings(plan.settings), error) from None
 
 
-def heal(plan: Plan, arguments: Sequence[str], snakefile: Path) -> dict[str, Made]:
+def heal(plan: Plan, arguments: Sequence[str], snakefile: Path, is_replaced: bool = False) -> dict[str, Made]:
     """Have what the results folder has lost made again, before Snakemake looks what is there; who is whole.
 
     The folder is taken for this run first. A command that changes nothing, such as a dry run, is told what it would be.
+    Where all results are replaced by others, nobody is looked at.
 
     Raises
     ------
@@ -190,13 +199,12 @@ def heal(plan: Plan, arguments: Sequence[str], snakefile: Path) -> dict[str, Mad
     try:
         if changes:
             acquire(places)
-            check_kind(plan.settings, places)  # before results of the other kind look damaged
             end_left(places, cancel_command(arguments, snakefile), say)
         lost = lost_kept(places)
         if changes:
             restore_kept(lost)
             divide_records(places)
-        damages = find_damage(places, plan.is_app, made)
+        damages = [] if is_replaced else find_damage(places, plan.is_app, made)
         if changes:
             with suppress(*DAMAGED):  # then it is tried again without what is removed here
                 close_killed(places)
@@ -242,6 +250,7 @@ def begin(plan: Plan, workflow: Any) -> None:
         "anew": analyses_anew(sys.argv[1:]),
         "elsewhere": plan.elsewhere,
         "only_advice": targets == {"advise"},
+        "made_with": made_with(plan),
     }
     roles = ("results",) if targets == {"check"} else ROLES  # what is wrong with others, the check is to tell
     run = start_run(plan.settings, slots(workflow, plan.threads), command_line(), wishes, roles)
