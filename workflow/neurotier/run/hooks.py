@@ -148,33 +148,33 @@ def look_ahead(plan: Plan, arguments: Sequence[str], snakefile: Path, cores: int
     Raises
     ------
     NeurotierError
-        See :func:`other_results`, :func:`heal` and :func:`neurotier.run.preconditions.check_start`; and if a tier in use
-        does not answer.
+        See :func:`neurotier.run.mixing.other_results`, :func:`heal` and
+        :func:`neurotier.run.preconditions.check_start`; and if a tier in use does not answer.
     """
     require_answers(list(tiers_of(plan.settings, elsewhere=plan.elsewhere).values()))
-    options, others = options_of(arguments), None
-    if options.dryrun or not only_looks(arguments):
-        others = other_results(plan, Places.from_settings(plan.settings), analyses_anew(arguments))
+    places, options, changes = Places.from_settings(plan.settings), options_of(arguments), not only_looks(arguments)
+    starts = changes or options.dryrun
+    others = other_results(plan, places, analyses_anew(arguments)) if starts else None
     made = heal(plan, arguments, snakefile, is_replaced=others is not None)
-    if options.dryrun or not only_looks(arguments):
+    if starts:
         check_start(plan, options, say)
-    if not only_looks(arguments):
-        try_failed_again(Places.from_settings(plan.settings), options.targets)
-    if "check" in options.targets and not only_looks(arguments):  # a look at what is now
-        remove_whatever(Places.from_settings(plan.settings).checked(plan.node_class))
+    if changes:
+        try_failed_again(places, options.targets)
+    if "check" in options.targets and changes:  # a look at what is now
+        remove_whatever(places.checked(plan.node_class))
     slots = None if plan.elsewhere or not cores else max(1, cores // plan.threads)
     try:
-        if not only_looks(arguments):
-            close_killed(Places.from_settings(plan.settings))
-        if others is not None:
-            say(others.line(removed=not only_looks(arguments)))
-            if not only_looks(arguments):
-                others.remove()
-        for line in remove_asked_for(Places.from_settings(plan.settings), options.targets, not only_looks(arguments)):
+        if changes:
+            close_killed(places)
+        if others:
+            say(others.line(removed=changes))
+        if others and changes:
+            others.remove()
+        for line in remove_asked_for(places, options.targets, changes):
             say(f"neurotier: {line}")
-        plan.decide(made, analyses_anew(arguments), slots, write=not only_looks(arguments))
+        plan.decide(made, analyses_anew(arguments), slots, write=changes)
     except OSError as error:
-        raise unwritable(Places.from_settings(plan.settings), error) from None
+        raise unwritable(places, error) from None
 
 
 def heal(plan: Plan, arguments: Sequence[str], snakefile: Path, is_replaced: bool = False) -> dict[str, Made]:

@@ -1,7 +1,8 @@
 """Mixing: a results folder holds derivatives of one dataset, made by one tool or app with one set of options.
 
-Their description says so of all of them, also of those whom a run does not analyse. So a run that has another dataset or
-tool is refused, or replaces all that is there. What that was made with is in the facts of the runs that the records name.
+Their description speaks of all of them, also of participants that a run does not analyse. So a run that has another
+dataset or tool is refused, or replaces all that is there. What results were made with is in the facts of the runs that
+their records name.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class Others:
 
 
 def made_with(plan: Plan) -> dict[str, Any]:
-    """What the results of a run are made with, as its facts have it; version and selection of a dataset do not count."""
+    """What the results of a run are made with, as its facts have it; not version and selection of the dataset."""
     tool, image = plan.tool(), plan.image()
     facts = {
         "dataset": without_credentials(plan.settings.dataset.source),
@@ -130,8 +131,8 @@ def made_before(places: Places) -> Mapping[str, Any]:
     """What the results were made with; nothing if there are none, or the facts of all of their runs are lost."""
     for file in places.records.rglob("*.json"):
         facts = read(places.runs / f"{(read(file) or {}).get('run')}.json") or {}
-        if made := facts.get("made_with"):
-            return dict(made)
+        if isinstance(made := facts.get("made_with"), dict):
+            return made
     return {}
 
 
@@ -144,9 +145,9 @@ def differing(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
     ['tool', 'app']
     """
     keys = [key for key in {**there, **here} if there.get(key) != here.get(key)]
-    if "dataset" in keys and located(there["dataset"]) == located(here["dataset"]):
+    if "dataset" in keys and located(str(there.get("dataset"))) == located(here["dataset"]):
         keys.remove("dataset")
-    if CONTENT in keys and not (there[CONTENT] and here[CONTENT]):  # not known: the rule that obtains it says why
+    if CONTENT in keys and not (there.get(CONTENT) and here.get(CONTENT)):  # not known: the rule that obtains it says why
         keys.remove(CONTENT)
     return [key for key in WHOLE if key in keys] or keys
 
