@@ -147,7 +147,7 @@ def differing(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
     keys = [key for key in {**there, **here} if there.get(key) != here.get(key)]
     if "dataset" in keys and located(str(there.get("dataset"))) == located(here["dataset"]):
         keys.remove("dataset")
-    if CONTENT in keys and not (there.get(CONTENT) and here.get(CONTENT)):  # not known: the rule that obtains it says why
+    if CONTENT in keys and not (there.get(CONTENT) and here.get(CONTENT)):  # the rule that obtains it says why
         keys.remove(CONTENT)
     return [key for key in WHOLE if key in keys] or keys
 
