@@ -50,7 +50,6 @@ def places(tmp_path: Path) -> Places:
     write_text(places.group / "group.tsv", "participant\nsub-01\n")
     write_json(places.group / "group.json", {"participant": {"Description": "x"}})
     write_text(places.results / "report.html", "<p>")
-    write_text(places.kind, "tool\n")
     write_json(places.got("sub-01"), {"end_s": 1.0})
     note_index(places)
     note_outputs(places)
@@ -102,7 +101,6 @@ CASES = [
     (without("derivatives/sub-01/anat/link"), [RECORD]),
     (cut(RECORD), [RECORD]),
     (cut("state/runs/a.json"), ["state/runs/a.json"]),
-    (emptied("state/kind"), ["state/kind"]),
     (cut("index/images.tsv"), ["index/images.tsv", "report.html"]),
     (cut("index/dataset.json"), ["index/dataset.json", "index/images.tsv", "report.html"]),
     (without("index/dataset.json"), ["index/images.tsv", "report.html"]),
@@ -110,7 +108,6 @@ CASES = [
     (without("group/group.tsv"), ["report.html"]),
     (without("group/group.json"), ["group/group.tsv", "report.html"]),
     (without("index/skipped.tsv"), ["index/images.tsv", "report.html"]),
-    (cut("state/kind"), ["state/kind"]),
     (cut("state/got/sub-01"), ["state/got/sub-01"]),
     (cut("index/skipped.tsv"), ["index/images.tsv", "index/skipped.tsv", "report.html"]),
     (cut("index/skipped.json"), ["index/images.tsv", "index/skipped.json", "report.html"]),
@@ -169,7 +166,7 @@ def test_many_damages_are_told_in_a_few_lines(places: Places) -> None:
     assert "the same of 17 more" in lines[-1]
 
 
-@pytest.mark.parametrize("name", [RECORD, "state/runs/a.json", "state/kind", "index/images.tsv", "index/dataset.json"])
+@pytest.mark.parametrize("name", [RECORD, "state/runs/a.json", "index/images.tsv", "index/dataset.json"])
 def test_a_fifo_in_place_of_a_file_is_damage_and_blocks_nobody(places: Places, name: str) -> None:
     (places.results / name).unlink()
     os.mkfifo(places.results / name)

@@ -129,7 +129,10 @@ def test_fmriprep_with_licence_templates_and_filters(
 
     (project.folder / "fmriprep-filter.json").write_text('{"t1w": {"session": "2"}}')
     ended = project.snakemake(*given, "--dry-run", targets=["participants"])
-    assert ended.analysed == ["sub-01", "sub-02"], "other filters make other results"
+    assert ended.code != 0
+    assert ended.lines("has 2 participants analysed with filter "), "other filters make other results"
+    ended = project.snakemake(*given, "--forcerun", "analyze_participants", "--dry-run", targets=["participants"])
+    assert ended.analysed == ["sub-01", "sub-02"]
 
     arguments_by_session = [*arguments_of("fmriprep"), "--subject-anatomical-reference", "sessionwise"]
     by_session = {"level": "session", "session_option": "--session-label", "arguments": arguments_by_session}

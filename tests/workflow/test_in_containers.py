@@ -349,8 +349,16 @@ def test_results_of_a_tool_are_not_mixed_with_those_of_an_app(project: Project, 
     given = project.configure(dataset=dataset, app=tiny_app(engine, tmp_path / "app"))
     ended = project.snakemake(*given, *SDM)
     assert ended.code != 0
-    assert ended.lines("holds results of a tool, which those of an app must not be mixed with; choose another folder")
+    assert ended.lines("has 1 participant analysed with tool noop, image none, and this run has app ")
     assert project.snakemake(*given, *SDM, "--config", "results=other", targets=["participants"]).code == 0
+    ended = project.snakemake(*given, *SDM, "--forcerun", "analyze_participants")
+    assert ended.code == 0, ended.output
+    assert (project.results / "derivatives" / "sub-00" / "subjects").exists()
+    again = project.configure(dataset=dataset, tool={"name": "noop"})
+    ended = project.snakemake(*again, "--forcerun", "analyze_participants", targets=["participants"])
+    assert ended.code == 0, ended.output
+    assert not (project.results / "app").exists()
+    assert not (project.results / "derivatives" / "sub-00" / "subjects").exists()
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,18 @@ from typing import Any
 import pytest
 from neurotier.core.files import remove_tree
 from neurotier.core.places import file_of, short_hash
-from support import ENVIRONMENT, PATIENCE_S, ROOT, Project, checksums, plain_dataset, save_image, small_head, t1w
+from support import (
+    ENVIRONMENT,
+    PATIENCE_S,
+    ROOT,
+    Ended,
+    Project,
+    checksums,
+    plain_dataset,
+    save_image,
+    small_head,
+    t1w,
+)
 
 BRAIN_FILES = ("desc-brain_T1w.json", "desc-brain_T1w.nii.gz", "desc-brain_mask.json", "desc-brain_mask.nii.gz")
 IMAGES = [
@@ -165,11 +176,58 @@ def test_another_tier_is_no_reason_to_analyse_again(finished: Project, demo_sour
     assert not finished.snakemake(*arguments, *profile).lines("analyze_participants")
 
 
-def test_another_threshold_is_a_reason_to_analyse_again(finished: Project, demo_source: Path) -> None:
+def test_another_threshold_is_refused_until_everyone_is_asked_for(finished: Project, demo_source: Path) -> None:
     tool = {"name": "brainextractor", "brainextractor": {"iterations": 15, "fractional_threshold": 0.4}}
     arguments = finished.configure(dataset={"source": str(demo_source)}, tool=tool)
-    ended = finished.snakemake(*arguments, "--config", "results=results-local", "--dry-run")
+    arguments += ["--config", "results=results-local", "--dry-run"]
+    before = checksums(finished.results)
+    ended = finished.snakemake(*arguments)
+    assert ended.code != 0
+    (line,) = ended.lines("results-local: has 4 participants analysed with ")
+    assert "with fractional_threshold 0.5, and this run has fractional_threshold 0.4; choose another folder" in line
+    ended = finished.snakemake(*arguments, "--forcerun", "analyze_participants")
+    assert ended.code == 0, ended.output
     assert len(ended.analysed) == 4, ended.output
+    assert ended.lines("4 participants analysed with fractional_threshold 0.5 would be removed")
+    assert checksums(finished.results) == before
+
+
+def test_another_dataset_is_refused_or_replaces_all_that_is_there(project: Project) -> None:
+    """Its own selection and version are no reason to refuse it."""
+    for name, labels in (("one", ("01", "02")), ("two", ("02", "03"))):
+        plain_dataset(project.folder / name, {t1w(label): small_head(int(label)) for label in labels})
+
+    def run(source: str, *arguments: str, selected: tuple[str, ...] = ()) -> Ended:
+        given = project.configure(dataset={"source": source, "participants": selected}, tool={"name": "noop"})
+        targets = ["participants", "results/derivatives/dataset_description.json"]
+        return project.snakemake(*given, *arguments, targets=targets)
+
+    def there() -> dict[str, list[str]]:
+        records, derivatives = project.results / "profile" / "records", project.results / "derivatives"
+        found = {"records": records.rglob("sub-*"), "derivatives": derivatives.glob("sub-*")}
+        return {name: sorted(path.stem[-2:] for path in paths) for name, paths in found.items()}
+
+    assert run("one").code == 0
+    ended = run(str(project.folder / "one"), selected=("01",))
+    assert ended.code == 0, ended.output
+    assert ended.analysed == []
+    before = checksums(project.results)
+    ended = run("two")
+    assert ended.code != 0
+    assert ended.lines("results: has 2 participants analysed with dataset one, and this run has dataset two; choose")
+    ended = run("two", "--forcerun", "analyze_participants", "--dry-run")
+    assert ended.lines("2 participants analysed with dataset one would be removed"), ended.output
+    assert checksums(project.results) == before
+    ended = run("nowhere", "--forcerun", "analyze_participants")
+    assert ended.code != 0
+    assert there() == {"records": ["01", "02"], "derivatives": ["01", "02"]}, "nothing replaces them"
+    ended = run("two", "--forcerun", "analyze_participants")
+    assert ended.code == 0, ended.output
+    assert ended.lines("2 participants analysed with dataset one are removed, and everyone is analysed with")
+    assert there() == {"records": ["02", "03"], "derivatives": ["02", "03"]}
+    description = json.loads((project.results / "derivatives" / "dataset_description.json").read_text())
+    assert description["SourceDatasets"][0]["URL"] == (project.folder / "two").as_uri()
+    assert run("two").lines("Nothing to be done")
 
 
 def test_snakemake_writes_its_own_report(finished: Project, demo_source: Path) -> None:

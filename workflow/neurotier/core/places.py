@@ -241,11 +241,6 @@ class Places:
         return self.state / "under_way"
 
     @property
-    def kind(self) -> Path:
-        """Whether a tool or an app made these results."""
-        return self.state / "kind"
-
-    @property
     def outputs(self) -> Path:
         """Sizes of the tables, figures and pages at the end of the last run; absent during a run."""
         return self.state / "outputs.json"

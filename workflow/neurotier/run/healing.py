@@ -35,8 +35,8 @@ PAGES = {name: name for name in ("comparison", "published", "probe", *WORKLOADS,
 RECORDS = {"records", "steps"}
 """Folders whose files are checked by their content, and not by size."""
 
-IDENTITY, KIND = re.compile(rb"[0-9a-f]{16}\n"), re.compile(rb"(tool|app)\n")
-"""Content of the files of the state that are not JSON."""
+IDENTITY = re.compile(rb"[0-9a-f]{16}\n")
+"""Content of the file of the state that is not JSON."""
 
 SAVED = {"sourcedata", "code", "prov"}
 """Folders of a site's derivatives that are written when they are saved as a dataset: git knows what was in them."""
@@ -104,9 +104,9 @@ def damaged_json(places: Places) -> Iterator[Damage]:
     for file in sorted(places.runs.glob("*.json")):
         if read(file) is None:
             yield Damage((file,), f"{file} is damaged: the facts of that run are lost", again=False)
-    for file, whole in ((places.state / "identity", IDENTITY), (places.kind, KIND)):
-        if os.path.lexists(file) and not whole.fullmatch(content_if_any(file)):
-            yield Damage((file,), f"{file} is damaged")
+    file = places.state / "identity"
+    if os.path.lexists(file) and not IDENTITY.fullmatch(content_if_any(file)):
+        yield Damage((file,), f"{file} is damaged")
 
 
 def damaged_records(places: Places, by_app: bool, whole: dict[str, Made]) -> Iterator[Damage]:
@@ -342,9 +342,7 @@ def is_json(file: Path) -> bool:
 
 
 def restore_state(places: Places) -> None:
-    """Restore files that a run writes at its start, and that must exist even if there is nothing left to run."""
-    if not places.kind.exists() and places.records.is_dir():  # or there are no results yet
-        write_text(places.kind, "app\n" if (places.results / "app").is_dir() else "tool\n")
+    """Restore what a run writes at its start, and that must exist even if there is nothing left to run."""
     if not places.identity:
         write_text(places.state / "identity", secrets.token_hex(8) + "\n")
 

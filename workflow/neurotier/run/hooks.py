@@ -37,6 +37,7 @@ from neurotier.run.healing import (
     restore_state,
 )
 from neurotier.run.jobs import note_killed, read_failures
+from neurotier.run.mixing import made_with, other_results
 from neurotier.run.node_check import remove_marks
 from neurotier.run.participants import participants, restore_prepared
 from neurotier.run.plan import Plan
@@ -66,7 +67,7 @@ from neurotier.run.snakemake_internals import (
     say_progress,
     slots,
 )
-from neurotier.run.start import acquire, check_kind, command_line, end_run, refuse_planted_places, start_run, unwritable
+from neurotier.run.start import acquire, command_line, end_run, refuse_planted_places, start_run, unwritable
 from neurotier.run.stops import end_at_signals, jobs_have_ended
 from neurotier.run.submitted import end_left, end_own, forget, note_name, note_submitted
 from neurotier.run.unfinished import forget_made, remove_asked_for
@@ -150,36 +151,44 @@ def look_ahead(plan: Plan, arguments: Sequence[str], snakefile: Path, cores: int
     Raises
     ------
     NeurotierError
-        See :func:`heal` and :func:`neurotier.run.preconditions.check_start`; and if a tier in use does not
-        answer, or another user may have planted it or the results folder.
+        See :func:`neurotier.run.mixing.other_results`, :func:`heal` and
+        :func:`neurotier.run.preconditions.check_start`; and if a tier in use does not answer, or another user may have
+        planted it or the results folder.
     """
     tiers = list(tiers_of(plan.settings, elsewhere=plan.elsewhere).values())
     require_answers(tiers)
-    options = options_of(arguments)
-    if not only_looks(arguments) or options.delete_all_output or options.delete_temp_output or options.touch:
-        refuse_planted_places(Places.from_settings(plan.settings).results, tiers)
-    made = heal(plan, arguments, snakefile)
-    if options.dryrun or not only_looks(arguments):
+    places, options, changes = Places.from_settings(plan.settings), options_of(arguments), not only_looks(arguments)
+    if changes or options.delete_all_output or options.delete_temp_output or options.touch:
+        refuse_planted_places(places.results, tiers)
+    starts = changes or options.dryrun
+    others = other_results(plan, places, analyses_anew(arguments)) if starts else None
+    made = heal(plan, arguments, snakefile, is_replaced=others is not None)
+    if starts:
         check_start(plan, options, say)
-    if not only_looks(arguments):
-        try_failed_again(Places.from_settings(plan.settings), options.targets)
-    if "check" in options.targets and not only_looks(arguments):  # a look at what is now
-        remove_whatever(Places.from_settings(plan.settings).checked(plan.node_class))
+    if changes:
+        try_failed_again(places, options.targets)
+    if "check" in options.targets and changes:  # a look at what is now
+        remove_whatever(places.checked(plan.node_class))
     slots = None if plan.elsewhere or not cores else max(1, cores // plan.threads)
     try:
-        if not only_looks(arguments):
-            close_killed(Places.from_settings(plan.settings))
-        for line in remove_asked_for(Places.from_settings(plan.settings), options.targets, not only_looks(arguments)):
+        if changes:
+            close_killed(places)
+        if others:
+            say(others.line(removed=changes))
+        if others and changes:
+            others.remove()
+        for line in remove_asked_for(places, options.targets, changes):
             say(f"neurotier: {line}")
-        plan.decide(made, analyses_anew(arguments), slots, write=not only_looks(arguments))
+        plan.decide(made, analyses_anew(arguments), slots, write=changes)
     except OSError as error:
-        raise unwritable(Places.from_settings(plan.settings), error) from None
+        raise unwritable(places, error) from None
 
 
-def heal(plan: Plan, arguments: Sequence[str], snakefile: Path) -> dict[str, Made]:
+def heal(plan: Plan, arguments: Sequence[str], snakefile: Path, is_replaced: bool = False) -> dict[str, Made]:
     """Have what the results folder has lost made again, before Snakemake looks what is there; who is whole.
 
     The folder is taken for this run first. A command that changes nothing, such as a dry run, is told what it would be.
+    Where all results are replaced by others, nobody is looked at.
 
     Raises
     ------
@@ -193,13 +202,12 @@ def heal(plan: Plan, arguments: Sequence[str], snakefile: Path) -> dict[str, Mad
     try:
         if changes:
             acquire(places)
-            check_kind(plan.settings, places)  # before results of the other kind look damaged
             end_left(places, cancel_command(arguments, snakefile), say)
         lost = lost_kept(places)
         if changes:
             restore_kept(lost)
             divide_records(places)
-        damages = find_damage(places, plan.is_app, made)
+        damages = [] if is_replaced else find_damage(places, plan.is_app, made)
         if changes:
             with suppress(*DAMAGED):  # then it is tried again without what is removed here
                 close_killed(places)
@@ -246,6 +254,7 @@ def begin(plan: Plan, workflow: Any) -> None:
         "anew": analyses_anew(sys.argv[1:]),
         "elsewhere": plan.elsewhere,
         "only_advice": targets == {"advise"},
+        "made_with": made_with(plan),
     }
     roles = ("results",) if targets == {"check"} else ROLES  # what is wrong with others, the check is to tell
     run = start_run(plan.settings, slots(workflow, plan.threads), command_line(), wishes, roles)

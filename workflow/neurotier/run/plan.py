@@ -261,7 +261,7 @@ class Plan(Needs):
         return [plan for plan in [self.places.campaign / "plan.tsv"] if plan.exists()]
 
     def tool(self) -> dict[str, Any]:
-        """The tool's name and options: when they change, all participants are analysed again."""
+        """The tool's name and options: others are others' results (:mod:`neurotier.run.mixing`)."""
         given = {"environment": self.settings.containers.environment} if self.settings.image else {}
         if self.is_app:
             return {"name": app_name(self.settings), **app_options(self.settings.app), **given}
@@ -270,7 +270,7 @@ class Plan(Needs):
         return {"name": self.settings.tool.name, **self.settings.tool.options, **described, **given}
 
     def image(self) -> dict[str, Any]:
-        """The container image and what determines it: when these change, all participants are analysed again.
+        """The container image and what determines it: another is a reason to analyse all participants again.
 
         Place and form of the image are not among them, since they do not change the results; each job sees to them.
         """
@@ -294,7 +294,7 @@ class Plan(Needs):
 
     @property
     def analysis(self) -> str:
-        """What determines the results of everyone, but for the images: when it changes, all are analysed again."""
+        """What determines the results of everyone, but for the images."""
         decided = decided_analysis(self.places) if self.in_job else None
         return decided or short_hash(json.dumps([self.tool(), self.image()], sort_keys=True))
 

@@ -29,7 +29,7 @@ import psutil
 from neurotier import __version__
 from neurotier.analysis.app import app_name
 from neurotier.core.credentials import without_credentials
-from neurotier.core.errors import BusyError, SettingsError, StateError, TierError
+from neurotier.core.errors import BusyError, StateError, TierError
 from neurotier.core.files import read_json, remove_partials, remove_whatever, write_json, write_text
 from neurotier.core.locks import open_lock
 from neurotier.core.places import Places
@@ -41,7 +41,7 @@ from neurotier.core.work_folders import remove_leftovers
 from neurotier.run.jobs import noted, save_settings
 from neurotier.run.snakemake_internals import Slots
 
-NO_WISHES: Mapping[str, bool] = {}
+NO_WISHES: Mapping[str, Any] = {}
 
 VERSIONED = ("snakemake", "datalad", "git-annex", "pybids", "nibabel", "numpy")
 
@@ -53,7 +53,7 @@ def start_run(
     settings: Settings,
     slots: Slots,
     command_line: list[str],
-    wishes: Mapping[str, bool] = NO_WISHES,
+    wishes: Mapping[str, Any] = NO_WISHES,
     roles: Collection[str] = ROLES,
 ) -> str:
     """Begin a run: check the tiers, lock, remove remains of earlier runs, and note the facts.
@@ -67,8 +67,8 @@ def start_run(
     command_line
         As the user gave it.
     wishes
-        What jobs must know of it: ``keep_going`` after failures, ``anew`` who is done already, ``elsewhere``, on the
-        nodes of a cluster, they run, ``only_advice`` is asked for.
+        What is to be known of it later: ``keep_going`` after failures, ``anew`` who is done already, ``elsewhere``, on
+        the nodes of a cluster, jobs run, ``only_advice`` is asked for, and what results are ``made_with``.
     roles
         Roles whose tiers are needed; others need not be there.
 
@@ -117,13 +117,12 @@ def lock_and_note(
     tiers: dict[str, Tier],
     slots: Slots,
     command_line: list[str],
-    wishes: Mapping[str, bool],
+    wishes: Mapping[str, Any],
 ) -> str:
     """Lock the results folder, remove remains of earlier runs, and note the facts of this one; its identifier."""
     places.state.mkdir(parents=True, exist_ok=True)
     run = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + "-" + secrets.token_hex(2)
     acquire(places)
-    check_kind(settings, places)
     if not places.identity:
         write_text(places.state / "identity", secrets.token_hex(8) + "\n")
     write_text(places.latest_run, run + "\n")
@@ -158,26 +157,6 @@ def lock_and_note(
     )
     os.environ[RUN] = run
     return run
-
-
-def check_kind(settings: Settings, places: Places) -> None:
-    """Keep results of tools and of apps apart, since an app's group level replaces a site's derivatives.
-
-    Raises
-    ------
-    SettingsError
-        If the results folder is of the other kind.
-    """
-    kind = "app" if settings.app.image else "tool"
-    made_by = places.kind.read_text().strip() if places.kind.exists() else kind
-    if made_by != kind:
-        names = {"app": "an app", "tool": "a tool"}
-        raise SettingsError(
-            f"holds results of {names[made_by]}, which those of {names[kind]} must not be mixed with",
-            where=f"results folder {places.results}",
-            fix="choose another folder with --config results=NAME",
-        )
-    write_text(places.kind, kind + "\n")
 
 
 def end_run(settings: Settings, run: str, stopped_by: str | None = None, succeeded: bool = True) -> None:
