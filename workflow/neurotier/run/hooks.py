@@ -35,7 +35,7 @@ from neurotier.run.healing import (
     restore_kept,
     restore_state,
 )
-from neurotier.run.jobs import note_killed, read_failures
+from neurotier.run.jobs import load_settings, note_killed, read_failures
 from neurotier.run.node_check import remove_marks
 from neurotier.run.participants import participants, restore_prepared
 from neurotier.run.plan import Plan
@@ -63,7 +63,7 @@ from neurotier.run.snakemake_internals import (
     say_progress,
     slots,
 )
-from neurotier.run.start import acquire, check_kind, command_line, end_run, start_run, unwritable
+from neurotier.run.start import acquire, check_kind, command_line, end_run, note_settings, start_run, unwritable
 from neurotier.run.stops import end_at_signals, jobs_have_ended
 from neurotier.run.submitted import end_left, end_own, forget, note_name, note_submitted
 from neurotier.run.unfinished import forget_made, remove_asked_for
@@ -203,6 +203,10 @@ def heal(plan: Plan, arguments: Sequence[str], snakefile: Path) -> dict[str, Mad
             remove(damages)
             forget_markers(places)
             restore_state(places)
+            try:
+                load_settings(places.results)
+            except NeurotierError:  # lost, or the folder was moved: and there may be nothing left to run
+                note_settings(plan.settings, places)
             restore_prepared(places)
             remove_broken_clone(places, say)
             forget_unreachable(places)

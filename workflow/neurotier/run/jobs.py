@@ -28,6 +28,7 @@ from neurotier.core.places import Places
 from neurotier.core.processes import current_run, verifying_run
 from neurotier.core.quantities import first_of
 from neurotier.core.settings import Settings
+from neurotier.core.tiers import Tier
 from neurotier.meter.measure import Interrupted
 from neurotier.meter.own import times_so_far
 from neurotier.run import slurm
@@ -48,11 +49,16 @@ def load_settings(results: Path) -> Settings:
     Raises
     ------
     SettingsError
-        If no run has begun here, as with ``--no-hooks``.
+        If no run has begun here, as with ``--no-hooks``, or the folder was moved or copied since.
     """
     if not (results / "state" / "settings.json").exists():
         raise SettingsError("no run has begun here", where=str(results), fix="start snakemake without --no-hooks")
-    return Settings.from_json(read_json(results / "state" / "settings.json"))
+    settings = Settings.from_json(read_json(results / "state" / "settings.json"))
+    made = Tier.from_settings(settings.tiers[settings.placement["results"]]).path / settings.results
+    if not made.exists() or not made.samefile(results):
+        problem = f"its last run was in {made}: this folder was moved or copied"
+        raise SettingsError(problem, where=str(results), fix="start a run here, or name that folder")
+    return settings
 
 
 def load_dataset(places: Places) -> Dataset:
@@ -160,6 +166,7 @@ def image_store(
         If the images tier is not there, or not what it is declared to be.
     """
     from neurotier.containers.engine import find_engine
+    from neurotier.containers.notes import note_user
     from neurotier.containers.store import Store, can_unpack
     from neurotier.core.kinds import KINDS
     from neurotier.core.private import make_private
@@ -174,6 +181,7 @@ def image_store(
     images = tier.folder("images").absolute()
     for folder in (places.image_store.absolute(), *([images] if placing else [])):
         make_private(folder)
+        note_user(folder, places.results.absolute())
     return Store(
         kept=places.image_store.absolute(),
         images=images,

@@ -35,7 +35,7 @@ from neurotier.core.places import Places
 from neurotier.core.private import refuse_planted
 from neurotier.core.processes import RUN, end, processes_of
 from neurotier.core.settings import ROLES, Settings
-from neurotier.core.tiers import Tier, facts_json, tiers_of
+from neurotier.core.tiers import Tier, absolute, facts_json, tiers_of
 from neurotier.core.work_folders import remove_leftovers
 from neurotier.run.snakemake_internals import Slots
 
@@ -124,7 +124,7 @@ def lock_and_note(
     remove_unfinished(places)
     remove_whatever(places.told)
     remove_whatever(places.under_way)
-    write_json(places.settings_file, settings.to_json())
+    note_settings(settings, places)
     cpus = len(os.sched_getaffinity(0))
     write_json(
         places.runs / f"{run}.json",
@@ -150,6 +150,11 @@ def lock_and_note(
     )
     os.environ[RUN] = run
     return run
+
+
+def note_settings(settings: Settings, places: Places) -> None:
+    """Note the settings for jobs, and for commands from any working folder."""
+    write_json(places.settings_file, absolute(settings).to_json())
 
 
 def check_kind(settings: Settings, places: Places) -> None:
