@@ -237,7 +237,7 @@ def quickly_made(places: Places) -> Iterator[Path]:
 
 def outputs_with(file: Path, places: Places) -> list[Path]:
     """Files to remove so that Snakemake makes a file again: outputs of the rule that writes it."""
-    if file.parent == places.mosaics:
+    if places.mosaics in file.parents:
         return [places.mosaics]
     if file.parent == places.index and file.stem in ("skipped", "images"):
         return [file, places.index / "images.tsv"]
@@ -341,10 +341,10 @@ def is_json(file: Path) -> bool:
     return True
 
 
-def restore_state(places: Places) -> None:
+def restore_state(places: Places, by_app: bool) -> None:
     """Restore files that a run writes at its start, and that must exist even if there is nothing left to run."""
     if not places.kind.exists() and places.records.is_dir():  # or there are no results yet
-        write_text(places.kind, "app\n" if (places.results / "app").is_dir() else "tool\n")
+        write_text(places.kind, "app\n" if by_app else "tool\n")
     if not places.identity:
         write_text(places.state / "identity", secrets.token_hex(8) + "\n")
 

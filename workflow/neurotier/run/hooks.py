@@ -18,7 +18,7 @@ from neurotier.core.private import refuse_planted
 from neurotier.core.processes import CAMPAIGN, current_run, end, processes_of, use_one_blas_thread
 from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tiers import tiers_of
-from neurotier.dataset.health import remove_broken_clone
+from neurotier.dataset.health import replace_broken_clone
 from neurotier.dataset.unreachable import forget_unreachable, unreachable_sites
 from neurotier.run.batches import Made
 from neurotier.run.cluster_jobs import close_jobs, renew_jobs_table
@@ -202,13 +202,13 @@ def heal(plan: Plan, arguments: Sequence[str], snakefile: Path) -> dict[str, Mad
                 close_killed(places)
             remove(damages)
             forget_markers(places)
-            restore_state(places)
+            restore_state(places, plan.is_app)
             try:
                 load_settings(places.results)
             except NeurotierError:  # lost, or the folder was moved: and there may be nothing left to run
                 note_settings(plan.settings, places)
             restore_prepared(places)
-            remove_broken_clone(places, say)
+            replace_broken_clone(places, say)
             forget_unreachable(places)
     except OSError:  # not writable: the start of the run says so
         return made

@@ -30,13 +30,14 @@ from neurotier import __version__
 from neurotier.analysis.app import app_name
 from neurotier.core.credentials import all_without_credentials, without_credentials
 from neurotier.core.errors import BusyError, SettingsError, StateError, TierError
-from neurotier.core.files import read_json, remove_partials, remove_whatever, write_json, write_text
+from neurotier.core.files import clear_lock, read_json, remove_partials, remove_whatever, write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.private import refuse_planted
 from neurotier.core.processes import RUN, end, processes_of
 from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tiers import Tier, absolute, facts_json, tiers_of
 from neurotier.core.work_folders import remove_leftovers
+from neurotier.run.healing import content_if_any
 from neurotier.run.snakemake_internals import Slots
 
 NO_WISHES: Mapping[str, bool] = {}
@@ -116,6 +117,7 @@ def lock_and_note(
     run = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + "-" + secrets.token_hex(2)
     acquire(places)
     check_kind(settings, places)
+    write_text(places.kind, "app\n" if settings.app.image else "tool\n")
     if not places.identity:
         write_text(places.state / "identity", secrets.token_hex(8) + "\n")
     write_text(places.latest_run, run + "\n")
@@ -165,16 +167,17 @@ def check_kind(settings: Settings, places: Places) -> None:
     SettingsError
         If the results folder is of the other kind.
     """
+    names = {"app": "an app", "tool": "a tool"}
     kind = "app" if settings.app.image else "tool"
-    made_by = places.kind.read_text().strip() if places.kind.exists() else kind
+    made_by = content_if_any(places.kind).decode(errors="replace").strip()
+    if made_by not in names:  # not written yet, or damaged, which is found out after this
+        made_by = "app" if (places.results / "app").is_dir() else kind
     if made_by != kind:
-        names = {"app": "an app", "tool": "a tool"}
         raise SettingsError(
             f"holds results of {names[made_by]}, which those of {names[kind]} must not be mixed with",
             where=f"results folder {places.results}",
             fix="choose another folder with --config results=NAME",
         )
-    write_text(places.kind, kind + "\n")
 
 
 def end_run(settings: Settings, run: str, stopped_by: str | None = None, succeeded: bool = True) -> None:
@@ -210,6 +213,7 @@ def acquire(places: Places) -> None:
     lock = places.lock.absolute()
     if lock in held:
         return
+    clear_lock(lock)
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # a FIFO cannot be written anew
         os.close(descriptor)
