@@ -194,7 +194,7 @@ def decide(
     together = [name for name in missing if name not in apart]
     most = size({name: selected[name] for name in together})
     fresh += [(members, False) for members in shared(together, selected, most, by_site)]
-    rest = [name for name in selected if name in done - settled]
+    rest = [name for name in selected if name in done and name not in settled]
     fresh += [(members, True) for members in divided(rest, size({name: selected[name] for name in rest}))]
     batches, waiting = dict(kept), {tuple(of): number for number, of in before.items() if number not in kept}
     for members, are_done in fresh:
