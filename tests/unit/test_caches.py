@@ -174,8 +174,9 @@ def test_a_cache_that_nobody_uses_leaves_its_tier_when_asked(source: Path, store
     placed = store.place(cache)
     (stored,) = stored_images(store.kept, store.images)
     assert stored.size_bytes == cache.size_bytes == 1002
-    assert remove_unused([stored], 0, {cache.sha256}) == []
-    (removed,) = remove_unused(list(stored_images(store.kept, store.images)), 0, set())
+    assert not list(remove_unused([stored], 0, {cache.sha256}))
+    ((removed, files),) = remove_unused(list(stored_images(store.kept, store.images)), 0, set())
     assert removed.sha256 == cache.sha256
+    assert files == [stored.facts, placed]
     assert not placed.exists()
     assert source.exists()

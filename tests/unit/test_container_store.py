@@ -396,7 +396,7 @@ def stored_two(folder: Path) -> tuple[Path, Path]:
 
 def test_images_that_nobody_uses_leave_store_and_tier(tmp_path: Path) -> None:
     kept, images = stored_two(tmp_path)
-    (removed,) = remove_unused(list(stored_images(kept, images)), 30, in_use=())
+    ((removed, _),) = remove_unused(list(stored_images(kept, images)), 30, in_use=())
     assert removed.name == "old-11111111"
     assert names(kept) == sorted(
         ["cut-33333333.json", "new-22222222.json", "new-22222222.sif", "new-bbbbbbbbbbbb.cache"]
@@ -415,7 +415,7 @@ def test_what_several_notes_share_leaves_with_the_last_of_them(
         (images / f"{name[:3]}-{sha[:12]}.sif").mkdir(parents=True, exist_ok=True)
         (kept / f"{name}.json").write_text(json.dumps({"sha256": sha, "size_bytes": 4, "source": "/gone"}))
         os.utime(kept / f"{name}.json", None if name == used else (0, 0))
-    remove_unused(list(stored_images(kept, images)), 1, in_use=())
+    list(remove_unused(list(stored_images(kept, images)), 1, in_use=()))
     assert names(images) == left
     assert names(kept) == ([f"{used}.json"] if used else [])
 
@@ -423,9 +423,9 @@ def test_what_several_notes_share_leaves_with_the_last_of_them(
 def test_the_image_of_these_results_and_one_that_was_just_used_stay(tmp_path: Path) -> None:
     kept, images = stored_two(tmp_path)
     stored = list(stored_images(kept, images))
-    assert remove_unused(stored, 30, in_use=["a" * 64]) == []
+    assert not list(remove_unused(stored, 30, in_use=["a" * 64]))
     os.utime(kept / "old-11111111.json")  # a run has begun since the store was listed
-    assert remove_unused(stored, 30, in_use=()) == []
+    assert not list(remove_unused(stored, 30, in_use=()))
     assert len(names(kept)) == 7
 
 
@@ -436,7 +436,8 @@ def test_a_file_of_the_users_is_never_removed(tmp_path: Path) -> None:
     kept.mkdir()
     (kept / "own-44444444.json").write_text(json.dumps({"sha256": "c" * 64, "size_bytes": 4, "source": str(own)}))
     os.utime(kept / "own-44444444.json", (0, 0))
-    assert [image.name for image in remove_unused(list(stored_images(kept, images)), 1, in_use=())] == ["own-44444444"]
+    ((removed, files),) = remove_unused(list(stored_images(kept, images)), 1, in_use=())
+    assert (removed.name, files) == ("own-44444444", [removed.facts])
     assert own.read_bytes() == b"mine"
 
 
@@ -461,4 +462,4 @@ def test_a_run_that_lasts_for_days_notes_so_once_an_hour(
         made.place(image)
         assert (facts.stat().st_mtime > 0) == notes
     made.place(image)
-    assert remove_unused(list(stored_images(made.kept, made.images)), 1, in_use=()) == []
+    assert not list(remove_unused(list(stored_images(made.kept, made.images)), 1, in_use=()))

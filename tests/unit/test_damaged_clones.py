@@ -38,7 +38,7 @@ def test_content_of_another_size_than_its_key_is_fetched_again(
     assert (dataset.path / IMAGE).read_bytes() == (demo_source / IMAGE).read_bytes()
 
 
-@pytest.mark.parametrize("name", ["HEAD", "index", "an object", "annex/index", "annex/journal/x", "no object"])
+@pytest.mark.parametrize("name", ["HEAD", "index", "config", "an object", "annex/index", "no object"])
 @pytest.mark.parametrize("site", ["", "SiteA"])
 def test_clone_that_git_cannot_use_is_cloned_anew(demo_source: Path, tmp_path: Path, name: str, site: str) -> None:
     dataset = clone(demo_source, tmp_path)

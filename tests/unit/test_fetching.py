@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -23,7 +24,7 @@ from neurotier.run.batches import read_batches
 from neurotier.run.fetching import Fetcher
 from neurotier.run.jobs import dataset_json, drop_batch_images, load_dataset, load_settings
 from neurotier.run.participants import may_share_contents, prepare_all, prepared, selected_by
-from neurotier.run.turns import fetching, note_fetched, noted, take_turn, works
+from neurotier.run.turns import fetching, note_fetched, noted, take_turn, working, works
 from support import ENVIRONMENT, PATIENCE_S, ROOT, git, prepared_results, t1w
 
 RUN = "run-that-fetches"
@@ -69,11 +70,11 @@ def allow_ahead(places: Places, size_bytes: int) -> None:
     write_json(places.settings_file, settings)
 
 
-def job(places: Places, command: str, *words: str) -> subprocess.Popen[str]:
-    """A job of the run, under way."""
+def job(places: Places, command: str, *words: str, before: Sequence[str] = ()) -> subprocess.Popen[str]:
+    """A job of the run, under way; words before its command may trace it."""
     results = ["--results", str(places.results), "--log", str(places.results / f"{command}.log")]
     return subprocess.Popen(
-        [sys.executable, "-m", "neurotier", command, *words, *results],
+        [*before, sys.executable, "-m", "neurotier", command, *words, *results],
         env={**ENVIRONMENT, "PYTHONPATH": str(ROOT / "workflow"), "NEUROTIER_RUN": RUN},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -93,8 +94,8 @@ def fetcher(places: Places) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def analysis(places: Places) -> subprocess.Popen[str]:
-    return job(places, "analyze-participants", *NAMES, "--batch", "0", "--analysis", "analysis")
+def analysis(places: Places, *before: str) -> subprocess.Popen[str]:
+    return job(places, "analyze-participants", *NAMES, "--batch", "0", "--analysis", "analysis", before=before)
 
 
 def here(places: Places) -> dict[str, int]:
@@ -261,6 +262,26 @@ def test_what_a_killed_run_has_fetched_counts_and_is_not_fetched_again(tmp_path:
         wait_for(lambda: noted(places, NAMES[4]))
         assert list(here(places)) == [*NAMES[:2], NAMES[4]]
     assert [noted(places, name)["fetched_files"] for name in (*NAMES[:2], NAMES[4])] == [0, 0, 1]  # type: ignore[index]
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+def test_who_waits_looks_once_a_second_and_makes_nothing(tmp_path: Path) -> None:
+    """Its results may lie on a tier that 25 of them share with others."""
+    places, log = fetched_run(tmp_path), tmp_path / "calls"
+    lock = fetching(places)
+    with working(lock):  # somebody fetches, and is slow
+        batch = analysis(places, "strace", "-D", "-f", "-qq", "-P", str(lock), "-P", str(lock.parent), "-o", str(log))
+        try:
+            wait_for(lambda: log.exists() and log.read_text().count("flock") > 1)
+            began_s, before = time.monotonic(), log.read_text()
+            time.sleep(5 * ENOUGH_S)
+            calls, took_s = log.read_text()[len(before) :], time.monotonic() - began_s
+        finally:
+            batch.kill()
+            batch.communicate()
+    assert "mkdir" not in calls
+    assert "O_CREAT" not in calls
+    assert 1 <= calls.count("flock") <= 5 + took_s
 
 
 def test_if_the_job_that_fetches_is_killed_each_is_fetched_at_its_turn(tmp_path: Path) -> None:

@@ -13,7 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.core.errors import StateError
-from neurotier.core.files import read_json
+from neurotier.core.files import read_json, write_text
+from neurotier.core.places import short_hash
+
+USERS = "users"
+"""Folder, beside images, with a file for each results folder that uses some of them."""
 
 
 def notes_of(kept: Path, name: str, digest: str) -> Iterator[tuple[Path, dict[str, Any]]]:
@@ -46,6 +50,18 @@ def source_of(notes: Path, said: dict[str, Any]) -> Path:
     """The image file that notes are about: the store's own, or else the one that it was made of, which may be gone."""
     kept = notes.with_suffix(".sif")
     return kept if kept.exists() else Path(said["source"])
+
+
+def note_user(folder: Path, results: Path) -> None:
+    """Note that a results folder uses images in a folder: the store, or that of placed images on a tier."""
+    file = folder / USERS / short_hash(str(results))
+    if not file.exists():
+        write_text(file, str(results))
+
+
+def users_of(folder: Path) -> set[Path]:
+    """The results folders that have used images in a folder; some may be gone."""
+    return {Path(file.read_text()) for file in (folder / USERS).glob("[!.]*")}
 
 
 def note_use(kept: Path, name: str, digest: str) -> None:

@@ -1,7 +1,7 @@
 """Images that nobody uses any more leave the store, and the tiers that they were placed on, when that is asked for.
 
-Many results folders share a store, and none knows of the others. So an image tells itself when it was used last: a run
-that uses it touches what the store notes of it.
+Many results folders share a store. Each run notes there, and beside the placed images, which results folder it works
+on, whose index says what it uses; and it touches what the store notes of an image when it uses it.
 """
 
 from __future__ import annotations
@@ -77,8 +77,10 @@ def used(facts: Path) -> float:
     return facts.stat().st_mtime
 
 
-def remove_unused(stored: Collection[StoredImage], days: float, in_use: Collection[str]) -> list[StoredImage]:
-    """Remove images that were not used for some days; those that were removed.
+def remove_unused(
+    stored: Collection[StoredImage], days: float, in_use: Collection[str]
+) -> Iterator[tuple[StoredImage, list[Path]]]:
+    """Remove images that were not used for some days; each that was removed, with its files that went.
 
     Parameters
     ----------
@@ -89,7 +91,6 @@ def remove_unused(stored: Collection[StoredImage], days: float, in_use: Collecti
     in_use
         Digests of images that stay in any case.
     """
-    removed = []
     for image in stored:
         with exclusive(image.facts.with_suffix(".sif")):  # as when it is made; a run may have begun to use it
             if image.sha256 in in_use or not image.facts.exists() or time.time() - used(image.facts) < days * DAY_S:
@@ -97,8 +98,7 @@ def remove_unused(stored: Collection[StoredImage], days: float, in_use: Collecti
             remove_whatever(image.facts)  # first: without them the store makes the image anew
             own, kept = image.facts.with_suffix(".sif"), image.facts.parent
             is_shared = any(notes_of(kept, name_of(image.facts), image.sha256))  # what is placed, by who else has it
-            for file in image.files:
-                if file == own or not is_shared:
-                    remove_whatever(file)
-            removed.append(image)
-    return removed
+            files = [file for file in image.files if file == own or not is_shared]
+            for file in files:
+                remove_whatever(file)
+        yield image, [image.facts, *files]

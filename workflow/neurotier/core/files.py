@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -192,6 +193,13 @@ def clear_log(log: Path) -> None:
         remove_whatever(log)
 
 
+def clear_lock(lock: Path) -> None:
+    """Remove a folder from the path of a lock, and say so: it would keep everybody out for ever."""
+    if lock.is_dir() and not lock.is_symlink():
+        print(f"neurotier: {lock} is a folder in place of a lock; it is made again", file=sys.stderr, flush=True)
+        remove_tree(lock)
+
+
 def remove_partials(folder: Path, into: re.Pattern[str] | None = None) -> None:
     """Remove unfinished files and folders that killed writers left below a folder.
 
@@ -214,5 +222,7 @@ def exclusive(folder: Path) -> Iterator[None]:
     import fasteners
 
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with fasteners.InterProcessLock(str(folder.with_name(f".{folder.name}.lock"))):
+    lock = folder.with_name(f".{folder.name}.lock")
+    clear_lock(lock)
+    with fasteners.InterProcessLock(str(lock)):
         yield

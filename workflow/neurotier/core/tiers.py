@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import socket
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -333,6 +334,18 @@ def tiers_of(settings: Settings, in_job: bool = False, elsewhere: bool = False) 
         if on_nodes(settings, settings.placement[role]):
             tiers[role] = replace(tiers[role], node=True)
     return tiers
+
+
+def absolute(settings: Settings) -> Settings:
+    """The settings with paths of tiers that mean the same in every working folder and environment.
+
+    A tier that cannot be expanded here is used by no role, and stays as written.
+    """
+    tiers = dict(settings.tiers)
+    for name, tier in settings.tiers.items():
+        with suppress(SettingsError):
+            tiers[name] = replace(tier, path=str(Tier.from_settings(tier).path))
+    return replace(settings, tiers=tiers)
 
 
 def facts_json(tiers: dict[str, Tier]) -> dict[str, dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,17 +16,11 @@ from neurotier.dataset.datalad_environment import prepare_environment
 
 LOOK_AGAIN_S = 1.0
 
-NEVER_EMPTY = ("HEAD", "config", "index", "packed-refs", "annex/index")
-"""Files of a git folder that may be missing, but are never empty."""
-
-NEVER_EMPTY_BELOW = ("refs", "objects", "annex/journal")
-"""Folders in a git folder whose files are never empty."""
-
 
 def is_broken(repository: Path) -> bool:
-    """Whether a clone of ours is unusable: files of git are empty, or objects that HEAD needs are missing.
+    """Whether git or git-annex cannot work in a repository.
 
-    It is checked twice, since a run for other results may share the clone and be fetching into it.
+    It is asked twice, since a run for other results may share the clone and be fetching into it.
     """
     if not looks_broken(repository):
         return False
@@ -35,35 +29,40 @@ def is_broken(repository: Path) -> bool:
 
 
 def looks_broken(repository: Path) -> bool:
-    """Whether a repository is unusable at this moment."""
+    """Whether git finds refs, objects or an index unusable, also git-annex's own, or its annex has lost its name."""
     git_folder = ask_git(repository, "rev-parse", "--absolute-git-dir")
-    if git_folder is None or any(empty_files(Path(git_folder.strip()))):
+    if git_folder is None or ask_git(repository, "rev-parse", "--verify", "-q", "HEAD") is None:
         return True
-    branches = [name for name in ("HEAD", "git-annex") if ask_git(repository, "rev-parse", "--verify", "-q", name)]
-    if "HEAD" not in branches or ask_git(repository, "ls-files") is None:
-        return True
-    return any(ask_git(repository, "ls-tree", "-r", name) is None for name in branches)
+    annex = Path(git_folder.strip(), "annex")
+    remove_empty_logs(annex / "journal")
+    has_branch, has_name = (
+        ask_git(repository, *words) is not None
+        for words in (("rev-parse", "--verify", "-q", "refs/heads/git-annex"), ("config", "annex.uuid"))
+    )
+    objects = ask_git(repository, "cat-file", "--batch-all-objects", "--batch-check=%(objecttype)")
+    return (
+        has_branch != has_name
+        or objects is None
+        or " missing" in objects  # as git says of one that is there and cannot be read
+        or ask_git(repository, "fsck", "--connectivity-only", "--no-dangling", "--no-reflogs", "--no-progress") is None
+        or ask_git(repository, "ls-files", GIT_INDEX_FILE=str(annex / "index")) is None
+    )
 
 
-def empty_files(git_folder: Path) -> Iterator[Path]:
-    """Empty files of a git folder that are never empty in a sound one."""
-    for name in NEVER_EMPTY:
-        file = git_folder / name
-        if file.is_file() and file.stat().st_size == 0:
-            yield file
-    for name in NEVER_EMPTY_BELOW:
-        for folder, _, files in os.walk(git_folder / name):
-            for file in (Path(folder, each) for each in files):
-                if file.suffix == ".lock" or file.name.startswith("tmp_"):  # another run may be writing them now
-                    continue
-                with suppress(FileNotFoundError):
-                    if file.lstat().st_size == 0:
-                        yield file
+def remove_empty_logs(journal: Path) -> None:
+    """Remove empty files of git-annex's journal, which hide from it what its branch says of where contents are.
+
+    It writes none, but a power cut leaves some.
+    """
+    for file in journal.glob("*"):
+        with suppress(FileNotFoundError):
+            if file.stat().st_size == 0:
+                file.unlink()
 
 
-def ask_git(repository: Path, *arguments: str) -> str | None:
+def ask_git(repository: Path, *arguments: str, **variables: str) -> str | None:
     """Output of a git command for this repository, never for one above it; ``None`` if it fails."""
-    environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(repository.absolute().parent)}
+    environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(repository.absolute().parent), **variables}
     done = subprocess.run(
         ["git", "-C", str(repository), *arguments],
         env=environment,
@@ -75,8 +74,31 @@ def ask_git(repository: Path, *arguments: str) -> str | None:
     return done.stdout if done.returncode == 0 else None
 
 
-def remove_broken_clone(places: Places, say: Callable[[str], None]) -> None:
-    """Remove the indexed clone, or the sites in it, if git cannot use them any more.
+def set_aside(folder: Path, clone: Path, say: Callable[[str], None]) -> None:
+    """Make way for a new clone of a dataset, or of a site in it; contents may be nowhere else, and stay.
+
+    Parameters
+    ----------
+    folder
+        The clone, or a site in it.
+    clone
+        The clone.
+    say
+        Takes a line that names where it lies now, if it had contents.
+    """
+    if folder != clone and not any((folder / ".git" / "annex" / "objects").glob("*")):
+        remove_tree(folder)
+    else:
+        name = "-".join((clone.name, *folder.relative_to(clone).parts))
+        aside = clone.with_name(f"{name}-until-{time.strftime('%Y%m%dT%H%M%S')}")
+        folder.rename(aside)
+        say(f"{folder} is now {aside}; remove that if nothing in it is needed")
+    if folder != clone:
+        folder.mkdir()  # an empty folder stands for a sub-dataset that is not installed
+
+
+def replace_broken_clone(places: Places, say: Callable[[str], None]) -> None:
+    """Set aside the indexed clone, or the sites in it, if git cannot use them any more.
 
     The jobs that need them clone them again. To be called while no run works on the results. Plain folders and anything
     else of the user's is never touched.
@@ -93,6 +115,4 @@ def remove_broken_clone(places: Places, say: Callable[[str], None]) -> None:
         for folder in (clone, *(clone / site for site in data["sites"] if site)):
             if (folder / ".git").exists() and is_broken(folder):
                 say(f"{folder} is damaged (after a power cut?), and is cloned again")
-                remove_tree(folder)
-                if folder != clone:
-                    folder.mkdir()  # an empty folder stands for a sub-dataset that is not installed
+                set_aside(folder, clone, say)

@@ -12,11 +12,11 @@ from pathlib import Path
 from neurotier.core.configuration import suggestion
 from neurotier.core.credentials import without_credentials
 from neurotier.core.errors import InputError, SourceError
-from neurotier.core.files import flush_file_system, remove_tree
+from neurotier.core.files import flush_file_system
 from neurotier.core.settings import DatasetSettings
 from neurotier.dataset.addresses import check_own_files, refused_subdatasets
 from neurotier.dataset.attempts import NETWORK_DOWN, message_of, retry
-from neurotier.dataset.health import ask_git, is_broken
+from neurotier.dataset.health import ask_git, is_broken, set_aside
 from neurotier.dataset.tree import is_bids
 
 NO_SITES = re.compile(r"(.*/)?(derivatives|sourcedata|code|stimuli|phenotype)(/.*)?")
@@ -75,7 +75,7 @@ def install_all(
     failed = dict.fromkeys(recorded, "")
 
     def attempt() -> None:
-        reasons = install(folder, list(failed))
+        reasons = install(folder, list(failed), say)
         for path in list(failed):
             if commit(folder / path) == recorded[path]:
                 mark(folder, path)
@@ -92,11 +92,11 @@ def install_all(
         if not failed:
             raise
     for path in failed:
-        clear(folder, path)
+        clear(folder, path, say)
     return failed
 
 
-def install(folder: Path, paths: Sequence[str]) -> dict[str, str]:
+def install(folder: Path, paths: Sequence[str], say: Callable[[str], None]) -> dict[str, str]:
     """Install sub-datasets without contents; those that failed, with the reason.
 
     Remains of an interrupted installation are removed first.
@@ -104,7 +104,7 @@ def install(folder: Path, paths: Sequence[str]) -> dict[str, str]:
     from datalad.api import get
 
     for path in paths:
-        clear(folder, path)
+        clear(folder, path, say)
     results = get(
         path=[str(folder / path) for path in paths],
         dataset=str(folder),
@@ -122,12 +122,11 @@ def install(folder: Path, paths: Sequence[str]) -> dict[str, str]:
     return reasons
 
 
-def clear(folder: Path, path: str) -> None:
-    """Empty the folder of an incomplete sub-dataset."""
+def clear(folder: Path, path: str, say: Callable[[str], None]) -> None:
+    """Empty the folder of a sub-dataset that is incomplete, damaged, or at another commit."""
     mark_of(folder, path).unlink(missing_ok=True)
     if (folder / path / ".git").exists():
-        remove_tree(folder / path)
-        (folder / path).mkdir()
+        set_aside(folder / path, folder, say)
 
 
 def is_installed(folder: Path, site: str) -> bool:

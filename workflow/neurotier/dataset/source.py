@@ -23,7 +23,7 @@ from neurotier.core.tiers import Tier, find_mount
 from neurotier.dataset.addresses import refusal
 from neurotier.dataset.attempts import first_message, retry
 from neurotier.dataset.datalad_environment import prepare_environment
-from neurotier.dataset.health import ask_git, is_broken
+from neurotier.dataset.health import ask_git, is_broken, set_aside
 from neurotier.dataset.sites import choose_sites, install_sites
 from neurotier.dataset.tree import is_bids
 
@@ -89,7 +89,7 @@ def obtain(settings: DatasetSettings, source: str, datasets: Path, say: Callable
     with exclusive(folder):
         if folder.exists() and is_broken(folder):
             say(f"{folder} is damaged (after a power cut?), and is cloned again")
-            remove_tree(folder)
+            set_aside(folder, folder, say)
         if not folder.exists():
             say(f"cloning {without_credentials(source)}")
             retry(lambda: clone(source, folder, settings.version), settings, say)

@@ -7,14 +7,15 @@ import os
 from pathlib import Path
 
 from neurotier.analysis.rehearsal.describing import describe
+from neurotier.containers.notes import users_of
 from neurotier.containers.prune import DAY_S, remove_unused, stored_images
 from neurotier.core.errors import SettingsError, TierError
-from neurotier.core.files import read_json, write_text
+from neurotier.core.files import write_text
 from neurotier.core.places import Places
 from neurotier.core.quantities import size, utc
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import tiers_of
-from neurotier.run.caches import digests
+from neurotier.run.caches import digests_used
 from neurotier.run.jobs import load_settings
 from neurotier.run.start import acquire, refuse_planted_places
 from neurotier.run.submitted import end_left, list_jobs
@@ -117,7 +118,7 @@ def show_site() -> int:
 def show_images(results: Path, unused_days: float | None) -> int:
     """Print the container images in the store, or remove those that were not used for so long; the exit code.
 
-    That of these results stays in any case.
+    Those that a results folder uses stay in any case.
     """
     places = Places.from_settings(load_settings(results) if unused_days is None else own_settings(results))
     stored = list(stored_images(places.image_store, places.images))
@@ -127,11 +128,11 @@ def show_images(results: Path, unused_days: float | None) -> int:
         return 0
     if not unused_days * DAY_S >= 0:
         raise SettingsError("is no number of days", where=f"--remove-unused {unused_days}", fix="give 30, for example")
-    own = places.index / "image.json"
-    in_use = {read_json(own)["sha256"]} if own.exists() else set()
-    in_use |= digests(places.index / "caches.json")
-    for image in remove_unused(stored, unused_days, in_use):
-        print(f"removed {image.name} ({size(image.size_bytes)}, used {utc(image.used_s)})")
+    users = {results, *users_of(places.image_store), *users_of(places.images)}
+    in_use = set[str]().union(*map(digests_used, users))
+    for image, files in remove_unused(stored, unused_days, in_use):
+        what = f"{image.name} ({size(image.size_bytes)}, used {utc(image.used_s)})"
+        print(f"removed {what}: {', '.join(map(str, files))}", flush=True)
     return 0
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from neurotier.containers.caches import Cache, CacheStore, PlacedCache, look_at
+from neurotier.containers.notes import note_user
 from neurotier.core.files import read_json
 from neurotier.core.places import Places
 from neurotier.core.private import make_private
@@ -29,6 +31,7 @@ def cache_store(settings: Settings, places: Places, say: Callable[[str], None]) 
     images = tier.folder("images").absolute()
     for folder in (places.image_store.absolute(), images):
         make_private(folder)
+        note_user(folder, places.results.absolute())
     return CacheStore(places.image_store.absolute(), images, say, places.verified.absolute(), verifying_run())
 
 
@@ -54,6 +57,17 @@ def placed_caches(settings: Settings, places: Places, say: Callable[[str], None]
     return tuple(placed)
 
 
-def digests(file: Path) -> set[str]:
-    """Digests of the caches in a file ``index/caches.json``; none if there is no such file."""
-    return {cache["sha256"] for cache in read_json(file).values()} if file.exists() else set()
+def digests_used(results: Path) -> set[str]:
+    """Digests of the container image and the caches that a results folder uses; none if it is gone.
+
+    Raises
+    ------
+    StateError
+        If a file that says so is damaged.
+    """
+    digests = set[str]()
+    with suppress(FileNotFoundError):
+        digests.add(read_json(results / "index" / "image.json")["sha256"])
+    with suppress(FileNotFoundError):
+        digests |= {cache["sha256"] for cache in read_json(results / "index" / "caches.json").values()}
+    return digests

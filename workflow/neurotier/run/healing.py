@@ -237,7 +237,7 @@ def quickly_made(places: Places) -> Iterator[Path]:
 
 def outputs_with(file: Path, places: Places) -> list[Path]:
     """Files to remove so that Snakemake makes a file again: outputs of the rule that writes it."""
-    if file.parent == places.mosaics:
+    if places.mosaics in file.parents:
         return [places.mosaics]
     if file.parent == places.index and file.stem in ("skipped", "images"):
         return [file, places.index / "images.tsv"]

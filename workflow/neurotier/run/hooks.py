@@ -19,7 +19,7 @@ from neurotier.core.quantities import counted
 from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tables import read_table
 from neurotier.core.tiers import tiers_of
-from neurotier.dataset.health import remove_broken_clone
+from neurotier.dataset.health import replace_broken_clone
 from neurotier.dataset.unreachable import forget_unreachable, unreachable_sites
 from neurotier.run.batches import Made
 from neurotier.run.cluster_jobs import close_jobs, renew_jobs_table
@@ -36,7 +36,7 @@ from neurotier.run.healing import (
     restore_kept,
     restore_state,
 )
-from neurotier.run.jobs import note_killed, read_failures
+from neurotier.run.jobs import load_settings, note_killed, read_failures, save_settings
 from neurotier.run.mixing import made_with, other_results
 from neurotier.run.node_check import remove_marks
 from neurotier.run.participants import participants, restore_prepared
@@ -214,8 +214,12 @@ def heal(plan: Plan, arguments: Sequence[str], snakefile: Path, is_replaced: boo
             remove(damages)
             forget_markers(places)
             restore_state(places)
+            try:
+                load_settings(places.results)
+            except NeurotierError:  # lost, or the folder was moved: and there may be nothing left to run
+                save_settings(plan.settings, places)
             restore_prepared(places)
-            remove_broken_clone(places, say)
+            replace_broken_clone(places, say)
             forget_unreachable(places)
     except OSError:  # not writable: the start of the run says so
         return made

@@ -28,6 +28,7 @@ from neurotier.core.places import Places
 from neurotier.core.processes import current_run, verifying_run
 from neurotier.core.quantities import first_of
 from neurotier.core.settings import Settings
+from neurotier.core.tiers import Tier, absolute
 from neurotier.meter.measure import Interrupted
 from neurotier.meter.own import times_so_far
 from neurotier.run import slurm
@@ -43,8 +44,11 @@ READ_AGAIN = "start the same command again, or make this Python environment anew
 
 
 def save_settings(settings: Settings, places: Places) -> None:
-    """Save the settings for jobs: the source's user name and token apart, since others may read the settings."""
-    write_json(places.settings_file, noted(settings))
+    """Save the settings for jobs and for commands from any working folder.
+
+    The source's user name and token are kept apart, since others may read the settings.
+    """
+    write_json(places.settings_file, noted(absolute(settings)))
     write_secret(places.source_file, settings.dataset.source)
 
 
@@ -60,7 +64,7 @@ def load_settings(results: Path) -> Settings:
     Raises
     ------
     SettingsError
-        If no run has begun here, as with ``--no-hooks``.
+        If no run has begun here, as with ``--no-hooks``, or the folder was moved or copied since.
     """
     if not (results / "state" / "settings.json").exists():
         raise SettingsError("no run has begun here", where=str(results), fix="start snakemake without --no-hooks")
@@ -68,6 +72,10 @@ def load_settings(results: Path) -> Settings:
     with suppress(FileNotFoundError, PermissionError):
         source = (results / "state" / "source").read_text()
         settings = replace(settings, dataset=replace(settings.dataset, source=source))
+    made = Tier.from_settings(settings.tiers[settings.placement["results"]]).path / settings.results
+    if not made.exists() or not made.samefile(results):
+        problem = f"its last run was in {made}: this folder was moved or copied"
+        raise SettingsError(problem, where=str(results), fix="start a run here, or name that folder")
     return settings
 
 
@@ -176,6 +184,7 @@ def image_store(
         If the images tier is not there, or not what it is declared to be.
     """
     from neurotier.containers.engine import find_engine
+    from neurotier.containers.notes import note_user
     from neurotier.containers.store import Store, can_unpack
     from neurotier.core.kinds import KINDS
     from neurotier.core.private import make_private
@@ -190,6 +199,7 @@ def image_store(
     images = tier.folder("images").absolute()
     for folder in (places.image_store.absolute(), *([images] if placing else [])):
         make_private(folder)
+        note_user(folder, places.results.absolute())
     return Store(
         kept=places.image_store.absolute(),
         images=images,

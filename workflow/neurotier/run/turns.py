@@ -27,6 +27,9 @@ OVER = "~over"
 LOOK_S = 0.05
 """How often both sides look for what the other one says."""
 
+LOOK_FOR_IMAGES_S = 1.0
+"""How often, at last, a job that analyses looks for images: 25 of them may wait for long, on a tier that others use."""
+
 SHOW_UP_S = 3.0
 """How long the job that fetches may take to show up: Snakemake starts it with the first that analyse, or before."""
 
@@ -88,7 +91,8 @@ def working(lock: Path, shared: bool = False, within_s: float = math.inf) -> Ite
     BusyError
         If it is another's turn for longer than this.
     """
-    descriptor, until_s = open_lock(lock), time.monotonic() + within_s
+    descriptor = open_lock(lock)
+    until_s = time.monotonic() + within_s
     kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     try:
         while True:
@@ -106,8 +110,11 @@ def working(lock: Path, shared: bool = False, within_s: float = math.inf) -> Ite
 
 
 def works(lock: Path) -> bool:
-    """Whether anybody works at what a lock stands for; who was killed does not."""
-    descriptor = open_lock(lock)
+    """Whether anybody works at what a lock stands for; who was killed does not. Nothing is made."""
+    try:
+        descriptor = os.open(lock, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -131,10 +138,19 @@ class Arrivals:
     def __init__(self, places: Places, fetch: Callable[[str], int]) -> None:
         self.places, self.fetch = places, fetch
         self.fetching: dict[int, str] = {}
+        self.asked: dict[str, tuple[float, float]] = {}
         self.began_s = time.monotonic()
 
     def look(self, name: str) -> dict[str, Any] | None:
-        """What was noted of a participant; ``None`` while its images are not there. Nobody else there, fetch them."""
+        """What was noted of a participant; ``None`` while its images are not there. Nobody else there, fetch them.
+
+        The pause before the next look is as long as the wait so far, at most :data:`LOOK_FOR_IMAGES_S`.
+        """
+        now_s = time.monotonic()
+        first_s, next_s = self.asked.get(name, (now_s, now_s))
+        if now_s < next_s:
+            return None
+        self.asked[name] = first_s, now_s + min(LOOK_FOR_IMAGES_S, max(LOOK_S, now_s - first_s))
         facts = noted(self.places, name)
         if facts is not None or name in self.fetching.values():
             return facts

@@ -1,0 +1,69 @@
+"""Commands beside a run, from any folder: a results folder says itself where everything of it is."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from support import Ended, Project, plain_dataset, small_head, t1w
+
+
+@pytest.fixture
+def runs(project: Project, tiny_image: Path) -> Project:
+    """Two results folders, ``one`` and ``two``, whose images lie in one store."""
+    plain_dataset(project.folder / "bids", {t1w("00"): small_head(0)})
+    for name in ("one", "two"):
+        image = project.folder / f"{name}.sif"
+        image.write_bytes(tiny_image.read_bytes() + name.encode())
+        tool = {"name": "bet", "bet": {"image": str(image)}}
+        given = project.configure(dataset={"source": "bids"}, tool=tool, results=name)
+        ended = project.snakemake(*given, "--sdm", "apptainer", targets=[f"{name}/index/image.json"])
+        assert ended.code == 0, ended.output
+    return project
+
+
+def test_the_caller_s_folder_does_not_matter(runs: Project, tmp_path: Path) -> None:
+    other = Project.at(tmp_path / "other")
+    (private,) = runs.folder.glob("neurotier-*")
+    shutil.copytree(private, other.folder / private.name)  # another run's images, of the same names
+    theirs = names(other)
+
+    def asked(*words: str) -> Ended:
+        return other.run("-m", "neurotier", *words)
+
+    seen = asked("watch", str(runs.folder / "one"), "--once")
+    assert " done after" in seen.output
+    both = names(runs)
+    kept = asked("images", str(runs.folder / "one"), "--remove-unused", "0")
+    assert (kept.code, kept.output) == (0, "")
+    assert names(runs) == both
+    shutil.rmtree(runs.folder / "two")
+    removed = asked("images", str(runs.folder / "one"), "--remove-unused", "0")
+    assert removed.code == 0
+    gone = both - names(runs)
+    assert {Path(path).name.partition("-")[0] for path in gone} == {"two"}
+    assert all(str(runs.folder / path) in removed.output for path in gone)
+    assert names(other) == theirs
+
+
+def names(project: Project) -> set[str]:
+    """Images of a project, placed and in its store, but for locks."""
+    found = project.folder.glob("neurotier-*/image*/[!.u]*")
+    return {str(path.relative_to(project.folder)) for path in found}
+
+
+def test_a_folder_that_was_moved_or_copied_says_so(project: Project) -> None:
+    plain_dataset(project.folder / "bids", {t1w("00"): small_head(0)})
+    given = project.configure(dataset={"source": "bids"}, tool={"name": "noop"})
+    assert project.snakemake(*given, targets=["results/index/tool.json"]).code == 0
+    here = project.folder / "here"
+    shutil.copytree(project.results, here)
+    for command in (["watch", "--once"], ["images"], ["jobs"]):
+        ended = project.run("-m", "neurotier", command[0], str(here), *command[1:])
+        shutil.rmtree(project.results, ignore_errors=True)  # a copy first, then the only one
+        assert ended.code == 78
+        said = f"neurotier: {here}: its last run was in {project.results}: this folder was moved or copied; "
+        assert ended.output == said + "start a run here, or name that folder\n"
+    assert project.snakemake(*given, "--config", "results=here", targets=["here/index/tool.json"]).code == 0
+    assert project.run("-m", "neurotier", "watch", str(here), "--once").code == 0

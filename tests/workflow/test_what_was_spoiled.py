@@ -1,0 +1,68 @@
+"""What somebody has removed or spoiled in a finished run: made again, said in a line, and nothing else is lost."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from support import ROOT, Project, git
+
+STAND_INS = ROOT / "tests" / "stand_ins"
+
+
+def test_what_was_spoiled_is_made_again_and_contents_stay(project: Project, demo_source: Path) -> None:
+    given = project.configure(dataset={"source": str(demo_source)}, tool={"name": "bet"})
+    assert project.snakemake(*given, path=STAND_INS).code == 0
+    state, (clone,) = project.results / "state", project.folder.glob("neurotier-*/datasets/[!.]*")
+    picture = sorted((project.results / "figures" / "mosaics" / "SiteB").glob("*.png"))[-1]
+    picture.unlink()
+    locks = [state / "lock", clone.with_name(f".{clone.name}.lock")]
+    for lock in locks:
+        lock.unlink()
+        lock.mkdir()
+    for site in ("SiteA", "SiteB"):
+        (clone / site / ".git" / "objects" / "pack" / f"pack-{40 * 'a'}.keep").touch()  # empty, as git makes it
+    contents = {site: content_of(clone / site) for site in ("SiteA", "SiteB")}
+    (clone / "SiteB" / ".git" / "HEAD").write_text("")
+
+    ended = project.snakemake(*given, path=STAND_INS)
+    assert ended.code == 0, ended.output
+    assert ended.analysed == []
+    assert picture.exists()
+    assert f"{picture.relative_to(project.folder)} is not as it was written; it is made again" in ended.output
+    for lock in locks:
+        assert lock.is_file()
+        assert ended.lines(f"{lock.relative_to(project.folder)} is a folder in place of a lock; it is made again")
+    assert content_of(clone / "SiteA") == contents["SiteA"]
+    assert not ended.lines("SiteA is damaged")
+    assert ended.lines("SiteB is damaged (after a power cut?), and is cloned again")
+    (aside,) = clone.parent.glob(f"{clone.name}-SiteB-until-*")
+    assert ended.lines(f"SiteB is now {aside}; remove that if nothing in it is needed")
+    assert content_of(aside) == contents["SiteB"]
+
+    again = project.snakemake(*given, path=STAND_INS)
+    assert again.code == 0
+    assert "Nothing to be done" in again.output
+    assert not again.lines("neurotier:"), again.output
+
+
+def content_of(site: Path) -> int:
+    """The inode of the first image that is here."""
+    files = (site / ".git" / "annex" / "objects").rglob("*.nii.gz")
+    return min(os.stat(file).st_ino for file in files if file.is_file())
+
+
+def test_what_hides_where_contents_are_goes_and_the_rest_stays(project: Project, demo_source: Path) -> None:
+    """A power cut leaves files of git-annex's journal empty; its branch says what they hide."""
+    given = project.configure(dataset={"source": str(demo_source), "sites": ["SiteA"]}, tool={"name": "noop"})
+    assert project.snakemake(*given, targets=["results/index/images.tsv"]).code == 0
+    (site,) = project.folder.glob("neurotier-*/datasets/[!.]*/SiteA")
+    git_folder = site.stat().st_ino
+    for log in git(site, "ls-tree", "-r", "--name-only", "git-annex").splitlines():
+        if log.endswith(".nii.gz.log"):
+            journal = site / ".git" / "annex" / "journal" / log.replace("/", "_")
+            journal.parent.mkdir(exist_ok=True)
+            journal.touch()
+    ended = project.snakemake(*given, targets=["participants"])
+    assert ended.code == 0, ended.output
+    assert site.stat().st_ino == git_folder
