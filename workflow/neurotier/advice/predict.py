@@ -160,7 +160,11 @@ def workload(
 ) -> Workload:
     """The workload of some participants, with costs that scale in some way, and files that take so many times as long
     as by the probe of a tier; on tiers of each node's own, with so many at once as there are on a node."""
-    storage = replace(storage, files=costs_here(inputs.observed, inputs.probes, parallelism, file_factors, own))
+    storage = replace(
+        storage,
+        files=costs_here(inputs.observed, inputs.probes, parallelism, file_factors, own),
+        dirty_bytes=inputs.page_cache.throttling_bytes / parallelism,
+    )
 
     def costs_without_files(observed: Sequence[ObservedJob]) -> Costs:
         return costs_of(without_files(observed, inputs.probes, file_factors), way)

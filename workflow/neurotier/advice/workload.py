@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -51,8 +52,8 @@ class Storage:
         Name of a tier to what opening a file there takes before its bytes flow, s: looking it up, and a small request.
     resident
         Share of the images that is in the page cache at the start.
-    expiry_s
-        Age at which the kernel writes dirty pages back, s.
+    expiry_s, dirty_bytes
+        Age at which the kernel writes dirty pages back, s, and how many of a participant it lets be dirty.
     load_s
         Phase to what the first jobs wait for their programs, s; none if these are in the page cache.
     reread
@@ -67,6 +68,7 @@ class Storage:
     open_s: Mapping[str, float] = field(default_factory=dict)
     resident: float = 1.0
     expiry_s: float = 0.0
+    dirty_bytes: float = math.inf
     load_s: Mapping[str, float] = field(default_factory=dict)
     reread: float = 0.5
 
@@ -264,12 +266,14 @@ def steps(participant: Participant, costs: Costs, storage: Storage) -> list[Step
 
     When staging, CPU time that grows with size is copying, which the speeds of the tiers include; only the fixed part
     counts as computing. What a job shorter than ``expiry_s`` writes to its work folder is deleted before the kernel
-    writes it back, so it stays in the page cache, if the tier has one.
+    writes it back, so it stays in the page cache, if the tier has one and it is no more than may be dirty.
     """
     lifetime_s = sum(cost["cpu_s"].of(participant.size_bytes) for cost in costs.values()) * participant.slowness
     steps_of_job: list[Step] = []
+    size = participant.size_bytes
+    work = sum(cost["written_bytes"].of(size) for phase, cost in costs.items() if WRITES.get(phase) == "work")
+    stays = lifetime_s < storage.expiry_s and work <= storage.dirty_bytes
     for phase, cost in costs.items():
-        size = participant.size_bytes
         staging = phase.startswith("stage_")
         cpu_s = cost["cpu_s"].base if staging else cost["cpu_s"].of(size) * participant.slowness
         read, written = cost["read_bytes"].of(size), cost["written_bytes"].of(size)
@@ -285,8 +289,7 @@ def steps(participant: Participant, costs: Costs, storage: Storage) -> list[Step
                 each = storage.files.get(tier, FileCost(0.0, 0.0))
                 cpu_s += files * each.cpu_s
                 steps_of_job += [Step(phase, "files", files, tier)] if each.wait_s else []
-            deleted_in_cache = WRITES[phase] == "work" and lifetime_s < storage.expiry_s
-            steps_of_job.append(Step(phase, "write", written, tier, cached=deleted_in_cache))
+            steps_of_job.append(Step(phase, "write", written, tier, cached=stays and WRITES[phase] == "work"))
         steps_of_job += [Step(phase, "wait", wait_s), Step(phase, "compute", cpu_s)]
     return steps_of_job
 
