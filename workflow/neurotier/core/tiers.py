@@ -336,15 +336,17 @@ def tiers_of(settings: Settings, in_job: bool = False, elsewhere: bool = False) 
     return tiers
 
 
-def absolute(settings: Settings) -> Settings:
+def absolute(settings: Settings, elsewhere: bool = False) -> Settings:
     """The settings with paths of tiers that mean the same in every working folder and environment.
 
-    A tier that cannot be expanded here is used by no role, and stays as written.
+    As written stay those that no role uses and that cannot be expanded here and, if jobs run ``elsewhere``, those that
+    each node has for itself.
     """
     tiers = dict(settings.tiers)
     for name, tier in settings.tiers.items():
         with suppress(SettingsError):
-            tiers[name] = replace(tier, path=str(Tier.from_settings(tier).path))
+            if not (elsewhere and on_nodes(settings, name)):
+                tiers[name] = replace(tier, path=str(Tier.from_settings(tier).path))
     return replace(settings, tiers=tiers)
 
 

@@ -217,7 +217,7 @@ def heal(plan: Plan, arguments: Sequence[str], snakefile: Path, is_replaced: boo
             try:
                 load_settings(places.results)
             except NeurotierError:  # lost, or the folder was moved: and there may be nothing left to run
-                save_settings(plan.settings, places)
+                save_settings(plan.settings, places, plan.elsewhere)
             restore_prepared(places)
             replace_broken_clone(places, say)
             forget_unreachable(places)

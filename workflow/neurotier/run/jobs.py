@@ -43,12 +43,12 @@ if TYPE_CHECKING:  # thousands of jobs start: each imports what it uses, where i
 READ_AGAIN = "start the same command again, or make this Python environment anew"
 
 
-def save_settings(settings: Settings, places: Places) -> None:
-    """Save the settings for jobs and for commands from any working folder.
+def save_settings(settings: Settings, places: Places, elsewhere: bool = False) -> None:
+    """Save the settings for jobs, which may run ``elsewhere``, and for commands from any working folder.
 
     The source's user name and token are kept apart, since others may read the settings.
     """
-    write_json(places.settings_file, noted(absolute(settings)))
+    write_json(places.settings_file, noted(absolute(settings, elsewhere)))
     write_secret(places.source_file, settings.dataset.source)
 
 

@@ -131,7 +131,7 @@ def lock_and_note(
     remove_unfinished(places)
     remove_whatever(places.told)
     remove_whatever(places.under_way)
-    save_settings(settings, places)
+    save_settings(settings, places, wishes.get("elsewhere", False))
     cpus = len(os.sched_getaffinity(0))
     write_json(
         places.runs / f"{run}.json",
