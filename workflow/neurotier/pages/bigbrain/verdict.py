@@ -10,11 +10,15 @@ from neurotier.core.quantities import counted, percent, seconds
 from neurotier.core.tables import Row
 from neurotier.pages.bigbrain.makespans import factors_text
 from neurotier.pages.bigbrain.names import NO_RUN, name_of, own, published
+from neurotier.pages.kit.contrasts import Contrast, contrasts
 from neurotier.pages.kit.findings import at_once, times_text
 from neurotier.run.compared import is_compared
 
 FIELDS = ("tier", "engine", "parallelism")
 """What conditions differ in, by :func:`effects`."""
+
+SAME = ("blocks", "iterations", "pairing")
+"""What conditions that are compared have in common."""
 
 MUCH = 0.5
 """Share of the time of processes that their start may take without a word."""
@@ -27,17 +31,12 @@ class Effect:
     field: str
     fastest: Row
     slowest: Row
+    contrast: Contrast
 
     @property
     def ratio(self) -> float:
         """How many times as long the slowest takes."""
         return float(self.slowest["makespan_s"]) / float(self.fastest["makespan_s"])
-
-    @property
-    def is_sure(self) -> bool:
-        """Whether each has two repetitions at least, and none of one is within those of the other."""
-        repeated = min(self.fastest["runs"], self.slowest["runs"]) > 1
-        return bool(repeated and self.fastest["makespan_high_s"] < self.slowest["makespan_low_s"])
 
     @property
     def text(self) -> str:
@@ -51,8 +50,7 @@ class Effect:
             "parallelism": f"{at_once(slow['parallelism'])} took {times_text(self.ratio)} times as long as"
             f" {at_once(fast['parallelism'])} with {fast['engine']} on {fast['tier']}",
         }
-        doubt = "one run alone" if min(fast["runs"], slow["runs"]) < 2 else "repetitions overlap"
-        return ways[self.field] + ("" if self.is_sure else f" (not sure: {doubt})")
+        return ways[self.field] + ("" if self.contrast.is_longer else f" ({self.contrast.doubt})")
 
 
 @dataclass(frozen=True)
@@ -89,7 +87,7 @@ class Verdict:
 def judge(rows: Sequence[Row], runs: Sequence[Row]) -> Verdict:
     """Sum up rows of ``bigbrain_conditions.tsv`` and ``bigbrain_runs.tsv``."""
     known = own(rows)
-    lines = [effects_text(effects(known)), starts_text(fastest_of(known))] if known else []
+    lines = [effects_text(effects(known, runs)), starts_text(fastest_of(known))] if known else []
     lines += [text for where, some in (("", known), ("Published runs: ", published(rows))) for text in off(where, some)]
     invalid = [invalid_text(run) for run in runs if not is_compared(run)]
     same = len({run["sha256"] for run in runs if run["sha256"]}) < 2
@@ -116,18 +114,30 @@ def fastest_of(rows: Sequence[Row]) -> Row:
     return min(rows, key=lambda row: float(row["makespan_s"]))
 
 
-def effects(known: Sequence[Row]) -> list[Effect]:
+def effects(known: Sequence[Row], runs: Sequence[Row]) -> list[Effect]:
     """What each field makes of the fastest condition's makespan, the greatest first."""
+    best, found = fastest_of(known), list[Effect]()
+    alike = [row for row in known if values(row, SAME) == values(best, SAME)]
+    names = (*FIELDS, *SAME)
+    groups = {
+        values(row, names): [run for run in runs if is_compared(run) and values(run, names) == values(row, names)]
+        for row in alike
+    }
+    every = contrasts(groups, paired=True)
+    for field in FIELDS:
+        others = [name for name in FIELDS if name != field]
+        slow = max(
+            (row for row in alike if values(row, others) == values(best, others)),
+            key=lambda row: float(row["makespan_s"]),
+        )
+        if slow is not best:
+            found.append(Effect(field, best, slow, every[values(slow, names), values(best, names)]))
+    return sorted(found, key=lambda one: -one.ratio)
 
-    def differing_only_in(field: str) -> list[Row]:
-        same = [name for name in (*FIELDS, "blocks", "iterations", "pairing") if name != field]
-        return [row for row in known if all(row[name] == best[name] for name in same)]
 
-    best = fastest_of(known)
-    found = [
-        Effect(field, best, max(differing_only_in(field), key=lambda row: float(row["makespan_s"]))) for field in FIELDS
-    ]
-    return sorted((one for one in found if one.slowest is not best), key=lambda one: -one.ratio)
+def values(row: Row, names: Sequence[str]) -> tuple[object, ...]:
+    """Cells of a row."""
+    return tuple(row[name] for name in names)
 
 
 def effects_text(effects: Sequence[Effect]) -> str:

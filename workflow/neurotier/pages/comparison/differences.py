@@ -12,10 +12,10 @@ from neurotier.core.tables import Row
 from neurotier.pages.comparison.names import LONGEST_NAME, NO_RUN, Names
 from neurotier.pages.comparison.panels import headed
 from neurotier.pages.comparison.statistics import (
-    CONFIDENCE,
     Difference,
     by_condition,
     families,
+    family_contrasts,
     mean_walls,
     paired_differences,
 )
@@ -32,9 +32,8 @@ MOST_PAIRS = 60
 
 NOTE = (
     "Wall time of each participant's job, mean over repetitions, the second placement's taken from the first's,"
-    " on each node where there are several. Box:"
-    " quartiles; line: 5th to 95th per cent; dots: participants, if few; diamond and thick line: median and its"
-    " interval. It says how far participants agree, not what moved a whole run: see the dots of the makespan."
+    " on each node where there are several. Box: quartiles; line: 5th to 95th per cent; dots: participants, if few;"
+    " diamond: median. It shows how far participants agree, not what moved a whole run: see the dots of the makespan."
 )
 
 
@@ -75,7 +74,7 @@ def chosen(all_pairs: Sequence[Pair]) -> tuple[list[Pair], str]:
 
 
 def finding(tables: Compared) -> Finding:
-    """The difference that is largest beside the time itself, and whether its interval of 95 % leaves out 0."""
+    """The difference that is largest beside the time itself, and whether the makespans differ by more than chance."""
     conditions, all_pairs = by_condition(tables.runs), pairs(tables)
     if not conditions:
         return Finding(NO_RUN, shown=False)
@@ -88,11 +87,10 @@ def finding(tables: Compared) -> Finding:
         shorten(condition.placement, LONGEST_NAME) for condition in (difference.slower, difference.faster)
     )
     where = f", {about}" if (about := names.about(difference.slower)) else ""
-    interval = f"{percent(difference.confidence)} interval {seconds(difference.low_s)} to {seconds(difference.high_s)}"
-    if difference.low_s <= 0 or difference.confidence < CONFIDENCE:
-        return Finding(f"The largest difference, between {slower} and {faster}, is not sure ({interval}){where}")
     much = f"{seconds(difference.median_s)} or {percent(largest.share)}"
-    return Finding(f"A participant takes {much} longer on {slower} than on {faster} ({interval}){where}")
+    text = f"The median participant took {much} longer on {slower} than on {faster}{where}"
+    contrast = family_contrasts(conditions)[difference.slower, difference.faster]
+    return Finding(text if contrast.is_longer else f"{text}; their makespans are {contrast.doubt}")
 
 
 def draw(tables: Compared, stem: Path) -> None:
@@ -109,8 +107,7 @@ def figure_of(shown: Sequence[Pair]) -> plot.Figure:
         axes.axvline(0, color=GREY, linewidth=1)
         for lane, pair in panel.filled():
             values, difference = list(pair.difference.by_participant.values()), pair.difference
-            interval = (difference.low_s, difference.high_s)
-            draw_distribution(axes, lane, values, difference.median_s, VERMILION, interval)
+            draw_distribution(axes, lane, values, difference.median_s, VERMILION)
             annotate_lane(axes, lane, difference_text(difference))
         label_lanes(axes, panel)
         axes.set_xlabel("Difference of wall time per participant (s)")
@@ -120,10 +117,7 @@ def figure_of(shown: Sequence[Pair]) -> plot.Figure:
 
 def difference_text(difference: Difference) -> str:
     """What stands beside a lane."""
-    low, high = (seconds(value).removesuffix(" s") for value in (difference.low_s, difference.high_s))
-    sure = "" if difference.confidence == CONFIDENCE else f", {percent(difference.confidence)} sure"
-    count = counted(difference.participants, "participant")
-    return f"{seconds(difference.median_s)} ({low} to {high}{sure}), {count}"
+    return f"{seconds(difference.median_s)}, {counted(difference.participants, 'participant')}"
 
 
 def group(shown: Sequence[Pair]) -> list[Panel[Pair]]:
@@ -148,7 +142,7 @@ def pair_name(difference: Difference) -> str:
 
 
 def table(shown: Sequence[Pair]) -> list[Row]:
-    """The numbers behind the figure: one row per pair and participant, with the pair's median and interval."""
+    """The numbers behind the figure: one row per pair and participant, with the pair's median."""
     return [
         {
             **{name: getattr(pair.difference.slower, name) for name in ("origin", "tool", "parallelism")},
@@ -157,9 +151,6 @@ def table(shown: Sequence[Pair]) -> list[Row]:
             "faster": pair.difference.faster.placement,
             "faster_cache": pair.difference.faster.cache,
             "median_s": pair.difference.median_s,
-            "low_s": pair.difference.low_s,
-            "high_s": pair.difference.high_s,
-            "confidence": pair.difference.confidence,
             "participant": participant,
             "difference_s": value,
         }

@@ -10,7 +10,7 @@ from neurotier.core.spread import Spread, spread
 from neurotier.core.tables import Row
 from neurotier.pages.comparison.names import LONGEST_NAME, NO_RUN, Names, condition_cells, spread_cells
 from neurotier.pages.comparison.panels import group_panels
-from neurotier.pages.comparison.statistics import SpeedUp, by_condition, families, speed_ups
+from neurotier.pages.comparison.statistics import SpeedUp, by_condition, families, family_contrasts, speed_ups
 from neurotier.pages.kit import plot
 from neurotier.pages.kit.findings import Finding, at_once, spread_text, times_text
 from neurotier.pages.kit.lanes import Lane, annotate_lane, label_lanes, panel_axes
@@ -32,7 +32,7 @@ def makespans(runs: Sequence[Row]) -> dict[Condition, Spread]:
 
 
 def finding(tables: Compared) -> Finding:
-    """The widest gap between two placements at the same parallelism, and whether repetitions overlap."""
+    """The widest gap between two placements at the same parallelism, and whether it is more than chance."""
     times = makespans(tables.runs)
     if not times:
         return Finding(NO_RUN, shown=False)
@@ -46,16 +46,16 @@ def finding(tables: Compared) -> Finding:
         fastest = min(times, key=lambda condition: times[condition].median)
         shortest = "is shortest with" if len(times) > 1 else "with"
         return Finding(f"Makespan {shortest} {names.of(fastest)}: {spread_text(times[fastest])}")
-    ratio, fast, slow = max(gaps)
+    _, fast, slow = max(gaps)
     where = f", {about}" if (about := names.about(slow)) else ""
     slower, faster = (
         f"{shorten(condition.placement, LONGEST_NAME)} ({seconds(times[condition].median)})"
         for condition in (slow, fast)
     )
-    text = f"{slower} takes {times_text(ratio)} times as long as {faster}{where}"
-    if times[slow].low <= times[fast].high and len(times[slow].values) + len(times[fast].values) > 2:
-        text += "; their repetitions overlap"
-    return Finding(text)
+    contrast = family_contrasts(by_condition(tables.runs))[slow, fast]
+    if contrast.is_longer:
+        return Finding(f"{slower} took {contrast.text(f' as {faster}')}{where}")
+    return Finding(f"{slower} and {faster}{where}, are {contrast.doubt}")
 
 
 def draw(tables: Compared, stem: Path) -> None:

@@ -48,14 +48,6 @@ def within_blocks(one: Runs, other: Runs) -> tuple[list[Row], list[Row]]:
     return [run for runs, _ in pairs for run in runs], [run for _, runs in pairs for run in runs]
 
 
-def overlap(one: Runs, other: Runs) -> bool:
-    """Whether on any node the longest makespan of the first is not below the shortest of the other."""
-    return any(
-        max(run["makespan_s"] for run in firsts) >= min(run["makespan_s"] for run in seconds)
-        for firsts, seconds in blocks(one, other)
-    )
-
-
 def node_lines(groups: Groups) -> list[str]:
     """Which runs were on which node, if there are several, and what that means for differences; else nothing."""
     everywhere = by_nodes([run for runs in groups.values() for run in runs])

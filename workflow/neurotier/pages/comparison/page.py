@@ -14,7 +14,7 @@ from neurotier.core.tables import Row
 from neurotier.pages.comparison.figures import FIGURES
 from neurotier.pages.comparison.panels import panel_title
 from neurotier.pages.comparison.reasons import CAUSES, WAITS, causes_text, signed
-from neurotier.pages.comparison.statistics import CONFIDENCE, Family, by_condition, families, left_out
+from neurotier.pages.comparison.statistics import Family, by_condition, families, left_out
 from neurotier.pages.comparison.verdict import FamilyVerdict, PlacementVerdict, judge
 from neurotier.pages.kit.figures import figure_views
 from neurotier.pages.kit.html import link, write_html
@@ -54,15 +54,10 @@ class PlacementView:
     causes: str
 
     @property
-    def paired(self) -> tuple[str, str] | None:
-        """How much longer the same participants took, and its interval, or where there are too few for it the range."""
-        if self.verdict.pair is None or self.verdict.paired_s is None:
-            return None
-        median_s, low_s, high_s = self.verdict.paired_s
-        interval = f"{seconds(low_s)} to {seconds(high_s)}"
-        if self.verdict.pair.confidence < CONFIDENCE:
-            interval = f"range {interval}"
-        return f"{'+' if median_s > 0 else ''}{seconds(median_s)}", interval
+    def paired(self) -> str:
+        """How much longer the median participant took."""
+        more_s = self.verdict.paired_s
+        return "n/a" if more_s is None else f"{'+' if more_s > 0 else ''}{seconds(more_s)}"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Statistics of the comparison: spread over repetitions, speed-up, paired differences, and what is sure.
+"""Statistics of the comparison: spread over repetitions, speed-up, differences between placements.
 
 Only valid runs are compared; how many are left out is counted. A run is told apart by its condition.
 """
@@ -10,17 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, product
 
-import numpy as np
 import pandas as pd
 
 from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
 from neurotier.pages.comparison.nodes import blocks, by_nodes, inseparable
+from neurotier.pages.kit.contrasts import Contrast, contrasts
 from neurotier.run.compared import MEMORY, is_compared
-from neurotier.run.conditions import Condition
-
-CONFIDENCE = 0.95
-"""Confidence of the intervals of paired differences, where there are participants enough for it (6)."""
+from neurotier.run.conditions import CAMPAIGN, Condition
 
 
 def run_key(row: Row) -> tuple[str, str]:
@@ -52,10 +49,6 @@ class Difference:
         Participants that both conditions have.
     median_s
         Median over participants of the difference of wall times, slower - faster, s; never below 0.
-    low_s, high_s
-        Confidence interval of that median, s; the range of the differences where there are fewer than 6.
-    confidence
-        Confidence of the interval: 0.95, or less with fewer than 6 participants.
     nodes
         Nodes that had runs of both conditions, on each of which the differences are taken; ``None`` if none had.
     by_participant
@@ -66,9 +59,6 @@ class Difference:
     faster: Condition
     participants: int
     median_s: float
-    low_s: float
-    high_s: float
-    confidence: float = CONFIDENCE
     nodes: str | None = None
     by_participant: Mapping[str, float] = field(default_factory=dict)
 
@@ -78,8 +68,7 @@ def paired_differences(runs: Sequence[Row], phases: Sequence[Row]) -> list[Diffe
 
     Per participant the mean over repetitions of the job's wall time in each condition, on each node that had both
     (:mod:`neurotier.pages.comparison.nodes`), and the mean of their differences over these nodes; then the median over
-    participants. The interval says how far participants agree. It knows nothing of what moved a
-    whole run (a busy neighbour, a warm cache): that shows between repetitions alone.
+    participants. It knows nothing of what moved a whole run: that shows between repetitions alone.
 
     Parameters
     ----------
@@ -137,6 +126,14 @@ def families(conditions: Iterable[Condition]) -> dict[Family, list[Condition]]:
     return dict(sorted(groups.items()))
 
 
+def family_contrasts(groups: Mapping[Condition, Sequence[Row]]) -> dict[tuple[Condition, Condition], Contrast]:
+    """How many times as long the first of every two placements takes; a campaign alone runs them in blocks."""
+    found: dict[tuple[Condition, Condition], Contrast] = {}
+    for family, members in families(groups).items():
+        found |= contrasts({condition: groups[condition] for condition in members}, family.origin == CAMPAIGN)
+    return found
+
+
 def mean_walls(runs: Sequence[Row], phases: Sequence[Row]) -> dict[Condition, dict[str, float]]:
     """Mean over repetitions of each participant job's wall time, s, by condition and participant."""
     walls = walls_by_run(phases)
@@ -159,25 +156,7 @@ def difference(one: Condition, other: Condition, values: Mapping[str, float], no
     median_s = statistics.median(values.values())
     if median_s < 0:
         return difference(other, one, {name: -value for name, value in values.items()}, nodes)
-    low_s, high_s, confidence = median_interval(list(values.values()))
-    return Difference(one, other, len(values), median_s, low_s, high_s, confidence, nodes, values)
-
-
-def median_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Interval of the median that holds for any distribution (order statistics), and its confidence.
-
-    Fewer than 6 values hold no interval of 95 %; theirs is their range, with the confidence that it has.
-
-    >>> median_interval([1.0, 2.0, 4.0])
-    (1.0, 4.0, 0.75)
-    """
-    from scipy.stats import quantile_test  # it takes a second to load, and few who need this module need it
-
-    interval = quantile_test(np.asarray(values), p=0.5).confidence_interval(CONFIDENCE)
-    low, high = float(interval.low), float(interval.high)
-    if np.isnan(low) or np.isnan(high):
-        return min(values), max(values), 1 - 2 * 0.5 ** len(values)
-    return low, high, CONFIDENCE
+    return Difference(one, other, len(values), median_s, nodes, values)
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,12 @@ from neurotier.pages.comparison.statistics import (
     Difference,
     SpeedUp,
     by_condition,
+    family_contrasts,
     left_out,
     paired_differences,
     speed_ups,
 )
+from neurotier.pages.kit.contrasts import Contrast
 from neurotier.published.bids_app import published_runs
 from neurotier.run.campaign.comparing import campaign_runs
 from neurotier.run.compared import Compared, runs_of_results
@@ -42,8 +44,10 @@ def everything_compared(campaign: Path | None, results: Sequence[str], published
 def write_summary_tables(compared: Compared, folder: Path) -> None:
     """Write ``makespans.tsv``, ``differences.tsv`` and ``speed_ups.tsv``."""
     differences = paired_differences(compared.runs, compared.participants)
+    found = family_contrasts(by_condition(compared.runs))
     write_table(folder / "makespans.tsv", "makespans", makespan_rows(compared.runs))
-    write_table(folder / "differences.tsv", "differences", map(difference_row, differences))
+    rows = [difference_row(one, found[one.slower, one.faster]) for one in differences]
+    write_table(folder / "differences.tsv", "differences", rows)
     write_table(folder / "speed_ups.tsv", "speed_ups", map(speed_up_row, speed_ups(compared.runs)))
 
 
@@ -79,8 +83,9 @@ def makespan_rows(runs: Sequence[Row]) -> list[Row]:
     return rows
 
 
-def difference_row(difference: Difference) -> Row:
+def difference_row(difference: Difference, contrast: Contrast) -> Row:
     """One row of ``differences.tsv``."""
+    low, high = contrast.ends or (None, None)
     return {
         "origin": difference.slower.origin,
         "tool": difference.slower.tool,
@@ -92,9 +97,10 @@ def difference_row(difference: Difference) -> Row:
         "nodes": difference.nodes,
         "participants": difference.participants,
         "median_s": difference.median_s,
-        "low_s": difference.low_s,
-        "high_s": difference.high_s,
-        "confidence": difference.confidence,
+        "repetitions": contrast.repetitions,
+        "ratio": contrast.ratio,
+        "ratio_low": low,
+        "ratio_high": high,
     }
 
 

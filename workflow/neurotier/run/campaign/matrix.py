@@ -1,8 +1,8 @@
 """The matrix: which conditions a campaign has, and in what order their repetitions are run.
 
-The order is drawn anew within each repetition (a randomised block design), so that what drifts meanwhile, a warmer
-machine or a fuller disk, does not fall on one tier. A run is known by what it measures, not by its place in the
-order: tiers, parallelism or repetitions can be added later, and what is there is not run again.
+Each repetition is a block, whose order is drawn (:func:`in_order`), so that what drifts meanwhile, a warmer machine or
+a fuller disk, does not fall on one tier. A run is known by what it measures, not by its place in the order: tiers,
+parallelism or repetitions can be added later, and what is there is not run again.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 import copy
 import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from neurotier.core.places import Places, short_hash
 from neurotier.core.settings import Settings
 from neurotier.run.conditions import CAMPAIGN, Condition
 from neurotier.run.plan import Plan
+
+Key = TypeVar("Key")
 
 APART = ("results", "report", "campaign", "comparison", "published", "probe", "advice", "batches", "node_class")
 """Sections that do not change what a run measures."""
@@ -126,15 +128,27 @@ def planned_runs(base: Mapping[str, Any], settings: Settings) -> list[PlannedRun
         measured |= {"description": rehearsal.content_key()} if rehearsal else {}
         analysed = {key: value for key, value in measured.items() if key not in PLACED}
         made[condition] = configuration, digest(measured), digest(analysed)
-    order: list[tuple[int, Condition]] = []
-    for repetition in range(1, settings.campaign.repetitions + 1):
-        generator = np.random.default_rng([settings.campaign.seed, repetition])
-        block = list(made)
-        order += [(repetition, block[index]) for index in generator.permutation(len(block))]
+    order = in_order(list(made), settings.campaign.repetitions, settings.campaign.seed)
     return [
         PlannedRun(position, repetition, condition, *made[condition])
         for position, (repetition, condition) in enumerate(order, start=1)
     ]
+
+
+def in_order(conditions: Sequence[Key], repetitions: int, seed: int) -> list[tuple[int, Key]]:
+    """Repetition and condition of every run: in random order, and in the next repetition backwards.
+
+    Drawn anew each time, one of two would be the first in all of three repetitions every fourth time, and a steady
+    drift would look like a difference.
+
+    >>> "".join(condition for _, condition in in_order("abc", 4, seed=1))
+    'cabbacabccba'
+    """
+    order = []
+    for repetition in range(1, repetitions + 1):
+        drawn = np.random.default_rng([seed, (repetition + 1) // 2]).permutation(len(conditions))
+        order += [(repetition, conditions[index]) for index in (drawn if repetition % 2 else drawn[::-1])]
+    return order
 
 
 def what_is_measured(checked: Mapping[str, Any]) -> dict[str, Any]:

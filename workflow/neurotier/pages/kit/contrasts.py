@@ -1,0 +1,199 @@
+"""Contrasts: how many times as long one condition takes as another, and whether that is more than chance.
+
+Conditions are run in blocks: each once in every repetition. What slows a block down slows all of it, so logarithms of
+makespans are subtracted within blocks, and the mean difference is tested by Student's t. Which pair is looked at is
+decided by the runs themselves, so Holm's method is used over all pairs of a family. Runs that were not made in blocks,
+such as published ones, are compared by Welch's test. Two repetitions never suffice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, pairwise
+from statistics import fmean
+from typing import TypeVar
+
+from neurotier.core.quantities import counted, percent
+from neurotier.core.tables import Row
+
+LEAST = 3
+"""Repetitions below which nothing is sure."""
+
+CHANCE = 0.05
+"""How often chance alone may make any two conditions of a family differ."""
+
+POWER = 0.8
+"""How often a difference shows with the repetitions that it is said to need."""
+
+SHARES = (0.1, 0.05, 0.02, 0.01)
+"""Differences of which it is said what they need: the first one that needs more repetitions than there are."""
+
+MOST = 1000
+"""Needs above that are not counted."""
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """How many times as long one condition takes as another.
+
+    Attributes
+    ----------
+    mean, error
+        Logarithm of the ratio of their makespans, and its standard error.
+    freedom
+        Degrees of freedom of that error.
+    repetitions
+        Blocks that have both; without blocks, repetitions of the condition that has fewer.
+    paired
+        Whether they were run in blocks.
+    level
+        How often chance alone may make these two differ, by Holm's method.
+    noise
+        Standard deviation of a difference within a block, of all conditions of the family.
+    """
+
+    mean: float
+    error: float
+    freedom: float
+    repetitions: int
+    paired: bool
+    level: float = CHANCE
+    noise: float = 0.0
+
+    @property
+    def ratio(self) -> float:
+        """How many times as long, as a geometric mean."""
+        return math.exp(self.mean)
+
+    @property
+    def chance(self) -> float:
+        """How often chance alone brings equal conditions so far apart."""
+        from scipy.special import stdtr  # it takes a moment to load, and few who need this module need it
+
+        if not self.error:
+            return float(self.mean == 0)
+        return float(2 * stdtr(self.freedom, -abs(self.mean) / self.error))
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """Interval of the ratio at its level: it leaves out 1 if they differ for sure; ``None`` of too few runs."""
+        from scipy.special import stdtrit
+
+        if self.repetitions < LEAST:
+            return None
+        margin = float(stdtrit(self.freedom, 1 - self.level / 2)) * self.error
+        return math.exp(self.mean - margin), math.exp(self.mean + margin)
+
+    @property
+    def is_longer(self) -> bool:
+        """Whether the condition takes longer than the other for sure."""
+        return self.ends is not None and self.ends[0] > 1
+
+    def text(self, other: str = "") -> str:
+        """The ratio to a condition of this name, with interval and number of repetitions.
+
+        >>> Contrast(math.log(1.5), 0.01, 4, 5, paired=True).text(" as disk")
+        '1.50 times as long as disk (1.46 to 1.54, 5 repetitions)'
+        """
+        ends = f"{self.ends[0]:.2f} to {self.ends[1]:.2f}, " if self.ends else ""
+        return f"{self.ratio:.2f} times as long{other} ({ends}{repetitions_text(self.repetitions, self.paired)})"
+
+    @property
+    def doubt(self) -> str:
+        """That they are not told apart, and how many repetitions that takes.
+
+        >>> Contrast(0.04, 0.08, 2, 3, paired=True, noise=0.14).doubt
+        'not told apart with 3 repetitions; 10 % needs about 19'
+        """
+        text = f"not told apart with {repetitions_text(self.repetitions, self.paired)}"
+        if self.repetitions < LEAST:
+            return f"{text}; at least {LEAST} are needed"
+        needs = ((share, self.needed(share)) for share in SHARES)
+        return next((f"{text}; {percent(share)} needs {count}" for share, count in needs if count), text)
+
+    def needed(self, share: float) -> str:
+        """How many repetitions mostly show a difference of this share; empty if there are as many."""
+        import numpy as np
+        from scipy.special import stdtrit
+
+        counts = np.arange(LEAST, MOST + 1)
+        quantiles = stdtrit(counts - 1, 1 - self.level / 2) + stdtrit(counts - 1, POWER)
+        enough = counts[math.log1p(share) * np.sqrt(counts) >= quantiles * self.noise]
+        if not enough.size:
+            return f"more than {MOST:,}"
+        return f"about {enough[0]}" if enough[0] > self.repetitions else ""
+
+
+def contrasts(groups: Mapping[Key, Sequence[Row]], paired: bool) -> dict[tuple[Key, Key], Contrast]:
+    """Every condition of a family against every other, both ways round.
+
+    Parameters
+    ----------
+    groups
+        Valid runs by condition.
+    paired
+        Whether they were run in blocks.
+    """
+    found = {
+        (one, other): (in_blocks if paired else apart)(groups[one], groups[other])
+        for one, other in combinations(groups, 2)
+    }
+    tested = sorted((pair for pair in found if found[pair].repetitions >= LEAST), key=lambda pair: found[pair].chance)
+    noise = math.sqrt(fmean(found[pair].error ** 2 * found[pair].repetitions for pair in tested)) if tested else 0.0
+    level, go_on = CHANCE, True
+    for left, pair in zip(range(len(tested), 0, -1), tested, strict=True):
+        level = CHANCE / left if go_on else level
+        go_on = found[pair].chance < level
+        found[pair] = replace(found[pair], level=level, noise=noise)
+    return found | {(other, one): replace(it, mean=-it.mean) for (one, other), it in found.items()}
+
+
+def in_blocks(longer: Sequence[Row], shorter: Sequence[Row]) -> Contrast:
+    """By the blocks that have both: of one repetition, on the same nodes, and no other run of the two in between.
+
+    A run that was made later than its repetition, such as that of a placement that was added, is in no block.
+    """
+    sides = [(run, sign) for sign, runs in ((1, longer), (-1, shorter)) for run in timed(runs)]
+    sides.sort(key=lambda side: (side[0].get("start_s") or 0.0, side[0]["repetition"]))
+    logs = [
+        sign * math.log(one["makespan_s"] / other["makespan_s"])
+        for (one, sign), (other, other_sign) in pairwise(sides)
+        if sign != other_sign and one["repetition"] == other["repetition"] and one.get("nodes") == other.get("nodes")
+    ]
+    if len(logs) < 2:
+        return replace(apart(longer, shorter), repetitions=len(logs), paired=True)
+    return Contrast(fmean(logs), math.sqrt(squared_error(logs)), len(logs) - 1, len(logs), paired=True)
+
+
+def apart(longer: Sequence[Row], shorter: Sequence[Row]) -> Contrast:
+    """By all runs of both, which were not made in blocks (Welch)."""
+    logs = [[math.log(run["makespan_s"]) for run in timed(runs)] for runs in (longer, shorter)]
+    means = [fmean(values) if values else 0.0 for values in logs]
+    parts = [squared_error(values) for values in logs]
+    spent = sum(part**2 / (len(values) - 1) for part, values in zip(parts, logs, strict=True) if part)
+    freedom = sum(parts) ** 2 / spent if spent else 1.0
+    return Contrast(means[0] - means[1], math.sqrt(sum(parts)), freedom, min(map(len, logs)), paired=False)
+
+
+def squared_error(values: Sequence[float]) -> float:
+    """Square of the standard error of a mean; 0 of a single value. (``statistics.variance`` takes 30 times as long.)"""
+    mean = fmean(values) if values else 0.0
+    return sum((value - mean) ** 2 for value in values) / max(1, len(values) - 1) / max(1, len(values))
+
+
+def timed(runs: Sequence[Row]) -> list[Row]:
+    """Runs that lasted."""
+    return [run for run in runs if run["makespan_s"] > 0]
+
+
+def repetitions_text(count: int, paired: bool) -> str:
+    """How many repetitions, and whether they are in no blocks.
+
+    >>> repetitions_text(1, True), repetitions_text(3, False)
+    ('1 repetition', '3 repetitions, not paired')
+    """
+    return counted(count, "repetition") + ("" if paired else ", not paired")
