@@ -17,9 +17,6 @@ from neurotier.run.compared import is_compared
 FIELDS = ("tier", "engine", "parallelism")
 """What conditions differ in, by :func:`effects`."""
 
-SAME = ("blocks", "iterations", "pairing")
-"""What conditions that are compared have in common."""
-
 MUCH = 0.5
 """Share of the time of processes that their start may take without a word."""
 
@@ -34,20 +31,15 @@ class Effect:
     contrast: Contrast
 
     @property
-    def ratio(self) -> float:
-        """How many times as long the slowest takes."""
-        return float(self.slowest["makespan_s"]) / float(self.fastest["makespan_s"])
-
-    @property
     def text(self) -> str:
         """It in a sentence, without a full stop."""
         fast, slow = self.fastest, self.slowest
         ways = {
-            "tier": f"{slow['tier']} took {times_text(self.ratio)} times as long as {fast['tier']} with"
+            "tier": f"{slow['tier']} took {times_text(self.contrast.ratio)} times as long as {fast['tier']} with"
             f" {fast['engine']}, {at_once(fast['parallelism'])}",
-            "engine": f"{slow['engine']} took {times_text(self.ratio)} times as long as {fast['engine']} on"
+            "engine": f"{slow['engine']} took {times_text(self.contrast.ratio)} times as long as {fast['engine']} on"
             f" {fast['tier']}, {at_once(fast['parallelism'])}",
-            "parallelism": f"{at_once(slow['parallelism'])} took {times_text(self.ratio)} times as long as"
+            "parallelism": f"{at_once(slow['parallelism'])} took {times_text(self.contrast.ratio)} times as long as"
             f" {at_once(fast['parallelism'])} with {fast['engine']} on {fast['tier']}",
         }
         return ways[self.field] + ("" if self.contrast.is_longer else f" ({self.contrast.doubt})")
@@ -116,28 +108,22 @@ def fastest_of(rows: Sequence[Row]) -> Row:
 
 def effects(known: Sequence[Row], runs: Sequence[Row]) -> list[Effect]:
     """What each field makes of the fastest condition's makespan, the greatest first."""
-    best, found = fastest_of(known), list[Effect]()
-    alike = [row for row in known if values(row, SAME) == values(best, SAME)]
-    names = (*FIELDS, *SAME)
-    groups = {
-        values(row, names): [run for run in runs if is_compared(run) and values(run, names) == values(row, names)]
-        for row in alike
+
+    def key(row: Row, left_out: str = "") -> tuple[object, ...]:
+        return tuple(row[name] for name in (*FIELDS, "blocks", "iterations", "pairing") if name != left_out)
+
+    best, groups = fastest_of(known), dict[tuple[object, ...], list[Row]]()
+    for run in filter(is_compared, runs):
+        groups.setdefault(key(run), []).append(run)
+    found = contrasts(groups, paired=True)
+    slowest = {
+        field: max((row for row in known if key(row, field) == key(best, field)), key=lambda row: row["makespan_s"])
+        for field in FIELDS
     }
-    every = contrasts(groups, paired=True)
-    for field in FIELDS:
-        others = [name for name in FIELDS if name != field]
-        slow = max(
-            (row for row in alike if values(row, others) == values(best, others)),
-            key=lambda row: float(row["makespan_s"]),
-        )
-        if slow is not best:
-            found.append(Effect(field, best, slow, every[values(slow, names), values(best, names)]))
-    return sorted(found, key=lambda one: -one.ratio)
-
-
-def values(row: Row, names: Sequence[str]) -> tuple[object, ...]:
-    """Cells of a row."""
-    return tuple(row[name] for name in names)
+    effects = [
+        Effect(field, best, row, found[key(row), key(best)]) for field, row in slowest.items() if row is not best
+    ]
+    return sorted(effects, key=lambda one: -one.contrast.ratio)
 
 
 def effects_text(effects: Sequence[Effect]) -> str:

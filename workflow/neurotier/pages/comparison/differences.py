@@ -9,7 +9,7 @@ from pathlib import Path
 
 from neurotier.core.quantities import counted, percent, seconds, share_of, shorten
 from neurotier.core.tables import Row
-from neurotier.pages.comparison.names import LONGEST_NAME, NO_RUN, Names
+from neurotier.pages.comparison.names import LONGEST_NAME, NO_RUN, Names, difference_cells
 from neurotier.pages.comparison.panels import headed
 from neurotier.pages.comparison.statistics import (
     Difference,
@@ -145,12 +145,7 @@ def table(shown: Sequence[Pair]) -> list[Row]:
     """The numbers behind the figure: one row per pair and participant, with the pair's median."""
     return [
         {
-            **{name: getattr(pair.difference.slower, name) for name in ("origin", "tool", "parallelism")},
-            "slower": pair.difference.slower.placement,
-            "slower_cache": pair.difference.slower.cache,
-            "faster": pair.difference.faster.placement,
-            "faster_cache": pair.difference.faster.cache,
-            "median_s": pair.difference.median_s,
+            **difference_cells(pair.difference),
             "participant": participant,
             "difference_s": value,
         }

@@ -161,7 +161,7 @@ def write_page(compared: Compared, figures: Path, page: Path, lacking: str = "")
         "left_out": excluded,
         "oversubscribed": [run for run in runs if run["oversubscribed"] and run not in excluded],
         "panels": condition_panels(runs),
-        "logged": logged(runs),
+        "logged": [run for run in runs if run["logged_makespan_s"] is not None],
         "figures": figure_views("comparison", FIGURES, compared, figures, folder),
         "files": {name: link(figures.parent / name, folder) or link(folder / name, folder) for name in TABLES},
         "shown_rows": SHOWN_ROWS,
@@ -207,11 +207,3 @@ def condition_panels(runs: Sequence[Row]) -> list[PanelView]:
         views = [ConditionView(condition, groups[condition]) for condition in members]
         panels.setdefault(replace(family, parallelism=0), []).extend(views)
     return [PanelView(panel_title(family, LONGEST_TITLE), views) for family, views in panels.items()]
-
-
-def logged(runs: Sequence[Row]) -> list[Row]:
-    """Runs whose log states a makespan, in order."""
-    known = [run for run in runs if run["logged_makespan_s"] is not None]
-    return sorted(
-        known, key=lambda run: (run["placement"], run["parallelism"] or 0, run["repetition"] or 0, run["run"])
-    )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from neurotier.core.spread import spread
 from neurotier.core.tables import Row, write_table
+from neurotier.pages.comparison.names import condition_cells, difference_cells
 from neurotier.pages.comparison.statistics import (
     Difference,
     SpeedUp,
@@ -67,11 +68,7 @@ def makespan_rows(runs: Sequence[Row]) -> list[Row]:
         }
         rows.append(
             {
-                "origin": condition.origin,
-                "tool": condition.tool,
-                "cache": condition.cache,
-                "parallelism": condition.parallelism,
-                "placement": condition.placement,
+                **condition_cells(condition),
                 "runs_compared": len(members),
                 "runs_left_out": excluded.count(condition),
                 "makespan_median_s": makespan and makespan.median,
@@ -87,16 +84,9 @@ def difference_row(difference: Difference, contrast: Contrast) -> Row:
     """One row of ``differences.tsv``."""
     low, high = contrast.ends or (None, None)
     return {
-        "origin": difference.slower.origin,
-        "tool": difference.slower.tool,
-        "parallelism": difference.slower.parallelism,
-        "slower": difference.slower.placement,
-        "slower_cache": difference.slower.cache,
-        "faster": difference.faster.placement,
-        "faster_cache": difference.faster.cache,
+        **difference_cells(difference),
         "nodes": difference.nodes,
         "participants": difference.participants,
-        "median_s": difference.median_s,
         "repetitions": contrast.repetitions,
         "ratio": contrast.ratio,
         "ratio_low": low,

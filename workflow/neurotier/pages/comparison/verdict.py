@@ -20,10 +20,10 @@ from neurotier.pages.comparison.statistics import (
     by_condition,
     families,
     family_contrasts,
-    left_out,
     paired_differences,
 )
 from neurotier.pages.kit.contrasts import Contrast
+from neurotier.pages.kit.findings import spread_text
 from neurotier.run.compared import MEMORY
 from neurotier.run.conditions import Condition
 
@@ -92,11 +92,6 @@ class FamilyVerdict:
     reasons: Sequence[str]
 
     @property
-    def fastest(self) -> Condition:
-        """The one with the shortest median makespan."""
-        return self.placements[0].condition
-
-    @property
     def sure(self) -> bool:
         """Whether it is faster than every other one for sure."""
         return len(self.placements) > 1 and not any(other.doubts for other in self.placements)
@@ -110,34 +105,25 @@ class ComparisonVerdict:
     ----------
     counts
         How many runs were compared and left out.
-    left_out
-        The runs that were left out, one sentence each with the reasons.
     families
         One verdict for each set of conditions that differ in their placement alone.
     """
 
     counts: str
-    left_out: list[str]
     families: list[FamilyVerdict]
 
 
 def judge(runs: Sequence[Row], phases: Sequence[Row]) -> ComparisonVerdict:
     """Sum up a comparison from rows of ``compared_runs.tsv`` and ``compared_participants.tsv``."""
-    groups, excluded = by_condition(runs), left_out(runs)
+    groups = by_condition(runs)
     found = {frozenset((item.slower, item.faster)): item for item in paired_differences(runs, phases)}
     all_contrasts = family_contrasts(groups)
     verdicts = [
         judge_family(family, members, groups, all_contrasts, found) for family, members in families(groups).items()
     ]
     compared = sum(len(members) for members in groups.values())
-    counts = f"{counted(compared, 'run')} compared, {len(excluded):,} left out"
-    return ComparisonVerdict(counts if runs else "No run to compare", [why_left_out(run) for run in excluded], verdicts)
-
-
-def why_left_out(run: Row) -> str:
-    """One run that is not compared, and why."""
-    reason = run["valid"] if run["valid"] != "valid" else "it has no makespan"
-    return f"{run['origin']}, {run['placement']}, run {run['run']}: {reason}"
+    counts = f"{counted(compared, 'run')} compared, {len(runs) - compared:,} left out"
+    return ComparisonVerdict(counts if runs else "No run to compare", verdicts)
 
 
 def family_name(family: Family) -> str:
@@ -185,25 +171,12 @@ def headline(placements: Sequence[PlacementVerdict]) -> str:
         return f"{fastest} alone was run: makespan {spread_text(best.makespan)}; nothing to compare it with"
     doubtful = [other for other in others if other.doubts]
     text = f"{fastest} {'had the shortest makespan,' if doubtful else 'is fastest: makespan'} {makespan}"
-    for slower in [other for other in others if not other.doubts][:1]:
-        text += f"; {slower.condition.placement} took {slower.contrast.text()}" if slower.contrast else ""
+    if slower := [other for other in others if not other.doubts]:
+        text += f"; {slower[0].condition.placement} took {slower[0].contrast}"
     for doubts in dict.fromkeys(tuple(other.doubts) for other in doubtful):
         names = ", ".join(other.condition.placement for other in doubtful if tuple(other.doubts) == doubts)
         text += f"; not sure against {names}: {', '.join(doubts)}"
     return text
-
-
-def spread_text(makespan: Spread) -> str:
-    """Median, and the range with the number of repetitions.
-
-    >>> spread_text(Spread((2.0, 1.0, 4.0))), spread_text(Spread((2.0,)))
-    ('2.00 s (1.00 s to 4.00 s in 3 repetitions)', '2.00 s (one repetition)')
-    """
-    count = len(makespan.values)
-    if count == 1:
-        return f"{seconds(makespan.median)} (one repetition)"
-    low, high = seconds(makespan.low), seconds(makespan.high)
-    return f"{seconds(makespan.median)} ({low} to {high} in {count} repetitions)"
 
 
 def doubts_of(

@@ -12,7 +12,6 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
-from statistics import fmean
 from typing import TypeVar
 
 from neurotier.core.quantities import counted, percent
@@ -29,9 +28,6 @@ POWER = 0.8
 
 SHARES = (0.1, 0.05, 0.02, 0.01)
 """Differences of which it is said what they need: the first one that needs more repetitions than there are."""
-
-MOST = 1000
-"""Needs above that are not counted."""
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -93,14 +89,19 @@ class Contrast:
         """Whether the condition takes longer than the other for sure."""
         return self.ends is not None and self.ends[0] > 1
 
-    def text(self, other: str = "") -> str:
-        """The ratio to a condition of this name, with interval and number of repetitions.
+    def __str__(self) -> str:
+        """The ratio with interval and number of repetitions.
 
-        >>> Contrast(math.log(1.5), 0.01, 4, 5, paired=True).text(" as disk")
-        '1.50 times as long as disk (1.46 to 1.54, 5 repetitions)'
+        >>> str(Contrast(math.log(1.5), 0.01, 4, 5, paired=True))
+        '1.50 times as long (1.46 to 1.54, 5 repetitions)'
         """
-        ends = f"{self.ends[0]:.2f} to {self.ends[1]:.2f}, " if self.ends else ""
-        return f"{self.ratio:.2f} times as long{other} ({ends}{repetitions_text(self.repetitions, self.paired)})"
+        low, high = self.ends or (0.0, math.inf)
+        return f"{self.ratio:.2f} times as long ({low:.2f} to {high:.2f}, {self.counted})"
+
+    @property
+    def counted(self) -> str:
+        """How many repetitions, and whether they are in no blocks."""
+        return counted(self.repetitions, "repetition") + ("" if self.paired else ", not paired")
 
     @property
     def doubt(self) -> str:
@@ -109,23 +110,20 @@ class Contrast:
         >>> Contrast(0.04, 0.08, 2, 3, paired=True, noise=0.14).doubt
         'not told apart with 3 repetitions; 10 % needs about 19'
         """
-        text = f"not told apart with {repetitions_text(self.repetitions, self.paired)}"
+        text = f"not told apart with {self.counted}"
         if self.repetitions < LEAST:
             return f"{text}; at least {LEAST} are needed"
-        needs = ((share, self.needed(share)) for share in SHARES)
-        return next((f"{text}; {percent(share)} needs {count}" for share, count in needs if count), text)
+        for share in SHARES:
+            if (needed := self.needed(share)) > self.repetitions:
+                return f"{text}; {percent(share)} needs about {needed:,}"
+        return text
 
-    def needed(self, share: float) -> str:
-        """How many repetitions mostly show a difference of this share; empty if there are as many."""
-        import numpy as np
-        from scipy.special import stdtrit
+    def needed(self, share: float) -> int:
+        """Repetitions with which a difference of this share of the makespan mostly shows (Guenther's approximation)."""
+        from scipy.special import ndtri
 
-        counts = np.arange(LEAST, MOST + 1)
-        quantiles = stdtrit(counts - 1, 1 - self.level / 2) + stdtrit(counts - 1, POWER)
-        enough = counts[math.log1p(share) * np.sqrt(counts) >= quantiles * self.noise]
-        if not enough.size:
-            return f"more than {MOST:,}"
-        return f"about {enough[0]}" if enough[0] > self.repetitions else ""
+        extreme = float(ndtri(1 - self.level / 2))
+        return math.ceil(((extreme + ndtri(POWER)) * self.noise / math.log1p(share)) ** 2 + extreme**2 / 2)
 
 
 def contrasts(groups: Mapping[Key, Sequence[Row]], paired: bool) -> dict[tuple[Key, Key], Contrast]:
@@ -138,12 +136,11 @@ def contrasts(groups: Mapping[Key, Sequence[Row]], paired: bool) -> dict[tuple[K
     paired
         Whether they were run in blocks.
     """
-    found = {
-        (one, other): (in_blocks if paired else apart)(groups[one], groups[other])
-        for one, other in combinations(groups, 2)
-    }
+    lasting = {key: [run for run in runs if run["makespan_s"] > 0] for key, runs in groups.items()}
+    measure = in_blocks if paired else in_all
+    found = {(one, other): measure(lasting[one], lasting[other]) for one, other in combinations(groups, 2)}
     tested = sorted((pair for pair in found if found[pair].repetitions >= LEAST), key=lambda pair: found[pair].chance)
-    noise = math.sqrt(fmean(found[pair].error ** 2 * found[pair].repetitions for pair in tested)) if tested else 0.0
+    noise = math.sqrt(mean([found[pair].error ** 2 * found[pair].repetitions for pair in tested]))
     level, go_on = CHANCE, True
     for left, pair in zip(range(len(tested), 0, -1), tested, strict=True):
         level = CHANCE / left if go_on else level
@@ -157,43 +154,36 @@ def in_blocks(longer: Sequence[Row], shorter: Sequence[Row]) -> Contrast:
 
     A run that was made later than its repetition, such as that of a placement that was added, is in no block.
     """
-    sides = [(run, sign) for sign, runs in ((1, longer), (-1, shorter)) for run in timed(runs)]
-    sides.sort(key=lambda side: (side[0].get("start_s") or 0.0, side[0]["repetition"]))
+    runs = [(run, 1) for run in longer] + [(run, -1) for run in shorter]
+    runs.sort(key=lambda signed: (signed[0].get("start_s") or 0.0, signed[0]["repetition"]))
     logs = [
         sign * math.log(one["makespan_s"] / other["makespan_s"])
-        for (one, sign), (other, other_sign) in pairwise(sides)
-        if sign != other_sign and one["repetition"] == other["repetition"] and one.get("nodes") == other.get("nodes")
+        for (one, sign), (other, other_sign) in pairwise(runs)
+        if sign != other_sign and all(one.get(name) == other.get(name) for name in ("repetition", "nodes"))
     ]
-    if len(logs) < 2:
-        return replace(apart(longer, shorter), repetitions=len(logs), paired=True)
-    return Contrast(fmean(logs), math.sqrt(squared_error(logs)), len(logs) - 1, len(logs), paired=True)
+    return of_samples(True, logs) if logs else replace(in_all(longer, shorter), repetitions=0, paired=True)
 
 
-def apart(longer: Sequence[Row], shorter: Sequence[Row]) -> Contrast:
+def in_all(longer: Sequence[Row], shorter: Sequence[Row]) -> Contrast:
     """By all runs of both, which were not made in blocks (Welch)."""
-    logs = [[math.log(run["makespan_s"]) for run in timed(runs)] for runs in (longer, shorter)]
-    means = [fmean(values) if values else 0.0 for values in logs]
-    parts = [squared_error(values) for values in logs]
-    spent = sum(part**2 / (len(values) - 1) for part, values in zip(parts, logs, strict=True) if part)
-    freedom = sum(parts) ** 2 / spent if spent else 1.0
-    return Contrast(means[0] - means[1], math.sqrt(sum(parts)), freedom, min(map(len, logs)), paired=False)
+    longer_logs, shorter_logs = ([math.log(run["makespan_s"]) for run in runs] for runs in (longer, shorter))
+    return of_samples(False, longer_logs, [-log for log in shorter_logs])
+
+
+def of_samples(paired: bool, *samples: Sequence[float]) -> Contrast:
+    """The sum of the means of some samples; degrees of freedom by Welch and Satterthwaite."""
+    parts = [squared_error(sample) for sample in samples]
+    spent = sum(part**2 / (len(sample) - 1) for part, sample in zip(parts, samples, strict=True) if part)
+    freedom, count = sum(parts) ** 2 / spent if spent else 1.0, min(map(len, samples))
+    return Contrast(sum(map(mean, samples)), math.sqrt(sum(parts)), freedom, count, paired)
 
 
 def squared_error(values: Sequence[float]) -> float:
     """Square of the standard error of a mean; 0 of a single value. (``statistics.variance`` takes 30 times as long.)"""
-    mean = fmean(values) if values else 0.0
-    return sum((value - mean) ** 2 for value in values) / max(1, len(values) - 1) / max(1, len(values))
+    middle = mean(values)
+    return mean([(value - middle) ** 2 for value in values]) / max(1, len(values) - 1)
 
 
-def timed(runs: Sequence[Row]) -> list[Row]:
-    """Runs that lasted."""
-    return [run for run in runs if run["makespan_s"] > 0]
-
-
-def repetitions_text(count: int, paired: bool) -> str:
-    """How many repetitions, and whether they are in no blocks.
-
-    >>> repetitions_text(1, True), repetitions_text(3, False)
-    ('1 repetition', '3 repetitions, not paired')
-    """
-    return counted(count, "repetition") + ("" if paired else ", not paired")
+def mean(values: Sequence[float]) -> float:
+    """The mean; 0 of none."""
+    return sum(values) / max(1, len(values))
