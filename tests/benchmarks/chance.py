@@ -35,7 +35,7 @@ KINDS: dict[str, Callable[[np.random.Generator, int], Any]] = {
 def campaign(seed: int, tiers: int, repetitions: int, kind: str, effect: float) -> list[list[Row]]:
     """Runs of every tier, of which the last takes longer by a share."""
     source = np.random.default_rng(seed)
-    order = in_order(range(tiers), repetitions, seed)
+    order = in_order(tiers, repetitions, seed)
     times = np.exp(KINDS[kind](source, len(order)))
     runs: list[list[Row]] = [[] for _ in range(tiers)]
     for position, ((repetition, tier), time_s) in enumerate(zip(order, times.tolist(), strict=True)):

@@ -287,7 +287,7 @@ def test_verdict_names_engine_tier_and_parallelism_by_their_weight(tmp_path: Pat
     times = {("gnu-parallel", "disk"): (4.0, 4.1, 4.2), ("gnu-parallel", "memory"): (2.0, 2.0, 2.1)}
     thrice = [run(*what, time_s, repetition=at) for what, each in times.items() for at, time_s in enumerate(each, 1)]
     (line,) = judge(collect(tmp_path, thrice, []).conditions, thrice).lines
-    assert line == "disk took 2.05 times as long as memory with gnu-parallel, 2 at once"
+    assert line == "disk took 2.02 times as long as memory with gnu-parallel, 2 at once"
     other = [*runs, run("spark", "disk", 9.0, sha256="b" * 64)]
     assert judge([], other).outputs == "Outputs of 5 runs are NOT the same"
     assert judge([], []).headline == "No run of the incrementation is valid"

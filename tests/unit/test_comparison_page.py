@@ -78,11 +78,11 @@ def test_by_how_much_is_a_row_for_each_placement(tables: Tables, tmp_path: Path)
         assert text.count(family.name) >= 2, "above its verdict and its rows"
         for one in family.placements[1:]:
             assert one.contrast is not None
-            assert one.paired_s is not None
+            assert one.pair is not None
             assert f"{one.condition.placement} {seconds(one.makespan.median)} " in text
             low, high = one.contrast.ends or (0.0, 0.0)
             interval = f" {low:.2f} to {high:.2f}" if one.contrast.ends else ""
-            more = f"{'+' if one.paired_s > 0 else ''}{seconds(one.paired_s)}"
+            more = f"{'+' if one.pair.slower == one.condition else '-'}{seconds(one.pair.median_s)}"
             assert f" {one.contrast.ratio:.2f}{interval} {more} 12 participants " in text
             assert causes_text(one.longer) in text
             assert all(signed(cause, more_s) in text for cause, more_s in one.longer.items() if more_s)

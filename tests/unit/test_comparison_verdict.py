@@ -41,7 +41,7 @@ def test_what_differs_in_every_repetition_is_sure() -> None:
     verdict = compared(FAST, SLOW)
     family = only(verdict)
     assert family.sure
-    assert (verdict.counts, family.fastest.placement) == ("6 runs compared, 0 left out", "tmpfs")
+    assert (verdict.counts, family.placements[0].condition.placement) == ("6 runs compared, 0 left out", "tmpfs")
     assert family.name == "campaign, brainextractor, 2 at once, page cache cold"
     assert family.headline == (
         "tmpfs is fastest: makespan 102 s; nfs took 1.50 times as long (1.48 to 1.52, 3 repetitions)"
@@ -50,8 +50,8 @@ def test_what_differs_in_every_repetition_is_sure() -> None:
     assert (tmpfs.makespan, tmpfs.pair, tmpfs.longer) == (Spread((100.0, 104.0, 102.0)), None, {})
     assert (nfs.condition.placement, nfs.makespan, nfs.doubts) == ("nfs", Spread((150.0, 157.0, 152.0)), [])
     assert nfs.pair is not None
-    assert nfs.pair.participants == 10
-    assert nfs.paired_s == pytest.approx(2.45)
+    assert (nfs.pair.slower, nfs.pair.participants) == (nfs.condition, 10)
+    assert nfs.pair.median_s == pytest.approx(2.45)
 
 
 @pytest.mark.parametrize("origin", ["campaign", "published"])
@@ -62,7 +62,7 @@ def test_intervals_are_those_of_the_paired_t_and_of_welch_where_nothing_is_paire
     assert contrast is not None
     assert contrast.chance == pytest.approx(test.pvalue)
     assert contrast.ends == pytest.approx(tuple(np.exp(test.confidence_interval(0.95))))
-    assert contrast.text().endswith("3 repetitions)" if origin == "campaign" else "3 repetitions, not paired)")
+    assert str(contrast).endswith("3 repetitions)" if origin == "campaign" else "3 repetitions, not paired)")
 
 
 @pytest.mark.parametrize(
@@ -149,9 +149,8 @@ def test_runs_left_out_are_counted_with_their_reasons() -> None:
     runs = [run_row("a", "nfs", 9.0), run_row("b", "nfs", 1.0, valid="invalid: the machine swapped")]
     verdict = judge(runs, [])
     assert verdict.counts == "1 run compared, 1 left out"
-    assert verdict.left_out == ["campaign, nfs, run b: invalid: the machine swapped"]
-    assert only(verdict).headline == "nfs alone was run: makespan 9.00 s (one repetition); nothing to compare it with"
-    assert judge([], []) == ComparisonVerdict("No run to compare", [], [])
+    assert only(verdict).headline == "nfs alone was run: makespan 9.00 s (1 run); nothing to compare it with"
+    assert judge([], []) == ComparisonVerdict("No run to compare", [])
 
 
 COMPUTING = {"account": {"user": 0.9, "system": 0.02, "run_queue": 0.08}}

@@ -7,7 +7,6 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from neurotier.core.quantities import seconds
 from neurotier.core.settings import ROLES
 from neurotier.core.spread import Spread, spread
 from neurotier.core.tables import Row
@@ -52,12 +51,6 @@ class PlacementView:
     verdict: PlacementVerdict
     bar: MiniBar | None
     causes: str
-
-    @property
-    def paired(self) -> str:
-        """How much longer the median participant took."""
-        more_s = self.verdict.paired_s
-        return "n/a" if more_s is None else f"{'+' if more_s > 0 else ''}{seconds(more_s)}"
 
 
 @dataclass(frozen=True)

@@ -97,10 +97,7 @@ def difference_row(difference: Difference, contrast: Contrast) -> Row:
 def speed_up_row(speed_up: SpeedUp) -> Row:
     """One row of ``speed_ups.tsv``."""
     return {
-        "origin": speed_up.lower.origin,
-        "tool": speed_up.lower.tool,
-        "cache": speed_up.lower.cache,
-        "placement": speed_up.lower.placement,
+        **{name: getattr(speed_up.lower, name) for name in ("origin", "tool", "cache", "placement")},
         "lower_parallelism": speed_up.lower.parallelism,
         "higher_parallelism": speed_up.higher.parallelism,
         "ratio_median": speed_up.ratio.median,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from neurotier.core.quantities import counted, seconds
 from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
-from neurotier.pages.comparison.nodes import INSEPARABLE, inseparable, within_blocks
+from neurotier.pages.comparison.nodes import INSEPARABLE, inseparable
 from neurotier.pages.comparison.reasons import longer_by_cause, reason_lines
 from neurotier.pages.comparison.statistics import (
     Difference,
@@ -21,6 +21,7 @@ from neurotier.pages.comparison.statistics import (
     families,
     family_contrasts,
     paired_differences,
+    set_against,
 )
 from neurotier.pages.kit.contrasts import Contrast
 from neurotier.pages.kit.findings import spread_text
@@ -61,13 +62,6 @@ class PlacementVerdict:
     doubts: Sequence[str] = ()
     longer: Mapping[str, float] = field(default_factory=dict)
 
-    @property
-    def paired_s(self) -> float | None:
-        """How much longer the median participant took, s; below 0 if it took less."""
-        if self.pair is None:
-            return None
-        return self.pair.median_s if self.pair.slower == self.condition else -self.pair.median_s
-
 
 @dataclass(frozen=True)
 class FamilyVerdict:
@@ -85,7 +79,6 @@ class FamilyVerdict:
         What bounds them, and what may mislead about them, in sentences.
     """
 
-    family: Family
     name: str
     placements: Sequence[PlacementVerdict]
     headline: str
@@ -132,8 +125,7 @@ def family_name(family: Family) -> str:
     >>> family_name(Family("campaign", "bet", 25, "cold"))
     'campaign, bet, 25 at once, page cache cold'
     """
-    cache = "inputs in memory" if family.cache == MEMORY else f"page cache {family.cache}"
-    return f"{family.origin}, {family.tool}, {family.parallelism:,} at once, {cache}"
+    return f"{family.origin}, {family.tool}, {family.parallelism:,} at once, {family.inputs}"
 
 
 def judge_family(
@@ -150,11 +142,11 @@ def judge_family(
     for other in others:
         contrast, pair = contrasts[other, fastest], differences.get(frozenset((fastest, other)))
         doubts = doubts_of(fastest, other, groups, contrast, pair)
-        fast_runs, slow_runs = within_blocks(groups[fastest], groups[other])
+        fast_runs, slow_runs, _ = set_against(groups[fastest], groups[other])
         longer = longer_by_cause(fastest, other, {fastest: fast_runs, other: slow_runs})
         placements.append(PlacementVerdict(other, makespans[other], contrast, pair, doubts, longer))
     reasons = reason_lines({condition: groups[condition] for condition in members})
-    return FamilyVerdict(family, family_name(family), placements, headline(placements), reasons)
+    return FamilyVerdict(family_name(family), placements, headline(placements), reasons)
 
 
 def headline(placements: Sequence[PlacementVerdict]) -> str:

@@ -9,10 +9,10 @@ such as published ones, are compared by Welch's test. Two repetitions never suff
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
-from typing import TypeVar
+from typing import Any
 
 from neurotier.core.quantities import counted, percent
 from neurotier.core.tables import Row
@@ -29,7 +29,8 @@ POWER = 0.8
 SHARES = (0.1, 0.05, 0.02, 0.01)
 """Differences of which it is said what they need: the first one that needs more repetitions than there are."""
 
-Key = TypeVar("Key", bound=Hashable)
+ROUNDING = 1e-9
+"""Error of the mean of values that are all the same."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,6 @@ class Contrast:
         """How often chance alone brings equal conditions so far apart."""
         from scipy.special import stdtr  # it takes a moment to load, and few who need this module need it
 
-        if not self.error:
-            return float(self.mean == 0)
         return float(2 * stdtr(self.freedom, -abs(self.mean) / self.error))
 
     @property
@@ -105,28 +104,24 @@ class Contrast:
 
     @property
     def doubt(self) -> str:
-        """That they are not told apart, and how many repetitions that takes.
+        """That they are not told apart, and with how many repetitions a difference would mostly show (Guenther).
 
         >>> Contrast(0.04, 0.08, 2, 3, paired=True, noise=0.14).doubt
         'not told apart with 3 repetitions; 10 % needs about 19'
         """
-        text = f"not told apart with {self.counted}"
+        from scipy.special import ndtri
+
+        text, extreme = f"not told apart with {self.counted}", float(ndtri(1 - self.level / 2))
         if self.repetitions < LEAST:
             return f"{text}; at least {LEAST} are needed"
         for share in SHARES:
-            if (needed := self.needed(share)) > self.repetitions:
-                return f"{text}; {percent(share)} needs about {needed:,}"
+            blocks = math.ceil(((extreme + ndtri(POWER)) * self.noise / math.log1p(share)) ** 2 + extreme**2 / 2)
+            if blocks > self.repetitions:
+                return f"{text}; {percent(share)} needs about {blocks:,}"
         return text
 
-    def needed(self, share: float) -> int:
-        """Repetitions with which a difference of this share of the makespan mostly shows (Guenther's approximation)."""
-        from scipy.special import ndtri
 
-        extreme = float(ndtri(1 - self.level / 2))
-        return math.ceil(((extreme + ndtri(POWER)) * self.noise / math.log1p(share)) ** 2 + extreme**2 / 2)
-
-
-def contrasts(groups: Mapping[Key, Sequence[Row]], paired: bool) -> dict[tuple[Key, Key], Contrast]:
+def contrasts(groups: Mapping[Any, Sequence[Row]], paired: bool) -> dict[tuple[Any, Any], Contrast]:
     """Every condition of a family against every other, both ways round.
 
     Parameters
@@ -149,18 +144,23 @@ def contrasts(groups: Mapping[Key, Sequence[Row]], paired: bool) -> dict[tuple[K
     return found | {(other, one): replace(it, mean=-it.mean) for (one, other), it in found.items()}
 
 
-def in_blocks(longer: Sequence[Row], shorter: Sequence[Row]) -> Contrast:
-    """By the blocks that have both: of one repetition, on the same nodes, and no other run of the two in between.
+def blocks(one: Sequence[Row], other: Sequence[Row]) -> list[tuple[Row, Row]]:
+    """Runs of two conditions that were made in turn: of one repetition, on the same nodes, nothing of both in between.
 
     A run that was made later than its repetition, such as that of a placement that was added, is in no block.
     """
-    runs = [(run, 1) for run in longer] + [(run, -1) for run in shorter]
-    runs.sort(key=lambda signed: (signed[0].get("start_s") or 0.0, signed[0]["repetition"]))
-    logs = [
-        sign * math.log(one["makespan_s"] / other["makespan_s"])
-        for (one, sign), (other, other_sign) in pairwise(runs)
-        if sign != other_sign and all(one.get(name) == other.get(name) for name in ("repetition", "nodes"))
+    runs = [(run, True) for run in one] + [(run, False) for run in other]
+    runs.sort(key=lambda run: (run[0].get("start_s") or 0.0, run[0]["repetition"]))
+    return [
+        (first, second) if is_one else (second, first)
+        for (first, is_one), (second, is_too) in pairwise(runs)
+        if is_one != is_too and all(first.get(name) == second.get(name) for name in ("repetition", "nodes"))
     ]
+
+
+def in_blocks(longer: Sequence[Row], shorter: Sequence[Row]) -> Contrast:
+    """By the blocks that have both; without one, a ratio alone."""
+    logs = [math.log(one["makespan_s"] / other["makespan_s"]) for one, other in blocks(longer, shorter)]
     return of_samples(True, logs) if logs else replace(in_all(longer, shorter), repetitions=0, paired=True)
 
 
@@ -175,7 +175,7 @@ def of_samples(paired: bool, *samples: Sequence[float]) -> Contrast:
     parts = [squared_error(sample) for sample in samples]
     spent = sum(part**2 / (len(sample) - 1) for part, sample in zip(parts, samples, strict=True) if part)
     freedom, count = sum(parts) ** 2 / spent if spent else 1.0, min(map(len, samples))
-    return Contrast(sum(map(mean, samples)), math.sqrt(sum(parts)), freedom, count, paired)
+    return Contrast(sum(map(mean, samples)), math.sqrt(sum(parts)) or ROUNDING, freedom, count, paired)
 
 
 def squared_error(values: Sequence[float]) -> float:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import copy
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -25,8 +25,6 @@ from neurotier.core.places import Places, short_hash
 from neurotier.core.settings import Settings
 from neurotier.run.conditions import CAMPAIGN, Condition
 from neurotier.run.plan import Plan
-
-Key = TypeVar("Key")
 
 APART = ("results", "report", "campaign", "comparison", "published", "probe", "advice", "batches", "node_class")
 """Sections that do not change what a run measures."""
@@ -128,26 +126,26 @@ def planned_runs(base: Mapping[str, Any], settings: Settings) -> list[PlannedRun
         measured |= {"description": rehearsal.content_key()} if rehearsal else {}
         analysed = {key: value for key, value in measured.items() if key not in PLACED}
         made[condition] = configuration, digest(measured), digest(analysed)
-    order = in_order(list(made), settings.campaign.repetitions, settings.campaign.seed)
+    each, order = list(made.items()), in_order(len(made), settings.campaign.repetitions, settings.campaign.seed)
     return [
-        PlannedRun(position, repetition, condition, *made[condition])
-        for position, (repetition, condition) in enumerate(order, start=1)
+        PlannedRun(position, repetition, each[index][0], *each[index][1])
+        for position, (repetition, index) in enumerate(order, start=1)
     ]
 
 
-def in_order(conditions: Sequence[Key], repetitions: int, seed: int) -> list[tuple[int, Key]]:
-    """Repetition and condition of every run: in random order, and in the next repetition backwards.
+def in_order(conditions: int, repetitions: int, seed: int) -> list[tuple[int, int]]:
+    """Repetition and index of the condition of every run: in random order, and in the next repetition backwards.
 
     Drawn anew each time, one of two would be the first in all of three repetitions every fourth time, and a steady
     drift would look like a difference.
 
-    >>> "".join(condition for _, condition in in_order("abc", 4, seed=1))
-    'cabbacabccba'
+    >>> [index for _, index in in_order(3, 4, seed=1)]
+    [2, 0, 1, 1, 0, 2, 0, 1, 2, 2, 1, 0]
     """
     order = []
     for repetition in range(1, repetitions + 1):
-        drawn = np.random.default_rng([seed, (repetition + 1) // 2]).permutation(len(conditions))
-        order += [(repetition, conditions[index]) for index in (drawn if repetition % 2 else drawn[::-1])]
+        drawn = np.random.default_rng([seed, (repetition + 1) // 2]).permutation(conditions).tolist()
+        order += [(repetition, index) for index in (drawn if repetition % 2 else reversed(drawn))]
     return order
 
 
