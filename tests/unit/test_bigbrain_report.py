@@ -260,7 +260,10 @@ def test_verdict_says_what_mattered_and_what_is_not_sure(alone: Tables) -> None:
     assert verdict.headline == (
         "Fastest for 24 blocks: gnu-parallel on memory $1$, 2 at once: 3.50 s (median of 2 runs), of 3 conditions"
     )
-    assert verdict.lines[0] == "disk took 1.71 times as long as memory $1$ with gnu-parallel, 2 at once"
+    assert verdict.lines[0] == (
+        "disk took 1.71 times as long as memory $1$ with gnu-parallel, 2 at once"
+        " (not told apart with 2 repetitions; at least 3 are needed)"
+    )
     assert verdict.outputs == "Outputs of 6 runs are byte-identical"
     assert verdict.invalid == [
         "gnu-parallel on disk, 2 at once, repetition 3: it was interrupted and taken up again",
@@ -273,14 +276,18 @@ def test_verdict_names_engine_tier_and_parallelism_by_their_weight(tmp_path: Pat
     runs = [run("gnu-parallel", "disk", 4.0), run("gnu-parallel", "memory", 2.0), run("spark", "memory", 6.0)]
     runs += [run("gnu-parallel", "memory", 5.0, parallelism=1, peak_parallelism=1)]
     verdict = judge(collect(tmp_path, runs, []).conditions, runs)
-    alone = "(not sure: one run alone)"
+    alone = " (not told apart with 1 repetition; at least 3 are needed)"
     (line,) = verdict.lines
-    assert line.split("; ") == [
-        f"The engine mattered most: spark took 3.00 times as long as gnu-parallel on memory, 2 at once {alone}",
-        f"1 at once took 2.50 times as long as 2 at once with gnu-parallel on memory {alone}",
-        f"disk took 2.00 times as long as memory with gnu-parallel, 2 at once {alone}",
+    assert line.removesuffix(alone).split(f"{alone}; ") == [
+        "The engine mattered most: spark took 3.00 times as long as gnu-parallel on memory, 2 at once",
+        "1 at once took 2.50 times as long as 2 at once with gnu-parallel on memory",
+        "disk took 2.00 times as long as memory with gnu-parallel, 2 at once",
     ]
     assert verdict.is_good
+    times = {("gnu-parallel", "disk"): (4.0, 4.1, 4.2), ("gnu-parallel", "memory"): (2.0, 2.0, 2.1)}
+    thrice = [run(*what, time_s, repetition=at) for what, each in times.items() for at, time_s in enumerate(each, 1)]
+    (line,) = judge(collect(tmp_path, thrice, []).conditions, thrice).lines
+    assert line == "disk took 2.02 times as long as memory with gnu-parallel, 2 at once"
     other = [*runs, run("spark", "disk", 9.0, sha256="b" * 64)]
     assert judge([], other).outputs == "Outputs of 5 runs are NOT the same"
     assert judge([], []).headline == "No run of the incrementation is valid"

@@ -153,6 +153,7 @@ def test_summary_tables(tmp_path: Path) -> None:
     makespans = {"nfs": (30.0, 36.0, 33.0), "tmpfs": (10.0, 12.0, 11.0)}
     runs = [
         run_row(f"{placement}-{number}", placement, makespan_s, logged_makespan_s=makespan_s - 1, wall_sum_s=makespan_s)
+        | {"repetition": number}
         for placement, times in makespans.items()
         for number, makespan_s in enumerate(times)
     ]
@@ -177,7 +178,8 @@ def test_summary_tables(tmp_path: Path) -> None:
     assert (disk["runs_compared"], disk["runs_left_out"], disk["makespan_median_s"]) == (0, 1, None)
     (difference,) = read_table(tmp_path / "differences.tsv", "differences")
     assert (difference["slower"], difference["faster"], difference["participants"]) == ("nfs", "tmpfs", 8)
-    assert (difference["low_s"], difference["median_s"], difference["high_s"]) == (3.0, 3.0, 3.0)
+    assert (difference["repetitions"], difference["median_s"]) == (3, 3.0)
+    assert [difference[name] for name in ("ratio", "ratio_low", "ratio_high")] == pytest.approx([3.0] * 3)
     (speed_up,) = read_table(tmp_path / "speed_ups.tsv", "speed_ups")
     assert (speed_up["placement"], speed_up["lower_parallelism"], speed_up["higher_parallelism"]) == ("nfs", 2, 4)
     assert (speed_up["ratio_min"], speed_up["ratio_median"], speed_up["ratio_max"]) == pytest.approx((6.0, 6.6, 7.2))

@@ -23,13 +23,13 @@ from neurotier.pages.comparison import (
     phases,
     tier_bytes,
 )
-from neurotier.pages.comparison.differences import MOST_PAIRS, pairs
+from neurotier.pages.comparison.differences import MOST_PAIRS
 from neurotier.pages.comparison.differences import chosen as chosen_pairs
 from neurotier.pages.comparison.figures import FIGURES
 from neurotier.pages.comparison.gantts import MOST_PANELS, MOST_RUNS, chosen, jobs_of
 from neurotier.pages.comparison.names import PAPER_IO, Names
 from neurotier.pages.comparison.panels import group_panels
-from neurotier.pages.comparison.statistics import by_condition
+from neurotier.pages.comparison.statistics import by_condition, paired_differences
 from neurotier.pages.kit import style
 from neurotier.pages.kit.figures import draw_all, figures_of
 from neurotier.pages.kit.findings import Finding
@@ -183,14 +183,13 @@ def two(slow: tuple[float, ...], fast: tuple[float, ...], **changes: Any) -> lis
 
 def test_the_title_of_makespans_names_the_widest_gap() -> None:
     runs = two((200.0, 210.0, 190.0), (100.0, 90.0, 110.0))
-    assert makespan.finding(Compared(runs)).sentence == "disk (200 s) takes 2.00 times as long as tmpfs (100 s)"
+    assert makespan.finding(Compared(runs)).sentence == (
+        "Beside tmpfs, disk took 2.01 times as long (1.38 to 2.91, 3 repetitions)"
+    )
     more = [*runs, *two((90.0,), (30.0,), parallelism=8)]
     assert (
         makespan.finding(Compared(more)).sentence
-        == "disk (90.0 s) takes 3.00 times as long as tmpfs (30.0 s), 8 at once"
-    )
-    assert makespan.finding(Compared(two((200.0, 100.0), (150.0, 140.0)))).sentence.endswith(
-        "; their repetitions overlap"
+        == "disk and tmpfs, 8 at once, are not told apart with 1 repetition; at least 3 are needed"
     )
     spoilt = [run | {"valid": "invalid: swap was used"} if run["placement"] == "disk" else run for run in runs]
     assert makespan.finding(Compared(spoilt)).sentence == "Makespan with tmpfs: 100 s (90.0 to 110, 3 runs)"
@@ -213,14 +212,12 @@ def test_the_title_of_accounts_names_the_largest_wait(small: Tables) -> None:
     assert accounts.finding(Compared(*small)).sentence == sentence
 
 
-def test_the_title_of_differences_gives_the_interval(small: Tables) -> None:
+def test_the_title_of_differences_says_if_makespans_are_not_told_apart(small: Tables) -> None:
     sentence = differences.finding(Compared(*small)).sentence
-    assert sentence.startswith("A participant takes ")
-    assert " longer on slow than on tmpfs (95 % interval " in sentence
-    equal = campaign({"one": 1.0, "other": 1.0}, (2,), 1, 12)
-    assert differences.finding(Compared(*equal)).sentence.startswith("The largest difference, between ")
-    few = campaign(TIERS, (2,), 1, 3)
-    assert ", is not sure (75 % interval " in differences.finding(Compared(*few)).sentence
+    assert sentence.startswith("The median participant took ")
+    assert " longer on slow than on tmpfs, " in sentence
+    assert sentence.endswith("; their makespans are not told apart with 2 repetitions; at least 3 are needed")
+    assert "told apart" not in differences.finding(Compared(*campaign(TIERS, (2,), 3))).sentence
 
 
 def test_other_titles(small: Tables) -> None:
@@ -312,15 +309,15 @@ def test_of_many_runs_one_of_each_condition_is_drawn() -> None:
     assert note.endswith(f", of the first {MOST_PANELS} of {MOST_PANELS + 2} conditions. ")
 
 
-def test_of_many_placements_the_fastest_is_set_against_the_others() -> None:
+def test_of_many_pairs_of_placements_those_that_differ_most_are_drawn() -> None:
     runs, jobs, _ = campaign({f"tier{number:02d}": 1.0 + number for number in range(12)}, (2,), 1, 6)
-    all_pairs = pairs(Compared(runs, jobs))
-    shown, note = chosen_pairs(all_pairs)
-    assert len(all_pairs) == 66 > MOST_PAIRS
-    assert len(shown) == 11
-    assert {pair.difference.faster.placement for pair in shown} == {"tier00"}
-    assert note == " Of 66 pairs of placements, those with the fastest are drawn."
-    assert chosen_pairs(all_pairs[:MOST_PAIRS]) == (all_pairs[:MOST_PAIRS], "")
+    every = paired_differences(runs, jobs)
+    shown, note = chosen_pairs(every)
+    assert len(every) == 66 > MOST_PAIRS
+    assert len(shown) == MOST_PAIRS
+    assert (shown[0].slower.placement, shown[0].faster.placement) == ("tier11", "tier00")
+    assert note == " Of 66 pairs of placements, the 60 that differ most are drawn."
+    assert chosen_pairs(every[:MOST_PAIRS]) == (every[:MOST_PAIRS], "")
 
 
 def test_origins_do_not_mix(tmp_path: Path, small: Tables) -> None:

@@ -77,12 +77,30 @@ def test_by_how_much_is_a_row_for_each_placement(tables: Tables, tmp_path: Path)
     for family in judge(tables[0], tables[1]).families:
         assert text.count(family.name) >= 2, "above its verdict and its rows"
         for one in family.placements[1:]:
-            assert one.ratio is not None
-            assert one.paired_s is not None
+            assert one.contrast is not None
+            assert one.pair is not None
             assert f"{one.condition.placement} {seconds(one.makespan.median)} " in text
-            assert f" {one.ratio:.2f} {'+' if one.paired_s[0] > 0 else ''}{seconds(one.paired_s[0])} " in text
+            low, high = one.contrast.ends or (0.0, 0.0)
+            interval = f" {low:.2f} to {high:.2f}" if one.contrast.ends else ""
+            more = f"{'+' if one.pair.slower == one.condition else '-'}{seconds(one.pair.median_s)}"
+            assert f" {one.contrast.ratio:.2f}{interval} {more} 12 participants " in text
             assert causes_text(one.longer) in text
             assert all(signed(cause, more_s) in text for cause, more_s in one.longer.items() if more_s)
+
+
+def test_equal_tiers_are_not_told_apart_and_two_repetitions_tell_nothing_apart(tmp_path: Path) -> None:
+    for repetitions, needed in ((2, "at least 3 are needed"), (3, "10 % needs about 17"), (5, "10 % needs about 11")):
+        text = page(campaign({"one": 1.0, "other": 1.0, "third": 1.0}, (2,), repetitions), tmp_path).text
+        assert f"not told apart with {repetitions} repetitions; {needed}" in text
+        assert " had the shortest makespan, " in text
+        assert text.count("not sure not told apart") == 2, "in the table"
+    twice = page(campaign({"one": 1.0, "slow": 9.0}, (2,), 2), tmp_path).text
+    assert "is fastest" not in twice
+    assert "not sure against slow: not told apart with 2 repetitions; at least 3 are needed" in twice
+    thrice = page(campaign({"one": 1.0, "slow": 9.0}, (2,), 3), tmp_path).text
+    assert re.search(
+        r"one is fastest: makespan [\d.]+ s; slow took \d\.\d+ times as long \(\d.*, 3 repetitions\)\.", thrice
+    )
 
 
 def test_a_sentence_that_holds_for_all_is_said_once(tmp_path: Path) -> None:

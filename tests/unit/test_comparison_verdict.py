@@ -1,30 +1,31 @@
-"""The verdict of a comparison: sure only where repetitions and participants agree, and never more than the numbers."""
+"""The verdict of a comparison: sure only of more than chance, and never more than the numbers."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from comparison_rows import job_rows, run_row
 from neurotier.core.spread import Spread
 from neurotier.pages.comparison.nodes import INSEPARABLE
 from neurotier.pages.comparison.reasons import causes_text
 from neurotier.pages.comparison.verdict import ComparisonVerdict, FamilyVerdict, judge
+from scipy.stats import ttest_ind, ttest_rel
 
 SPREAD = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
 
 
 def compared(
-    fast: list[float], slow: list[float], shift_s: float = 2.0, participants: int = 10, **changes: Any
+    fast: list[float], slow: list[float], shift_s: float = 2.0, origin: str = "campaign", **changes: Any
 ) -> ComparisonVerdict:
     """Runs on tmpfs and nfs with these makespans; participants take ``shift_s`` longer on nfs, more or less."""
     runs, phases = [], []
     for placement, makespans, longer in (("tmpfs", fast, 0.0), ("nfs", slow, 1.0)):
         for number, makespan_s in enumerate(makespans):
-            run = f"{placement}-{number}"
-            own = changes.get(placement, {})
+            run, own = f"{placement}-{number}", {"origin": origin, "repetition": number} | changes.get(placement, {})
             runs.append(run_row(run, placement, makespan_s, wall_sum_s=100.0 + 10 * shift_s * longer, **own))
-            phases += job_rows(run, [10 + longer * (shift_s + own_s) for own_s in SPREAD[:participants]])
+            phases += job_rows(run, [10 + longer * (shift_s + own_s) for own_s in SPREAD], origin=origin)
     return judge(runs, phases)
 
 
@@ -33,45 +34,48 @@ def only(verdict: ComparisonVerdict) -> FamilyVerdict:
     return family
 
 
-def test_sure_where_repetitions_and_participants_agree() -> None:
-    verdict = compared([100.0, 104.0], [150.0, 156.0])
+FAST, SLOW = [100.0, 104.0, 102.0], [150.0, 157.0, 152.0]
+
+
+def test_what_differs_in_every_repetition_is_sure() -> None:
+    verdict = compared(FAST, SLOW)
     family = only(verdict)
     assert family.sure
-    assert (verdict.counts, family.fastest.placement) == ("4 runs compared, 0 left out", "tmpfs")
+    assert (verdict.counts, family.placements[0].condition.placement) == ("6 runs compared, 0 left out", "tmpfs")
     assert family.name == "campaign, brainextractor, 2 at once, page cache cold"
-    assert family.headline == "tmpfs is fastest: makespan 102 s; nfs took 1.50 times as long (51.0 s more); sure"
+    assert family.headline == (
+        "tmpfs is fastest: makespan 102 s; nfs took 1.50 times as long (1.48 to 1.52, 3 repetitions)"
+    )
     tmpfs, nfs = family.placements
-    assert (tmpfs.makespan, tmpfs.pair, tmpfs.longer) == (Spread((100.0, 104.0)), None, {})
-    assert (nfs.condition.placement, nfs.makespan, nfs.doubts) == ("nfs", Spread((150.0, 156.0)), [])
-    assert nfs.ratio == pytest.approx(1.5)
+    assert (tmpfs.makespan, tmpfs.pair, tmpfs.longer) == (Spread((100.0, 104.0, 102.0)), None, {})
+    assert (nfs.condition.placement, nfs.makespan, nfs.doubts) == ("nfs", Spread((150.0, 157.0, 152.0)), [])
     assert nfs.pair is not None
-    assert (nfs.pair.participants, nfs.pair.confidence) == (10, 0.95)
-    assert nfs.paired_s == pytest.approx((2.45, 2.1, 2.8))
+    assert (nfs.pair.slower, nfs.pair.participants) == (nfs.condition, 10)
+    assert nfs.pair.median_s == pytest.approx(2.45)
+
+
+@pytest.mark.parametrize("origin", ["campaign", "published"])
+def test_intervals_are_those_of_the_paired_t_and_of_welch_where_nothing_is_paired(origin: str) -> None:
+    contrast = only(compared(FAST, SLOW, origin=origin)).placements[1].contrast
+    logs = np.log(SLOW), np.log(FAST)
+    test = ttest_rel(*logs) if origin == "campaign" else ttest_ind(*logs, equal_var=False)
+    assert contrast is not None
+    assert contrast.chance == pytest.approx(test.pvalue)
+    assert contrast.ends == pytest.approx(tuple(np.exp(test.confidence_interval(0.95))))
+    assert str(contrast).endswith("3 repetitions)" if origin == "campaign" else "3 repetitions, not paired)")
 
 
 @pytest.mark.parametrize(
     ("fast", "slow", "given", "doubt"),
     [
-        ([100.0], [150.0, 151.0], {}, "one repetition only"),
-        ([100.0, 151.0], [150.0, 160.0], {}, "makespans of the repetitions overlap"),
-        ([100.0, 150.0], [150.0, 160.0], {}, "makespans of the repetitions overlap"),
-        ([100.0, 101.0], [150.0, 151.0], {"participants": 4}, "4 participants are too few for a 95 % interval"),
+        ([100.0], [150.0, 151.0], {}, "not told apart with 1 repetition; at least 3 are needed"),
+        ([100.0, 101.0], [150.0, 151.0], {}, "not told apart with 2 repetitions; at least 3 are needed"),
+        ([100.0, 151.0, 90.0], [150.0, 140.0, 160.0], {}, "not told apart with 3 repetitions; 10 % needs about 101"),
+        ([100.0, 101.0, 99.0], [100.1, 101.1, 99.1], {"tmpfs": {"participants": 9}}, "equally many participants"),
+        (FAST, SLOW, {"nfs": {"participants": 9}}, "the runs did not do equally many participants"),
         (
-            [100.0, 101.0],
-            [150.0, 151.0],
-            {"shift_s": -0.45},
-            "the interval of the participants' differences contains 0",
-        ),
-        ([100.0, 101.0], [150.0, 151.0], {"shift_s": -5.0}, "the median participant took less time in the other"),
-        (
-            [100.0, 101.0],
-            [150.0, 151.0],
-            {"nfs": {"participants": 9}},
-            "the runs did not do equally many participants",
-        ),
-        (
-            [100.0, 101.0],
-            [150.0, 151.0],
+            FAST,
+            SLOW,
             {"tmpfs": {"input_resident_before": 1.0}, "nfs": {"input_resident_before": 0.0}},
             "the page cache held more of the inputs in some runs than in others",
         ),
@@ -81,16 +85,30 @@ def test_not_sure_and_why(fast: list[float], slow: list[float], given: dict[str,
     family = only(compared(fast, slow, **given))
     assert not family.sure
     assert family.headline.startswith("tmpfs had the shortest makespan")
-    assert family.headline.endswith(f"not sure: {doubt}")
+    assert "; not sure against nfs: " in family.headline
+    assert family.headline.endswith(doubt)
     assert "is fastest" not in family.headline
-    assert doubt in family.placements[1].doubts
+
+
+def test_a_run_that_is_missing_or_was_made_later_takes_its_repetition_with_it() -> None:
+    """Of four repetitions one is invalid; then all of a placement that was added later, which is in no block."""
+    runs = [
+        run_row(f"{placement}-{number}", placement, time_s, repetition=number, start_s=10.0 * number + place)
+        for place, (placement, times) in enumerate((("tmpfs", [*FAST, 101.0]), ("nfs", [*SLOW, 150.0])))
+        for number, time_s in enumerate(times)
+    ]
+    jobs = [row for run in runs for row in job_rows(run["run"], [run["makespan_s"]])]
+    spoilt = [run | {"valid": "invalid: swap"} if run["run"] == "nfs-3" else run for run in runs]
+    assert only(judge(spoilt, jobs)).headline.endswith("nfs took 1.50 times as long (1.48 to 1.52, 3 repetitions)")
+    later = [run | {"start_s": run["start_s"] + 1000.0 * (run["placement"] == "nfs")} for run in runs]
+    assert "nfs: not told apart with 0 repetitions; at least 3 are needed" in only(judge(later, jobs)).headline
 
 
 def test_nodes_are_not_taken_for_placements() -> None:
-    """Each placement on a node of its own; then both on both, where a slow node makes makespans that overlap."""
-    apart = compared([100.0, 104.0], [150.0, 156.0], tmpfs={"nodes": "n1"}, nfs={"nodes": "n2"})
+    """Each placement on a node of its own; then both on both, where one is slow."""
+    apart = compared(FAST, SLOW, tmpfs={"nodes": "n1"}, nfs={"nodes": "n2"})
     assert only(apart).placements[1].doubts == [INSEPARABLE]
-    assert only(apart).reasons[0] == "Runs were on different nodes: nfs on n2 (2 runs); tmpfs on n1 (2 runs)"
+    assert only(apart).reasons[0] == "Runs were on different nodes: nfs on n2 (3 runs); tmpfs on n1 (3 runs)"
     assert only(apart).reasons[1].startswith("No node had runs of both")
 
     runs, phases = [], []
@@ -98,46 +116,32 @@ def test_nodes_are_not_taken_for_placements() -> None:
         ("tmpfs", "n1", 50.0),
         ("tmpfs", "n2", 90.0),
         ("nfs", "n1", 60.0),
-        ("nfs", "n2", 99.0),
+        ("nfs", "n2", 110.0),
     ):
-        run = f"{placement}-{node}"
-        runs.append(run_row(run, placement, makespan_s, nodes=node))
-        phases += job_rows(run, [makespan_s / 10 + own_s for own_s in SPREAD])
+        for repetition in (1, 2) if node == "n1" else (3, 4):
+            run = f"{placement}-{node}-{repetition}"
+            runs.append(run_row(run, placement, makespan_s + repetition, nodes=node, repetition=repetition))
+            phases += job_rows(run, [makespan_s / 10 + own_s for own_s in SPREAD])
     both = only(judge(runs, phases))
     assert both.placements[1].doubts == []
     assert "Differences are taken between runs of one node" in both.reasons[1]
     assert both.placements[1].pair is not None
-    assert both.placements[1].pair.median_s == pytest.approx(0.95)  # 1.0 s on the fast node, 0.9 s on the slow one
+    assert both.placements[1].pair.median_s == pytest.approx(1.5)  # 1 s on the fast node, 2 s on the slow one
 
 
-def test_a_third_placement_can_make_it_unsure() -> None:
+def test_the_placement_that_is_named_is_one_that_is_slower_for_sure() -> None:
+    makespans = {"a": (10.0, 12.0, 11.0), "near": (11.0, 11.5, 11.2), "b": (20.0, 24.1, 22.2)}
     runs = [
-        run_row(f"{placement}-{number}", placement, makespan_s)
-        for placement, makespans in {"a": (10, 12), "b": (20, 21), "c": (11, 50)}.items()
-        for number, makespan_s in enumerate(makespans)
-    ]
-    jobs = [
-        row
-        for run in runs
-        for row in job_rows(run["run"], [{"a": 1.0, "b": 3.0, "c": 4.0}[run["placement"]] + own_s for own_s in SPREAD])
-    ]
-    family = only(judge(runs, jobs))
-    assert not family.sure
-    assert {one.condition.placement: not one.doubts for one in family.placements[1:]} == {"b": True, "c": False}
-
-
-def test_the_runner_up_that_is_named_is_one_that_is_sure() -> None:
-    makespans = {"a": (10, 12), "near": (11, 13), "b": (20, 21)}
-    runs = [
-        run_row(f"{placement}-{number}", placement, makespan_s)
+        run_row(f"{placement}-{number}", placement, makespan_s, repetition=number)
         for placement, times in makespans.items()
         for number, makespan_s in enumerate(times)
     ]
-    walls = {"a": 1.0, "near": 2.0, "b": 3.0}
-    jobs = [row for run in runs for row in job_rows(run["run"], [walls[run["placement"]] + own_s for own_s in SPREAD])]
-    assert only(judge(runs, jobs)).headline == (
-        "a had the shortest makespan, 11.0 s; b took 1.86 times as long (9.50 s more), sure;"
-        " not sure against near: makespans of the repetitions overlap"
+    jobs = [row for run in runs for row in job_rows(run["run"], [run["makespan_s"] + own_s for own_s in SPREAD])]
+    family = only(judge(runs, jobs))
+    assert not family.sure
+    assert family.headline == (
+        "a had the shortest makespan, 11.0 s; b took 2.01 times as long (1.97 to 2.05, 3 repetitions);"
+        " not sure against near: not told apart with 3 repetitions; 10 % needs about 6"
     )
 
 
@@ -145,9 +149,8 @@ def test_runs_left_out_are_counted_with_their_reasons() -> None:
     runs = [run_row("a", "nfs", 9.0), run_row("b", "nfs", 1.0, valid="invalid: the machine swapped")]
     verdict = judge(runs, [])
     assert verdict.counts == "1 run compared, 1 left out"
-    assert verdict.left_out == ["campaign, nfs, run b: invalid: the machine swapped"]
-    assert only(verdict).headline == "nfs alone was run: makespan 9.00 s (one repetition); nothing to compare it with"
-    assert judge([], []) == ComparisonVerdict("No run to compare", [], [])
+    assert only(verdict).headline == "nfs alone was run: makespan 9.00 s (1 run); nothing to compare it with"
+    assert judge([], []) == ComparisonVerdict("No run to compare", [])
 
 
 COMPUTING = {"account": {"user": 0.9, "system": 0.02, "run_queue": 0.08}}

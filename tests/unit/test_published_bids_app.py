@@ -166,7 +166,6 @@ def test_the_published_runs(tmp_path: Path) -> None:
     assert {key: round(value) for key, value in means.items()} == expected
     for difference in paired_differences(published.runs, published.participants):
         assert (difference.faster.placement, difference.participants) == (memory, 685)
-        assert difference.low_s > 0
     assert all(2 < up.ratio.median < up.ideal for up in speed_ups(published.runs))
     write_comparison_tables(published, tmp_path)
     back = read_comparison_tables(tmp_path)

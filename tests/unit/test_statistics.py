@@ -14,7 +14,6 @@ from neurotier.pages.comparison.statistics import (
     by_condition,
     families,
     left_out,
-    median_interval,
     paired_differences,
     speed_ups,
 )
@@ -41,9 +40,8 @@ def test_a_known_shift_is_found_whichever_comes_first(first: str) -> None:
         for row in job_rows(run["run"], walls(60, shifts[run["placement"]], seed), {"stage_in": 0.25, "compute": 0.75})
     ]
     (found,) = paired_differences(runs, phases)
-    assert (found.slower, found.faster, found.participants, found.confidence) == (SLOW, FAST, 60, 0.95)
-    assert 0 < found.low_s < SHIFT_S < found.high_s < SHIFT_S + 1
-    assert found.low_s <= found.median_s <= found.high_s
+    assert (found.slower, found.faster, found.participants) == (SLOW, FAST, 60)
+    assert found.median_s == pytest.approx(SHIFT_S, abs=0.5)
 
 
 def test_means_are_over_repetitions_and_pairs_over_common_participants() -> None:
@@ -51,21 +49,6 @@ def test_means_are_over_repetitions_and_pairs_over_common_participants() -> None
     phases = job_rows("a1", [10.0, 20.0, 30.0]) + job_rows("a2", [14.0, 20.0]) + job_rows("b1", [10.0, 15.0])
     (found,) = paired_differences(runs, phases)
     assert (found.participants, found.median_s) == (2, 3.5)  # 12 - 10 and 20 - 15
-    assert (found.low_s, found.high_s, found.confidence) == (2.0, 5.0, 0.5)
-
-
-def test_without_a_shift_the_interval_contains_zero() -> None:
-    runs = [run_row("a", "nfs", 9.0), run_row("b", "tmpfs", 9.0)]
-    (found,) = paired_differences(runs, job_rows("a", walls(60, 0, 2)) + job_rows("b", walls(60, 0, 3)))
-    assert found.low_s < 0 < found.high_s
-    assert found.median_s >= 0
-
-
-def test_the_interval_covers_the_median_as_often_as_it_says() -> None:
-    source = np.random.default_rng(7)
-    samples = source.exponential(1.0, (300, 15)) - np.log(2)  # skewed, median 0
-    covered = sum(low <= 0 <= high for low, high, _ in map(median_interval, samples.tolist()))
-    assert covered >= 0.93 * 300
 
 
 def test_a_slow_node_is_no_slow_tier() -> None:
@@ -79,7 +62,7 @@ def test_a_slow_node_is_no_slow_tier() -> None:
     ]
     (found,) = paired_differences(runs, phases)
     assert (found.slower, found.nodes) == (SLOW, "n1 n2")
-    assert (found.median_s, found.low_s, found.high_s) == pytest.approx((3.0, 3.0, 3.0))
+    assert found.median_s == pytest.approx(3.0)
     (found,) = paired_differences([run for run in runs if run["run"] in ("a1", "a2", "b2")], phases)
     assert (found.slower, found.nodes) == (FAST, None)  # it had the slow node alone, which the verdict says
 

@@ -88,6 +88,7 @@ def test_the_comparison_report_is_made_of_them(campaign: Project) -> None:
     }
     page = (campaign.results / "comparison.html").read_text()
     assert "2 runs compared, 0 left out" in page
+    assert "not told apart with 1 repetition; at least 3 are needed" in page
 
 
 def test_what_is_there_is_not_run_again(campaign: Project, demo_source: Path) -> None:

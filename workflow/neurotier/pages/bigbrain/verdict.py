@@ -10,6 +10,7 @@ from neurotier.core.quantities import counted, percent, seconds
 from neurotier.core.tables import Row
 from neurotier.pages.bigbrain.makespans import factors_text
 from neurotier.pages.bigbrain.names import NO_RUN, name_of, own, published
+from neurotier.pages.kit.contrasts import Contrast, contrasts
 from neurotier.pages.kit.findings import at_once, times_text
 from neurotier.run.compared import is_compared
 
@@ -27,32 +28,21 @@ class Effect:
     field: str
     fastest: Row
     slowest: Row
-
-    @property
-    def ratio(self) -> float:
-        """How many times as long the slowest takes."""
-        return float(self.slowest["makespan_s"]) / float(self.fastest["makespan_s"])
-
-    @property
-    def is_sure(self) -> bool:
-        """Whether each has two repetitions at least, and none of one is within those of the other."""
-        repeated = min(self.fastest["runs"], self.slowest["runs"]) > 1
-        return bool(repeated and self.fastest["makespan_high_s"] < self.slowest["makespan_low_s"])
+    contrast: Contrast
 
     @property
     def text(self) -> str:
         """It in a sentence, without a full stop."""
         fast, slow = self.fastest, self.slowest
         ways = {
-            "tier": f"{slow['tier']} took {times_text(self.ratio)} times as long as {fast['tier']} with"
+            "tier": f"{slow['tier']} took {times_text(self.contrast.ratio)} times as long as {fast['tier']} with"
             f" {fast['engine']}, {at_once(fast['parallelism'])}",
-            "engine": f"{slow['engine']} took {times_text(self.ratio)} times as long as {fast['engine']} on"
+            "engine": f"{slow['engine']} took {times_text(self.contrast.ratio)} times as long as {fast['engine']} on"
             f" {fast['tier']}, {at_once(fast['parallelism'])}",
-            "parallelism": f"{at_once(slow['parallelism'])} took {times_text(self.ratio)} times as long as"
+            "parallelism": f"{at_once(slow['parallelism'])} took {times_text(self.contrast.ratio)} times as long as"
             f" {at_once(fast['parallelism'])} with {fast['engine']} on {fast['tier']}",
         }
-        doubt = "one run alone" if min(fast["runs"], slow["runs"]) < 2 else "repetitions overlap"
-        return ways[self.field] + ("" if self.is_sure else f" (not sure: {doubt})")
+        return ways[self.field] + ("" if self.contrast.is_longer else f" ({self.contrast.doubt})")
 
 
 @dataclass(frozen=True)
@@ -89,7 +79,7 @@ class Verdict:
 def judge(rows: Sequence[Row], runs: Sequence[Row]) -> Verdict:
     """Sum up rows of ``bigbrain_conditions.tsv`` and ``bigbrain_runs.tsv``."""
     known = own(rows)
-    lines = [effects_text(effects(known)), starts_text(fastest_of(known))] if known else []
+    lines = [effects_text(effects(known, runs)), starts_text(fastest_of(known))] if known else []
     lines += [text for where, some in (("", known), ("Published runs: ", published(rows))) for text in off(where, some)]
     invalid = [invalid_text(run) for run in runs if not is_compared(run)]
     same = len({run["sha256"] for run in runs if run["sha256"]}) < 2
@@ -116,18 +106,24 @@ def fastest_of(rows: Sequence[Row]) -> Row:
     return min(rows, key=lambda row: float(row["makespan_s"]))
 
 
-def effects(known: Sequence[Row]) -> list[Effect]:
+def effects(known: Sequence[Row], runs: Sequence[Row]) -> list[Effect]:
     """What each field makes of the fastest condition's makespan, the greatest first."""
 
-    def differing_only_in(field: str) -> list[Row]:
-        same = [name for name in (*FIELDS, "blocks", "iterations", "pairing") if name != field]
-        return [row for row in known if all(row[name] == best[name] for name in same)]
+    def key(row: Row, left_out: str = "") -> tuple[object, ...]:
+        return tuple(row[name] for name in (*FIELDS, "blocks", "iterations", "pairing") if name != left_out)
 
-    best = fastest_of(known)
-    found = [
-        Effect(field, best, max(differing_only_in(field), key=lambda row: float(row["makespan_s"]))) for field in FIELDS
+    best, groups = fastest_of(known), dict[tuple[object, ...], list[Row]]()
+    for run in filter(is_compared, runs):
+        groups.setdefault(key(run), []).append(run)
+    found = contrasts(groups, paired=True)
+    slowest = {
+        field: max((row for row in known if key(row, field) == key(best, field)), key=lambda row: row["makespan_s"])
+        for field in FIELDS
+    }
+    effects = [
+        Effect(field, best, row, found[key(row), key(best)]) for field, row in slowest.items() if row is not best
     ]
-    return sorted((one for one in found if one.slowest is not best), key=lambda one: -one.ratio)
+    return sorted(effects, key=lambda one: -one.contrast.ratio)
 
 
 def effects_text(effects: Sequence[Effect]) -> str:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from neurotier.core.quantities import counted, percent, seconds, share_of, shorten
+from neurotier.core.quantities import counted, percent, seconds, shorten
 from neurotier.core.tables import Row
-from neurotier.pages.comparison.names import LONGEST_NAME, NO_RUN, Names
+from neurotier.pages.comparison.names import LONGEST_NAME, NO_RUN, Names, difference_cells
 from neurotier.pages.comparison.panels import headed
 from neurotier.pages.comparison.statistics import (
-    CONFIDENCE,
     Difference,
     by_condition,
     families,
-    mean_walls,
+    family_contrasts,
     paired_differences,
 )
 from neurotier.pages.kit import plot
@@ -25,144 +22,93 @@ from neurotier.pages.kit.lanes import Lane, Panel, annotate_lane, label_lanes, p
 from neurotier.pages.kit.spread import draw_distribution
 from neurotier.pages.kit.style import GREY, VERMILION, write_figure
 from neurotier.run.compared import Compared
-from neurotier.run.conditions import Condition
 
 MOST_PAIRS = 60
-"""With more pairs of placements, those with the fastest are drawn."""
+"""Of more pairs of placements, so many are drawn."""
 
 NOTE = (
     "Wall time of each participant's job, mean over repetitions, the second placement's taken from the first's,"
-    " on each node where there are several. Box:"
-    " quartiles; line: 5th to 95th per cent; dots: participants, if few; diamond and thick line: median and its"
-    " interval. It says how far participants agree, not what moved a whole run: see the dots of the makespan."
+    " on each node where there are several. Box: quartiles; line: 5th to 95th per cent; dots: participants, if few;"
+    " diamond: median. It shows how far participants agree, not what moved a whole run: see the dots of the makespan."
 )
 
 
-@dataclass(frozen=True)
-class Pair:
-    """A difference, and its share of the median time with the faster placement."""
-
-    difference: Difference
-    share: float
-
-
-def pairs(tables: Compared) -> list[Pair]:
-    """All differences of placements with the values behind them."""
-    means = mean_walls(tables.runs, tables.participants)
-    found = []
-    for difference in paired_differences(tables.runs, tables.participants):
-        typical_s = statistics.median(means[difference.faster][name] for name in difference.by_participant)
-        found.append(Pair(difference, share_of(difference.median_s, typical_s) or 0.0))
-    return found
-
-
-def chosen(all_pairs: Sequence[Pair]) -> tuple[list[Pair], str]:
+def chosen(every: Sequence[Difference]) -> tuple[list[Difference], str]:
     """What is drawn, and a sentence about what is not; empty if all is."""
-    if len(all_pairs) <= MOST_PAIRS:
-        return list(all_pairs), ""
-    beaten: dict[Condition, int] = {}
-    for pair in all_pairs:
-        beaten.setdefault(pair.difference.faster, 0)
-        beaten[pair.difference.slower] = beaten.get(pair.difference.slower, 0) + 1
-    fastest = {
-        min(members, key=lambda condition: (beaten[condition], condition)) for members in families(beaten).values()
-    }
-    shown = [pair for pair in all_pairs if {pair.difference.slower, pair.difference.faster} & fastest]
-    text = f" Of {len(all_pairs):,} pairs of placements, those with the fastest are drawn"
-    if len(shown) > MOST_PAIRS:
-        text += f", the first {MOST_PAIRS} of {len(shown):,}"
-    return shown[:MOST_PAIRS], f"{text}."
+    if len(every) <= MOST_PAIRS:
+        return list(every), ""
+    largest = sorted(every, key=lambda difference: -difference.share)[:MOST_PAIRS]
+    return largest, f" Of {len(every):,} pairs of placements, the {MOST_PAIRS} that differ most are drawn."
 
 
 def finding(tables: Compared) -> Finding:
-    """The difference that is largest beside the time itself, and whether its interval of 95 % leaves out 0."""
-    conditions, all_pairs = by_condition(tables.runs), pairs(tables)
+    """The difference that is largest beside the time itself, and whether the makespans differ by more than chance."""
+    conditions, every = by_condition(tables.runs), paired_differences(tables.runs, tables.participants)
     if not conditions:
         return Finding(NO_RUN, shown=False)
-    if not all_pairs:
+    if not every:
         return Finding("No two placements ran the same participants under the same conditions", shown=False)
     names = Names(conditions)
-    largest = max(all_pairs, key=lambda pair: pair.share)
-    difference = largest.difference
+    difference = max(every, key=lambda difference: difference.share)
     slower, faster = (
         shorten(condition.placement, LONGEST_NAME) for condition in (difference.slower, difference.faster)
     )
     where = f", {about}" if (about := names.about(difference.slower)) else ""
-    interval = f"{percent(difference.confidence)} interval {seconds(difference.low_s)} to {seconds(difference.high_s)}"
-    if difference.low_s <= 0 or difference.confidence < CONFIDENCE:
-        return Finding(f"The largest difference, between {slower} and {faster}, is not sure ({interval}){where}")
-    much = f"{seconds(difference.median_s)} or {percent(largest.share)}"
-    return Finding(f"A participant takes {much} longer on {slower} than on {faster} ({interval}){where}")
+    much = f"{seconds(difference.median_s)} or {percent(difference.share)}"
+    text = f"The median participant took {much} longer on {slower} than on {faster}{where}"
+    contrast = family_contrasts(conditions)[difference.slower, difference.faster]
+    return Finding(text if contrast.is_longer else f"{text}; their makespans are {contrast.doubt}")
 
 
 def draw(tables: Compared, stem: Path) -> None:
     """Draw the differences between placements; write SVG, PNG and TSV."""
-    shown, left = chosen(pairs(tables))
+    shown, left = chosen(paired_differences(tables.runs, tables.participants))
     write_figure(stem, finding(tables), table(shown), lambda: figure_of(shown), NOTE + left)
 
 
-def figure_of(shown: Sequence[Pair]) -> plot.Figure:
+def figure_of(shown: Sequence[Difference]) -> plot.Figure:
     """The figure of at least one pair."""
     panels = group(shown)
     figure, all_axes = panel_axes(panels)
     for axes, panel in zip(all_axes, panels, strict=True):
         axes.axvline(0, color=GREY, linewidth=1)
-        for lane, pair in panel.filled():
-            values, difference = list(pair.difference.by_participant.values()), pair.difference
-            interval = (difference.low_s, difference.high_s)
-            draw_distribution(axes, lane, values, difference.median_s, VERMILION, interval)
-            annotate_lane(axes, lane, difference_text(difference))
+        for lane, difference in panel.filled():
+            values = list(difference.by_participant.values())
+            draw_distribution(axes, lane, values, difference.median_s, VERMILION)
+            annotate_lane(axes, lane, f"{seconds(difference.median_s)}, {counted(len(values), 'participant')}")
         label_lanes(axes, panel)
         axes.set_xlabel("Difference of wall time per participant (s)")
         axes.xaxis.set_major_formatter(plot.StrMethodFormatter("{x:,g}"))
     return figure
 
 
-def difference_text(difference: Difference) -> str:
-    """What stands beside a lane."""
-    low, high = (seconds(value).removesuffix(" s") for value in (difference.low_s, difference.high_s))
-    sure = "" if difference.confidence == CONFIDENCE else f", {percent(difference.confidence)} sure"
-    count = counted(difference.participants, "participant")
-    return f"{seconds(difference.median_s)} ({low} to {high}{sure}), {count}"
-
-
-def group(shown: Sequence[Pair]) -> list[Panel[Pair]]:
+def group(shown: Sequence[Difference]) -> list[Panel[Difference]]:
     """Panels as in the other figures; one lane per pair."""
-    conditions = {condition for pair in shown for condition in (pair.difference.slower, pair.difference.faster)}
+    conditions = {condition for one in shown for condition in (one.slower, one.faster)}
     return headed(
         (
             family,
             [
-                Lane(pair_name(pair.difference), pair)
-                for pair in shown
-                if pair.difference.slower in members and pair.difference.faster in members
+                Lane(
+                    f"{shorten(difference.slower.placement, 18)} - {shorten(difference.faster.placement, 18)}",
+                    difference,
+                )
+                for difference in shown
+                if difference.slower in members and difference.faster in members
             ],
         )
         for family, members in families(conditions).items()
     )
 
 
-def pair_name(difference: Difference) -> str:
-    """What is taken from what."""
-    return f"{shorten(difference.slower.placement, 18)} - {shorten(difference.faster.placement, 18)}"
-
-
-def table(shown: Sequence[Pair]) -> list[Row]:
-    """The numbers behind the figure: one row per pair and participant, with the pair's median and interval."""
+def table(shown: Sequence[Difference]) -> list[Row]:
+    """The numbers behind the figure: one row per pair and participant, with the pair's median."""
     return [
         {
-            **{name: getattr(pair.difference.slower, name) for name in ("origin", "tool", "parallelism")},
-            "slower": pair.difference.slower.placement,
-            "slower_cache": pair.difference.slower.cache,
-            "faster": pair.difference.faster.placement,
-            "faster_cache": pair.difference.faster.cache,
-            "median_s": pair.difference.median_s,
-            "low_s": pair.difference.low_s,
-            "high_s": pair.difference.high_s,
-            "confidence": pair.difference.confidence,
+            **difference_cells(difference),
             "participant": participant,
             "difference_s": value,
         }
-        for pair in shown
-        for participant, value in pair.difference.by_participant.items()
+        for difference in shown
+        for participant, value in difference.by_participant.items()
     ]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from neurotier.core.quantities import seconds, shorten
+from neurotier.core.quantities import shorten
 from neurotier.core.spread import Spread, spread
 from neurotier.core.tables import Row
 from neurotier.pages.comparison.names import LONGEST_NAME, NO_RUN, Names, condition_cells, spread_cells
 from neurotier.pages.comparison.panels import group_panels
-from neurotier.pages.comparison.statistics import SpeedUp, by_condition, families, speed_ups
+from neurotier.pages.comparison.statistics import SpeedUp, by_condition, family_contrasts, speed_ups
 from neurotier.pages.kit import plot
 from neurotier.pages.kit.findings import Finding, at_once, spread_text, times_text
 from neurotier.pages.kit.lanes import Lane, annotate_lane, label_lanes, panel_axes
@@ -32,30 +32,22 @@ def makespans(runs: Sequence[Row]) -> dict[Condition, Spread]:
 
 
 def finding(tables: Compared) -> Finding:
-    """The widest gap between two placements at the same parallelism, and whether repetitions overlap."""
+    """The widest gap between two placements at the same parallelism, and whether it is more than chance."""
     times = makespans(tables.runs)
     if not times:
         return Finding(NO_RUN, shown=False)
     names = Names(times)
-    gaps = []
-    for members in families(times).values():
-        ordered = sorted(members, key=lambda condition: times[condition].median)
-        if len(ordered) > 1 and times[ordered[0]].median > 0:
-            gaps.append((times[ordered[-1]].median / times[ordered[0]].median, ordered[0], ordered[-1]))
-    if not gaps:
+    found = family_contrasts(by_condition(tables.runs))
+    if not found:
         fastest = min(times, key=lambda condition: times[condition].median)
         shortest = "is shortest with" if len(times) > 1 else "with"
         return Finding(f"Makespan {shortest} {names.of(fastest)}: {spread_text(times[fastest])}")
-    ratio, fast, slow = max(gaps)
+    slow, fast = max(found, key=lambda pair: found[pair].ratio)
+    slower, faster = (shorten(condition.placement, LONGEST_NAME) for condition in (slow, fast))
     where = f", {about}" if (about := names.about(slow)) else ""
-    slower, faster = (
-        f"{shorten(condition.placement, LONGEST_NAME)} ({seconds(times[condition].median)})"
-        for condition in (slow, fast)
-    )
-    text = f"{slower} takes {times_text(ratio)} times as long as {faster}{where}"
-    if times[slow].low <= times[fast].high and len(times[slow].values) + len(times[fast].values) > 2:
-        text += "; their repetitions overlap"
-    return Finding(text)
+    if found[slow, fast].is_longer:
+        return Finding(f"Beside {faster}, {slower} took {found[slow, fast]}{where}")
+    return Finding(f"{slower} and {faster}{where}, are {found[slow, fast].doubt}")
 
 
 def draw(tables: Compared, stem: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from neurotier.core.quantities import shorten
 from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
+from neurotier.pages.comparison.statistics import Difference
 from neurotier.pages.kit.findings import at_once
 from neurotier.run.compared import MEMORY
 from neurotier.run.conditions import Condition
@@ -62,6 +63,19 @@ def field_text(field: str, value: str) -> str:
 def condition_cells(condition: Condition) -> Row:
     """A condition as the first cells of a row."""
     return {name: getattr(condition, name) for name in ("origin", "tool", "cache", "parallelism", "placement")}
+
+
+def difference_cells(difference: Difference) -> Row:
+    """Two placements, and the difference of the median participant, as the first cells of a row."""
+    slower, faster = difference.slower, difference.faster
+    return {
+        **{name: getattr(slower, name) for name in ("origin", "tool", "parallelism")},
+        "slower": slower.placement,
+        "slower_cache": slower.cache,
+        "faster": faster.placement,
+        "faster_cache": faster.cache,
+        "median_s": difference.median_s,
+    }
 
 
 def spread_cells(name: str, unit: str, spread: Spread | None) -> Row:

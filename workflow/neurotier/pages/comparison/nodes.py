@@ -8,6 +8,7 @@ and the node's cannot be told apart, and that is said.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 
 from neurotier.core.quantities import counted
 from neurotier.core.tables import Row
@@ -27,33 +28,9 @@ def by_nodes(runs: Runs) -> dict[str | None, list[Row]]:
     return groups
 
 
-def blocks(one: Runs, other: Runs) -> list[tuple[list[Row], list[Row]]]:
-    """Runs of two conditions that may be set against each other: a pair for each node that had both.
-
-    Without such a node these are all runs of both, and :func:`inseparable` holds.
-    """
-    ones, others = by_nodes(one), by_nodes(other)
-    common = [nodes for nodes in ones if nodes in others]
-    return [(ones[nodes], others[nodes]) for nodes in common] or [(list(one), list(other))]
-
-
 def inseparable(one: Runs, other: Runs) -> bool:
     """Whether no node had runs of both."""
     return by_nodes(one).keys().isdisjoint(by_nodes(other))
-
-
-def within_blocks(one: Runs, other: Runs) -> tuple[list[Row], list[Row]]:
-    """The runs of two conditions that take part in their comparison."""
-    pairs = blocks(one, other)
-    return [run for runs, _ in pairs for run in runs], [run for _, runs in pairs for run in runs]
-
-
-def overlap(one: Runs, other: Runs) -> bool:
-    """Whether on any node the longest makespan of the first is not below the shortest of the other."""
-    return any(
-        max(run["makespan_s"] for run in firsts) >= min(run["makespan_s"] for run in seconds)
-        for firsts, seconds in blocks(one, other)
-    )
 
 
 def node_lines(groups: Groups) -> list[str]:
@@ -63,11 +40,10 @@ def node_lines(groups: Groups) -> list[str]:
         return []
     where = "; ".join(f"{condition.placement} on {nodes_text(runs)}" for condition, runs in groups.items())
     lines = [f"Runs were on different nodes: {where}"]
-    members = list(groups.values())
-    pairs = [(one, other) for at, one in enumerate(members) for other in members[at + 1 :]]
-    apart = sum(inseparable(one, other) for one, other in pairs)
+    pairs = [inseparable(*pair) for pair in combinations(groups.values(), 2)]
+    apart = sum(pairs)
     if pairs and apart < len(pairs):
-        lines.append("Differences are taken between runs of one node, and then over nodes; makespans are of all runs")
+        lines.append("Differences are taken between runs of one node; makespans are of all runs")
     if apart:
         of = "" if len(pairs) == 1 else f" (so of {apart} of {counted(len(pairs), 'pair')} of placements)"
         lines.append(f"{INSEPARABLE[:1].upper()}{INSEPARABLE[1:]}{of}")

@@ -7,14 +7,13 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from neurotier.core.quantities import seconds
 from neurotier.core.settings import ROLES
 from neurotier.core.spread import Spread, spread
 from neurotier.core.tables import Row
 from neurotier.pages.comparison.figures import FIGURES
 from neurotier.pages.comparison.panels import panel_title
 from neurotier.pages.comparison.reasons import CAUSES, WAITS, causes_text, signed
-from neurotier.pages.comparison.statistics import CONFIDENCE, Family, by_condition, families, left_out
+from neurotier.pages.comparison.statistics import Family, by_condition, families, left_out
 from neurotier.pages.comparison.verdict import FamilyVerdict, PlacementVerdict, judge
 from neurotier.pages.kit.figures import figure_views
 from neurotier.pages.kit.html import link, write_html
@@ -52,17 +51,6 @@ class PlacementView:
     verdict: PlacementVerdict
     bar: MiniBar | None
     causes: str
-
-    @property
-    def paired(self) -> tuple[str, str] | None:
-        """How much longer the same participants took, and its interval, or where there are too few for it the range."""
-        if self.verdict.pair is None or self.verdict.paired_s is None:
-            return None
-        median_s, low_s, high_s = self.verdict.paired_s
-        interval = f"{seconds(low_s)} to {seconds(high_s)}"
-        if self.verdict.pair.confidence < CONFIDENCE:
-            interval = f"range {interval}"
-        return f"{'+' if median_s > 0 else ''}{seconds(median_s)}", interval
 
 
 @dataclass(frozen=True)
@@ -166,7 +154,7 @@ def write_page(compared: Compared, figures: Path, page: Path, lacking: str = "")
         "left_out": excluded,
         "oversubscribed": [run for run in runs if run["oversubscribed"] and run not in excluded],
         "panels": condition_panels(runs),
-        "logged": logged(runs),
+        "logged": [run for run in runs if run["logged_makespan_s"] is not None],
         "figures": figure_views("comparison", FIGURES, compared, figures, folder),
         "files": {name: link(figures.parent / name, folder) or link(folder / name, folder) for name in TABLES},
         "shown_rows": SHOWN_ROWS,
@@ -212,11 +200,3 @@ def condition_panels(runs: Sequence[Row]) -> list[PanelView]:
         views = [ConditionView(condition, groups[condition]) for condition in members]
         panels.setdefault(replace(family, parallelism=0), []).extend(views)
     return [PanelView(panel_title(family, LONGEST_TITLE), views) for family, views in panels.items()]
-
-
-def logged(runs: Sequence[Row]) -> list[Row]:
-    """Runs whose log states a makespan, in order."""
-    known = [run for run in runs if run["logged_makespan_s"] is not None]
-    return sorted(
-        known, key=lambda run: (run["placement"], run["parallelism"] or 0, run["repetition"] or 0, run["run"])
-    )

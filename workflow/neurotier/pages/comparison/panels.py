@@ -10,7 +10,6 @@ from neurotier.core.quantities import shorten
 from neurotier.pages.comparison.statistics import Family, families
 from neurotier.pages.kit.findings import at_once
 from neurotier.pages.kit.lanes import Lane, Panel
-from neurotier.run.compared import MEMORY
 from neurotier.run.conditions import Condition
 
 Value = TypeVar("Value")
@@ -18,8 +17,7 @@ Value = TypeVar("Value")
 
 def panel_title(family: Family, length: int = 24) -> str:
     """What the conditions of a panel have in common, its names cut to some length."""
-    cache = "inputs in memory" if family.cache == MEMORY else f"page cache {family.cache}"
-    return f"{shorten(family.origin, length)}: {shorten(family.tool, length)}, {cache}"
+    return f"{shorten(family.origin, length)}: {shorten(family.tool, length)}, {family.inputs}"
 
 
 def headed(groups: Iterable[tuple[Family, Sequence[Lane[Value]]]]) -> list[Panel[Value]]:

@@ -1,26 +1,22 @@
-"""Statistics of the comparison: spread over repetitions, speed-up, paired differences, and what is sure.
+"""Statistics of the comparison: spread over repetitions, speed-up, differences between placements.
 
 Only valid runs are compared; how many are left out is counted. A run is told apart by its condition.
 """
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 
-import numpy as np
 import pandas as pd
 
+from neurotier.core.quantities import share_of
 from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
-from neurotier.pages.comparison.nodes import blocks, by_nodes, inseparable
+from neurotier.pages.kit.contrasts import Contrast, blocks, contrasts
 from neurotier.run.compared import MEMORY, is_compared
-from neurotier.run.conditions import Condition
-
-CONFIDENCE = 0.95
-"""Confidence of the intervals of paired differences, where there are participants enough for it (6)."""
+from neurotier.run.conditions import CAMPAIGN, Condition
 
 
 def run_key(row: Row) -> tuple[str, str]:
@@ -52,12 +48,10 @@ class Difference:
         Participants that both conditions have.
     median_s
         Median over participants of the difference of wall times, slower - faster, s; never below 0.
-    low_s, high_s
-        Confidence interval of that median, s; the range of the differences where there are fewer than 6.
-    confidence
-        Confidence of the interval: 0.95, or less with fewer than 6 participants.
+    share
+        Share that this is of the median time of the faster one.
     nodes
-        Nodes that had runs of both conditions, on each of which the differences are taken; ``None`` if none had.
+        Nodes on which both were run in turn; ``None`` if there were none, or that is not known.
     by_participant
         The difference of each participant, s.
     """
@@ -66,20 +60,17 @@ class Difference:
     faster: Condition
     participants: int
     median_s: float
-    low_s: float
-    high_s: float
-    confidence: float = CONFIDENCE
-    nodes: str | None = None
-    by_participant: Mapping[str, float] = field(default_factory=dict)
+    share: float
+    nodes: str | None
+    by_participant: Mapping[str, float]
 
 
 def paired_differences(runs: Sequence[Row], phases: Sequence[Row]) -> list[Difference]:
     """Between every two placements of the same origin, tool, parallelism and cache state (:func:`families`).
 
-    Per participant the mean over repetitions of the job's wall time in each condition, on each node that had both
-    (:mod:`neurotier.pages.comparison.nodes`), and the mean of their differences over these nodes; then the median over
-    participants. The interval says how far participants agree. It knows nothing of what moved a
-    whole run (a busy neighbour, a warm cache): that shows between repetitions alone.
+    Per participant the mean of the job's wall time over the repetitions in which both conditions were run in turn, on
+    the same nodes (over all runs where there are none); then the median over participants. It knows nothing of what
+    moved a whole run: that shows between repetitions alone.
 
     Parameters
     ----------
@@ -92,21 +83,24 @@ def paired_differences(runs: Sequence[Row], phases: Sequence[Row]) -> list[Diffe
     pairs = dict.fromkeys(pair for members in families(groups).values() for pair in combinations(members, 2))
     differences = []
     for one, other in pairs:
-        by_block = [
-            mean_of(ones, walls) - mean_of(others, walls) for ones, others in blocks(groups[one], groups[other])
-        ]
-        values = pd.concat(by_block, axis=1).mean(axis=1, skipna=False).dropna().sort_index().to_dict()
-        if values:
-            differences.append(difference(one, other, values, common_nodes(groups[one], groups[other])))
+        ones, others, nodes = set_against(groups[one], groups[other])
+        means = pd.concat([mean_of(ones, walls), mean_of(others, walls)], axis=1, keys=[one, other]).dropna()
+        if not means.empty:
+            slower, faster = (one, other) if (means[one] - means[other]).median() >= 0 else (other, one)
+            longer = (means[slower] - means[faster]).sort_index()
+            median_s, typical_s = float(longer.median()), float(means[faster].median())
+            share = share_of(median_s, typical_s) or 0.0
+            differences.append(Difference(slower, faster, len(longer), median_s, share, nodes, longer.to_dict()))
     return differences
 
 
-def common_nodes(one: Sequence[Row], other: Sequence[Row]) -> str | None:
-    """Nodes that had runs of both conditions; ``None`` if none had, or that is not known."""
-    ones, others = by_nodes(one), by_nodes(other)
-    common = [nodes for nodes in ones if nodes is not None and nodes in others]
-    between = " " if all(" " not in nodes for nodes in common) else "; "
-    return None if inseparable(one, other) else between.join(sorted(common)) or None
+def set_against(one: Sequence[Row], other: Sequence[Row]) -> tuple[list[Row], list[Row], str | None]:
+    """Runs of two conditions that are in blocks, and on which nodes; without a block, all runs."""
+    found = blocks(one, other) if one[0]["origin"] == CAMPAIGN else []
+    nodes = sorted({run["nodes"] for run, _ in found if run["nodes"]})
+    between = "; " if any(" " in each for each in nodes) else " "
+    ones, others = ([*runs] for runs in zip(*found, strict=True)) if found else (list(one), list(other))
+    return ones, others, between.join(nodes) or None
 
 
 @dataclass(frozen=True, order=True)
@@ -117,6 +111,11 @@ class Family:
     tool: str
     parallelism: int
     cache: str
+
+    @property
+    def inputs(self) -> str:
+        """Where the inputs were, in words."""
+        return "inputs in memory" if self.cache == MEMORY else f"page cache {self.cache}"
 
 
 def families(conditions: Iterable[Condition]) -> dict[Family, list[Condition]]:
@@ -137,10 +136,12 @@ def families(conditions: Iterable[Condition]) -> dict[Family, list[Condition]]:
     return dict(sorted(groups.items()))
 
 
-def mean_walls(runs: Sequence[Row], phases: Sequence[Row]) -> dict[Condition, dict[str, float]]:
-    """Mean over repetitions of each participant job's wall time, s, by condition and participant."""
-    walls = walls_by_run(phases)
-    return {condition: mean_of(members, walls).dropna().to_dict() for condition, members in by_condition(runs).items()}
+def family_contrasts(groups: Mapping[Condition, Sequence[Row]]) -> dict[tuple[Condition, Condition], Contrast]:
+    """How many times as long the first of every two placements takes; a campaign alone runs them in blocks."""
+    found: dict[tuple[Condition, Condition], Contrast] = {}
+    for family, members in families(groups).items():
+        found |= contrasts({condition: groups[condition] for condition in members}, family.origin == CAMPAIGN)
+    return found
 
 
 def walls_by_run(phases: Sequence[Row]) -> pd.DataFrame:
@@ -152,32 +153,6 @@ def walls_by_run(phases: Sequence[Row]) -> pd.DataFrame:
 def mean_of(runs: Sequence[Row], walls: pd.DataFrame) -> pd.Series:
     """Mean over some runs of each participant job's wall time, s."""
     return walls[walls.index.isin([run_key(run) for run in runs])].mean()
-
-
-def difference(one: Condition, other: Condition, values: Mapping[str, float], nodes: str | None = None) -> Difference:
-    """The difference of two conditions, whichever is slower, from that of each participant, s."""
-    median_s = statistics.median(values.values())
-    if median_s < 0:
-        return difference(other, one, {name: -value for name, value in values.items()}, nodes)
-    low_s, high_s, confidence = median_interval(list(values.values()))
-    return Difference(one, other, len(values), median_s, low_s, high_s, confidence, nodes, values)
-
-
-def median_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Interval of the median that holds for any distribution (order statistics), and its confidence.
-
-    Fewer than 6 values hold no interval of 95 %; theirs is their range, with the confidence that it has.
-
-    >>> median_interval([1.0, 2.0, 4.0])
-    (1.0, 4.0, 0.75)
-    """
-    from scipy.stats import quantile_test  # it takes a second to load, and few who need this module need it
-
-    interval = quantile_test(np.asarray(values), p=0.5).confidence_interval(CONFIDENCE)
-    low, high = float(interval.low), float(interval.high)
-    if np.isnan(low) or np.isnan(high):
-        return min(values), max(values), 1 - 2 * 0.5 ** len(values)
-    return low, high, CONFIDENCE
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,17 @@ from pathlib import Path
 
 from neurotier.core.spread import spread
 from neurotier.core.tables import Row, write_table
+from neurotier.pages.comparison.names import condition_cells, difference_cells
 from neurotier.pages.comparison.statistics import (
     Difference,
     SpeedUp,
     by_condition,
+    family_contrasts,
     left_out,
     paired_differences,
     speed_ups,
 )
+from neurotier.pages.kit.contrasts import Contrast
 from neurotier.published.bids_app import published_runs
 from neurotier.run.campaign.comparing import campaign_runs
 from neurotier.run.compared import Compared, runs_of_results
@@ -42,8 +45,10 @@ def everything_compared(campaign: Path | None, results: Sequence[str], published
 def write_summary_tables(compared: Compared, folder: Path) -> None:
     """Write ``makespans.tsv``, ``differences.tsv`` and ``speed_ups.tsv``."""
     differences = paired_differences(compared.runs, compared.participants)
+    found = family_contrasts(by_condition(compared.runs))
     write_table(folder / "makespans.tsv", "makespans", makespan_rows(compared.runs))
-    write_table(folder / "differences.tsv", "differences", map(difference_row, differences))
+    rows = [difference_row(one, found[one.slower, one.faster]) for one in differences]
+    write_table(folder / "differences.tsv", "differences", rows)
     write_table(folder / "speed_ups.tsv", "speed_ups", map(speed_up_row, speed_ups(compared.runs)))
 
 
@@ -63,11 +68,7 @@ def makespan_rows(runs: Sequence[Row]) -> list[Row]:
         }
         rows.append(
             {
-                "origin": condition.origin,
-                "tool": condition.tool,
-                "cache": condition.cache,
-                "parallelism": condition.parallelism,
-                "placement": condition.placement,
+                **condition_cells(condition),
                 "runs_compared": len(members),
                 "runs_left_out": excluded.count(condition),
                 "makespan_median_s": makespan and makespan.median,
@@ -79,32 +80,24 @@ def makespan_rows(runs: Sequence[Row]) -> list[Row]:
     return rows
 
 
-def difference_row(difference: Difference) -> Row:
+def difference_row(difference: Difference, contrast: Contrast) -> Row:
     """One row of ``differences.tsv``."""
+    low, high = contrast.ends or (None, None)
     return {
-        "origin": difference.slower.origin,
-        "tool": difference.slower.tool,
-        "parallelism": difference.slower.parallelism,
-        "slower": difference.slower.placement,
-        "slower_cache": difference.slower.cache,
-        "faster": difference.faster.placement,
-        "faster_cache": difference.faster.cache,
+        **difference_cells(difference),
         "nodes": difference.nodes,
         "participants": difference.participants,
-        "median_s": difference.median_s,
-        "low_s": difference.low_s,
-        "high_s": difference.high_s,
-        "confidence": difference.confidence,
+        "repetitions": contrast.repetitions,
+        "ratio": contrast.ratio,
+        "ratio_low": low,
+        "ratio_high": high,
     }
 
 
 def speed_up_row(speed_up: SpeedUp) -> Row:
     """One row of ``speed_ups.tsv``."""
     return {
-        "origin": speed_up.lower.origin,
-        "tool": speed_up.lower.tool,
-        "cache": speed_up.lower.cache,
-        "placement": speed_up.lower.placement,
+        **{name: getattr(speed_up.lower, name) for name in ("origin", "tool", "cache", "placement")},
         "lower_parallelism": speed_up.lower.parallelism,
         "higher_parallelism": speed_up.higher.parallelism,
         "ratio_median": speed_up.ratio.median,

@@ -1,9 +1,7 @@
 """The verdict of a comparison: which placement is fastest, by how much, sure or not, and why.
 
-Sure means: at least two repetitions of both, on nodes that had both; on none of these their makespans overlap; all runs
-did equally many participants and found about as much of their inputs in the page cache (as far as it is known), and the
-95 % interval of the participants' paired differences lies on the same side of 0. Two repetitions that do not overlap
-can still be chance; their number is always said.
+Sure means: makespans differ by more than chance (:mod:`neurotier.pages.kit.contrasts`); all runs did equally many of
+the same participants, and found about as much of their inputs in the page cache, as far as it is known.
 """
 
 from __future__ import annotations
@@ -11,20 +9,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from neurotier.core.quantities import counted, percent, seconds, share_of
+from neurotier.core.quantities import counted, seconds
 from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
-from neurotier.pages.comparison.nodes import INSEPARABLE, inseparable, overlap, within_blocks
+from neurotier.pages.comparison.nodes import INSEPARABLE, inseparable
 from neurotier.pages.comparison.reasons import longer_by_cause, reason_lines
 from neurotier.pages.comparison.statistics import (
-    CONFIDENCE,
     Difference,
     Family,
     by_condition,
     families,
-    left_out,
+    family_contrasts,
     paired_differences,
+    set_against,
 )
+from neurotier.pages.kit.contrasts import Contrast
+from neurotier.pages.kit.findings import spread_text
 from neurotier.run.compared import MEMORY
 from neurotier.run.conditions import Condition
 
@@ -32,6 +32,7 @@ CACHED_APART = 0.1
 """Shares of the inputs in the page cache that differ by more make runs unlike."""
 
 Groups = Mapping[Condition, Sequence[Row]]
+Contrasts = Mapping[tuple[Condition, Condition], Contrast]
 Differences = Mapping[frozenset[Condition], Difference]
 
 
@@ -43,8 +44,8 @@ class PlacementVerdict:
     ----------
     makespan
         Of its repetitions, s.
-    best
-        That of the fastest, s.
+    contrast
+        To the fastest; ``None`` for the fastest itself.
     pair
         The difference of the same participants between it and the fastest; ``None`` for the fastest itself, and where
         no participant is in both.
@@ -56,23 +57,10 @@ class PlacementVerdict:
 
     condition: Condition
     makespan: Spread
-    best: Spread
+    contrast: Contrast | None = None
     pair: Difference | None = None
     doubts: Sequence[str] = ()
     longer: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def ratio(self) -> float | None:
-        """How many times as long it took, by the medians."""
-        return share_of(self.makespan.median, self.best.median)
-
-    @property
-    def paired_s(self) -> tuple[float, float, float] | None:
-        """How much longer the median participant took, and the ends of its interval, s; below 0 if it took less."""
-        if self.pair is None:
-            return None
-        median_s, low_s, high_s = self.pair.median_s, self.pair.low_s, self.pair.high_s
-        return (median_s, low_s, high_s) if self.pair.slower == self.condition else (-median_s, -high_s, -low_s)
 
 
 @dataclass(frozen=True)
@@ -91,16 +79,10 @@ class FamilyVerdict:
         What bounds them, and what may mislead about them, in sentences.
     """
 
-    family: Family
     name: str
     placements: Sequence[PlacementVerdict]
     headline: str
     reasons: Sequence[str]
-
-    @property
-    def fastest(self) -> Condition:
-        """The one with the shortest median makespan."""
-        return self.placements[0].condition
 
     @property
     def sure(self) -> bool:
@@ -116,31 +98,25 @@ class ComparisonVerdict:
     ----------
     counts
         How many runs were compared and left out.
-    left_out
-        The runs that were left out, one sentence each with the reasons.
     families
         One verdict for each set of conditions that differ in their placement alone.
     """
 
     counts: str
-    left_out: list[str]
     families: list[FamilyVerdict]
 
 
 def judge(runs: Sequence[Row], phases: Sequence[Row]) -> ComparisonVerdict:
     """Sum up a comparison from rows of ``compared_runs.tsv`` and ``compared_participants.tsv``."""
-    groups, excluded = by_condition(runs), left_out(runs)
+    groups = by_condition(runs)
     found = {frozenset((item.slower, item.faster)): item for item in paired_differences(runs, phases)}
-    verdicts = [judge_family(family, members, groups, found) for family, members in families(groups).items()]
+    all_contrasts = family_contrasts(groups)
+    verdicts = [
+        judge_family(family, members, groups, all_contrasts, found) for family, members in families(groups).items()
+    ]
     compared = sum(len(members) for members in groups.values())
-    counts = f"{counted(compared, 'run')} compared, {len(excluded):,} left out"
-    return ComparisonVerdict(counts if runs else "No run to compare", [why_left_out(run) for run in excluded], verdicts)
-
-
-def why_left_out(run: Row) -> str:
-    """One run that is not compared, and why."""
-    reason = run["valid"] if run["valid"] != "valid" else "it has no makespan"
-    return f"{run['origin']}, {run['placement']}, run {run['run']}: {reason}"
+    counts = f"{counted(compared, 'run')} compared, {len(runs) - compared:,} left out"
+    return ComparisonVerdict(counts if runs else "No run to compare", verdicts)
 
 
 def family_name(family: Family) -> str:
@@ -149,26 +125,28 @@ def family_name(family: Family) -> str:
     >>> family_name(Family("campaign", "bet", 25, "cold"))
     'campaign, bet, 25 at once, page cache cold'
     """
-    cache = "inputs in memory" if family.cache == MEMORY else f"page cache {family.cache}"
-    return f"{family.origin}, {family.tool}, {family.parallelism:,} at once, {cache}"
+    return f"{family.origin}, {family.tool}, {family.parallelism:,} at once, {family.inputs}"
 
 
 def judge_family(
-    family: Family, members: Sequence[Condition], groups: Groups, differences: Differences
+    family: Family,
+    members: Sequence[Condition],
+    groups: Groups,
+    contrasts: Contrasts,
+    differences: Differences,
 ) -> FamilyVerdict:
     """The verdict on one family."""
-    makespans = {condition: makespan_of(groups[condition]) for condition in members}
+    makespans = {condition: Spread(tuple(run["makespan_s"] for run in groups[condition])) for condition in members}
     fastest, *others = sorted(members, key=lambda condition: (makespans[condition].median, condition))
-    best = makespans[fastest]
-    placements = [PlacementVerdict(fastest, best, best)]
+    placements = [PlacementVerdict(fastest, makespans[fastest])]
     for other in others:
-        pair = differences.get(frozenset((fastest, other)))
-        doubts = doubts_of(fastest, other, groups, pair)
-        fast_runs, slow_runs = within_blocks(groups[fastest], groups[other])
+        contrast, pair = contrasts[other, fastest], differences.get(frozenset((fastest, other)))
+        doubts = doubts_of(fastest, other, groups, contrast, pair)
+        fast_runs, slow_runs, _ = set_against(groups[fastest], groups[other])
         longer = longer_by_cause(fastest, other, {fastest: fast_runs, other: slow_runs})
-        placements.append(PlacementVerdict(other, makespans[other], best, pair, doubts, longer))
+        placements.append(PlacementVerdict(other, makespans[other], contrast, pair, doubts, longer))
     reasons = reason_lines({condition: groups[condition] for condition in members})
-    return FamilyVerdict(family, family_name(family), placements, headline(placements), reasons)
+    return FamilyVerdict(family_name(family), placements, headline(placements), reasons)
 
 
 def headline(placements: Sequence[PlacementVerdict]) -> str:
@@ -180,62 +158,28 @@ def headline(placements: Sequence[PlacementVerdict]) -> str:
         In the order of their makespans.
     """
     best, *others = placements
-    fastest = best.condition.placement
+    fastest, makespan = best.condition.placement, seconds(best.makespan.median)
     if not others:
         return f"{fastest} alone was run: makespan {spread_text(best.makespan)}; nothing to compare it with"
     doubtful = [other for other in others if other.doubts]
-    runner_up = next((other for other in others if not other.doubts), others[0])
-    text = f"{runner_up.condition.placement} {longer_text(best.makespan, runner_up.makespan)}"
-    if not doubtful:
-        return f"{fastest} is fastest: makespan {seconds(best.makespan.median)}; {text}; sure"
-    reasons = ", ".join(dict.fromkeys(doubt for other in doubtful for doubt in other.doubts))
-    shortest = f"{fastest} had the shortest makespan, {seconds(best.makespan.median)}"
-    if runner_up.doubts:
-        return f"{shortest}; {text}; not sure: {reasons}"
-    against = ", ".join(other.condition.placement for other in doubtful)
-    return f"{shortest}; {text}, sure; not sure against {against}: {reasons}"
+    text = f"{fastest} {'had the shortest makespan,' if doubtful else 'is fastest: makespan'} {makespan}"
+    if slower := [other for other in others if not other.doubts]:
+        text += f"; {slower[0].condition.placement} took {slower[0].contrast}"
+    for doubts in dict.fromkeys(tuple(other.doubts) for other in doubtful):
+        names = ", ".join(other.condition.placement for other in doubtful if tuple(other.doubts) == doubts)
+        text += f"; not sure against {names}: {', '.join(doubts)}"
+    return text
 
 
-def makespan_of(runs: Sequence[Row]) -> Spread:
-    """Makespans of repetitions, s."""
-    return Spread(tuple(run["makespan_s"] for run in runs))
-
-
-def spread_text(makespan: Spread) -> str:
-    """Median, and the range with the number of repetitions.
-
-    >>> spread_text(Spread((2.0, 1.0, 4.0))), spread_text(Spread((2.0,)))
-    ('2.00 s (1.00 s to 4.00 s in 3 repetitions)', '2.00 s (one repetition)')
-    """
-    count = len(makespan.values)
-    if count == 1:
-        return f"{seconds(makespan.median)} (one repetition)"
-    low, high = seconds(makespan.low), seconds(makespan.high)
-    return f"{seconds(makespan.median)} ({low} to {high} in {count} repetitions)"
-
-
-def longer_text(best: Spread, other: Spread) -> str:
-    """How much longer the other takes, by the medians.
-
-    >>> longer_text(Spread((100.0,)), Spread((150.0,)))
-    'took 1.50 times as long (50.0 s more)'
-    """
-    more_s = other.median - best.median
-    if more_s == 0 or best.median <= 0:
-        return "took as long" if more_s == 0 else f"took {seconds(more_s)} more"
-    return f"took {other.median / best.median:.2f} times as long ({seconds(more_s)} more)"
-
-
-def doubts_of(fast: Condition, slow: Condition, groups: Groups, pair: Difference | None) -> list[str]:
+def doubts_of(
+    fast: Condition, slow: Condition, groups: Groups, contrast: Contrast, pair: Difference | None
+) -> list[str]:
     """Why it is not sure that one condition is faster than another; nothing if it is."""
-    fast_runs, slow_runs = within_blocks(groups[fast], groups[slow])
     doubts = []
-    if inseparable(fast_runs, slow_runs):
+    if inseparable(groups[fast], groups[slow]):
         doubts.append(INSEPARABLE)
-    if min(len(fast_runs), len(slow_runs)) < 2:
-        doubts.append("one repetition only")
-    elif overlap(fast_runs, slow_runs):
-        doubts.append("makespans of the repetitions overlap")
+    elif not contrast.is_longer:
+        doubts.append(contrast.doubt)
     if len({run["participants"] for condition in (fast, slow) for run in groups[condition]}) > 1:
         doubts.append("the runs did not do equally many participants")
     resident = [
@@ -248,10 +192,4 @@ def doubts_of(fast: Condition, slow: Condition, groups: Groups, pair: Difference
         doubts.append("the page cache held more of the inputs in some runs than in others")
     if pair is None:
         doubts.append("no participant is in both")
-    elif pair.confidence < CONFIDENCE:
-        doubts.append(f"{counted(pair.participants, 'participant')} are too few for a {percent(CONFIDENCE)} interval")
-    elif pair.low_s <= 0:
-        doubts.append("the interval of the participants' differences contains 0")
-    elif pair.faster != fast:
-        doubts.append("the median participant took less time in the other")
     return doubts

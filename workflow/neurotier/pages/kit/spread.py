@@ -1,4 +1,4 @@
-"""Distributions on lanes: where values lie, their middle, and how sure that is."""
+"""Distributions on lanes: where values lie, and their middle."""
 
 from __future__ import annotations
 
@@ -19,19 +19,8 @@ def quartiles(values: Sequence[float]) -> list[float]:
     return statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else [*values] * 3
 
 
-def draw_distribution(
-    axes: plot.Axes,
-    lane: int,
-    values: Sequence[float],
-    median: float,
-    colour: str,
-    interval: tuple[float, float] | None = None,
-) -> None:
-    """Values of a lane.
-
-    A box of the quartiles, a line from the 5th to the 95th per cent, few values as dots, the median as a diamond, and
-    its interval, if one is known, as a thick line.
-    """
+def draw_distribution(axes: plot.Axes, lane: int, values: Sequence[float], median: float, colour: str) -> None:
+    """A box of the quartiles, a line from the 5th to the 95th per cent, few values as dots, the median as a diamond."""
     axes.boxplot(
         [list(values)],
         positions=[lane],
@@ -49,8 +38,6 @@ def draw_distribution(
     if len(values) <= READABLE_DOTS:
         steps = lane + 0.2 * np.sin(2.4 * np.arange(len(values)))  # apart, and the same every time
         axes.plot(values, steps, linestyle="", marker=".", markersize=3.5, color=BLUE, alpha=0.6)
-    if interval is not None:
-        axes.plot(interval, [lane, lane], color=colour, linewidth=3)
     axes.plot([median], [lane], marker="D", markersize=5, color=colour, markeredgecolor=BLACK)
 
 

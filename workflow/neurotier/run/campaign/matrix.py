@@ -1,8 +1,8 @@
 """The matrix: which conditions a campaign has, and in what order their repetitions are run.
 
-The order is drawn anew within each repetition (a randomised block design), so that what drifts meanwhile, a warmer
-machine or a fuller disk, does not fall on one tier. A run is known by what it measures, not by its place in the
-order: tiers, parallelism or repetitions can be added later, and what is there is not run again.
+Each repetition is a block, whose order is drawn (:func:`in_order`), so that what drifts meanwhile, a warmer machine or
+a fuller disk, does not fall on one tier. A run is known by what it measures, not by its place in the order: tiers,
+parallelism or repetitions can be added later, and what is there is not run again.
 """
 
 from __future__ import annotations
@@ -126,15 +126,27 @@ def planned_runs(base: Mapping[str, Any], settings: Settings) -> list[PlannedRun
         measured |= {"description": rehearsal.content_key()} if rehearsal else {}
         analysed = {key: value for key, value in measured.items() if key not in PLACED}
         made[condition] = configuration, digest(measured), digest(analysed)
-    order: list[tuple[int, Condition]] = []
-    for repetition in range(1, settings.campaign.repetitions + 1):
-        generator = np.random.default_rng([settings.campaign.seed, repetition])
-        block = list(made)
-        order += [(repetition, block[index]) for index in generator.permutation(len(block))]
+    each, order = list(made.items()), in_order(len(made), settings.campaign.repetitions, settings.campaign.seed)
     return [
-        PlannedRun(position, repetition, condition, *made[condition])
-        for position, (repetition, condition) in enumerate(order, start=1)
+        PlannedRun(position, repetition, each[index][0], *each[index][1])
+        for position, (repetition, index) in enumerate(order, start=1)
     ]
+
+
+def in_order(conditions: int, repetitions: int, seed: int) -> list[tuple[int, int]]:
+    """Repetition and index of the condition of every run: in random order, and in the next repetition backwards.
+
+    Drawn anew each time, one of two would be the first in all of three repetitions every fourth time, and a steady
+    drift would look like a difference.
+
+    >>> [index for _, index in in_order(3, 4, seed=1)]
+    [2, 0, 1, 1, 0, 2, 0, 1, 2, 2, 1, 0]
+    """
+    order = []
+    for repetition in range(1, repetitions + 1):
+        drawn = np.random.default_rng([seed, (repetition + 1) // 2]).permutation(conditions).tolist()
+        order += [(repetition, index) for index in (drawn if repetition % 2 else reversed(drawn))]
+    return order
 
 
 def what_is_measured(checked: Mapping[str, Any]) -> dict[str, Any]:

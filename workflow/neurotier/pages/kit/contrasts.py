@@ -1,0 +1,189 @@
+"""Contrasts: how many times as long one condition takes as another, and whether that is more than chance.
+
+Conditions are run in blocks: each once in every repetition. What slows a block down slows all of it, so logarithms of
+makespans are subtracted within blocks, and the mean difference is tested by Student's t. Which pair is looked at is
+decided by the runs themselves, so Holm's method is used over all pairs of a family. Runs that were not made in blocks,
+such as published ones, are compared by Welch's test. Two repetitions never suffice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, pairwise
+from typing import Any
+
+from neurotier.core.quantities import counted, percent
+from neurotier.core.tables import Row
+
+LEAST = 3
+"""Repetitions below which nothing is sure."""
+
+CHANCE = 0.05
+"""How often chance alone may make any two conditions of a family differ."""
+
+POWER = 0.8
+"""How often a difference shows with the repetitions that it is said to need."""
+
+SHARES = (0.1, 0.05, 0.02, 0.01)
+"""Differences of which it is said what they need: the first one that needs more repetitions than there are."""
+
+ROUNDING = 1e-9
+"""Error of the mean of values that are all the same."""
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """How many times as long one condition takes as another.
+
+    Attributes
+    ----------
+    mean, error
+        Logarithm of the ratio of their makespans, and its standard error.
+    freedom
+        Degrees of freedom of that error.
+    repetitions
+        Blocks that have both; without blocks, repetitions of the condition that has fewer.
+    paired
+        Whether they were run in blocks.
+    level
+        How often chance alone may make these two differ, by Holm's method.
+    noise
+        Standard deviation of a difference within a block, of all conditions of the family.
+    """
+
+    mean: float
+    error: float
+    freedom: float
+    repetitions: int
+    paired: bool
+    level: float = CHANCE
+    noise: float = 0.0
+
+    @property
+    def ratio(self) -> float:
+        """How many times as long, as a geometric mean."""
+        return math.exp(self.mean)
+
+    @property
+    def chance(self) -> float:
+        """How often chance alone brings equal conditions so far apart."""
+        from scipy.special import stdtr  # it takes a moment to load, and few who need this module need it
+
+        return float(2 * stdtr(self.freedom, -abs(self.mean) / self.error))
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """Interval of the ratio at its level: it leaves out 1 if they differ for sure; ``None`` of too few runs."""
+        from scipy.special import stdtrit
+
+        if self.repetitions < LEAST:
+            return None
+        margin = float(stdtrit(self.freedom, 1 - self.level / 2)) * self.error
+        return math.exp(self.mean - margin), math.exp(self.mean + margin)
+
+    @property
+    def is_longer(self) -> bool:
+        """Whether the condition takes longer than the other for sure."""
+        return self.ends is not None and self.ends[0] > 1
+
+    def __str__(self) -> str:
+        """The ratio with interval and number of repetitions.
+
+        >>> str(Contrast(math.log(1.5), 0.01, 4, 5, paired=True))
+        '1.50 times as long (1.46 to 1.54, 5 repetitions)'
+        """
+        low, high = self.ends or (0.0, math.inf)
+        return f"{self.ratio:.2f} times as long ({low:.2f} to {high:.2f}, {self.counted})"
+
+    @property
+    def counted(self) -> str:
+        """How many repetitions, and whether they are in no blocks."""
+        return counted(self.repetitions, "repetition") + ("" if self.paired else ", not paired")
+
+    @property
+    def doubt(self) -> str:
+        """That they are not told apart, and with how many repetitions a difference would mostly show (Guenther).
+
+        >>> Contrast(0.04, 0.08, 2, 3, paired=True, noise=0.14).doubt
+        'not told apart with 3 repetitions; 10 % needs about 19'
+        """
+        from scipy.special import ndtri
+
+        text, extreme = f"not told apart with {self.counted}", float(ndtri(1 - self.level / 2))
+        if self.repetitions < LEAST:
+            return f"{text}; at least {LEAST} are needed"
+        for share in SHARES:
+            blocks = math.ceil(((extreme + ndtri(POWER)) * self.noise / math.log1p(share)) ** 2 + extreme**2 / 2)
+            if blocks > self.repetitions:
+                return f"{text}; {percent(share)} needs about {blocks:,}"
+        return text
+
+
+def contrasts(groups: Mapping[Any, Sequence[Row]], paired: bool) -> dict[tuple[Any, Any], Contrast]:
+    """Every condition of a family against every other, both ways round.
+
+    Parameters
+    ----------
+    groups
+        Valid runs by condition.
+    paired
+        Whether they were run in blocks.
+    """
+    lasting = {key: [run for run in runs if run["makespan_s"] > 0] for key, runs in groups.items()}
+    measure = in_blocks if paired else in_all
+    found = {(one, other): measure(lasting[one], lasting[other]) for one, other in combinations(groups, 2)}
+    tested = sorted((pair for pair in found if found[pair].repetitions >= LEAST), key=lambda pair: found[pair].chance)
+    noise = math.sqrt(mean([found[pair].error ** 2 * found[pair].repetitions for pair in tested]))
+    level, go_on = CHANCE, True
+    for left, pair in zip(range(len(tested), 0, -1), tested, strict=True):
+        level = CHANCE / left if go_on else level
+        go_on = found[pair].chance < level
+        found[pair] = replace(found[pair], level=level, noise=noise)
+    return found | {(other, one): replace(it, mean=-it.mean) for (one, other), it in found.items()}
+
+
+def blocks(one: Sequence[Row], other: Sequence[Row]) -> list[tuple[Row, Row]]:
+    """Runs of two conditions that were made in turn: of one repetition, on the same nodes, nothing of both in between.
+
+    A run that was made later than its repetition, such as that of a placement that was added, is in no block.
+    """
+    runs = [(run, True) for run in one] + [(run, False) for run in other]
+    runs.sort(key=lambda run: (run[0].get("start_s") or 0.0, run[0]["repetition"]))
+    return [
+        (first, second) if is_one else (second, first)
+        for (first, is_one), (second, is_too) in pairwise(runs)
+        if is_one != is_too and all(first.get(name) == second.get(name) for name in ("repetition", "nodes"))
+    ]
+
+
+def in_blocks(longer: Sequence[Row], shorter: Sequence[Row]) -> Contrast:
+    """By the blocks that have both; without one, a ratio alone."""
+    logs = [math.log(one["makespan_s"] / other["makespan_s"]) for one, other in blocks(longer, shorter)]
+    return of_samples(True, logs) if logs else replace(in_all(longer, shorter), repetitions=0, paired=True)
+
+
+def in_all(longer: Sequence[Row], shorter: Sequence[Row]) -> Contrast:
+    """By all runs of both, which were not made in blocks (Welch)."""
+    longer_logs, shorter_logs = ([math.log(run["makespan_s"]) for run in runs] for runs in (longer, shorter))
+    return of_samples(False, longer_logs, [-log for log in shorter_logs])
+
+
+def of_samples(paired: bool, *samples: Sequence[float]) -> Contrast:
+    """The sum of the means of some samples; degrees of freedom by Welch and Satterthwaite."""
+    parts = [squared_error(sample) for sample in samples]
+    spent = sum(part**2 / (len(sample) - 1) for part, sample in zip(parts, samples, strict=True) if part)
+    freedom, count = sum(parts) ** 2 / spent if spent else 1.0, min(map(len, samples))
+    return Contrast(sum(map(mean, samples)), math.sqrt(sum(parts)) or ROUNDING, freedom, count, paired)
+
+
+def squared_error(values: Sequence[float]) -> float:
+    """Square of the standard error of a mean; 0 of a single value. (``statistics.variance`` takes 30 times as long.)"""
+    middle = mean(values)
+    return mean([(value - middle) ** 2 for value in values]) / max(1, len(values) - 1)
+
+
+def mean(values: Sequence[float]) -> float:
+    """The mean; 0 of none."""
+    return sum(values) / max(1, len(values))
