@@ -141,7 +141,7 @@ def test_the_placement_that_is_named_is_one_that_is_slower_for_sure() -> None:
     assert not family.sure
     assert family.headline == (
         "a had the shortest makespan, 11.0 s; b took 2.01 times as long (1.97 to 2.05, 3 repetitions);"
-        " not sure against near: not told apart with 3 repetitions; 10 % needs about 6"
+        " not sure against near: not told apart with 3 repetitions; 10 % needs about 5"
     )
 
 

@@ -32,7 +32,8 @@ def walls(count: int, shift_s: float, seed: int) -> list[float]:
 
 @pytest.mark.parametrize("first", ["nfs", "tmpfs"])
 def test_a_known_shift_is_found_whichever_comes_first(first: str) -> None:
-    runs = [run_row(f"{name}-{n}", name, 100.0) for name in sorted({"nfs", "tmpfs"}, key=first.__ne__) for n in "12"]
+    names = sorted({"nfs", "tmpfs"}, key=first.__ne__)
+    runs = [run_row(f"{name}-{n}", name, 100.0, repetition=n) for name in names for n in (1, 2)]
     shifts = {"nfs": SHIFT_S, "tmpfs": 0.0}
     phases = [
         row
@@ -45,16 +46,21 @@ def test_a_known_shift_is_found_whichever_comes_first(first: str) -> None:
 
 
 def test_means_are_over_repetitions_and_pairs_over_common_participants() -> None:
-    runs = [run_row("a1", "nfs", 9.0), run_row("a2", "nfs", 9.0), run_row("b1", "tmpfs", 5.0)]
-    phases = job_rows("a1", [10.0, 20.0, 30.0]) + job_rows("a2", [14.0, 20.0]) + job_rows("b1", [10.0, 15.0])
-    (found,) = paired_differences(runs, phases)
+    rows_of = {"a1": ("nfs", 9.0, 1), "a2": ("nfs", 9.0, 2), "b1": ("tmpfs", 5.0, 1)}
+    runs = [run_row(run, at, makespan_s, repetition=n) for run, (at, makespan_s, n) in rows_of.items()]
+    walls_s = {"a1": [10.0, 20.0, 30.0], "a2": [14.0, 20.0], "b1": [10.0, 15.0]}
+    (found,) = paired_differences(runs, [row for run, each in walls_s.items() for row in job_rows(run, each)])
+    assert (found.participants, found.median_s) == (2, 2.5)  # 10 - 10 and 20 - 15: a2 has no run of tmpfs beside it
+    alone = [{**run, "origin": "other"} for run in runs]  # in no blocks: all runs
+    rows = [row for run, each in walls_s.items() for row in job_rows(run, each, origin="other")]
+    (found,) = paired_differences(alone, rows)
     assert (found.participants, found.median_s) == (2, 3.5)  # 12 - 10 and 20 - 15
 
 
 def test_a_slow_node_is_no_slow_tier() -> None:
     """nfs takes 3 s longer on each node, and had the fast node twice; the slow one costs everybody 50 s."""
-    on = {"a1": ("nfs", "n1"), "a2": ("nfs", "n1"), "a3": ("nfs", "n2"), "b1": ("tmpfs", "n1"), "b2": ("tmpfs", "n2")}
-    runs = [run_row(run, placement, 100.0, nodes=node) for run, (placement, node) in on.items()]
+    on = {"a1": ("nfs", "n1"), "a2": ("nfs", "n1"), "a3": ("nfs", "n2"), "b1": ("tmpfs", "n1"), "b3": ("tmpfs", "n2")}
+    runs = [run_row(run, at, 100.0, nodes=node, repetition=int(run[1])) for run, (at, node) in on.items()]
     phases = [
         row
         for run, (placement, node) in on.items()
@@ -63,7 +69,7 @@ def test_a_slow_node_is_no_slow_tier() -> None:
     (found,) = paired_differences(runs, phases)
     assert (found.slower, found.nodes) == (SLOW, "n1 n2")
     assert found.median_s == pytest.approx(3.0)
-    (found,) = paired_differences([run for run in runs if run["run"] in ("a1", "a2", "b2")], phases)
+    (found,) = paired_differences([run for run in runs if run["run"] in ("a1", "a2", "b3")], phases)
     assert (found.slower, found.nodes) == (FAST, None)  # it had the slow node alone, which the verdict says
 
 

@@ -150,7 +150,7 @@ def blocks(one: Sequence[Row], other: Sequence[Row]) -> list[tuple[Row, Row]]:
     A run that was made later than its repetition, such as that of a placement that was added, is in no block.
     """
     runs = [(run, True) for run in one] + [(run, False) for run in other]
-    runs.sort(key=lambda run: (run[0].get("start_s") or 0.0, run[0]["repetition"]))
+    runs.sort(key=lambda run: (run[0].get("start_s") or 0.0, run[0]["repetition"] or 0))
     return [
         (first, second) if is_one else (second, first)
         for (first, is_one), (second, is_too) in pairwise(runs)
