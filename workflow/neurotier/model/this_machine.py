@@ -185,8 +185,7 @@ def page_cache_here(taken_bytes: float) -> PageCache:
     if left is None or (own := max(left - taken_bytes, LEAST_PAGE_CACHE * left)) >= cache.available_bytes:
         return cache
     scale = 1.0 if (MOUNTED / "cgroup.controllers").exists() else cache.available_bytes / own
-    background, most = (min(scale * ratio, 1.0) for ratio in (cache.background_ratio, cache.ratio))
-    return replace(cache, available_bytes=own, background_ratio=background, ratio=most)
+    return limited(PageCache(own, scale * cache.background_ratio, scale * cache.ratio, cache.expiry_s))
 
 
 def page_cache_of(sysctl: Mapping[str, int], available_bytes: float, taken_bytes: float = 0.0) -> PageCache:
@@ -203,6 +202,15 @@ def page_cache_of(sysctl: Mapping[str, int], available_bytes: float, taken_bytes
         min(sysctl[f"{name}_bytes"] / left, 1.0) if sysctl[f"{name}_bytes"] else sysctl[f"{name}_ratio"] / 100
         for name in ("dirty_background", "dirty")
     )
-    # the kernel takes half of the limit where the background's is not below it
-    background = background if background < most else most / 2
-    return PageCache(left, background, most, sysctl["dirty_expire_centisecs"] / 100)
+    return limited(PageCache(left, background, most, sysctl["dirty_expire_centisecs"] / 100))
+
+
+def limited(cache: PageCache) -> PageCache:
+    """No more than all may be dirty; half of the limit is the background's where that is not below it, as in Linux.
+
+    >>> limited(PageCache(100.0, 2.5, 5.0, 30.0))
+    PageCache(available_bytes=100.0, background_ratio=0.5, ratio=1.0, expiry_s=30.0)
+    """
+    most = min(cache.ratio, 1.0)
+    background = cache.background_ratio if cache.background_ratio < most else most / 2
+    return replace(cache, ratio=most, background_ratio=background)
