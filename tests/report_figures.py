@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.pages.kit.figures import draw_all
-from neurotier.pages.report.data import Tables, collect
+from neurotier.pages.report.data import collect
 from neurotier.pages.report.figures import FIGURES
 from report_data import make_results
 
@@ -26,6 +26,5 @@ def drawn(count: int, **changes: Any) -> dict[str, bytes]:
     """The files of all figures, by name."""
     with tempfile.TemporaryDirectory(prefix="neurotier-test-") as name:
         places, settings = make_results(Path(name), count, **changes)
-        data = collect(places, settings)
-        draw_all("report", FIGURES, Tables(data.profile, data.runs, data.group, data.jobs), places.figures)
+        draw_all("report", FIGURES, collect(places, settings), places.figures)
         return {path.name: path.read_bytes() for path in places.figures.iterdir()}

@@ -10,12 +10,12 @@ from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import read_table, write_table
 from neurotier.pages.kit.figures import draw_all
-from neurotier.pages.report.cluster import Cluster, cluster_lines, node_verdict, slots_of, steps
-from neurotier.pages.report.data import ReportData, Tables, collect
+from neurotier.pages.report.cluster import Cluster, node_verdict, slots_of
+from neurotier.pages.report.data import ReportData, collect
 from neurotier.pages.report.figures import FIGURES
 from neurotier.pages.report.page import write_page
 from page_reader import Reader
-from report_data import RUN, make_results
+from report_data import make_results
 
 Row = dict[str, Any]
 
@@ -45,7 +45,7 @@ def text_of(places: Places, settings: Settings) -> str:
 
 def test_the_page_tells_of_nodes_queue_and_efficiency(tmp_path: Path) -> None:
     cluster, data, places, settings = cluster_of(tmp_path, 24, slots=12, nodes=3)
-    draw_all("report", FIGURES, Tables(data.profile, data.runs, data.group, data.jobs), places.figures)
+    draw_all("report", FIGURES, data, places.figures)
     text = text_of(places, settings)
     assert "Nodes and jobs of the cluster" in text
     assert "24 participants in 6 jobs on 3 nodes: n1, n2, n3" in text
@@ -71,7 +71,7 @@ def test_a_run_on_one_machine_has_nothing_of_it(tmp_path: Path) -> None:
 
 def test_a_slow_node_is_told_of_and_chance_is_not(tmp_path: Path) -> None:
     cluster, _, places, settings = cluster_of(tmp_path, 120, slots=24, nodes=4)
-    assert cluster.standing_out == []
+    assert cluster.standing_out == {}
     assert "No node is clearly slower" in node_verdict(cluster)
     slow = {name for name, node in cluster.node_of.items() if node == "n3"}
 
@@ -136,7 +136,7 @@ def test_whatever_is_not_known_of_jobs_the_page_is_written(tmp_path: Path, unkno
     _, _, places, settings = cluster_of(tmp_path, 8, slots=8, nodes=2)
     change(places, "jobs", lambda rows: [row | {unknown: None} for row in rows])
     data = collect(places, settings)
-    draw_all("report", FIGURES, Tables(data.profile, data.runs, data.group, data.jobs), places.figures)
+    draw_all("report", FIGURES, data, places.figures)
     assert "Nodes and jobs of the cluster" in text_of(places, settings)
 
 
@@ -153,15 +153,3 @@ def test_granted_slots_are_those_that_have_cpus() -> None:
     assert slots_of(row) == 2
     assert slots_of(row | {"cpus": None}) == 4
     assert slots_of(row | {"slots": None}) == 0
-    assert steps([]) == ([], [])
-
-
-def test_tiers_are_told_by_who_shares_them(tmp_path: Path) -> None:
-    cluster, data, _, settings = cluster_of(tmp_path, 8, slots=8, nodes=2)
-    tiers = {"dataset": {"name": "disk", "kind": "block"}, "work": {"name": "memory", "kind": "tmpfs"}}
-    lines = cluster_lines(cluster, settings, tiers)
-    assert "All nodes shared dataset (disk); each had its own work (memory)" in lines
-    tiers["work"] = {"name": "ssd", "kind": "block"}
-    (line,) = [line for line in cluster_lines(cluster, settings, tiers) if "shared dataset" in line]
-    assert line.endswith("whether they shared work (ssd) is not known (node: true would say so)")
-    assert data.runs[-1]["run"] == RUN
