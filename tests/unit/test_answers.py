@@ -118,7 +118,6 @@ def test_what_is_not_explained_may_be_storage() -> None:
     assert texts(rows) == ["Compute-bound: a faster tier saves at most 10 %", "Not explained: 10 % of wall time"]
     row = spent("compute", user=90.0, unexplained=-10.0) | {"wall_s": 80.0}
     assert saved_at_most_s(row, KINDS) == 0
-    assert "The causes exceed wall time by 12 %: take their shares as rough" in texts([row])
 
 
 def test_largest_share_comes_first_and_small_ones_not_at_all() -> None:
@@ -142,8 +141,7 @@ def test_sampled_accounts_say_about() -> None:
     rows = [sampled(spent("compute", user=60.0, block_io=40.0), 0.5), sampled(spent("stage_out", user=20.0), 0.9)]
     place = "most of it in compute on tier disk"
     assert texts(rows) == [
-        f"Waiting for storage: about 33 % of wall time, {place}; a faster tier saves at most about 33 %",
-        "Waits were sampled; threads with 60 % of the CPU time were seen",
+        f"Waiting for storage: about 33 % of wall time, {place}; a faster tier saves at most about 33 %"
     ]
     assert account.finding(Tables(rows)).sentence.startswith("About 67 % of the time of sub-1 on a CPU")
 
@@ -170,7 +168,6 @@ def test_a_phase_or_a_participant_without_an_account() -> None:
     assert texts(rows) == ["Compute-bound: a faster tier saves at most 0 %", "Not explained: 10 % of wall time"]
     rows += [without_account(spent("compute", "sub-2", user=1.0, other=999.0))]
     assert texts(rows)[0] == "Compute-bound: a faster tier saves at most 0 %"
-    assert texts(rows)[-1] == "1 participant of 2 has no account and is left out"
     computing = without_account(spent("compute", user=3.0, system=1.0, run_queue=2.0))
     assert saved_at_most_s(computing, KINDS) == 0.0
     assert saved_at_most_s(computing | {"run_queue_s": None}, KINDS) == 2.0

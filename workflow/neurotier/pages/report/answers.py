@@ -18,11 +18,12 @@ makespan.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from neurotier.core.parallelism import MOVING_PHASES, PHASES
-from neurotier.core.quantities import counted, percent, seconds, size
+from neurotier.core.parallelism import MOVING_PHASES
+from neurotier.core.quantities import percent, seconds, size
 from neurotier.core.tables import Row
 from neurotier.pages.kit.causes import (
     BLOCK_IO,
@@ -93,16 +94,11 @@ def time_answers(rows: Sequence[Row], flows: Sequence[Row], kinds: Kinds) -> lis
     """What is said of shares of wall time; parameters as :func:`run_answers`."""
     if sum(row["wall_s"] for row in rows) <= 0:
         return [Answer("No time was measured")]
-    times = participant_times(rows)
-    known = [row for time in times if time.accounted for row in time.phases.values()]
+    known = [row for time in participant_times(rows) if time.accounted for row in time.phases.values()]
     causes = sum_causes(known)
     if not causes.made or causes.wall_s <= 0:
         return cpu_alone(rows)
-    return [
-        *bound_answers(known, causes, flows, kinds),
-        *wait_answers(known, causes, flows, kinds),
-        *doubts(times, causes),
-    ]
+    return bound_answers(known, causes, flows, kinds) + wait_answers(known, causes, flows, kinds)
 
 
 def cpu_alone(rows: Sequence[Row]) -> list[Answer]:
@@ -139,8 +135,7 @@ def saved_at_most_s(row: Row, kinds: Kinds) -> float:
 
 def bound_answers(rows: Sequence[Row], causes: Causes, flows: Sequence[Row], kinds: Kinds) -> list[Answer]:
     """What a faster tier saves at most, said with what the time is bound by."""
-    saved = {phase: sum(saved_at_most_s(row, kinds) for row in of_phase(rows, phase)) for phase in phases_of(rows)}
-    bound = min(1.0, sum(saved.values()) / causes.wall_s)
+    bound = min(1.0, sum(saved_at_most_s(row, kinds) for row in rows) / causes.wall_s)
     saves = f"a faster tier saves at most {causes.about}{percent(bound)}"
     moving = sum_causes(row for row in rows if row["phase"] in MOVING_PHASES)
     computing_s = causes.cpu_s - moving.cpu_s
@@ -166,40 +161,20 @@ def bound_answers(rows: Sequence[Row], causes: Causes, flows: Sequence[Row], kin
 
 
 def wait_answers(rows: Sequence[Row], causes: Causes, flows: Sequence[Row], kinds: Kinds) -> list[Answer]:
-    """Waiting for a core, for memory, and asleep, where notable."""
+    """Waiting for a core, for memory, asleep, and what is not explained, where notable."""
     said = {
-        RUN_QUEUE: ("Waiting for a core", "run fewer processes at once"),
-        MEMORY_STALL: ("Short of memory", "start fewer participants at once"),
-        OTHER: ("Asleep", "network, locks or timers"),
+        RUN_QUEUE: ("Waiting for a core", "; run fewer processes at once"),
+        MEMORY_STALL: ("Short of memory", "; start fewer participants at once"),
+        OTHER: ("Asleep", f"{where(rows, OTHER, flows, kinds)}; network, locks or timers"),
+        UNEXPLAINED: ("Not explained", ""),
     }
-    answers = []
-    for cause, (name, advice) in said.items():
-        share = causes.share_of(cause)
-        if share >= NOTABLE_SHARE:
-            place = where(rows, cause, flows, kinds) if cause == OTHER else ""
-            answers.append(Answer(f"{name}: {causes.about}{percent(share)} of wall time{place}; {advice}", share))
-    return answers
-
-
-def doubts(times: Sequence[ParticipantTime], causes: Causes) -> list[Answer]:
-    """What the accounts leave open."""
-    answers = []
-    unexplained = causes.share_of(UNEXPLAINED)
-    if unexplained >= NOTABLE_SHARE:
-        rows = [row for time in times for row in time.phases.values() if row["account"]]
-        unknown = any(row[BLOCK_IO] is None and row[OTHER] is None for row in rows)
-        why = f"; part of it may be waiting for storage: {why_no_account(rows)}" if unknown else ""
-        answers.append(Answer(f"Not explained: {percent(unexplained)} of wall time{why}", unexplained))
-    elif unexplained <= -NOTABLE_SHARE:
-        answers.append(Answer(f"The causes exceed wall time by {percent(-unexplained)}: take their shares as rough"))
-    if causes.seen_share is not None:
-        seen = percent(causes.seen_share)
-        answers.append(Answer(f"Waits were sampled; threads with {seen} of the CPU time were seen"))
-    missing = sum(not time.accounted for time in times)
-    if missing:
-        state = "has no account and is left out" if missing == 1 else "have no account and are left out"
-        answers.append(Answer(f"{counted(missing, 'participant')} of {len(times):,} {state}"))
-    return answers
+    if any(row["account"] and row[BLOCK_IO] is None and row[OTHER] is None for row in rows):
+        said[UNEXPLAINED] = ("Not explained", f"; part of it may be waiting for storage: {why_no_account(rows)}")
+    return [
+        Answer(f"{name}: {causes.about}{percent(share)} of wall time{more}", share)
+        for cause, (name, more) in said.items()
+        if (share := causes.share_of(cause)) >= NOTABLE_SHARE
+    ]
 
 
 def cache_answers(rows: Sequence[Row], flows: Sequence[Row], kinds: Kinds) -> list[Answer]:
@@ -236,9 +211,11 @@ def where(rows: Sequence[Row], cause: str, flows: Sequence[Row], kinds: Kinds) -
 
     Waiting for storage is not laid to a tier in memory, and sleep to none but network tiers.
     """
-    spent = {phase: sum_causes(of_phase(rows, phase)).parts[cause] for phase in phases_of(rows)}
-    phase = max(spent, key=lambda name: spent[name])
-    if len(spent) < 2 or spent[phase] <= MOST_SHARE * sum(spent.values()):
+    spent_s = Counter[str]()
+    for row in rows:
+        spent_s[row["phase"]] += row[cause] or 0
+    phase, most_s = spent_s.most_common(1)[0]
+    if len(spent_s) < 2 or most_s <= MOST_SHARE * spent_s.total():
         return ""
     tiers = {flow["tier"] for flow in flows if flow["phase"] == phase}
     if phase not in MOVING_PHASES:
@@ -247,12 +224,6 @@ def where(rows: Sequence[Row], cause: str, flows: Sequence[Row], kinds: Kinds) -
         tier for tier in tiers if kinds.get(tier) == "network" or (cause == BLOCK_IO and kinds.get(tier) != "tmpfs")
     }
     return f", most of it in {phase}" + (f" on tier {' or '.join(sorted(waited))}" if waited else "")
-
-
-def phases_of(rows: Sequence[Row]) -> list[str]:
-    """The phases that some rows are of, in their order."""
-    found = {row["phase"] for row in rows}
-    return [phase for phase in PHASES if phase in found]
 
 
 def of_phase(rows: Iterable[Row], phase: str) -> list[Row]:

@@ -16,7 +16,9 @@ from typing import Any
 import matplotlib
 import numpy as np
 import numpy.typing as npt
-from nibabel import orientations
+from nibabel.affines import voxel_sizes
+from nibabel.funcs import as_closest_canonical
+from nibabel.spatialimages import SpatialImage
 from PIL import Image, ImageColor, ImageDraw, ImageFont, PngImagePlugin
 from scipy import ndimage
 
@@ -96,11 +98,8 @@ def read_canonical(path: Path) -> tuple[Volume, list[float]]:
         values = values.reshape(*values.shape[:3], -1)[..., 0]
     if values.ndim != 3:
         raise InputError(f"has {values.ndim} dimensions, not 3", where=path.name)
-    orientation = orientations.io_orientation(stored.affine)
-    zooms = [0.0, 0.0, 0.0]
-    for zoom, (axis, _) in zip(stored.header.get_zooms()[:3], orientation, strict=True):
-        zooms[int(axis)] = float(zoom) or 1.0
-    return orientations.apply_orientation(values, orientation), zooms
+    image = as_closest_canonical(SpatialImage(values, stored.affine))
+    return np.asarray(image.dataobj), [float(edge) or 1.0 for edge in voxel_sizes(image.affine)]
 
 
 def intensity_window(head: Volume) -> tuple[float, float]:
