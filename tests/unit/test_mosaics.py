@@ -19,6 +19,7 @@ from neurotier.pages.report.mosaic import SLICES, TILE_PX, TITLE_PX, draw_mosaic
 from neurotier.pages.report.mosaics import (
     Picture,
     draw_mosaics,
+    pictures_of,
     placeholder_reason,
 )
 from PIL import Image, ImageColor
@@ -148,16 +149,16 @@ def test_one_bad_image_does_not_cost_the_others(tmp_path: Path, pair: tuple[Path
 
 
 def test_picture_of_a_row(tmp_path: Path, pair: tuple[Path, Path]) -> None:
-    places, _ = make_results(tmp_path / "results", 5)
+    places, settings = make_results(tmp_path / "results", 5)
     row = read_table(places.group / "group.tsv", "group")[0]
-    picture = Picture.of(row, places)
+    (picture,) = pictures_of([row], places, settings)
     assert picture.mask == places.derivatives / row["mask"]
     assert str(picture.name) == "sub-01_ses-1_run-1_T1w.png"
     assert picture.t1w.name == "sub-01_ses-1_run-1_desc-brain_T1w.nii.gz", "the image was dropped from its tier"
     image = places.datasets / "demo" / row["image"]
     image.parent.mkdir(parents=True)
     shutil.copy(pair[0], image)
-    assert Picture.of(row, places).t1w == image
+    assert [picture.t1w for picture in pictures_of([row], places, settings)] == [image]
 
 
 def test_pictures_follow_masks_and_list(tmp_path: Path, pair: tuple[Path, Path]) -> None:

@@ -18,7 +18,7 @@ def report(settings: Settings, places: Places) -> None:
     from neurotier.pages.kit.figures import draw_all
     from neurotier.pages.report.data import collect
     from neurotier.pages.report.figures import FIGURES
-    from neurotier.pages.report.mosaics import Picture, draw_mosaics
+    from neurotier.pages.report.mosaics import draw_mosaics, pictures_of
     from neurotier.pages.report.page import write_page
     from neurotier.run.group import group_rows, summary
     from neurotier.run.participants import participants
@@ -34,7 +34,7 @@ def report(settings: Settings, places: Places) -> None:
     write_json(places.group / "summary.json", summary(group))
     data = collect(places, settings)
     draw_all("report", FIGURES, data, places.figures)
-    draw_mosaics([Picture.of(row, places) for row in group], places.mosaics, workers=1, drawn=places.drawn)
+    draw_mosaics(pictures_of(group, places, settings), places.mosaics, workers=1, drawn=places.drawn)
     write_page(data, places.results / "report.html")
     of_group = (places.group / "group.tsv", places.group / "summary.json")
     note_unfinished(places, places.results / "report.html", (*tables.values(), *of_group), places.figures.glob("*.*"))

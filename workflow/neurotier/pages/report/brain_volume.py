@@ -13,7 +13,7 @@ from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.hover import hover
 from neurotier.pages.kit.lanes import Lane, Panel, annotate_lane, label_lanes, panel_axes
 from neurotier.pages.kit.spread import apart, draw_distribution
-from neurotier.pages.kit.style import BLUE, OUTLIER_COLOUR, READABLE_LANES, write_figure
+from neurotier.pages.kit.style import BLUE, OUTLIER_COLOUR, write_figure
 from neurotier.pages.report.data import Tables
 
 NOTE = "Box: quartiles; line: 5th to 95th per cent; dots: images, if few; diamond: median; rings: outliers."
@@ -40,12 +40,10 @@ def draw(tables: Tables, stem: Path) -> None:
 
 
 def figure_of(group: Sequence[Row]) -> plot.Figure:
-    """The figure of at least one image: a lane of each site, or one of all if there are more than fit."""
+    """The figure of at least one image: a lane of each site."""
     sites: dict[str, list[Row]] = {}
     for row in sorted(group, key=lambda row: row["site"] or ""):
         sites.setdefault(row["site"] or "all images", []).append(row)
-    if len(sites) > READABLE_LANES:
-        sites = {f"all {len(sites)} sites": list(group)}
     panel = Panel("", tuple(Lane(f"{site} ({len(rows):,})", rows) for site, rows in sites.items()))
     figure, (axes,) = panel_axes([panel])
     for lane, rows in panel.filled():

@@ -82,12 +82,6 @@ class Cluster:
         """Participants that the CPUs granted had room for."""
         return steps((row["started_s"], row["ended_s"], slots_of(row)) for row in self.started)
 
-    @cached_property
-    def asked(self) -> Steps:
-        """The same with jobs that waited in the queue."""
-        spans = [(row["submitted_s"] or row["started_s"], row["ended_s"], slots_of(row)) for row in self.jobs]
-        return steps(span for span in spans if span[0] is not None)
-
     @property
     def peak_slots(self) -> int | None:
         """Most slots granted at a time, if that is known."""

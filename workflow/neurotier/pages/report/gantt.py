@@ -18,7 +18,6 @@ from neurotier.pages.kit.style import (
     LIGHT_GREY,
     PHASE_COLOURS,
     READABLE_LANES,
-    VERMILION,
     WIDTH_IN,
     write_figure,
 )
@@ -65,7 +64,7 @@ def draw(tables: Tables, stem: Path) -> None:
     run, jobs, cluster = tables.last_run or {"run": None}, last_jobs(tables), tables.cluster
     note = f"Run {run['run']}; failed attempts are not drawn."
     if cluster:
-        note += " Granted: participants that the jobs which ran had CPUs for; asked for: with jobs that waited, too."
+        note += " Granted: participants that the jobs which ran had CPUs for."
     rows = [
         {"run": run["run"], **{key: row[key] for key in ("participant", "phase", "start_s", "end_s")}}
         | ({"node": cluster.node_of.get(row["participant"])} if cluster else {})
@@ -115,7 +114,7 @@ def sharing_lanes(jobs: Sequence[Job], cluster: Cluster | None) -> dict[str, lis
 
 
 def draw_running(axes: plot.Axes, jobs: Sequence[Job], mean_parallelism: float, cluster: Cluster | None) -> None:
-    """How many jobs ran, and the mean over the makespan; on a cluster, what was granted and asked for beside them."""
+    """How many jobs ran, and the mean over the makespan; on a cluster, what was granted beside them."""
     at, count = steps([(job.start_s, job.end_s, 1) for job in jobs])
     origin_s, highest = at[0], max(1, *count)
     moments = [moment - origin_s for moment in at]
@@ -125,12 +124,9 @@ def draw_running(axes: plot.Axes, jobs: Sequence[Job], mean_parallelism: float, 
     axes.axhline(mean_parallelism, color=BLACK, linewidth=1, linestyle=(0, (4, 3)))
     annotate_lane(axes, mean_parallelism, f"mean {mean_count(mean_parallelism)}")
     if cluster:
-        for name, (since, slots), look in (
-            ("granted", cluster.granted, {"color": BLACK}),
-            ("asked for", cluster.asked, {"color": VERMILION, "linestyle": ":"}),
-        ):
-            axes.plot([moment - origin_s for moment in since], slots, drawstyle="steps-post", label=name, **look)
-            highest = max([highest, *slots])
+        since, slots = cluster.granted
+        axes.plot([moment - origin_s for moment in since], slots, "k", drawstyle="steps-post", label="granted")
+        highest = max([highest, *slots])
         legend_above(axes, axes.get_legend_handles_labels()[0])
     axes.set_ylim(0, 1.1 * highest)
     axes.set_ylabel("Participant jobs\nrunning")

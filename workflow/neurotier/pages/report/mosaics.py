@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +20,7 @@ from neurotier.core.files import read_json, remove_whatever
 from neurotier.core.foreign import file_in_dataset
 from neurotier.core.places import Places
 from neurotier.core.quantities import cm3
+from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
 from neurotier.dataset.bids import strip_extension
 
@@ -35,28 +36,23 @@ class Picture:
     name: PurePosixPath
     title: str
 
-    @classmethod
-    def of(cls, row: Row, places: Places) -> Picture:
-        """The picture of a row of ``group.tsv``; where the image was dropped from its tier, of the extracted brain."""
-        mask = places.derivatives / row["mask"]
-        t1w = head_of(row["image"], places)
-        name = mosaic_name(row["image"])
+
+def pictures_of(rows: Iterable[Row], places: Places, settings: Settings) -> list[Picture]:
+    """The pictures of rows of ``group.tsv``; where an image was dropped from its tier, of the extracted brain.
+
+    A head that only a link out of the dataset leads to is not there either, unless the settings name the link's target.
+    """
+    dataset, pictures = Path(read_json(places.index / "dataset.json")["path"]), []
+    for row in rows:
+        mask, name = places.derivatives / row["mask"], mosaic_name(row["image"])
         title = f"{name.with_suffix('')}: {cm3(row['brain_volume_mm3'])}"
-        if t1w is None:
+        try:
+            t1w = Path(*file_in_dataset(dataset, row["image"], settings.dataset.links_to)).resolve(strict=True)
+        except (InputError, OSError):
             t1w = mask.with_name(mask.name.replace("_mask.nii", "_T1w.nii"))
             title += " (brain only: the head was dropped)"
-        return cls(t1w, mask, name, title)
-
-
-def head_of(image: str, places: Places) -> Path | None:
-    """Where an image of the dataset lies, if it is there and no link leads out of the dataset to it."""
-    dataset = Path(read_json(places.index / "dataset.json")["path"])
-    settings = read_json(places.settings_file) if places.settings_file.exists() else {}
-    try:
-        folder, below = file_in_dataset(dataset, image, settings.get("dataset", {}).get("links_to", []))
-    except InputError:
-        return None
-    return folder / below if (folder / below).exists() else None
+        pictures.append(Picture(t1w, mask, name, title))
+    return pictures
 
 
 def mosaic_name(image: str) -> PurePosixPath:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import statistics
 from pathlib import Path
 
-from neurotier.core.quantities import counted, seconds
+from neurotier.core.quantities import seconds
 from neurotier.pages.kit import plot
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.lanes import Lane, Panel, annotate_lane, label_lanes, panel_axes
 from neurotier.pages.kit.spread import draw_distribution
-from neurotier.pages.kit.style import BLUE, READABLE_LANES, VERMILION, write_figure
+from neurotier.pages.kit.style import BLUE, VERMILION, write_figure
 from neurotier.pages.report.cluster import Cluster, node_verdict
 from neurotier.pages.report.data import Tables
 
@@ -40,21 +40,15 @@ def draw(tables: Tables, stem: Path) -> None:
 
 
 def figure_of(cluster: Cluster) -> plot.Figure:
-    """The figure of at least one node; of very many, those with the longest and the shortest medians."""
-    medians_s = {node: statistics.median(walls_s) for node, walls_s in cluster.walls_s.items()}
-    shown, left_out = list(medians_s), len(medians_s) - READABLE_LANES
-    if left_out > 0:
-        ranked, half = sorted(shown, key=lambda node: -medians_s[node]), READABLE_LANES // 2
-        shown = [*ranked[:half], *ranked[-half:]]
-    lanes = [Lane(f"{node} ({len(cluster.walls_s[node])})", node) for node in shown]
-    panel = Panel("", tuple(lanes))
+    """The figure of at least one node."""
+    panel = Panel("", tuple(Lane(f"{node} ({len(walls_s)})", node) for node, walls_s in cluster.walls_s.items()))
     figure, (axes,) = panel_axes([panel])
     for lane, node in panel.filled():
-        colour = VERMILION if node in cluster.standing_out else BLUE
-        draw_distribution(axes, lane, cluster.walls_s[node], medians_s[node], colour)
-        annotate_lane(axes, lane, seconds(medians_s[node]))
+        walls_s = cluster.walls_s[node]
+        median_s = statistics.median(walls_s)
+        draw_distribution(axes, lane, walls_s, median_s, VERMILION if node in cluster.standing_out else BLUE)
+        annotate_lane(axes, lane, seconds(median_s))
     label_lanes(axes, panel)
     axes.set_xlim(left=0)
-    more = f"; {counted(left_out, 'node')} between are not drawn" if left_out > 0 else ""
-    axes.set_xlabel(f"Wall time of a participant (s){more}")
+    axes.set_xlabel("Wall time of a participant (s)")
     return figure

@@ -21,8 +21,9 @@ def judge_results(data: ReportData) -> Verdict:
     """What has been made, whatever the times are worth; good if every site was reached and everyone is done."""
     total = len(data.selected)
     parts = [f"{len(data.done):,} of {counted(total, 'participant')} done"]
-    parts += [f"{len(data.failed):,} failed"] if data.failed else []
-    parts += [f"{len(data.not_run):,} not run"] if data.not_run else []
+    parts += [
+        f"{len(people):,} {state}" for state, people in (("failed", data.failed), ("not run", data.not_run)) if people
+    ]
     parts += [f"{counted(len(data.skipped), 'item')} of the dataset skipped"] if data.skipped else []
     parts += [counted(len(data.group), "brain mask")] if data.group else []
     counts = ", ".join(parts) if total else "no participant is known, the dataset has not been indexed"
