@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import heapq
 import json
-import statistics
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from neurotier.core.files import write_json
+from neurotier.core.parallelism import job_spans, mean, peak
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import columns, write_table
 from neurotier.meter.traffic import flow
 from neurotier.meter.usage import ACCOUNT
+from neurotier.pages.report.times import participant_times
+from neurotier.run import group
 
 RUN = "20261121T044000Z-3f9a"
 EARLIER = "20261120T210000Z-77c1"
@@ -146,8 +148,7 @@ def traffic_rows(profile: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def run_row(run: str, profile: list[dict[str, Any]], **changes: Any) -> dict[str, Any]:
     """One row of ``runs.tsv`` from its phases."""
     rows = [row for row in profile if row["run"] == run]
-    jobs = {name: [row for row in rows if row["participant"] == name] for name in {row["participant"] for row in rows}}
-    spans = [(min(r["start_s"] for r in job), max(r["end_s"] for r in job)) for job in jobs.values()]
+    spans = job_spans(rows)
     start, end = min(s for s, _ in spans), max(e for _, e in spans)
     return {
         "run": run,
@@ -162,7 +163,7 @@ def run_row(run: str, profile: list[dict[str, Any]], **changes: Any) -> dict[str
         "nodes": "here",
         "cores": 2,
         "parallelism": changes.get("cores", 2),
-        "participants": len(jobs),
+        "participants": len(spans),
         "failed": 0,
         "start_s": start,
         "end_s": end,
@@ -172,11 +173,11 @@ def run_row(run: str, profile: list[dict[str, Any]], **changes: Any) -> dict[str
         "cpu_sum_s": sum(row["cpu_s"] for row in rows),
         "io_sum_s": sum(row["io_s"] for row in rows),
         **{f"{name[:-2]}_sum_s": sum(row[name] for row in rows) for name in (*ACCOUNT, "residual_s")},
-        "mean_parallelism": sum(e - s for s, e in spans) / (end - start),
+        "mean_parallelism": mean(spans),
         "limited_by": None,
         "others_cpu_share": 0.01,
         "others_cpu_reason": None,
-        "peak_parallelism": max(sum(s <= at < e for s, e in spans) for at, _ in spans),
+        "peak_parallelism": peak(spans),
         "peak_computing": None,
         **changes,
     }
@@ -184,17 +185,13 @@ def run_row(run: str, profile: list[dict[str, Any]], **changes: Any) -> dict[str
 
 def job_rows(profile: list[dict[str, Any]], nodes: int, size: int = 4) -> list[dict[str, Any]]:
     """Rows of ``jobs.tsv`` for the last run: batches of ``size``, on one node after the other."""
-    spans: dict[str, tuple[float, float]] = {}
-    for row in profile:
-        if row["run"] == RUN:
-            start_s, end_s = spans.get(row["participant"], (row["start_s"], row["end_s"]))
-            spans[row["participant"]] = (min(start_s, row["start_s"]), max(end_s, row["end_s"]))
-    ordered = sorted(spans, key=lambda name: spans[name])
+    times = sorted(participant_times(row for row in profile if row["run"] == RUN), key=lambda time: time.start_s)
     found = []
-    for number, at in enumerate(range(0, len(ordered), size)):
-        members = ordered[at : at + size]
-        started_s, ended_s = min(spans[name][0] for name in members) - 1, max(spans[name][1] for name in members) + 1
-        found.append(job_row(number, members, f"n{1 + number % nodes}", started_s, ended_s))
+    for number, at in enumerate(range(0, len(times), size)):
+        members = times[at : at + size]
+        started_s, ended_s = members[0].start_s - 1, max(time.end_s for time in members) + 1
+        people = [time.participant for time in members]
+        found.append(job_row(number, people, f"n{1 + number % nodes}", started_s, ended_s))
     return found
 
 
@@ -229,27 +226,13 @@ def job_row(number: int, members: list[str], node: str, started_s: float, ended_
 def group_rows(images: list[dict[str, Any]], seed: int = 2) -> list[dict[str, Any]]:
     """Brain volumes around 1,400 cm3; every 180th image of many is an outlier."""
     source = np.random.default_rng(seed)
-    shrink = [0.4 if number % 180 == 3 else 1.0 for number in range(len(images))]
-    volumes = [float(source.normal(1_400_000, 110_000)) * factor for factor in shrink]
-    middle = statistics.median(volumes or [0.0])
-    deviation = statistics.median([abs(volume - middle) for volume in volumes] or [0.0])
-    rows = []
-    for image, volume in zip(images, volumes, strict=True):
-        z = 0.6745 * (volume - middle) / deviation if len(images) >= 5 and deviation else None
-        voxels = round(volume / 8)
-        rows.append(
-            {
-                **{key: image[key] for key in ("participant", "site", "session", "bids_run")},
-                "image": image["path"],
-                "mask": image["path"].replace("_T1w", "_desc-brain_mask"),
-                "brain_voxels": voxels,
-                "voxel_volume_mm3": 8.0,
-                "brain_volume_mm3": voxels * 8.0,
-                "robust_z": z,
-                "outlier": z is not None and abs(z) > 3.5,
-            }
-        )
-    return rows
+    records = []
+    for number, image in enumerate(images):
+        voxels = round(source.normal(175_000, 13_750) * (0.4 if number % 180 == 3 else 1.0))
+        mask = image["path"].replace("_T1w", "_desc-brain_mask")
+        made = {"image": image["path"], "mask": mask, "brain_voxels": voxels, "voxel_volume_mm3": 8.0}
+        records.append({"participant": image["participant"], "images": [{**image, **made}]})
+    return group.group_rows(records)
 
 
 def tier_facts(path: Path) -> dict[str, Any]:
@@ -287,7 +270,7 @@ def make_results(
     images = [row for number, name in enumerate(participants) for row in images_of(name, number)]
     done = participants[: count - failed - not_run]
     profile = profile_rows(done, slots, earlier=earlier)
-    group = group_rows([row for row in images if row["participant"] in set(done)])
+    volumes = group_rows([row for row in images if row["participant"] in set(done)])
     runs = [run_row(EARLIER, profile, cores=slots)] if earlier else []
     if len(done) > earlier:
         valid = f"invalid: {failed} of {count} participants failed" if failed else "valid"
@@ -309,28 +292,14 @@ def make_results(
     write_table(places.profile / "runs.tsv", "runs", runs)
     write_table(places.profile / "steps.tsv", "steps", [])
     write_table(places.profile / "jobs.tsv", "jobs", job_rows(profile, nodes) if nodes else [])
-    write_table(places.group / "group.tsv", "group", group)
-    write_json(places.group / "summary.json", summary_of(group))
+    write_table(places.group / "group.tsv", "group", volumes)
+    write_json(places.group / "summary.json", group.summary(volumes))
     for participant in participants[count - failed - not_run : count - not_run]:
         record = {"participant": participant, "stage": "compute", "reason": "brainextractor ended with exit status 1"}
         log = f"logs/participant/{participant}.log"
         write_json(places.failure(participant), {**record, "exit_code": 70, "run": RUN, "log": log})
     write_json(places.runs / f"{RUN}.json", facts(folder, settings, slots))
     return places, settings
-
-
-def summary_of(group: list[dict[str, Any]]) -> dict[str, Any]:
-    """``group/summary.json``."""
-    mm3, voxels = ([row[key] for row in group] for key in ("brain_volume_mm3", "brain_voxels"))
-    return {
-        "images": len(group),
-        "participants": len({row["participant"] for row in group}),
-        "mean_brain_volume_mm3": statistics.fmean(mm3) if mm3 else None,
-        "sd_brain_volume_mm3": statistics.stdev(mm3) if len(mm3) > 1 else None,
-        "mean_brain_voxels": statistics.fmean(voxels) if voxels else None,
-        "sd_brain_voxels": statistics.stdev(voxels) if len(voxels) > 1 else None,
-        "outliers": [row["image"] for row in group if row["outlier"]],
-    }
 
 
 def facts(folder: Path, settings: Settings, slots: int) -> dict[str, Any]:

@@ -156,10 +156,11 @@ def test_report_holds_the_prediction_against_the_run(tmp_path: Path) -> None:
     promised["participants"] = run["participants"]
     view = prediction_view([promised], run, participant_times(profile))
     assert view is not None
-    assert view.lines[0][::3] == ("Makespan", "0.50")
-    assert view.finding.startswith("Predicted ")
-    assert view.finding.endswith("not within it")
-    assert "Limit" in [name for name, *_ in view.lines]
+    finding, lines = view
+    assert lines[0][::3] == ("Makespan", "0.50")
+    assert finding.startswith("Predicted ")
+    assert finding.endswith("not within it")
+    assert "Limit" in [name for name, *_ in lines]
     assert prediction_view([promised | {"participants": 99}], run, participant_times(profile)) is None
 
 

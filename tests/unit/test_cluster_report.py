@@ -10,12 +10,11 @@ from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import read_table, write_table
 from neurotier.pages.kit.figures import draw_all
-from neurotier.pages.report.cluster import Cluster, cluster_lines, node_verdict, slots_of, steps
-from neurotier.pages.report.data import ReportData, Tables, collect
+from neurotier.pages.report.cluster import Cluster, node_verdict, slots_of
+from neurotier.pages.report.data import ReportData, collect
 from neurotier.pages.report.figures import FIGURES
-from neurotier.pages.report.page import write_page
-from page_reader import Reader
-from report_data import RUN, make_results
+from report_data import make_results
+from report_figures import read_report
 
 Row = dict[str, Any]
 
@@ -35,18 +34,10 @@ def cluster_of(folder: Path, count: int, **changes: Any) -> tuple[Cluster, Repor
     return data.cluster, data, places, settings
 
 
-def text_of(places: Places, settings: Settings) -> str:
-    write_page(collect(places, settings), places.results / "report.html")
-    reader = Reader()
-    reader.feed((places.results / "report.html").read_text())
-    assert not reader.open
-    return reader.text
-
-
 def test_the_page_tells_of_nodes_queue_and_efficiency(tmp_path: Path) -> None:
     cluster, data, places, settings = cluster_of(tmp_path, 24, slots=12, nodes=3)
-    draw_all("report", FIGURES, Tables(data.profile, data.runs, data.group, data.jobs), places.figures)
-    text = text_of(places, settings)
+    draw_all("report", FIGURES, data, places.figures)
+    text = read_report(places, settings).text
     assert "Nodes and jobs of the cluster" in text
     assert "24 participants in 6 jobs on 3 nodes: n1, n2, n3" in text
     assert "Jobs waited in the queue for 7.50 s (median), at most for 10.0 s (job 105)" in text
@@ -62,7 +53,7 @@ def test_the_page_tells_of_nodes_queue_and_efficiency(tmp_path: Path) -> None:
 
 def test_a_run_on_one_machine_has_nothing_of_it(tmp_path: Path) -> None:
     places, settings = make_results(tmp_path, 5)
-    text = text_of(places, settings)
+    text = read_report(places, settings).text
     assert collect(places, settings).cluster is None
     assert "of 2 cores, peak 2" in text
     for words in ("Nodes and jobs", "Queue wait", "CPUs used", "slots granted"):
@@ -71,7 +62,7 @@ def test_a_run_on_one_machine_has_nothing_of_it(tmp_path: Path) -> None:
 
 def test_a_slow_node_is_told_of_and_chance_is_not(tmp_path: Path) -> None:
     cluster, _, places, settings = cluster_of(tmp_path, 120, slots=24, nodes=4)
-    assert cluster.standing_out == []
+    assert cluster.standing_out == {}
     assert "No node is clearly slower" in node_verdict(cluster)
     slow = {name for name, node in cluster.node_of.items() if node == "n3"}
 
@@ -82,12 +73,12 @@ def test_a_slow_node_is_told_of_and_chance_is_not(tmp_path: Path) -> None:
                 row["end_s"] = row["start_s"] + row["wall_s"]
 
     change(places, "profile", slower)
-    assert "Node n3 is slow: its median of" in text_of(places, settings)
+    assert "Node n3 is slow: its median of" in read_report(places, settings).text
 
 
 def test_a_crowded_run_says_what_was_granted(tmp_path: Path) -> None:
     _, _, places, settings = cluster_of(tmp_path, 8, slots=12, nodes=2)
-    text = text_of(places, settings)
+    text = read_report(places, settings).text
     assert "Oversubscribed: jobs were granted fewer CPUs than the participants take that they analyse at once" in text
     assert "cores were asked for" not in text
 
@@ -106,7 +97,7 @@ def test_a_job_that_was_started_again_is_told_with_its_reason(tmp_path: Path) ->
         return [lost, rows[0] | {"attempt": 2}, *rows[1:]]
 
     change(places, "jobs", requeue)
-    text = text_of(places, settings)
+    text = read_report(places, settings).text
     assert "Started again: batch 0 as job 100 after NODE_FAIL on n2" in text
     assert "1 job had to be started again" in text
     again = collect(places, settings).cluster
@@ -124,7 +115,7 @@ def test_without_accounting_what_is_missing_is_said_once_and_is_never_0(tmp_path
             row.update(dict.fromkeys(unknown), source="job", reason="there is no sacct")
 
     change(places, "jobs", forget)
-    text = text_of(places, settings)
+    text = read_report(places, settings).text
     assert text.count("there is no sacct") == 1
     assert "How long jobs waited in the queue is not known" in text
     assert "How many CPU-hours the jobs held is not known" in text
@@ -136,16 +127,15 @@ def test_whatever_is_not_known_of_jobs_the_page_is_written(tmp_path: Path, unkno
     _, _, places, settings = cluster_of(tmp_path, 8, slots=8, nodes=2)
     change(places, "jobs", lambda rows: [row | {unknown: None} for row in rows])
     data = collect(places, settings)
-    draw_all("report", FIGURES, Tables(data.profile, data.runs, data.group, data.jobs), places.figures)
-    assert "Nodes and jobs of the cluster" in text_of(places, settings)
+    draw_all("report", FIGURES, data, places.figures)
+    assert "Nodes and jobs of the cluster" in read_report(places, settings).text
 
 
 def test_names_are_escaped(tmp_path: Path) -> None:
     _, _, places, settings = cluster_of(tmp_path, 8, slots=8, nodes=2)
     evil = "<script>alert(1)</script>"
     change(places, "jobs", lambda rows: [row | {"node": evil, "job": evil, "state": evil} for row in rows])
-    write_page(collect(places, settings), places.results / "report.html")
-    assert evil not in (places.results / "report.html").read_text()
+    assert evil in read_report(places, settings).text
 
 
 def test_granted_slots_are_those_that_have_cpus() -> None:
@@ -153,15 +143,3 @@ def test_granted_slots_are_those_that_have_cpus() -> None:
     assert slots_of(row) == 2
     assert slots_of(row | {"cpus": None}) == 4
     assert slots_of(row | {"slots": None}) == 0
-    assert steps([]) == ([], [])
-
-
-def test_tiers_are_told_by_who_shares_them(tmp_path: Path) -> None:
-    cluster, data, _, settings = cluster_of(tmp_path, 8, slots=8, nodes=2)
-    tiers = {"dataset": {"name": "disk", "kind": "block"}, "work": {"name": "memory", "kind": "tmpfs"}}
-    lines = cluster_lines(cluster, settings, tiers)
-    assert "All nodes shared dataset (disk); each had its own work (memory)" in lines
-    tiers["work"] = {"name": "ssd", "kind": "block"}
-    (line,) = [line for line in cluster_lines(cluster, settings, tiers) if "shared dataset" in line]
-    assert line.endswith("whether they shared work (ssd) is not known (node: true would say so)")
-    assert data.runs[-1]["run"] == RUN

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
@@ -11,7 +12,8 @@ from xml.etree import ElementTree
 import pytest
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
-from neurotier.core.tables import Row, read_table
+from neurotier.core.parallelism import peak
+from neurotier.core.tables import Row
 from neurotier.meter.usage import LABELS
 from neurotier.pages.kit import style
 from neurotier.pages.kit.figures import draw_all
@@ -20,25 +22,15 @@ from neurotier.pages.kit.gantt import Job, pack
 from neurotier.pages.kit.hover import hover
 from neurotier.pages.kit.style import house_style, save_figure
 from neurotier.pages.report import account, brain_volume, gantt
-from neurotier.pages.report.data import Tables
+from neurotier.pages.report.data import Tables, collect
 from neurotier.pages.report.figures import FIGURES
-from neurotier.pages.report.stacks import Stack, tenths
-from neurotier.pages.report.times import participant_times
-from report_data import EARLIER, RUN, make_results, phase_row, sampled, without_account
+from report_data import RUN, make_results, phase_row, run_row, sampled, without_account
 from report_figures import add_figures
-
-TENTH_OF_507 = (50, 51, 51, 50, 51, 51, 50, 51, 51, 51)
-"""How many of 507 participants each tenth has."""
 
 
 def tables(folder: Path, count: int, **changes: Any) -> Tables:
-    """Profile, runs and group of a synthetic results folder, read back from disk."""
-    places, _ = make_results(folder, count, **changes)
-    return Tables(
-        read_table(places.profile / "profile.tsv", "profile"),
-        read_table(places.profile / "runs.tsv", "runs"),
-        read_table(places.group / "group.tsv", "group"),
-    )
+    """The tables of a synthetic results folder."""
+    return collect(*make_results(folder, count, **changes))
 
 
 def read_plain(path: Path) -> list[dict[str, str]]:
@@ -63,23 +55,21 @@ def test_every_figure_is_drawn(tmp_path: Path, count: int, changes: dict[str, An
 @pytest.mark.parametrize(("count", "earlier"), [(5, 0), (60, 20)])
 def test_numbers_add_up_to_the_table(tmp_path: Path, count: int, earlier: int) -> None:
     content = tables(tmp_path, count, earlier=earlier)
-    profile, runs, group = content.profile, content.runs, content.group
     figures = add_figures(tmp_path / "figures", count, earlier=earlier)
     drawn = read_plain(figures / "account.tsv")
-    assert len(drawn) == count
-    for column in ("wall_s", "account_user_s", "account_run_queue_s", "account_block_io_s"):
-        expected = sum(row[column] for row in profile)
-        assert sum(float(row[column]) for row in drawn) == pytest.approx(expected)
-        phases = ("stage_in", "compute", "stage_out")
-        assert sum(float(row[f"{phase}_{column}"]) for row in drawn for phase in phases) == pytest.approx(expected)
-    assert [row["participant"] for row in drawn] == [time.participant for time in participant_times(profile)]
+    assert [row["participant"] for row in drawn] == [time.participant for time in content.times]
+    for prefix, members in (("", ("stage_in", "compute", "stage_out")), ("compute_", ("compute",))):
+        rows = [row for row in content.profile if row["phase"] in members]
+        for column in ("wall_s", *LABELS):
+            total = sum(float(row[f"{prefix}{column}"]) for row in drawn)
+            assert total == pytest.approx(sum(row[column] for row in rows), abs=1e-3), column
     jobs = read_plain(figures / "gantt.tsv")
     assert len({row["participant"] for row in jobs}) == count - earlier, "only the last run"
-    assert max(float(row["end_s"]) for row in jobs) == pytest.approx(runs[-1]["makespan_s"], abs=1e-5)
+    assert max(float(row["end_s"]) for row in jobs) == pytest.approx(content.runs[-1]["makespan_s"], abs=1e-5)
     assert min(float(row["start_s"]) for row in jobs) == 0
     volumes = read_plain(figures / "brain_volume.tsv")
     total = sum(float(row["brain_volume_cm3"]) for row in volumes)
-    assert total == pytest.approx(sum(row["brain_volume_mm3"] for row in group) / 1000)
+    assert total == pytest.approx(sum(row["brain_volume_mm3"] for row in content.group) / 1000)
 
 
 def test_bytes_repeat(tmp_path: Path) -> None:
@@ -113,55 +103,40 @@ def made(*phases: tuple[str, float, float, float], run: str = RUN) -> list[Row]:
     return [phase_row(run, name, "compute", start, wall, cpu) for name, start, wall, cpu in phases]
 
 
-def said(figure: ModuleType, rows: list[Row]) -> str:
-    """The sentence of a figure of some rows of ``profile.tsv``."""
-    finding: Finding = figure.finding(Tables(rows))
+def said(figure: ModuleType, **rows: Sequence[Row]) -> str:
+    """The sentence of a figure of some rows."""
+    finding: Finding = figure.finding(Tables(**rows))
     return finding.sentence
 
 
-def test_titles_state_the_finding() -> None:
+def test_titles_state_the_finding(tmp_path: Path) -> None:
     rows = made(("SiteA/sub-1", 0.0, 10.0, 9.0), ("SiteA/sub-2", 5.0, 31.2, 29.4))
     shares = "3 % waiting for a core, 2 % waiting for storage, 1 % asleep"
-    assert said(account, rows) == f"93 % of the time of 2 participants on a CPU, {shares}"
-    assert said(account, rows[:1]).startswith("90 % of the time of SiteA/sub-1 on a CPU")
-    assert said(account, []) == said(gantt, []) == "no participant finished"
-    assert brain_volume.finding(Tables()).sentence == "no brain mask was made"
-    assert said(gantt, rows) == "Makespan 36.2 s for 2 participants, 1.14 at a time on average, 2 at most"
+    assert said(account, profile=rows) == f"93 % of the time of 2 participants on a CPU, {shares}"
+    assert said(account, profile=rows[:1]).startswith("90 % of the time of SiteA/sub-1 on a CPU")
+    waits = "50 % of the time of sub-1 waiting for a core, 30 % waiting for storage, 20 % asleep"
+    assert said(account, profile=made(("sub-1", 0, 10, 0))) == waits
+    assert said(account, profile=made(("sub-1", 0, 0, 0))) == "No time was measured for sub-1"
+    assert said(account) == said(gantt) == "no participant finished"
+    at_once = "Makespan 36.2 s for 2 participants, 1.14 at a time on average, 2 at most"
+    assert said(gantt, profile=rows, runs=[run_row(RUN, rows)]) == at_once
+    group = tables(tmp_path, 5).group
+    assert said(brain_volume) == "no brain mask was made"
+    assert said(brain_volume, group=group[:1]).startswith("Brain volume of the one image is ")
+    assert f"of {len(group)} images); 1 stands out" in said(brain_volume, group=group)
 
 
 def test_bars_and_lanes_say_participant_phase_and_seconds(tmp_path: Path) -> None:
     content = tables(tmp_path, 5)
     figures = add_figures(tmp_path / "figures", 5)
     shown = {entry.name: (figures / f"{entry.name}.svg").read_text() for entry in FIGURES}
-    slowest = participant_times(content.profile)[0]
+    slowest = content.times[0]
     compute = f"{slowest.phase('compute', 'wall_s'):.1f} s"
     assert f"<title>{slowest.participant}, compute: {compute}</title>" in shown["gantt"]
     assert f"<title>{slowest.participant}, waiting for a core: " in shown["account"]
     assert "<title>compute, CPU, user: " in shown["account"]
     for row in content.group:
         assert f"<title>{row['image']}: " in shown["brain_volume"]
-
-
-def test_brain_volume_title(tmp_path: Path) -> None:
-    group = tables(tmp_path, 5).group
-    assert brain_volume.finding(Tables(group=group[:1])).sentence.startswith("Brain volume of the one image is ")
-    assert f"of {len(group)} images); 1 stands out" in brain_volume.finding(Tables(group=group)).sentence
-    (image,) = brain_volume.numbered_outliers(group)
-    assert image in {row["image"] for row in group if row["outlier"]}
-
-
-def test_the_account_adds_up_to_wall_time(tmp_path: Path) -> None:
-    profile = tables(tmp_path, 60).profile
-    account.draw(Tables(profile), tmp_path / "account")
-    drawn = read_plain(tmp_path / "account.tsv")
-    assert [row["participant"] for row in drawn] == [time.participant for time in participant_times(profile)]
-    for prefix, members in (("", ("stage_in", "compute", "stage_out")), ("compute_", ("compute",))):
-        rows = [row for row in profile if row["phase"] in members]
-        for cause in LABELS:
-            total = sum(float(row[f"{prefix}{cause}"]) for row in drawn)
-            assert total == pytest.approx(sum(row[cause] for row in rows), abs=1e-3), cause
-        parts = sum(float(row[f"{prefix}{cause}"]) for row in drawn for cause in LABELS)
-        assert parts == pytest.approx(sum(row["wall_s"] for row in rows), abs=1e-2)
 
 
 def note_of(figure: ModuleType, rows: list[Row], folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -199,95 +174,28 @@ def test_without_any_account_the_figure_says_what_to_do(tmp_path: Path) -> None:
     assert (tmp_path / "account.tsv").read_text() == ""
 
 
-def test_the_title_of_the_account_names_the_largest_causes() -> None:
-    rows = made(("sub-1", 0.0, 10.0, 8.0), ("sub-2", 5.0, 30.0, 24.0))
-    # of the 8 s of 40 s off the CPU, half was waiting for a core, three tenths for storage, a fifth asleep
-    waits = "10 % waiting for a core, 6 % waiting for storage, 4 % asleep"
-    sentence = f"80 % of the time of 2 participants on a CPU, {waits}"
-    assert said(account, rows) == sentence
-    sentence = "50 % of the time of sub-1 waiting for a core, 30 % waiting for storage, 20 % asleep"
-    assert said(account, made(("sub-1", 0, 10, 0))) == sentence
-    assert said(account, made(("sub-1", 0, 0, 0))) == "No time was measured for sub-1"
-    assert said(account, []) == "no participant finished"
-
-
-@pytest.mark.parametrize("count", [8, 60])
-def test_accounts_of_every_kind_are_drawn(tmp_path: Path, count: int) -> None:
-    rows = made(*((f"sub-{n}", 0, 10.0 + n, 9.0) for n in range(count)))
-    rows += [phase_row(RUN, row["participant"], "stage_in", 0, 1, 0) for row in rows[:2]]
-    rows[0], rows[1], rows[2] = without_account(rows[0]), sampled(rows[1], 0.5), without_account(rows[2])
-    rows[3] |= {"residual_s": -1.0, "account_user_s": 9.1}
-    account.draw(Tables(rows), tmp_path / "account")
-    assert len(read_plain(tmp_path / "account.tsv")) == count - 1
-    assert (tmp_path / "account.png").stat().st_size > 1000
-
-
 def test_a_job_without_duration_and_very_long_names(tmp_path: Path) -> None:
     rows = made(("a" * 200 + "/sub-1", 0.0, 0.0, 0.0), ("sub-$x_1$", 0.0, 0.0, 0.0))
-    draw_all("report", FIGURES, Tables(rows), tmp_path)
+    draw_all("report", FIGURES, Tables(rows, [run_row(RUN, made(("a", 0.0, 1.0, 1.0)))]), tmp_path)
     assert (tmp_path / "account.svg").stat().st_size > 1000
-
-
-def test_last_run_is_the_tables_last_row_else_the_latest_start() -> None:
-    rows = made(("sub-1", 50.0, 1, 1), run=EARLIER) + made(("sub-2", 90.0, 1, 1))
-    assert gantt.last_run(Tables(rows)) == RUN
-    assert gantt.last_run(Tables(rows, [{"run": RUN}, {"run": EARLIER}])) == EARLIER
-    assert gantt.last_run(Tables()) is None
 
 
 def test_lanes_never_overlap_and_are_as_many_as_the_peak() -> None:
     jobs = [Job(f"sub-{n}", n * 1.0, n + 2.5 + n % 3, []) for n in range(30)]
     packed = pack(jobs)
-    assert max(lane for lane, _ in packed) + 1 == max(gantt.running_jobs(jobs)[1])
+    assert max(lane for lane, _ in packed) + 1 == peak([(job.start_s, job.end_s) for job in jobs])
     for lane in {lane for lane, _ in packed}:
         own = [job for at, job in packed if at == lane]
         assert all(first.end_s <= second.start_s for first, second in pairwise(own))
 
 
-def test_very_many_are_tenths_the_slowest_and_pixels(tmp_path: Path) -> None:
-    content = tables(tmp_path, 260, slots=25)
-    for folder in ("first", "second"):
-        draw_all("report", FIGURES, content, tmp_path / folder)
-    for path in (tmp_path / "first").iterdir():
-        assert path.read_bytes() == (tmp_path / "second" / path.name).read_bytes(), path.name
-    shown = {entry.name: (tmp_path / "first" / f"{entry.name}.svg").read_text() for entry in FIGURES}
-    times = participant_times(content.profile)
-    for tenth in ("slowest tenth", "fastest tenth"):
-        assert f"<title>{tenth}, CPU, user: " in shown["account"]
-    named = [time.participant for time in times if f"<title>{time.participant}, CPU, user: " in shown["account"]]
-    assert named == [time.participant for time in times[:50]]
-    assert len(read_plain(tmp_path / "first" / "account.tsv")) == 260
-    assert "<title>" not in shown["gantt"]
-    assert "data:image/png" in shown["gantt"]
-    outliers = brain_volume.numbered_outliers(content.group)
-    dots = [row["image"] for row in content.group if f"<title>{row['image']}: " in shown["brain_volume"]]
-    assert set(dots) == outliers.keys()
-    assert len(read_plain(tmp_path / "first" / "brain_volume.tsv")) == len(content.group)
-
-
-def test_up_to_200_are_drawn_one_by_one(tmp_path: Path) -> None:
-    content = tables(tmp_path, 200, slots=8)
-    draw_all("report", FIGURES, content, tmp_path)
-    assert "tenth" not in (tmp_path / "account.svg").read_text()
-    lanes = (tmp_path / "gantt.svg").read_text()
-    assert all(f"<title>{time.participant}, compute: " in lanes for time in participant_times(content.profile))
-
-
-def test_tenths_have_everyone_once() -> None:
-    stacks = [Stack(str(number), number, (number / 4, number * 3 / 4)) for number in range(507, 0, -1)]
-    means = [mean for mean, _ in tenths(stacks)]
-    assert [mean.name for mean in means[:2]] == ["slowest tenth", "tenth 2"]
-    assert sum(mean.wall_s * count for mean, count in zip(means, TENTH_OF_507, strict=True)) == pytest.approx(
-        sum(stack.wall_s for stack in stacks)
-    )
-    assert all(sum(mean.parts) == pytest.approx(mean.wall_s) for mean in means)
-
-
-def test_means_of_running_jobs_keep_their_area() -> None:
-    jobs = [Job(f"sub-{n}", n * 0.7, n * 0.7 + 2.5 + n % 3, []) for n in range(900)]
-    at, count = gantt.running_jobs(jobs)
-    edges, means = gantt.averaged(at, count)
-    assert len(edges) == gantt.STEPS + 1
-    area = sum((after - before) * mean for (before, after), mean in zip(pairwise(edges), means[:-1], strict=True))
-    assert area == pytest.approx(sum(job.end_s - job.start_s for job in jobs))
-    assert gantt.averaged(at[:800], count[:800]) == (at[:800], count[:800])
+def test_of_very_many_shapes_are_pixels(tmp_path: Path) -> None:
+    for count, pixels in ((200, False), (260, True)):
+        content, folder = tables(tmp_path / str(count), count, slots=25), tmp_path / str(count)
+        draw_all("report", FIGURES, content, folder)
+        shown = {entry.name: (folder / f"{entry.name}.svg").read_text() for entry in FIGURES}
+        assert [("data:image/png" in shown[name]) for name in ("account", "gantt")] == [pixels] * 2
+        named = [f"<title>{time.participant}, compute: " in shown["gantt"] for time in content.times]
+        assert all(named) if not pixels else not any(named)
+        outliers = [row["image"] for row in content.group if row["outlier"]]
+        assert all(f"<title>{image}: " in shown["brain_volume"] for image in outliers)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from pathlib import Path
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+from unittest.mock import Mock
 
 import nibabel
 import numpy as np
@@ -12,11 +14,12 @@ import pytest
 from neurotier.core.errors import InputError
 from neurotier.core.tables import read_table
 from neurotier.pages.kit.style import OUTLINE_COLOUR
-from neurotier.pages.report import mosaics
-from neurotier.pages.report.mosaic import SLICES, TILE_PX, TITLE_PX, bounding_box, draw_mosaic
+from neurotier.pages.report import mosaic
+from neurotier.pages.report.mosaic import SLICES, TILE_PX, TITLE_PX, draw_mosaic
 from neurotier.pages.report.mosaics import (
     Picture,
     draw_mosaics,
+    pictures_of,
     placeholder_reason,
 )
 from PIL import Image, ImageColor
@@ -118,11 +121,12 @@ def test_grids_that_differ_are_refused(tmp_path: Path, pair: tuple[Path, Path]) 
         draw_mosaic(pair[0], other, tmp_path / "a.png", "")
 
 
-def test_bounding_box() -> None:
-    inside = np.zeros((4, 5, 6), bool)
-    assert bounding_box(inside) == [(0, 4), (0, 5), (0, 6)]
-    inside[1:3, 2, 3:] = True
-    assert bounding_box(inside) == [(1, 3), (2, 3), (3, 6)]
+def draw(pair: tuple[Path, Path], folder: Path, *names: str) -> dict[str, bytes]:
+    """Bring the folder ``mosaics`` up to date with pictures of one head; what is in it."""
+    pictures = [Picture(*pair, PurePosixPath(name), name) for name in names]
+    draw_mosaics(pictures, folder / "mosaics", 1, folder / "drawn")
+    found = (folder / "mosaics").rglob("*.png")
+    return {str(path.relative_to(folder / "mosaics")): path.read_bytes() for path in found}
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -131,70 +135,55 @@ def test_one_bad_image_does_not_cost_the_others(tmp_path: Path, pair: tuple[Path
     broken = tmp_path / "broken.nii.gz"
     broken.write_bytes(t1w.read_bytes()[:500])
     folder = tmp_path / "mosaics"
-    good = Picture(t1w, mask, folder / "good.png", "good")
-    pictures = [
-        good,
-        Picture(broken, mask, folder / "SiteA" / "broken.png", "broken " * 40),
-        Picture(tmp_path / "gone.nii.gz", mask, folder / "gone.png", "gone"),
-    ]
-    reasons = draw_mosaics(pictures, folder, workers, tmp_path / "drawn")
-    assert set(reasons) == {pictures[1].out, pictures[2].out}
-    assert "gone.nii.gz" in placeholder_reason(pictures[2].out)
-    before = {picture.out: picture.out.stat().st_mtime_ns for picture in pictures}
-    assert set(draw_mosaics(pictures, folder, workers, tmp_path / "drawn")) == set(reasons), (
-        "placeholders are tried again"
-    )
-    assert good.out.stat().st_mtime_ns == before[good.out], "current pictures stay"
+    heads = {"good.png": t1w, "SiteA/broken.png": broken, "gone.png": tmp_path / "gone.nii.gz"}
+    pictures = [Picture(head, mask, PurePosixPath(name), "title " * 40) for name, head in heads.items()]
+    made_ns = dict.fromkeys(heads, 0)
+    for tried in (list(heads), ["SiteA/broken.png", "gone.png"]):
+        draw_mosaics(pictures, folder, workers, tmp_path / "drawn")
+        reasons = {name: placeholder_reason(folder / name) for name in heads}
+        assert not reasons["good.png"]
+        assert reasons["SiteA/broken.png"]
+        assert "gone.nii.gz" in reasons["gone.png"]
+        before_ns, made_ns = made_ns, {name: (folder / name).stat().st_mtime_ns for name in heads}
+        assert [name for name in heads if made_ns[name] > before_ns[name]] == tried, "placeholders are tried again"
 
 
 def test_picture_of_a_row(tmp_path: Path, pair: tuple[Path, Path]) -> None:
-    places, _ = make_results(tmp_path / "results", 5)
+    places, settings = make_results(tmp_path / "results", 5)
     row = read_table(places.group / "group.tsv", "group")[0]
-    picture = Picture.of(row, places)
+    (picture,) = pictures_of([row], places, settings)
     assert picture.mask == places.derivatives / row["mask"]
-    assert picture.out == places.mosaics / "sub-01_ses-1_run-1_T1w.png"
+    assert str(picture.name) == "sub-01_ses-1_run-1_T1w.png"
     assert picture.t1w.name == "sub-01_ses-1_run-1_desc-brain_T1w.nii.gz", "the image was dropped from its tier"
     image = places.datasets / "demo" / row["image"]
     image.parent.mkdir(parents=True)
     shutil.copy(pair[0], image)
-    assert Picture.of(row, places).t1w == image
+    assert [picture.t1w for picture in pictures_of([row], places, settings)] == [image]
 
 
 def test_pictures_follow_masks_and_list(tmp_path: Path, pair: tuple[Path, Path]) -> None:
-    folder = tmp_path / "mosaics"
-    first, second = (Picture(*pair, folder / f"{name}.png", name) for name in ("first", "second"))
-    assert draw_mosaics([first, second], folder, 1, tmp_path / "drawn") == {}
-    older = second.out.stat().st_mtime_ns - 10_000_000_000
-    os.utime(second.out, ns=(older, older))
+    assert draw(pair, tmp_path, "first.png", "second.png").keys() == {"first.png", "second.png"}
+    second = tmp_path / "mosaics" / "second.png"
+    older = second.stat().st_mtime_ns - 10_000_000_000
+    os.utime(second, ns=(older, older))
     os.utime(pair[1], ns=(older + 5_000_000_000, older + 5_000_000_000))
-    draw_mosaics([second], folder, 1, tmp_path / "drawn")
-    assert not first.out.exists(), "no longer in the list"
-    assert second.out.stat().st_mtime_ns > older, "the mask is newer"
-    assert draw_mosaics([], folder, 1, tmp_path / "drawn") == {}
-    assert not second.out.exists()
+    assert draw(pair, tmp_path, "second.png").keys() == {"second.png"}, "the other is no longer in the list"
+    assert second.stat().st_mtime_ns > older, "the mask is newer"
+    assert draw(pair, tmp_path) == {}
 
 
-def test_pictures_that_were_drawn_are_not_drawn_again(
-    tmp_path: Path, pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("spoil", [os.unlink, lambda path: os.truncate(path, 1000)])
+def test_pictures_are_drawn_once_and_again_if_spoiled(
+    tmp_path: Path, pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, spoil: Callable[[Path], None]
 ) -> None:
     """Snakemake removes the folder before it has any of them made."""
-    folder, drawn = tmp_path / "mosaics", tmp_path / "drawn"
-    pictures = [Picture(*pair, folder / "SiteA" / f"{name}.png", name) for name in ("first", "second")]
-    assert draw_mosaics(pictures, folder, 1, drawn) == {}
-    contents = {picture.out: picture.out.read_bytes() for picture in pictures}
-    shutil.rmtree(folder)
-    begun: list[str] = []
-    monkeypatch.setattr(mosaics, "draw_or_explain", lambda picture: begun.append(picture.title))
-    assert draw_mosaics(pictures, folder, 1, drawn) == {}
-    assert begun == []
-    assert {picture.out: picture.out.read_bytes() for picture in pictures} == contents
-
-
-def test_a_picture_cut_short_under_one_name_is_drawn_anew(tmp_path: Path, pair: tuple[Path, Path]) -> None:
-    folder, drawn = tmp_path / "mosaics", tmp_path / "drawn"
-    picture = Picture(*pair, folder / "first.png", "first")
-    draw_mosaics([picture], folder, 1, drawn)
-    whole = picture.out.read_bytes()
-    os.truncate(drawn / "first.png", len(whole) // 2)
-    draw_mosaics([picture], folder, 1, drawn)
-    assert picture.out.read_bytes() == (drawn / "first.png").read_bytes() == whole
+    names = ("SiteA/first.png", "SiteA/second.png")
+    whole = draw(pair, tmp_path, *names)
+    shutil.rmtree(tmp_path / "mosaics")
+    drawn = Mock(side_effect=draw_mosaic)
+    monkeypatch.setattr(mosaic, "draw_mosaic", drawn)
+    assert draw(pair, tmp_path, *names) == whole
+    drawn.assert_not_called()
+    spoil(tmp_path / "drawn" / names[0])
+    assert draw(pair, tmp_path, *names) == whole
+    assert [call.args[2] for call in drawn.mock_calls] == [tmp_path / "drawn" / names[0]]

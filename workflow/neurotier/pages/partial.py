@@ -16,9 +16,9 @@ def report(settings: Settings, places: Places) -> None:
     from neurotier.core.files import write_json
     from neurotier.core.tables import write_table
     from neurotier.pages.kit.figures import draw_all
-    from neurotier.pages.report.data import Tables, collect
+    from neurotier.pages.report.data import collect
     from neurotier.pages.report.figures import FIGURES
-    from neurotier.pages.report.mosaics import Picture, draw_mosaics
+    from neurotier.pages.report.mosaics import draw_mosaics, pictures_of
     from neurotier.pages.report.page import write_page
     from neurotier.run.group import group_rows, summary
     from neurotier.run.participants import participants
@@ -33,8 +33,8 @@ def report(settings: Settings, places: Places) -> None:
     write_table(places.group / "group.tsv", "group", group)
     write_json(places.group / "summary.json", summary(group))
     data = collect(places, settings)
-    draw_all("report", FIGURES, Tables(data.profile, data.runs, data.group, data.jobs), places.figures)
-    draw_mosaics([Picture.of(row, places) for row in group], places.mosaics, workers=1, drawn=places.drawn)
+    draw_all("report", FIGURES, data, places.figures)
+    draw_mosaics(pictures_of(group, places, settings), places.mosaics, workers=1, drawn=places.drawn)
     write_page(data, places.results / "report.html")
     of_group = (places.group / "group.tsv", places.group / "summary.json")
     note_unfinished(places, places.results / "report.html", (*tables.values(), *of_group), places.figures.glob("*.*"))

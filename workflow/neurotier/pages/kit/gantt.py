@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -204,11 +203,18 @@ def draw_jobs(
     rasterized
         Draw the bars as pixels even in an SVG; they then say nothing under the pointer.
     """
-    if rasterized:
-        draw_pixels(axes, chart, colours, lane_points)
-    else:
-        draw_lines(axes, chart, colours, lane_points)
     origin_s, jobs = chart.origin_s, chart.lanes
+    lines: dict[str, list[list[tuple[float, int]]]] = {phase: [] for phase in ("", *colours)}
+    said: dict[str, list[str]] = {phase: [] for phase in lines}
+    for lane, job in jobs:
+        for part in (Segment("", job.start_s, job.end_s), *job.segments):
+            lines[part.phase].append([(part.start_s - origin_s, lane), (part.end_s - origin_s, lane)])
+            what = f"{job.name}, {part.phase}" if part.phase else job.name
+            said[part.phase].append(hover(f"{what}: {seconds(part.end_s - part.start_s)}"))
+    for phase, spans in lines.items():
+        colour, width = (colours[phase], lane_points) if phase else (GREY, min(0.8, lane_points))
+        look: dict[str, Any] = {"colors": colour, "linewidths": width, "capstyle": "butt"}
+        axes.add_collection(plot.LineCollection(spans, **look, urls=said[phase], rasterized=rasterized))
     left = [(job.end_s - origin_s, lane) for lane, job in jobs if not job.complete]
     if left:
         axes.plot(*zip(*left, strict=True), **CROSS)
@@ -216,37 +222,3 @@ def draw_jobs(
     axes.set_ylim(chart.lane_count - 0.4, -0.6)
     axes.xaxis.set_major_formatter(plot.StrMethodFormatter("{x:,.10g}"))
     axes.grid(visible=False, axis="y")
-
-
-def draw_lines(axes: plot.Axes, chart: Chart, colours: Mapping[str, str], lane_points: float) -> None:
-    """Bars as shapes that say participant, phase and seconds under the pointer."""
-    origin_s, jobs = chart.origin_s, chart.lanes
-    whole = [[(job.start_s - origin_s, lane), (job.end_s - origin_s, lane)] for lane, job in jobs]
-    lines = [plot.LineCollection(whole, colors=GREY, linewidths=min(0.8, lane_points))]
-    lines[0].set_urls([hover(f"{job.name}: {seconds(job.end_s - job.start_s)}") for _, job in jobs])
-    for phase, colour in colours.items():
-        drawn = [(lane, job, segment) for lane, job in jobs for segment in job.segments if segment.phase == phase]
-        spans = [[(segment.start_s - origin_s, lane), (segment.end_s - origin_s, lane)] for lane, _, segment in drawn]
-        lines.append(plot.LineCollection(spans, colors=colour, linewidths=lane_points, capstyle="butt"))
-        lines[-1].set_urls(
-            [hover(f"{job.name}, {phase}: {seconds(segment.end_s - segment.start_s)}") for _, job, segment in drawn]
-        )
-    for line in lines:
-        axes.add_collection(line)
-
-
-def draw_pixels(axes: plot.Axes, chart: Chart, colours: Mapping[str, str], lane_points: float) -> None:
-    """Bars as pixels, of each phase in one line with gaps: a shape for each of very many takes gigabytes."""
-    origin_s = chart.origin_s
-    spans: dict[str, tuple[list[float], list[float]]] = {phase: ([], []) for phase in ("", *colours)}
-    for lane, job in chart.lanes:
-        for phase, start_s, end_s in (
-            ("", job.start_s, job.end_s),
-            *((part.phase, part.start_s, part.end_s) for part in job.segments),
-        ):
-            at, lanes = spans.get(phase, ([], []))
-            at += (start_s - origin_s, end_s - origin_s, math.nan)
-            lanes += (lane, lane, math.nan)
-    for phase, (at, lanes) in spans.items():
-        colour, width = (colours[phase], lane_points) if phase else (GREY, min(0.8, lane_points))
-        axes.plot(at, lanes, color=colour, linewidth=width, solid_capstyle="butt", rasterized=True)

@@ -53,6 +53,12 @@ def draw_legend(axes: plot.Axes, handles: Sequence[plot.Artist]) -> None:
     legend.set_in_layout(False)
 
 
+def legend_above(axes: plot.Axes, handles: Sequence[plot.Artist]) -> None:
+    """A legend in a line above axes that have no title."""
+    place: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1), "borderaxespad": 0.2}
+    axes.legend(handles=handles, ncols=len(handles), fontsize=8, handlelength=1.2, columnspacing=1.2, **place)
+
+
 def label_lanes(axes: plot.Axes, panel: Panel[Value]) -> None:
     """Names of the lanes, headings in bold, the first on top."""
     axes.set_title(panel.title, fontsize=9, weight="bold")
@@ -64,7 +70,7 @@ def label_lanes(axes: plot.Axes, panel: Panel[Value]) -> None:
     axes.grid(visible=False, axis="y")
 
 
-def annotate_lane(axes: plot.Axes, lane: int, text: str) -> None:
+def annotate_lane(axes: plot.Axes, lane: float, text: str) -> None:
     """Write at the right of a lane, outside the axes."""
     axes.annotate(
         text, (1, lane), (6, 0), xycoords=("axes fraction", "data"), textcoords="offset points", va="center", fontsize=8

@@ -9,42 +9,48 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from matplotlib import colormaps as colormaps
-    from matplotlib.artist import Artist as Artist
-    from matplotlib.axes import Axes as Axes
-    from matplotlib.collections import LineCollection as LineCollection
-    from matplotlib.colors import LogNorm as LogNorm
-    from matplotlib.figure import Figure as Figure
-    from matplotlib.lines import Line2D as Line2D
-    from matplotlib.patches import Patch as Patch
-    from matplotlib.patches import Rectangle as Rectangle
-    from matplotlib.ticker import FixedLocator as FixedLocator
-    from matplotlib.ticker import FuncFormatter as FuncFormatter
-    from matplotlib.ticker import LogLocator as LogLocator
-    from matplotlib.ticker import MaxNLocator as MaxNLocator
-    from matplotlib.ticker import NullFormatter as NullFormatter
-    from matplotlib.ticker import NullLocator as NullLocator
-    from matplotlib.ticker import StrMethodFormatter as StrMethodFormatter
+    from matplotlib import colormaps
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.collections import LineCollection
+    from matplotlib.colors import LogNorm
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch, Rectangle
+    from matplotlib.ticker import (
+        FuncFormatter,
+        LogLocator,
+        MaxNLocator,
+        NullFormatter,
+        NullLocator,
+        StrMethodFormatter,
+    )
 
-MODULES = {
-    "matplotlib": ("colormaps",),
-    "matplotlib.artist": ("Artist",),
-    "matplotlib.axes": ("Axes",),
-    "matplotlib.collections": ("LineCollection",),
-    "matplotlib.colors": ("LogNorm",),
-    "matplotlib.figure": ("Figure",),
-    "matplotlib.lines": ("Line2D",),
-    "matplotlib.patches": ("Patch", "Rectangle"),
-    "matplotlib.ticker": (
-        *("FixedLocator", "FuncFormatter", "LogLocator", "MaxNLocator"),
-        *("NullFormatter", "NullLocator", "StrMethodFormatter"),
-    ),
-}
+MODULES = ("", ".artist", ".axes", ".collections", ".colors", ".figure", ".lines", ".patches", ".ticker")
+
+__all__ = [
+    "Artist",
+    "Axes",
+    "Figure",
+    "FuncFormatter",
+    "Line2D",
+    "LineCollection",
+    "LogLocator",
+    "LogNorm",
+    "MaxNLocator",
+    "NullFormatter",
+    "NullLocator",
+    "Patch",
+    "Rectangle",
+    "StrMethodFormatter",
+    "colormaps",
+]
 
 
 def __getattr__(name: str) -> Any:
     """A class of matplotlib's, by its name."""
-    for module, names in MODULES.items():
-        if name in names:
-            return getattr(import_module(module), name)
+    modules = [f"matplotlib{module}" for module in MODULES if name in __all__]
+    for module in map(import_module, modules):
+        if hasattr(module, name):
+            return getattr(module, name)
     raise AttributeError(name)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 
-import numpy as np
-
 from neurotier.pages.kit import plot
+from neurotier.pages.kit.hover import hover
 from neurotier.pages.kit.style import BLACK, BLUE, LIGHT_GREY
 
 READABLE_DOTS = 100
@@ -19,8 +19,18 @@ def quartiles(values: Sequence[float]) -> list[float]:
     return statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else [*values] * 3
 
 
-def draw_distribution(axes: plot.Axes, lane: int, values: Sequence[float], median: float, colour: str) -> None:
-    """A box of the quartiles, a line from the 5th to the 95th per cent, few values as dots, the median as a diamond."""
+def apart(lane: int, count: int) -> list[float]:
+    """Where so many dots of a lane stand, so that equal values are seen: the same places every time."""
+    return [lane + 0.2 * math.sin(2.4 * place) for place in range(count)]
+
+
+def draw_distribution(
+    axes: plot.Axes, lane: int, values: Sequence[float], median: float, colour: str, said: Sequence[str] = ()
+) -> None:
+    """A box of the quartiles, a line from the 5th to the 95th per cent, few values as dots, the median as a diamond.
+
+    What is ``said`` of each value, its dot says under the pointer.
+    """
     axes.boxplot(
         [list(values)],
         positions=[lane],
@@ -36,8 +46,8 @@ def draw_distribution(axes: plot.Axes, lane: int, values: Sequence[float], media
         capprops={"linewidth": 0},
     )
     if len(values) <= READABLE_DOTS:
-        steps = lane + 0.2 * np.sin(2.4 * np.arange(len(values)))  # apart, and the same every time
-        axes.plot(values, steps, linestyle="", marker=".", markersize=3.5, color=BLUE, alpha=0.6)
+        dots = axes.scatter(values, apart(lane, len(values)), s=9, color=BLUE, alpha=0.6, linewidths=0)
+        dots.set_urls([hover(text) for text in said] * 2)  # matplotlib drops the address of a marker that stands alone
     axes.plot([median], [lane], marker="D", markersize=5, color=colour, markeredgecolor=BLACK)
 
 

@@ -13,7 +13,7 @@ from neurotier.core.spread import Spread
 from neurotier.pages.kit import plot
 from neurotier.pages.kit.hover import hover
 from neurotier.pages.kit.lanes import Panel, annotate_lane, draw_legend, label_lanes, panel_axes
-from neurotier.pages.kit.style import BLACK, GREY
+from neurotier.pages.kit.style import GREY
 
 Words = Callable[[float], str]
 
@@ -99,31 +99,21 @@ def draw_bars(
     """The bars of one panel; see :func:`draw_stacked`."""
     lanes, bars = zip(*panel.filled(), strict=True)
     bounds = edges(bars) / scale
+    longest = bounds[-1]
     for place, kind in enumerate(kinds):
+        parts = [bar.parts[place] for bar in bars]
+        look = dict(kind.filling)
+        if ranges:
+            spans = [(part.median - part.low, part.high - part.median) if part else (0.0, 0.0) for part in parts]
+            look |= {"xerr": np.transpose(spans) / scale, "error_kw": {"elinewidth": 1.2, "capsize": 2}}
+            longest = np.maximum(longest, bounds[place + 1] + look["xerr"][1])
         left, right = bounds[place], bounds[place + 1]
-        drawn = axes.barh(lanes, right - left, left=left, height=0.72, **kind.filling)
-        for patch, lane, bar in zip(drawn, lanes, bars, strict=True):
-            part = bar.parts[place]
+        drawn = axes.barh(lanes, right - left, left=left, height=0.72, **look)
+        for patch, lane, part in zip(drawn, lanes, parts, strict=True):
             value = words(part.median) if part is not None else MISSING
             patch.set_url(hover(f"{panel.lanes[lane].label}, {kind.label}: {value}"))
     label_lanes(axes, panel)
-    axes.set_xlim(0, 1.02 * float(bounds[-1].max()) or 1)
+    axes.set_xlim(0, 1.02 * float(longest.max()) or 1)
     axes.xaxis.set_major_formatter(plot.StrMethodFormatter("{x:,.10g}"))
     for lane, bar in zip(lanes, bars, strict=True):
         annotate_lane(axes, lane, bar.text)
-        if ranges:
-            draw_ranges(axes, lane, bar, scale)
-
-
-def draw_ranges(axes: plot.Axes, lane: int, bar: Bar, scale: float) -> None:
-    """A line from the least to the greatest value at the end of every part, by turns above and below the middle."""
-    left = 0.0
-    for place, part in enumerate(bar.parts):
-        if part is None:
-            continue
-        if part.high > part.low:
-            low, high = ((left + max(0.0, value)) / scale for value in (part.low, part.high))
-            step = -0.14 if place % 2 else 0.14
-            axes.plot([low, high], [lane - step] * 2, color=BLACK, linewidth=1.2, marker="|", markersize=4)
-            axes.set_xlim(0, max(axes.get_xlim()[1], 1.02 * high))
-        left += max(0.0, part.median)

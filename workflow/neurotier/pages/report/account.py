@@ -5,23 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from neurotier.core.parallelism import PHASES
-from neurotier.core.quantities import counted, percent, share_of, shorten
+from neurotier.core.quantities import counted, percent, seconds, share_of, shorten
+from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
 from neurotier.meter.usage import LABELS
 from neurotier.pages.kit import plot
 from neurotier.pages.kit.causes import MEMORY_STALL, UNEXPLAINED, Causes, sum_causes, why_no_account
 from neurotier.pages.kit.findings import Finding
-from neurotier.pages.kit.stacks import Kind
-from neurotier.pages.kit.style import CAUSE_COLOURS, write_figure
+from neurotier.pages.kit.lanes import Lane, Panel, legend_above
+from neurotier.pages.kit.spread import quartiles
+from neurotier.pages.kit.stacks import Bar, Kind, draw_bars, edges
+from neurotier.pages.kit.style import CAUSE_COLOURS, DRAWN_SINGLY, GREY, READABLE_LANES, WIDTH_IN, write_figure
 from neurotier.pages.report.data import Tables
-from neurotier.pages.report.stacks import Stack, draw_stacks, note_on_tenths
-from neurotier.pages.report.times import (
-    LONGEST_NAME,
-    NONE_FINISHED,
-    ParticipantTime,
-    present_phases,
-)
+from neurotier.pages.report.times import NONE_FINISHED, ParticipantTime, present_phases
+
+BAR_IN = 0.22
+RANKED_IN = 3.4
+LONGEST_NAME = 60
+"""Letters of a participant's name in a title."""
 
 NOTED_SHARE, NOTED_CAUSES = 0.005, 3
 """The title names so many causes after the largest, none below this share of the wall time."""
@@ -67,8 +71,6 @@ def finding(tables: Tables) -> Finding:
 def draw(tables: Tables, stem: Path) -> None:
     """Draw the wall time of every participant by cause, of whichever run; write SVG, PNG and TSV.
 
-    Up to 40 participants get a bar each; more are ranked into one filled profile with the quartiles marked. More than
-    200 are drawn as tenths, and the slowest 50 one by one.
     Participants without an account of their waits are left out.
     """
     known = accounted(tables)
@@ -77,17 +79,56 @@ def draw(tables: Tables, stem: Path) -> None:
 
 
 def figure_of(times: Sequence[ParticipantTime]) -> plot.Figure:
-    """The figure of at least one participant."""
+    """A bar of each participant, or ranked areas of more than 40; below them, the sums by phase."""
     whole = causes_of(times)
     shown = [cause for cause in LABELS if cause != MEMORY_STALL or whole.memory_known or whole.parts[cause]]
     kinds = [Kind(LABELS[cause], CAUSE_COLOURS[cause], cause == UNEXPLAINED) for cause in shown]
 
-    def stack(name: str, causes: Causes) -> Stack:
-        return Stack(name, causes.wall_s, [causes.seconds_of(cause) for cause in shown])
+    def bar(causes: Causes, text: str = "") -> Bar:
+        return Bar([Spread((causes.seconds_of(cause),)) for cause in shown], text)
 
-    participants = (stack(time.participant, causes_of([time])) for time in times)
-    phases = [stack(phase, causes_of(times, [phase])) for phase in present_phases(times)]
-    return draw_stacks(list(participants), phases, kinds)
+    by_phase = {phase: causes_of(times, [phase]) for phase in present_phases(times)}
+    many = len(times) > READABLE_LANES
+    heights = [RANKED_IN if many else BAR_IN * len(times) + 0.7, BAR_IN * len(by_phase) + 0.7]
+    figure = plot.Figure(figsize=(WIDTH_IN, sum(heights) + 1.1))
+    above, below = figure.subplots(2, 1, height_ratios=heights)
+    if many:
+        draw_ranked(above, times, [bar(causes_of([time])) for time in times], kinds)
+    else:
+        lanes = [Lane(time.participant, bar(causes_of([time]), seconds(time.wall_s))) for time in times]
+        draw_bars(above, Panel("", tuple(lanes)), kinds)
+        above.set_xlabel("Time per participant (s); beside the bar: wall time")
+    handles = [plot.Patch(label=kind.label, **kind.filling) for kind in kinds]
+    legend_above(above, handles)
+    lanes = []
+    for phase, causes in by_phase.items():
+        share = percent(share_of(causes.wall_s, whole.wall_s))
+        lanes.append(Lane(phase, bar(causes, f"{share} ({seconds(causes.wall_s)})")))
+    draw_bars(below, Panel("", tuple(lanes)), kinds)
+    below.set_xlabel("Sum over participants, by phase (s); beside the bar: share of all wall time")
+    return figure
+
+
+def draw_ranked(axes: plot.Axes, times: Sequence[ParticipantTime], bars: Sequence[Bar], kinds: Sequence[Kind]) -> None:
+    """All participants, slowest first, as stacked areas; quartiles as lines. Of very many, areas are pixels."""
+    count, bounds = len(bars), edges(bars)
+    # one step per participant: areas between ranks would show times that nobody had
+    rank, steps = np.arange(count + 1), np.column_stack([bounds, bounds[:, -1]])
+    for kind, low, high in zip(kinds, steps, steps[1:], strict=False):
+        axes.fill_between(rank, low, high, step="post", rasterized=count > DRAWN_SINGLY, **kind.filling)
+    top = 1.08 * float(bounds[-1].max()) or 1
+    axes.set(xlim=(0, count), ylim=(0, top), ylabel="Time per participant (s)")
+    axes.set_xlabel(f"{counted(count, 'participant')}, ranked by wall time, slowest first")
+    axes.grid(visible=False, axis="x")
+    axes.yaxis.set_major_formatter(plot.StrMethodFormatter("{x:,.10g}"))
+    axes.xaxis.set_major_locator(plot.MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+    labels = ("fastest quarter below", "median", "slowest quarter above")
+    for label, place, quartile_s in zip(
+        labels, (0.75, 0.5, 0.25), quartiles([time.wall_s for time in times]), strict=True
+    ):
+        axes.vlines(place * count, 0, top, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)))
+        text = f"{label}\n{seconds(quartile_s)}"
+        axes.annotate(text, (place * count, top), (4, -2), textcoords="offset points", va="top", fontsize=8)
 
 
 def note(times: Sequence[ParticipantTime], left_out: int) -> str:
@@ -107,7 +148,7 @@ def note(times: Sequence[ParticipantTime], left_out: int) -> str:
         text += f" For {counted(below_zero, 'participant')} the causes exceed wall time; that is not drawn."
     if left_out:
         text += f" {counted(left_out, 'participant')} without an account {'is' if left_out == 1 else 'are'} left out."
-    return text + note_on_tenths(len(times))
+    return text
 
 
 def table(times: Sequence[ParticipantTime]) -> Iterator[Row]:

@@ -18,15 +18,15 @@ makespan.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from neurotier.core.parallelism import MOVING_PHASES, PHASES
-from neurotier.core.quantities import counted, percent, seconds, share_of, size
+from neurotier.core.parallelism import MOVING_PHASES
+from neurotier.core.quantities import percent, seconds, size
 from neurotier.core.tables import Row
 from neurotier.pages.kit.causes import (
     BLOCK_IO,
-    COLD_SHARE,
     COMPUTE_BOUND_SHARE,
     MEMORY_STALL,
     NOTABLE_SHARE,
@@ -34,7 +34,6 @@ from neurotier.pages.kit.causes import (
     RUN_QUEUE,
     SYSTEM_SHARE,
     UNEXPLAINED,
-    WARM_SHARE,
     Causes,
     sum_causes,
     why_no_account,
@@ -43,12 +42,6 @@ from neurotier.pages.report.times import ParticipantTime, participant_times
 
 MOST_SHARE = 0.5
 """A phase with more than this share of a cause has most of it."""
-
-NOTABLE_BYTES = 100 * 2**20
-"""From so many bytes per participant on, reading is worth a sentence."""
-
-SLOWEST = 5
-"""How many participants get answers of their own."""
 
 Kinds = Mapping[str, str]
 """Kind (``tmpfs``, ``fsdax``, ``block``, ``network``) of each tier by its name."""
@@ -85,40 +78,27 @@ def run_answers(rows: Sequence[Row], traffic: Iterable[Row], kinds: Kinds) -> li
     jobs = {(row["run"], row["participant"]) for row in rows}
     flows = [flow for flow in traffic if (flow["run"], flow["participant"]) in jobs]
     timed = sorted(time_answers(rows, flows, kinds), key=lambda answer: -(answer.share or 0.0))
-    facts = byte_answers(rows, flows, len(jobs)) + cache_answers(rows, flows, kinds)
-    return timed + facts + container_answers(rows, len(jobs)) + left_answers(rows)
+    return timed + cache_answers(rows, flows, kinds) + container_answers(rows, len(jobs))
 
 
-def slowest_answers(
-    times: Sequence[ParticipantTime], traffic: Sequence[Row], kinds: Kinds, count: int = SLOWEST
-) -> list[tuple[ParticipantTime, list[Answer]]]:
-    """The slowest participant jobs, each with what took most of its time, largest share first; ``times`` likewise.
+def participant_answers(time: ParticipantTime, traffic: Iterable[Row], kinds: Kinds) -> list[Answer]:
+    """What took most of the time of one participant job, largest share first.
 
-    What is said of the run as a whole (how the figures were had, bytes, page cache) is not repeated.
+    What is said of the run as a whole (how the figures were had, page cache) is not repeated.
     """
-    found = []
-    for time in times[:count]:
-        rows = list(time.phases.values())
-        flows = [flow for flow in traffic if (flow["run"], flow["participant"]) == (time.run, time.participant)]
-        answers = [answer for answer in time_answers(rows, flows, kinds) if answer.share is not None]
-        found.append((time, sorted(answers, key=lambda answer: -(answer.share or 0.0))))
-    return found
+    answers = run_answers(list(time.phases.values()), traffic, kinds)
+    return [answer for answer in answers if answer.share is not None]
 
 
 def time_answers(rows: Sequence[Row], flows: Sequence[Row], kinds: Kinds) -> list[Answer]:
     """What is said of shares of wall time; parameters as :func:`run_answers`."""
     if sum(row["wall_s"] for row in rows) <= 0:
         return [Answer("No time was measured")]
-    times = participant_times(rows)
-    known = [row for time in times if time.accounted for row in time.phases.values()]
+    known = [row for time in participant_times(rows) if time.accounted for row in time.phases.values()]
     causes = sum_causes(known)
     if not causes.made or causes.wall_s <= 0:
         return cpu_alone(rows)
-    return [
-        *bound_answers(known, causes, flows, kinds),
-        *wait_answers(known, causes, flows, kinds),
-        *doubts(times, causes),
-    ]
+    return bound_answers(known, causes, flows, kinds) + wait_answers(known, causes, flows, kinds)
 
 
 def cpu_alone(rows: Sequence[Row]) -> list[Answer]:
@@ -142,22 +122,20 @@ def saved_at_most_s(row: Row, kinds: Kinds) -> float:
     >>> saved_at_most_s(row, {"nfs": "network"}), saved_at_most_s(row, {"nfs": "block"})
     (5.0, 2.0)
     """
-    moving, accounted = row["phase"] in MOVING_PHASES, row["account"] is not None
-    if moving:
-        user_s, queue_s = row["account_user_s"], row[RUN_QUEUE]
-        if not accounted:
-            user_s, queue_s = row["user_s"], row["run_queue_s"] or 0.0
-        return max(0.0, float(row["wall_s"] - user_s - queue_s))
+    accounted = row["account"] is not None
+    counter = "account_" if accounted else ""
+    queue_s = row[f"{counter}run_queue_s"] or 0.0
+    if row["phase"] in MOVING_PHASES:
+        return max(0.0, float(row["wall_s"] - row[f"{counter}user_s"] - queue_s))
     if not accounted:
-        return max(0.0, float(row["wall_s"] - row["cpu_s"] - (row["run_queue_s"] or 0.0)))
+        return max(0.0, float(row["wall_s"] - row["cpu_s"] - queue_s))
     asleep_s = row[OTHER] if kinds.get(row["work_tier"]) == "network" else 0.0
     return float((row[BLOCK_IO] or 0.0) + (asleep_s or 0.0) + max(0.0, row[UNEXPLAINED]))
 
 
 def bound_answers(rows: Sequence[Row], causes: Causes, flows: Sequence[Row], kinds: Kinds) -> list[Answer]:
     """What a faster tier saves at most, said with what the time is bound by."""
-    saved = {phase: sum(saved_at_most_s(row, kinds) for row in of_phase(rows, phase)) for phase in phases_of(rows)}
-    bound = min(1.0, sum(saved.values()) / causes.wall_s)
+    bound = min(1.0, sum(saved_at_most_s(row, kinds) for row in rows) / causes.wall_s)
     saves = f"a faster tier saves at most {causes.about}{percent(bound)}"
     moving = sum_causes(row for row in rows if row["phase"] in MOVING_PHASES)
     computing_s = causes.cpu_s - moving.cpu_s
@@ -183,56 +161,20 @@ def bound_answers(rows: Sequence[Row], causes: Causes, flows: Sequence[Row], kin
 
 
 def wait_answers(rows: Sequence[Row], causes: Causes, flows: Sequence[Row], kinds: Kinds) -> list[Answer]:
-    """Waiting for a core, for memory, and asleep, where notable."""
+    """Waiting for a core, for memory, asleep, and what is not explained, where notable."""
     said = {
-        RUN_QUEUE: ("Waiting for a core", "run fewer processes at once"),
-        MEMORY_STALL: ("Short of memory", "start fewer participants at once"),
-        OTHER: ("Asleep", "network, locks or timers"),
+        RUN_QUEUE: ("Waiting for a core", "; run fewer processes at once"),
+        MEMORY_STALL: ("Short of memory", "; start fewer participants at once"),
+        OTHER: ("Asleep", f"{where(rows, OTHER, flows, kinds)}; network, locks or timers"),
+        UNEXPLAINED: ("Not explained", ""),
     }
-    answers = []
-    for cause, (name, advice) in said.items():
-        share = causes.share_of(cause)
-        if share >= NOTABLE_SHARE:
-            place = where(rows, cause, flows, kinds) if cause == OTHER else ""
-            answers.append(Answer(f"{name}: {causes.about}{percent(share)} of wall time{place}; {advice}", share))
-    return answers
-
-
-def doubts(times: Sequence[ParticipantTime], causes: Causes) -> list[Answer]:
-    """What the accounts leave open."""
-    answers = []
-    unexplained = causes.share_of(UNEXPLAINED)
-    if unexplained >= NOTABLE_SHARE:
-        rows = [row for time in times for row in time.phases.values() if row["account"]]
-        unknown = any(row[BLOCK_IO] is None and row[OTHER] is None for row in rows)
-        why = f"; part of it may be waiting for storage: {why_no_account(rows)}" if unknown else ""
-        answers.append(Answer(f"Not explained: {percent(unexplained)} of wall time{why}", unexplained))
-    elif unexplained <= -NOTABLE_SHARE:
-        answers.append(Answer(f"The causes exceed wall time by {percent(-unexplained)}: take their shares as rough"))
-    if causes.seen_share is not None:
-        seen = percent(causes.seen_share)
-        answers.append(Answer(f"Waits were sampled; threads with {seen} of the CPU time were seen"))
-    missing = sum(not time.accounted for time in times)
-    if missing:
-        state = "has no account and is left out" if missing == 1 else "have no account and are left out"
-        answers.append(Answer(f"{counted(missing, 'participant')} of {len(times):,} {state}"))
-    return answers
-
-
-def byte_answers(rows: Sequence[Row], flows: Sequence[Row], jobs: int) -> list[Answer]:
-    """How much each participant read, by tier as far as staging counted it, and from devices."""
-    if not jobs:
-        return []
-    answers = []
-    for tier in dict.fromkeys(flow["tier"] for flow in flows):
-        staged = [flow for flow in flows if flow["tier"] == tier and flow["traffic_source"] == "staging"]
-        each = sum(flow["read_bytes"] or 0 for flow in staged) / jobs
-        if each >= NOTABLE_BYTES:
-            answers.append(Answer(f"Reading {size(each)} per participant from tier {tier}"))
-    fetched = sum(row["device_read_bytes"] or 0 for row in rows) / jobs
-    if fetched >= NOTABLE_BYTES:
-        answers.append(Answer(f"Fetching {size(fetched)} per participant from devices and network file systems"))
-    return answers
+    if any(row["account"] and row[BLOCK_IO] is None and row[OTHER] is None for row in rows):
+        said[UNEXPLAINED] = ("Not explained", f"; part of it may be waiting for storage: {why_no_account(rows)}")
+    return [
+        Answer(f"{name}: {causes.about}{percent(share)} of wall time{more}", share)
+        for cause, (name, more) in said.items()
+        if (share := causes.share_of(cause)) >= NOTABLE_SHARE
+    ]
 
 
 def cache_answers(rows: Sequence[Row], flows: Sequence[Row], kinds: Kinds) -> list[Answer]:
@@ -245,14 +187,8 @@ def cache_answers(rows: Sequence[Row], flows: Sequence[Row], kinds: Kinds) -> li
     (tier,) = tiers
     if kinds.get(tier) not in ("block", "network"):
         return []
-    cached = sum(row["input_bytes"] * row["input_resident_before"] for row in staged) / total
-    if cached >= WARM_SHARE:
-        text = f"Inputs were in the page cache ({percent(cached)}): a cold start would read them from tier {tier}"
-    elif cached <= COLD_SHARE:
-        text = f"Inputs were not in the page cache ({percent(cached)}): they were read from tier {tier}"
-    else:
-        text = f"Inputs were in the page cache in part ({percent(cached)}): neither a cold nor a warm start"
-    return [Answer(text)]
+    cached = percent(sum(row["input_bytes"] * row["input_resident_before"] for row in staged) / total)
+    return [Answer(f"Inputs were in the page cache ({cached}): a cold start reads all of them from tier {tier}")]
 
 
 def container_answers(rows: Sequence[Row], jobs: int) -> list[Answer]:
@@ -270,38 +206,24 @@ def container_answers(rows: Sequence[Row], jobs: int) -> list[Answer]:
     return [Answer(text)]
 
 
-def left_answers(rows: Iterable[Row]) -> list[Answer]:
-    """Processes that went on after their phase."""
-    left = sum(row["left_behind"] for row in rows)
-    return [Answer(f"{left:,} {'process' if left == 1 else 'processes'} outlived the tool")] if left else []
-
-
 def where(rows: Sequence[Row], cause: str, flows: Sequence[Row], kinds: Kinds) -> str:
     """The phase that has most of a cause, and its tiers as far as they are known; nothing if no phase has most.
 
-    Waiting for storage is not laid to a tier in memory while another took part, and sleep to none but network tiers.
+    Waiting for storage is not laid to a tier in memory, and sleep to none but network tiers.
     """
-    phases = phases_of(rows)
-    spent = {phase: sum_causes(of_phase(rows, phase)).parts[cause] for phase in phases}
-    total = sum(spent.values())
-    phase = max(spent, key=lambda name: spent[name])
-    if len(phases) < 2 or (share_of(spent[phase], total) or 0.0) <= MOST_SHARE:
+    spent_s = Counter[str]()
+    for row in rows:
+        spent_s[row["phase"]] += row[cause] or 0
+    phase, most_s = spent_s.most_common(1)[0]
+    if len(spent_s) < 2 or most_s <= MOST_SHARE * spent_s.total():
         return ""
-    tiers = {row["work_tier"] for row in of_phase(rows, phase)} if phase not in MOVING_PHASES else set()
-    tiers |= {flow["tier"] for flow in flows if flow["phase"] == phase}
-    if cause == BLOCK_IO:
-        tiers = {tier for tier in tiers if kinds.get(tier) != "tmpfs"} or tiers
-    else:
-        tiers = {tier for tier in tiers if kinds.get(tier) == "network"}
-    names = sorted(tiers)
-    place = f" on tier {names[0]}" if len(names) == 1 else f" between tiers {' and '.join(names)}" if names else ""
-    return f", most of it in {phase}{place}"
-
-
-def phases_of(rows: Sequence[Row]) -> list[str]:
-    """The phases that some rows are of, in their order."""
-    found = {row["phase"] for row in rows}
-    return [phase for phase in PHASES if phase in found]
+    tiers = {flow["tier"] for flow in flows if flow["phase"] == phase}
+    if phase not in MOVING_PHASES:
+        tiers |= {row["work_tier"] for row in of_phase(rows, phase)}
+    waited = {
+        tier for tier in tiers if kinds.get(tier) == "network" or (cause == BLOCK_IO and kinds.get(tier) != "tmpfs")
+    }
+    return f", most of it in {phase}" + (f" on tier {' or '.join(sorted(waited))}" if waited else "")
 
 
 def of_phase(rows: Iterable[Row], phase: str) -> list[Row]:

@@ -7,10 +7,10 @@ cannot be read is listed, and the page says so.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from neurotier.core.errors import StateError, one_line
 from neurotier.core.files import read_json
@@ -22,7 +22,6 @@ from neurotier.pages.report.cluster import Cluster
 from neurotier.pages.report.times import ParticipantTime, participant_times
 
 Record = dict[str, Any]
-Content = TypeVar("Content")
 
 SHOWN_COLUMNS = {
     "images": ("participant",),
@@ -51,19 +50,36 @@ class Tables:
         """The participant jobs of the profile, slowest first."""
         return participant_times(self.profile)
 
+    @property
+    def last_run(self) -> Row | None:
+        """Row of the last run that finished participant jobs."""
+        return self.runs[-1] if self.runs else None
 
-@dataclass(frozen=True)
-class ReportData:
+    @cached_property
+    def last_times(self) -> list[ParticipantTime]:
+        """The participant jobs of the last run, slowest first."""
+        return [time for time in self.times if self.last_run and time.run == self.last_run["run"]]
+
+    @cached_property
+    def cluster(self) -> Cluster | None:
+        """Jobs and nodes of the last run; ``None`` if it was on one machine."""
+        jobs = [row for row in self.jobs if self.last_run and row["run"] == self.last_run["run"]]
+        of_participants = [row for row in jobs if row["batch"] is not None]
+        return Cluster(of_participants, self.last_times) if of_participants else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportData(Tables):
     """Everything the run report shows.
 
     Attributes
     ----------
-    results, figures, mosaics
-        Folders: results folder, its figures, its mosaics; links on the page are relative to the page.
+    places
+        The results folder; links on the page are relative to the page.
     settings
         The configuration at the time of the report.
-    images, skipped, profile, traffic, runs, steps, group, jobs
-        Rows of the tables of these names; empty if a table is missing.
+    images, skipped, traffic, steps, advice
+        Rows of the tables of these names, beside those of the figures; empty if a table is missing.
     dataset, summary, container, facts
         ``index/dataset.json``, ``group/summary.json``, ``index/image.json`` (empty on the host), and the facts of the
         run started last; empty if missing.
@@ -71,32 +87,21 @@ class ReportData:
         Records of failed participants, by participant.
     missing
         What was not there or could not be read, one sentence each.
-    advice
-        What was predicted, if anyone asked.
-    probe
-        What the tiers can do, if anyone has probed them.
     """
 
-    results: Path
-    figures: Path
-    mosaics: Path
+    places: Places
     settings: Settings
-    images: list[Row] = field(default_factory=list)
-    skipped: list[Row] = field(default_factory=list)
-    profile: list[Row] = field(default_factory=list)
-    traffic: list[Row] = field(default_factory=list)
-    runs: list[Row] = field(default_factory=list)
-    steps: list[Row] = field(default_factory=list)
-    group: list[Row] = field(default_factory=list)
-    jobs: list[Row] = field(default_factory=list)
-    dataset: Record = field(default_factory=dict)
-    summary: Record = field(default_factory=dict)
-    container: Record = field(default_factory=dict)
-    facts: Record = field(default_factory=dict)
-    failures: list[Record] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
-    advice: list[Row] = field(default_factory=list)
-    probe: list[Row] = field(default_factory=list)
+    images: list[Row]
+    skipped: list[Row]
+    traffic: list[Row]
+    steps: list[Row]
+    advice: list[Row]
+    dataset: Record
+    summary: Record
+    container: Record
+    facts: Record
+    failures: list[Record]
+    missing: list[str]
 
     @cached_property
     def selected(self) -> set[str]:
@@ -120,48 +125,34 @@ class ReportData:
         return self.selected - self.done - self.failed
 
     @property
-    def last_run(self) -> Row | None:
-        """Row of the last run that finished participant jobs."""
-        return self.runs[-1] if self.runs else None
-
-    @cached_property
-    def cluster(self) -> Cluster | None:
-        """Jobs and nodes of the last run; ``None`` if it was on one machine."""
-        run = self.last_run
-        return Cluster.of(self.jobs, participant_times(self.profile), run["run"]) if run else None
-
-    @property
     def tier_kinds(self) -> dict[str, str]:
-        """Kind of each tier by its name: as configured, and of the run started last as it was then."""
-        kinds = {name: tier.kind for name, tier in self.settings.tiers.items()}
-        facts = self.facts.get("tiers") or {}
-        return kinds | {tier["name"]: tier["kind"] for tier in facts.values() if {"name", "kind"} <= tier.keys()}
+        """Kind of each tier by its name."""
+        return {name: tier.kind for name, tier in self.settings.tiers.items()}
 
 
 def collect(places: Places, settings: Settings) -> ReportData:
     """Read a results folder; what is missing is noted in ``missing``."""
     missing: list[str] = []
 
-    def read(path: Path, reader: Callable[[Path], Content], empty: Content) -> Content:
+    def read(path: Path, reader: Callable[[Path], Any]) -> Any:
         try:
             return reader(path)
         except FileNotFoundError:
             missing.append(f"{path.relative_to(places.results)} is missing")
-        except (OSError, StateError, ValueError, KeyError, TypeError) as error:
+        except (OSError, StateError) as error:
             missing.append(f"{path.relative_to(places.results)} cannot be read: {one_line(str(error))}")
-        return empty
+        return None
 
     def table(folder: Path, name: str) -> list[Row]:
-        return read(folder / f"{name}.tsv", lambda path: read_shown(path, name), [])
+        return read(folder / f"{name}.tsv", lambda path: read_shown(path, name)) or []
 
     def record(path: Path) -> Record:
-        return read(path, read_record, {})
+        return read(path, read_record) or {}
 
-    failures = [read(path, read_failure, None) for path in sorted(places.failures.rglob("*.json"))]
+    failures = [record(path) for path in sorted(places.failures.rglob("*.json"))]
+    facts = [record(path) for path in sorted(places.runs.glob("*.json"))]
     return ReportData(
-        results=places.results,
-        figures=places.figures,
-        mosaics=places.mosaics,
+        places=places,
         settings=settings,
         images=table(places.index, "images"),
         skipped=table(places.index, "skipped"),
@@ -171,14 +162,13 @@ def collect(places: Places, settings: Settings) -> ReportData:
         steps=table(places.profile, "steps"),
         group=table(places.group, "group"),
         jobs=table(places.profile, "jobs"),
+        advice=table(places.advice, "advice") if (places.advice / "advice.tsv").exists() else [],
         dataset=record(places.index / "dataset.json"),
         summary=record(places.group / "summary.json"),
         container=record(places.index / "image.json") if settings.image else {},
-        facts=last_facts([record(path) for path in sorted(places.runs.glob("*.json"))]),
-        failures=[failure for failure in failures if failure is not None],
+        facts=max(facts, key=lambda each: float(each.get("started_s") or 0.0), default={}),
+        failures=[failure for failure in failures if "participant" in failure],
         missing=missing,
-        advice=table(places.advice, "advice") if (places.advice / "advice.tsv").exists() else [],
-        probe=table(places.probe, "probe") if (places.probe / "probe.tsv").exists() else [],
     )
 
 
@@ -188,20 +178,8 @@ def read_shown(path: Path, table: str) -> list[Row]:
 
 
 def read_record(path: Path) -> Record:
-    """A JSON object; anything else is a ``ValueError``."""
+    """A JSON object."""
     content = read_json(path)
     if not isinstance(content, dict):
-        raise ValueError("not a JSON object")
+        raise StateError(path)
     return content
-
-
-def read_failure(path: Path) -> Record | None:
-    """A failure's record, which must at least name the participant."""
-    record = read_record(path)
-    record["participant"]  # a KeyError here is reported as an unreadable record
-    return record
-
-
-def last_facts(facts: list[Record]) -> Record:
-    """The facts of the run that started last."""
-    return max(facts, key=lambda record: float(record.get("started_s") or 0.0), default={})

@@ -16,5 +16,5 @@ FIGURES = (
         "How many participant jobs ran at each moment of the last run, and below it their phases on one clock.",
     ),
     Entry("nodes", "Nodes and jobs of the cluster", "How long participants of the last run took on each node."),
-    Entry("brain_volume", "Brain volumes", "One dot per image; rings mark outliers."),
+    Entry("brain_volume", "Brain volumes", "How brain volumes are distributed at each site; rings mark outliers."),
 )

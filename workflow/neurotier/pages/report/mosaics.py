@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from PIL import Image
@@ -19,44 +20,39 @@ from neurotier.core.files import read_json, remove_whatever
 from neurotier.core.foreign import file_in_dataset
 from neurotier.core.places import Places
 from neurotier.core.quantities import cm3
+from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
 from neurotier.dataset.bids import strip_extension
 
-LAST_CHUNK = b"\0\0\0\0IEND\xaeB`\x82"
 REASON_KEY = "neurotier-reason"
 
 
 @dataclass(frozen=True)
 class Picture:
-    """One mosaic to draw: from an image and its mask, to ``out``."""
+    """One mosaic to draw from an image and its mask; ``name`` is its path below the folder of mosaics."""
 
     t1w: Path
     mask: Path
-    out: Path
+    name: PurePosixPath
     title: str
 
-    @classmethod
-    def of(cls, row: Row, places: Places) -> Picture:
-        """The picture of a row of ``group.tsv``; where the image was dropped from its tier, of the extracted brain."""
-        mask = places.derivatives / row["mask"]
-        t1w = head_of(row["image"], places)
-        name = mosaic_name(row["image"])
+
+def pictures_of(rows: Iterable[Row], places: Places, settings: Settings) -> list[Picture]:
+    """The pictures of rows of ``group.tsv``; where an image was dropped from its tier, of the extracted brain.
+
+    A head that only a link out of the dataset leads to is not there either, unless the settings name the link's target.
+    """
+    dataset, pictures = Path(read_json(places.index / "dataset.json")["path"]), []
+    for row in rows:
+        mask, name = places.derivatives / row["mask"], mosaic_name(row["image"])
         title = f"{name.with_suffix('')}: {cm3(row['brain_volume_mm3'])}"
-        if t1w is None:
+        try:
+            t1w = Path(*file_in_dataset(dataset, row["image"], settings.dataset.links_to)).resolve(strict=True)
+        except (InputError, OSError):
             t1w = mask.with_name(mask.name.replace("_mask.nii", "_T1w.nii"))
             title += " (brain only: the head was dropped)"
-        return cls(t1w, mask, places.mosaics / name, title)
-
-
-def head_of(image: str, places: Places) -> Path | None:
-    """Where an image of the dataset lies, if it is there and no link leads out of the dataset to it."""
-    dataset = Path(read_json(places.index / "dataset.json")["path"])
-    settings = read_json(places.settings_file) if places.settings_file.exists() else {}
-    try:
-        folder, below = file_in_dataset(dataset, image, settings.get("dataset", {}).get("links_to", []))
-    except InputError:
-        return None
-    return folder / below if (folder / below).exists() else None
+        pictures.append(Picture(t1w, mask, name, title))
+    return pictures
 
 
 def mosaic_name(image: str) -> PurePosixPath:
@@ -71,105 +67,71 @@ def mosaic_name(image: str) -> PurePosixPath:
     return PurePosixPath(*parts[:subject], f"{strip_extension(pure.name)}.png")
 
 
-def draw_mosaics(pictures: Sequence[Picture], folder: Path, workers: int, drawn: Path) -> dict[Path, str]:
+def draw_mosaics(pictures: Sequence[Picture], folder: Path, workers: int, drawn: Path) -> None:
     """Bring a folder of mosaics up to date with a list of images.
 
     Pictures newer than their mask stay; pictures of images that are no longer listed go. What cannot be drawn
     gets a picture that says why, and is tried again next time.
-
-    A picture that was drawn before is the same file in both folders, under two names.
 
     Parameters
     ----------
     pictures
         All pictures that shall be there.
     folder
-        Where they lie; every other PNG below it is removed.
+        Where they shall lie; whatever else is there is removed.
     workers
         Processes that draw at the same time.
     drawn
-        Where pictures stay if the folder is emptied.
-
-    Returns
-    -------
-    dict
-        Path of each placeholder to the reason.
+        Where they are drawn, and stay when Snakemake empties the folder.
     """
-    folder.mkdir(parents=True, exist_ok=True)  # there is none to draw with the tool noop
-    kept = {picture.out: drawn / picture.out.relative_to(folder) for picture in pictures}
-    for path in folder.rglob("*.png"):
-        if path not in kept:
-            path.unlink()
-    wanted = set(kept.values())
+    stale = [picture for picture in pictures if not is_current(picture.mask, drawn / picture.name)]
+    draw = partial(draw_or_explain, drawn=drawn)
+    if workers > 1 and stale:
+        with ProcessPoolExecutor(min(workers, len(stale))) as pool:
+            list(pool.map(draw, stale, chunksize=4))
+    else:
+        list(map(draw, stale))
+    listed = {drawn / picture.name for picture in pictures}
     for path in drawn.rglob("*.png"):
-        if path not in wanted:
+        if path not in listed:
             path.unlink()
-    for picture in pictures:
-        if not is_current(picture) and is_current(replace(picture, out=kept[picture.out])):
-            give_name(kept[picture.out], picture.out)
-    stale = [picture for picture in pictures if not is_current(picture)]
-    reasons = draw_all(stale, workers)
-    for picture in pictures:
-        if picture.out not in reasons and not is_current(replace(picture, out=kept[picture.out])):
-            give_name(picture.out, kept[picture.out])
-    return reasons
+    drawn.mkdir(parents=True, exist_ok=True)  # there is none to draw with the tool noop
+    remove_whatever(folder)
+    shutil.copytree(drawn, folder, copy_function=link_or_copy)
 
 
-def give_name(file: Path, name: Path) -> None:
+def link_or_copy(file: str, name: str) -> None:
     """Give a file a second name, or have a copy of it there, where file systems have no hard links."""
-    name.parent.mkdir(parents=True, exist_ok=True)
-    remove_whatever(name)
     try:
         os.link(file, name)
     except OSError:
         shutil.copy2(file, name)
 
 
-def draw_all(stale: Sequence[Picture], workers: int) -> dict[Path, str]:
-    """Draw pictures; path of each placeholder to the reason."""
-    if not stale:
-        return {}
-    if workers <= 1 or len(stale) == 1:
-        reasons = [draw_or_explain(picture) for picture in stale]
-    else:
-        with ProcessPoolExecutor(min(workers, len(stale))) as pool:
-            reasons = list(pool.map(draw_or_explain, stale, chunksize=4))
-    return {picture.out: reason for picture, reason in zip(stale, reasons, strict=True) if reason}
-
-
-def is_current(picture: Picture) -> bool:
-    """Whether the picture is there and whole, is newer than its mask, and is not a placeholder."""
+def is_current(mask: Path, picture: Path) -> bool:
+    """Whether a picture is there and whole, is newer than its mask, and is not a placeholder."""
     try:
-        newer = picture.out.stat().st_mtime_ns >= picture.mask.stat().st_mtime_ns
-        return newer and is_whole(picture.out) and not placeholder_reason(picture.out)
+        return picture.stat().st_mtime_ns >= mask.stat().st_mtime_ns and not placeholder_reason(picture)
     except OSError:
         return False
 
 
-def is_whole(path: Path) -> bool:
-    """Whether a PNG has its last chunk: both names of a file that was cut short tell of the same bytes."""
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - len(LAST_CHUNK)))
-        return file.read() == LAST_CHUNK
-
-
 def placeholder_reason(path: Path) -> str:
-    """Why a picture is a placeholder; empty if it is a mosaic."""
+    """Why a picture is not a mosaic; empty if it is one."""
     try:
         with Image.open(path) as picture:
+            picture.load()
             return str(picture.info.get(REASON_KEY, ""))
     except (OSError, ValueError) as error:
         return f"the picture cannot be read: {error}"
 
 
-def draw_or_explain(picture: Picture) -> str:
-    """Draw one picture, or a placeholder; returns the reason, or nothing."""
+def draw_or_explain(picture: Picture, drawn: Path) -> None:
+    """Draw one picture, or a placeholder that says why it cannot be drawn."""
     from neurotier.pages.report.mosaic import draw_mosaic, draw_placeholder
 
+    out = drawn / picture.name
     try:
-        draw_mosaic(picture.t1w, picture.mask, picture.out, picture.title)
+        draw_mosaic(picture.t1w, picture.mask, out, picture.title)
     except Exception as error:  # whatever is wrong with one image must not cost the pictures of the others
-        reason = one_line(str(error) or type(error).__name__)
-        draw_placeholder(picture.out, picture.title, reason)
-        return reason
-    return ""
+        draw_placeholder(out, picture.title, one_line(str(error) or type(error).__name__))

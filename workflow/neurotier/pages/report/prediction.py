@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from neurotier.advice.promise import advised
 from neurotier.advice.words import interval
@@ -14,24 +13,10 @@ from neurotier.pages.kit.causes import sum_causes
 from neurotier.pages.report.times import ParticipantTime
 
 
-@dataclass(frozen=True)
-class PredictionView:
-    """What was predicted beside what was measured.
-
-    Attributes
-    ----------
-    finding
-        Both in a sentence, without a full stop.
-    lines
-        What, predicted, measured, and the ratio.
-    """
-
-    finding: str
-    lines: list[tuple[str, str, str, str]]
-
-
-def prediction_view(advice: Sequence[Row], run: Row | None, times: Sequence[ParticipantTime]) -> PredictionView | None:
-    """What the advice said of a run; ``None`` if it said nothing of such a run.
+def prediction_view(
+    advice: Sequence[Row], run: Row | None, times: Sequence[ParticipantTime]
+) -> tuple[str, list[tuple[str, str, str, str]]] | None:
+    """What the advice said of a run, beside what it took; ``None`` if it said nothing of such a run.
 
     Parameters
     ----------
@@ -40,21 +25,25 @@ def prediction_view(advice: Sequence[Row], run: Row | None, times: Sequence[Part
     run
         Row of ``runs.tsv``.
     times
-        Participant jobs; those of the run count.
+        Its participant jobs.
+
+    Returns
+    -------
+    tuple
+        Both in a sentence, without a full stop; and lines of what, predicted, measured, and the ratio.
     """
-    row = advised(advice, run) if run is not None and run["makespan_s"] is not None else None
+    row = advised(advice, run) if run and run["makespan_s"] is not None else None
     if row is None or run is None:
         return None
-    mine = [time for time in times if time.run == run["run"]]
     held = row["low_s"] <= run["makespan_s"] <= row["high_s"]
     finding = f"Predicted {interval(row)}, measured {seconds(run['makespan_s'])}" + ("" if held else ": not within it")
     lines = [line("Makespan", row["predicted_s"], run["makespan_s"])]
     for phase in PHASES:
-        measured_s = sum(time.phase(phase, "wall_s") for time in mine)
+        measured_s = sum(time.phase(phase, "wall_s") for time in times)
         if measured_s or row[f"{phase}_sum_s"]:
             lines.append(line(f"Sum of {phase}", row[f"{phase}_sum_s"], measured_s))
     limit = f"{row['limit']}, {percent(row['limit_share'])} of the jobs' time"
-    return PredictionView(finding, [*lines, ("Limit", limit, measured_limit(mine), "")])
+    return finding, [*lines, ("Limit", limit, measured_limit(times), "")]
 
 
 def line(name: str, predicted_s: float, measured_s: float) -> tuple[str, str, str, str]:

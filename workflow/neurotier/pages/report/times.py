@@ -9,8 +9,6 @@ from neurotier.core.parallelism import PHASES
 from neurotier.core.tables import Row
 
 NONE_FINISHED = "no participant finished"
-LONGEST_NAME = 60
-"""Letters of a participant's name in a title."""
 
 
 @dataclass(slots=True)
