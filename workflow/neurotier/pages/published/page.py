@@ -16,7 +16,7 @@ from neurotier.model.prediction import MEASURED, PAPER
 from neurotier.pages.bigbrain.marks import MARKS, in_order
 from neurotier.pages.bigbrain.names import published_name
 from neurotier.pages.comparison.statistics import by_condition as bids_conditions
-from neurotier.pages.kit.figures import figures_of
+from neurotier.pages.kit.figures import draw_all, figures_of
 from neurotier.pages.kit.html import figure_view, link, write_html
 from neurotier.pages.published.figures import FIGURES, READINGS, heading_of
 from neurotier.pages.published.predicted import TITLES, scores_of, sentence_of
@@ -133,8 +133,8 @@ class Judged:
     parameters: Sequence[Row] = ()
 
 
-def write_page(tables: Replayed, judged: Judged, folder: Path, figures: Path, page: Path) -> None:
-    """Write ``published.html``; equal logs and figures give equal bytes.
+def write_page(tables: Replayed, judged: Judged, folder: Path, page: Path) -> None:
+    """Draw the figures and write ``published.html``; equal logs give equal bytes.
 
     Parameters
     ----------
@@ -142,13 +142,14 @@ def write_page(tables: Replayed, judged: Judged, folder: Path, figures: Path, pa
         What was found, and what the model predicts.
     judged
         What the claims of the paper came to, and what the model was given.
-    folder, figures
-        Folders of the tables and of the figures, which it links to.
+    folder
+        Folder of the tables, which it links to, and in it of the figures.
     page
         HTML file to write.
     """
     replay, members = tables.replay, in_order(row["member"] for row in tables.predicted)
-    panels = panel_views(tables)
+    panels, figures = panel_views(tables), folder / "figures"
+    draw_all("published", FIGURES, tables, figures)
     context = {
         "replay": replay,
         "headline": headline(replay),
