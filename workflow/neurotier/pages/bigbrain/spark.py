@@ -26,10 +26,7 @@ from neurotier.pages.kit.style import (
     SKY,
     VERMILION,
     YELLOW,
-    empty_figure,
-    house_style,
-    save_figure,
-    set_title,
+    write_figure,
 )
 from neurotier.run.compared import is_compared
 
@@ -91,7 +88,7 @@ def finding(tables: Tables) -> Finding:
     spark, ratio_by_condition = conditions(run_rows, SPARK), ratios(run_rows)
     if not spark:
         asked = any(row["engine"] == SPARK for row in run_rows)
-        return Finding("No run of Spark is valid" if asked else "No run of the incrementation was Spark's")
+        return Finding("No run of Spark is valid" if asked else "No run of the incrementation was Spark's", shown=False)
     starts = [spread(rows, "start_up_s") for rows in spark.values()]
     shares = [start.median / makespan_s(rows) for start, rows in zip(starts, spark.values(), strict=True) if start]
     times = (
@@ -106,14 +103,8 @@ def finding(tables: Tables) -> Finding:
 
 def draw(tables: Tables, stem: Path) -> None:
     """Draw the parts of Spark's time in every condition; write SVG, PNG and TSV."""
-    with house_style():
-        panels, sentence = panels_of(tables.spark, tables.own_runs), finding(tables).sentence
-        if panels:
-            figure = draw_stacked(panels, list(KINDS.values()), "Wall time of the driver, sum over tasks (s)")
-            set_title(figure, sentence, NOTE)
-        else:
-            figure = empty_figure(sentence)
-        save_figure(figure, stem, tables.spark)
+    panels, label = panels_of(tables.spark, tables.own_runs), "Wall time of the driver, sum over tasks (s)"
+    write_figure(stem, finding(tables), tables.spark, lambda: draw_stacked(panels, list(KINDS.values()), label), NOTE)
 
 
 def panels_of(spark_rows: Sequence[Row], run_rows: Sequence[Row]) -> list[Panel[Bar]]:
