@@ -1,8 +1,13 @@
-"""A reader of the pages that are written, for their tests."""
+"""A reader of the pages that are written, for their tests; and pages made of tables at hand."""
 
 from __future__ import annotations
 
 from html.parser import HTMLParser
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from neurotier.core.tables import Row, columns, write_plain
 
 VOID = {"meta", "img", "br", "link", "input", "hr"}
 
@@ -39,3 +44,32 @@ class Reader(HTMLParser):
     @property
     def text(self) -> str:
         return " ".join(" ".join(self.words).replace("\u00a0", " ").split())
+
+
+def page_of(room: str, folder: Path, settings: Any = None, **tables: list[Row]) -> tuple[list[str], Reader]:
+    """Make a page of tables at hand: what it says first, and its content.
+
+    Parameters
+    ----------
+    room
+        Of the page.
+    folder
+        Where the page is made, and in a folder called like it its tables and figures.
+    settings
+        What the page is given besides.
+    **tables
+        Rows by the name of their table; cells that a row lacks are empty.
+    """
+    files = {}
+    for table, rows in tables.items():
+        name = table.removesuffix(f"_{room}")
+        files["points" if name == room else name] = file = folder / room / f"{name}.tsv"
+        write_plain(file, [{column: row.get(column) for column in columns(table)} for row in rows])
+    page = folder / f"{room}.html"
+    said = import_module(f"neurotier.pages.{room}.page").write_page(files, settings, page)
+    reader = Reader()
+    reader.feed(page.read_text())
+    assert not reader.open
+    for kind, address in reader.addresses:
+        assert address.startswith(("#", "data:")) or (folder / address).exists(), (kind, address)
+    return said, reader

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -111,15 +110,6 @@ def collect(folder: Path, runs: list[Row], predictions: list[Row], published: bo
     return read_tables(**files, published=others)
 
 
-def draw_in(collected: Tables, folder: Path) -> None:
-    draw_all("bigbrain", FIGURES, collected, folder)
-
-
-def write_in(collected: Tables, folder: Path, page: Path) -> None:
-    verdict = judge(collected.conditions, collected.own_runs)
-    write_page(collected, verdict, folder, folder / "figures", page)
-
-
 def said_by(collected: Tables) -> dict[str, str]:
     """What each figure says, by its name."""
     return {figure.name: figure.finding.sentence for figure in figures_of("bigbrain", FIGURES, collected)}
@@ -145,7 +135,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Tables:
 @pytest.fixture(scope="module")
 def figures_of_both(both: Tables, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("figures")
-    draw_in(both, folder)
+    draw_all("bigbrain", FIGURES, both, folder)
     return folder
 
 
@@ -219,7 +209,7 @@ def test_numbers_of_the_figures_are_those_of_the_tables(both: Tables, figures_of
 
 
 def test_charts_lay_the_phases_of_an_iteration_one_after_the_other(alone: Tables, tmp_path: Path) -> None:
-    draw_in(alone, tmp_path)
+    draw_all("bigbrain", FIGURES, alone, tmp_path)
     rows = read_plain(tmp_path / "bigbrain_gantts.tsv")
     assert {(row["engine"], row["tier"], row["repetition"]) for row in rows} == {
         ("spark", "disk", "1"),
@@ -304,8 +294,7 @@ def test_verdict_says_when_blocks_are_too_small_to_tell_tiers_apart(tmp_path: Pa
 @pytest.mark.parametrize("published", [False, True])
 def test_without_a_valid_run_there_is_a_page_nevertheless(tmp_path: Path, published: bool) -> None:
     collected = collect(tmp_path, RUNS[-1:], [], published)
-    draw_in(collected, tmp_path / "bigbrain" / "figures")
-    write_in(collected, tmp_path / "bigbrain", tmp_path / "bigbrain.html")
+    write_page(collected, tmp_path / "bigbrain", tmp_path / "bigbrain.html")
     reader = Reader()
     reader.feed((tmp_path / "bigbrain.html").read_text())
     assert "No run of the incrementation is valid." in reader.text
@@ -314,13 +303,10 @@ def test_without_a_valid_run_there_is_a_page_nevertheless(tmp_path: Path, publis
     assert "bigbrain_spark" not in reader.ids, "it did not run"
 
 
-def test_page_has_the_verdict_first_both_origins_and_links_that_lead_somewhere(
-    both: Tables, figures_of_both: Path, tmp_path: Path
-) -> None:
+def test_page_has_the_verdict_first_both_origins_and_links_that_lead_somewhere(both: Tables, tmp_path: Path) -> None:
     folder, page = tmp_path / "bigbrain", tmp_path / "bigbrain.html"
-    shutil.copytree(figures_of_both, folder / "figures")
     write_table(folder / "bigbrain_conditions.tsv", "bigbrain_conditions", both.conditions)
-    write_in(both, folder, page)
+    write_page(both, folder, page)
     reader = Reader()
     reader.feed(page.read_text())
     assert reader.text.index("Fastest for 24 blocks") < reader.text.index("2 runs not compared") < 2000
@@ -335,7 +321,7 @@ def test_page_has_the_verdict_first_both_origins_and_links_that_lead_somewhere(
 
 def test_equal_tables_give_equal_bytes_and_are_read_back(both: Tables, tmp_path: Path) -> None:
     for name in ("one", "two"):
-        write_in(both, tmp_path / "bigbrain", tmp_path / f"{name}.html")
+        write_page(both, tmp_path / "bigbrain", tmp_path / f"{name}.html")
         write_table(tmp_path / f"{name}.tsv", "bigbrain_conditions", both.conditions)
     assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()
     assert read_table(tmp_path / "one.tsv", "bigbrain_conditions") == both.conditions

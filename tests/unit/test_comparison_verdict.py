@@ -154,7 +154,7 @@ def test_runs_left_out_are_counted_with_their_reasons() -> None:
 
 
 COMPUTING = {"account": {"user": 0.9, "system": 0.02, "run_queue": 0.08}}
-CROWDED = {"account": {"user": 0.4, "system": 0.05, "run_queue": 0.5, "block_io": 0.05}, "oversubscribed": True}
+CROWDED = {"account": {"user": 0.4, "system": 0.05, "run_queue": 0.5, "block_io": 0.05}}
 STORING = {"account": {"user": 0.3, "system": 0.2, "run_queue": 0.0, "block_io": 0.4, "other": 0.1}}
 
 
@@ -166,7 +166,6 @@ def test_what_bounds_it_is_named() -> None:
     text = "\n".join(only(compared([9.0], [9.5], tmpfs=CROWDED, nfs=CROWDED)).reasons)
     assert "Compute-bound" not in text
     assert "Core-bound: 50 % (nfs), 50 % (tmpfs) of wall time waiting for a core" in text
-    assert "Oversubscribed (tmpfs, nfs)" in text or "Oversubscribed (nfs, tmpfs)" in text
 
 
 def test_a_difference_is_laid_to_its_causes_with_signs() -> None:
@@ -206,12 +205,6 @@ def test_page_cache(cache: str, resident: float | None, sentence: str | None) ->
     ]
     assert len(reasons) == (sentence is not None)
     assert all(line.startswith(str(sentence)) for line in reasons)
-
-
-def test_a_run_below_its_parallelism_says_why() -> None:
-    nfs = {"limited_by": "memory for 1 job at once", "parallelism": 2}
-    lines = only(compared([9.0], [9.5], nfs=nfs)).reasons
-    assert "nfs: run nfs-0 stayed below 2 jobs at once: memory for 1 job at once" in lines
 
 
 def test_a_sentence_that_holds_for_several_placements_is_said_once() -> None:

@@ -15,16 +15,14 @@ from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, read_table, write_table
 from neurotier.core.tiers import Tier
-from neurotier.pages.daq.figures import FIGURES, DaqTables
-from neurotier.pages.daq.page import write_page
-from neurotier.pages.kit.figures import draw_all
+from neurotier.pages.daq.figures import FIGURES
 from neurotier.pages.kit.registry import FILES
 from neurotier.storage.daq.holding import lines, most_held
 from neurotier.storage.daq.jobs import check_job, write_job
 from neurotier.storage.daq.points import Point, daq_plan
 from neurotier.storage.daq.walk import daq
 from neurotier.storage.workspace import Workspace
-from page_reader import Reader
+from page_reader import page_of
 from support import ROOT
 from truth import loop_device
 
@@ -116,23 +114,15 @@ def test_what_the_configuration_judges_by_is_not_kept(throttled: Measured) -> No
 @pytest.mark.alone
 def test_figures_and_page_are_those_of_the_rows(throttled: Measured, tmp_path: Path) -> None:
     settings, rows, backlog = throttled
-    files, figures = [tmp_path / "daq.tsv", tmp_path / "backlog.tsv"], tmp_path / "figures"
-    write_table(files[0], "daq", [*rows, rows[0] | {"status": "failed: <b>cable</b>", "writers": 9}])
-    write_table(files[1], "backlog", backlog)
-    tables = DaqTables.read(files[0], files[1], settings.daq)
-    draw_all("daq", FIGURES, tables, figures)
+    spoilt = [*rows, rows[0] | {"status": "failed: <b>cable</b>", "writers": 9}]
+    (said,), reader = page_of("daq", tmp_path, settings, daq=spoilt, backlog=backlog)
     names = sorted(f"{entry.name}.{kind}" for entry in FIGURES for kind in ("svg", *FILES))
-    assert sorted(path.name for path in figures.iterdir()) == names
-    (said,) = write_page(tables, files, figures, tmp_path / "daq.html")
+    assert sorted(path.name for path in (tmp_path / "daq" / "figures").iterdir()) == names
     assert said.startswith("slow, psync holds 5 writers at 4.00 MB/s; 8 writers need a buffer of ")
-    reader = Reader()
-    reader.feed((tmp_path / "daq.html").read_text())
-    assert said in reader.text.replace("\u00a0", " ")
+    assert f"{said}." in reader.text
     assert "<b>cable</b>" in reader.text
-    assert (figures / "throughput.tsv").read_text().count("Figure 8") == 2
-    nothing = DaqTables([tables.points[-1]], [], settings.daq)
-    draw_all("daq", FIGURES, nothing, figures)
-    assert write_page(nothing, files, figures, tmp_path / "daq.html") == []
+    assert (tmp_path / "daq" / "figures" / "throughput.tsv").read_text().count("Figure 8") == 2
+    assert page_of("daq", tmp_path, settings, daq=spoilt[-1:], backlog=[])[0] == ["Nothing was measured"]
 
 
 @pytest.mark.parametrize(

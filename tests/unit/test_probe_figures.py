@@ -6,13 +6,11 @@ import csv
 from pathlib import Path
 
 import pytest
-from neurotier.core.tables import Row, write_table
+from neurotier.core.tables import Row
 from neurotier.pages.kit.figures import draw_all
 from neurotier.pages.probe import concurrency, one_stream
-from neurotier.pages.probe.concurrency import by_tier, full_at
 from neurotier.pages.probe.figures import FIGURES
-from neurotier.pages.probe.page import write_page
-from page_reader import Reader
+from page_reader import page_of
 
 MB = 1e6
 STREAMS = (1, 2, 4, 8, 16, 32, 64, 96)
@@ -79,7 +77,8 @@ def test_findings_say_who_is_fastest_and_who_stops() -> None:
         "tmpfs reads 480 GB/s, 4,174 times as much as nfs; disk stops scaling at 4 streams; "
         "nfs gains nothing from a second stream; tmpfs gains up to 96 streams"
     )
-    assert full_at(by_tier(ROWS)["disk"]["write"]) == 4
+    writes = [row for row in concurrency.curves(ROWS) if (row["tier"], row["pattern"]) == ("disk", "write")]
+    assert concurrency.full_at(writes) == 4
     assert one_stream.finding(ROWS).sentence == (
         "With one stream, disk (500 MB/s read, 300 MB/s written) is nearest to the published SSD; "
         "tmpfs (5.00 GB/s read, 3.00 GB/s written) is nearest to the published DRAM; "
@@ -96,21 +95,14 @@ def test_figures_have_their_numbers_beside_them(rows: list[Row], tmp_path: Path)
     with (tmp_path / "concurrency.tsv").open() as file:
         shown = list(csv.DictReader(file, delimiter="\t"))
     expected = [row["bandwidth_bytes_per_s"] for row in rows if row["part"] == "concurrency"]
-    assert sorted(float(row["bandwidth_bytes_per_s"]) for row in shown) == pytest.approx(sorted(expected))
+    assert sorted(float(row["median"]) for row in shown) == pytest.approx(sorted(expected))
 
 
 def test_the_page_shows_every_tier_beside_the_published_devices(tmp_path: Path) -> None:
-    write_table(tmp_path / "probe" / "probe.tsv", "probe", ROWS)
-    folder = tmp_path / "probe"
-    draw_all("probe", FIGURES, ROWS, folder / "figures")
-    write_page(ROWS, folder / "probe.tsv", folder / "figures", tmp_path / "probe.html")
-    page = Reader()
-    page.feed((tmp_path / "probe.html").read_text())
-    assert page.open == []
-    links = [address for kind, address in page.addresses if kind == "href" and not address.startswith("#")]
-    assert "probe/probe.tsv" in links
-    assert all((tmp_path / address).exists() for address in links)
+    said, page = page_of("probe", tmp_path, probe=ROWS)
+    assert ("href", "probe/probe.tsv") in page.addresses
     for words in (
+        f"{said[0]}.",
         "disk stops scaling at 4 streams",
         "published Optane",
         "3.38 GB/s",

@@ -25,17 +25,16 @@ from neurotier.core.private import private_folder
 from neurotier.core.settings import Settings, StagingSetSettings, StagingSettings
 from neurotier.core.tables import Row, read_table, write_table
 from neurotier.core.tiers import find_mount
-from neurotier.pages.kit.figures import draw_all, figures_of
+from neurotier.pages.kit.figures import figures_of
 from neurotier.pages.kit.registry import FILES
 from neurotier.pages.staging import answers
-from neurotier.pages.staging.figures import FIGURES, StagingTables
-from neurotier.pages.staging.page import write_page
+from neurotier.pages.staging.figures import FIGURES
 from neurotier.storage.staging import published
 from neurotier.storage.staging.exchange import Exchange, Sink, Source
 from neurotier.storage.staging.grid import Point, planned
 from neurotier.storage.staging.supervise import CALL, Outcome, StallError, require_engine, run_exchange
 from neurotier.storage.staging.walk import scratch, stage
-from page_reader import Reader
+from page_reader import page_of
 from support import ENVIRONMENT, PATIENCE_S, ROOT, processes_in, words_of
 from truth import loop_device
 
@@ -425,18 +424,12 @@ def test_published_numbers_have_page_and_figure(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rows", [rows_of_both(), [row("disk", 1, 1, 1, 1.0, 1.0, status="failed: <b>stalled</b>")]])
 def test_figures_and_page_are_those_of_the_rows(rows: list[Row], tmp_path: Path) -> None:
-    tables = StagingTables(rows)
-    draw_all("staging", FIGURES, tables, tmp_path / "figures")
-    names = [entry.name for entry in FIGURES]
-    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == sorted(
-        f"{name}.{kind}" for name in names for kind in ("svg", *FILES)
-    )
-    files = [tmp_path / "staging.tsv", tmp_path / "published.tsv"]
-    write_page(tables, files, tmp_path / "figures", tmp_path / "staging.html")
-    reader = Reader()
-    reader.feed((tmp_path / "staging.html").read_text())
-    for figure in figures_of("staging", FIGURES, tables):
-        assert f"{figure.finding.sentence}." in "\n".join([reader.text, *reader.alts])
+    said, reader = page_of("staging", tmp_path, staging=rows, published_staging=published.rows())
+    names = sorted(f"{entry.name}.{kind}" for entry in FIGURES for kind in ("svg", *FILES))
+    assert sorted(path.name for path in (tmp_path / "staging" / "figures").iterdir()) == names
+    assert all(f"{sentence}." in reader.text for sentence in said)
+    for figure in figures_of("staging", FIGURES, rows):
+        assert f"{figure.finding.sentence}." in "\n".join(reader.alts)
     assert all(one["status"] in reader.text for one in rows if one["status"] != "measured")
-    behind = (tmp_path / "figures" / "strong_scaling.tsv").read_text()
-    assert "published: least at 8 to 16 readers" in behind
+    behind = (tmp_path / "staging" / "figures" / "strong_scaling.tsv").read_text()
+    assert behind.count("Figure 7a") == 2

@@ -22,8 +22,7 @@ from neurotier.core.tiers import Tier, find_mount
 from neurotier.meter.measure import Interrupted
 from neurotier.pages.kit.figures import draw_all, figures_of
 from neurotier.pages.kit.registry import FILES
-from neurotier.pages.sweep.figures import FIGURES, SweepTables, drawn
-from neurotier.pages.sweep.page import write_page
+from neurotier.pages.sweep.figures import FIGURES, drawn
 from neurotier.run.stops import unwinding
 from neurotier.storage.access import BUFFERED, Access
 from neurotier.storage.sweep.grid import Point, planned_sets, room_bytes, sweep_minutes
@@ -31,7 +30,7 @@ from neurotier.storage.sweep.headlines import headline_rows
 from neurotier.storage.sweep.walk import sweep
 from neurotier.storage.sweep.ways import left_out, takes_direct, way_of
 from neurotier.storage.workload.records import Records
-from page_reader import Reader
+from page_reader import page_of
 from support import ROOT
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -93,9 +92,9 @@ def grid_rows() -> list[Row]:
     ]  # fmt: skip
 
 
-def findings(tables: SweepTables) -> dict[str, str]:
+def findings(rows: list[Row]) -> dict[str, str]:
     """What each figure says, by name."""
-    return {figure.name: figure.finding.sentence for figure in figures_of("sweep", FIGURES, tables)}
+    return {figure.name: figure.finding.sentence for figure in figures_of("sweep", FIGURES, rows)}
 
 
 def test_types_of_a_set_have_the_keys_of_the_schema() -> None:
@@ -250,26 +249,20 @@ def test_headlines_stand_beside_the_best_fitting_point() -> None:
 
 @pytest.mark.parametrize("rows", [grid_rows(), [row("mixed", 4096, 1, 5e6)], [row("read", 1, 1, 1, status="failed")]])
 def test_figures_and_page_are_those_of_the_rows(rows: list[Row], tmp_path: Path) -> None:
-    tables = SweepTables(rows, headline_rows(rows))
-    draw_all("sweep", FIGURES, tables, tmp_path / "figures")
-    names = ["headlines", "heat_map_disk_a", "lines_disk_a"]
-    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == sorted(
+    said, reader = page_of("sweep", tmp_path, sweep=rows, headlines=headline_rows(rows))
+    names = ["heat_map_disk_a", "lines_disk_a"]
+    assert sorted(path.name for path in (tmp_path / "sweep" / "figures").iterdir()) == sorted(
         f"{name}.{kind}" for name in names for kind in ("svg", *FILES)
     )
-    files = [tmp_path / "sweep.tsv", tmp_path / "headlines.tsv"]
-    write_page(tables, files, tmp_path / "figures", tmp_path / "sweep.html")
-    reader = Reader()
-    reader.feed((tmp_path / "sweep.html").read_text())
-    sentences = findings(tables)
-    assert list(sentences) == names
-    assert f"{sentences['heat_map_disk_a']}." in reader.text
+    sentences = findings(rows)
+    assert (list(sentences), said) == (names, [sentences["heat_map_disk_a"]])
+    assert f"{said[0]}." in reader.text
     assert all(one["status"] in reader.text for one in rows if one["status"] != "measured")
 
 
 def test_findings_and_numbers_behind_the_figures(tmp_path: Path) -> None:
     rows = grid_rows()
-    tables = SweepTables(rows, headline_rows(rows))
-    sentences = findings(tables)
+    sentences = findings(rows)
     assert sentences["heat_map_disk_a"] == (
         "disk: reading is fastest at 141 MB/s (sequential read, 1 MiB, 4 processes); writing is fastest at 141 MB/s"
         " (sequential write, 1 MiB, 4 processes)"
@@ -277,17 +270,16 @@ def test_findings_and_numbers_behind_the_figures(tmp_path: Path) -> None:
     assert sentences["lines_disk_a"].endswith(
         "; 90 % of the highest bandwidth takes blocks of 1 MiB to read and 1 MiB to write"
     )
-    draw_all("sweep", FIGURES, tables, tmp_path)
-    lines = (tmp_path / "heat_map_disk_a.tsv").read_text().splitlines()
-    assert len(lines) == 1 + 2 * (3 * 2 - 1)
+    draw_all("sweep", FIGURES, rows, tmp_path)
+    for name in ("heat_map", "lines"):
+        assert len((tmp_path / f"{name}_disk_a.tsv").read_text().splitlines()) == 1 + 2 * (3 * 2 - 1)
 
 
 def test_names_of_figures_are_known_beforehand(tmp_path: Path) -> None:
     """The files that the rules declare are those that are drawn from the rows."""
     declared = [entry.name for entry in drawn(settings_of(tmp_path, {"a": TINY, "b": TINY}).sweep)]
-    rows = [row("read", 4096, 1, 5e6, tier="fast", set=name) for name in ("a", "b")]
-    assert declared == list(findings(SweepTables(rows, headline_rows(rows))))
-    assert declared[1:3] == ["heat_map_fast_a", "heat_map_fast_b"]
+    assert declared == list(findings([row("read", 4096, 1, 5e6, tier="fast", set=name) for name in ("a", "b")]))
+    assert declared[:2] == ["heat_map_fast_a", "heat_map_fast_b"]
 
 
 def test_points_are_those_of_a_class_of_nodes(tmp_path: Path) -> None:

@@ -84,28 +84,13 @@ rule tabulate_advice:
         "../scripts/tabulate_advice.py"
 
 
-rule draw_advice:
-    input:
-        table=places.advice / "advice.tsv",
-    output:
-        **outputs(advice_figures.FIGURES, places.advice_figures, report, "Advice"),
-    log:
-        LOGS / "draw_advice/draw_advice.log",
-    params:
-        results=RESULTS,
-    message:
-        "Drawing the advice"
-    script:
-        "../scripts/draw_advice.py"
-
-
 rule write_advice:
     input:
         **advising.nodes,
         table=places.advice / "advice.tsv",
         basis=places.advice / "basis.json",
-        advised=places.advice_figures / "advised.svg",
     output:
+        **outputs(advice_figures.FIGURES, places.advice_figures, report, "Advice"),
         page=report(
             RESULTS / "advice.html",
             caption="../report/advice.rst",
@@ -115,10 +100,11 @@ rule write_advice:
         LOGS / "write_advice/write_advice.log",
     params:
         results=RESULTS,
+        room="advice",
     message:
         "Writing the advice"
     script:
-        "../scripts/write_advice.py"
+        "../scripts/write_page.py"
 
 
 rule advise:

@@ -24,7 +24,7 @@ rule compare_bigbrain:
         "../scripts/compare_bigbrain.py"
 
 
-rule draw_bigbrain:
+rule write_bigbrain:
     input:
         **bigbrain.published,
         conditions=places.bigbrain / "bigbrain_conditions.tsv",
@@ -38,25 +38,6 @@ rule draw_bigbrain:
             report,
             "BigBrain incrementation",
         ),
-    log:
-        LOGS / "draw_bigbrain/draw_bigbrain.log",
-    params:
-        results=RESULTS,
-    message:
-        "Drawing the BigBrain incrementation"
-    script:
-        "../scripts/draw_bigbrain.py"
-
-
-rule write_bigbrain:
-    input:
-        **bigbrain.published,
-        conditions=places.bigbrain / "bigbrain_conditions.tsv",
-        runs=places.bigbrain / "bigbrain_runs.tsv",
-        phases=places.bigbrain / "bigbrain_phases.tsv",
-        spark=places.bigbrain / "bigbrain_spark.tsv",
-        bigbrain_makespans=places.bigbrain / "figures/bigbrain_makespans.svg",
-    output:
         page=report(
             RESULTS / "bigbrain.html",
             caption="../report/bigbrain.rst",

@@ -31,11 +31,12 @@ rule tabulate_comparison:
         "../scripts/tabulate_comparison.py"
 
 
-rule draw_comparison:
+rule write_comparison:
     input:
         runs=places.comparison / "compared_runs.tsv",
         participants=places.comparison / "compared_participants.tsv",
         traffic=places.comparison / "compared_bytes.tsv",
+        campaign=lambda wildcards: plan.campaign(),
     output:
         **outputs(
             comparison_figures.FIGURES,
@@ -43,24 +44,6 @@ rule draw_comparison:
             report,
             "Comparison",
         ),
-    log:
-        LOGS / "draw_comparison/draw_comparison.log",
-    params:
-        results=RESULTS,
-    message:
-        "Drawing the comparison"
-    script:
-        "../scripts/draw_comparison.py"
-
-
-rule write_comparison:
-    input:
-        runs=places.comparison / "compared_runs.tsv",
-        participants=places.comparison / "compared_participants.tsv",
-        traffic=places.comparison / "compared_bytes.tsv",
-        figures=rules.draw_comparison.output,
-        campaign=lambda wildcards: plan.campaign(),
-    output:
         page=report(
             RESULTS / "comparison.html",
             caption="../report/comparison.rst",

@@ -27,7 +27,7 @@ rule run_daq:
         "../scripts/run_daq.py"
 
 
-rule draw_daq:
+rule write_daq:
     input:
         points=places.workload("daq") / "daq.tsv",
         backlog=places.workload("daq") / "backlog.tsv",
@@ -38,22 +38,6 @@ rule draw_daq:
             report,
             "DAQ buffer",
         ),
-    log:
-        LOGS / "draw_daq/draw_daq.log",
-    params:
-        results=RESULTS,
-    message:
-        "Drawing what the tiers hold"
-    script:
-        "../scripts/draw_daq.py"
-
-
-rule write_daq:
-    input:
-        points=places.workload("daq") / "daq.tsv",
-        backlog=places.workload("daq") / "backlog.tsv",
-        figures=rules.draw_daq.output,
-    output:
         page=report(
             RESULTS / "daq.html",
             caption="../report/daq.rst",
@@ -63,7 +47,8 @@ rule write_daq:
         LOGS / "write_daq/write_daq.log",
     params:
         results=RESULTS,
+        room="daq",
     message:
         "Writing the report on what the tiers hold"
     script:
-        "../scripts/write_daq.py"
+        "../scripts/write_page.py"

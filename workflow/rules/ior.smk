@@ -28,9 +28,9 @@ rule run_ior:
         "../scripts/run_ior.py"
 
 
-rule draw_ior:
+rule write_ior:
     input:
-        table=places.workload("ior") / "ior.tsv",
+        points=places.workload("ior") / "ior.tsv",
     output:
         **outputs(
             ior_figures.FIGURES,
@@ -38,21 +38,6 @@ rule draw_ior:
             report,
             "File per process",
         ),
-    log:
-        LOGS / "draw_ior/draw_ior.log",
-    params:
-        results=RESULTS,
-    message:
-        "Drawing what processes reach together"
-    script:
-        "../scripts/draw_ior.py"
-
-
-rule write_ior:
-    input:
-        table=places.workload("ior") / "ior.tsv",
-        figures=rules.draw_ior.output,
-    output:
         page=report(
             RESULTS / "ior.html",
             caption="../report/ior.rst",
@@ -62,7 +47,8 @@ rule write_ior:
         LOGS / "write_ior/write_ior.log",
     params:
         results=RESULTS,
+        room="ior",
     message:
         "Writing the report on what processes reach together"
     script:
-        "../scripts/write_ior.py"
+        "../scripts/write_page.py"

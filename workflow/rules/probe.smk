@@ -50,26 +50,11 @@ rule tabulate_probe:
         "../scripts/tabulate_probe.py"
 
 
-rule draw_probe:
-    input:
-        table=places.probe / "probe.tsv",
-    output:
-        **outputs(probe_figures.FIGURES, places.probe_figures, report, "Tiers"),
-    log:
-        LOGS / "draw_probe/draw_probe.log",
-    params:
-        results=RESULTS,
-    message:
-        "Drawing what the tiers can do"
-    script:
-        "../scripts/draw_probe.py"
-
-
 rule write_probe:
     input:
-        table=places.probe / "probe.tsv",
-        figures=rules.draw_probe.output,
+        points=places.probe / "probe.tsv",
     output:
+        **outputs(probe_figures.FIGURES, places.probe_figures, report, "Tiers"),
         page=report(
             RESULTS / "probe.html",
             caption="../report/probe.rst",
@@ -79,7 +64,8 @@ rule write_probe:
         LOGS / "write_probe/write_probe.log",
     params:
         results=RESULTS,
+        room="probe",
     message:
         "Writing the report on the tiers"
     script:
-        "../scripts/write_probe.py"
+        "../scripts/write_page.py"

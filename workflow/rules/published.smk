@@ -46,28 +46,6 @@ rule predict_published:
         "../scripts/predict_published.py"
 
 
-rule draw_published:
-    input:
-        predictions=places.published / "published_predictions.tsv",
-        validation=places.published / "published_validation.tsv",
-    output:
-        figures=report(
-            directory(places.published_figures),
-            patterns=["{name}.svg"],
-            caption="../report/published_figures.rst",
-            category="Published experiment",
-        ),
-    log:
-        LOGS / "draw_published/draw_published.log",
-    params:
-        results=RESULTS,
-        logs=lambda wildcards: asked_logs(settings.published),
-    message:
-        "Drawing the published experiment"
-    script:
-        "../scripts/draw_published.py"
-
-
 rule write_published:
     input:
         tables=rules.tabulate_published.output,
@@ -76,8 +54,13 @@ rule write_published:
         speeds=places.published / "published_speeds.tsv",
         validation=places.published / "published_validation.tsv",
         parameters=places.published / "published_parameters.tsv",
-        figures=places.published_figures,
     output:
+        figures=report(
+            directory(places.published_figures),
+            patterns=["{name}.svg"],
+            caption="../report/published_figures.rst",
+            category="Published experiment",
+        ),
         page=report(
             RESULTS / "published.html",
             caption="../report/published.rst",

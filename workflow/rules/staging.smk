@@ -28,9 +28,10 @@ rule run_staging:
         "../scripts/run_staging.py"
 
 
-rule draw_staging:
+rule write_staging:
     input:
         points=places.workload("staging") / "staging.tsv",
+        published=places.workload("staging") / "published.tsv",
     output:
         **outputs(
             staging_figures.FIGURES,
@@ -38,22 +39,6 @@ rule draw_staging:
             report,
             "Staging",
         ),
-    log:
-        LOGS / "draw_staging/draw_staging.log",
-    params:
-        results=RESULTS,
-    message:
-        "Drawing the staging"
-    script:
-        "../scripts/draw_staging.py"
-
-
-rule write_staging:
-    input:
-        points=places.workload("staging") / "staging.tsv",
-        published=places.workload("staging") / "published.tsv",
-        figures=rules.draw_staging.output,
-    output:
         page=report(
             RESULTS / "staging.html",
             caption="../report/staging.rst",
@@ -63,7 +48,8 @@ rule write_staging:
         LOGS / "write_staging/write_staging.log",
     params:
         results=RESULTS,
+        room="staging",
     message:
         "Writing the report on the staging"
     script:
-        "../scripts/write_staging.py"
+        "../scripts/write_page.py"

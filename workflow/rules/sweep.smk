@@ -28,7 +28,7 @@ rule run_sweep:
         "../scripts/run_sweep.py"
 
 
-rule draw_sweep:
+rule write_sweep:
     input:
         points=places.sweep / "sweep.tsv",
         headlines=places.sweep / "headlines.tsv",
@@ -39,22 +39,6 @@ rule draw_sweep:
             report,
             "Sweep",
         ),
-    log:
-        LOGS / "draw_sweep/draw_sweep.log",
-    params:
-        results=RESULTS,
-    message:
-        "Drawing the sweep"
-    script:
-        "../scripts/draw_sweep.py"
-
-
-rule write_sweep:
-    input:
-        points=places.sweep / "sweep.tsv",
-        headlines=places.sweep / "headlines.tsv",
-        figures=rules.draw_sweep.output,
-    output:
         page=report(
             RESULTS / "sweep.html",
             caption="../report/sweep.rst",
@@ -64,7 +48,8 @@ rule write_sweep:
         LOGS / "write_sweep/write_sweep.log",
     params:
         results=RESULTS,
+        room="sweep",
     message:
         "Writing the report on the sweep"
     script:
-        "../scripts/write_sweep.py"
+        "../scripts/write_page.py"

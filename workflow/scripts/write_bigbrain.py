@@ -1,19 +1,16 @@
-"""Write the page of the incrementation: ``bigbrain.html``."""
+"""Draw the figures of the incrementation, and write its page: ``bigbrain.html``."""
 
 from neurotier.pages.bigbrain.page import write_page
 from neurotier.pages.bigbrain.tables import read_tables
-from neurotier.pages.bigbrain.verdict import judge
 from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:
     files = {name: context.input(name) for name in ("conditions", "runs", "phases", "spark")}
     tables = read_tables(**files, published=context.inputs_named("published_"))
-    verdict, page = judge(tables.conditions, tables.own_runs), context.output("page")
-    write_page(tables, verdict, files["runs"].parent, context.input("bigbrain_makespans").parent, page)
-    for line in verdict.terminal_lines():
+    for line in write_page(tables, files["runs"].parent, context.output("page")).terminal_lines():
         context.say(line)
-    context.say(f"Report: {page}")
+    context.say(f"Report: {context.output('page')}")
 
 
 if __name__ == "__main__":

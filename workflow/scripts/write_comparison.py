@@ -1,15 +1,18 @@
-"""Write the comparison report."""
+"""Draw the figures of the comparison, and write its report."""
 
+from neurotier.pages.comparison.figures import FIGURES
 from neurotier.pages.comparison.page import write_page
+from neurotier.pages.kit.figures import draw_all
 from neurotier.run.campaign.comparing import lacking
 from neurotier.run.compared import read_comparison_tables
 from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:
-    compared = read_comparison_tables(context.input("runs").parent)
+    compared, figures = read_comparison_tables(context.input("runs").parent), context.output("makespan").parent
+    draw_all("comparison", FIGURES, compared, figures)
     left = "".join(lacking(plan) for plan in context.inputs("campaign"))
-    write_page(compared, context.inputs("figures")[0].parent, context.output("page"), left)
+    write_page(compared, figures, context.output("page"), left)
 
 
 if __name__ == "__main__":

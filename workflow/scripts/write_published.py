@@ -1,4 +1,4 @@
-"""Write the page about the published experiment: ``published.html``."""
+"""Draw what the published logs have to show, and write the page about the published experiment."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ def main(context: Context) -> None:
     )
     replay = read_published(Path(context.snakemake.params.logs[0]))
     tables = replayed(replay, read_table(predictions, "published_predictions"), validation)
-    write_page(tables, judged, predictions.parent, context.input("figures"), page)
+    write_page(tables, judged, predictions.parent, page)
     for text in verdict(tables, judged):
         context.say(f"{text}.")
     context.say(f"{headline(replay)}. Page: {page}")

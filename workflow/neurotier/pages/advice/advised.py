@@ -11,7 +11,7 @@ from neurotier.core.tables import Row
 from neurotier.pages.kit import plot
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.hover import hover
-from neurotier.pages.kit.style import BLACK, BLUE, LIGHT_GREY, ORANGE, WIDTH_IN, house_style, save_figure, set_title
+from neurotier.pages.kit.style import BLACK, BLUE, LIGHT_GREY, ORANGE, WIDTH_IN, write_figure
 
 LANE_IN = 0.5
 NOTE = (
@@ -39,32 +39,32 @@ def finding(rows: Sequence[Row]) -> Finding:
 
 def draw(rows: Sequence[Row], stem: Path) -> None:
     """Draw a panel for each parallelism and state of the page cache; write SVG, PNG and TSV."""
-    rows_by_panel = panels(rows)
-    with house_style():
-        figure = plot.Figure(figsize=(WIDTH_IN, 1.9 + LANE_IN * len(rows) + 0.4 * len(rows_by_panel)))
-        axes = figure.subplots(
-            len(rows_by_panel),
-            1,
-            sharex=True,
-            squeeze=False,
-            height_ratios=[len(each) for each in rows_by_panel.values()],
-        )[:, 0]
-        for one, ((jobs, cache), each) in zip(axes, rows_by_panel.items(), strict=True):
-            one.set_title(f"{jobs} at once, page cache {cache}, {each[0]['participants']:,} participants")
-            for lane, row in enumerate(each):
-                (bar,) = one.barh(lane, row["predicted_s"], height=0.6, color=BLUE if row["fits"] else LIGHT_GREY)
-                bar.set_url(hover(f"{row['placement']}: {interval(row)}"))
-                one.plot([row["low_s"], row["high_s"]], [lane, lane], color=BLACK, linewidth=1.4)
-                one.plot([row["paper_s"]], [lane], linestyle="", marker="D", markersize=5, color=ORANGE)
-                reason = "" if row["fits"] else f"; {row['reason']}"
-                label = f"{interval(row)}, {row['limit']} ({percent(row['limit_share'])}){reason}"
-                end = max(row["high_s"], row["paper_s"])
-                one.annotate(label, (end, lane), (6, 0), textcoords="offset points", va="center")
-            names = [row["placement"] + (" (in use)" if row["in_use"] else "") for row in each]
-            one.set_yticks(range(len(each)), names)
-            one.set_ylim(len(each) - 0.5, -0.5)
-            one.grid(visible=False, axis="y")
-        axes[-1].set_xlim(0, 1.9 * max(max(row["high_s"], row["paper_s"]) for row in rows))
-        axes[-1].set_xlabel("Predicted makespan (s)")
-        set_title(figure, finding(rows).sentence, NOTE)
-        save_figure(figure, stem, rows)
+    write_figure(stem, finding(rows), rows, lambda: figure_of(panels(rows)), NOTE)
+
+
+def figure_of(rows_by_panel: dict[Panel, list[Row]]) -> plot.Figure:
+    """The figure of at least one panel."""
+    lanes = [len(rows) for rows in rows_by_panel.values()]
+    figure = plot.Figure(figsize=(WIDTH_IN, 1.9 + LANE_IN * sum(lanes) + 0.4 * len(lanes)))
+    all_axes = figure.subplots(len(lanes), 1, sharex=True, squeeze=False, height_ratios=lanes)[:, 0]
+    for axes, ((jobs, cache), rows) in zip(all_axes, rows_by_panel.items(), strict=True):
+        axes.set_title(f"{jobs} at once, page cache {cache}, {rows[0]['participants']:,} participants")
+        for lane, row in enumerate(rows):
+            (bar,) = axes.barh(lane, row["predicted_s"], height=0.6, color=BLUE if row["fits"] else LIGHT_GREY)
+            bar.set_url(hover(f"{row['placement']}: {interval(row)}"))
+            axes.plot([row["low_s"], row["high_s"]], [lane, lane], color=BLACK, linewidth=1.4)
+            axes.plot([row["paper_s"]], [lane], linestyle="", marker="D", markersize=5, color=ORANGE)
+            reason = "" if row["fits"] else f"; {row['reason']}"
+            label = f"{interval(row)}, {row['limit']} ({percent(row['limit_share'])}){reason}"
+            axes.annotate(label, (end_s(row), lane), (6, 0), textcoords="offset points", va="center")
+        axes.set_yticks(range(len(rows)), [row["placement"] + " (in use)" * row["in_use"] for row in rows])
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.grid(visible=False, axis="y")
+    all_axes[-1].set_xlim(0, 1.9 * max(end_s(row) for rows in rows_by_panel.values() for row in rows))
+    all_axes[-1].set_xlabel("Predicted makespan (s)")
+    return figure
+
+
+def end_s(row: Row) -> float:
+    """Where the marks of a lane end, s."""
+    return float(max(row["high_s"], row["paper_s"]))

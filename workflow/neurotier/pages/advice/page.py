@@ -2,46 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from neurotier.advice.nodes import node_advices
 from neurotier.advice.room import NEEDING
 from neurotier.advice.words import advices, interval
-from neurotier.core.tables import Row, read_table
+from neurotier.core.files import read_json
+from neurotier.core.settings import Settings
+from neurotier.core.tables import read_table
 from neurotier.pages.advice.figures import FIGURES
-from neurotier.pages.kit.figures import figure_views
+from neurotier.pages.kit.figures import draw_all, figure_views
 from neurotier.pages.kit.html import link, write_html
 
 TEMPLATE = Path(__file__).resolve().parent / "advice.html.j2"
 
 
-def write_page(
-    rows: Sequence[Row], basis: Sequence[str], table: Path, figures: Path, page: Path, nodes: Path | None = None
-) -> None:
-    """Write ``advice.html``; equal advice gives equal bytes.
+def write_page(files: Mapping[str, Path], _settings: Settings, page: Path) -> list[str]:
+    """Draw the figures and write ``advice.html``; equal advice gives equal bytes.
 
     Parameters
     ----------
-    rows
-        Rows of ``advice.tsv``.
-    basis
-        What they rest on, in sentences.
-    table
-        The file ``advice.tsv``, for the link to it.
-    figures
-        Folder of the figures.
+    files
+        The tables ``table`` and, if several nodes were predicted, ``nodes``; what they rest on, ``basis``.
     page
         HTML file to write.
-    nodes
-        The file ``nodes.tsv``, if several nodes were predicted.
     """
-    on_nodes = read_table(nodes, "nodes") if nodes else []
+    rows, figures = read_table(files["table"], "advice"), files["table"].parent / "figures"
+    on_nodes = read_table(files["nodes"], "nodes") if "nodes" in files else []
+    draw_all("advice", FIGURES, rows, figures)
     (figure,) = figure_views("advice", FIGURES, rows, figures, page.parent)
     context = {
         "rows": rows,
-        "advices": advices(list(rows)),
-        "basis": basis,
+        "advices": advices(rows),
+        "basis": read_json(files["basis"]),
         "intervals": [interval(row) for row in rows],
         "roles": NEEDING,
         "figure": figure,
@@ -49,7 +43,7 @@ def write_page(
         "on_nodes": on_nodes,
         "node_advices": node_advices(on_nodes),
         "node_intervals": [interval(row) for row in on_nodes],
-        "nodes_table": link(nodes, page.parent) if nodes else None,
-        "table": link(table, page.parent),
+        "files": {name: link(file, page.parent) for name, file in files.items()},
     }
     write_html(TEMPLATE, context, page)
+    return []

@@ -17,7 +17,7 @@ from neurotier.pages.bigbrain.phases import KINDS
 from neurotier.pages.bigbrain.tables import Tables
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.gantt import Chart, Job, Segment, draw_charts, pack
-from neurotier.pages.kit.style import YELLOW, empty_figure, house_style, save_figure, set_title
+from neurotier.pages.kit.style import YELLOW, write_figure
 from neurotier.published.conditions import device_and_mode
 
 COLOURS = {label: colour for label, _, colour in KINDS.values()} | {"pause": YELLOW}
@@ -105,7 +105,7 @@ def finding(tables: Tables) -> Finding:
         return Finding(replay_finding(tables.conditions))
     shown = drawn_of(tables)
     if not shown:
-        return Finding(NO_RUN)
+        return Finding(NO_RUN, shown=False)
     ordered = sorted(shown, key=busy_share)
     low, high = (f"{percent(busy_share(one))} ({name_of(one.row)})" for one in (ordered[0], ordered[-1]))
     shares = f"{low} of the time" if len(shown) == 1 else f"from {low} to {high} of the time"
@@ -136,18 +136,13 @@ def replay_finding(rows: Sequence[Row]) -> str:
 def draw(tables: Tables, stem: Path) -> None:
     """Draw a run of each condition of one's own, or of the replay; write SVG, PNG and TSV."""
     shown = drawn_of(tables)
-    with house_style():
-        if shown:
-            figure = draw_charts([one.chart for one in shown], COLOURS, "first phase")
-            streaming = any(one.row["pairing"] == STREAMING for one in shown)
-            spark = any(one.row["engine"] == SPARK for one in shown)
-            note = NOTE + STREAMING_NOTE * streaming + SPARK_NOTE * spark + REPLAY_NOTE * tables.is_replay
-            set_title(figure, finding(tables).sentence, note)
-        else:
-            figure = empty_figure(NO_RUN)
-        rows = [
-            {name: one.row[name] for name in CELLS} | {"repetition": one.run["repetition"]} | phase
-            for one in shown
-            for phase in one.chart.rows("block")
-        ]
-        save_figure(figure, stem, rows)
+    streaming = any(one.row["pairing"] == STREAMING for one in shown)
+    spark = any(one.row["engine"] == SPARK for one in shown)
+    note = NOTE + STREAMING_NOTE * streaming + SPARK_NOTE * spark + REPLAY_NOTE * tables.is_replay
+    rows = [
+        {name: one.row[name] for name in CELLS} | {"repetition": one.run["repetition"]} | phase
+        for one in shown
+        for phase in one.chart.rows("block")
+    ]
+    charts = [one.chart for one in shown]
+    write_figure(stem, finding(tables), rows, lambda: draw_charts(charts, COLOURS, "first phase"), note)

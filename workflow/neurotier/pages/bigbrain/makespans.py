@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.quantities import counted, seconds
 from neurotier.core.tables import Row
-from neurotier.model.prediction import PAPER, Prediction
+from neurotier.model.prediction import PAPER
 from neurotier.pages.bigbrain.marks import MARKS, draw_predictions, in_order, logarithmic
 from neurotier.pages.bigbrain.names import (
     NO_RUN,
@@ -28,8 +27,8 @@ from neurotier.pages.bigbrain.tables import Tables, cells
 from neurotier.pages.kit import plot
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.hover import hover
-from neurotier.pages.kit.lanes import Panel, annotate_lane, draw_legend, label_lanes, panel_axes
-from neurotier.pages.kit.style import BLACK, empty_figure, house_style, save_figure, set_title
+from neurotier.pages.kit.lanes import draw_lanes
+from neurotier.pages.kit.style import BLACK, write_figure
 from neurotier.published.conditions import is_outlier
 
 CIRCLE: dict[str, Any] = {"marker": "o", "markersize": 5, "fillstyle": "none", "color": BLACK, "markeredgewidth": 0.8}
@@ -48,22 +47,6 @@ OUTLIERS = " Outlier: 1.5 times the middle repetition, or less than that part of
 AS_PUBLISHED = ", as published, and not in the factor above"
 
 
-@dataclass(frozen=True)
-class Makespans:
-    """Makespans of a condition: of its repetitions, apart from outliers, and as predicted, s."""
-
-    middle_s: float
-    steady_s: Sequence[float]
-    outliers_s: Sequence[float]
-    predictions: Mapping[str, Prediction]
-
-    @property
-    def ends_s(self) -> list[float]:
-        """Everything that the axis must hold."""
-        predicted = [end for one in self.predictions.values() for end in (one.makespan_s, one.low_s, one.high_s)]
-        return [*self.steady_s, *self.outliers_s, *predicted]
-
-
 def parts(tables: Tables) -> dict[str, Tables]:
     """Of the replay, a figure for each image, and one of what is in no figure of the paper."""
     return tables.parts(lambda one: f"{one.resolution_um}um", "others")
@@ -76,7 +59,9 @@ def finding(tables: Tables) -> Finding:
         return Finding(replay_finding(tables))
     if own(rows):
         return Finding("; ".join(filter(None, [range_text(own(rows)), factors_text(own(rows))])))
-    return Finding(f"{NO_RUN}; published ones: {factors_text(published(rows))}" if published(rows) else NO_RUN)
+    if published(rows):
+        return Finding(f"{NO_RUN}; published ones: {factors_text(published(rows))}")
+    return Finding(NO_RUN, shown=False)
 
 
 def factors_text(rows: Sequence[Row]) -> str:
@@ -137,64 +122,56 @@ def apart(makespans_s: Sequence[float]) -> tuple[list[float], list[float]]:
 
 def draw(tables: Tables, stem: Path) -> None:
     """Draw the makespans of all conditions; write SVG, PNG and TSV."""
-    repetitions, rows = tables.repetitions(), shown(tables.conditions)
-
-    def measured(row: Row) -> Makespans:
-        values = [run["makespan_s"] for run in repetitions.get(IncrementCondition.of(row), [])]
-        return Makespans(row["makespan_s"], *apart(values), tables.predictions(row))
-
-    with house_style():
-        panels = image_panels(rows, measured, "a")
-        if panels:
-            figure = draw_panels(panels, tables.middle)
-            has_outliers = any(one.outliers_s for panel in panels for _, one in panel.filled())
-            note = NOTE.format(middle=tables.middle) + PUBLISHED_NOTE * bool(published(rows))
-            note += INCOMPLETE * any(row["incomplete_blocks"] for row in rows)
-            note += OUTLIERS.format(middle=tables.middle, as_published=AS_PUBLISHED * tables.is_replay) * has_outliers
-            set_title(figure, finding(tables).sentence, note)
-        else:
-            figure = empty_figure(finding(tables).sentence)
-        save_figure(figure, stem, table(tables, repetitions))
+    rows, times = shown(tables.conditions), makespans(tables)
+    note = NOTE.format(middle=tables.middle) + PUBLISHED_NOTE * bool(published(rows))
+    note += INCOMPLETE * any(row["incomplete_blocks"] for row in rows)
+    if any(apart(one)[1] for one in times.values()):
+        note += OUTLIERS.format(middle=tables.middle, as_published=AS_PUBLISHED * tables.is_replay)
+    write_figure(stem, finding(tables), table(tables), lambda: figure_of(tables), note)
 
 
-def draw_panels(panels: Sequence[Panel[Makespans]], middle: str) -> plot.Figure:
-    """What was measured and predicted of each lane, on logarithmic axes; ``middle`` is what the bar is, in a word."""
-    figure, (legend, *all_axes) = panel_axes(panels, legend=True)
-    for axes, panel in zip(all_axes, panels, strict=True):
-        for lane, one in panel.filled():
-            axes.plot([one.middle_s] * 2, [lane - 0.36, lane + 0.06], color=BLACK, linewidth=2.2, solid_capstyle="butt")
-            label = panel.lanes[lane].label
-            for values, style in ((one.steady_s, CIRCLE), (one.outliers_s, CROSS)):
-                (points,) = axes.plot(values, [lane - 0.15] * len(values), linestyle="", **style)
-                points.set_url(hover(f"{label}: {', '.join(map(seconds, values))}"))
-            draw_predictions(axes, lane, label, one.predictions)
-            annotate_lane(axes, lane, text_of(one))
-        label_lanes(axes, panel)
-        ends_s = [end for _, one in panel.filled() for end in one.ends_s]
-        logarithmic(axes, min(ends_s), max(ends_s))
-    all_axes[-1].set_xlabel("Makespan (s)")
-    every = [one for panel in panels for _, one in panel.filled()]
+def makespans(tables: Tables) -> dict[IncrementCondition, list[float]]:
+    """Makespans of the repetitions of each condition that is shown, s."""
+    repetitions = tables.repetitions()
+    return {
+        one: [run["makespan_s"] for run in repetitions.get(one, [])]
+        for one in map(IncrementCondition.of, shown(tables.conditions))
+    }
+
+
+def figure_of(tables: Tables) -> plot.Figure:
+    """What was measured and predicted of each condition, on logarithmic axes."""
+    times = makespans(tables)
+
+    def draw_lane(axes: plot.Axes, lane: int, label: str, row: Row) -> str:
+        middle_s, predictions = row["makespan_s"], tables.predictions(row)
+        axes.plot([middle_s] * 2, [lane - 0.36, lane + 0.06], color=BLACK, linewidth=2.2, solid_capstyle="butt")
+        for values, style in zip(apart(times[IncrementCondition.of(row)]), (CIRCLE, CROSS), strict=True):
+            (points,) = axes.plot(values, [lane - 0.15] * len(values), linestyle="", **style)
+            points.set_url(hover(f"{label}: {', '.join(map(seconds, values))}"))
+        draw_predictions(axes, lane, label, predictions)
+        if PAPER not in predictions:
+            return seconds(middle_s)
+        return f"{seconds(middle_s)}; Eq. (1) {ratio_text(predictions[PAPER].makespan_s / middle_s)} x"
+
+    bar: dict[str, Any] = {"marker": "|", "markersize": 10, "markeredgewidth": 2.2, "color": BLACK}
     handles = [
-        plot.Line2D([], [], linestyle="", marker="|", markersize=10, markeredgewidth=2.2, color=BLACK, label=middle),
+        plot.Line2D([], [], linestyle="", **bar, label=tables.middle),
         plot.Line2D([], [], linestyle="", **CIRCLE, label="repetition"),
     ]
-    if any(one.outliers_s for one in every):
+    if any(apart(one)[1] for one in times.values()):
         handles.append(plot.Line2D([], [], linestyle="", **CROSS, label="outlier"))
-    members = in_order(member for one in every for member in one.predictions)
-    draw_legend(legend, [*handles, *(MARKS[member].handle() for member in members)])
+    members = in_order(member for row in shown(tables.conditions) for member in tables.predictions(row))
+    handles += [MARKS[member].handle() for member in members]
+    figure = draw_lanes(image_panels(tables.conditions, "a"), draw_lane, "Makespan (s)", handles)
+    for axes in figure.axes[1:]:
+        logarithmic(axes)
     return figure
 
 
-def text_of(one: Makespans) -> str:
-    """Mean or median makespan, and what Eq. (1) says of it."""
-    if PAPER not in one.predictions:
-        return seconds(one.middle_s)
-    return f"{seconds(one.middle_s)}; Eq. (1) {ratio_text(one.predictions[PAPER].makespan_s / one.middle_s)} x"
-
-
-def table(tables: Tables, repetitions: Mapping[IncrementCondition, Sequence[Row]]) -> list[Row]:
+def table(tables: Tables) -> list[Row]:
     """The numbers behind the figure: a row per repetition, and one per prediction."""
-    found = []
+    repetitions, found = tables.repetitions(), list[Row]()
     for row in shown(tables.conditions):
         about = cells(row)
         for run in repetitions.get(IncrementCondition.of(row), []):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -34,6 +33,9 @@ MARKS = {
     APRIORI: Mark("fluid, a priori", "s", GREEN),
 }
 
+WIDE = 300
+"""From this ratio of its ends on, an axis has a label for each power of ten alone."""
+
 
 def in_order(members: Iterable[str]) -> list[str]:
     """Members of the model, each once, in order of the marks."""
@@ -53,11 +55,11 @@ def draw_predictions(axes: plot.Axes, lane: int, label: str, predictions: Mappin
         point.set_url(hover(f"{label}, {mark.label}: {seconds(one.makespan_s)}"))
 
 
-def logarithmic(axes: plot.Axes, low: float, high: float) -> None:
-    """A logarithmic axis from a little below the least to a little above the greatest value."""
+def logarithmic(axes: plot.Axes) -> None:
+    """A logarithmic axis from a little below the least to a little above the greatest value that is drawn."""
+    low, high = axes.dataLim.minposx, axes.dataLim.xmax
     axes.set_xscale("log")
     axes.set_xlim(low / 1.4, high * 1.4)
-    decades = math.log10(high / low) if low > 0 else 1
-    axes.xaxis.set_major_locator(plot.LogLocator(subs=(1, 2, 5) if decades < 2.5 else (1,)))
+    axes.xaxis.set_major_locator(plot.LogLocator(subs=(1, 2, 5) if high / low < WIDE else (1,)))
     axes.xaxis.set_major_formatter(plot.StrMethodFormatter("{x:,g}"))
     axes.xaxis.set_minor_formatter(plot.NullFormatter())

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
 
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.bigbrain.tasks import GNU_PARALLEL, PUBLISHED, SPARK
@@ -18,8 +17,6 @@ from neurotier.published.conditions import FIGURES
 NO_RUN = "No run of the incrementation is valid"
 ENGINES = {GNU_PARALLEL: "GNU Parallel", SPARK: "Spark"}
 """What the paper calls the engines."""
-
-Value = TypeVar("Value")
 
 
 def shown(rows: Iterable[Row]) -> list[Row]:
@@ -80,24 +77,22 @@ def heading_of(row: Row, part: str = "") -> str:
     return f"{ENGINES[one.engine]}, {at_once(one.parallelism)}" + (f" (Figure {number}{part})" if number else "")
 
 
-def image_panels(rows: Iterable[Row], value: Callable[[Row], Value], part: str = "") -> list[Panel[Value]]:
+def image_panels(rows: Iterable[Row], part: str = "") -> list[Panel[Row]]:
     """A panel for each origin and image, in it a heading for each parallelism, and a lane for each condition.
 
     Parameters
     ----------
     rows
         Rows of ``bigbrain_conditions.tsv``; those without a valid run have no lane.
-    value
-        What stands on the lane of a condition.
     part
         Of the paper's figure: ``a`` for makespans, ``b`` for phases.
     """
-    groups: dict[str, dict[str, list[Lane[Value]]]] = {}
+    groups: dict[str, dict[str, list[Lane[Row]]]] = {}
     for row in shown(rows):
         lanes = groups.setdefault(image_of(row), {}).setdefault(heading_of(row, part), [])
-        lanes.append(Lane(label_of(row), value(row)))
+        lanes.append(Lane(label_of(row), row))
     return [
-        Panel(image, tuple(lane for heading, some in lanes.items() for lane in (Lane[Value](heading), *some)))
+        Panel(image, tuple(lane for heading, some in lanes.items() for lane in (Lane[Row](heading), *some)))
         for image, lanes in groups.items()
     ]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +13,8 @@ from neurotier.pages.bigbrain.tables import Tables, cells
 from neurotier.pages.kit import plot
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.hover import hover
-from neurotier.pages.kit.lanes import Panel, annotate_lane, label_lanes, panel_axes
-from neurotier.pages.kit.style import (
-    BLACK,
-    LIGHT_GREY,
-    SKY,
-    VERMILION,
-    empty_figure,
-    house_style,
-    save_figure,
-    set_title,
-)
+from neurotier.pages.kit.lanes import draw_lanes
+from neurotier.pages.kit.style import BLACK, LIGHT_GREY, SKY, VERMILION, write_figure
 
 NOTE = (
     "Blue: {middle} over valid repetitions of the mean number of blocks in a phase; circle: a repetition; grey: asked"
@@ -36,16 +25,6 @@ PUBLISHED_NOTE = (
     " The most is not known of published runs. On the SSD the sum has the reading of blocks that were never written;"
     " the makespan has not."
 )
-
-
-@dataclass(frozen=True)
-class Busy:
-    """Blocks at once in a condition: as many as were asked for, in the middle, of each repetition, and the most."""
-
-    asked: int
-    middle: float
-    values: Sequence[float]
-    peak: int | None
 
 
 def parts(tables: Tables) -> dict[str, Tables]:
@@ -62,7 +41,7 @@ def finding(tables: Tables) -> Finding:
     """Between which means of blocks at once; of one's own, or else of the paper."""
     ordered = sorted(own(tables.conditions) or published(tables.conditions), key=share)
     if not ordered:
-        return Finding(NO_RUN)
+        return Finding(NO_RUN, shown=False)
 
     def described(row: Row) -> str:
         return f"{mean_count(row['mean_parallelism'])} of {row['parallelism']} ({row['engine']} on {row['tier']})"
@@ -75,40 +54,29 @@ def finding(tables: Tables) -> Finding:
 
 def draw(tables: Tables, stem: Path) -> None:
     """Draw the parallelism of all conditions; write SVG, PNG and TSV."""
-    rows, repetitions = shown(tables.conditions), tables.repetitions()
-
-    def busy(row: Row) -> Busy:
-        values = [run["mean_parallelism"] or 0.0 for run in repetitions.get(IncrementCondition.of(row), [])]
-        return Busy(row["parallelism"], row["mean_parallelism"] or 0.0, values, row["peak_parallelism"])
-
-    with house_style():
-        panels = image_panels(rows, busy)
-        if panels:
-            figure = draw_panels(panels)
-            note = NOTE.format(middle=tables.middle) + PUBLISHED_NOTE * bool(published(rows))
-            set_title(figure, finding(tables).sentence, note)
-        else:
-            figure = empty_figure(finding(tables).sentence)
-        columns = ("runs", "mean_parallelism", "peak_parallelism")
-        save_figure(figure, stem, [cells(row) | {name: row[name] for name in columns} for row in rows])
+    rows = shown(tables.conditions)
+    note = NOTE.format(middle=tables.middle) + PUBLISHED_NOTE * bool(published(rows))
+    columns = ("runs", "mean_parallelism", "peak_parallelism")
+    table = [cells(row) | {name: row[name] for name in columns} for row in rows]
+    write_figure(stem, finding(tables), table, lambda: figure_of(tables), note)
 
 
-def draw_panels(panels: Sequence[Panel[Busy]]) -> plot.Figure:
-    """What was asked for and what there was on each lane; the axes have one unit and no common range."""
-    figure, all_axes = panel_axes(panels)
+def figure_of(tables: Tables) -> plot.Figure:
+    """What was asked for and what there was in each condition; the axes have one unit and no common range."""
+    repetitions = tables.repetitions()
     circle: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 4, "markerfacecolor": "white"}
-    for axes, panel in zip(all_axes, panels, strict=True):
-        for lane, busy in panel.filled():
-            axes.barh(lane, busy.asked, height=0.66, color=LIGHT_GREY, linewidth=0)
-            (bar,) = axes.barh(lane, busy.middle, height=0.66, color=SKY, linewidth=0)
-            bar.set_url(hover(f"{panel.lanes[lane].label}: {mean_count(busy.middle)} of {busy.asked} at once"))
-            axes.plot(busy.values, [lane] * len(busy.values), color=BLACK, **circle)
-            text = f"{mean_count(busy.middle)}; {percent(busy.middle / busy.asked)}"
-            if busy.peak is not None:
-                axes.plot([busy.peak] * 2, [lane - 0.33, lane + 0.33], color=VERMILION, linewidth=2)
-                text += f"; peak {busy.peak:,}"
-            annotate_lane(axes, lane, text)
-        label_lanes(axes, panel)
-        axes.set_xlim(0, 1.02 * max(max(busy.asked, busy.peak or 0, *busy.values) for _, busy in panel.filled()))
-    all_axes[-1].set_xlabel("Blocks in a phase at once")
-    return figure
+
+    def draw_lane(axes: plot.Axes, lane: int, label: str, row: Row) -> str:
+        count, asked = mean_count(row["mean_parallelism"]), row["parallelism"]
+        axes.barh(lane, asked, height=0.66, color=LIGHT_GREY, linewidth=0)
+        (bar,) = axes.barh(lane, row["mean_parallelism"] or 0.0, height=0.66, color=SKY, linewidth=0)
+        bar.set_url(hover(f"{label}: {count} of {asked} at once"))
+        values = [run["mean_parallelism"] or 0.0 for run in repetitions.get(IncrementCondition.of(row), [])]
+        axes.plot(values, [lane] * len(values), color=BLACK, **circle)
+        text = f"{count}; {percent(share(row))}"
+        if (peak := row["peak_parallelism"]) is None:
+            return text
+        axes.plot([peak] * 2, [lane - 0.33, lane + 0.33], color=VERMILION, linewidth=2)
+        return f"{text}; peak {peak:,}"
+
+    return draw_lanes(image_panels(tables.conditions), draw_lane, "Blocks in a phase at once")

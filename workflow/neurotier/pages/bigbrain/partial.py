@@ -12,11 +12,8 @@ from neurotier.core.files import read_json
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run
 from neurotier.core.settings import Settings
-from neurotier.pages.bigbrain.figures import FIGURES
 from neurotier.pages.bigbrain.page import write_page
 from neurotier.pages.bigbrain.tables import read_tables, write_conditions
-from neurotier.pages.bigbrain.verdict import judge
-from neurotier.pages.kit.figures import draw_all
 from neurotier.run.unfinished import note_unfinished
 
 RULES = ("make_blocks", "begin_increment", "increment_block", "run_gnu_parallel", "run_spark", "check_increment")
@@ -42,11 +39,9 @@ def write_partial(settings: Settings, places: Places) -> list[str]:
     make_room(plan)
     remove_blocks(plan)
     write_conditions(files["runs"], predictions, plan.published, socket.gethostname(), files["conditions"])
-    tables, figures = read_tables(**files, published=plan.published), places.bigbrain / "figures"
-    draw_all("bigbrain", FIGURES, tables, figures)
-    verdict, page = judge(tables.conditions, tables.own_runs), places.results / "bigbrain.html"
-    write_page(tables, verdict, places.bigbrain, figures, page)
-    note_unfinished(places, page, files.values(), (predictions, *figures.glob("*.*")))
+    page = places.results / "bigbrain.html"
+    verdict = write_page(read_tables(**files, published=plan.published), places.bigbrain, page)
+    note_unfinished(places, page, files.values(), (predictions, *places.bigbrain.glob("figures/*.*")))
     report = places.shortened(Path.cwd()).results / page.name
     return [*tabulated.lines(), *verdict.terminal_lines(), f"Report: {report}"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +17,8 @@ from neurotier.pages.bigbrain.tables import SUMS, Tables, cells
 from neurotier.pages.kit import plot
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.hover import hover
-from neurotier.pages.kit.lanes import Panel, annotate_lane, draw_legend, label_lanes, panel_axes
-from neurotier.pages.kit.style import (
-    GREEN,
-    GREY,
-    PURPLE,
-    SKY,
-    VERMILION,
-    empty_figure,
-    house_style,
-    save_figure,
-    set_title,
-)
+from neurotier.pages.kit.lanes import draw_lanes
+from neurotier.pages.kit.style import GREEN, GREY, PURPLE, SKY, VERMILION, write_figure
 
 KINDS = dict(
     zip(
@@ -57,15 +46,6 @@ SPARK_NOTE = " Spark as published: 'load header' turns bytes into images; only w
 INCOMPLETE = " * Some blocks were not written (the SSD was full): their reading counts, their writing is short of them."
 
 
-@dataclass(frozen=True)
-class Sums:
-    """Summed phases of a condition, by column, s: in the middle and of each repetition; what is written beside them."""
-
-    middle: Row
-    repetitions: Sequence[Row]
-    text: str
-
-
 def parts(tables: Tables) -> dict[str, Tables]:
     """Of the replay, a figure for each image."""
     return tables.parts(lambda one: f"{one.resolution_um}um")
@@ -81,7 +61,7 @@ def finding(tables: Tables) -> Finding:
     """Which phase takes longest, in how many conditions of one's own, or else of the paper; of the replay, writing."""
     known = own(tables.conditions) or published(tables.conditions)
     if not known:
-        return Finding(NO_RUN)
+        return Finding(NO_RUN, shown=False)
     if tables.is_replay:
         return Finding(replay_finding(known))
     longest = Counter(max(KINDS, key=lambda name: row[name] or 0.0) for row in known)
@@ -107,54 +87,38 @@ def replay_finding(rows: Sequence[Row]) -> str:
 
 def draw(tables: Tables, stem: Path) -> None:
     """Draw the phase sums of all conditions; write SVG, PNG and TSV."""
-    rows, repetitions = shown(tables.conditions), tables.repetitions()
-
-    def sums(row: Row) -> Sums:
-        text = f"{seconds(row['makespan_s'])}; {percent(write_share(row))} writing"
-        text += f"; {mean_count(row['mean_parallelism'])} at once"
-        return Sums(row, repetitions[IncrementCondition.of(row)], text)
-
-    with house_style():
-        panels = image_panels(rows, sums, "b")
-        if panels:
-            figure = draw_panels(panels)
-            spark = any(row["engine"] == SPARK for row in published(rows))
-            note = NOTE.format(middle=tables.middle) + PUBLISHED_NOTE * bool(published(rows)) + SPARK_NOTE * spark
-            note += INCOMPLETE * any(row["incomplete_blocks"] for row in rows)
-            set_title(figure, finding(tables).sentence, note)
-        else:
-            figure = empty_figure(finding(tables).sentence)
-        columns = ("runs", "makespan_s", *SUMS, "mean_parallelism", "incomplete_blocks")
-        save_figure(figure, stem, [cells(row) | {name: row[name] for name in columns} for row in rows])
+    rows = shown(tables.conditions)
+    note = NOTE.format(middle=tables.middle) + PUBLISHED_NOTE * bool(published(rows))
+    note += SPARK_NOTE * any(row["engine"] == SPARK for row in published(rows))
+    note += INCOMPLETE * any(row["incomplete_blocks"] for row in rows)
+    columns = ("runs", "makespan_s", *SUMS, "mean_parallelism", "incomplete_blocks")
+    table = [cells(row) | {name: row[name] for name in columns} for row in rows]
+    write_figure(stem, finding(tables), table, lambda: figure_of(tables), note)
 
 
-def draw_panels(panels: Sequence[Panel[Sums]]) -> plot.Figure:
-    """The phases that are known of each lane, one below the other."""
-    figure, (legend, *all_axes) = panel_axes(panels, legend=True)
-    drawn = set()
-    for axes, panel in zip(all_axes, panels, strict=True):
-        known = []
-        for lane, sums in panel.filled():
-            names = [name for name in SUMS if sums.middle[name]]
-            for place, name in enumerate(names):
-                phase, marker, colour = KINDS[name]
-                at = lane + 0.66 * ((place + 0.5) / len(names) - 0.5)
-                style: dict[str, Any] = {"linestyle": "", "marker": marker, "color": colour}
-                values = [run[name] for run in sums.repetitions if run[name]]
-                axes.plot(values, [at] * len(values), markersize=2.5, alpha=0.6, **style)
-                (point,) = axes.plot([sums.middle[name]], [at], markersize=5.5, **style)
-                point.set_url(hover(f"{panel.lanes[lane].label}, {phase}: {seconds(sums.middle[name])}"))
-                known += [sums.middle[name], *values]
-            drawn.update(names)
-            annotate_lane(axes, lane, sums.text)
-        label_lanes(axes, panel)
-        if known:
-            logarithmic(axes, min(known), max(known))
-    all_axes[-1].set_xlabel("Sum over all blocks (s)")
+def figure_of(tables: Tables) -> plot.Figure:
+    """The phases that are known of each condition, one below the other, on logarithmic axes."""
+    repetitions = tables.repetitions()
+
+    def draw_lane(axes: plot.Axes, lane: int, label: str, row: Row) -> str:
+        names = [name for name in SUMS if row[name]]
+        for place, name in enumerate(names):
+            phase, marker, colour = KINDS[name]
+            at = lane + 0.66 * ((place + 0.5) / len(names) - 0.5)
+            style: dict[str, Any] = {"linestyle": "", "marker": marker, "color": colour}
+            values = [run[name] for run in repetitions[IncrementCondition.of(row)] if run[name]]
+            axes.plot(values, [at] * len(values), markersize=2.5, alpha=0.6, **style)
+            (point,) = axes.plot([row[name]], [at], markersize=5.5, **style)
+            point.set_url(hover(f"{label}, {phase}: {seconds(row[name])}"))
+        at_once = mean_count(row["mean_parallelism"])
+        return f"{seconds(row['makespan_s'])}; {percent(write_share(row))} writing; {at_once} at once"
+
     handles = [
         plot.Line2D([], [], linestyle="", marker=marker, color=colour, markersize=6, label=label)
         for name, (label, marker, colour) in KINDS.items()
-        if name in drawn
+        if any(row[name] for row in shown(tables.conditions))
     ]
-    draw_legend(legend, handles)
+    figure = draw_lanes(image_panels(tables.conditions, "b"), draw_lane, "Sum over all blocks (s)", handles)
+    for axes in figure.axes[1:]:
+        logarithmic(axes)
     return figure

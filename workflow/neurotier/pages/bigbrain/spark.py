@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from neurotier.bigbrain.engines.spark_events import DRIVER, TASKS
@@ -12,7 +12,7 @@ from neurotier.core.quantities import counted, percent, seconds
 from neurotier.core.spread import Spread, spread
 from neurotier.core.tables import Row
 from neurotier.pages.bigbrain.tables import Tables
-from neurotier.pages.kit.findings import Finding, at_once, times_text
+from neurotier.pages.kit.findings import Finding, at_once, between, times_text
 from neurotier.pages.kit.lanes import Lane, Panel
 from neurotier.pages.kit.stacks import Bar, Kind, draw_stacked
 from neurotier.pages.kit.style import (
@@ -26,10 +26,7 @@ from neurotier.pages.kit.style import (
     SKY,
     VERMILION,
     YELLOW,
-    empty_figure,
-    house_style,
-    save_figure,
-    set_title,
+    write_figure,
 )
 from neurotier.run.compared import is_compared
 
@@ -91,39 +88,23 @@ def finding(tables: Tables) -> Finding:
     spark, ratio_by_condition = conditions(run_rows, SPARK), ratios(run_rows)
     if not spark:
         asked = any(row["engine"] == SPARK for row in run_rows)
-        return Finding("No run of Spark is valid" if asked else "No run of the incrementation was Spark's")
+        return Finding("No run of Spark is valid" if asked else "No run of the incrementation was Spark's", shown=False)
     starts = [spread(rows, "start_up_s") for rows in spark.values()]
     shares = [start.median / makespan_s(rows) for start, rows in zip(starts, spark.values(), strict=True) if start]
     times = (
-        f"{between(times_text, ratio_by_condition.values())} times as long as GNU parallel"
+        f"{between(ratio_by_condition.values(), times_text)} times as long as GNU parallel"
         if ratio_by_condition
-        else between(seconds, map(makespan_s, spark.values()))
+        else between(map(makespan_s, spark.values()), seconds)
     )
     blocks = counted(max(row["blocks"] for rows in spark.values() for row in rows), "block")
-    start = f"the start of its session was {between(percent, shares)} of its time"
+    start = f"the start of its session was {between(shares, percent)} of its time"
     return Finding(f"Spark took {times} for {blocks}; {start}")
-
-
-def between(text: Callable[[float], str], values: Iterable[float]) -> str:
-    """The least and the greatest of at least one value, or both in one.
-
-    >>> between(times_text, [4.0, 2.0]), between(times_text, [2.0])
-    ('2.00 to 4.00', '2.00')
-    """
-    ordered = sorted(values)
-    return " to ".join(dict.fromkeys((text(ordered[0]), text(ordered[-1]))))
 
 
 def draw(tables: Tables, stem: Path) -> None:
     """Draw the parts of Spark's time in every condition; write SVG, PNG and TSV."""
-    with house_style():
-        panels, sentence = panels_of(tables.spark, tables.own_runs), finding(tables).sentence
-        if panels:
-            figure = draw_stacked(panels, list(KINDS.values()), "Wall time of the driver, sum over tasks (s)")
-            set_title(figure, sentence, NOTE)
-        else:
-            figure = empty_figure(sentence)
-        save_figure(figure, stem, tables.spark)
+    panels, label = panels_of(tables.spark, tables.own_runs), "Wall time of the driver, sum over tasks (s)"
+    write_figure(stem, finding(tables), tables.spark, lambda: draw_stacked(panels, list(KINDS.values()), label), NOTE)
 
 
 def panels_of(spark_rows: Sequence[Row], run_rows: Sequence[Row]) -> list[Panel[Bar]]:

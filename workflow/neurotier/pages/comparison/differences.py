@@ -11,6 +11,7 @@ from neurotier.pages.comparison.names import LONGEST_NAME, NO_RUN, Names, differ
 from neurotier.pages.comparison.panels import headed
 from neurotier.pages.comparison.statistics import (
     Difference,
+    Family,
     by_condition,
     families,
     family_contrasts,
@@ -18,7 +19,7 @@ from neurotier.pages.comparison.statistics import (
 )
 from neurotier.pages.kit import plot
 from neurotier.pages.kit.findings import Finding
-from neurotier.pages.kit.lanes import Lane, Panel, annotate_lane, label_lanes, panel_axes
+from neurotier.pages.kit.lanes import Lane, draw_lanes
 from neurotier.pages.kit.spread import draw_distribution
 from neurotier.pages.kit.style import GREY, VERMILION, write_figure
 from neurotier.run.compared import Compared
@@ -67,38 +68,24 @@ def draw(tables: Compared, stem: Path) -> None:
 
 
 def figure_of(shown: Sequence[Difference]) -> plot.Figure:
-    """The figure of at least one pair."""
-    panels = group(shown)
-    figure, all_axes = panel_axes(panels)
-    for axes, panel in zip(all_axes, panels, strict=True):
+    """The figure of at least one pair, a lane each, in panels as in the other figures."""
+    lanes: dict[Family, list[Lane[Difference]]] = {}
+    for family, members in families({one for pair in shown for one in (pair.slower, pair.faster)}).items():
+        lanes[family] = [
+            Lane(f"{shorten(pair.slower.placement, 18)} - {shorten(pair.faster.placement, 18)}", pair)
+            for pair in shown
+            if pair.slower in members and pair.faster in members
+        ]
+
+    def draw_pair(axes: plot.Axes, lane: int, _label: str, pair: Difference) -> str:
+        values = list(pair.by_participant.values())
+        draw_distribution(axes, lane, values, pair.median_s, VERMILION)
+        return f"{seconds(pair.median_s)}, {counted(len(values), 'participant')}"
+
+    figure = draw_lanes(headed(lanes.items()), draw_pair, "Difference of wall time per participant (s)")
+    for axes in figure.axes:
         axes.axvline(0, color=GREY, linewidth=1)
-        for lane, difference in panel.filled():
-            values = list(difference.by_participant.values())
-            draw_distribution(axes, lane, values, difference.median_s, VERMILION)
-            annotate_lane(axes, lane, f"{seconds(difference.median_s)}, {counted(len(values), 'participant')}")
-        label_lanes(axes, panel)
-        axes.set_xlabel("Difference of wall time per participant (s)")
-        axes.xaxis.set_major_formatter(plot.StrMethodFormatter("{x:,g}"))
     return figure
-
-
-def group(shown: Sequence[Difference]) -> list[Panel[Difference]]:
-    """Panels as in the other figures; one lane per pair."""
-    conditions = {condition for one in shown for condition in (one.slower, one.faster)}
-    return headed(
-        (
-            family,
-            [
-                Lane(
-                    f"{shorten(difference.slower.placement, 18)} - {shorten(difference.faster.placement, 18)}",
-                    difference,
-                )
-                for difference in shown
-                if difference.slower in members and difference.faster in members
-            ],
-        )
-        for family, members in families(conditions).items()
-    )
 
 
 def table(shown: Sequence[Difference]) -> list[Row]:

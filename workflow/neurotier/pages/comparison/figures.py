@@ -31,6 +31,5 @@ FIGURES = (
         "Sums over all participant jobs of a run by phase, medians over repetitions.",
     ),
     Entry("gantts", "Who ran when", "One small Gantt per run: jobs by phase, one after the other on its lanes."),
-    Entry("image_start", "Start-up of containers", "Time until a container was up, by the tier that its image is on."),
     Entry("tier_bytes", "Bytes by tier", "What had to be read from and written to each tier: D of the model."),
 )

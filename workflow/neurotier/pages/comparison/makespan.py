@@ -12,8 +12,8 @@ from neurotier.pages.comparison.names import LONGEST_NAME, NO_RUN, Names, condit
 from neurotier.pages.comparison.panels import group_panels
 from neurotier.pages.comparison.statistics import SpeedUp, by_condition, family_contrasts, speed_ups
 from neurotier.pages.kit import plot
-from neurotier.pages.kit.findings import Finding, at_once, spread_text, times_text
-from neurotier.pages.kit.lanes import Lane, annotate_lane, label_lanes, panel_axes
+from neurotier.pages.kit.findings import Finding, spread_text, times_text
+from neurotier.pages.kit.lanes import Lane, draw_lanes
 from neurotier.pages.kit.spread import side_by_side
 from neurotier.pages.kit.style import BLACK, SKY, write_figure
 from neurotier.run.compared import Compared
@@ -21,7 +21,7 @@ from neurotier.run.conditions import Condition
 
 NOTE = (
     "Bar: median over repetitions; dot: a repetition; in brackets least, greatest and number. Speed-up: makespan at the"
-    " lowest parallelism over that at this one. Valid runs only."
+    " lowest parallelism over that at this one, of as much as there would be if nothing were shared. Valid runs only."
 )
 
 
@@ -54,33 +54,22 @@ def draw(tables: Compared, stem: Path) -> None:
     """Draw the makespans of all valid runs; write SVG, PNG and TSV."""
     times = makespans(tables.runs)
     ups = {up.higher: up for up in speed_ups(tables.runs)}
-    write_figure(stem, finding(tables), table(times, ups), lambda: figure_of(times, ups), NOTE)
 
+    def draw_lane(axes: plot.Axes, lane: int, _label: str, condition: Condition) -> str:
+        values = times[condition].values
+        axes.barh(lane, times[condition].median, height=0.66, color=SKY, linewidth=0)
+        places = side_by_side(lane, len(values), 0.44)
+        axes.plot(values, places, linestyle="", marker="o", markersize=4, markerfacecolor="white", color=BLACK)
+        axes.set_xlim(0, max(axes.get_xlim()[1], 1.03 * max(values)))
+        text = spread_text(times[condition])
+        if up := ups.get(condition):
+            text += f"; speed-up {times_text(up.ratio.median)} of {times_text(up.ideal)}"
+        return text
 
-def figure_of(times: dict[Condition, Spread], ups: dict[Condition, SpeedUp]) -> plot.Figure:
-    """The figure of at least one condition."""
-    panels = group_panels(times, lambda condition: [Lane(condition.placement, condition)])
-    figure, all_axes = panel_axes(panels)
-    for axes, panel in zip(all_axes, panels, strict=True):
-        longest = 0.0
-        for lane, condition in panel.filled():
-            values = times[condition].values
-            longest = max(longest, *values)
-            axes.barh(lane, times[condition].median, height=0.66, color=SKY, linewidth=0)
-            places = side_by_side(lane, len(values), 0.44)
-            axes.plot(values, places, linestyle="", marker="o", markersize=4, markerfacecolor="white", color=BLACK)
-            up = ups.get(condition)
-            speed_up = f"; {times_text(up.ratio.median)} x as fast" if up is not None else ""
-            annotate_lane(axes, lane, spread_text(times[condition]) + speed_up)
-            if up is not None and panel.lanes[lane - 1].value is None:
-                annotate_lane(
-                    axes, lane - 1, f"speed-up from {at_once(up.lower.parallelism)}; ideal {times_text(up.ideal)} x"
-                )
-        label_lanes(axes, panel)
-        axes.set_xlim(0, 1.03 * longest or 1)
-        axes.set_xlabel("Makespan (s)")
-        axes.xaxis.set_major_formatter(plot.StrMethodFormatter("{x:,g}"))
-    return figure
+    def figure() -> plot.Figure:
+        return draw_lanes(group_panels(times, lambda one: [Lane(one.placement, one)]), draw_lane, "Makespan (s)")
+
+    write_figure(stem, finding(tables), table(times, ups), figure, NOTE)
 
 
 def table(times: dict[Condition, Spread], ups: dict[Condition, SpeedUp]) -> list[Row]:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from neurotier.core.settings import ROLES
-from neurotier.core.spread import Spread, spread
+from neurotier.core.spread import spread
 from neurotier.core.tables import Row
 from neurotier.pages.comparison.figures import FIGURES
 from neurotier.pages.comparison.panels import panel_title
 from neurotier.pages.comparison.reasons import CAUSES, WAITS, causes_text, signed
 from neurotier.pages.comparison.statistics import Family, by_condition, families, left_out
-from neurotier.pages.comparison.verdict import FamilyVerdict, PlacementVerdict, judge
+from neurotier.pages.comparison.verdict import FamilyVerdict, judge
 from neurotier.pages.kit.figures import figure_views
 from neurotier.pages.kit.html import link, write_html
-from neurotier.pages.kit.minibar import MiniBar, mini_bars
+from neurotier.pages.kit.minibar import mini_bars
 from neurotier.pages.kit.style import CAUSE_COLOURS, CPU_COLOUR, IO_COLOUR
 from neurotier.run.compared import Compared
 from neurotier.run.conditions import Condition
@@ -33,94 +33,8 @@ OPEN_REASONS = 6
 """With more sentences than that below the table, they are folded."""
 
 TABLES = ("compared_runs.tsv", "compared_participants.tsv", "compared_bytes.tsv")
+MEDIANS = ("flushed_s", "cpu_sum_s", "io_sum_s", "mean_parallelism", "peak_parallelism")
 COLOURS = {"cpu": CPU_COLOUR, "io": IO_COLOUR} | {wait: CAUSE_COLOURS[wait] for wait in WAITS}
-
-
-@dataclass(frozen=True)
-class PlacementView:
-    """A placement in the table of by how much, and why.
-
-    Attributes
-    ----------
-    bar
-        What its difference from the fastest consists of; ``None`` for the fastest, and where that is not known.
-    causes
-        The same in words.
-    """
-
-    verdict: PlacementVerdict
-    bar: MiniBar | None
-    causes: str
-
-
-@dataclass(frozen=True)
-class FamilyView:
-    """Conditions that differ in their placement alone: their rows, and the sentences that hold for them alone."""
-
-    name: str
-    placements: list[PlacementView]
-    reasons: list[str]
-
-
-@dataclass(frozen=True)
-class ConditionView:
-    """A condition in the table.
-
-    Attributes
-    ----------
-    condition
-        What it is.
-    runs
-        Its valid runs.
-    """
-
-    condition: Condition
-    runs: list[Row]
-
-    @property
-    def makespan(self) -> Spread | None:
-        """Makespans of the repetitions, s."""
-        return spread(self.runs, "makespan_s")
-
-    def median(self, column: str) -> float | None:
-        """Median of a column over repetitions, as far as it is known."""
-        known = [run[column] for run in self.runs if run[column] is not None]
-        return statistics.median(known) if known else None
-
-    @property
-    def flushed_s(self) -> float | None:
-        """Time until everything that a run wrote was on its device, s."""
-        return self.median("flushed_s")
-
-    @property
-    def tiers(self) -> str:
-        """Which roles are on which tier, as far as is known; empty if all are on the one that names the placement."""
-        tiers: dict[str, list[str]] = {}
-        for role in ROLES:
-            if self.runs[0][f"{role}_tier"] is not None:
-                tiers.setdefault(self.runs[0][f"{role}_tier"], []).append(role)
-        if len(tiers) == 1:
-            (tier,) = tiers
-            return "" if tier == self.condition.placement else f"all on {tier}"
-        return "; ".join(f"{', '.join(roles)} on {tier}" for tier, roles in tiers.items())
-
-    @property
-    def oversubscribed(self) -> bool:
-        """Whether any run had more jobs at once than the machine has CPUs."""
-        return any(run["oversubscribed"] for run in self.runs)
-
-    @property
-    def limits(self) -> list[str]:
-        """Why runs stayed below the parallelism asked for, each reason once."""
-        return list(dict.fromkeys(run["limited_by"] for run in self.runs if run["limited_by"]))
-
-
-@dataclass(frozen=True)
-class PanelView:
-    """Conditions that stand in one table."""
-
-    title: str
-    conditions: list[ConditionView]
 
 
 def write_page(compared: Compared, figures: Path, page: Path, lacking: str = "") -> None:
@@ -182,21 +96,47 @@ def shared_reasons(verdicts: Sequence[FamilyVerdict]) -> list[str]:
     return [reason for reason in verdicts[0].reasons if all(reason in other.reasons for other in verdicts)]
 
 
-def family_view(family: FamilyVerdict, shared: Sequence[str]) -> FamilyView:
-    """The rows of a family, with bars of one scale."""
+def family_view(family: FamilyVerdict, shared: Sequence[str]) -> dict[str, Any]:
+    """A family with its placements, each with the bar (of one scale) and the words of why it takes longer."""
     bars = mini_bars([one.longer for one in family.placements], COLOURS, signed)
-    placements = [
-        PlacementView(one, bar if bar.pieces else None, causes_text(one.longer) if one.longer else "")
-        for one, bar in zip(family.placements, bars, strict=True)
-    ]
-    return FamilyView(family.name, placements, [reason for reason in family.reasons if reason not in shared])
+    return {
+        "name": family.name,
+        "placements": [
+            (one, bar, causes_text(one.longer) if one.longer else "")
+            for one, bar in zip(family.placements, bars, strict=True)
+        ],
+        "reasons": [reason for reason in family.reasons if reason not in shared],
+    }
 
 
-def condition_panels(runs: Sequence[Row]) -> list[PanelView]:
-    """The conditions of valid runs, as the figures group them."""
+def condition_panels(runs: Sequence[Row]) -> dict[str, list[dict[str, Any]]]:
+    """The conditions of valid runs, as the figures group them, by what a panel has in common."""
     groups = by_condition(runs)
-    panels: dict[Family, list[ConditionView]] = {}
+    panels: dict[Family, list[dict[str, Any]]] = {}
     for family, members in families(groups).items():
-        views = [ConditionView(condition, groups[condition]) for condition in members]
+        views = [condition_view(condition, groups[condition]) for condition in members]
         panels.setdefault(replace(family, parallelism=0), []).extend(views)
-    return [PanelView(panel_title(family, LONGEST_TITLE), views) for family, views in panels.items()]
+    return {panel_title(family, LONGEST_TITLE): views for family, views in panels.items()}
+
+
+def condition_view(condition: Condition, runs: Sequence[Row]) -> dict[str, Any]:
+    """A condition in the table, from its valid runs."""
+    return {
+        "condition": condition,
+        "tiers": tiers_text(condition, runs[0]),
+        "oversubscribed": any(run["oversubscribed"] for run in runs),
+        "limits": list(dict.fromkeys(run["limited_by"] for run in runs if run["limited_by"])),
+        "makespan": spread(runs, "makespan_s"),
+        **{column: (known := spread(runs, column)) and known.median for column in MEDIANS},
+    }
+
+
+def tiers_text(condition: Condition, run: Row) -> str:
+    """Which roles are on which tier, as far as is known; empty if all are on the one that names the placement."""
+    tiers: dict[str, list[str]] = {}
+    for role in ROLES:
+        if run[f"{role}_tier"] is not None:
+            tiers.setdefault(run[f"{role}_tier"], []).append(role)
+    if list(tiers) == [condition.placement]:
+        return ""
+    return "; ".join(f"{'all' if len(tiers) == 1 else ', '.join(roles)} on {tier}" for tier, roles in tiers.items())

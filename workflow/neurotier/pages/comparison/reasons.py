@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
-from neurotier.core.quantities import counted, mean_count, percent, seconds
+from neurotier.core.quantities import mean_count, percent, seconds
 from neurotier.core.tables import Row
 from neurotier.meter.usage import LABELS
 from neurotier.pages.comparison.names import PAPER_IO
@@ -27,6 +27,7 @@ from neurotier.pages.kit.causes import (
     UNEXPLAINED,
     WARM_SHARE,
 )
+from neurotier.pages.kit.findings import between
 from neurotier.run.compared import MEMORY
 from neurotier.run.conditions import Condition
 
@@ -53,10 +54,8 @@ def reason_lines(groups: Groups) -> list[str]:
     return [
         *node_lines(groups),
         *bound_lines(groups),
-        *oversubscription_lines(groups),
         *cache_lines(groups),
         *idle_lines(groups),
-        *limit_lines(groups),
     ]
 
 
@@ -184,14 +183,6 @@ def mean_parts(runs: Sequence[Row], with_account: bool) -> dict[str, float]:
     return {cause: statistics.fmean(parts[cause] for parts in each) for cause in each[0]} if each else {}
 
 
-def oversubscription_lines(groups: Groups) -> list[str]:
-    """Which placements ran more jobs at once than the machine has CPUs."""
-    names = [condition.placement for condition, runs in groups.items() if any(run["oversubscribed"] for run in runs)]
-    if not names:
-        return []
-    return [f"Oversubscribed ({', '.join(names)}): more jobs at once than CPUs, which waited for a core"]
-
-
 def cache_lines(groups: Groups) -> list[str]:
     """What the page cache had of the inputs, for tiers that it stands before."""
     placements_of_sentence: dict[str, list[str]] = {}
@@ -202,12 +193,11 @@ def cache_lines(groups: Groups) -> list[str]:
         if not known:
             sentence = "Whether the inputs were in the page cache is not known of {}"
         else:
-            low, high = min(known), max(known)
-            share = percent(low) if percent(low) == percent(high) else f"{percent(low)} to {percent(high)}"
-            if low >= WARM_SHARE:
+            share = between(known, percent)
+            if min(known) >= WARM_SHARE:
                 sentence = f"Page cache: it held the inputs of {{}} ({share}); reading them from their tier is not part"
                 sentence += " of these times"
-            elif high > COLD_SHARE:
+            elif max(known) > COLD_SHARE:
                 sentence = f"Page cache: it held {share} of the inputs of {{}} before the runs"
             else:
                 continue
@@ -230,18 +220,4 @@ def idle_lines(groups: Groups) -> list[str]:
     )
     return [
         f"Slots stood empty: mean parallelism {low_means}; launching, or the last jobs alone, is part of the makespan"
-    ]
-
-
-def limit_lines(groups: Groups) -> list[str]:
-    """Which runs stayed below the parallelism asked for, and why."""
-    limited: dict[tuple[Condition, str], list[str]] = {}
-    for condition, runs in groups.items():
-        for run in runs:
-            if run["limited_by"]:
-                limited.setdefault((condition, run["limited_by"]), []).append(run["run"])
-    return [
-        f"{condition.placement}: {f'run {names[0]}' if len(names) == 1 else counted(len(names), 'run')} stayed below"
-        f" {condition.parallelism} jobs at once: {reason}"
-        for (condition, reason), names in limited.items()
     ]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from neurotier.core.settings import DaqSettings
-from neurotier.core.tables import Row, read_table
+from neurotier.core.tables import Row
 from neurotier.pages.kit.registry import Entry
 
 FIGURES = (
@@ -37,8 +36,3 @@ class DaqTables(NamedTuple):
     points: Sequence[Row]
     backlog: Sequence[Row]
     settings: DaqSettings
-
-    @classmethod
-    def read(cls, points: Path, backlog: Path, settings: DaqSettings) -> DaqTables:
-        """Read the two files."""
-        return cls(read_table(points, "daq"), read_table(backlog, "backlog"), settings)

@@ -2,51 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from neurotier.core.quantities import percent, seconds
+from neurotier.core.settings import Settings
+from neurotier.core.tables import read_table
 from neurotier.pages.daq.figures import FIGURES, DaqTables
-from neurotier.pages.kit.figures import figure_views
-from neurotier.pages.kit.html import link, write_html
-from neurotier.pages.kit.workload import not_measured, tier_views
+from neurotier.pages.kit.counts import NOTHING
+from neurotier.pages.kit.html import write_html
+from neurotier.pages.kit.workload import draw_workload
 from neurotier.storage.daq.holding import answer, lines, most_held
 from neurotier.storage.daq.published import NUMBERS, SOURCE
-from neurotier.storage.workload.records import MEASURED
 
 TEMPLATE = Path(__file__).resolve().parent / "daq.html.j2"
+ORDER = ("over", "engine", "writers", "repetition")
 
 
-def write_page(tables: DaqTables, files: Sequence[Path], figures: Path, page: Path) -> list[str]:
-    """Write ``daq.html``, and give back what it says first; equal rows and figures give equal bytes.
+def write_page(files: Mapping[str, Path], settings: Settings, page: Path) -> list[str]:
+    """Draw the figures and write ``daq.html``, and give back what it says first; equal tables give equal bytes.
 
     Parameters
     ----------
-    tables
-        What was measured.
     files
-        The tables' files, for the links to them.
-    figures
-        Folder of the figures.
+        The tables ``points`` and ``backlog``.
+    settings
+        What the points are judged by.
     page
         HTML file to write.
     """
-    rows, target_s = tables.points, tables.settings.target_s
-    found = lines(rows)
-    verdicts = [(answer(name, line, target_s), most_held(line) > 0) for name, line in found.items()]
-    measured = [row for row in rows if row["status"] == MEASURED]
+    rows, judged = read_table(files["points"], "daq"), settings.daq
+    tables = DaqTables(rows, read_table(files["backlog"], "backlog"), judged)
+    verdicts = [(answer(name, line, judged.target_s), most_held(line) > 0) for name, line in lines(rows).items()]
+    common = draw_workload(FIGURES, tables, rows, files, page)
     context = {
         "verdicts": verdicts,
-        "figures": figure_views("daq", FIGURES, tables, figures, page.parent),
-        "rows": sorted(measured, key=lambda row: (row["over"], row["engine"], row["writers"], row["repetition"])),
-        "points": len(rows),
-        "target": seconds(target_s),
-        "tolerance": percent(tables.settings.tolerance),
-        "tiers": tier_views(rows),
-        "unmeasured": not_measured(rows),
+        "rows": sorted(common["rows"], key=lambda row: [row[name] for name in ORDER]),
+        "target": seconds(judged.target_s),
+        "tolerance": percent(judged.tolerance),
         "published": NUMBERS,
         "source": SOURCE,
-        "files": {file.name: link(file, page.parent) for file in files},
     }
-    write_html(TEMPLATE, context, page)
-    return [f"{sentence}." for sentence, _ in verdicts]
+    write_html(TEMPLATE, common | context, page)
+    return [sentence for sentence, _ in verdicts] or [NOTHING]

@@ -17,9 +17,4 @@ FIGURES = (
         "The same of several nodes, which begin at one instant, by their number; a line for each number of processes"
         " per node. As Figures 3 and 4 of the page on the NEXTGenIO prototype.",
     ),
-    Entry(
-        "spread",
-        "Each process",
-        "The bandwidth of the slowest and of the fastest process: how unequal they are, and whether one delays all.",
-    ),
 )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
-from neurotier.core.tables import Row
+from neurotier.core.settings import Settings
+from neurotier.core.tables import read_table
 from neurotier.pages.ior.figures import FIGURES
-from neurotier.pages.kit.figures import figure_views
-from neurotier.pages.kit.html import link, write_html
-from neurotier.pages.kit.workload import not_measured, tier_views
+from neurotier.pages.kit.counts import NOTHING
+from neurotier.pages.kit.html import write_html
+from neurotier.pages.kit.workload import draw_workload
 from neurotier.storage.ior import scaling
 from neurotier.storage.ior.medians import lines, verdict
 from neurotier.storage.ior.points import IOR
@@ -21,40 +22,31 @@ ORDER = ("tier", "set", "nodes", "concurrent", "processes", "repetition")
 TEMPLATE = Path(__file__).resolve().parent / "ior.html.j2"
 
 
-def write_page(rows: Sequence[Row], table: Path, figures: Path, page: Path) -> list[str]:
-    """Write ``ior.html``, and give back what it says first; equal rows and figures give equal bytes.
+def write_page(files: Mapping[str, Path], _settings: Settings, page: Path) -> list[str]:
+    """Draw the figures and write ``ior.html``, and give back what it says first; equal tables give equal bytes.
 
     Parameters
     ----------
-    rows
-        Rows of ``ior.tsv``.
-    table
-        The file ``ior.tsv``, for the link to it.
-    figures
-        Folder of the figures.
+    files
+        The table ``points``.
     page
         HTML file to write.
     """
+    rows = read_table(files["points"], "ior")
     over_nodes = curves(rows)
-    alone = {name: line for name, line in lines(rows).items() if name not in over_nodes}
-    verdicts = [f"{scaling.verdict(name, each)}." for name, each in over_nodes.items()]
-    verdicts += [f"{verdict(name, line)}." for name, line in alone.items()]
-    verdicts += [f"{sentence}." for sentence in [*at_once_text(at_once(rows)), *late_text(rows)]]
-    measured = [row for row in rows if row["status"] == MEASURED]
-    by_ior = any(row["engine"] == IOR for row in measured)
+    verdicts = [scaling.verdict(name, each) for name, each in over_nodes.items()]
+    verdicts += [verdict(name, line) for name, line in lines(rows).items() if name not in over_nodes]
+    verdicts += [*at_once_text(at_once(rows)), *late_text(rows)]
+    by_ior = any((row["engine"], row["status"]) == (IOR, MEASURED) for row in rows)
+    common = draw_workload(FIGURES, rows, rows, files, page, "ior_version" if by_ior else "fio_version")
     context = {
         "verdicts": verdicts,
-        "figures": figure_views("ior", FIGURES, rows, figures, page.parent),
-        "rows": sorted(measured, key=lambda row: [row[name] for name in ORDER]),
-        "points": len(rows),
+        "rows": sorted(common["rows"], key=lambda row: [row[name] for name in ORDER]),
         "over_nodes": any(row["nodes"] > 1 for row in rows),
-        "tiers": tier_views(rows, "ior_version" if by_ior else "fio_version"),
         "by_ior": by_ior,
         "program": "IOR" if by_ior else "fio",
-        "unmeasured": not_measured(rows),
         "published": [*(TOTALS if over_nodes else ()), *NUMBERS, *LIST],
         "source": SOURCE,
-        "table": link(table, page.parent),
     }
-    write_html(TEMPLATE, context, page)
-    return verdicts
+    write_html(TEMPLATE, common | context, page)
+    return verdicts or [NOTHING]

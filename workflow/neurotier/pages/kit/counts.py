@@ -1,55 +1,189 @@
-"""Lines over a number of processes, and how published numbers look beside them."""
+"""Figures of lines: what was measured along a number of processes or along time, and what papers state beside it.
+
+A figure is drawn from the rows that are its table (:func:`point`). Lines of the same name look the same in all panels.
+A limit is a dashed line. A published number is a star; without a place it is a dotted line, and without a value it
+shades its places.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
-
 from neurotier.core.spread import Spread
-from neurotier.pages.kit.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
+from neurotier.core.tables import Row
+from neurotier.pages.kit import plot
+from neurotier.pages.kit.findings import Finding
+from neurotier.pages.kit.hover import hover
+from neurotier.pages.kit.style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    LIGHT_GREY,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILION,
+    WIDTH_IN,
+    write_figure,
+)
+from neurotier.storage.workload.published import PublishedNumber
 
 NOTHING = "Nothing was measured"
+MEASURED, LIMIT, PUBLISHED = "measured", "limit", "published"
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, SKY, ORANGE)
 MARKERS = "os^Dv<"
-PUBLISHED: Any = {"color": BLACK, "marker": "*", "markersize": 12, "linestyle": "none", "zorder": 5}
+SCALES = {"bytes/s": (1e6, "MB/s"), "bytes": (float(1 << 20), "MiB"), "share": (0.01, "%"), "s": (1.0, "s")}
+"""Unit of a table to that of an axis."""
+
+COLUMNS = 3
+FEW_TICKS = 8
+"""More labels than that below an axis stand upright."""
+
+APART = 1.15
+"""Places of which the greater is less than so many times the smaller have one label, that of the greater."""
 
 
-def looks(count: int) -> list[dict[str, Any]]:
-    """Colour and mark of each line."""
-    places = range(count)
-    return [{"color": COLOURS[place % 6], "marker": MARKERS[place % 6], "markersize": 5} for place in places]
+def point(
+    kind: str, panel: str, line: str, at: float | None, median: float | None, low: Any = None, high: Any = None
+) -> Row:
+    """A row of the table of a figure: a point of a line, a limit, or a published number."""
+    return {"kind": kind, "panel": panel, "line": line, "at": at, "median": median, "low": low, "high": high}
 
 
-def logarithmic(axes: Axes) -> None:
-    """A logarithmic vertical axis with plain numbers at 1 and 3 of each power of ten."""
-    axes.set_yscale("log")
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.9g}"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+def measured(panel: str, line: str, at: float, value: Spread) -> Row:
+    """The row of what was measured in some repetitions."""
+    return point(MEASURED, panel, line, at, value.median, value.low, value.high)
 
 
-def draw_line(axes: Axes, name: str, values: Mapping[int, Spread], unit: float, look: Mapping[str, Any]) -> None:
-    """A line with whiskers from least to greatest, in multiples of a unit."""
-    middle = [one.median / unit for one in values.values()]
-    below = [(one.median - one.low) / unit for one in values.values()]
-    above = [(one.high - one.median) / unit for one in values.values()]
-    axes.errorbar(list(values), middle, [below, above], label=name, elinewidth=0.8, capsize=2, **look)
+def published(panel: str, number: PublishedNumber) -> Row:
+    """The row of what a paper states."""
+    return point(PUBLISHED, panel, f"{number.source}, {number.place}: {number.name}", number.at, number.value)
 
 
-def count_axis(axes: Axes, counts: Iterable[int], label: str) -> None:
-    """An axis of numbers of processes, in powers of two."""
-    ticks = sorted(set(counts))
+def write_lines(
+    stem: Path,
+    finding: Finding,
+    rows: Sequence[Row],
+    panels: Mapping[str, str],
+    label: str,
+    unit: str,
+    note: str,
+    **axes: Any,
+) -> None:
+    """Draw a figure of lines and save it with its table.
+
+    Parameters
+    ----------
+    stem, finding, note
+        As for :func:`neurotier.pages.kit.style.write_figure`.
+    rows
+        Its table, see :func:`point`.
+    panels
+        Title of each panel, and the name of its horizontal axis.
+    label, unit
+        Name of the vertical axis, and the unit of the table's values.
+    **axes
+        What differs from the usual axes, see :func:`draw_lines`.
+    """
+    table = [row | {"unit": unit} for row in rows]
+    write_figure(stem, finding, table, lambda: draw_lines(rows, panels, label, unit, **axes), note)
+
+
+def draw_lines(
+    rows: Sequence[Row],
+    panels: Mapping[str, str],
+    label: str,
+    unit: str,
+    counts: bool = True,
+    logarithmic: bool = True,
+    place_text: Callable[[float], str] = "{:g}".format,
+) -> plot.Figure:
+    """The figure of :func:`write_lines`.
+
+    Parameters
+    ----------
+    rows, panels, label, unit
+        What is drawn.
+    counts
+        Whether the horizontal axis has numbers to be told apart, in powers of two, or is plain time.
+    logarithmic
+        Whether the vertical axis is; panels then share it.
+    place_text
+        How a number on the horizontal axis is written.
+    """
+    names = list(dict.fromkeys(row["line"] for row in rows if row["kind"] == MEASURED))
+    looks = {name: look(place, len(names)) for place, name in enumerate(names)}
+    columns = min(COLUMNS, len(panels))
+    lines = -(-len(panels) // columns)
+    figure = plot.Figure(figsize=(WIDTH_IN, 1.2 + 3.0 * lines))
+    grid = figure.subplots(lines, columns, sharey=logarithmic, squeeze=False)
+    for axes, (title, along) in zip(grid.flat, panels.items(), strict=False):
+        own = [row for row in rows if row["panel"] == title]
+        for kind, name in dict.fromkeys((row["kind"], row["line"]) for row in own):
+            points = [row for row in own if (row["kind"], row["line"]) == (kind, name)]
+            draw_points(axes, points, SCALES[unit][0], looks.get(name, {"color": GREY}))
+        if all(row["median"] is None for row in own):
+            axes.text(0.5, 0.5, "not measured", ha="center", va="center", color=GREY, transform=axes.transAxes)
+        axes.set_title(title, fontsize=9, weight="bold")
+        axes.set_xlabel(along)
+        if counts:
+            label_counts(axes, sorted({row["at"] for row in own if row["at"] is not None}), place_text)
+        if logarithmic:
+            axes.set_yscale("log")
+            axes.yaxis.set_major_locator(plot.LogLocator(subs=(1.0, 3.0)))
+            axes.yaxis.set_minor_formatter(plot.NullFormatter())
+        else:
+            axes.set_ylim(bottom=0)
+        axes.yaxis.set_major_formatter(plot.FuncFormatter(lambda value, _: f"{value:,.9g}"))
+    for axes in grid.flat[len(panels) :]:
+        axes.set_axis_off()
+    for axes in grid[:, 0]:
+        axes.set_ylabel(f"{label} ({SCALES[unit][1]})")
+    found = [axes.get_legend_handles_labels() for axes in grid.flat]
+    handles = {name: handle for each in found for handle, name in zip(*each, strict=True)}
+    place: Any = {"loc": "upper left", "bbox_to_anchor": (1.01, 1), "borderaxespad": 0, "fontsize": 8}
+    grid[0][-1].legend(handles.values(), handles, **place)
+    return figure
+
+
+def look(place: int, count: int) -> dict[str, Any]:
+    """Colour and mark of a line; of many, darker ones come first."""
+    colour = COLOURS[place] if count <= len(COLOURS) else plot.colormaps["viridis"](0.88 * place / (count - 1))
+    return {"color": colour, "marker": MARKERS[place % len(MARKERS)], "markersize": 5}
+
+
+def draw_points(axes: plot.Axes, points: Sequence[Row], scale: float, line: Mapping[str, Any]) -> None:
+    """The points of one kind and name; those without a range are a line without marks."""
+    kind, name, places = points[0]["kind"], points[0]["line"], [row["at"] for row in points]
+    values: list[Any] = [None if row["median"] is None else row["median"] / scale for row in points]
+    if kind == LIMIT:
+        axes.plot(places, values, color=line["color"], linestyle="--", linewidth=1)
+    elif kind == MEASURED and points[0]["low"] is None:
+        axes.plot(places, values, color=line["color"], linewidth=1.6, label=name)
+    elif kind == MEASURED:
+        ends = [[abs(row["median"] - row[end]) / scale for row in points] for end in ("low", "high")]
+        axes.errorbar(places, values, ends, label=name, elinewidth=0.8, capsize=2, **line)
+        texts = [hover(f"{name}, {at:g}: {value:,.4g}") for at, value in zip(places, values, strict=True)]
+        axes.scatter(places, values, s=40, alpha=0).set_urls(texts)
+    elif None in values:
+        axes.axvspan(min(places) / 1.04, max(places) * 1.04, color=LIGHT_GREY, alpha=0.7, label=PUBLISHED)
+    elif None in places:
+        axes.axhline(values[0], color=GREY, linestyle=":", linewidth=1)
+    else:
+        axes.plot(places, values, "*", color=BLACK, markersize=12, zorder=5, label=PUBLISHED)
+
+
+def label_counts(axes: plot.Axes, places: Sequence[float], text: Callable[[float], str]) -> None:
+    """An axis of numbers, in powers of two."""
+    ticks = [place for place, after in pairwise([*places, math.inf]) if after > APART * place]
     axes.set_xscale("log", base=2)
-    axes.set_xlim(ticks[0] / 1.2, ticks[-1] * 1.2)
-    axes.set_xticks(ticks)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xlabel(label)
-
-
-def legend(axes: Axes) -> None:
-    """A legend beside the axes, where it covers nothing."""
-    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0, fontsize=8)
+    if places:
+        axes.set_xlim(places[0] / 1.2, places[-1] * 1.2)
+    axes.set_xticks(ticks, [text(place) for place in ticks])
+    axes.tick_params(axis="x", rotation=90 if len(ticks) > FEW_TICKS else 0)
+    axes.xaxis.set_minor_locator(plot.NullLocator())

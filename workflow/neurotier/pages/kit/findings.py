@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from neurotier.core.quantities import number, seconds
@@ -51,3 +52,13 @@ def times_text(ratio: float) -> str:
     ('2.18', '14.2')
     """
     return number(ratio, 2 if ratio < 9.995 else 1)
+
+
+def between(values: Iterable[float], said: Callable[[float], str]) -> str:
+    """The least and the greatest of at least one value in words, or both in one.
+
+    >>> between([4.0, 2.0], times_text), between([2.001, 2.0], times_text)
+    ('2.00 to 4.00', '2.00')
+    """
+    ordered = sorted(values)
+    return " to ".join(dict.fromkeys([said(ordered[0]), said(ordered[-1])]))

@@ -5,7 +5,7 @@ Times of several origins differ by orders, and are not to be compared at a glanc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -75,3 +75,35 @@ def annotate_lane(axes: plot.Axes, lane: float, text: str) -> None:
     axes.annotate(
         text, (1, lane), (6, 0), xycoords=("axes fraction", "data"), textcoords="offset points", va="center", fontsize=8
     )
+
+
+def draw_lanes(
+    panels: Sequence[Panel[Value]],
+    draw: Callable[[plot.Axes, int, str, Value], str],
+    label: str,
+    handles: Sequence[plot.Artist] = (),
+) -> plot.Figure:
+    """A figure of panels whose lanes are all drawn alike.
+
+    Parameters
+    ----------
+    panels
+        At least one.
+    draw
+        Draws one lane, given its axes, place, label and value, and gives back what is written beside it.
+    label
+        Of the axes.
+    handles
+        Of the legend, if there is one.
+    """
+    figure, all_axes = panel_axes(panels, legend=bool(handles))
+    if handles:
+        draw_legend(all_axes.pop(0), handles)
+    for axes, panel in zip(all_axes, panels, strict=True):
+        for place, lane in enumerate(panel.lanes):
+            if lane.value is not None:
+                annotate_lane(axes, place, draw(axes, place, lane.label, lane.value))
+        label_lanes(axes, panel)
+        axes.set_xlabel(label)
+        axes.xaxis.set_major_formatter(plot.StrMethodFormatter("{x:,g}"))
+    return figure

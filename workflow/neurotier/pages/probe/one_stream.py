@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from neurotier.core.kinds import is_in_memory
@@ -12,37 +11,19 @@ from neurotier.core.tables import Row
 from neurotier.pages.kit import plot
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.hover import hover
-from neurotier.pages.kit.style import (
-    BLUE,
-    GREY,
-    LIGHT_GREY,
-    SKY,
-    WIDTH_IN,
-    empty_figure,
-    house_style,
-    save_figure,
-    set_title,
-)
-from neurotier.pages.probe.concurrency import short_rate
+from neurotier.pages.kit.lanes import Lane, Panel, draw_lanes
+from neurotier.pages.kit.style import BLUE, GREY, LIGHT_GREY, SKY, write_figure
 from neurotier.storage.table_one import TABLE_ONE, nearest
 
-LANE_IN = 0.28
 NOTE = (
     "One buffered stream, 1 MiB a request, as by dd: writes include the flush to the device; reads begin with an empty"
     " page cache unless said. Medians; whiskers: range of the repetitions. Grey: Table I of Hayot-Sasson, Brown and"
     " Glatard (2020), one stream of dd."
 )
-
-
-@dataclass(frozen=True)
-class Bar:
-    """One bar: whose, bandwidth with its range in bytes/s, and colour."""
-
-    label: str
-    bytes_per_s: float
-    low: float
-    high: float
-    colour: str
+PATTERNS = {"read": {"read": "", "cached_read": ", from the page cache"}, "write": {"write": ""}}
+MB = 1e6
+COLOURS = {"device": BLUE, "memory": SKY, "Table I": LIGHT_GREY}
+BANDWIDTH = ("bandwidth_bytes_per_s", "bandwidth_low_bytes_per_s", "bandwidth_high_bytes_per_s")
 
 
 def single(rows: Sequence[Row]) -> dict[str, dict[str, Row]]:
@@ -71,86 +52,43 @@ def finding(rows: Sequence[Row]) -> Finding:
 
 def draw(rows: Sequence[Row], stem: Path) -> None:
     """Draw reads and writes of one stream; write SVG, PNG and TSV."""
-    tiers, said = single(rows), finding(rows)
-    bars = {"Read": read_bars(tiers), "Write": write_bars(tiers)}
-    with house_style():
-        figure = bars_figure(bars) if said.shown else empty_figure(said.sentence)
-        if said.shown:
-            set_title(figure, said.sentence, NOTE)
-        save_figure(figure, stem, table(bars) if said.shown else [])
+    bars = table(rows)
+    write_figure(stem, finding(rows), bars, lambda: bars_figure(bars), NOTE)
 
 
-def read_bars(tiers: dict[str, dict[str, Row]]) -> list[Bar]:
-    """Reads of each tier, cold and from the page cache, and the published ones."""
+def table(rows: Sequence[Row]) -> list[Row]:
+    """The numbers behind the figure: reads of each tier, cold and from the page cache, writes, and published ones."""
     bars = []
-    for tier, patterns in tiers.items():
-        memory = is_in_memory(patterns["read"]["kind"])
-        bars.append(bar_of(patterns["read"], tier, SKY if memory else BLUE))
-        if "cached_read" in patterns:
-            bars.append(bar_of(patterns["cached_read"], f"{tier}, from the page cache", SKY))
-    return bars + [published_bar(device.name, device.read_bytes_per_s) for device in TABLE_ONE]
+    for way, patterns in PATTERNS.items():
+        for tier, own in single(rows).items():
+            for pattern, how in patterns.items():
+                if pattern in own:
+                    memory = how or is_in_memory(own[pattern]["kind"])
+                    about = {"way": way, "of": f"{tier}{how}", "from": "memory" if memory else "device"}
+                    bars.append(about | {name: own[pattern][name] for name in BANDWIDTH})
+        for device in TABLE_ONE:
+            about = {"way": way, "of": f"published {device.name}", "from": "Table I"}
+            bars.append(about | dict.fromkeys(BANDWIDTH, getattr(device, f"{way}_bytes_per_s")))
+    return bars
 
 
-def write_bars(tiers: dict[str, dict[str, Row]]) -> list[Bar]:
-    """Writes of each tier, and the published ones."""
-    bars = [
-        bar_of(patterns["write"], tier, SKY if is_in_memory(patterns["write"]["kind"]) else BLUE)
-        for tier, patterns in tiers.items()
-    ]
-    return bars + [published_bar(device.name, device.write_bytes_per_s) for device in TABLE_ONE]
-
-
-def bar_of(row: Row, label: str, colour: str) -> Bar:
-    """The bar of a measurement."""
-    low, high = row["bandwidth_low_bytes_per_s"], row["bandwidth_high_bytes_per_s"]
-    return Bar(label, row["bandwidth_bytes_per_s"], low, high, colour)
-
-
-def published_bar(name: str, bytes_per_s: float) -> Bar:
-    """The bar of a published device, which has no range."""
-    return Bar(f"published {name}", bytes_per_s, bytes_per_s, bytes_per_s, LIGHT_GREY)
-
-
-def bars_figure(bars: dict[str, list[Bar]]) -> plot.Figure:
+def bars_figure(bars: Sequence[Row]) -> plot.Figure:
     """The figure: a panel for reads and one for writes, on the same scale."""
-    lanes = [len(members) for members in bars.values()]
-    figure = plot.Figure(figsize=(WIDTH_IN, 1.9 + LANE_IN * sum(lanes)))
-    panels = figure.subplots(len(bars), 1, sharex=True, squeeze=False, height_ratios=lanes)[:, 0]
-    for axes, (way, members) in zip(panels, bars.items(), strict=True):
-        axes.set_title(way)
-        draw_bars(axes, members)
-    greatest = max(bar.high for members in bars.values() for bar in members)
-    panels[-1].set_xlim(0, 1.15 * greatest)
-    panels[-1].set_xlabel("Bandwidth of one stream")
-    panels[-1].xaxis.set_major_locator(plot.MaxNLocator(8, steps=[1, 2, 5, 10]))
-    panels[-1].xaxis.set_major_formatter(plot.FuncFormatter(lambda value, _: short_rate(value)))
+    panels = [
+        Panel(way.capitalize(), tuple(Lane(bar["of"], bar) for bar in bars if bar["way"] == way)) for way in PATTERNS
+    ]
+    figure = draw_lanes(panels, draw_bar, "Bandwidth of one stream (MB/s)")
+    for axes in figure.axes:
+        axes.set_xlim(0, 1.02 * max(bar["bandwidth_high_bytes_per_s"] for bar in bars))
+        axes.xaxis.set_major_formatter(plot.FuncFormatter(lambda value, _: f"{value / MB:,g}"))
     return figure
 
 
-def draw_bars(axes: plot.Axes, bars: Sequence[Bar]) -> None:
-    """Bars from top to bottom, each with its value."""
-    for lane, bar in enumerate(bars):
-        spread = [[bar.bytes_per_s - bar.low], [bar.high - bar.bytes_per_s]] if bar.high > bar.low else None
-        said = f"{bar.label}: {rate(bar.bytes_per_s)}"
-        said += f" ({rate(bar.low)} to {rate(bar.high)})" if bar.high > bar.low else ""
-        axes.barh(lane, bar.bytes_per_s, height=0.7, color=bar.colour, url=hover(said))
-        axes.errorbar([bar.bytes_per_s], [lane], xerr=spread, ecolor=GREY, elinewidth=0.9, capsize=2, linestyle="")
-        axes.annotate(rate(bar.bytes_per_s), (bar.high, lane), (5, 0), textcoords="offset points", va="center")
-    axes.set_yticks(range(len(bars)), [bar.label for bar in bars])
-    axes.set_ylim(len(bars) - 0.5, -0.5)
-    axes.grid(visible=False, axis="y")
-
-
-def table(bars: dict[str, list[Bar]]) -> list[Row]:
-    """The numbers behind the figure."""
-    return [
-        {
-            "way": way.lower(),
-            "of": bar.label,
-            "bandwidth_bytes_per_s": bar.bytes_per_s,
-            "bandwidth_low_bytes_per_s": bar.low,
-            "bandwidth_high_bytes_per_s": bar.high,
-        }
-        for way, members in bars.items()
-        for bar in members
-    ]
+def draw_bar(axes: plot.Axes, lane: int, label: str, bar: Row) -> str:
+    """A bar with its range; its value."""
+    middle, low, high = (bar[name] for name in BANDWIDTH)
+    said = rate(middle) + (f" ({rate(low)} to {rate(high)})" if high > low else "")
+    axes.barh(lane, middle, height=0.7, color=COLOURS[bar["from"]], url=hover(f"{label}: {said}"))
+    if high > low:
+        axes.plot([low, high], [lane, lane], color=GREY, linewidth=0.9, marker="|")
+    return rate(middle)

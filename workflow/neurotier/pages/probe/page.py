@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
-from neurotier.core.tables import Row
-from neurotier.pages.kit.figures import figure_views
+from neurotier.core.settings import Settings
+from neurotier.core.tables import read_table
+from neurotier.pages.kit.figures import draw_all, figure_views
 from neurotier.pages.kit.html import link, write_html
+from neurotier.pages.probe.concurrency import curves
 from neurotier.pages.probe.figures import FIGURES
 from neurotier.pages.probe.one_stream import single
 from neurotier.storage.fio import access_text
@@ -26,26 +28,24 @@ OPERATIONS = {
 }
 
 
-def write_page(rows: Sequence[Row], table: Path, figures: Path, page: Path) -> None:
-    """Write ``probe.html``; equal rows and figures give equal bytes.
+def write_page(files: Mapping[str, Path], _settings: Settings, page: Path) -> list[str]:
+    """Draw the figures and write ``probe.html``, and give back what it says first; equal tables give equal bytes.
 
     Parameters
     ----------
-    rows
-        Rows of ``probe.tsv``.
-    table
-        The file ``probe.tsv``, for the link to it.
-    figures
-        Folder of the figures.
+    files
+        The table ``points``.
     page
         HTML file to write.
     """
+    rows, figures = read_table(files["points"], "probe"), files["points"].parent / "figures"
+    draw_all("probe", FIGURES, rows, figures)
     views = figure_views("probe", FIGURES, rows, figures, page.parent)
-    curves = [row for row in rows if row["part"] == "concurrency"]
+    verdicts = [view.sentence.removesuffix(".") for view in reversed(views)]
     context = {
-        "tiers": list({row["tier"]: row for row in curves}.values()),
+        "tiers": list({row["tier"]: row for row in rows if row["part"] == "concurrency"}.values()),
         "access": {
-            row["tier"]: access_text(row["engine"], row["direct"]) for row in curves if row["pattern"] == "read"
+            row["tier"]: access_text(row["engine"], row["direct"]) for row in curves(rows) if row["pattern"] == "read"
         },
         "single": single(rows),
         "published": TABLE_ONE,
@@ -53,7 +53,8 @@ def write_page(rows: Sequence[Row], table: Path, figures: Path, page: Path) -> N
         "files": [row for row in rows if row["part"] == "files"],
         "operations": OPERATIONS,
         "figures": views,
-        "verdicts": [view.sentence for view in reversed(views)],
-        "table": link(table, page.parent),
+        "verdicts": verdicts,
+        "table": link(files["points"], page.parent),
     }
     write_html(TEMPLATE, context, page)
+    return verdicts

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from neurotier.pages.comparison import makespan
-from neurotier.pages.kit.findings import Finding
 from neurotier.pages.published.tables import Replayed
+from neurotier.run.compared import Compared
+
+finding, draw = makespan.finding, makespan.draw
 
 
-def parts(tables: Replayed) -> dict[str, Replayed]:
-    """Itself if there are runs of the example."""
-    return {"": tables} if finding(tables).shown else {}
-
-
-def finding(tables: Replayed) -> Finding:
-    """As in the comparison."""
-    return makespan.finding(tables.replay.bids_app)
-
-
-def draw(tables: Replayed, stem: Path) -> None:
-    """Write SVG, PNG and TSV."""
-    makespan.draw(tables.replay.bids_app, stem)
+def parts(tables: Replayed) -> dict[str, Compared]:
+    """The runs of the example, if there are any."""
+    runs = tables.replay.bids_app
+    return {"": runs} if finding(runs).shown else {}

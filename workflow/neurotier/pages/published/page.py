@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.quantities import counted, number
+from neurotier.core.spread import spread
 from neurotier.core.tables import Row
 from neurotier.model.prediction import MEASURED, PAPER
 from neurotier.pages.bigbrain.marks import MARKS, in_order
 from neurotier.pages.bigbrain.names import published_name
 from neurotier.pages.comparison.statistics import by_condition as bids_conditions
-from neurotier.pages.kit.figures import figures_of
+from neurotier.pages.kit.figures import draw_all, figures_of
+from neurotier.pages.kit.findings import between
 from neurotier.pages.kit.html import figure_view, link, write_html
 from neurotier.pages.published.figures import FIGURES, READINGS, heading_of
 from neurotier.pages.published.predicted import TITLES, scores_of, sentence_of
-from neurotier.pages.published.slips import mean_of, slips_of
+from neurotier.pages.published.slips import slips_of
 from neurotier.pages.published.tables import Replayed
 from neurotier.published import own_columns
 from neurotier.published.bids_app import CONDITIONS, PARALLELISMS
@@ -43,6 +46,9 @@ TABLES = (
 )
 
 
+BIDS_COLUMNS = ("participants", "makespan_s", "logged_makespan_s", "cpu_sum_s", "io_sum_s", "mean_parallelism")
+
+
 @dataclass(frozen=True)
 class ConditionView:
     """A condition in the table: its runs, Eq. (1), the same as the paper draws it, and predictions, s."""
@@ -55,7 +61,7 @@ class ConditionView:
 
     def mean(self, measure: str) -> float:
         """Mean of a property over repetitions."""
-        return mean_of(self.runs, measure)
+        return statistics.fmean(float(getattr(run, measure)) for run in self.runs)
 
     @property
     def repetitions(self) -> str:
@@ -86,42 +92,18 @@ class ConditionView:
     def incomplete(self) -> str:
         """How many blocks were not written."""
         counts = [len(run.incomplete_blocks) + run.missing_blocks for run in self.runs]
-        some = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
-        return f"{some} of {self.condition.blocks:,} blocks not written" if max(counts) else ""
-
-
-@dataclass(frozen=True)
-class PanelView:
-    """Conditions in one table."""
-
-    title: str
-    views: list[ConditionView]
+        return f"{between(counts, str)} of {self.condition.blocks:,} blocks not written" if max(counts) else ""
 
     @property
     def notes(self) -> list[str]:
-        """How blocks that were not written bear on the makespans, and which repetitions are outliers."""
-        incomplete = [
-            f"* {view.condition.tier}: {view.incomplete}. With their reading, from the first start to the last end is"
-            f" {view.mean('span_s'):,.2f} s on average; the makespan, as published, is"
-            f" {view.mean('makespan_s'):,.2f} s"
-            for view in self.views
-            if view.incomplete
-        ]
-        return incomplete + [text for view in self.views for text in view.outliers]
-
-
-@dataclass(frozen=True)
-class BidsView:
-    """A condition of the BIDS App example in the table; means over repetitions, s."""
-
-    placement: str
-    parallelism: int
-    runs: list[Row]
-
-    def mean(self, column: str) -> float | None:
-        """Mean of a column, as far as it is known."""
-        known = [run[column] for run in self.runs if run[column] is not None]
-        return statistics.fmean(known) if known else None
+        """How blocks that were not written bear on the makespan, and which repetitions are outliers."""
+        if not self.incomplete:
+            return self.outliers
+        text = (
+            f"* {self.condition.tier}: {self.incomplete}. With their reading, from the first start to the last end is"
+            f" {self.mean('span_s'):,.2f} s on average; the makespan, as published, is {self.mean('makespan_s'):,.2f} s"
+        )
+        return [text, *self.outliers]
 
 
 @dataclass(frozen=True)
@@ -133,8 +115,8 @@ class Judged:
     parameters: Sequence[Row] = ()
 
 
-def write_page(tables: Replayed, judged: Judged, folder: Path, figures: Path, page: Path) -> None:
-    """Write ``published.html``; equal logs and figures give equal bytes.
+def write_page(tables: Replayed, judged: Judged, folder: Path, page: Path) -> None:
+    """Draw the figures and write ``published.html``; equal logs give equal bytes.
 
     Parameters
     ----------
@@ -142,13 +124,14 @@ def write_page(tables: Replayed, judged: Judged, folder: Path, figures: Path, pa
         What was found, and what the model predicts.
     judged
         What the claims of the paper came to, and what the model was given.
-    folder, figures
-        Folders of the tables and of the figures, which it links to.
+    folder
+        Folder of the tables, which it links to, and in it of the figures.
     page
         HTML file to write.
     """
     replay, members = tables.replay, in_order(row["member"] for row in tables.predicted)
-    panels = panel_views(tables)
+    panels, figures = panel_views(tables), folder / "figures"
+    draw_all("published", FIGURES, tables, figures)
     context = {
         "replay": replay,
         "headline": headline(replay),
@@ -178,7 +161,7 @@ def write_page(tables: Replayed, judged: Judged, folder: Path, figures: Path, pa
                     READINGS.get(one.name, one.entry.reading),
                     one.finding.sentence,
                 ),
-                slips_of(one.name, replay),
+                slips_of(one.name),
             )
             for one in figures_of("published", FIGURES, tables)
         ],
@@ -203,74 +186,51 @@ def name_of_row(row: Row) -> str:
 def given_text(judged: Judged) -> str:
     """How many figures each fluid member was given, by where they are from."""
     fitted = sum(5 + 2 * row["write_back"] for row in judged.speeds if row["source"] == "25 processes")
-    origins = Counter(view.origin for view in parameter_views(judged.parameters))
+    origins = Counter(row["origin"] for row in parameter_views(judged.parameters))
     own = ", ".join(f"{count} {origin}" for origin, count in origins.most_common())
     text = f"The fitted member has {counted(fitted, 'fitted speed')}; the measured member has none"
     return f"{text}: {own}" if own else text
 
 
-@dataclass(frozen=True)
-class ParameterView:
-    """A figure that the measured member was given for one or several conditions."""
-
-    where: str
-    name: str
-    value: str
-    origin: str
-    source: str
-
-
-def parameter_views(rows: Sequence[Row]) -> list[ParameterView]:
+def parameter_views(rows: Sequence[Row]) -> list[Row]:
     """The figures of all conditions; what several have alike stands once, with the first of them."""
-    found: dict[tuple[object, ...], ParameterView] = {}
+    found: dict[tuple[object, ...], Row] = {}
     for row in rows:
         key = tuple(row[name] for name in ("device", "name", "value", "source"))
-        units = {"bytes/s": (1e6, "MB/s"), "bytes": (1e9, "GB")}
-        factor, unit = units.get(row["unit"], (1.0, row["unit"]))
-        value = f"{number(row['value'] / factor, 0 if row['value'] / factor >= 100 else 2)} {unit}"
-        view = ParameterView(name_of_row(row), row["name"], value.strip(), row["origin"], row["source"])
-        found.setdefault(key, view)
+        factor, unit = {"bytes/s": (1e6, "MB/s"), "bytes": (1e9, "GB")}.get(row["unit"], (1.0, row["unit"]))
+        value = row["value"] / factor
+        text = f"{number(value, 0 if value >= 100 else 2)} {unit}".strip()
+        found.setdefault(key, row | {"where": name_of_row(row), "text": text})
     return list(found.values())
 
 
-@dataclass(frozen=True)
-class LeftOut:
-    """What is not in the figures for one kind of reason: in a line, and one by one."""
-
-    summary: str
-    items: list[str]
-
-
-def left_out(replay: Replay, panels: Sequence[PanelView]) -> list[LeftOut]:
-    """What the page does not show, or counts apart, by kind."""
-    found = []
-    if missing := absent_texts(replay):
-        found.append(
-            LeftOut(f"Not in these logs: {counted(len(missing), 'figure')} of the paper, or parts of them", missing)
-        )
+def left_out(replay: Replay, panels: Mapping[str, Sequence[ConditionView]]) -> dict[str, list[str]]:
+    """What the page does not show, or counts apart, by kind: one by one, by what it is in a line."""
     kinds: dict[str, list[str]] = {}
     for row in skipped_rows(replay):
         kinds.setdefault(row["kind"], []).append(f"{row['path']}: {row['reason']}")
-    for kind, items in kinds.items():
-        found.append(LeftOut(f"{counted(len(items), KIND_NOUNS[kind][0])} skipped: {KIND_NOUNS[kind][1]}", items))
+    skipped = {
+        f"{counted(len(items), KIND_NOUNS[kind][0])} skipped: {KIND_NOUNS[kind][1]}": items
+        for kind, items in kinds.items()
+    }
+    missing = absent_texts(replay)
     invalid = [f"{row['run']}: {row['valid']}" for row in run_rows(replay) if row["valid"] != "valid"]
-    if invalid:
-        found.append(LeftOut(f"{counted(len(invalid), 'run')} not shown: the log is not of a whole run", invalid))
-    outliers = [text for panel in panels for view in panel.views for text in view.outliers]
-    if outliers:
-        text = f"{counted(len(outliers), 'repetition')} shown apart, and in no comparison: an outlier"
-        found.append(LeftOut(text, outliers))
-    emulated = [run for run in replay.bigbrain.runs if run.is_emulated]
-    if emulated:
-        items = [
-            f"{name_of(replay, run.path)}: {len(run.named(HEADER)):,} tasks over {len(run.blocks):,} files"
-            for run in emulated
-        ]
-        found.append(LeftOut(f"{counted(len(emulated), 'run')} that emulates an image: tasks share files", items))
-    if replay.never_extracted:
-        text = f"{counted(len(replay.never_extracted), 'participant')} counted as analysed, though no run started bet"
-        found.append(LeftOut(text, replay.never_extracted))
-    return found
+    outliers = [text for views in panels.values() for view in views for text in view.outliers]
+    emulated = [
+        f"{name_of(replay, run.path)}: {len(run.named(HEADER)):,} tasks over {len(run.blocks):,} files"
+        for run in replay.bigbrain.runs
+        if run.is_emulated
+    ]
+    unstarted = replay.never_extracted
+    found = {
+        f"Not in these logs: {counted(len(missing), 'figure')} of the paper, or parts of them": missing,
+        **skipped,
+        f"{counted(len(invalid), 'run')} not shown: the log is not of a whole run": invalid,
+        f"{counted(len(outliers), 'repetition')} shown apart, and in no comparison: an outlier": outliers,
+        f"{counted(len(emulated), 'run')} that emulates an image: tasks share files": emulated,
+        f"{counted(len(unstarted), 'participant')} counted as analysed, though no run started bet": unstarted,
+    }
+    return {summary: items for summary, items in found.items() if items}
 
 
 KIND_NOUNS = {
@@ -310,20 +270,17 @@ def absent_texts(replay: Replay) -> list[str]:
     return texts
 
 
-def panel_views(tables: Replayed) -> list[PanelView]:
-    """The conditions of the paper's figures, a table for each engine and number of processes."""
-    panels: dict[tuple[int, str, int], list[ConditionView]] = {}
+def panel_views(tables: Replayed) -> dict[str, list[ConditionView]]:
+    """The conditions of the paper's figures, a table for each engine and number of processes, by its title."""
+    panels: dict[str, list[ConditionView]] = {}
     for row in tables.conditions:
         one = IncrementCondition.of(row)
         if one.panel:
             predictions = {member: found.makespan_s for member, found in tables.predictions(row).items()}
             drawn_s = drawn_equation_s(tables.replay, one)
             view = ConditionView(one, tables.replay.conditions[one], row["equation_one_s"], drawn_s, predictions)
-            panels.setdefault(one.panel, []).append(view)
-    return [
-        PanelView(published_name(views[0].condition).removesuffix(f", {views[0].condition.tier}"), views)
-        for views in panels.values()
-    ]
+            panels.setdefault(published_name(one).removesuffix(f", {one.tier}"), []).append(view)
+    return panels
 
 
 def drawn_equation_s(replay: Replay, one: IncrementCondition) -> float | None:
@@ -337,11 +294,11 @@ def drawn_equation_s(replay: Replay, one: IncrementCondition) -> float | None:
     return None
 
 
-def bids_views(replay: Replay) -> list[BidsView]:
-    """The conditions of the BIDS App example."""
-    return [
-        BidsView(condition.placement, condition.parallelism, runs)
-        for condition, runs in sorted(
-            bids_conditions(replay.bids_app.runs).items(), key=lambda item: (item[0].parallelism, item[0].placement)
-        )
-    ]
+def bids_views(replay: Replay) -> list[dict[str, Any]]:
+    """The conditions of the BIDS App example: means over repetitions of what is known."""
+    views = []
+    for condition, runs in bids_conditions(replay.bids_app.runs).items():
+        known = {column: spread(runs, column) for column in BIDS_COLUMNS}
+        means = {column: found and statistics.fmean(found.values) for column, found in known.items()}
+        views.append({"placement": condition.placement, "parallelism": condition.parallelism, "runs": runs, **means})
+    return sorted(views, key=lambda view: (view["parallelism"], view["placement"]))

@@ -12,7 +12,7 @@ from neurotier.pages.bigbrain.marks import MARKS, in_order
 from neurotier.pages.bigbrain.names import ratio_text
 from neurotier.pages.kit import plot
 from neurotier.pages.kit.findings import Finding
-from neurotier.pages.kit.style import BLACK, GREY, LIGHT_GREY, WIDTH_IN, house_style, save_figure, set_title
+from neurotier.pages.kit.style import BLACK, GREY, LIGHT_GREY, WIDTH_IN, write_figure
 from neurotier.pages.published.tables import Replayed
 from neurotier.published.validation import CLOSE, CONDITION, DEVICE, Score, scores
 
@@ -60,10 +60,7 @@ def sentence_of(alone: Mapping[str, Score], unknown: Mapping[str, Score]) -> str
 def draw(tables: Replayed, stem: Path) -> None:
     """Draw predictions of which at least one was measured; write SVG, PNG and TSV."""
     rows = held_against(tables.validation)
-    with house_style():
-        figure = draw_rows(rows)
-        set_title(figure, finding(tables).sentence, NOTE)
-        save_figure(figure, stem, rows)
+    write_figure(stem, finding(tables), rows, lambda: draw_rows(rows), NOTE)
 
 
 def draw_rows(rows: Sequence[Row]) -> plot.Figure:

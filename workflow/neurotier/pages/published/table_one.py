@@ -12,8 +12,9 @@ from neurotier.pages.bigbrain.marks import logarithmic
 from neurotier.pages.bigbrain.names import ratio_text
 from neurotier.pages.kit import plot
 from neurotier.pages.kit.findings import Finding
-from neurotier.pages.kit.lanes import Lane, Panel, annotate_lane, draw_legend, label_lanes, panel_axes
-from neurotier.pages.kit.style import BLACK, SKY, VERMILION, house_style, save_figure, set_title
+from neurotier.pages.kit.lanes import Lane, Panel, draw_lanes
+from neurotier.pages.kit.spread import side_by_side
+from neurotier.pages.kit.style import BLACK, SKY, VERMILION, write_figure
 from neurotier.pages.published.tables import Replayed
 from neurotier.published.bigbrain import APP_DIRECT
 from neurotier.published.table_one import Bandwidth
@@ -51,31 +52,27 @@ def finding(tables: Replayed) -> Finding:
 def draw(tables: Replayed, stem: Path) -> None:
     """Draw at least one device; write SVG, PNG and TSV."""
     bandwidths = tables.replay.bandwidths
-    with house_style():
-        figure = draw_devices(bandwidths)
-        set_title(figure, finding(tables).sentence, NOTE)
-        save_figure(figure, stem, table(bandwidths))
+    write_figure(stem, finding(tables), table(bandwidths), lambda: figure_of(bandwidths), NOTE)
 
 
-def draw_devices(bandwidths: Sequence[Bandwidth]) -> plot.Figure:
+def figure_of(bandwidths: Sequence[Bandwidth]) -> plot.Figure:
     """The figure: a panel for reading and one for writing."""
-    lanes = tuple(Lane(f"{one.device}, {one.mode}", one) for one in bandwidths)
-    shown = [Panel(way, lanes) for way, *_ in WAYS]
-    figure, (legend, *all_axes) = panel_axes(shown, legend=True)
-    every = [value for one in bandwidths for values in (one.read_mb_s, one.write_mb_s) for value in values]
-    for way, (axes, panel, (_, colour, marker)) in enumerate(zip(all_axes, shown, WAYS, strict=True)):
-        for lane, one in panel.filled():
-            values = (one.read_mb_s, one.write_mb_s)[way]
-            steps = [lane + 0.5 * (place - (len(values) - 1) / 2) / max(4, len(values)) for place in range(len(values))]
-            axes.plot(values, steps, linestyle="", marker=marker, markersize=3.5, color=colour, alpha=0.8)
-            average = statistics.fmean(values)
-            axes.plot([average] * 2, [lane - 0.38, lane + 0.38], color=BLACK, linewidth=1.8)
-            if one.published:
-                axes.plot([one.published[way]], [lane], linestyle="", marker="x", markersize=8, color=BLACK)
-            annotate_lane(axes, lane, f"{number(average, 1)}; {number(statistics.median(values), 1)} MB/s")
-        label_lanes(axes, panel)
-        logarithmic(axes, min(every), max(every))
-    all_axes[-1].set_xlabel("Bandwidth (MB/s)")
+
+    def draw_lane(axes: plot.Axes, lane: int, _label: str, value: tuple[int, Bandwidth]) -> str:
+        way, one = value
+        _, colour, marker = WAYS[way]
+        values = (one.read_mb_s, one.write_mb_s)[way]
+        average, places = statistics.fmean(values), side_by_side(lane, len(values), 0.5)
+        axes.plot(values, places, linestyle="", marker=marker, markersize=3.5, color=colour, alpha=0.8)
+        axes.plot([average] * 2, [lane - 0.38, lane + 0.38], color=BLACK, linewidth=1.8)
+        if one.published:
+            axes.plot([one.published[way]], [lane], linestyle="", marker="x", markersize=8, color=BLACK)
+        return f"{number(average, 1)}; {number(statistics.median(values), 1)} MB/s"
+
+    panels = [
+        Panel(name, tuple(Lane(f"{one.device}, {one.mode}", (way, one)) for one in bandwidths))
+        for way, (name, *_) in enumerate(WAYS)
+    ]
     handles = [
         *(
             plot.Line2D([], [], linestyle="", marker=marker, color=colour, label=way.lower())
@@ -84,7 +81,9 @@ def draw_devices(bandwidths: Sequence[Bandwidth]) -> plot.Figure:
         plot.Line2D([], [], linestyle="", marker="|", markersize=10, markeredgewidth=1.8, color=BLACK, label="mean"),
         plot.Line2D([], [], linestyle="", marker="x", markersize=7, color=BLACK, label="Table I as printed"),
     ]
-    draw_legend(legend, handles)
+    figure = draw_lanes(panels, draw_lane, "Bandwidth (MB/s)", handles)
+    for axes in figure.axes[1:]:
+        logarithmic(axes)
     return figure
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from neurotier.core.quantities import counted, percent
 from neurotier.core.tables import Row
-from neurotier.pages.kit.findings import Finding, times_text
+from neurotier.pages.kit.findings import Finding, between, times_text
 from neurotier.storage.staging.curves import Curve, Hidden, curves, hidden, of_each_place, place_text, synchronising
 from neurotier.storage.staging.grid import STEP
 
@@ -96,11 +96,12 @@ def page_cache(rows: Iterable[Row]) -> str:
     ):
         if some:
             known = [one.device_share for one in some if one.device_share is not None]
-            device = f"{span(known, percent)} of the bytes came from the device, and " if known else ""
+            device = f"{between(known, percent)} of the bytes came from the device, and " if known else ""
+            reads = between([one.read_ratio for one in some], times_text)
+            writes = between([one.write_ratio for one in some], times_text)
             clauses.append(
                 f"reading {verdict} for {', '.join(place_text(one.tier, one.engine) for one in some)}: {device}it takes"
-                f" {span([one.read_ratio for one in some], times_text)} times as long as in memory, while writing takes"
-                f" {span([one.write_ratio for one in some], times_text)} times as long"
+                f" {reads} times as long as in memory, while writing takes {writes} times as long"
             )
     text = "; ".join(clauses)
     return text[0].upper() + text[1:]
@@ -109,15 +110,6 @@ def page_cache(rows: Iterable[Row]) -> str:
 def is_hidden(one: Hidden) -> bool:
     """Whether the page cache hides reading: next to nothing of it came from the device."""
     return one.read_ratio < MATTERS if one.device_share is None else one.device_share < FEW
-
-
-def span(values: Sequence[float], said: Callable[[float], str]) -> str:
-    """Values from the least to the greatest, in words.
-
-    >>> span([0.02, 0.0], percent), span([1.5, 1.5], times_text)
-    ('0 % to 2 %', '1.50')
-    """
-    return " to ".join(dict.fromkeys([said(min(values)), said(max(values))]))
 
 
 def waiting(rows: Iterable[Row]) -> str:

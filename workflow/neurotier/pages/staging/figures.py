@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import NamedTuple
-
-from neurotier.core.tables import Row, read_table
 from neurotier.pages.kit.registry import Entry
 
 LINES = "a line per engine and tier, with the numbers of the others in the TSV; medians, bars from least to greatest."
@@ -30,14 +25,3 @@ FIGURES = (
         " of which the text states no times.",
     ),
 )
-
-
-class StagingTables(NamedTuple):
-    """Rows of ``staging.tsv``."""
-
-    points: Sequence[Row]
-
-    @classmethod
-    def read(cls, points: Path) -> StagingTables:
-        """Read the file."""
-        return cls(read_table(points, "staging"))

@@ -2,51 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
-from neurotier.pages.kit.figures import figure_views
-from neurotier.pages.kit.html import link, write_html
-from neurotier.pages.kit.workload import not_measured, tier_views
+from neurotier.core.settings import Settings
+from neurotier.core.tables import read_table
+from neurotier.pages.kit.html import write_html
+from neurotier.pages.kit.workload import draw_workload
 from neurotier.pages.staging import answers
-from neurotier.pages.staging.figures import FIGURES, StagingTables
-from neurotier.storage.staging.curves import measured, place_text
+from neurotier.pages.staging.figures import FIGURES
+from neurotier.storage.staging.curves import place_text
+from neurotier.storage.staging.grid import STEP
 from neurotier.storage.staging.published import NUMBERS
 
 TEMPLATE = Path(__file__).resolve().parent / "staging.html.j2"
 
 
-def write_page(tables: StagingTables, files: Sequence[Path], figures: Path, page: Path) -> None:
-    """Write ``staging.html``; equal rows and figures give equal bytes.
+def write_page(files: Mapping[str, Path], _settings: Settings, page: Path) -> list[str]:
+    """Draw the figures and write ``staging.html``, and give back what it says first; equal tables give equal bytes.
 
     Parameters
     ----------
-    tables
-        What was measured.
     files
-        The tables' files, for the links to them.
-    figures
-        Folder of the figures.
+        The tables ``points`` and ``published``.
     page
         HTML file to write.
     """
-    rows = tables.points
-    views = {view.name: view for view in figure_views("staging", FIGURES, tables, figures, page.parent)}
-    done = measured(rows)
-    context = {
-        "questions": [
-            ("Do servers help?", views["servers"].sentence),
-            ("Is reading hidden by the page cache?", f"{answers.page_cache(rows)}."),
-            ("Where does synchronising cost more than it brings?", views["strong_scaling"].sentence),
-        ],
-        "waiting": f"{answers.waiting(rows)}.",
-        "figures": list(views.values()),
-        "measured": len(done),
-        "points": len(rows),
-        "unmeasured": not_measured(rows),
-        "tiers": tier_views(rows, "engine_version"),
-        "rows": [row | {"place": place_text(row["tier"], row["engine"])} for row in done],
-        "published": NUMBERS,
-        "files": {file.name: link(file, page.parent) for file in files},
+    rows = read_table(files["points"], "staging")
+    questions = {
+        "Do servers help?": answers.servers(rows).sentence,
+        "Is reading hidden by the page cache?": answers.page_cache(rows),
+        "Where does synchronising cost more than it brings?": answers.scaling(rows, STEP).sentence,
     }
-    write_html(TEMPLATE, context, page)
+    common = draw_workload(FIGURES, rows, rows, files, page, "engine_version")
+    context = {
+        "questions": questions,
+        "waiting": answers.waiting(rows),
+        "rows": [row | {"place": place_text(row["tier"], row["engine"])} for row in common["rows"]],
+        "published": NUMBERS,
+    }
+    write_html(TEMPLATE, common | context, page)
+    return list(questions.values())

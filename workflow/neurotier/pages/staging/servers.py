@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from neurotier.core.tables import Row
 from neurotier.pages.kit.findings import Finding
-from neurotier.pages.kit.style import write_figure
 from neurotier.pages.staging import answers
-from neurotier.pages.staging.figures import StagingTables
-from neurotier.pages.staging.panels import Panel, panels_figure, table
-from neurotier.storage.staging.curves import curves, of_each_place
-from neurotier.storage.staging.published import SERVERS, values
+from neurotier.pages.staging.panels import panel, write_panels
+from neurotier.storage.staging.published import SERVERS
 
 NOTE = (
     "Shaded: the servers of the report (page 5, Figure 6), where more on one node were faster; its response times are"
-    " in its picture alone. Both axes are logarithmic."
+    " in its picture alone."
 )
 
 
-def finding(tables: StagingTables) -> Finding:
+def finding(rows: Sequence[Row]) -> Finding:
     """Whether more servers help."""
-    return answers.servers(tables.points)
+    return answers.servers(rows)
 
 
-def draw(tables: StagingTables, stem: Path) -> None:
+def draw(rows: Sequence[Row], stem: Path) -> None:
     """Draw writes and reads against servers; write SVG, PNG and TSV."""
-    stated = (min(values(SERVERS)), max(values(SERVERS)), "published: 1 to 16, more were faster")
-    panels = [
-        Panel(title, "servers", of_each_place(curves(tables.points, "servers", way)), stated)
-        for title, way in (("Writing", "write"), ("Reading", "read"))
-    ]
-    write_figure(stem, finding(tables), table(panels), lambda: panels_figure(panels), NOTE)
+    axes = {"write": "servers", "read": "servers"}
+    table = [row for way, axis in axes.items() for row in panel(rows, way, axis, stated=SERVERS)]
+    write_panels(stem, finding(rows), table, axes, NOTE)

@@ -2,42 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from neurotier.core.tables import Row
 from neurotier.pages.kit.findings import Finding
-from neurotier.pages.kit.style import write_figure
 from neurotier.pages.staging import answers
-from neurotier.pages.staging.figures import StagingTables
-from neurotier.pages.staging.panels import Panel, panels_figure, table
-from neurotier.storage.staging.curves import curves, of_each_place
+from neurotier.pages.staging.panels import SCALED, panel, write_panels
 from neurotier.storage.staging.grid import STEP
-from neurotier.storage.staging.published import BEST_READERS, BEST_WRITERS, values
+from neurotier.storage.staging.published import BEST_READERS, BEST_WRITERS
 
 NOTE = (
     "Shaded: the numbers that suited best in the report (page 6, Figure 7), of 1 to 64 with 64 of the others and 4"
-    " servers. Both axes are logarithmic."
+    " servers."
 )
 
 
-def finding(tables: StagingTables) -> Finding:
+def finding(rows: Sequence[Row]) -> Finding:
     """With how many readers and writers a step takes least."""
-    return answers.scaling(tables.points, STEP)
+    return answers.scaling(rows, STEP)
 
 
-def draw(tables: StagingTables, stem: Path) -> None:
+def draw(rows: Sequence[Row], stem: Path) -> None:
     """Draw reads against readers and writes against writers; write SVG, PNG and TSV."""
-    panels = [
-        Panel(
-            "Reading",
-            "readers",
-            of_each_place(curves(tables.points, "readers", "read", STEP)),
-            (min(values(BEST_READERS)), max(values(BEST_READERS)), "published: least at 8 to 16 readers"),
-        ),
-        Panel(
-            "Writing",
-            "writers",
-            of_each_place(curves(tables.points, "writers", "write", STEP)),
-            (min(values(BEST_WRITERS)), max(values(BEST_WRITERS)), "published: best balance at 16 writers"),
-        ),
-    ]
-    write_figure(stem, finding(tables), table(panels), lambda: panels_figure(panels), NOTE)
+    table = panel(rows, "read", "readers", STEP, BEST_READERS) + panel(rows, "write", "writers", STEP, BEST_WRITERS)
+    write_panels(stem, finding(rows), table, SCALED, NOTE)

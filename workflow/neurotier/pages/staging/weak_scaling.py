@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from neurotier.core.quantities import size
+from neurotier.core.tables import Row
 from neurotier.pages.kit.findings import Finding
-from neurotier.pages.kit.style import write_figure
 from neurotier.pages.staging import answers
-from neurotier.pages.staging.figures import StagingTables
-from neurotier.pages.staging.panels import Panel, panels_figure, table
-from neurotier.storage.staging.curves import curves, of_each_place
+from neurotier.pages.staging.panels import SCALED, panel, write_panels
 from neurotier.storage.staging.published import CLIENT_BYTES, values
 
 CLIENT = "client"
 NOTE = (
     f"The report (page 6, Figure 8) has 8 MB ({size(min(values(CLIENT_BYTES)))}) for each of 1 to 64, and response"
-    " times that grow with their number; the times themselves are in its picture alone. Both axes are logarithmic."
+    " times that grow with their number; the times themselves are in its picture alone."
 )
 
 
-def finding(tables: StagingTables) -> Finding:
+def finding(rows: Sequence[Row]) -> Finding:
     """How response times grow with the number of readers and writers, and so with the bytes."""
-    return answers.scaling(tables.points, CLIENT)
+    return answers.scaling(rows, CLIENT)
 
 
-def draw(tables: StagingTables, stem: Path) -> None:
+def draw(rows: Sequence[Row], stem: Path) -> None:
     """Draw reads against readers and writes against writers; write SVG, PNG and TSV."""
-    panels = [
-        Panel("Reading", "readers", of_each_place(curves(tables.points, "readers", "read", CLIENT))),
-        Panel("Writing", "writers", of_each_place(curves(tables.points, "writers", "write", CLIENT))),
-    ]
-    write_figure(stem, finding(tables), table(panels), lambda: panels_figure(panels), NOTE)
+    table = [row for way, axis in SCALED.items() for row in panel(rows, way, axis, CLIENT)]
+    write_panels(stem, finding(rows), table, SCALED, NOTE)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +16,13 @@ import numpy as np
 from neurotier.core.quantities import rate
 from neurotier.core.tables import Row
 from neurotier.pages.kit import plot
+from neurotier.pages.kit.counts import NOTHING
 from neurotier.pages.kit.findings import Finding
-from neurotier.pages.kit.style import (
-    BLACK,
-    LIGHT_GREY,
-    VERMILION,
-    WIDTH_IN,
-    empty_figure,
-    house_style,
-    save_figure,
-    set_title,
-)
-from neurotier.pages.sweep.figures import SweepTables, by_set
+from neurotier.pages.kit.style import BLACK, LIGHT_GREY, VERMILION, WIDTH_IN, write_figure
+from neurotier.pages.sweep.figures import by_set
 from neurotier.storage.sweep.medians import (
     GB,
     MB,
-    PATTERNS,
     READING,
     WRITING,
     Measured,
@@ -44,7 +36,6 @@ from neurotier.storage.sweep.medians import (
     setting_text,
 )
 
-NOTHING = "Nothing of this set was measured"
 NOTE = (
     "Median over repetitions, all processes together; one colour scale for all panels, each step a factor. Outlined:"
     " the highest of a panel. Hatched: not measured (the page says why)."
@@ -58,13 +49,12 @@ MAP = "cividis"
 LIGHT = 0.55
 """Colours above this part of the map want dark letters."""
 
-
 parts = by_set
 
 
-def finding(tables: SweepTables) -> Finding:
+def finding(rows: Sequence[Row]) -> Finding:
     """Where the bandwidths of one tier and set are highest."""
-    spots = medians(tables.points)
+    spots = medians(rows)
     if not spots:
         return Finding(NOTHING, shown=False)
     clauses = []
@@ -73,17 +63,13 @@ def finding(tables: SweepTables) -> Finding:
         if spot is not None:
             reached = rate(spots[spot].bandwidth.median)
             clauses.append(f"{verb} is fastest at {reached} ({setting_text(spot)})")
-    return Finding(f"{tables.points[0]['tier']}: {'; '.join(clauses)}")
+    return Finding(f"{rows[0]['tier']}: {'; '.join(clauses)}")
 
 
-def draw(tables: SweepTables, stem: Path) -> None:
+def draw(rows: Sequence[Row], stem: Path) -> None:
     """Draw the bandwidths of one tier and set; write SVG, PNG and TSV."""
-    said, spots = finding(tables), medians(tables.points)
-    with house_style():
-        figure = heat_maps(tables.points, spots) if said.shown else empty_figure(said.sentence)
-        if said.shown:
-            set_title(figure, said.sentence, NOTE)
-        save_figure(figure, stem, table(spots))
+    spots = medians(rows)
+    write_figure(stem, finding(rows), table(spots), lambda: heat_maps(rows, spots), NOTE)
 
 
 def heat_maps(rows: Sequence[Row], spots: dict[Spot, Measured]) -> plot.Figure:
@@ -153,20 +139,12 @@ def table(spots: dict[Spot, Measured]) -> list[Row]:
     """The numbers behind the figure: one row per cell."""
     return [
         {
-            "tier": spot.tier,
-            "set": spot.set_name,
-            "pattern": spot.pattern,
-            "access": PATTERNS[spot.pattern],
-            "queue_depth": spot.queue_depth,
-            "block_bytes": spot.block_bytes,
-            "processes": spot.processes,
+            **asdict(spot),
             "repetitions": len(one.bandwidth.values),
             "bandwidth_median_bytes_per_s": one.bandwidth.median,
-            "bandwidth_min_bytes_per_s": one.bandwidth.low,
-            "bandwidth_max_bytes_per_s": one.bandwidth.high,
+            "bandwidth_low_bytes_per_s": one.bandwidth.low,
+            "bandwidth_high_bytes_per_s": one.bandwidth.high,
             "requests_median_per_s": one.requests.median,
-            "requests_min_per_s": one.requests.low,
-            "requests_max_per_s": one.requests.high,
             "engine": one.engine,
             "direct": one.direct,
         }

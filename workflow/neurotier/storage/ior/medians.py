@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from neurotier.core.quantities import rate
 from neurotier.core.spread import Spread
@@ -15,25 +14,8 @@ MORE = 1.05
 """By how many times one number of processes must be faster than the next to be said so."""
 
 
-@dataclass(frozen=True)
-class Reached:
-    """So many processes, over the repetitions, by ``write`` and ``read``: bytes/s.
-
-    Attributes
-    ----------
-    together
-        Of all processes.
-    slowest, fastest
-        Of one, in any repetition; empty if IOR itself measured, which does not tell.
-    """
-
-    together: dict[str, Spread]
-    slowest: dict[str, float]
-    fastest: dict[str, float]
-
-
-Line = dict[int, Reached]
-"""By the number of processes, ascending."""
+Line = dict[int, dict[str, Spread]]
+"""What all processes reached together, bytes/s, by their number, ascending, and by ``write`` and ``read``."""
 
 
 def lines(rows: Iterable[Row]) -> dict[str, Line]:
@@ -42,23 +24,13 @@ def lines(rows: Iterable[Row]) -> dict[str, Line]:
     for row in rows:
         if row["status"] == MEASURED and row["nodes"] == 1:
             groups.setdefault(line_name(row), {}).setdefault(row["processes"], []).append(row)
-    ways = (WRITE, READ)
     return {
         name: {
-            processes: Reached(
-                {way: Spread(tuple(row[f"{way}_bytes_per_s"] for row in members)) for way in ways},
-                {way: min(row[f"{way}_least_bytes_per_s"] for row in members) for way in ways if told(members)},
-                {way: max(row[f"{way}_most_bytes_per_s"] for row in members) for way in ways if told(members)},
-            )
+            processes: {way: Spread(tuple(row[f"{way}_bytes_per_s"] for row in members)) for way in (WRITE, READ)}
             for processes, members in sorted(counts.items())
         }
         for name, counts in groups.items()
     }
-
-
-def told(rows: Iterable[Row]) -> bool:
-    """Whether it is known of all points what each process reached."""
-    return all(row["write_least_bytes_per_s"] is not None for row in rows)
 
 
 def line_name(row: Row) -> str:
@@ -70,11 +42,11 @@ def verdict(name: str, line: Line) -> str:
     """With how many processes a tier writes and reads most, and whether fewer than the most do."""
     parts = []
     for way, verb in ((WRITE, "writes"), (READ, "reads")):
-        reached = {processes: one.together[way].median for processes, one in line.items()}
+        reached = {processes: one[way].median for processes, one in line.items()}
         best = max(reached, key=lambda processes: reached[processes])
         most = max(reached)
         text = f"{verb} {rate(reached[best])} with {processes_text(best)}"
-        sure = line[best].together[way].low > line[most].together[way].high  # repetitions do not overlap
+        sure = line[best][way].low > line[most][way].high  # repetitions do not overlap
         if best < most and sure and reached[best] >= MORE * reached[most]:
             text += f", and {rate(reached[most])} with {most}"
         parts.append(text)

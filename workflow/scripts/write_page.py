@@ -1,0 +1,18 @@
+"""Draw the figures of a page, write the page, and say what it says first."""
+
+from importlib import import_module
+
+from neurotier.run.scripting import Context, run_script
+
+
+def main(context: Context) -> None:
+    room = import_module(f"neurotier.pages.{context.snakemake.params.room}.page")
+    said = room.write_page(context.inputs_named(""), context.settings, context.output("page"))
+    for sentence in said:
+        context.say(f"{sentence}.")
+    if said:  # the advice says everything itself, last
+        context.say(f"Report: {context.output('page')}")
+
+
+if __name__ == "__main__":
+    run_script(snakemake, main)
