@@ -30,7 +30,6 @@ from neurotier.pages.kit.registry import FILES
 from neurotier.pages.staging import answers
 from neurotier.pages.staging.figures import FIGURES, StagingTables
 from neurotier.pages.staging.page import write_page
-from neurotier.storage.staging import published
 from neurotier.storage.staging.exchange import Exchange, Sink, Source
 from neurotier.storage.staging.grid import Point, planned
 from neurotier.storage.staging.supervise import CALL, Outcome, StallError, require_engine, run_exchange
@@ -414,13 +413,6 @@ def test_answers_are_those_of_the_rows() -> None:
     assert answers.waiting(rows).startswith("At most 50 % of a round of writes is waiting")
     assert not answers.servers(rows[:1]).shown
     assert not answers.scaling(rows[:1], "step").shown
-
-
-def test_published_numbers_have_page_and_figure(tmp_path: Path) -> None:
-    write_table(tmp_path / "published.tsv", "published_staging", published.rows())
-    known = read_table(tmp_path / "published.tsv", "published_staging")
-    assert {(one["page"], one["figure"]) for one in known} >= {("page 5", "Figure 6"), ("page 6", "Figure 7a")}
-    assert published.values(published.BEST_WRITERS) == [16]
 
 
 @pytest.mark.parametrize("rows", [rows_of_both(), [row("disk", 1, 1, 1, 1.0, 1.0, status="failed: <b>stalled</b>")]])

@@ -16,7 +16,7 @@ from neurotier.pages.kit.counts import NOTHING, PUBLISHED
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.style import GREY, WIDTH_IN, write_figure
 from neurotier.storage.daq.holding import Line, lines
-from neurotier.storage.daq.published import BUFFER, NUMBERS
+from neurotier.storage.published import DAQ
 
 MIB, GIB = float(1 << 20), float(1 << 30)
 MAP = colormaps["viridis"]
@@ -99,8 +99,8 @@ def draw_panel(axes: Axes, name: str, line: Line, measured: Curves, target_s: fl
 
 def draw_published(axes: Axes) -> None:
     """The example of the paper."""
-    for number in NUMBERS:
-        if number.quantity == BUFFER and number.at is not None:
+    for number in DAQ:
+        if number.quantity == "buffer" and number.at is not None:
             axes.plot([0, number.at], [0, number.value / GIB], color=GREY, linestyle="--", linewidth=1)
             axes.plot([number.at], [number.value / GIB], label=f"published, {number.figure}", **PUBLISHED)
             axes.axvline(number.at, color=GREY, linestyle=":", linewidth=1)
@@ -122,8 +122,8 @@ def table(found: dict[str, Line], measured: Curves, target_s: float) -> list[Row
         for writers, one in line.items():
             ahead = {"kind": "at the target", "time_s": target_s, "buffer_bytes": one.buffer.median}
             rows.append({"line": name, "writers": writers, **ahead})
-    for number in NUMBERS:
-        if number.quantity == BUFFER:
+    for number in DAQ:
+        if number.quantity == "buffer":
             stated = {"kind": "published", "time_s": number.at, "buffer_bytes": number.value}
             rows.append({"line": f"{number.source}, {number.place}: {number.name}", "writers": None, **stated})
     return rows

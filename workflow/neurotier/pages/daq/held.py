@@ -13,7 +13,7 @@ from neurotier.pages.kit.counts import NOTHING, PUBLISHED, count_axis, draw_line
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.style import GREY, WIDTH_IN, write_figure
 from neurotier.storage.daq.holding import Line, lines, most_held
-from neurotier.storage.daq.published import HELD, NUMBERS, RATE_BYTES_PER_S
+from neurotier.storage.published import DAQ
 
 
 def finding(tables: DaqTables) -> Finding:
@@ -45,8 +45,8 @@ def figure(found: dict[str, Line], tolerance: float) -> Figure:
     for (name, line), look in zip(found.items(), looks(len(found)), strict=True):
         draw_line(axes, name, {writers: one.share for writers, one in line.items()}, 0.01, look)
     axes.axhline(100 * (1 - tolerance), color=GREY, linestyle="--", linewidth=1)
-    for number in NUMBERS:
-        if number.quantity == HELD:
+    for number in DAQ:
+        if number.quantity == "held":
             axes.plot([number.value], [100], label=f"published, {number.figure}", **PUBLISHED)
     axes.set_ylim(0, 112)
     axes.set_ylabel("Rate of a writer (% of what comes to it)")
@@ -63,9 +63,9 @@ def table(found: dict[str, Line]) -> list[Row]:
         for writers, one in line.items()
     ]
     stated = [
-        {"line": f"{number.source}, {number.place}: {number.name} ({RATE_BYTES_PER_S:.0f} bytes/s)"}
+        {"line": f"{number.source}, {number.place}: {number.name} (1000000000 bytes/s)"}
         | {"published": True, "writers": int(number.value), "share_of_rate": 1.0, "late": None}
-        for number in NUMBERS
-        if number.quantity == HELD
+        for number in DAQ
+        if number.quantity == "held"
     ]
     return [*own, *stated]

@@ -11,7 +11,7 @@ from neurotier.pages.kit.figures import figure_views
 from neurotier.pages.kit.html import link, write_html
 from neurotier.pages.kit.workload import not_measured, tier_views
 from neurotier.storage.daq.holding import answer, lines, most_held
-from neurotier.storage.daq.published import NUMBERS, SOURCE
+from neurotier.storage.published import DAQ
 from neurotier.storage.workload.records import MEASURED
 
 TEMPLATE = Path(__file__).resolve().parent / "daq.html.j2"
@@ -44,8 +44,8 @@ def write_page(tables: DaqTables, files: Sequence[Path], figures: Path, page: Pa
         "tolerance": percent(tables.settings.tolerance),
         "tiers": tier_views(rows),
         "unmeasured": not_measured(rows),
-        "published": NUMBERS,
-        "source": SOURCE,
+        "published": DAQ,
+        "source": DAQ[0].source,
         "files": {file.name: link(file, page.parent) for file in files},
     }
     write_html(TEMPLATE, context, page)

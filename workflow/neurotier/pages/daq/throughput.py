@@ -13,7 +13,7 @@ from neurotier.pages.kit.counts import NOTHING, PUBLISHED, count_axis, draw_line
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.style import GREY, WIDTH_IN, write_figure
 from neurotier.storage.daq.holding import Line, lines
-from neurotier.storage.daq.published import NUMBERS, THROUGHPUT
+from neurotier.storage.published import DAQ
 
 MB = 1e6
 NOTE = (
@@ -49,7 +49,7 @@ def figure(found: dict[str, Line]) -> Figure:
         draw_line(axes, name, {writers: one.throughput for writers, one in line.items()}, MB, look)
     come = {writers: one.input_bytes_per_s / MB for line in found.values() for writers, one in line.items()}
     axes.plot(sorted(come), [come[writers] for writers in sorted(come)], color=GREY, linestyle="--", linewidth=1)
-    stated = [number for number in NUMBERS if number.quantity == THROUGHPUT]
+    stated = [number for number in DAQ if number.quantity == "throughput"]
     places, values = [number.at or 0 for number in stated], [number.value / MB for number in stated]
     axes.plot(places, values, label=f"published, {stated[0].figure}", **PUBLISHED)
     logarithmic(axes)
@@ -70,7 +70,7 @@ def table(found: dict[str, Line]) -> list[Row]:
     stated = [
         {"line": f"{number.source}, {number.place}: {number.name}", "published": True, "writers": int(number.at or 0)}
         | {"throughput_bytes_per_s": number.value, "input_bytes_per_s": None}
-        for number in NUMBERS
-        if number.quantity == THROUGHPUT
+        for number in DAQ
+        if number.quantity == "throughput"
     ]
     return [*own, *stated]

@@ -11,8 +11,8 @@ from neurotier.core.tables import Row
 from neurotier.pages.kit.counts import NOTHING, PUBLISHED, count_axis, draw_line, legend, logarithmic, looks
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.style import WIDTH_IN, write_figure
-from neurotier.storage.ior.medians import Line, lines, verdict
-from neurotier.storage.ior.published import NUMBERS, READ, WRITE
+from neurotier.storage.ior.medians import READ, WRITE, Line, lines, verdict
+from neurotier.storage.published import IOR_NODE
 
 MB = 1e6
 TITLES = {WRITE: "Write, flushed", READ: "Read back by another process"}
@@ -44,7 +44,7 @@ def figure(found: dict[str, Line]) -> Figure:
     for axes, (way, title) in zip(panels, TITLES.items(), strict=True):
         for (name, line), look in zip(found.items(), looks(len(found)), strict=True):
             draw_line(axes, name, {processes: one.together[way] for processes, one in line.items()}, MB, look)
-        stated = [number for number in NUMBERS if number.quantity == way]
+        stated = [number for number in IOR_NODE if number.quantity == way]
         places, values = [number.at or 0 for number in stated], [number.value / MB for number in stated]
         axes.plot(places, values, label="published, per node", **PUBLISHED)
         axes.set_title(title, fontsize=9, weight="bold")
@@ -69,6 +69,6 @@ def table(found: dict[str, Line]) -> list[Row]:
         {"line": f"{number.source}, {number.place}: {number.name}", "published": True, "way": number.quantity}
         | {"processes": int(number.at or 0), "median_bytes_per_s": number.value}
         | {"low_bytes_per_s": None, "high_bytes_per_s": None}
-        for number in NUMBERS
+        for number in IOR_NODE
     ]
     return [*own, *stated]

@@ -11,9 +11,9 @@ from neurotier.core.tables import Row
 from neurotier.pages.kit.counts import NOTHING, PUBLISHED, count_axis, draw_line, legend, logarithmic, looks
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.style import GREY, WIDTH_IN, write_figure
-from neurotier.storage.ior.medians import processes_text
-from neurotier.storage.ior.published import LIST, READ, TOTALS, WRITE
+from neurotier.storage.ior.medians import READ, WRITE, processes_text
 from neurotier.storage.ior.scaling import Curve, curves, verdict
+from neurotier.storage.published import IOR_LIST, IOR_NODES
 
 MB = 1e6
 TITLES = {WRITE: "Write, flushed", READ: "Read back"}
@@ -50,15 +50,15 @@ def figure(found: dict[str, dict[int, Curve]]) -> Figure:
     for axes, (way, title) in zip(panels, TITLES.items(), strict=True):
         for (name, curve), look in zip(named.items(), looks(len(named)), strict=True):
             draw_line(axes, name, {nodes: one.together[way] for nodes, one in curve.items()}, MB, look)
-        totals = [number for number in TOTALS if number.quantity == way]
+        totals = [number for number in IOR_NODES if number.quantity == way]
         places, values = [number.at or 0 for number in totals], [number.value / MB for number in totals]
         axes.plot(places, values, label="published", **PUBLISHED)
-        for number in LIST:
+        for number in IOR_LIST:
             if number.quantity == way:
                 axes.axhline(number.value / MB, color=GREY, linestyle=":", linewidth=1, label="IO-500's first")
         axes.set_title(title, fontsize=9, weight="bold")
         logarithmic(axes)
-        count_axis(axes, counts | {max(int(number.at or 1) for number in TOTALS)}, "Nodes at once")  # 30 hides 34
+        count_axis(axes, counts | {max(int(number.at or 1) for number in IOR_NODES)}, "Nodes at once")  # 30 hides 34
     panels[0].set_ylabel("Bandwidth of all nodes (MB/s)")
     legend(panels[1])
     return made
@@ -83,5 +83,5 @@ def stated() -> list[Row]:
         {"line": f"{number.source}, {number.place}: {number.name}", "published": True, "way": number.quantity}
         | {"nodes": int(number.at or 0), "processes": None, "median_bytes_per_s": number.value}
         | {"low_bytes_per_s": None, "high_bytes_per_s": None, "nodes_own_bytes_per_s": None}
-        for number in TOTALS
+        for number in IOR_NODES
     ]

@@ -13,8 +13,8 @@ from neurotier.pages.kit.workload import not_measured, tier_views
 from neurotier.storage.ior import scaling
 from neurotier.storage.ior.medians import lines, verdict
 from neurotier.storage.ior.points import IOR
-from neurotier.storage.ior.published import LIST, NUMBERS, SOURCE, TOTALS
 from neurotier.storage.ior.scaling import at_once, at_once_text, curves, late_text
+from neurotier.storage.published import IOR_LIST, IOR_NODE, IOR_NODES
 from neurotier.storage.workload.records import MEASURED
 
 ORDER = ("tier", "set", "nodes", "concurrent", "processes", "repetition")
@@ -52,8 +52,8 @@ def write_page(rows: Sequence[Row], table: Path, figures: Path, page: Path) -> l
         "by_ior": by_ior,
         "program": "IOR" if by_ior else "fio",
         "unmeasured": not_measured(rows),
-        "published": [*(TOTALS if over_nodes else ()), *NUMBERS, *LIST],
-        "source": SOURCE,
+        "published": [*(IOR_NODES if over_nodes else ()), *IOR_NODE, *IOR_LIST],
+        "source": IOR_LIST[0].source,
         "table": link(table, page.parent),
     }
     write_html(TEMPLATE, context, page)

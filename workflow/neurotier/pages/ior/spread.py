@@ -12,8 +12,7 @@ from neurotier.pages.kit.counts import NOTHING
 from neurotier.pages.kit.findings import Finding, times_text
 from neurotier.pages.kit.lanes import LANE_IN
 from neurotier.pages.kit.style import BLUE, VERMILION, WIDTH_IN, write_figure
-from neurotier.storage.ior.medians import Line, lines, processes_text
-from neurotier.storage.ior.published import READ, WRITE
+from neurotier.storage.ior.medians import READ, WRITE, Line, lines, processes_text
 
 MB = 1e6
 COLOURS = {WRITE: (VERMILION, "Write"), READ: (BLUE, "Read")}

@@ -10,8 +10,8 @@ from neurotier.pages.kit.html import link, write_html
 from neurotier.pages.kit.workload import not_measured, tier_views
 from neurotier.pages.staging import answers
 from neurotier.pages.staging.figures import FIGURES, StagingTables
+from neurotier.storage.published import STAGING
 from neurotier.storage.staging.curves import measured, place_text
-from neurotier.storage.staging.published import NUMBERS
 
 TEMPLATE = Path(__file__).resolve().parent / "staging.html.j2"
 
@@ -46,7 +46,7 @@ def write_page(tables: StagingTables, files: Sequence[Path], figures: Path, page
         "unmeasured": not_measured(rows),
         "tiers": tier_views(rows, "engine_version"),
         "rows": [row | {"place": place_text(row["tier"], row["engine"])} for row in done],
-        "published": NUMBERS,
+        "published": STAGING,
         "files": {file.name: link(file, page.parent) for file in files},
     }
     write_html(TEMPLATE, context, page)

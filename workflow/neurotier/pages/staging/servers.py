@@ -9,8 +9,8 @@ from neurotier.pages.kit.style import write_figure
 from neurotier.pages.staging import answers
 from neurotier.pages.staging.figures import StagingTables
 from neurotier.pages.staging.panels import Panel, panels_figure, table
+from neurotier.storage.published import staging_values
 from neurotier.storage.staging.curves import curves, of_each_place
-from neurotier.storage.staging.published import SERVERS, values
 
 NOTE = (
     "Shaded: the servers of the report (page 5, Figure 6), where more on one node were faster; its response times are"
@@ -25,7 +25,7 @@ def finding(tables: StagingTables) -> Finding:
 
 def draw(tables: StagingTables, stem: Path) -> None:
     """Draw writes and reads against servers; write SVG, PNG and TSV."""
-    stated = (min(values(SERVERS)), max(values(SERVERS)), "published: 1 to 16, more were faster")
+    stated = (min(staging_values("servers")), max(staging_values("servers")), "published: 1 to 16, more were faster")
     panels = [
         Panel(title, "servers", of_each_place(curves(tables.points, "servers", way)), stated)
         for title, way in (("Writing", "write"), ("Reading", "read"))

@@ -9,9 +9,9 @@ from neurotier.pages.kit.style import write_figure
 from neurotier.pages.staging import answers
 from neurotier.pages.staging.figures import StagingTables
 from neurotier.pages.staging.panels import Panel, panels_figure, table
+from neurotier.storage.published import staging_values
 from neurotier.storage.staging.curves import curves, of_each_place
 from neurotier.storage.staging.grid import STEP
-from neurotier.storage.staging.published import BEST_READERS, BEST_WRITERS, values
 
 NOTE = (
     "Shaded: the numbers that suited best in the report (page 6, Figure 7), of 1 to 64 with 64 of the others and 4"
@@ -31,13 +31,21 @@ def draw(tables: StagingTables, stem: Path) -> None:
             "Reading",
             "readers",
             of_each_place(curves(tables.points, "readers", "read", STEP)),
-            (min(values(BEST_READERS)), max(values(BEST_READERS)), "published: least at 8 to 16 readers"),
+            (
+                min(staging_values("best_readers")),
+                max(staging_values("best_readers")),
+                "published: least at 8 to 16 readers",
+            ),
         ),
         Panel(
             "Writing",
             "writers",
             of_each_place(curves(tables.points, "writers", "write", STEP)),
-            (min(values(BEST_WRITERS)), max(values(BEST_WRITERS)), "published: best balance at 16 writers"),
+            (
+                min(staging_values("best_writers")),
+                max(staging_values("best_writers")),
+                "published: best balance at 16 writers",
+            ),
         ),
     ]
     write_figure(stem, finding(tables), table(panels), lambda: panels_figure(panels), NOTE)

@@ -10,12 +10,13 @@ from neurotier.pages.kit.style import write_figure
 from neurotier.pages.staging import answers
 from neurotier.pages.staging.figures import StagingTables
 from neurotier.pages.staging.panels import Panel, panels_figure, table
+from neurotier.storage.published import staging_values
 from neurotier.storage.staging.curves import curves, of_each_place
-from neurotier.storage.staging.published import CLIENT_BYTES, values
 
 CLIENT = "client"
+EACH = staging_values("client_bytes")
 NOTE = (
-    f"The report (page 6, Figure 8) has 8 MB ({size(min(values(CLIENT_BYTES)))}) for each of 1 to 64, and response"
+    f"The report (page 6, Figure 8) has 8 MB ({size(min(staging_values('client_bytes')))}) for each of 1 to 64, and response"
     " times that grow with their number; the times themselves are in its picture alone. Both axes are logarithmic."
 )
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from neurotier.core.quantities import rate
 from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
-from neurotier.storage.ior.published import READ, WRITE
 from neurotier.storage.workload.records import MEASURED
+
+READ, WRITE = "read", "write"
 
 MORE = 1.05
 """By how many times one number of processes must be faster than the next to be said so."""

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from neurotier.core.quantities import counted, percent, rate
 from neurotier.core.spread import Spread, spread
 from neurotier.core.tables import Row
-from neurotier.storage.ior.medians import MORE, line_name, processes_text
-from neurotier.storage.ior.published import READ, WRITE
+from neurotier.storage.ior.medians import MORE, READ, WRITE, line_name, processes_text
 from neurotier.storage.workload.records import MEASURED
 
 WAYS = {WRITE: "writes", READ: "reads"}
