@@ -39,9 +39,7 @@ def tier_figures(
         read_cpu_s_per_byte=0.0,
         write_cpu_s_per_byte=0.0,
         random_read_s=0.0,
-        random_write_s=0.0,
         create_s=0.0,
         stat_s=0.0,
-        delete_s=0.0,
         files=files or {},
     )

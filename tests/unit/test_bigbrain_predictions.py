@@ -42,10 +42,8 @@ def figures(kind: str, read: float, write: float) -> TierFigures:
         read_cpu_s_per_byte=0,
         write_cpu_s_per_byte=0,
         random_read_s=1e-4,
-        random_write_s=1e-4,
         create_s=1e-4,
         stat_s=1e-5,
-        delete_s=1e-4,
     )
 
 

@@ -31,8 +31,7 @@ from neurotier.storage.ior.allocation import reason_of
 from neurotier.storage.ior.over_nodes import IorOverNodes, clocks, is_shared
 from neurotier.storage.ior.points import Point, ior_plan
 from neurotier.storage.ior.spans import Span, cells_of
-from neurotier.storage.ior.walk import ior
-from neurotier.storage.workload.walk import LeftOutError
+from neurotier.storage.workload.walk import LeftOutError, walk
 from support import PATIENCE_S, STAND_INS
 
 MIB = 1 << 20
@@ -73,7 +72,7 @@ def settings_of(folder: Path, tier: dict[str, Any], **section: Any) -> Settings:
 
 def measure(cluster: Here, settings: Settings) -> list[Row]:
     places = Places.from_settings(settings)
-    return ior(settings, places, print, "class", IorOverNodes(cluster, settings, places))
+    return walk(IorOverNodes(cluster, settings, places), print, "class")["ior"]
 
 
 def left(folder: Path) -> list[Path]:
@@ -173,7 +172,7 @@ def fio_that(folder: Path, instead: str) -> str:
         ({}, "echo 'fio: pid=1, error=Remote I/O error' >&2; exit 1", "Remote I/O error (on "),
         ({}, "kill -9 $PPID; exit 1", "while writing: srun: error: n2: task 1: ended with 9"),
         ({}, TAKES_A_FILE, ": another node has written it, and it is not seen"),  # or a file of who has failed for that
-        ({"file_size": "40 MiB"}, "exit 1", "ior needs 160 MiB, more than 50 % of the "),
+        ({"file_size": "40 MiB"}, "exit 1", "ior set 'none' needs 160 MiB (4 files of 40 MiB), more than 50 % of the "),
         ({"numa": ["pin"]}, "exit 1", "left out: "),
     ],
 )
@@ -294,16 +293,6 @@ def test_one_late_process_counts() -> None:
         2,
     )
     assert cells_of("read", spans, 2, 2)["read_bytes_per_s"] == 200
-
-
-def test_points_of_one_node_keep_their_names() -> None:
-    """What was measured before there were nodes is not measured again."""
-    assert Point("none", 4, MIB, 65536, False, 1).name("host tmpfs /fast") == "none_4_1_f6cd2c10"
-    names = {
-        Point("none", 4, MIB, 65536, False, 1, nodes, concurrent).name("x")
-        for nodes, concurrent in ((1, 1), (2, 1), (2, 2))
-    }
-    assert len(names) == 3
 
 
 def scaled_rows() -> list[Row]:

@@ -21,13 +21,13 @@ from neurotier.core.settings import ProbeSettings, Settings
 from neurotier.core.tables import Row, read_table, write_table
 from neurotier.core.tiers import Tier
 from neurotier.core.work_folders import remove_abandoned
+from neurotier.model.this_machine import read_probed
 from neurotier.storage.access import MIB, Access, find_access
 from neurotier.storage.fio import FioJob
 from neurotier.storage.probe.effort import Effort, effort_for
 from neurotier.storage.probe.measurements import Measurement, concurrency, one_stream
 from neurotier.storage.probe.plan import ProbePlan
 from neurotier.storage.probe.table import probe_rows
-from neurotier.storage.probe.tier_figures import read_probe
 from neurotier.storage.probe.walk import Walk
 from neurotier.storage.workspace import Workspace
 from support import PATIENCE_S
@@ -91,7 +91,7 @@ def test_a_tier_in_memory_is_measured_whole(memory_rows: list[Row]) -> None:
 def test_a_model_gets_its_figures(memory_rows: list[Row], tmp_path: Path) -> None:
     table = tmp_path / "probe.tsv"
     write_table(table, "probe", memory_rows)
-    (figures,) = read_probe(table).values()
+    figures = read_probed(table).usual
     assert (figures.tier, figures.kind) == ("memory", "tmpfs")
     assert list(figures.read_bytes_per_s) == list(figures.mixed_bytes_per_s) == [1, 2]
     assert figures.cached_read_bytes_per_s == figures.read_bytes_per_s
@@ -100,7 +100,7 @@ def test_a_model_gets_its_figures(memory_rows: list[Row], tmp_path: Path) -> Non
     assert 0 < figures.stat_s < 1e-3
     write_table(table, "probe", [row for row in memory_rows if row["pattern"] != "mixed"])
     with pytest.raises(InputError, match=r"probe.tsv: has no 'mixed'; probe again: --forcerun probe_tier"):
-        read_probe(table)
+        read_probed(table)
 
 
 @pytest.fixture

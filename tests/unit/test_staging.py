@@ -31,9 +31,10 @@ from neurotier.pages.staging import answers
 from neurotier.pages.staging.figures import FIGURES, StagingTables
 from neurotier.pages.staging.page import write_page
 from neurotier.storage.staging.exchange import Exchange, Sink, Source
-from neurotier.storage.staging.grid import Point, planned
+from neurotier.storage.staging.grid import Point, staging_plan
 from neurotier.storage.staging.supervise import CALL, Outcome, StallError, require_engine, run_exchange
-from neurotier.storage.staging.walk import scratch, stage
+from neurotier.storage.staging.walk import Staging, scratch
+from neurotier.storage.workload.walk import walk
 from page_reader import Reader
 from support import ENVIRONMENT, PATIENCE_S, ROOT, processes_in, words_of
 from truth import loop_device
@@ -58,7 +59,7 @@ def settings_of(folder: Path, tiers: dict[str, Path], sets: dict[str, Any], **ch
 
 
 def run(settings: Settings, said: list[str] | None = None) -> list[Row]:
-    return stage(settings, Places.from_settings(settings), ([] if said is None else said).append)
+    return walk(Staging(settings, Places.from_settings(settings)), ([] if said is None else said).append)["staging"]
 
 
 def section(**changes: Any) -> StagingSettings:
@@ -159,13 +160,13 @@ def test_grids_of_the_examples_are_those_of_the_paper() -> None:
     paper = yaml.safe_load((ROOT / "config" / "examples" / "staging-optane-ssd.yaml").read_text())["staging"]
     defaults = {"per": "step", "repetitions": 1}
     paper["sets"] = {name: defaults | given for name, given in paper["sets"].items()}
-    whole = planned(section(**paper | {"scale": 1}))["tmpfs"]
+    whole = staging_plan(section(**paper | {"scale": 1}))["tmpfs"]
     assert {one.servers for one in whole["servers"]} == {1, 2, 4, 8, 16}
     assert {(one.writers, one.servers) for one in whole["strong-readers"]} == {(64, 4)}
     assert {one.writers * one.bytes_per_writer // 1_000_000 for one in whole["strong-readers"]} == {4_000}
     assert {one.bytes_per_reader for one in whole["weak-readers"]} == {8_000_000}
     assert {one.steps for points in whole.values() for one in points} == {10}
-    small = planned(section(**paper))["local"]
+    small = staging_plan(section(**paper))["local"]
     assert {one.servers for one in small["servers"]} == {1, 2, 4}
     assert {one.readers for one in small["strong-readers"]} == {1, 2, 4}
     assert small["servers"][0].writers * small["servers"][0].bytes_per_writer == 250_000_000
@@ -176,7 +177,7 @@ def test_grids_of_the_examples_are_those_of_the_paper() -> None:
 
 def test_memory_to_memory_is_measured_once() -> None:
     sets = {"a": NOTHING | {"per": "step", "repetitions": 1}}
-    plan = planned(section(tiers=["fast", "slow"], sets=sets, engines=["ray", "adios2-sst", "adios2-bp5"]))
+    plan = staging_plan(section(tiers=["fast", "slow"], sets=sets, engines=["ray", "adios2-sst", "adios2-bp5"]))
     assert {tier: sorted(one.engine for one in points["a"]) for tier, points in plan.items()} == {
         "fast": ["adios2-bp5", "adios2-sst", "ray"],
         "slow": ["adios2-bp5", "ray"],
@@ -303,7 +304,7 @@ def test_a_full_tier_is_a_line(
 @pytest.mark.parametrize(
     ("sets", "changes", "error", "line"),
     [
-        ({}, {}, SettingsError, "config key staging.sets: there is nothing to stage; take"),
+        ({}, {}, SettingsError, "config key staging.sets: there is nothing to measure; take"),
         ({"a": NOTHING | {"bytes": "8"}}, {}, ToolError, ""),
         ({"a": NOTHING | {"bytes": "4"}}, {}, SettingsError, "config key staging.sets.a.bytes: 4 cannot be divided"),
         ({"a": NOTHING | {"bytes": "1 PiB"}}, {}, TierError, "tier 'fast': staging set 'a' needs 2.2 PiB (1 writer of"),

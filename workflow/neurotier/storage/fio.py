@@ -170,6 +170,11 @@ class FioResult:
     streams: tuple[FioResult, ...] = ()
 
     @property
+    def cpu_s(self) -> float:
+        """User and system time."""
+        return self.cpu_user_s + self.cpu_system_s
+
+    @property
     def bytes(self) -> int:
         """Bytes both ways."""
         return self.read.bytes + self.write.bytes
@@ -205,7 +210,7 @@ class FioResult:
     @property
     def cpu_s_per_byte(self) -> float | None:
         """CPU seconds, user and system, for each byte; ``None`` if nothing was moved."""
-        return (self.cpu_user_s + self.cpu_system_s) / self.bytes if self.bytes else None
+        return self.cpu_s / self.bytes if self.bytes else None
 
 
 def require_fio(where: str) -> None:

@@ -16,7 +16,7 @@ from neurotier.storage.staging.curves import curves, of_each_place
 CLIENT = "client"
 EACH = staging_values("client_bytes")
 NOTE = (
-    f"The report (page 6, Figure 8) has 8 MB ({size(min(staging_values('client_bytes')))}) for each of 1 to 64, and response"
+    f"The report (page 6, Figure 8) has 8 MB ({size(min(EACH))}) for each of 1 to 64, and response"
     " times that grow with their number; the times themselves are in its picture alone. Both axes are logarithmic."
 )
 

@@ -161,8 +161,7 @@ class Node:
             with orders.watched():
                 done = workspace.run(replace(job, options=(*log_options(logs), *options)), self.limit_s)
             spans = read_spans(self.place, pattern, done, logs)
-        cpu_s = done.cpu_user_s + done.cpu_system_s
-        return {"spans": [asdict(span) for span in spans], "cpu_s": cpu_s, "fio_version": done.fio_version}
+        return {"spans": [asdict(span) for span in spans], "cpu_s": done.cpu_s, "fio_version": done.fio_version}
 
     def require_files(self, whose: int) -> None:
         """Raise :class:`ToolError` unless the files of a node are there, and whole."""
