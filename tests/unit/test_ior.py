@@ -105,6 +105,7 @@ def test_findings_say_which_number_of_processes_is_fastest() -> None:
     rates = {1: (100e6, 200e6, 90e6), 2: (150e6, 390e6, 75e6), 4: (120e6, 400e6, 20e6)}
     rows = [
         {"tier": "fast", "status": "measured", "numa_nodes": None, "processes": processes, "nodes": 1, "concurrent": 1}
+        | {"write_nodes_bytes_per_s": None, "read_nodes_bytes_per_s": None}
         | {f"{way}_bytes_per_s": rate for way, rate in (("write", write), ("read", read))}
         | {
             f"{way}_{which}_bytes_per_s": rate

@@ -19,6 +19,7 @@ from neurotier.meter.tree import (
     bytes_of_children,
     children,
     descendants,
+    queued_s,
     send,
 )
 from neurotier.meter.usage import (
@@ -88,7 +89,7 @@ def measure_child(
         try:
             usage = Usage(start_s=time.time())
             begin = time.monotonic()
-            tree = Tree.start(child, mask, instruments.sampler.look_at_ended)
+            tree = Tree.start(child, mask, usage, instruments.sampler.look_at_ended)
             try:
                 watch(tree, instruments, grace_s, forward)
                 usage.wall_s = tree.ended_s - begin
@@ -99,7 +100,7 @@ def measure_child(
             except BaseException:
                 tree.end()
                 raise
-            instruments.fill(usage, tree)
+            instruments.fill(usage)
         finally:
             instruments.close()
     assert tree.exit_code is not None  # noqa: S101  # for the type checker: `watch` waited for it
@@ -180,10 +181,9 @@ class Instruments:
             if now >= watch.due_s:
                 watch.look()
 
-    def fill(self, usage: Usage, tree: Tree) -> None:
+    def fill(self, usage: Usage) -> None:
         """Fill in the usage, once the tree has ended."""
-        usage.take_reaped(tree.reaped)
-        usage.take_bytes(self.bytes_before, bytes_of_children())
+        usage.take_bytes(bytes_of_children(), self.bytes_before)
         branch = self.exits.descendants() if self.exits else None
         run_queue = run_queue_accounted()
         if branch is not None:
@@ -214,23 +214,14 @@ class Instruments:
             self.exits.close()
 
 
-def own_queue_s() -> float:
-    """How long this thread has waited for a core, s."""
-    try:
-        with open("/proc/thread-self/schedstat", "rb") as file:
-            return int(file.read().split()[1]) / 1e9
-    except OSError:
-        return 0.0
-
-
 def watch(tree: Tree, instruments: Instruments, grace_s: float, forward: bool) -> None:
     """Wait until the phase's own process has ended, and handle signals meanwhile."""
     kill_at_s = float("inf")
-    queued_s = own_queue_s()
+    now_s = queued_s()
     while tree.exit_code is None:
         received = tree.wait(min(instruments.pause_s(), kill_at_s - time.monotonic()))
-        queued_before_s, queued_s = queued_s, own_queue_s()
-        instruments.noticed_late_s = queued_s - queued_before_s  # while it looked and waited for the last time
+        before_s, now_s = now_s, queued_s()
+        instruments.noticed_late_s = now_s - before_s  # while it looked and waited for the last time
         if tree.exit_code is None:
             instruments.look()
         if received is not None:

@@ -68,9 +68,9 @@ def run_call(
         )
         output, errors = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
-        raise ToolError(f"{command[0]} did not end within {timeout_s:.0f} s", where=where) from None
+        raise ToolError(f"{Path(command[0]).name} did not end within {timeout_s:.0f} s", where=where) from None
     except OSError as error:
-        raise ToolError(f"{command[0]} cannot be started: {error.strerror}", where=where) from None
+        raise ToolError(f"{Path(command[0]).name} cannot be started: {error.strerror}", where=where) from None
     finally:
         if process is None or process.returncode != 0:
             kill_all_marked(CALL, [call])  # each stream leads a session of its own, so that no group holds them all

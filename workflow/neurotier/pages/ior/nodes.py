@@ -7,12 +7,13 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from neurotier.core.quantities import counted
 from neurotier.core.tables import Row
 from neurotier.pages.kit.counts import NOTHING, PUBLISHED, count_axis, draw_line, legend, logarithmic, looks
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.kit.style import GREY, WIDTH_IN, write_figure
-from neurotier.storage.ior.medians import READ, WRITE, processes_text
-from neurotier.storage.ior.scaling import Curve, curves, verdict
+from neurotier.storage.ior.medians import READ, WRITE, Line
+from neurotier.storage.ior.scaling import curves, verdict
 from neurotier.storage.published import IOR_LIST, IOR_NODES
 
 MB = 1e6
@@ -37,12 +38,12 @@ def draw(rows: Sequence[Row], stem: Path) -> None:
     write_figure(stem, finding(rows), [*table(found), *stated()], lambda: figure(found), NOTE)
 
 
-def figure(found: dict[str, dict[int, Curve]]) -> Figure:
+def figure(found: dict[str, dict[int, Line]]) -> Figure:
     """The figure of at least one curve: a panel for writing, and one for reading."""
     made = Figure(figsize=(WIDTH_IN, 4.4))
     panels = made.subplots(1, 2, sharey=True)
     named = {
-        f"{name}, {processes_text(processes)} each": curve
+        f"{name}, {counted(processes, 'process')} each": curve
         for name, each in found.items()
         for processes, curve in each.items()
     }
@@ -64,7 +65,7 @@ def figure(found: dict[str, dict[int, Curve]]) -> Figure:
     return made
 
 
-def table(found: dict[str, dict[int, Curve]]) -> list[Row]:
+def table(found: dict[str, dict[int, Line]]) -> list[Row]:
     """The measured numbers behind the figure."""
     return [
         {"line": name, "published": False, "way": way, "nodes": nodes, "processes": processes}

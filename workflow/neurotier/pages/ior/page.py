@@ -13,7 +13,7 @@ from neurotier.pages.kit.workload import not_measured, tier_views
 from neurotier.storage.ior import scaling
 from neurotier.storage.ior.medians import lines, verdict
 from neurotier.storage.ior.points import IOR
-from neurotier.storage.ior.scaling import at_once, at_once_text, curves, late_text
+from neurotier.storage.ior.scaling import at_once_text, curves, late_text
 from neurotier.storage.published import IOR_LIST, IOR_NODE, IOR_NODES
 from neurotier.storage.workload.records import MEASURED
 
@@ -39,7 +39,7 @@ def write_page(rows: Sequence[Row], table: Path, figures: Path, page: Path) -> l
     alone = {name: line for name, line in lines(rows).items() if name not in over_nodes}
     verdicts = [f"{scaling.verdict(name, each)}." for name, each in over_nodes.items()]
     verdicts += [f"{verdict(name, line)}." for name, line in alone.items()]
-    verdicts += [f"{sentence}." for sentence in [*at_once_text(at_once(rows)), *late_text(rows)]]
+    verdicts += [f"{sentence}." for sentence in [*at_once_text(rows), *late_text(rows)]]
     measured = [row for row in rows if row["status"] == MEASURED]
     by_ior = any(row["engine"] == IOR for row in measured)
     context = {

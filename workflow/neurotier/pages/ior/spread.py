@@ -7,12 +7,13 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from neurotier.core.quantities import counted
 from neurotier.core.tables import Row
 from neurotier.pages.kit.counts import NOTHING
 from neurotier.pages.kit.findings import Finding, times_text
 from neurotier.pages.kit.lanes import LANE_IN
 from neurotier.pages.kit.style import BLUE, VERMILION, WIDTH_IN, write_figure
-from neurotier.storage.ior.medians import READ, WRITE, Line, lines, processes_text
+from neurotier.storage.ior.medians import READ, WRITE, Line, lines
 
 MB = 1e6
 COLOURS = {WRITE: (VERMILION, "Write"), READ: (BLUE, "Read")}
@@ -33,7 +34,7 @@ def told(rows: Sequence[Row]) -> dict[str, Line]:
 def widest(found: dict[str, Line]) -> tuple[float, str]:
     """The greatest ratio of the fastest process to the slowest, and where."""
     ratios = [
-        (one.fastest[way] / one.slowest[way], f"{name}, {processes_text(processes)}")
+        (one.fastest[way] / one.slowest[way], f"{name}, {counted(processes, 'process')}")
         for name, line in found.items()
         for processes, one in line.items()
         for way in COLOURS

@@ -11,7 +11,8 @@ from neurotier.pages.kit.workload import not_measured, tier_views
 from neurotier.pages.staging import answers
 from neurotier.pages.staging.figures import FIGURES, StagingTables
 from neurotier.storage.published import STAGING
-from neurotier.storage.staging.curves import measured, place_text
+from neurotier.storage.staging.curves import place_text
+from neurotier.storage.workload.records import measured
 
 TEMPLATE = Path(__file__).resolve().parent / "staging.html.j2"
 

@@ -45,7 +45,6 @@ def write_job(point: Point, folders: Sequence[Path], in_memory: bool) -> FioJob:
         files=FILES,
         options=tuple(options),
         each=tuple(tuple(place_of(writer, folders)) for writer in range(point.writers)),
-        grouped=False,
     )
 
 
@@ -64,7 +63,6 @@ def check_job(point: Point, folders: Sequence[Path], written: Sequence[int]) -> 
         file_bytes=point.file_bytes,
         options=(*VERIFIED, ("verify_fatal", "1")),
         each=tuple(each),
-        grouped=False,
     )
 
 

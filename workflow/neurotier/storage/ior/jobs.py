@@ -100,5 +100,4 @@ def fio_job(point: Point, pattern: str, way: Access, names: Sequence[str], nodes
         end_fsync=pattern == "write",
         files=FILES,
         each=tuple(each),
-        grouped=False,
     )

@@ -1,16 +1,17 @@
-"""What one node reached on a tier, by the number of processes, over the repetitions."""
+"""What processes reached on a tier, over the repetitions; of one node by their number."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from neurotier.core.quantities import rate
-from neurotier.core.spread import Spread
+from neurotier.core.quantities import counted, rate
+from neurotier.core.spread import Spread, spread
 from neurotier.core.tables import Row
-from neurotier.storage.workload.records import MEASURED
+from neurotier.storage.workload.records import measured_by
 
 READ, WRITE = "read", "write"
+WAYS = {WRITE: "writes", READ: "reads"}
 
 MORE = 1.05
 """By how many times one number of processes must be faster than the next to be said so."""
@@ -18,48 +19,48 @@ MORE = 1.05
 
 @dataclass(frozen=True)
 class Reached:
-    """So many processes, over the repetitions, by ``write`` and ``read``: bytes/s.
+    """So many processes on so many nodes, over the repetitions, by ``write`` and ``read``: bytes/s.
 
     Attributes
     ----------
     together
-        Of all processes.
+        Of all processes of all nodes, over their common time.
+    own
+        Median of the sum of the nodes' own bandwidths; ``None`` if it is not known, as for one node.
     slowest, fastest
-        Of one, in any repetition; empty if IOR itself measured, which does not tell.
+        Of one process, in any repetition; empty if IOR itself measured, which does not tell.
     """
 
     together: dict[str, Spread]
+    own: dict[str, float | None]
     slowest: dict[str, float]
     fastest: dict[str, float]
 
 
 Line = dict[int, Reached]
-"""By the number of processes, ascending."""
+"""By the number of processes, or of nodes, ascending."""
+
+
+def reached(rows: Sequence[Row]) -> Reached:
+    """The repetitions of one point."""
+    own = {way: spread(rows, f"{way}_nodes_bytes_per_s") for way in WAYS}
+    told = WAYS if all(row["write_least_bytes_per_s"] is not None for row in rows) else ()
+    return Reached(
+        {way: Spread(tuple(row[f"{way}_bytes_per_s"] for row in rows)) for way in WAYS},
+        {way: known.median if known else None for way, known in own.items()},
+        {way: min(row[f"{way}_least_bytes_per_s"] for row in rows) for way in told},
+        {way: max(row[f"{way}_most_bytes_per_s"] for row in rows) for way in told},
+    )
 
 
 def lines(rows: Iterable[Row]) -> dict[str, Line]:
     """What was measured of one node, by tier and pinning, in the order of the table."""
-    groups: dict[str, dict[int, list[Row]]] = {}
-    for row in rows:
-        if row["status"] == MEASURED and row["nodes"] == 1:
-            groups.setdefault(line_name(row), {}).setdefault(row["processes"], []).append(row)
-    ways = (WRITE, READ)
-    return {
-        name: {
-            processes: Reached(
-                {way: Spread(tuple(row[f"{way}_bytes_per_s"] for row in members)) for way in ways},
-                {way: min(row[f"{way}_least_bytes_per_s"] for row in members) for way in ways if told(members)},
-                {way: max(row[f"{way}_most_bytes_per_s"] for row in members) for way in ways if told(members)},
-            )
-            for processes, members in sorted(counts.items())
-        }
-        for name, counts in groups.items()
-    }
-
-
-def told(rows: Iterable[Row]) -> bool:
-    """Whether it is known of all points what each process reached."""
-    return all(row["write_least_bytes_per_s"] is not None for row in rows)
+    found: dict[str, Line] = {}
+    groups = measured_by(rows, lambda row: (line_name(row), row["nodes"], row["processes"]))
+    for (name, nodes, processes), members in groups.items():
+        if nodes == 1:
+            found.setdefault(name, {})[processes] = reached(members)
+    return {name: dict(sorted(line.items())) for name, line in found.items()}
 
 
 def line_name(row: Row) -> str:
@@ -67,25 +68,20 @@ def line_name(row: Row) -> str:
     return f"{row['tier']}, pinned" if row["numa_nodes"] else str(row["tier"])
 
 
+def fastest(line: Line, way: str) -> tuple[int, bool]:
+    """The number of processes that is fastest, and whether it surely is faster than the most of them."""
+    best = max(line, key=lambda processes: line[processes].together[way].median)
+    own, most = line[best].together[way], line[max(line)].together[way]
+    return best, best < max(line) and own.low > most.high and own.median >= MORE * most.median
+
+
 def verdict(name: str, line: Line) -> str:
     """With how many processes a tier writes and reads most, and whether fewer than the most do."""
     parts = []
-    for way, verb in ((WRITE, "writes"), (READ, "reads")):
-        reached = {processes: one.together[way].median for processes, one in line.items()}
-        best = max(reached, key=lambda processes: reached[processes])
-        most = max(reached)
-        text = f"{verb} {rate(reached[best])} with {processes_text(best)}"
-        sure = line[best].together[way].low > line[most].together[way].high  # repetitions do not overlap
-        if best < most and sure and reached[best] >= MORE * reached[most]:
-            text += f", and {rate(reached[most])} with {most}"
+    for way, verb in WAYS.items():
+        best, is_sure = fastest(line, way)
+        text = f"{verb} {rate(line[best].together[way].median)} with {counted(best, 'process')}"
+        if is_sure:
+            text += f", and {rate(line[max(line)].together[way].median)} with {max(line)}"
         parts.append(text)
     return f"{name} {' and '.join(parts)}"
-
-
-def processes_text(count: int) -> str:
-    """So many processes.
-
-    >>> processes_text(1), processes_text(24)
-    ('1 process', '24 processes')
-    """
-    return "1 process" if count == 1 else f"{count} processes"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from neurotier.core.quantities import counted
 from neurotier.core.tables import Row
 from neurotier.storage.published import HEADLINES
 from neurotier.storage.sweep.medians import Measured, Spot, medians, setting_text
@@ -37,7 +38,7 @@ def own_number(headline: dict[str, Any], spots: dict[Spot, Measured]) -> tuple[f
             members = [one for spot, one in fitting.items() if (spot.set_name, spot.processes) == group]
             reached = [one.bandwidth.median for one in members]
             if len(reached) == len(setting["block_bytes"]):
-                text = f"largest with {group[1]} process{'es' * (group[1] > 1)}{how(members[0])}"
+                text = f"largest with {counted(group[1], 'process')}{how(members[0])}"
                 numbers.append((1 - min(reached) / max(reached), text))
     else:
         for spot, one in fitting.items():

@@ -8,9 +8,10 @@ again.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import astuple, dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from neurotier.core.places import short_hash
 from neurotier.core.tables import Row
@@ -20,6 +21,21 @@ from neurotier.storage.workspace import facts_of
 
 MEASURED = "measured"
 """Status of a point that was; else it says why it was not."""
+
+Key = TypeVar("Key")
+
+
+def measured(rows: Iterable[Row]) -> list[Row]:
+    """Rows of points that were measured."""
+    return [row for row in rows if row["status"] == MEASURED]
+
+
+def measured_by(rows: Iterable[Row], key: Callable[[Row], Key]) -> dict[Key, list[Row]]:
+    """The rows of points that were measured, by a key of each, in the order of the table."""
+    groups: dict[Key, list[Row]] = {}
+    for row in measured(rows):
+        groups.setdefault(key(row), []).append(row)
+    return groups
 
 
 @dataclass(frozen=True)
