@@ -238,18 +238,18 @@ def works_in(process: psutil.Process, folder: Path) -> bool:
                 "srun: error: Memory specification can not be satisfied",
                 "srun: error: Unable to allocate resources: Requested node configuration is not available",
             ],
-            "Slurm has no such nodes: Requested node configuration is not available: Memory specification can not",
+            "Slurm has no such nodes: Memory specification can not be satisfied; Unable to",
         ),
         (
             [
                 "srun: error: invalid partition specified: nix",
                 "srun: error: Unable to allocate resources: Invalid partition name specified",
             ],
-            "Slurm has no such nodes: Invalid partition name specified: invalid partition specified: nix",
+            "Slurm has no such nodes: invalid partition specified: nix; Unable to",
         ),
         (
             ["srun: error: Unable to allocate resources: Required partition not available (inactive or drain)"],
-            "Slurm has no such nodes: Required partition not available (inactive or drain)",
+            "Slurm has no such nodes: Unable to allocate resources: Required partition",
         ),
         (
             ["srun: forcing job termination", "srun: Job has been cancelled"],
@@ -263,7 +263,7 @@ def test_why_an_allocation_ended_is_said_in_a_line(said: list[str], line: str) -
     """In words that Slurm 22.05 was heard to say."""
     error = reason_of(said, "write", 30)
     assert str(error).startswith(line)
-    assert isinstance(error, LeftOutError) == ("node configuration is not available" in line)
+    assert isinstance(error, LeftOutError) == ("Memory specification" in line)
 
 
 def test_clocks_and_marks_are_compared() -> None:

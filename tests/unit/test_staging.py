@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from neurotier.pages.staging.figures import FIGURES, StagingTables
 from neurotier.pages.staging.page import write_page
 from neurotier.storage.staging.exchange import Exchange, Sink, Source
 from neurotier.storage.staging.grid import Point, staging_plan
-from neurotier.storage.staging.supervise import CALL, Outcome, StallError, require_engine, run_exchange
+from neurotier.storage.staging.supervise import CALL, Outcome, require_engine, run_exchange
 from neurotier.storage.staging.walk import Staging, scratch
 from neurotier.storage.workload.walk import walk
 from page_reader import Reader
@@ -249,7 +250,7 @@ from neurotier.storage.staging.exchange import Exchange
 from neurotier.storage.staging.supervise import run_exchange
 from neurotier.storage.staging.walk import scratch
 with scratch() as folder:
-    exchange = Exchange.from_json(json.loads(sys.argv[1]) | {"scratch": str(folder)})
+    exchange = Exchange(**json.loads(sys.argv[1]) | {"scratch": str(folder)})
     run_exchange(exchange, Path(sys.argv[2]), 60.0, lambda outcome: print(folder, flush=True))
 """
 
@@ -258,7 +259,7 @@ def test_who_looks_after_it_is_killed_and_nothing_is_left(
     staging_engines: None, tmp_path: Path, nothing_left: None
 ) -> None:
     """The kernel tells the processes; what lies in the folder for sockets goes with the next start."""
-    plan = json.dumps(exchange(tmp_path, tmp_path, steps=5000).to_json())
+    plan = json.dumps(asdict(exchange(tmp_path, tmp_path, steps=5000)))
     command = [sys.executable, "-c", KILLED, plan, str(tmp_path / "log")]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, env={**ENVIRONMENT, TEST: str(tmp_path)}
@@ -280,7 +281,7 @@ def test_a_stall_is_a_result(staging_engines: None, tmp_path: Path, nothing_left
         if len(outcome.steps) == 1:
             os.kill(last_client("adios2-bp5"), signal.SIGSTOP)
 
-    with scratch() as folder, pytest.raises(StallError) as raised:
+    with scratch() as folder, pytest.raises(ToolError) as raised:
         run_exchange(exchange(tmp_path, folder, steps=50), tmp_path / "log", 2.0, stop)
     assert "stalled" in str(raised.value)
     assert "did not end within 2 s" in str(raised.value)

@@ -24,11 +24,11 @@ from neurotier.pages.kit.registry import FILES
 from neurotier.pages.sweep.figures import FIGURES, SweepTables, drawn
 from neurotier.pages.sweep.page import write_page
 from neurotier.run.stops import unwinding
-from neurotier.storage.access import BUFFERED, Access
+from neurotier.storage.access import BUFFERED, Access, takes_direct
 from neurotier.storage.sweep.grid import Point, sweep_plan
 from neurotier.storage.sweep.headlines import headline_rows
 from neurotier.storage.sweep.walk import Sweep
-from neurotier.storage.sweep.ways import left_out, takes_direct, way_of
+from neurotier.storage.sweep.ways import left_out, way_of
 from neurotier.storage.workload.points import minutes
 from neurotier.storage.workload.records import Records
 from neurotier.storage.workload.walk import walk

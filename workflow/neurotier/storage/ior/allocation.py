@@ -296,9 +296,7 @@ def reason_of(said: Sequence[str], doing: str, minutes: int) -> ToolError:
         fix = "give rule run_ior a longer runtime (--set-resources run_ior:runtime=MINUTES)"
         return ToolError(f"took longer than the {minutes} min of its allocation", where=where, fix=fix)
     if found := re.search(r"Unable to allocate resources: (.*)", text):
-        before = next((line for line in said if line.startswith("srun: error:")), "")
-        detail = before.removeprefix("srun: error: ")
-        what = found[1] if found[1] in detail or not detail or detail.startswith("Unable") else f"{found[1]}: {detail}"
+        what = "; ".join(line.removeprefix("srun: error: ") for line in said if line.startswith("srun: error: "))
         never = "node configuration is not available" in found[1]  # a partition that is drained comes back
         return (LeftOutError if never else ToolError)(f"Slurm has no such nodes: {one_line(what)}")
     if re.search(r"CANCELLED|cancelled|revoked", text):

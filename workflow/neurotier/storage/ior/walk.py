@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from neurotier.core.kinds import KINDS
 from neurotier.core.numa import own_nodes
 from neurotier.core.places import Places
 from neurotier.core.quantities import counted
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
-from neurotier.storage.access import BUFFERED, Access, find_access
+from neurotier.storage.access import BUFFERED, Access, find_access, takes_direct
 from neurotier.storage.fio import FioResult, access_text
 from neurotier.storage.ior.jobs import job_of
-from neurotier.storage.ior.mpi import require_engine, run_ior, takes_direct
+from neurotier.storage.ior.mpi import require_engine, run_ior
 from neurotier.storage.ior.points import IOR, Point, ior_plan
 from neurotier.storage.workload.walk import Say, Workload, files_text
 from neurotier.storage.workspace import Workspace
@@ -91,7 +92,8 @@ class IorItself(Ior):
 
     def prepare(self, workspace: Workspace, points: list[Point], say: Say) -> dict[Point, str]:
         """Find out whether the page cache can be passed, if that is asked for."""
-        direct = points[0].direct and takes_direct(workspace.folder, workspace.tier.kind)
+        passed = any(direct for _, direct in KINDS[workspace.tier.kind].fio_engines)
+        direct = points[0].direct and passed and takes_direct(workspace.folder, points[0].block_bytes)
         self.way = Access(IOR, direct)
         say(f"tier {workspace.tier.name}: {counted(len(points), 'point')}, {access_text(IOR, direct)}")
         return {}
@@ -103,13 +105,7 @@ class IorItself(Ior):
         try:
             for pattern in ("write", "read"):
                 with workspace.noting_full(point.bytes):
-                    done = run_ior(point, pattern, self.way.direct, workspace.folder, limit_s)
-                row |= {
-                    f"{pattern}_bytes": done.bytes,
-                    f"{pattern}_bytes_per_s": done.bandwidth_bytes_per_s,
-                    f"{pattern}_span_s": done.span_s,
-                    "ior_version": done.version,
-                }
+                    row |= run_ior(point, pattern, self.way.direct, workspace.folder, limit_s)
         finally:
             workspace.remove_files()
         return row

@@ -38,15 +38,15 @@ class TierFigures:
 
     Attributes
     ----------
-    tier, kind, fs_type, host
-        What was measured, and where.
+    kind
+        Of the tier.
     read_bytes_per_s, write_bytes_per_s, mixed_bytes_per_s
         From and to the device, and half and half (both ways added up).
     cached_read_bytes_per_s, buffered_write_bytes_per_s
         From and to the page cache; for memory-backed tiers, which have none, the same as from and to the device.
-    single_read_bytes_per_s, single_cached_read_bytes_per_s, single_write_bytes_per_s
-        One buffered stream, as ``dd`` and the published Table I have it: read with an empty and with a full page
-        cache, and written including the flush.
+    single_read_bytes_per_s, single_write_bytes_per_s
+        One buffered stream, as ``dd`` and the published Table I have it: read with an empty page cache, and written
+        including the flush.
     read_cpu_s_per_byte, write_cpu_s_per_byte
         CPU time (user and system) of that stream, s/byte; the kernel's write-back is not in it.
     random_read_s
@@ -57,17 +57,13 @@ class TierFigures:
         What a small file takes, by the number of streams at once.
     """
 
-    tier: str
     kind: str
-    fs_type: str
-    host: str
     read_bytes_per_s: Curve
     write_bytes_per_s: Curve
     mixed_bytes_per_s: Curve
     cached_read_bytes_per_s: Curve
     buffered_write_bytes_per_s: Curve
     single_read_bytes_per_s: float
-    single_cached_read_bytes_per_s: float
     single_write_bytes_per_s: float
     read_cpu_s_per_byte: float
     write_cpu_s_per_byte: float
@@ -79,23 +75,18 @@ class TierFigures:
 
 def figures_of(rows: list[Row]) -> TierFigures:
     """Figures of one tier from its rows."""
-    first = rows[0]
     single = {row["pattern"]: row for row in rows if row["part"] == "one_stream"}
     requests = {row["pattern"]: row for row in rows if row["part"] in ("small", "metadata") and row["queue_depth"] == 1}
     read, write = curve(rows, "read"), curve(rows, "write")
-    in_memory = is_in_memory(first["kind"])
+    in_memory = is_in_memory(rows[0]["kind"])
     return TierFigures(
-        tier=first["tier"],
-        kind=first["kind"],
-        fs_type=first["fs_type"],
-        host=first["host"],
+        kind=rows[0]["kind"],
         read_bytes_per_s=read,
         write_bytes_per_s=write,
         mixed_bytes_per_s=curve(rows, "mixed"),
         cached_read_bytes_per_s=read if in_memory else curve(rows, "cached_read"),
         buffered_write_bytes_per_s=write if in_memory else curve(rows, "buffered_write"),
         single_read_bytes_per_s=single["read"]["bandwidth_bytes_per_s"],
-        single_cached_read_bytes_per_s=single["read" if in_memory else "cached_read"]["bandwidth_bytes_per_s"],
         single_write_bytes_per_s=single["write"]["bandwidth_bytes_per_s"],
         read_cpu_s_per_byte=single["read"]["cpu_s_per_byte"],
         write_cpu_s_per_byte=single["write"]["cpu_s_per_byte"],
