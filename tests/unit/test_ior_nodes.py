@@ -30,7 +30,7 @@ from neurotier.pages.kit.figures import draw_all, figures_of
 from neurotier.storage.ior.allocation import reason_of
 from neurotier.storage.ior.over_nodes import IorOverNodes, clocks, is_shared
 from neurotier.storage.ior.points import Point, ior_plan
-from neurotier.storage.ior.spans import Span, cells_of
+from neurotier.storage.ior.spans import cells_of
 from neurotier.storage.workload.walk import LeftOutError, walk
 from support import PATIENCE_S, STAND_INS
 
@@ -277,13 +277,17 @@ def test_clocks_and_marks_are_compared() -> None:
         is_shared([[0, 1], [0, 1], [2]], tier)
 
 
+def span(node: int, start_s: float, end_s: float) -> dict[str, Any]:
+    return {"node": node, "start_s": start_s, "end_s": end_s, "bytes": 100}
+
+
 def test_one_late_process_counts() -> None:
     """What IOR counts is less than the sum of the nodes' own: node 1 began when node 0 had ended."""
     spans = [
-        Span(0, 0, 10.0, 11.0, 100),
-        Span(0, 1, 10.0, 12.0, 100),
-        Span(1, 0, 12.0, 13.0, 100),
-        Span(1, 1, 12, 14, 100),
+        span(0, 10.0, 11.0),
+        span(0, 10.0, 12.0),
+        span(1, 12.0, 13.0),
+        span(1, 12, 14),
     ]
     cells = cells_of("read", spans, 2, 1)
     assert (cells["read_bytes_per_s"], cells["read_nodes_bytes_per_s"], cells["read_span_s"]) == (100, 200, 4)

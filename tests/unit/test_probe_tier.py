@@ -59,7 +59,7 @@ def memory_rows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Row]]
     folder.mkdir()
     try:
         tier = Tier("memory", folder, "tmpfs", None)
-        samples = Walk(Workspace("probe", tier, folder), Effort(2, 2, 8.0, 16 * MIB, 64 * MIB)).run()
+        samples = Walk(Workspace("probe", tier, folder), Effort(2, 2, 8.0, 16 * MIB, 64 * MIB), print).run()
         assert list(folder.iterdir()) == []
         table = tmp_path_factory.mktemp("probe") / "probe.tsv"
         write_table(table, "probe", probe_rows(tier, samples))
@@ -121,7 +121,7 @@ def test_a_throttled_disk_is_as_fast_as_its_throttle(slow_disk: Path) -> None:
     folder = slow_disk / "probe"
     folder.mkdir()
     tier = Tier("slow", slow_disk, "block", None)
-    walk = Walk(Workspace("probe", tier, folder), Effort(2, 1, 20.0, 16 * MIB, 64 * MIB))
+    walk = Walk(Workspace("probe", tier, folder), Effort(2, 1, 20.0, 16 * MIB, 64 * MIB), print)
     access = find_access(folder, "block")
     assert access == Access("libaio", direct=True)
     walk.measure(one_stream("block", 16 * MIB))
@@ -157,9 +157,9 @@ def test_a_tier_without_room_is_refused(tmp_path: Path) -> None:
 def test_a_tier_that_fills_up_meanwhile_is_named(tmp_path: Path, mount_tmpfs: pytest.FixtureRequest) -> None:
     mount = mount_tmpfs(tmp_path / "small", "size=4m")  # type: ignore[operator]
     workspace = Workspace("probe", Tier("small", mount, "tmpfs", None), mount)
-    walk = Walk(workspace, Effort(1, 1, 1.0, 16 * MIB, GIB))
+    walk = Walk(workspace, Effort(1, 1, 1.0, 16 * MIB, GIB), print)
     with pytest.raises(TierError, match=r"^tier 'small': filled up during the probe, which needed 16 MiB; "):
-        walk.measure([Measurement("one_stream", "write", FioJob("write", "write", MIB, 16 * MIB))])
+        walk.measure([Measurement("one_stream", FioJob("write", "write", MIB, 16 * MIB))])
     assert list(mount.iterdir()) == []
 
 

@@ -85,16 +85,12 @@ class ExitRecords:
                 self.lost = True
                 continue
             for record in aggregated(message, TYPE_AGGR_PID, TYPE_STATS):
-                self.take(record)
+                try:
+                    self.branches.add(record)
+                except OSError:  # its layout is unknown
+                    self.lost = True
             for group in aggregated(message, TYPE_AGGR_TGID, TYPE_TGID):  # of several threads, the last has ended
                 self.branches.close_group(int.from_bytes(group[:4], sys.byteorder))
-
-    def take(self, record: bytes) -> None:
-        """Add one record; if its layout is unknown, the sums are void."""
-        try:
-            self.branches.add(record)
-        except OSError:
-            self.lost = True
 
     def descendants(self) -> Branch | None:
         """Sums over the descendants that have ended; ``None`` if any may be missing."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import time
@@ -123,24 +122,17 @@ def measure_command(
 
 
 def replace_process(command: list[str]) -> NoReturn:
-    """``os.execvp``, which imports a module that takes longer than starting the command; does not return.
+    """``os.execvp``, whose error names the program as it was called.
 
     Raises
     ------
     OSError
         If there is no such program, or it cannot be started.
     """
-    program = command[0]
-    folders = [None] if "/" in program else os.environ.get("PATH", os.defpath).split(os.pathsep)
-    failure: OSError = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-    for folder in folders:
-        try:
-            os.execv(program if folder is None else os.path.join(folder, program), command)
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError as error:  # another folder may have one that can be started
-            failure = error
-    raise failure
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, command[0]) from None
 
 
 class Instruments:

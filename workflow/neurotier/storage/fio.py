@@ -10,12 +10,12 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from neurotier.core.errors import ToolError, one_line
-from neurotier.storage.calls import run_call
+from neurotier.storage.calls import reason_of, run_call
 
 INSTALL = "install it (Debian, Ubuntu: apt install fio; conda: conda-forge's fio)"
 
@@ -155,7 +155,8 @@ class FioResult:
     fio_version
         Such as ``fio-3.33``.
     streams
-        The same of each stream, in order, if they were not reported as one; percentiles are then those of the slowest.
+        The same of each stream, in order, of which percentiles are those of the slowest; one if they were reported as
+        one.
     """
 
     read: Flow
@@ -270,8 +271,6 @@ def reason(output: str, errors: str, exit_code: int) -> str:
     'No space left on device'
     >>> reason("", "verify: bad magic header 0, wanted acca at file daq.0 offset 5568, length 5568 (requested", 1)
     'verify: bad magic header 0, wanted acca at file daq.0 offset 5568'
-    >>> reason("", "", -9)
-    'it was killed by signal 9'
     """
     lines = [line.strip() for line in f"{errors}\n{output.partition('{')[0]}".splitlines() if line.strip()]
     for line in lines:
@@ -281,17 +280,15 @@ def reason(output: str, errors: str, exit_code: int) -> str:
             return one_line(line.partition(", length")[0])
         if match := re.search(r"error=(.+)$", line):
             return one_line(match[1])
-    if exit_code < 0:
-        return f"it was killed by signal {-exit_code}"
     said = [line.removeprefix("fio: ") for line in lines if line.startswith("fio:")] or lines
-    return one_line(said[0]) if said else f"it ended with exit code {exit_code} and said nothing"
+    return reason_of(said[0] if said else "", exit_code)
 
 
 def read_report(report: Mapping[str, Any]) -> FioResult:
     """The figures of fio's JSON: of its only job, or of all of them together."""
     streams = tuple(read_job(job, str(report.get("fio version", ""))) for job in report["jobs"])
     if len(streams) == 1:
-        return streams[0]
+        return replace(streams[0], streams=streams)
     return FioResult(
         read=together([stream.read for stream in streams]),
         write=together([stream.write for stream in streams]),

@@ -76,10 +76,6 @@ class Point:
         """Tiers that writers are dealt out over."""
         return self.over.split("+")
 
-    def writers_on_each(self) -> int:
-        """Most writers on one of the tiers."""
-        return math.ceil(self.writers / len(self.tiers))
-
 
 def daq_plan(settings: DaqSettings) -> dict[str, dict[str, list[Point]]]:
     """The points of every engine on every tier, in the order in which they are measured.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -38,19 +39,16 @@ class Daq(Workload[Point]):
     """Points of a DAQ run."""
 
     target = "daq"
+    plan_of = staticmethod(daq_plan)
     asked: ClassVar[tuple[str, ...]] = (
         *("engine", "over", "writers", "rate_bytes_per_s", "record_bytes", "repetition", "file_bytes"),
         "input_bytes_per_s",
     )
     smaller = "daq.writers, .rate or .seconds"
 
-    def plan(self) -> dict[str, dict[str, list[Point]]]:
-        """Those over several tiers belong to the first of them."""
-        return daq_plan(self.settings.daq)
-
     def room(self, points: list[Point]) -> tuple[int, str]:
-        """The files of the writers on one tier."""
-        return files_text(max(point.writers_on_each() for point in points), points[0].file_bytes)
+        """The files of the most writers on one tier."""
+        return files_text(max(math.ceil(point.writers / len(point.tiers)) for point in points), points[0].file_bytes)
 
     def written_bytes(self, point: Point) -> int:
         """What comes to the writers; mapped files are laid out before."""
@@ -96,7 +94,7 @@ class Daq(Workload[Point]):
             folders = list(named.values())
             try:
                 done = workspace.run(write_job(point, folders, in_memory), limit_s)
-                written = [stream.write.bytes for stream in done.streams or (done,)]
+                written = [stream.write.bytes for stream in done.streams]
                 checked = 0
                 if done.bytes:
                     read = workspace.run(check_job(point, folders, written), limit_s).read
@@ -130,7 +128,7 @@ class Daq(Workload[Point]):
 
 def cells(done: FioResult, curve: Curve) -> Row:
     """What the writers did, as cells of the table, and the rate of each."""
-    flow, writers = done.write, [stream.write.bandwidth_bytes_per_s for stream in done.streams or (done,)]
+    flow, writers = done.write, [stream.write.bandwidth_bytes_per_s for stream in done.streams]
     return {
         "throughput_bytes_per_s": flow.bandwidth_bytes_per_s,
         "writer_mean_bytes_per_s": sum(writers) / len(writers),

@@ -22,7 +22,7 @@ from neurotier.core.errors import ToolError, one_line
 from neurotier.core.foreign import read_text
 from neurotier.core.own_network import enter_own_network, require_own_network
 from neurotier.core.tables import Row
-from neurotier.storage.calls import run_call
+from neurotier.storage.calls import reason_of, run_call
 from neurotier.storage.fio import require_fio
 from neurotier.storage.ior.jobs import FILES
 from neurotier.storage.ior.points import IOR, Point
@@ -143,20 +143,16 @@ def reason(output: str, errors: str, exit_code: int) -> str:
     'write(7, 0x7f, 4096) failed, errno 28, No space left on device (aiori-POSIX.c:594)'
     >>> reason("", "-----\\nprterun noticed that process rank 3 exited on\\nsignal 9 (Killed).\\n-----\\n", 137)
     'prterun noticed that process rank 3 exited on signal 9 (Killed).'
-    >>> reason("", "", -9)
-    'it was killed by signal 9'
     """
     lines = [line.strip(" \t=") for line in f"{output}\n{errors}".splitlines()]
     for line in lines:
         _, found, why = line.partition("ERROR: ")
         if found:
             return one_line(why)
-    if exit_code < 0:
-        return f"it was killed by signal {-exit_code}"
     paragraph: list[str] = []
     for line in lines:  # mpirun's reasons go over several, between lines of dashes
         if any(map(str.isalpha, line)):
             paragraph.append(line)
         elif paragraph:
             break
-    return one_line(" ".join(paragraph)) if paragraph else f"it ended with exit code {exit_code} and said nothing"
+    return reason_of(" ".join(paragraph), exit_code)

@@ -161,7 +161,7 @@ class Node:
             with orders.watched():
                 done = workspace.run(replace(job, options=(*log_options(logs), *options)), self.limit_s)
             spans = read_spans(self.place, pattern, done, logs)
-        return {"spans": [asdict(span) for span in spans], "cpu_s": done.cpu_s, "fio_version": done.fio_version}
+        return {"spans": spans, "cpu_s": done.cpu_s, "fio_version": done.fio_version}
 
     def require_files(self, whose: int) -> None:
         """Raise :class:`ToolError` unless the files of a node are there, and whole."""

@@ -109,7 +109,7 @@ class IorOverNodes(Ior):
         for pattern in ("write", "read"):
             at_s = time.time() + ahead_s + BEFORE_S
             done = nodes.ask(limit_s + PATIENCE_S, do=pattern, at_s=at_s, shared=shared)
-            spans[pattern] = [Span(**span) for each in done for span in each["spans"]]
+            spans[pattern] = [span for each in done for span in each["spans"]]
             cells |= cells_of(pattern, spans[pattern], point.nodes, point.concurrent)
             cells["fio_version"] = done[0]["fio_version"]
             cpu_s += sum(each["cpu_s"] for each in done)
@@ -126,7 +126,7 @@ class IorOverNodes(Ior):
             "read_by": OTHER_NODE if shared and among > 1 else OTHER_PROCESS,
             "clock_spread_s": spread_s,
             "cpu_s": cpu_s,
-            SPANS: {pattern: [asdict(span) for span in each] for pattern, each in spans.items()},
+            SPANS: spans,
         }
 
 

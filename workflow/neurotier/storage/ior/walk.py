@@ -37,14 +37,11 @@ class Ior(Workload[Point]):
     """Points of an IOR run."""
 
     target = "ior"
+    plan_of = staticmethod(ior_plan)
     asked: ClassVar[tuple[str, ...]] = ("nodes", "concurrent", "processes", "file_bytes", "block_bytes", "repetition")
     smaller = "ior.file_size or .processes"
     way = BUFFERED
     numa: tuple[int, ...] = ()
-
-    def plan(self) -> dict[str, dict[str, list[Point]]]:
-        """The same on each tier."""
-        return ior_plan(self.settings.ior)
 
     def require(self) -> None:
         """The program that measures, here."""
@@ -118,17 +115,15 @@ def ior_here(settings: Settings, places: Places) -> Ior:
 
 def cells(written: FioResult, read: FioResult) -> Row:
     """What fio measured, as cells of the table; all bytes over the time from the first start to the last end."""
-    row: Row = {"cpu_s": sum(one.cpu_s for one in (written, read))}
-    for name, flow, streams in (
-        ("write", written.write, [one.write for one in written.streams or (written,)]),
-        ("read", read.read, [one.read for one in read.streams or (read,)]),
-    ):
-        own = [stream.bandwidth_bytes_per_s for stream in streams]
+    row: Row = {"cpu_s": written.cpu_s + read.cpu_s}
+    for way, done in (("write", written), ("read", read)):
+        flow = getattr(done, way)
+        own = [getattr(stream, way).bandwidth_bytes_per_s for stream in done.streams]
         row |= {
-            f"{name}_bytes": flow.bytes,
-            f"{name}_bytes_per_s": flow.bytes / flow.runtime_s if flow.runtime_s else None,
-            f"{name}_span_s": flow.runtime_s,
-            f"{name}_least_bytes_per_s": min(own),
-            f"{name}_most_bytes_per_s": max(own),
+            f"{way}_bytes": flow.bytes,
+            f"{way}_bytes_per_s": flow.bytes / flow.runtime_s if flow.runtime_s else None,
+            f"{way}_span_s": flow.runtime_s,
+            f"{way}_least_bytes_per_s": min(own),
+            f"{way}_most_bytes_per_s": max(own),
         }
     return row | {"fio_version": written.fio_version}

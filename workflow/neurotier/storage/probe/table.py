@@ -70,7 +70,7 @@ def cells(measurement: Measurement, results: Sequence[FioResult]) -> Row:
     return {
         "fio": results[0].fio_version,
         "part": measurement.part,
-        "pattern": measurement.pattern,
+        "pattern": job.name,
         "engine": job.engine,
         "direct": job.direct,
         "streams": job.streams,

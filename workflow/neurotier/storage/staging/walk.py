@@ -35,15 +35,12 @@ class Staging(Workload[Point]):
     """Exchanges of a grid, each with a store of its own."""
 
     target = "staging"
+    plan_of = staticmethod(staging_plan)
     asked = (
         *("engine", "writers", "readers", "servers", "per", "bytes_per_writer", "bytes_per_reader", "steps", "flush"),
         "repetition",
     )
     smaller = "staging.scale, staging.sets.{set}.bytes or staging.steps"
-
-    def plan(self) -> dict[str, dict[str, list[Point]]]:
-        """Engines that keep nothing on a tier are measured on the first alone."""
-        return staging_plan(self.settings.staging)
 
     def require(self) -> None:
         """The packages of all engines."""

@@ -25,13 +25,10 @@ class Sweep(Workload[Point]):
     """Points of a grid, measured on files that the set shares."""
 
     target = "sweep"
+    plan_of = staticmethod(sweep_plan)
     asked = ("pattern", "block_bytes", "processes", "queue_depth", "repetition", "file_bytes")
     smaller = "sweep.sets.{set}.file_size or .processes"
     ways: dict[Point, Access]
-
-    def plan(self) -> dict[str, dict[str, list[Point]]]:
-        """The same on each tier."""
-        return sweep_plan(self.settings.sweep)
 
     def room(self, points: list[Point]) -> tuple[int, str]:
         """The files of all processes: the nth process has the nth file in every point."""

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
-from typing import ClassVar, Generic
+from typing import Any, ClassVar, Generic
 
 from neurotier.core.errors import SettingsError, TierError, ToolError
 from neurotier.core.files import read_json, write_json
@@ -48,6 +48,8 @@ class Workload(ABC, Generic[AnyPoint]):
     ----------
     target
         Of Snakemake, section of the configuration, table, and folder on tiers and in the results.
+    plan_of
+        Its points, by that section.
     asked
         Fields of a point that are columns of the table.
     smaller
@@ -57,16 +59,13 @@ class Workload(ABC, Generic[AnyPoint]):
     """
 
     target: ClassVar[str]
+    plan_of: Callable[[Any], Plan[AnyPoint]]
     asked: ClassVar[tuple[str, ...]]
     smaller: ClassVar[str]
     elsewhere: ClassVar[bool] = False
 
     def __init__(self, settings: Settings, places: Places) -> None:
         self.settings, self.places = settings, places
-
-    @abstractmethod
-    def plan(self) -> Plan[AnyPoint]:
-        """Its points."""
 
     def require(self) -> None:
         """Raise :class:`ToolError` if a program is missing."""
@@ -167,11 +166,12 @@ def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[s
         If a program is missing, or one point after the other fails.
     """
     target, settings, places = workload.target, workload.settings, workload.places
+    section = getattr(settings, target)
     for key in ("tiers", "sets"):
-        if not getattr(getattr(settings, target), key, True):
+        if not getattr(section, key, True):
             fix = f"take one of config/examples/{target}*.yaml, or see config/README.md"
             raise SettingsError("there is nothing to measure", where=f"config key {target}.{key}", fix=fix)
-    plan = workload.plan()
+    plan = workload.plan_of(section)
     workload.require()
     begun = []
     for name, sets in plan.items():

@@ -138,7 +138,7 @@ def serve(exchange: Exchange, say: Say) -> None:
     ]
     clients = answers([(name, actor.ready.remote()) for name, actor in actors])
     writers, readers = actors[: exchange.writers], actors[exchange.writers :]
-    servers = [process.pid for node in cluster.list_all_nodes() for process in raylets(node)]
+    servers = [info.process.pid for node in cluster.list_all_nodes() for info in node.all_processes.get("raylet", [])]
     say(ready=True, servers=servers)
     wanted = [exchange.pieces_of_reader(reader) for reader in range(exchange.readers)]
 
@@ -165,11 +165,6 @@ def serve(exchange: Exchange, say: Say) -> None:
 def server(number: int) -> str:
     """Name of a server, as a resource that binds actors to it."""
     return f"server-{number}"
-
-
-def raylets(node: Any) -> list[Any]:
-    """The process of a node that holds its store."""
-    return [info.process for info in node.all_processes.get("raylet", [])]
 
 
 def require_on_tier(exchange: Exchange, servers: Sequence[int]) -> None:
