@@ -9,7 +9,8 @@ from typing import Any
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
-from neurotier.storage.ior.walk import ior
+from neurotier.storage.ior.walk import ior_here
+from neurotier.storage.workload.walk import walk
 
 MIB = 1 << 20
 TINY: dict[str, Any] = {"processes": [1, 2], "file_size": "1 MiB", "block_size": "64 KiB"}
@@ -25,7 +26,7 @@ def settings_of(folder: Path, path: Path, kind: str = "tmpfs", **section: Any) -
 
 
 def run(settings: Settings, say: Callable[[str], None] = print) -> list[Row]:
-    return ior(settings, Places.from_settings(settings), say)
+    return walk(ior_here(settings, Places.from_settings(settings)), say)["ior"]
 
 
 def left(folder: Path) -> list[Path]:

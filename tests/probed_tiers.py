@@ -24,24 +24,18 @@ def tier_figures(
         What a small file costs, by the number of streams.
     """
     return TierFigures(
-        tier=name,
         kind=kind,
-        fs_type="ext4",
-        host="h",
         read_bytes_per_s=curve,
         write_bytes_per_s=curve,
         mixed_bytes_per_s=curve,
         cached_read_bytes_per_s=memory,
         buffered_write_bytes_per_s=memory,
         single_read_bytes_per_s=curve[1],
-        single_cached_read_bytes_per_s=memory[1],
         single_write_bytes_per_s=curve[1] / 2,
         read_cpu_s_per_byte=0.0,
         write_cpu_s_per_byte=0.0,
         random_read_s=0.0,
-        random_write_s=0.0,
         create_s=0.0,
         stat_s=0.0,
-        delete_s=0.0,
         files=files or {},
     )

@@ -27,25 +27,19 @@ def figures(kind: str, read: float, write: float) -> TierFigures:
     through = {1: read, 8: read}, {1: write, 8: write}
     cached = {1: 4.0 * GB, 8: 4.0 * GB} if kind == "block" else through[0]
     return TierFigures(
-        tier=kind,
         kind=kind,
-        fs_type="ext4",
-        host="here",
         read_bytes_per_s=through[0],
         write_bytes_per_s=through[1],
         mixed_bytes_per_s={1: 2 / (1 / read + 1 / write)},
         cached_read_bytes_per_s=cached,
         buffered_write_bytes_per_s=cached if kind == "block" else through[1],
         single_read_bytes_per_s=read,
-        single_cached_read_bytes_per_s=read,
         single_write_bytes_per_s=write,
         read_cpu_s_per_byte=0,
         write_cpu_s_per_byte=0,
         random_read_s=1e-4,
-        random_write_s=1e-4,
         create_s=1e-4,
         stat_s=1e-5,
-        delete_s=1e-4,
     )
 
 

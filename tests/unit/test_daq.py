@@ -20,7 +20,8 @@ from neurotier.pages.kit.registry import FILES
 from neurotier.storage.daq.holding import lines, most_held
 from neurotier.storage.daq.jobs import check_job, write_job
 from neurotier.storage.daq.points import Point, daq_plan
-from neurotier.storage.daq.walk import daq
+from neurotier.storage.daq.walk import Daq
+from neurotier.storage.workload.walk import walk
 from neurotier.storage.workspace import Workspace
 from page_reader import page_of
 from support import ROOT
@@ -48,7 +49,8 @@ def settings_of(folder: Path, declared: dict[str, Any], **section: Any) -> Setti
 
 
 def run(settings: Settings, say: Callable[[str], None] = print) -> tuple[list[Row], list[Row]]:
-    return daq(settings, Places.from_settings(settings), say)
+    tables = walk(Daq(settings, Places.from_settings(settings)), say)
+    return tables["daq"], tables["backlog"]
 
 
 def memory_tier(folder: Path) -> dict[str, Any]:

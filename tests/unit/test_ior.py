@@ -53,7 +53,7 @@ def test_files_are_read_by_neighbours() -> None:
     """By turns on the NUMA nodes, if they are pinned."""
     point = Point("none", 3, MIB, 4096, False, 1)
     files = {way: [dict(each)["filename"] for each in job_of(point, way, BUFFERED).each] for way in ("write", "read")}
-    assert files == {"write": ["ior.0", "ior.1", "ior.2"], "read": ["ior.1", "ior.2", "ior.0"]}
+    assert files == {"write": ["ior.0.0", "ior.0.1", "ior.0.2"], "read": ["ior.0.1", "ior.0.2", "ior.0.0"]}
     pinned = [dict(each) for each in job_of(point, "write", BUFFERED, (0, 2)).each]
     assert [each["numa_cpu_nodes"] for each in pinned] == ["0", "2", "0"]
     assert pinned[1]["numa_mem_policy"] == "bind:2"

@@ -19,7 +19,7 @@ from conftest import missing
 from ior_runs import MIB, TINY, left, run, settings_of
 from neurotier.core.errors import SettingsError, ToolError
 from neurotier.core.tables import read_table, write_table
-from neurotier.storage.ior import mpi
+from neurotier.storage.access import takes_direct
 from neurotier.storage.ior.mpi import read_summary, run_ior
 from neurotier.storage.ior.points import Point
 from page_reader import page_of
@@ -91,7 +91,6 @@ def test_a_slow_disk_gives_what_it_can(tmp_path: Path) -> None:
 
 
 def test_points_of_one_engine_are_not_those_of_the_other(tmp_path: Path, memory: Path) -> None:
-    """And a table from before there was the column is read."""
     section: dict[str, Any] = {**TINY, "processes": [1]}
     (by_fio,), said = run(settings_of(tmp_path, memory, **section)), list[str]()
     (by_ior,) = run(settings_of(tmp_path, memory, **section, engine="ior"), said.append)
@@ -204,7 +203,7 @@ def test_a_summary_that_cannot_be_is_refused(found: dict[str, Any], line: str) -
     """Two processes without MPI between them, as of an IOR built with another one, are among these."""
     good = {"operation": "write", "numTasks": 2, "xsizeMiB": 2.0, "MeanTime": 1.0, "bwMeanMIB": 2.0}
     done = read_summary(json.dumps({"Version": "3.3.0", "summary": [good]}), POINT, "write", "w")
-    assert (done.bytes, done.span_s, done.bandwidth_bytes_per_s, done.version) == (2 * MIB, 1.0, 2 * MIB, "3.3.0")
+    assert tuple(done.values()) == (2 * MIB, 1.0, 2 * MIB, "3.3.0")
     with pytest.raises(ToolError) as raised:
         read_summary(json.dumps({"Version": "3.3.0", "summary": [good | found]}), POINT, "write", "w")
     assert str(raised.value) == f"w: {line}"
@@ -227,5 +226,4 @@ def test_direct_is_asked_for_where_it_can_be(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
     rows = run(settings_of(tmp_path, tmp_path / "d", "block", **TINY, engine="ior", direct=True))
     (way,) = {row["direct"] for row in rows}
-    assert way is mpi.takes_direct(tmp_path, "block")
-    assert not mpi.takes_direct(tmp_path, "tmpfs")
+    assert way is takes_direct(tmp_path, 65536)

@@ -29,9 +29,8 @@ from neurotier.pages.kit.figures import figures_of
 from neurotier.storage.ior.allocation import reason_of
 from neurotier.storage.ior.over_nodes import IorOverNodes, clocks, is_shared
 from neurotier.storage.ior.points import Point, ior_plan
-from neurotier.storage.ior.spans import Span, cells_of
-from neurotier.storage.ior.walk import ior
-from neurotier.storage.workload.walk import LeftOutError
+from neurotier.storage.ior.spans import cells_of
+from neurotier.storage.workload.walk import LeftOutError, walk
 from page_reader import page_of
 from support import PATIENCE_S, STAND_INS
 
@@ -73,7 +72,7 @@ def settings_of(folder: Path, tier: dict[str, Any], **section: Any) -> Settings:
 
 def measure(cluster: Here, settings: Settings) -> list[Row]:
     places = Places.from_settings(settings)
-    return ior(settings, places, print, "class", IorOverNodes(cluster, settings, places))
+    return walk(IorOverNodes(cluster, settings, places), print, "class")["ior"]
 
 
 def left(folder: Path) -> list[Path]:
@@ -173,7 +172,7 @@ def fio_that(folder: Path, instead: str) -> str:
         ({}, "echo 'fio: pid=1, error=Remote I/O error' >&2; exit 1", "Remote I/O error (on "),
         ({}, "kill -9 $PPID; exit 1", "while writing: srun: error: n2: task 1: ended with 9"),
         ({}, TAKES_A_FILE, ": another node has written it, and it is not seen"),  # or a file of who has failed for that
-        ({"file_size": "40 MiB"}, "exit 1", "ior needs 160 MiB, more than 50 % of the "),
+        ({"file_size": "40 MiB"}, "exit 1", "ior set 'none' needs 160 MiB (4 files of 40 MiB), more than 50 % of the "),
         ({"numa": ["pin"]}, "exit 1", "left out: "),
     ],
 )
@@ -239,18 +238,18 @@ def works_in(process: psutil.Process, folder: Path) -> bool:
                 "srun: error: Memory specification can not be satisfied",
                 "srun: error: Unable to allocate resources: Requested node configuration is not available",
             ],
-            "Slurm has no such nodes: Requested node configuration is not available: Memory specification can not",
+            "Slurm has no such nodes: Memory specification can not be satisfied; Unable to",
         ),
         (
             [
                 "srun: error: invalid partition specified: nix",
                 "srun: error: Unable to allocate resources: Invalid partition name specified",
             ],
-            "Slurm has no such nodes: Invalid partition name specified: invalid partition specified: nix",
+            "Slurm has no such nodes: invalid partition specified: nix; Unable to",
         ),
         (
             ["srun: error: Unable to allocate resources: Required partition not available (inactive or drain)"],
-            "Slurm has no such nodes: Required partition not available (inactive or drain)",
+            "Slurm has no such nodes: Unable to allocate resources: Required partition",
         ),
         (
             ["srun: forcing job termination", "srun: Job has been cancelled"],
@@ -264,7 +263,7 @@ def test_why_an_allocation_ended_is_said_in_a_line(said: list[str], line: str) -
     """In words that Slurm 22.05 was heard to say."""
     error = reason_of(said, "write", 30)
     assert str(error).startswith(line)
-    assert isinstance(error, LeftOutError) == ("node configuration is not available" in line)
+    assert isinstance(error, LeftOutError) == ("Memory specification" in line)
 
 
 def test_clocks_and_marks_are_compared() -> None:
@@ -278,13 +277,17 @@ def test_clocks_and_marks_are_compared() -> None:
         is_shared([[0, 1], [0, 1], [2]], tier)
 
 
+def span(node: int, start_s: float, end_s: float) -> dict[str, Any]:
+    return {"node": node, "start_s": start_s, "end_s": end_s, "bytes": 100}
+
+
 def test_one_late_process_counts() -> None:
     """What IOR counts is less than the sum of the nodes' own: node 1 began when node 0 had ended."""
     spans = [
-        Span(0, 0, 10.0, 11.0, 100),
-        Span(0, 1, 10.0, 12.0, 100),
-        Span(1, 0, 12.0, 13.0, 100),
-        Span(1, 1, 12, 14, 100),
+        span(0, 10.0, 11.0),
+        span(0, 10.0, 12.0),
+        span(1, 12.0, 13.0),
+        span(1, 12, 14),
     ]
     cells = cells_of("read", spans, 2, 1)
     assert (cells["read_bytes_per_s"], cells["read_nodes_bytes_per_s"], cells["read_span_s"]) == (100, 200, 4)
@@ -294,16 +297,6 @@ def test_one_late_process_counts() -> None:
         2,
     )
     assert cells_of("read", spans, 2, 2)["read_bytes_per_s"] == 200
-
-
-def test_points_of_one_node_keep_their_names() -> None:
-    """What was measured before there were nodes is not measured again."""
-    assert Point("none", 4, MIB, 65536, False, 1).name("host tmpfs /fast") == "none_4_1_f6cd2c10"
-    names = {
-        Point("none", 4, MIB, 65536, False, 1, nodes, concurrent).name("x")
-        for nodes, concurrent in ((1, 1), (2, 1), (2, 2))
-    }
-    assert len(names) == 3
 
 
 def scaled_rows() -> list[Row]:

@@ -21,13 +21,13 @@ from neurotier.core.settings import ProbeSettings, Settings
 from neurotier.core.tables import Row, read_table, write_table
 from neurotier.core.tiers import Tier
 from neurotier.core.work_folders import remove_abandoned
+from neurotier.model.this_machine import read_probed
 from neurotier.storage.access import MIB, Access, find_access
 from neurotier.storage.fio import FioJob
 from neurotier.storage.probe.effort import Effort, effort_for
 from neurotier.storage.probe.measurements import Measurement, concurrency, one_stream
 from neurotier.storage.probe.plan import ProbePlan
 from neurotier.storage.probe.table import probe_rows
-from neurotier.storage.probe.tier_figures import read_probe
 from neurotier.storage.probe.walk import Walk
 from neurotier.storage.workspace import Workspace
 from support import PATIENCE_S
@@ -59,7 +59,7 @@ def memory_rows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Row]]
     folder.mkdir()
     try:
         tier = Tier("memory", folder, "tmpfs", None)
-        samples = Walk(Workspace("probe", tier, folder), Effort(2, 2, 8.0, 16 * MIB, 64 * MIB)).run()
+        samples = Walk(Workspace("probe", tier, folder), Effort(2, 2, 8.0, 16 * MIB, 64 * MIB), print).run()
         assert list(folder.iterdir()) == []
         table = tmp_path_factory.mktemp("probe") / "probe.tsv"
         write_table(table, "probe", probe_rows(tier, samples))
@@ -91,8 +91,8 @@ def test_a_tier_in_memory_is_measured_whole(memory_rows: list[Row]) -> None:
 def test_a_model_gets_its_figures(memory_rows: list[Row], tmp_path: Path) -> None:
     table = tmp_path / "probe.tsv"
     write_table(table, "probe", memory_rows)
-    (figures,) = read_probe(table).values()
-    assert (figures.tier, figures.kind) == ("memory", "tmpfs")
+    figures = read_probed(table).usual
+    assert figures.kind == "tmpfs"
     assert list(figures.read_bytes_per_s) == list(figures.mixed_bytes_per_s) == [1, 2]
     assert figures.cached_read_bytes_per_s == figures.read_bytes_per_s
     assert figures.buffered_write_bytes_per_s == figures.write_bytes_per_s
@@ -100,7 +100,7 @@ def test_a_model_gets_its_figures(memory_rows: list[Row], tmp_path: Path) -> Non
     assert 0 < figures.stat_s < 1e-3
     write_table(table, "probe", [row for row in memory_rows if row["pattern"] != "mixed"])
     with pytest.raises(InputError, match=r"probe.tsv: has no 'mixed'; probe again: --forcerun probe_tier"):
-        read_probe(table)
+        read_probed(table)
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_a_throttled_disk_is_as_fast_as_its_throttle(slow_disk: Path) -> None:
     folder = slow_disk / "probe"
     folder.mkdir()
     tier = Tier("slow", slow_disk, "block", None)
-    walk = Walk(Workspace("probe", tier, folder), Effort(2, 1, 20.0, 16 * MIB, 64 * MIB))
+    walk = Walk(Workspace("probe", tier, folder), Effort(2, 1, 20.0, 16 * MIB, 64 * MIB), print)
     access = find_access(folder, "block")
     assert access == Access("libaio", direct=True)
     walk.measure(one_stream("block", 16 * MIB))
@@ -157,9 +157,9 @@ def test_a_tier_without_room_is_refused(tmp_path: Path) -> None:
 def test_a_tier_that_fills_up_meanwhile_is_named(tmp_path: Path, mount_tmpfs: pytest.FixtureRequest) -> None:
     mount = mount_tmpfs(tmp_path / "small", "size=4m")  # type: ignore[operator]
     workspace = Workspace("probe", Tier("small", mount, "tmpfs", None), mount)
-    walk = Walk(workspace, Effort(1, 1, 1.0, 16 * MIB, GIB))
+    walk = Walk(workspace, Effort(1, 1, 1.0, 16 * MIB, GIB), print)
     with pytest.raises(TierError, match=r"^tier 'small': filled up during the probe, which needed 16 MiB; "):
-        walk.measure([Measurement("one_stream", "write", FioJob("write", "write", MIB, 16 * MIB))])
+        walk.measure([Measurement("one_stream", FioJob("write", "write", MIB, 16 * MIB))])
     assert list(mount.iterdir()) == []
 
 

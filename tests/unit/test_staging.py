@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +30,12 @@ from neurotier.pages.kit.figures import figures_of
 from neurotier.pages.kit.registry import FILES
 from neurotier.pages.staging import answers
 from neurotier.pages.staging.figures import FIGURES
-from neurotier.storage.staging import published
+from neurotier.storage.published import STAGING
 from neurotier.storage.staging.exchange import Exchange, Sink, Source
-from neurotier.storage.staging.grid import Point, planned
-from neurotier.storage.staging.supervise import CALL, Outcome, StallError, require_engine, run_exchange
-from neurotier.storage.staging.walk import scratch, stage
+from neurotier.storage.staging.grid import Point, staging_plan
+from neurotier.storage.staging.supervise import CALL, Outcome, require_engine, run_exchange
+from neurotier.storage.staging.walk import Staging, scratch
+from neurotier.storage.workload.walk import walk
 from page_reader import page_of
 from support import ENVIRONMENT, PATIENCE_S, ROOT, processes_in, words_of
 from truth import loop_device
@@ -58,7 +60,7 @@ def settings_of(folder: Path, tiers: dict[str, Path], sets: dict[str, Any], **ch
 
 
 def run(settings: Settings, said: list[str] | None = None) -> list[Row]:
-    return stage(settings, Places.from_settings(settings), ([] if said is None else said).append)
+    return walk(Staging(settings, Places.from_settings(settings)), ([] if said is None else said).append)["staging"]
 
 
 def section(**changes: Any) -> StagingSettings:
@@ -159,13 +161,13 @@ def test_grids_of_the_examples_are_those_of_the_paper() -> None:
     paper = yaml.safe_load((ROOT / "config" / "examples" / "staging-optane-ssd.yaml").read_text())["staging"]
     defaults = {"per": "step", "repetitions": 1}
     paper["sets"] = {name: defaults | given for name, given in paper["sets"].items()}
-    whole = planned(section(**paper | {"scale": 1}))["tmpfs"]
+    whole = staging_plan(section(**paper | {"scale": 1}))["tmpfs"]
     assert {one.servers for one in whole["servers"]} == {1, 2, 4, 8, 16}
     assert {(one.writers, one.servers) for one in whole["strong-readers"]} == {(64, 4)}
     assert {one.writers * one.bytes_per_writer // 1_000_000 for one in whole["strong-readers"]} == {4_000}
     assert {one.bytes_per_reader for one in whole["weak-readers"]} == {8_000_000}
     assert {one.steps for points in whole.values() for one in points} == {10}
-    small = planned(section(**paper))["local"]
+    small = staging_plan(section(**paper))["local"]
     assert {one.servers for one in small["servers"]} == {1, 2, 4}
     assert {one.readers for one in small["strong-readers"]} == {1, 2, 4}
     assert small["servers"][0].writers * small["servers"][0].bytes_per_writer == 250_000_000
@@ -176,7 +178,7 @@ def test_grids_of_the_examples_are_those_of_the_paper() -> None:
 
 def test_memory_to_memory_is_measured_once() -> None:
     sets = {"a": NOTHING | {"per": "step", "repetitions": 1}}
-    plan = planned(section(tiers=["fast", "slow"], sets=sets, engines=["ray", "adios2-sst", "adios2-bp5"]))
+    plan = staging_plan(section(tiers=["fast", "slow"], sets=sets, engines=["ray", "adios2-sst", "adios2-bp5"]))
     assert {tier: sorted(one.engine for one in points["a"]) for tier, points in plan.items()} == {
         "fast": ["adios2-bp5", "adios2-sst", "ray"],
         "slow": ["adios2-bp5", "ray"],
@@ -248,7 +250,7 @@ from neurotier.storage.staging.exchange import Exchange
 from neurotier.storage.staging.supervise import run_exchange
 from neurotier.storage.staging.walk import scratch
 with scratch() as folder:
-    exchange = Exchange.from_json(json.loads(sys.argv[1]) | {"scratch": str(folder)})
+    exchange = Exchange(**json.loads(sys.argv[1]) | {"scratch": str(folder)})
     run_exchange(exchange, Path(sys.argv[2]), 60.0, lambda outcome: print(folder, flush=True))
 """
 
@@ -257,7 +259,7 @@ def test_who_looks_after_it_is_killed_and_nothing_is_left(
     staging_engines: None, tmp_path: Path, nothing_left: None
 ) -> None:
     """The kernel tells the processes; what lies in the folder for sockets goes with the next start."""
-    plan = json.dumps(exchange(tmp_path, tmp_path, steps=5000).to_json())
+    plan = json.dumps(asdict(exchange(tmp_path, tmp_path, steps=5000)))
     command = [sys.executable, "-c", KILLED, plan, str(tmp_path / "log")]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, env={**ENVIRONMENT, TEST: str(tmp_path)}
@@ -279,7 +281,7 @@ def test_a_stall_is_a_result(staging_engines: None, tmp_path: Path, nothing_left
         if len(outcome.steps) == 1:
             os.kill(last_client("adios2-bp5"), signal.SIGSTOP)
 
-    with scratch() as folder, pytest.raises(StallError) as raised:
+    with scratch() as folder, pytest.raises(ToolError) as raised:
         run_exchange(exchange(tmp_path, folder, steps=50), tmp_path / "log", 2.0, stop)
     assert "stalled" in str(raised.value)
     assert "did not end within 2 s" in str(raised.value)
@@ -303,7 +305,7 @@ def test_a_full_tier_is_a_line(
 @pytest.mark.parametrize(
     ("sets", "changes", "error", "line"),
     [
-        ({}, {}, SettingsError, "config key staging.sets: there is nothing to stage; take"),
+        ({}, {}, SettingsError, "config key staging.sets: there is nothing to measure; take"),
         ({"a": NOTHING | {"bytes": "8"}}, {}, ToolError, ""),
         ({"a": NOTHING | {"bytes": "4"}}, {}, SettingsError, "config key staging.sets.a.bytes: 4 cannot be divided"),
         ({"a": NOTHING | {"bytes": "1 PiB"}}, {}, TierError, "tier 'fast': staging set 'a' needs 2.2 PiB (1 writer of"),
@@ -415,16 +417,9 @@ def test_answers_are_those_of_the_rows() -> None:
     assert not answers.scaling(rows[:1], "step").shown
 
 
-def test_published_numbers_have_page_and_figure(tmp_path: Path) -> None:
-    write_table(tmp_path / "published.tsv", "published_staging", published.rows())
-    known = read_table(tmp_path / "published.tsv", "published_staging")
-    assert {(one["page"], one["figure"]) for one in known} >= {("page 5", "Figure 6"), ("page 6", "Figure 7a")}
-    assert published.values(published.BEST_WRITERS) == [16]
-
-
 @pytest.mark.parametrize("rows", [rows_of_both(), [row("disk", 1, 1, 1, 1.0, 1.0, status="failed: <b>stalled</b>")]])
 def test_figures_and_page_are_those_of_the_rows(rows: list[Row], tmp_path: Path) -> None:
-    said, reader = page_of("staging", tmp_path, staging=rows, published_staging=published.rows())
+    said, reader = page_of("staging", tmp_path, staging=rows, published_staging=[asdict(number) for number in STAGING])
     names = sorted(f"{entry.name}.{kind}" for entry in FIGURES for kind in ("svg", *FILES))
     assert sorted(path.name for path in (tmp_path / "staging" / "figures").iterdir()) == names
     assert all(f"{sentence}." in reader.text for sentence in said)

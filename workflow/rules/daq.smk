@@ -2,20 +2,21 @@
 
 from neurotier.pages.daq import figures as daq_figures
 from neurotier.pages.kit.registry import outputs
-from neurotier.storage.daq.points import daq_minutes
+from neurotier.storage.daq.points import daq_plan
+from neurotier.storage.workload.points import minutes
 
 
 # All cores, and points are kept one by one: as in a sweep.
 rule run_daq:
     output:
-        points=places.workload("daq") / "daq.tsv",
+        daq=places.workload("daq") / "daq.tsv",
         backlog=places.workload("daq") / "backlog.tsv",
     log:
         LOGS / "run_daq/run_daq.log",
     threads: CORES
     resources:
         probes=1,
-        runtime=daq_minutes(settings.daq),
+        runtime=minutes(daq_plan, settings.daq),
     params:
         results=RESULTS,
         node_class=plan.node_class,

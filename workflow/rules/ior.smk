@@ -3,19 +3,20 @@
 from neurotier.pages.ior import figures as ior_figures
 from neurotier.pages.kit.registry import outputs
 from neurotier.run.allocations import asks_for_nodes
-from neurotier.storage.ior.points import ior_minutes
+from neurotier.storage.ior.points import ior_plan
+from neurotier.storage.workload.points import minutes
 
 
 # All cores, and points are kept one by one: as in a sweep. For points of several nodes it is no job, and asks for nodes.
 rule run_ior:
     output:
-        table=places.workload("ior") / "ior.tsv",
+        ior=places.workload("ior") / "ior.tsv",
     log:
         LOGS / "run_ior/run_ior.log",
     threads: CORES
     resources:
         probes=1,
-        runtime=ior_minutes(settings.ior),
+        runtime=minutes(ior_plan, settings.ior),
     params:
         results=RESULTS,
         node_class=plan.node_class,

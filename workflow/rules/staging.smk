@@ -2,21 +2,22 @@
 
 from neurotier.pages.kit.registry import outputs
 from neurotier.pages.staging import figures as staging_figures
-from neurotier.storage.staging.grid import staging_minutes
+from neurotier.storage.staging.grid import staging_plan
+from neurotier.storage.workload.points import minutes
 
 
 # All cores: nothing else may run during a measurement. Points are kept one by one, and those that exist are not
 # measured again, whatever else has changed in the configuration.
 rule run_staging:
     output:
-        points=places.workload("staging") / "staging.tsv",
-        published=places.workload("staging") / "published.tsv",
+        staging=places.workload("staging") / "staging.tsv",
+        published_staging=places.workload("staging") / "published.tsv",
     log:
         LOGS / "run_staging/run_staging.log",
     threads: CORES
     resources:
         probes=1,
-        runtime=staging_minutes(settings.staging),
+        runtime=minutes(staging_plan, settings.staging),
     params:
         results=RESULTS,
         node_class=plan.node_class,

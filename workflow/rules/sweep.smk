@@ -2,21 +2,22 @@
 
 from neurotier.pages.kit.registry import outputs
 from neurotier.pages.sweep import figures as sweep_figures
-from neurotier.storage.sweep.grid import sweep_minutes
+from neurotier.storage.sweep.grid import sweep_plan
+from neurotier.storage.workload.points import minutes
 
 
 # All cores: nothing else may run during a measurement. Points are kept one by one, and those that exist are not
 # measured again, whatever else has changed in the configuration.
 rule run_sweep:
     output:
-        points=places.sweep / "sweep.tsv",
+        sweep=places.sweep / "sweep.tsv",
         headlines=places.sweep / "headlines.tsv",
     log:
         LOGS / "run_sweep/run_sweep.log",
     threads: CORES
     resources:
         probes=1,
-        runtime=sweep_minutes(settings.sweep),
+        runtime=minutes(sweep_plan, settings.sweep),
     params:
         results=RESULTS,
         node_class=plan.node_class,

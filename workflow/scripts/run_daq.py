@@ -1,14 +1,13 @@
 """Measure the points of the DAQ run that are not there yet: ``daq/daq.tsv``, and ``daq/backlog.tsv`` of the same."""
 
-from neurotier.core.tables import write_table
 from neurotier.run.scripting import Context, run_script
-from neurotier.storage.daq.walk import daq
+from neurotier.storage.daq.walk import Daq
+from neurotier.storage.workload.walk import walk, write_tables
 
 
 def main(context: Context) -> None:
-    rows, backlog = daq(context.settings, context.places, context.say, context.snakemake.params.node_class)
-    write_table(context.output("points"), "daq", rows)
-    write_table(context.output("backlog"), "backlog", backlog)
+    job = context.snakemake
+    write_tables(walk(Daq(context.settings, context.places), context.say, job.params.node_class), job.output)
 
 
 if __name__ == "__main__":

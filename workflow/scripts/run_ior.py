@@ -1,19 +1,19 @@
 """Measure the points of the IOR run that are not there yet, here or over nodes of a cluster: ``ior/ior.tsv``."""
 
-from neurotier.core.tables import write_table
 from neurotier.run.allocations import Allocations, asks_for_nodes
 from neurotier.run.scripting import Context, run_script
 from neurotier.storage.ior.over_nodes import IorOverNodes
-from neurotier.storage.ior.walk import ior
+from neurotier.storage.ior.walk import ior_here
+from neurotier.storage.workload.walk import walk, write_tables
 
 
 def main(context: Context) -> None:
     settings, places, job = context.settings, context.places, context.snakemake
-    workload = None
     if asks_for_nodes(settings.ior):
         workload = IorOverNodes(Allocations(places, job.resources), settings, places)
-    rows = ior(settings, places, context.say, job.params.node_class, workload)
-    write_table(context.output("table"), "ior", rows)
+    else:
+        workload = ior_here(settings, places)
+    write_tables(walk(workload, context.say, job.params.node_class), job.output)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,13 @@
 """Measure the points of the staging that are not there yet: ``staging/staging.tsv``, and what is published of it."""
 
-from neurotier.core.tables import write_table
 from neurotier.run.scripting import Context, run_script
-from neurotier.storage.staging.published import rows
-from neurotier.storage.staging.walk import stage
+from neurotier.storage.staging.walk import Staging
+from neurotier.storage.workload.walk import walk, write_tables
 
 
 def main(context: Context) -> None:
-    points = stage(context.settings, context.places, context.say, context.snakemake.params.node_class)
-    write_table(context.output("points"), "staging", points)
-    write_table(context.output("published"), "published_staging", rows())
+    job = context.snakemake
+    write_tables(walk(Staging(context.settings, context.places), context.say, job.params.node_class), job.output)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,13 @@
 """Measure the points of the sweep that are not there yet: ``sweep/sweep.tsv``, and ``sweep/headlines.tsv`` from it."""
 
-from neurotier.core.tables import write_table
 from neurotier.run.scripting import Context, run_script
-from neurotier.storage.sweep.headlines import headline_rows
-from neurotier.storage.sweep.walk import sweep
+from neurotier.storage.sweep.walk import Sweep
+from neurotier.storage.workload.walk import walk, write_tables
 
 
 def main(context: Context) -> None:
-    rows = sweep(context.settings, context.places, context.say, context.snakemake.params.node_class)
-    write_table(context.output("points"), "sweep", rows)
-    write_table(context.output("headlines"), "headlines", headline_rows(rows))
+    job = context.snakemake
+    write_tables(walk(Sweep(context.settings, context.places), context.say, job.params.node_class), job.output)
 
 
 if __name__ == "__main__":

@@ -128,10 +128,11 @@ def mean_count(value: float | None) -> str:
 def counted(count: int, noun: str) -> str:
     """A count with its noun.
 
-    >>> counted(1, "participant"), counted(1233, "image")
-    ('1 participant', '1,233 images')
+    >>> counted(1, "participant"), counted(1233, "image"), counted(2, "process")
+    ('1 participant', '1,233 images', '2 processes')
     """
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    plural = "" if count == 1 else "es" if noun.endswith("s") else "s"
+    return f"{count:,} {noun}{plural}"
 
 
 def first_of(names: Sequence[str], shown: int = 3) -> str:

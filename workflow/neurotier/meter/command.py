@@ -94,7 +94,6 @@ def parser() -> argparse.ArgumentParser:
         metavar="NAME[=FOLDER]",
         dest="tiers",
         action="append",
-        default=[],
         help="report bytes and files of this storage tier; without FOLDER, a tier of config/config.yaml (repeatable)",
     )
     parser.add_argument(
@@ -102,14 +101,12 @@ def parser() -> argparse.ArgumentParser:
         metavar="FILE",
         dest="inputs",
         action="append",
-        default=[],
         help="report how much of this file is in the page cache before and after (repeatable)",
     )
     parser.add_argument(
         *("--grace", "-g"),
         metavar="SECONDS",
         type=float,
-        default=5.0,
         help="how long processes may run on after the command has ended, or after a signal to stop (default: 5)",
     )
     parser.add_argument("--quiet", "-q", action="store_true", help="print no summary")

@@ -84,17 +84,13 @@ class ExitRecords:
                     raise
                 self.lost = True
                 continue
-            for record in stats_of_threads(message):
-                self.take(record)
-            for group in ended_groups(message):
-                self.branches.close_group(group)
-
-    def take(self, record: bytes) -> None:
-        """Add one record; if its layout is unknown, the sums are void."""
-        try:
-            self.branches.add(record)
-        except OSError:
-            self.lost = True
+            for record in aggregated(message, TYPE_AGGR_PID, TYPE_STATS):
+                try:
+                    self.branches.add(record)
+                except OSError:  # its layout is unknown
+                    self.lost = True
+            for group in aggregated(message, TYPE_AGGR_TGID, TYPE_TGID):  # of several threads, the last has ended
+                self.branches.close_group(int.from_bytes(group[:4], sys.byteorder))
 
     def descendants(self) -> Branch | None:
         """Sums over the descendants that have ended; ``None`` if any may be missing."""
@@ -120,29 +116,18 @@ def own_record() -> Branch | None:
             answer = request(sock, find_family(sock, TASKSTATS), GET, ATTR_PID, pid)
         finally:
             sock.close()
-        for record in stats_of_threads(answer):
+        for record in aggregated(answer, TYPE_AGGR_PID, TYPE_STATS):
             branches.add(record)
     except (OSError, KeyError):
         return None
     return next(iter(branches.pending.values()), None)
 
 
-def stats_of_threads(message: bytes) -> Iterator[bytes]:
-    """The records of single threads in a message."""
-    for kind, aggregate in attributes(message):
-        if kind == TYPE_AGGR_PID:
-            for inner, value in attributes(aggregate, 0):
-                if inner == TYPE_STATS:
-                    yield value
-
-
-def ended_groups(message: bytes) -> Iterator[int]:
-    """Processes of several threads whose last thread has ended, according to a message."""
-    for kind, aggregate in attributes(message):
-        if kind == TYPE_AGGR_TGID:
-            for inner, value in attributes(aggregate, 0):
-                if inner == TYPE_TGID:
-                    yield int.from_bytes(value[:4], sys.byteorder)
+def aggregated(message: bytes, aggregate: int, kind: int) -> Iterator[bytes]:
+    """The values of one kind in a message's aggregates of one kind."""
+    for found, value in attributes(message):
+        if found == aggregate:
+            yield from (inner for of_kind, inner in attributes(value, 0) if of_kind == kind)
 
 
 def receives_records(sock: _socket.socket) -> bool:

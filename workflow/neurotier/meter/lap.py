@@ -13,11 +13,9 @@ from collections.abc import Sequence
 
 from neurotier.meter.exits import delays_accounted, run_queue_accounted
 from neurotier.meter.tree import TICKS_PER_S, descendants, read_io, stat_fields
-from neurotier.meter.usage import ACCOUNT, SWITCHED_OFF, Usage
+from neurotier.meter.usage import ACCOUNT, BYTES, COUNTS, SWITCHED_OFF, Usage
 
-COUNTS = ("minor_faults", "major_faults", "voluntary_switches", "involuntary_switches")
 SECONDS = ("user_s", "system_s", "run_queue_s", "block_io_s")
-BYTES = ("logical_read_bytes", "logical_written_bytes", "device_read_bytes", "device_written_bytes")
 TOLERANCE_S = 2 / TICKS_PER_S
 
 
@@ -36,20 +34,18 @@ def lap_of(pid: int, start_s: float, began_s: float) -> Usage:
     usage = Usage(start_s)
     usage.wall_s = time.monotonic() - began_s
     usage.end_s = start_s + usage.wall_s
-    usage.cpu_source = usage.memory_source = usage.wait_source = usage.bytes_source = "procfs"
+    usage.cpu_source = usage.memory_source = usage.wait_source = "procfs"
     usage.run_queue_s = usage.block_io_s = 0.0
-    moved = [0, 0, 0, 0, 0]
+    moved: list[int] | None = [0, 0, 0, 0]
     for process in (pid, *descendants(pid)):
         try:
             take_process(usage, process)
-            moved = [a + b for a, b in zip(moved, read_io(f"/proc/{process}/io"), strict=True)]
+            moved = moved and [a + b for a, b in zip(moved, read_io(f"/proc/{process}/io"), strict=True)]
         except PermissionError:  # a setuid container engine
-            usage.bytes_source = None
+            moved = None
         except OSError:  # it has ended
             continue
-    if usage.bytes_source:
-        usage.logical_read_bytes, usage.logical_written_bytes, usage.device_read_bytes = moved[:3]
-        usage.device_written_bytes = max(0, moved[3] - moved[4])
+    usage.take_bytes(moved)
     if not run_queue_accounted():
         usage.run_queue_s = usage.block_io_s = usage.wait_source = None
     elif not delays_accounted():

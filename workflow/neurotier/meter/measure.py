@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import time
@@ -19,6 +18,7 @@ from neurotier.meter.tree import (
     bytes_of_children,
     children,
     descendants,
+    queued_s,
     send,
 )
 from neurotier.meter.usage import (
@@ -88,7 +88,7 @@ def measure_child(
         try:
             usage = Usage(start_s=time.time())
             begin = time.monotonic()
-            tree = Tree.start(child, mask, instruments.sampler.look_at_ended)
+            tree = Tree.start(child, mask, usage, instruments.sampler.look_at_ended)
             try:
                 watch(tree, instruments, grace_s, forward)
                 usage.wall_s = tree.ended_s - begin
@@ -99,7 +99,7 @@ def measure_child(
             except BaseException:
                 tree.end()
                 raise
-            instruments.fill(usage, tree)
+            instruments.fill(usage)
         finally:
             instruments.close()
     assert tree.exit_code is not None  # noqa: S101  # for the type checker: `watch` waited for it
@@ -122,24 +122,17 @@ def measure_command(
 
 
 def replace_process(command: list[str]) -> NoReturn:
-    """``os.execvp``, which imports a module that takes longer than starting the command; does not return.
+    """``os.execvp``, whose error names the program as it was called.
 
     Raises
     ------
     OSError
         If there is no such program, or it cannot be started.
     """
-    program = command[0]
-    folders = [None] if "/" in program else os.environ.get("PATH", os.defpath).split(os.pathsep)
-    failure: OSError = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-    for folder in folders:
-        try:
-            os.execv(program if folder is None else os.path.join(folder, program), command)
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError as error:  # another folder may have one that can be started
-            failure = error
-    raise failure
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, command[0]) from None
 
 
 class Instruments:
@@ -180,10 +173,9 @@ class Instruments:
             if now >= watch.due_s:
                 watch.look()
 
-    def fill(self, usage: Usage, tree: Tree) -> None:
+    def fill(self, usage: Usage) -> None:
         """Fill in the usage, once the tree has ended."""
-        usage.take_reaped(tree.reaped)
-        usage.take_bytes(self.bytes_before, bytes_of_children())
+        usage.take_bytes(bytes_of_children(), self.bytes_before)
         branch = self.exits.descendants() if self.exits else None
         run_queue = run_queue_accounted()
         if branch is not None:
@@ -214,23 +206,14 @@ class Instruments:
             self.exits.close()
 
 
-def own_queue_s() -> float:
-    """How long this thread has waited for a core, s."""
-    try:
-        with open("/proc/thread-self/schedstat", "rb") as file:
-            return int(file.read().split()[1]) / 1e9
-    except OSError:
-        return 0.0
-
-
 def watch(tree: Tree, instruments: Instruments, grace_s: float, forward: bool) -> None:
     """Wait until the phase's own process has ended, and handle signals meanwhile."""
     kill_at_s = float("inf")
-    queued_s = own_queue_s()
+    now_s = queued_s()
     while tree.exit_code is None:
         received = tree.wait(min(instruments.pause_s(), kill_at_s - time.monotonic()))
-        queued_before_s, queued_s = queued_s, own_queue_s()
-        instruments.noticed_late_s = queued_s - queued_before_s  # while it looked and waited for the last time
+        before_s, now_s = now_s, queued_s()
+        instruments.noticed_late_s = now_s - before_s  # while it looked and waited for the last time
         if tree.exit_code is None:
             instruments.look()
         if received is not None:

@@ -11,7 +11,7 @@ import resource
 import time
 
 from neurotier.meter.exits import delays_accounted, own_record, run_queue_accounted
-from neurotier.meter.tree import TICKS_PER_S, read_io, stat_fields
+from neurotier.meter.tree import TICKS_PER_S, queued_s, read_io, stat_fields
 from neurotier.meter.usage import SWITCHED_OFF, Usage
 
 
@@ -23,12 +23,8 @@ def age_s() -> float:
 def times_so_far() -> dict[str, float]:
     """Wall time, CPU time including that of children, and time waiting for a core, s; the process may have threads."""
     spent = os.times()
-    queued_s = 0.0
-    if run_queue_accounted():
-        with open("/proc/self/schedstat", "rb") as file:
-            queued_s = int(file.read().split()[1]) / 1e9
     cpu_s = spent.user + spent.system + spent.children_user + spent.children_system
-    return {"wall_s": age_s(), "cpu_s": cpu_s, "run_queue_s": queued_s}
+    return {"wall_s": age_s(), "cpu_s": cpu_s, "run_queue_s": queued_s()}
 
 
 def usage_since_birth() -> Usage:
@@ -38,19 +34,10 @@ def usage_since_birth() -> Usage:
     usage = Usage(now_s - wall_s)
     usage.end_s, usage.wall_s = now_s, wall_s
     for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
-        spent = resource.getrusage(who)
-        usage.user_s += spent.ru_utime
-        usage.system_s += spent.ru_stime
-        usage.minor_faults += spent.ru_minflt
-        usage.major_faults += spent.ru_majflt
-        usage.voluntary_switches += spent.ru_nvcsw
-        usage.involuntary_switches += spent.ru_nivcsw
+        usage.add_spent(resource.getrusage(who))
     usage.cpu_source = "getrusage"
     usage.max_rss_bytes, usage.memory_source = largest_resident_set(), "procfs"
-    read_logical, written_logical, read_device, written_device, cancelled = read_io("/proc/self/io")
-    usage.logical_read_bytes, usage.logical_written_bytes = read_logical, written_logical
-    usage.device_read_bytes, usage.device_written_bytes = read_device, max(0, written_device - cancelled)
-    usage.bytes_source = "procfs"
+    usage.take_bytes(read_io("/proc/self/io"))
     record, delays = own_record(), delays_accounted()
     if record is not None and delays:
         usage.run_queue_s = record.run_queue_ns / 1e9
@@ -58,8 +45,7 @@ def usage_since_birth() -> Usage:
         usage.memory_stall_s = record.memory_ns / 1e9
         usage.wait_source, usage.seen_share = "taskstats", 1.0
     elif run_queue_accounted():
-        with open("/proc/self/schedstat", "rb") as file:
-            usage.run_queue_s = int(file.read().split()[1]) / 1e9
+        usage.run_queue_s = queued_s()
         usage.wait_source, usage.seen_share = "procfs", 1.0
         if delays:
             usage.block_io_s = min(int(fields[39]) / TICKS_PER_S, max(0.0, wall_s - usage.cpu_s - usage.run_queue_s))

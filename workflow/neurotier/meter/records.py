@@ -8,6 +8,8 @@ from __future__ import annotations
 import errno
 import struct
 
+from neurotier.meter.usage import BYTES, COUNTS
+
 RECORD = struct.Struct("=H14x 8Q 48x II 8x 5Q 16x Q 8x 2Q 16x 5Q 32x Q 8x Q 16x Q I4xQ")
 """``struct taskstats`` up to version 12; later versions append, except 15, which inserted and was undone by 16."""
 
@@ -69,8 +71,8 @@ class Branch:
 
 SUMMED = [
     *("runtime_ns", "run_queue_ns", "block_io_ns", "memory_ns", "user_us", "system_us", "lifetime_us"),
-    *("minor_faults", "major_faults", "voluntary_switches", "involuntary_switches"),
-    *("logical_read_bytes", "logical_written_bytes", "device_read_bytes", "device_written_bytes"),
+    *COUNTS,
+    *BYTES,
     *("processes", "threads", "overlap_ns", "misbooked_ns"),
 ]
 

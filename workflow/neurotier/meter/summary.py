@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from neurotier.core.quantities import MISSING, size
+from neurotier.core.quantities import MISSING, counted, size
 from neurotier.meter.usage import LABELS
 
 TYPE_CHECKING = False
@@ -109,7 +109,10 @@ def details(report: dict[str, Any], usage: Usage) -> list[tuple[str, str]]:
         listed = ", ".join(f"{name} {seconds(value)}" for name, value in stalls.items())
         lines.append(("pressure", f"{listed} with some thread stalled [{usage.pressure_source}]"))
     if usage.input_bytes is not None:
-        before, after = share(usage.input_resident_before), share(usage.input_resident_after)
+        before, after = (
+            MISSING if share is None else f"{100 * share:.0f} %"
+            for share in (usage.input_resident_before, usage.input_resident_after)
+        )
         lines.append(("page cache", f"{before} of {size(usage.input_bytes)} input before, {after} after [mincore]"))
     for flow in report["tiers"]:
         lines.append((f"tier {flow['tier']}", flow_text(flow)))
@@ -141,16 +144,6 @@ def files_text(flow: dict[str, Any]) -> str:
     return f"{made}; {counted(flow['peak_files'], 'file')} with {size(flow['peak_bytes'])} at once [{source}]"
 
 
-def counted(count: int, noun: str) -> str:
-    """A count with its noun.
-
-    >>> counted(1, "process"), counted(5001, "process"), counted(2, "file")
-    ('1 process', '5,001 processes', '2 files')
-    """
-    plural = "" if count == 1 else "es" if noun.endswith("s") else "s"
-    return f"{count:,} {noun}{plural}"
-
-
 def seconds(value: float | None) -> str:
     """A time to the millisecond.
 
@@ -167,8 +160,3 @@ def percent(part: float, whole: float) -> str:
     ('33.3 %', 'n/a')
     """
     return f"{100 * part / whole:.1f} %" if whole else MISSING
-
-
-def share(value: float | None) -> str:
-    """A share of 1 in whole per cent."""
-    return MISSING if value is None else f"{100 * value:.0f} %"

@@ -16,7 +16,8 @@ from neurotier.core.libc import LIBC, PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # `typing` alone would cost a tenth of the start-up
     from collections.abc import Callable
-    from resource import struct_rusage
+
+    from neurotier.meter.usage import Usage
 
 STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
 """Signals that ask a command to end."""
@@ -30,36 +31,6 @@ SI_KERNEL = 0x80
 IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 STOP_PATIENCE_S = 2.0
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-
-
-class Reaped:
-    """Sums over the children that have ended.
-
-    Attributes
-    ----------
-    user_s, system_s
-        CPU time of all processes that were waited for, here or by a descendant that was waited for, s.
-    max_rss_bytes
-        Largest resident set of any one process; a process that has not called ``exec`` counts with the image that it
-        was forked with.
-    minor_faults, major_faults, voluntary_switches, involuntary_switches
-        Page faults without and with I/O; context switches.
-    """
-
-    def __init__(self) -> None:
-        self.user_s = self.system_s = 0.0
-        self.max_rss_bytes = 0
-        self.minor_faults = self.major_faults = self.voluntary_switches = self.involuntary_switches = 0
-
-    def add(self, usage: struct_rusage) -> None:
-        """Add the usage of one child from ``wait4``; it includes the children which that child waited for."""
-        self.user_s += usage.ru_utime
-        self.system_s += usage.ru_stime
-        self.max_rss_bytes = max(self.max_rss_bytes, usage.ru_maxrss * 1024)
-        self.minor_faults += usage.ru_minflt
-        self.major_faults += usage.ru_majflt
-        self.voluntary_switches += usage.ru_nvcsw
-        self.involuntary_switches += usage.ru_nivcsw
 
 
 class Tree:
@@ -76,18 +47,20 @@ class Tree:
     ended_s
         When it was found to have ended, by the monotonic clock, s: before it was reaped, which may take 0.1 s where
         processes compete for a core (Linux 6.18).
-    reaped
-        Sums over all that have ended.
+    usage
+        What has the figures of ``wait4`` of all that have ended.
     signals
         Signals that :meth:`wait` may return.
     """
 
-    def __init__(self, pid: int, signals: frozenset[signal.Signals], before_reaping: Callable[[int], None]) -> None:
+    def __init__(
+        self, pid: int, signals: frozenset[signal.Signals], usage: Usage, before_reaping: Callable[[int], None]
+    ) -> None:
         self.pid = pid
         self.exit_code: int | None = None
         self.ended_s = float("inf")
         self.empty = False
-        self.reaped = Reaped()
+        self.usage = usage
         self.signals = signals
         self.before_reaping = before_reaping
 
@@ -96,6 +69,7 @@ class Tree:
         cls,
         child: Callable[[], int],
         mask: Mask,
+        usage: Usage,
         before_reaping: Callable[[int], None],
     ) -> Tree:
         """Fork and run ``child`` there.
@@ -106,6 +80,8 @@ class Tree:
             Run in the new process; its value is the exit code.
         mask
             The signals that are blocked now.
+        usage
+            What the cost of each child that has ended is added to.
         before_reaping
             Called with the process number of each child that has ended, while ``/proc`` still shows it.
         """
@@ -114,7 +90,7 @@ class Tree:
         pid = os.fork()
         if pid == 0:
             run_child(child, parent, mask)
-        return cls(pid, mask.blocked, before_reaping)
+        return cls(pid, mask.blocked, usage, before_reaping)
 
     def wait(self, timeout_s: float) -> signal.struct_siginfo | None:
         """Wait for a signal and reap children that have ended; a signal other than SIGCHLD is returned.
@@ -139,7 +115,7 @@ class Tree:
                 self.ended_s = time.monotonic()
             self.before_reaping(ended.si_pid)
             pid, status, usage = os.wait4(ended.si_pid, 0)
-            self.reaped.add(usage)
+            self.usage.add_spent(usage)
             if pid == self.pid:
                 self.exit_code = os.waitstatus_to_exitcode(status)
 
@@ -222,7 +198,7 @@ def descendants(pid: int) -> list[int]:
     return [each for child in children(pid) for each in (child, *descendants(child))]
 
 
-def bytes_of_children() -> tuple[int, int, int, int] | None:
+def bytes_of_children() -> list[int] | None:
     """Bytes moved by all children that this process has waited for, and by theirs; ``None`` if not accounted.
 
     When a parent waits for a child, the kernel adds the child's I/O to the parent's. What the process has moved beyond
@@ -230,8 +206,8 @@ def bytes_of_children() -> tuple[int, int, int, int] | None:
 
     Returns
     -------
-    tuple
-        Logical bytes read and written, device bytes read and written, in all since this process started.
+    list
+        As of :func:`read_io`, in all since this process started.
     """
     try:
         totals = read_io("/proc/self/io")
@@ -239,7 +215,7 @@ def bytes_of_children() -> tuple[int, int, int, int] | None:
             totals = [a - b for a, b in zip(totals, read_io(f"/proc/self/task/{thread}/io"), strict=True)]
     except OSError:
         return None
-    return totals[0], totals[1], totals[2], totals[3] - totals[4]
+    return totals
 
 
 def read_proc(path: str) -> bytes:
@@ -255,9 +231,19 @@ def read_proc(path: str) -> bytes:
 
 
 def read_io(path: str) -> list[int]:
-    """``rchar``, ``wchar``, ``read_bytes``, ``write_bytes`` and ``cancelled_write_bytes`` of a file of /proc."""
-    words = read_proc(path).split()
-    return [int(words[place]) for place in (1, 3, 9, 11, 13)]
+    """Logical bytes read and written, device bytes read and written, of an ``io`` file of /proc."""
+    read_logical, written_logical, _, _, read_device, written_device, cancelled = map(
+        int, read_proc(path).split()[1::2]
+    )
+    return [read_logical, written_logical, read_device, written_device - cancelled]
+
+
+def queued_s() -> float:
+    """How long the main thread of this process has waited for a core, s; 0 where the kernel does not account it."""
+    try:
+        return int(read_proc("/proc/self/schedstat").split()[1]) / 1e9
+    except OSError:
+        return 0.0
 
 
 def stat_fields(path: str) -> list[bytes]:

@@ -22,12 +22,15 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from resource import struct_rusage
     from typing import Any
 
     from neurotier.meter.pressure import Pressure
     from neurotier.meter.records import Branch
     from neurotier.meter.sampling import Sampler
-    from neurotier.meter.tree import Reaped
+
+COUNTS = ("minor_faults", "major_faults", "voluntary_switches", "involuntary_switches")
+BYTES = ("logical_read_bytes", "logical_written_bytes", "device_read_bytes", "device_written_bytes")
 
 ACCOUNT = (
     *("account_user_s", "account_system_s", "account_run_queue_s", "account_block_io_s"),
@@ -111,46 +114,44 @@ class Usage:
         active, the time in which the tree may have been either active or asleep.
     """
 
+    run_queue_s: float | None
+    block_io_s: float | None
+    memory_stall_s: float | None
+    seen_share: float | None
+    wait_source: str | None
+    thread_s: float | None
+    processes: int | None
+    threads: int | None
+    logical_read_bytes: int | None
+    logical_written_bytes: int | None
+    device_read_bytes: int | None
+    device_written_bytes: int | None
+    bytes_source: str | None
+    bytes_reason: str | None
+    pressure_cpu_s: float | None
+    pressure_io_s: float | None
+    pressure_memory_s: float | None
+    pressure_source: str | None
+    input_bytes: int | None
+    input_resident_before: float | None
+    input_resident_after: float | None
+    account: str | None
+    account_reason: str | None
+    account_user_s: float | None
+    account_system_s: float | None
+    account_run_queue_s: float | None
+    account_block_io_s: float | None
+    account_memory_stall_s: float | None
+    account_other_s: float | None
+    residual_s: float | None
+
     def __init__(self, start_s: float) -> None:
-        self.start_s = start_s
-        self.end_s = start_s
-        self.wall_s = 0.0
-        self.user_s = self.system_s = 0.0
+        vars(self).update(dict.fromkeys(Usage.__annotations__))
+        self.start_s = self.end_s = start_s
+        self.wall_s = self.user_s = self.system_s = 0.0
         self.minor_faults = self.major_faults = self.voluntary_switches = self.involuntary_switches = 0
-        self.cpu_source = "wait4"
-        self.run_queue_s: float | None = None
-        self.block_io_s: float | None = None
-        self.memory_stall_s: float | None = None
-        self.seen_share: float | None = None
-        self.wait_source: str | None = None
-        self.thread_s: float | None = None
-        self.processes: int | None = None
-        self.threads: int | None = None
-        self.max_rss_bytes = 0
-        self.memory_source = "wait4"
-        self.logical_read_bytes: int | None = None
-        self.logical_written_bytes: int | None = None
-        self.device_read_bytes: int | None = None
-        self.device_written_bytes: int | None = None
-        self.bytes_source: str | None = None
-        self.bytes_reason: str | None = None
-        self.pressure_cpu_s: float | None = None
-        self.pressure_io_s: float | None = None
-        self.pressure_memory_s: float | None = None
-        self.pressure_source: str | None = None
-        self.left_behind = 0
-        self.input_bytes: int | None = None
-        self.input_resident_before: float | None = None
-        self.input_resident_after: float | None = None
-        self.account: str | None = None
-        self.account_reason: str | None = None
-        self.account_user_s: float | None = None
-        self.account_system_s: float | None = None
-        self.account_run_queue_s: float | None = None
-        self.account_block_io_s: float | None = None
-        self.account_memory_stall_s: float | None = None
-        self.account_other_s: float | None = None
-        self.residual_s: float | None = None
+        self.max_rss_bytes = self.left_behind = 0
+        self.cpu_source = self.memory_source = "wait4"
 
     @property
     def cpu_s(self) -> float:
@@ -166,19 +167,21 @@ class Usage:
         """All figures by name, and those that the paper's split has: CPU, and I/O = wall - CPU."""
         return vars(self) | {"cpu_s": self.cpu_s, "io_s": self.wall_s - self.cpu_s}
 
-    def take_reaped(self, reaped: Reaped) -> None:
-        """Take the figures of ``wait4``."""
-        self.user_s, self.system_s = reaped.user_s, reaped.system_s
-        self.minor_faults, self.major_faults = reaped.minor_faults, reaped.major_faults
-        self.voluntary_switches, self.involuntary_switches = reaped.voluntary_switches, reaped.involuntary_switches
-        self.max_rss_bytes = reaped.max_rss_bytes
+    def add_spent(self, spent: struct_rusage) -> None:
+        """Add what a process has used, with the children that it waited for: figures of ``wait4`` or ``getrusage``."""
+        self.user_s += spent.ru_utime
+        self.system_s += spent.ru_stime
+        self.max_rss_bytes = max(self.max_rss_bytes, spent.ru_maxrss * 1024)
+        self.minor_faults += spent.ru_minflt
+        self.major_faults += spent.ru_majflt
+        self.voluntary_switches += spent.ru_nvcsw
+        self.involuntary_switches += spent.ru_nivcsw
 
-    def take_bytes(self, before: Sequence[int] | None, after: Sequence[int] | None) -> None:
-        """Take the bytes of :func:`neurotier.meter.tree.bytes_of_children` before and after."""
+    def take_bytes(self, after: Sequence[int] | None, before: Sequence[int] | None = (0, 0, 0, 0)) -> None:
+        """Take the bytes that were moved between two readings of :func:`neurotier.meter.tree.read_io`."""
         if before is not None and after is not None:
-            moved = [max(0, last - first) for first, last in zip(before, after, strict=True)]
-            self.logical_read_bytes, self.logical_written_bytes = moved[:2]
-            self.device_read_bytes, self.device_written_bytes = moved[2:]
+            for name, first, last in zip(BYTES, before, after, strict=True):
+                setattr(self, name, max(0, last - first))
             self.bytes_source = "procfs"
 
     def refuse_bytes(self, reason: str | None) -> None:
@@ -204,9 +207,8 @@ class Usage:
             ticked_us = branch.user_us + branch.system_us
             user_share = branch.user_us / ticked_us if ticked_us else 1.0
             self.user_s, self.system_s = cpu_s * user_share, cpu_s * (1 - user_share)
-            self.minor_faults, self.major_faults = branch.minor_faults, branch.major_faults
-            self.voluntary_switches = branch.voluntary_switches
-            self.involuntary_switches = branch.involuntary_switches
+            for name in COUNTS:
+                setattr(self, name, getattr(branch, name))
             self.cpu_source = "taskstats"
         misbooked_s = branch.misbooked_ns / 1e9
         if run_queue:
@@ -230,10 +232,7 @@ class Usage:
         moved = branch.logical_read_bytes + branch.logical_written_bytes
         if moved > (self.logical_read_bytes or 0) + (self.logical_written_bytes or 0):
             # records round down to KiB per thread: more than the exact sums means processes nobody waited for
-            self.logical_read_bytes = branch.logical_read_bytes
-            self.logical_written_bytes = branch.logical_written_bytes
-            self.device_read_bytes = branch.device_read_bytes
-            self.device_written_bytes = max(0, branch.device_written_bytes)
+            self.take_bytes([getattr(branch, name) for name in BYTES])
             self.bytes_source = "taskstats"
 
     def take_samples(self, sampler: Sampler, run_queue: bool, delays: bool) -> None:
@@ -258,11 +257,10 @@ class Usage:
 
     def take_pressure(self, pressure: Pressure | None) -> None:
         """Take the stall times, where there are any."""
-        stalled = pressure.since_start() if pressure else {}
-        self.pressure_cpu_s, self.pressure_io_s = stalled.get("cpu"), stalled.get("io")
-        self.pressure_memory_s = stalled.get("memory")
-        if pressure and any(value is not None for value in stalled.values()):
-            self.pressure_source = pressure.source
+        for name, stalled_s in (pressure.since_start() if pressure else {}).items():
+            setattr(self, f"pressure_{name}_s", stalled_s)
+            if pressure and stalled_s is not None:
+                self.pressure_source = pressure.source
 
     def divide(self, branch: Branch | None, sampler: Sampler | None, noticed_late_s: float = 0.0) -> None:
         """Divide the wall time by cause: fill the account.

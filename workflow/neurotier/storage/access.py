@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import mmap
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,3 +60,24 @@ def attempt(way: Access, folder: Path) -> None:
     finally:
         for file in folder.glob("trial.*"):
             file.unlink()
+
+
+def takes_direct(folder: Path, block_bytes: int) -> bool:
+    """Whether a file in ``folder`` can be read past the page cache in blocks of this size.
+
+    Told by one read: not every file system that opens files so reads them so, and how small a block may be depends on
+    the device. It starts one block into the file, where a block that is no whole sector cannot begin.
+    """
+    file = folder / "direct"
+    file.write_bytes(bytes(2 * block_bytes))
+    try:
+        handle = os.open(file, os.O_RDONLY | os.O_DIRECT)
+        try:
+            with mmap.mmap(-1, block_bytes) as buffer:  # aligned to a page, as fio's are
+                return os.preadv(handle, [buffer], block_bytes) == block_bytes
+        finally:
+            os.close(handle)
+    except OSError:
+        return False
+    finally:
+        file.unlink()

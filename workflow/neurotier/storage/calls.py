@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from neurotier.core.errors import ToolError
+from neurotier.core.errors import ToolError, one_line
 from neurotier.core.processes import PATIENCE_S, kill_all_marked, start_process
 
 CALL = "NEUROTIER_CALL"
@@ -68,9 +68,9 @@ def run_call(
         )
         output, errors = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
-        raise ToolError(f"{command[0]} did not end within {timeout_s:.0f} s", where=where) from None
+        raise ToolError(f"{Path(command[0]).name} did not end within {timeout_s:.0f} s", where=where) from None
     except OSError as error:
-        raise ToolError(f"{command[0]} cannot be started: {error.strerror}", where=where) from None
+        raise ToolError(f"{Path(command[0]).name} cannot be started: {error.strerror}", where=where) from None
     finally:
         if process is None or process.returncode != 0:
             kill_all_marked(CALL, [call])  # each stream leads a session of its own, so that no group holds them all
@@ -79,3 +79,14 @@ def run_call(
             with suppress(subprocess.TimeoutExpired):
                 process.communicate(timeout=PATIENCE_S)  # who waits for a dead device cannot even be killed
     return subprocess.CompletedProcess(command, process.returncode, output, errors)
+
+
+def reason_of(said: str, exit_code: int) -> str:
+    """Why a program failed, in a line: by what it said, unless it was killed.
+
+    >>> reason_of("", -9), reason_of("", 3)
+    ('it was killed by signal 9', 'it ended with exit code 3 and said nothing')
+    """
+    if exit_code < 0:
+        return f"it was killed by signal {-exit_code}"
+    return one_line(said) if said else f"it ended with exit code {exit_code} and said nothing"

@@ -8,20 +8,20 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from neurotier.core.errors import ToolError, one_line
-from neurotier.storage.calls import run_call
+from neurotier.storage.calls import reason_of, run_call
 
 INSTALL = "install it (Debian, Ubuntu: apt install fio; conda: conda-forge's fio)"
 
 NS = 1e-9
-P50, P99, P999 = "50.000000", "99.000000", "99.900000"
-"""fio's names of percentiles."""
+PERCENTILES = {"latency_p50_s": "50.000000", "latency_p99_s": "99.000000", "latency_p999_s": "99.900000"}
+"""Ours, and fio's names of them."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,8 @@ class FioJob:
     options
         Further options of fio, by name.
     each
-        Options of each stream, where they differ; each is then a job of fio's own. ``streams`` does not count then.
-    grouped
-        Report all streams as one.
+        Options of each stream, where they differ; each is then a job of fio's own, and is reported by itself.
+        ``streams`` does not count then.
     """
 
     name: str
@@ -85,7 +84,6 @@ class FioJob:
     files: str = "data"
     options: tuple[tuple[str, str], ...] = ()
     each: tuple[tuple[tuple[str, str], ...], ...] = ()
-    grouped: bool = True
 
     def command(self) -> list[str]:
         """The command line, to be run in the folder of the files."""
@@ -109,7 +107,7 @@ class FioJob:
             options |= {"runtime": f"{max(1, round(1000 * self.runtime_s))}ms", "time_based": int(self.repeat)}
         options |= dict(self.options)
         words = ["fio", "--output-format=json", "--eta=never", "--disk_util=0"]
-        words += ["--group_reporting=1"] * self.grouped
+        words += ["--group_reporting=1"] * (not self.each)
         words += ["--exitall_on_error=1", *(f"--{name}={value}" for name, value in options.items())]
         for place, own in enumerate(self.each):
             words += [f"--name={self.name}.{place}", *(f"--{name}={value}" for name, value in own)]
@@ -126,22 +124,20 @@ class Flow:
         How much, and in how many requests.
     bandwidth_bytes_per_s, operations_per_s
         Over the time of the stream that took longest.
-    latency_mean_s, latency_p99_s
-        From handing a request over until it was done; ``None`` without requests.
     runtime_s
         That time, s.
-    latency_p50_s, latency_p999_s, latency_max_s
-        As those above.
+    latency_mean_s, latency_p50_s, latency_p99_s, latency_p999_s, latency_max_s
+        From handing a request over until it was done; ``None`` without requests.
     """
 
     bytes: int = 0
     operations: int = 0
     bandwidth_bytes_per_s: float = 0.0
     operations_per_s: float = 0.0
-    latency_mean_s: float | None = None
-    latency_p99_s: float | None = None
     runtime_s: float = 0.0
+    latency_mean_s: float | None = None
     latency_p50_s: float | None = None
+    latency_p99_s: float | None = None
     latency_p999_s: float | None = None
     latency_max_s: float | None = None
 
@@ -154,18 +150,18 @@ class FioResult:
     ----------
     read, write
         Each way.
-    cpu_user_s, cpu_system_s
-        CPU time of all streams, s, without that of kernel threads that write back.
+    cpu_s
+        CPU time of all streams, user and system, s, without that of kernel threads that write back.
     fio_version
         Such as ``fio-3.33``.
     streams
-        The same of each stream, in order, if they were not reported as one; percentiles are then those of the slowest.
+        The same of each stream, in order, of which percentiles are those of the slowest; one if they were reported as
+        one.
     """
 
     read: Flow
     write: Flow
-    cpu_user_s: float
-    cpu_system_s: float
+    cpu_s: float
     fio_version: str
     streams: tuple[FioResult, ...] = ()
 
@@ -192,20 +188,17 @@ class FioResult:
     @property
     def latency_mean_s(self) -> float | None:
         """Mean over the requests of both ways."""
-        done = [flow for flow in (self.read, self.write) if flow.latency_mean_s is not None and flow.operations]
-        total = sum(flow.operations for flow in done)
-        return sum((flow.latency_mean_s or 0.0) * flow.operations for flow in done) / total if total else None
+        return mean_latency_s([self.read, self.write])
 
     @property
     def latency_p99_s(self) -> float | None:
         """Of the slower way."""
-        known = [flow.latency_p99_s for flow in (self.read, self.write) if flow.latency_p99_s is not None]
-        return max(known, default=None)
+        return slowest([self.read, self.write], "latency_p99_s")
 
     @property
     def cpu_s_per_byte(self) -> float | None:
         """CPU seconds, user and system, for each byte; ``None`` if nothing was moved."""
-        return (self.cpu_user_s + self.cpu_system_s) / self.bytes if self.bytes else None
+        return self.cpu_s / self.bytes if self.bytes else None
 
 
 def require_fio(where: str) -> None:
@@ -235,19 +228,15 @@ def run_fio(job: FioJob, folder: Path, timeout_s: float) -> FioResult:
     if job.fresh:
         for file in folder.glob(f"{job.files}.*"):
             file.unlink()
-    done = run_call(job.command(), folder, timeout_s, place(job, folder))
+    where = f"{job.name} ({access_text(job.engine, job.direct)}) in {folder}"
+    done = run_call(job.command(), folder, timeout_s, where)
     report = find_json(done.stdout)
-    if done.returncode != 0 or report is None or has_failed(report):
-        why = reason(done.stdout, done.stderr, done.returncode)
-        raise ToolError(f"fio: {why}", where=place(job, folder))
+    failed = report is None or not report["jobs"] or any(one.get("error") for one in report["jobs"])
+    if report is None or failed or done.returncode != 0:
+        raise ToolError(f"fio: {reason(done.stdout, done.stderr, done.returncode)}", where=where)
     if job.each:
         report["jobs"].sort(key=lambda one: int(one["jobname"].rpartition(".")[2]))  # fio has an order of its own
     return read_report(report)
-
-
-def place(job: FioJob, folder: Path) -> str:
-    """Which job failed, and where."""
-    return f"{job.name} ({access_text(job.engine, job.direct)}) in {folder}"
 
 
 def access_text(engine: str, direct: bool) -> str:
@@ -275,11 +264,6 @@ def find_json(text: str) -> dict[str, Any] | None:
     return None
 
 
-def has_failed(report: Mapping[str, Any]) -> bool:
-    """Whether any job of a report ended with an error, or there is none."""
-    return not report["jobs"] or any(job.get("error") for job in report["jobs"])
-
-
 def reason(output: str, errors: str, exit_code: int) -> str:
     """Why fio failed, in its own words.
 
@@ -287,8 +271,6 @@ def reason(output: str, errors: str, exit_code: int) -> str:
     'No space left on device'
     >>> reason("", "verify: bad magic header 0, wanted acca at file daq.0 offset 5568, length 5568 (requested", 1)
     'verify: bad magic header 0, wanted acca at file daq.0 offset 5568'
-    >>> reason("", "", -9)
-    'it was killed by signal 9'
     """
     lines = [line.strip() for line in f"{errors}\n{output.partition('{')[0]}".splitlines() if line.strip()]
     for line in lines:
@@ -298,24 +280,20 @@ def reason(output: str, errors: str, exit_code: int) -> str:
             return one_line(line.partition(", length")[0])
         if match := re.search(r"error=(.+)$", line):
             return one_line(match[1])
-    if exit_code < 0:
-        return f"it was killed by signal {-exit_code}"
     said = [line.removeprefix("fio: ") for line in lines if line.startswith("fio:")] or lines
-    return one_line(said[0]) if said else f"it ended with exit code {exit_code} and said nothing"
+    return reason_of(said[0] if said else "", exit_code)
 
 
 def read_report(report: Mapping[str, Any]) -> FioResult:
     """The figures of fio's JSON: of its only job, or of all of them together."""
-    version = str(report.get("fio version", ""))
-    streams = tuple(read_job(job, version) for job in report["jobs"])
+    streams = tuple(read_job(job, str(report.get("fio version", ""))) for job in report["jobs"])
     if len(streams) == 1:
-        return streams[0]
+        return replace(streams[0], streams=streams)
     return FioResult(
         read=together([stream.read for stream in streams]),
         write=together([stream.write for stream in streams]),
-        cpu_user_s=sum(stream.cpu_user_s for stream in streams),
-        cpu_system_s=sum(stream.cpu_system_s for stream in streams),
-        fio_version=version,
+        cpu_s=sum(stream.cpu_s for stream in streams),
+        fio_version=streams[0].fio_version,
         streams=streams,
     )
 
@@ -326,35 +304,33 @@ def together(flows: Sequence[Flow]) -> Flow:
     operations, size_bytes = sum(flow.operations for flow in flows), sum(flow.bytes for flow in flows)
     if not operations or not runtime_s:
         return Flow()
-    waited_s = sum((flow.latency_mean_s or 0.0) * flow.operations for flow in flows)
-
-    def slowest(figure: Callable[[Flow], float | None]) -> float | None:
-        return max((value for flow in flows if (value := figure(flow)) is not None), default=None)
-
     return Flow(
         bytes=size_bytes,
         operations=operations,
         bandwidth_bytes_per_s=size_bytes / runtime_s,
         operations_per_s=operations / runtime_s,
-        latency_mean_s=waited_s / operations,
-        latency_p99_s=slowest(lambda flow: flow.latency_p99_s),
         runtime_s=runtime_s,
-        latency_p50_s=slowest(lambda flow: flow.latency_p50_s),
-        latency_p999_s=slowest(lambda flow: flow.latency_p999_s),
-        latency_max_s=slowest(lambda flow: flow.latency_max_s),
+        latency_mean_s=mean_latency_s(flows),
+        **{name: slowest(flows, name) for name in (*PERCENTILES, "latency_max_s")},
     )
+
+
+def mean_latency_s(flows: Sequence[Flow]) -> float | None:
+    """Mean over all requests, s; ``None`` if there were none."""
+    operations = sum(flow.operations for flow in flows)
+    return sum((flow.latency_mean_s or 0.0) * flow.operations for flow in flows) / operations if operations else None
+
+
+def slowest(flows: Sequence[Flow], latency: str) -> float | None:
+    """The longest of some latencies, s; ``None`` if none is known."""
+    return max((value for flow in flows if (value := getattr(flow, latency)) is not None), default=None)
 
 
 def read_job(job: Mapping[str, Any], version: str) -> FioResult:
     """One job of fio's JSON."""
     stream_s = job["job_runtime"] / 1000  # summed over the streams; so are the times that the per cents are of
-    return FioResult(
-        read=read_flow(job["read"]),
-        write=read_flow(job["write"]),
-        cpu_user_s=job["usr_cpu"] / 100 * stream_s,
-        cpu_system_s=job["sys_cpu"] / 100 * stream_s,
-        fio_version=version,
-    )
+    cpu_s = (job["usr_cpu"] + job["sys_cpu"]) / 100 * stream_s
+    return FioResult(read_flow(job["read"]), read_flow(job["write"]), cpu_s, version)
 
 
 def read_flow(data: Mapping[str, Any]) -> Flow:
@@ -368,10 +344,8 @@ def read_flow(data: Mapping[str, Any]) -> Flow:
         operations=data["total_ios"],
         bandwidth_bytes_per_s=float(data["bw_bytes"]),
         operations_per_s=float(data["iops"]),
-        latency_mean_s=latencies["mean"] * NS,
-        latency_p99_s=percentiles[P99] * NS if P99 in percentiles else None,
         runtime_s=data["runtime"] / 1000,
-        latency_p50_s=percentiles[P50] * NS if P50 in percentiles else None,
-        latency_p999_s=percentiles[P999] * NS if P999 in percentiles else None,
+        latency_mean_s=latencies["mean"] * NS,
         latency_max_s=latencies["max"] * NS,
+        **{name: percentiles[key] * NS for name, key in PERCENTILES.items() if key in percentiles},
     )

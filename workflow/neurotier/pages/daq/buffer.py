@@ -11,7 +11,7 @@ from neurotier.pages.daq.figures import DaqTables
 from neurotier.pages.kit.counts import LIMIT, MEASURED, NOTHING, point, published, write_lines
 from neurotier.pages.kit.findings import Finding
 from neurotier.storage.daq.holding import lines
-from neurotier.storage.daq.published import BUFFER, NUMBERS
+from neurotier.storage.published import DAQ
 
 EXAMPLE = "Published example"
 NOTE = (
@@ -59,8 +59,8 @@ def draw(tables: DaqTables, stem: Path) -> None:
             end_s, buffer = tables.settings.target_s if one.late else measured_s, one.buffer.median
             for at_s, held in ((0.0, 0.0 if one.late else buffer), (end_s, buffer)):
                 rows.append(point(LIMIT, name, counted(writers, "writer"), at_s, held))
-    for number in NUMBERS:
-        if number.quantity == BUFFER:
+    for number in DAQ:
+        if number.quantity == "buffer":
             ends = ((0.0, 0.0), (number.at, number.value))
             rows += [published(EXAMPLE, number), *(point(LIMIT, EXAMPLE, number.name, *end) for end in ends)]
     panels = dict.fromkeys([*found, EXAMPLE], "Time (s)")

@@ -9,7 +9,7 @@ from neurotier.pages.daq.figures import DaqTables
 from neurotier.pages.kit.counts import LIMIT, NOTHING, measured, point, published, write_lines
 from neurotier.pages.kit.findings import Finding
 from neurotier.storage.daq.holding import lines, most_held
-from neurotier.storage.daq.published import HELD, NUMBERS
+from neurotier.storage.published import DAQ
 
 
 def finding(tables: DaqTables) -> Finding:
@@ -33,7 +33,7 @@ def draw(tables: DaqTables, stem: Path) -> None:
         for writers, one in line.items()
     ]
     rows += [point(LIMIT, "", "held", writers, least) for writers in sorted({row["at"] for row in rows})]
-    rows += [published("", number) | {"median": 1.0} for number in NUMBERS if number.quantity == HELD]
+    rows += [published("", number) | {"median": 1.0} for number in DAQ if number.quantity == "held"]
     note = (
         f"Mean over writers, median over repetitions. Dashed: the least that counts as held, {percent(least)}."
         " Star: the most writers at 1 GB/s that the paper's six DCPMMs held, with PMDK."

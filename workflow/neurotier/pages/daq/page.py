@@ -13,7 +13,7 @@ from neurotier.pages.kit.counts import NOTHING
 from neurotier.pages.kit.html import write_html
 from neurotier.pages.kit.workload import draw_workload
 from neurotier.storage.daq.holding import answer, lines, most_held
-from neurotier.storage.daq.published import NUMBERS, SOURCE
+from neurotier.storage.published import DAQ
 
 TEMPLATE = Path(__file__).resolve().parent / "daq.html.j2"
 ORDER = ("over", "engine", "writers", "repetition")
@@ -40,8 +40,8 @@ def write_page(files: Mapping[str, Path], settings: Settings, page: Path) -> lis
         "rows": sorted(common["rows"], key=lambda row: [row[name] for name in ORDER]),
         "target": seconds(judged.target_s),
         "tolerance": percent(judged.tolerance),
-        "published": NUMBERS,
-        "source": SOURCE,
+        "published": DAQ,
+        "source": DAQ[0].source,
     }
     write_html(TEMPLATE, common | context, page)
     return [sentence for sentence, _ in verdicts] or [NOTHING]

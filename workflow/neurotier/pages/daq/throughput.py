@@ -9,7 +9,7 @@ from neurotier.pages.daq.figures import DaqTables
 from neurotier.pages.kit.counts import LIMIT, NOTHING, measured, point, published, write_lines
 from neurotier.pages.kit.findings import Finding
 from neurotier.storage.daq.holding import lines
-from neurotier.storage.daq.published import NUMBERS, THROUGHPUT
+from neurotier.storage.published import DAQ
 
 NOTE = (
     "Median over repetitions, until all is flushed; logarithmic axes. Dashed: what comes to the writers. Stars: the"
@@ -38,5 +38,5 @@ def draw(tables: DaqTables, stem: Path) -> None:
     ]
     come = {writers: one.input_bytes_per_s for line in found.values() for writers, one in line.items()}
     rows += [point(LIMIT, "", "what comes", writers, come[writers]) for writers in sorted(come)]
-    rows += [published("", number) for number in NUMBERS if number.quantity == THROUGHPUT]
+    rows += [published("", number) for number in DAQ if number.quantity == "throughput"]
     write_lines(stem, finding(tables), rows, {"": "Writers at once"}, "Throughput", "bytes/s", NOTE)

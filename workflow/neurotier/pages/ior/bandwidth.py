@@ -8,8 +8,8 @@ from pathlib import Path
 from neurotier.core.tables import Row
 from neurotier.pages.kit.counts import NOTHING, measured, published, write_lines
 from neurotier.pages.kit.findings import Finding
-from neurotier.storage.ior.medians import lines, verdict
-from neurotier.storage.ior.published import NUMBERS, READ, WRITE
+from neurotier.storage.ior.medians import READ, WRITE, lines, verdict
+from neurotier.storage.published import IOR_NODE
 
 TITLES = {WRITE: "Write, flushed", READ: "Read back by another process"}
 NOTE = (
@@ -34,6 +34,6 @@ def draw(rows: Sequence[Row], stem: Path) -> None:
         for processes, one in line.items()
         for way, title in TITLES.items()
     ]
-    table += [published(TITLES[number.quantity], number) for number in NUMBERS]
+    table += [published(TITLES[number.quantity], number) for number in IOR_NODE]
     panels = dict.fromkeys(TITLES.values(), "Processes at once")
     write_lines(stem, finding(rows), table, panels, "Bandwidth", "bytes/s", NOTE)

@@ -14,8 +14,8 @@ from neurotier.pages.kit.workload import draw_workload
 from neurotier.storage.ior import scaling
 from neurotier.storage.ior.medians import lines, verdict
 from neurotier.storage.ior.points import IOR
-from neurotier.storage.ior.published import LIST, NUMBERS, SOURCE, TOTALS
-from neurotier.storage.ior.scaling import at_once, at_once_text, curves, late_text
+from neurotier.storage.ior.scaling import at_once_text, curves, late_text
+from neurotier.storage.published import IOR_LIST, IOR_NODE, IOR_NODES
 from neurotier.storage.workload.records import MEASURED
 
 ORDER = ("tier", "set", "nodes", "concurrent", "processes", "repetition")
@@ -36,7 +36,7 @@ def write_page(files: Mapping[str, Path], _settings: Settings, page: Path) -> li
     over_nodes = curves(rows)
     verdicts = [scaling.verdict(name, each) for name, each in over_nodes.items()]
     verdicts += [verdict(name, line) for name, line in lines(rows).items() if name not in over_nodes]
-    verdicts += [*at_once_text(at_once(rows)), *late_text(rows)]
+    verdicts += [*at_once_text(rows), *late_text(rows)]
     by_ior = any((row["engine"], row["status"]) == (IOR, MEASURED) for row in rows)
     common = draw_workload(FIGURES, rows, rows, files, page, "ior_version" if by_ior else "fio_version")
     context = {
@@ -45,8 +45,8 @@ def write_page(files: Mapping[str, Path], _settings: Settings, page: Path) -> li
         "over_nodes": any(row["nodes"] > 1 for row in rows),
         "by_ior": by_ior,
         "program": "IOR" if by_ior else "fio",
-        "published": [*(TOTALS if over_nodes else ()), *NUMBERS, *LIST],
-        "source": SOURCE,
+        "published": [*(IOR_NODES if over_nodes else ()), *IOR_NODE, *IOR_LIST],
+        "source": IOR_LIST[0].source,
     }
     write_html(TEMPLATE, common | context, page)
     return verdicts or [NOTHING]

@@ -31,7 +31,7 @@ from neurotier.pages.kit.style import (
     WIDTH_IN,
     write_figure,
 )
-from neurotier.storage.workload.published import PublishedNumber
+from neurotier.storage.published import PublishedNumber
 
 NOTHING = "Nothing was measured"
 MEASURED, LIMIT, PUBLISHED = "measured", "limit", "published"

@@ -117,10 +117,10 @@ def waiting(rows: Iterable[Row]) -> str:
     most = synchronising(rows)
     if most is None:
         return "Nothing was measured"
-    row = most.row
+    share, row, way = most
     counts = f"{counted(row['writers'], 'writer')}, {counted(row['readers'], 'reader')}"
     servers_text = f", {counted(row['servers'], 'server')}" if row["servers"] else ""
     return (
-        f"At most {percent(most.share)} of a round of {most.way}s is waiting for the others or being asked"
+        f"At most {percent(share)} of a round of {way}s is waiting for the others or being asked"
         f" ({place_text(row['tier'], row['engine'])}; {counts}{servers_text})"
     )

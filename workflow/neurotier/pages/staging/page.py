@@ -11,9 +11,9 @@ from neurotier.pages.kit.html import write_html
 from neurotier.pages.kit.workload import draw_workload
 from neurotier.pages.staging import answers
 from neurotier.pages.staging.figures import FIGURES
+from neurotier.storage.published import STAGING
 from neurotier.storage.staging.curves import place_text
 from neurotier.storage.staging.grid import STEP
-from neurotier.storage.staging.published import NUMBERS
 
 TEMPLATE = Path(__file__).resolve().parent / "staging.html.j2"
 
@@ -39,7 +39,7 @@ def write_page(files: Mapping[str, Path], _settings: Settings, page: Path) -> li
         "questions": questions,
         "waiting": answers.waiting(rows),
         "rows": [row | {"place": place_text(row["tier"], row["engine"])} for row in common["rows"]],
-        "published": NUMBERS,
+        "published": STAGING,
     }
     write_html(TEMPLATE, common | context, page)
     return list(questions.values())

@@ -8,8 +8,8 @@ from pathlib import Path
 from neurotier.core.tables import Row
 from neurotier.pages.kit.counts import PUBLISHED, measured, point, write_lines
 from neurotier.pages.kit.findings import Finding
+from neurotier.storage.published import STAGING
 from neurotier.storage.staging.curves import curves, of_each_place
-from neurotier.storage.staging.published import NUMBERS
 
 TITLES = {"read": "Reading", "write": "Writing"}
 SCALED = {"read": "readers", "write": "writers"}
@@ -35,7 +35,7 @@ def panel(rows: Iterable[Row], way: str, axis: str, per: str | None = None, stat
     ]
     return found + [
         point(PUBLISHED, TITLES[way], f"{number.source}, {number.place}", number.value, None) | {"others": None}
-        for number in NUMBERS
+        for number in STAGING
         if number.quantity == stated
     ]
 

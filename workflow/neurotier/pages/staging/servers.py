@@ -9,7 +9,6 @@ from neurotier.core.tables import Row
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.staging import answers
 from neurotier.pages.staging.panels import panel, write_panels
-from neurotier.storage.staging.published import SERVERS
 
 NOTE = (
     "Shaded: the servers of the report (page 5, Figure 6), where more on one node were faster; its response times are"
@@ -25,5 +24,5 @@ def finding(rows: Sequence[Row]) -> Finding:
 def draw(rows: Sequence[Row], stem: Path) -> None:
     """Draw writes and reads against servers; write SVG, PNG and TSV."""
     axes = {"write": "servers", "read": "servers"}
-    table = [row for way, axis in axes.items() for row in panel(rows, way, axis, stated=SERVERS)]
+    table = [row for way, axis in axes.items() for row in panel(rows, way, axis, stated="servers")]
     write_panels(stem, finding(rows), table, axes, NOTE)

@@ -10,7 +10,6 @@ from neurotier.pages.kit.findings import Finding
 from neurotier.pages.staging import answers
 from neurotier.pages.staging.panels import SCALED, panel, write_panels
 from neurotier.storage.staging.grid import STEP
-from neurotier.storage.staging.published import BEST_READERS, BEST_WRITERS
 
 NOTE = (
     "Shaded: the numbers that suited best in the report (page 6, Figure 7), of 1 to 64 with 64 of the others and 4"
@@ -25,5 +24,5 @@ def finding(rows: Sequence[Row]) -> Finding:
 
 def draw(rows: Sequence[Row], stem: Path) -> None:
     """Draw reads against readers and writes against writers; write SVG, PNG and TSV."""
-    table = panel(rows, "read", "readers", STEP, BEST_READERS) + panel(rows, "write", "writers", STEP, BEST_WRITERS)
+    table = panel(rows, "read", "readers", STEP, "best_readers") + panel(rows, "write", "writers", STEP, "best_writers")
     write_panels(stem, finding(rows), table, SCALED, NOTE)

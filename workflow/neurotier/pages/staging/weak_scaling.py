@@ -10,12 +10,12 @@ from neurotier.core.tables import Row
 from neurotier.pages.kit.findings import Finding
 from neurotier.pages.staging import answers
 from neurotier.pages.staging.panels import SCALED, panel, write_panels
-from neurotier.storage.staging.published import CLIENT_BYTES, values
+from neurotier.storage.published import staging_values
 
 CLIENT = "client"
 NOTE = (
-    f"The report (page 6, Figure 8) has 8 MB ({size(min(values(CLIENT_BYTES)))}) for each of 1 to 64, and response"
-    " times that grow with their number; the times themselves are in its picture alone."
+    f"The report (page 6, Figure 8) has 8 MB ({size(min(staging_values('client_bytes')))}) for each of 1 to 64, and"
+    " response times that grow with their number; the times themselves are in its picture alone."
 )
 
 

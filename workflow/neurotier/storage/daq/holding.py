@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from neurotier.core.quantities import counted, rate, seconds, size
 from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
-from neurotier.storage.workload.records import MEASURED
+from neurotier.storage.workload.records import measured_by
 
 
 @dataclass(frozen=True)
@@ -42,24 +42,17 @@ Line = dict[int, Held]
 
 def lines(rows: Iterable[Row]) -> dict[str, Line]:
     """What was measured, by tier and engine, in the order of the table."""
-    groups: dict[str, dict[int, list[Row]]] = {}
-    for row in rows:
-        if row["status"] == MEASURED:
-            name = f"{row['over'].replace('+', ' + ')}, {row['engine']}"
-            groups.setdefault(name, {}).setdefault(row["writers"], []).append(row)
-    return {
-        name: {
-            writers: Held(
-                Spread(tuple(row["writer_mean_bytes_per_s"] / row["rate_bytes_per_s"] for row in members)),
-                Spread(tuple(row["throughput_bytes_per_s"] for row in members)),
-                Spread(tuple(row["buffer_bytes"] for row in members)),
-                max(row["late_writers"] for row in members),
-                members[0]["input_bytes_per_s"],
-            )
-            for writers, members in sorted(counts.items())
-        }
-        for name, counts in groups.items()
-    }
+    found: dict[str, Line] = {}
+    groups = measured_by(rows, lambda row: (f"{row['over'].replace('+', ' + ')}, {row['engine']}", row["writers"]))
+    for (name, writers), members in groups.items():
+        found.setdefault(name, {})[writers] = Held(
+            Spread(tuple(row["writer_mean_bytes_per_s"] / row["rate_bytes_per_s"] for row in members)),
+            Spread(tuple(row["throughput_bytes_per_s"] for row in members)),
+            Spread(tuple(row["buffer_bytes"] for row in members)),
+            max(row["late_writers"] for row in members),
+            members[0]["input_bytes_per_s"],
+        )
+    return {name: dict(sorted(line.items())) for name, line in found.items()}
 
 
 def most_held(line: Line) -> int:

@@ -45,7 +45,6 @@ def write_job(point: Point, folders: Sequence[Path], in_memory: bool) -> FioJob:
         files=FILES,
         options=tuple(options),
         each=tuple(tuple(place_of(writer, folders)) for writer in range(point.writers)),
-        grouped=False,
     )
 
 
@@ -64,7 +63,6 @@ def check_job(point: Point, folders: Sequence[Path], written: Sequence[int]) -> 
         file_bytes=point.file_bytes,
         options=(*VERIFIED, ("verify_fatal", "1")),
         each=tuple(each),
-        grouped=False,
     )
 
 
@@ -74,12 +72,7 @@ def file_of(writer: int, folders: Sequence[Path]) -> Path:
 
 
 def place_of(writer: int, folders: Sequence[Path]) -> list[tuple[str, str]]:
-    """Its file as fio's options; a single folder is where fio runs."""
+    """Its file as fio's options, where a colon parts paths; a single folder is where fio runs."""
     file = file_of(writer, folders)
-    own = [("directory", escaped(file.parent))] if len(folders) > 1 else []
+    own = [("directory", str(file.parent).replace(":", "\\:"))] if len(folders) > 1 else []
     return [*own, ("filename", file.name)]
-
-
-def escaped(folder: Path) -> str:
-    """A path for fio, where a colon parts one from the next."""
-    return str(folder).replace(":", "\\:")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from neurotier.core.errors import SettingsError
 from neurotier.core.settings import DaqSettings
 from neurotier.core.tiers import parse_size
-from neurotier.storage.workload.points import in_order, minutes, point_name
+from neurotier.storage.workload.points import in_order
 
 CHECKED_TIMES = 2
 """What is written is read again, which takes as long at least on a tier that writes as fast as it reads."""
@@ -76,14 +76,6 @@ class Point:
         """Tiers that writers are dealt out over."""
         return self.over.split("+")
 
-    def writers_on_each(self) -> int:
-        """Most writers on one of the tiers."""
-        return math.ceil(self.writers / len(self.tiers))
-
-    def name(self, where: str) -> str:
-        """A file's name that tells measurements apart (:func:`neurotier.storage.workload.points.point_name`)."""
-        return point_name(self, where, self.set_name, self.writers, self.repetition)
-
 
 def daq_plan(settings: DaqSettings) -> dict[str, dict[str, list[Point]]]:
     """The points of every engine on every tier, in the order in which they are measured.
@@ -93,11 +85,8 @@ def daq_plan(settings: DaqSettings) -> dict[str, dict[str, list[Point]]]:
     Raises
     ------
     SettingsError
-        If there is nothing to measure, or a size is none.
+        If a size is none, or what is written cannot be measured.
     """
-    if not settings.tiers:
-        fix = "take config/examples/daq.yaml, or see config/README.md"
-        raise SettingsError("there is nothing to measure", where="config key daq.tiers", fix=fix)
     rate_bytes_per_s = parse_size(settings.rate, "config key daq.rate")
     if rate_bytes_per_s < settings.record_bytes:
         fix = "raise daq.rate, which is in bytes per second, or lower daq.record_bytes"
@@ -118,11 +107,3 @@ def daq_plan(settings: DaqSettings) -> dict[str, dict[str, list[Point]]]:
         ]
         plan[tiers[0]][set_name] = in_order(points, settings.seed)
     return plan
-
-
-def daq_minutes(settings: DaqSettings) -> int:
-    """Time that a DAQ run asks a cluster for, min (:func:`neurotier.storage.workload.points.minutes`)."""
-    try:
-        return minutes(daq_plan(settings))
-    except SettingsError:  # the run itself says why
-        return minutes({})

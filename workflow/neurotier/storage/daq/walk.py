@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import socket
-import time
+import math
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -11,17 +10,16 @@ from typing import ClassVar
 
 from neurotier.core.errors import NeurotierError, TierError, ToolError
 from neurotier.core.kinds import KINDS, is_in_memory
-from neurotier.core.places import Places
-from neurotier.core.quantities import counted, percent, size
-from neurotier.core.settings import DaqSettings, Settings
+from neurotier.core.quantities import counted
+from neurotier.core.settings import DaqSettings
 from neurotier.core.tables import Row
 from neurotier.core.tiers import Tier
 from neurotier.storage.access import Access, attempt
 from neurotier.storage.daq.backlog import Curve, read_curve, slope
 from neurotier.storage.daq.jobs import check_job, file_of, flushes, write_job
 from neurotier.storage.daq.points import Point, daq_plan
-from neurotier.storage.fio import FioResult, require_fio
-from neurotier.storage.workload.walk import Say, Workload, walk
+from neurotier.storage.fio import FioResult
+from neurotier.storage.workload.walk import Say, Workload, files_text
 from neurotier.storage.workspace import Workspace, claim
 
 STUCK_S = 600.0
@@ -38,41 +36,19 @@ WHILE = "while writing"
 
 
 class Daq(Workload[Point]):
-    """Points of a DAQ run.
-
-    Parameters
-    ----------
-    settings, places
-        Of the run.
-    """
+    """Points of a DAQ run."""
 
     target = "daq"
+    plan_of = staticmethod(daq_plan)
     asked: ClassVar[tuple[str, ...]] = (
         *("engine", "over", "writers", "rate_bytes_per_s", "record_bytes", "repetition", "file_bytes"),
         "input_bytes_per_s",
     )
-    results: ClassVar[tuple[str, ...]] = (
-        *("flushed", "throughput_bytes_per_s", "writer_mean_bytes_per_s", "writer_least_bytes_per_s", "late_writers"),
-        *("backlog_peak_bytes", "backlog_slope_bytes_per_s", "buffer_bytes", "records_written", "records_checked"),
-        *("latency_mean_s", "latency_p50_s", "latency_p99_s", "latency_p999_s", "latency_max_s", "cpu_s_per_gb"),
-        *("runtime_s", "read_bytes", "write_bytes", "started_s", "fio_version"),
-    )
+    smaller = "daq.writers, .rate or .seconds"
 
-    def __init__(self, settings: Settings, places: Places) -> None:
-        self.settings, self.places = settings, places
-
-    def room_bytes(self, points: list[Point]) -> int:
-        """The files of the writers on one tier."""
-        return max((point.writers_on_each() * point.file_bytes for point in points), default=0)
-
-    def room_text(self, points: list[Point]) -> str:
-        """How many writers, and how long."""
-        most = max(point.writers_on_each() for point in points)
-        return f"{counted(most, 'file')} of {size(points[0].file_bytes)}"
-
-    def smaller(self, set_name: str) -> str:
-        """The keys that they depend on."""
-        return "lower daq.writers, .rate or .seconds"
+    def room(self, points: list[Point]) -> tuple[int, str]:
+        """The files of the most writers on one tier."""
+        return files_text(max(math.ceil(point.writers / len(point.tiers)) for point in points), points[0].file_bytes)
 
     def written_bytes(self, point: Point) -> int:
         """What comes to the writers; mapped files are laid out before."""
@@ -96,9 +72,8 @@ class Daq(Workload[Point]):
         engine, where = points[0].engine, f"tier {tier.name!r}"
         if engine == "libpmem" and engine not in dict(KINDS[tier.kind].fio_engines):
             raise TierError(f"libpmem stores to persistent memory, and this is {tier.kind}", where=where)
-        needed, free, share = self.room_bytes(points), tier.usable_bytes(), self.settings.daq.share
-        if tier.name != points[0].tiers[0] and needed > share * free:  # that of the first has been looked at
-            raise TierError(f"needs {size(needed)}, more than {percent(share)} of {size(free)} free", where=where)
+        if tier.name != points[0].tiers[0]:  # that of the first has been looked at
+            self.check_room(tier, points[0].set_name, self.room(points), tier.usable_bytes())
 
     @contextmanager
     def folders(self, workspace: Workspace, point: Point) -> Iterator[dict[str, Path]]:
@@ -113,13 +88,13 @@ class Daq(Workload[Point]):
 
     def measure(self, workspace: Workspace, point: Point) -> Row:
         """Write, and check what was written."""
-        started_s, limit_s = time.time(), STUCK_S + self.written_bytes(point) / SLOWEST_BYTES_PER_S
+        limit_s = STUCK_S + self.written_bytes(point) / SLOWEST_BYTES_PER_S
         in_memory = is_in_memory(workspace.tier.kind)
         with self.folders(workspace, point) as named:
             folders = list(named.values())
             try:
                 done = workspace.run(write_job(point, folders, in_memory), limit_s)
-                written = [stream.write.bytes for stream in done.streams or (done,)]
+                written = [stream.write.bytes for stream in done.streams]
                 checked = 0
                 if done.bytes:
                     read = workspace.run(check_job(point, folders, written), limit_s).read
@@ -137,16 +112,23 @@ class Daq(Workload[Point]):
             "flushed": WHILE if flushed else "in memory" if in_memory else "at the end",
             "records_checked": checked,
             "read_bytes": sum(written),
-            "started_s": started_s,
-            "host": socket.gethostname(),
             "curve": curve,
         }
         return cells(done, curve) | facts
 
+    def tables(self, rows: list[Row]) -> dict[str, list[Row]]:
+        """The points, and their backlogs over time."""
+        backlogs = []
+        for row in rows:
+            named = {name: row[name] for name in ("tier", "over", "engine", "writers", "repetition")}
+            backlogs += [{**named, "time_s": time_s, "backlog_bytes": held} for time_s, held in row.pop("curve", [])]
+            row |= judged(row, row.pop("writer_rates", None), self.settings.daq)
+        return {"daq": rows, "backlog": backlogs}
+
 
 def cells(done: FioResult, curve: Curve) -> Row:
     """What the writers did, as cells of the table, and the rate of each."""
-    flow, writers = done.write, [stream.write.bandwidth_bytes_per_s for stream in done.streams or (done,)]
+    flow, writers = done.write, [stream.write.bandwidth_bytes_per_s for stream in done.streams]
     return {
         "throughput_bytes_per_s": flow.bandwidth_bytes_per_s,
         "writer_mean_bytes_per_s": sum(writers) / len(writers),
@@ -155,39 +137,12 @@ def cells(done: FioResult, curve: Curve) -> Row:
         "backlog_peak_bytes": max((bytes_ for _, bytes_ in curve), default=None),
         "backlog_slope_bytes_per_s": slope(curve),
         "records_written": flow.operations,
-        "latency_mean_s": flow.latency_mean_s,
-        "latency_p50_s": flow.latency_p50_s,
-        "latency_p99_s": flow.latency_p99_s,
-        "latency_p999_s": flow.latency_p999_s,
-        "latency_max_s": flow.latency_max_s,
+        **{name: value for name, value in vars(flow).items() if name.startswith("latency_")},
         "cpu_s_per_gb": GB * (done.cpu_s_per_byte or 0.0) if done.bytes else None,
         "runtime_s": flow.runtime_s,
         "write_bytes": flow.bytes,
         "fio_version": done.fio_version,
     }
-
-
-def daq(settings: Settings, places: Places, say: Say, node_class: str = "") -> tuple[list[Row], list[Row]]:
-    """Measure what is not there yet; the rows of all points, and those of their backlogs over time.
-
-    Raises
-    ------
-    SettingsError
-        If there is nothing to measure, or it cannot be measured as it is written.
-    TierError
-        If a tier is not as it was declared, or too small.
-    ToolError
-        If there is no fio, or one point after the other fails.
-    """
-    plan = daq_plan(settings.daq)
-    require_fio("target daq")
-    rows = walk(Daq(settings, places), plan, settings, places, say, node_class)
-    backlogs = []
-    for row in rows:
-        named = {name: row[name] for name in ("tier", "over", "engine", "writers", "repetition")}
-        backlogs += [{**named, "time_s": time_s, "backlog_bytes": held} for time_s, held in row.pop("curve", [])]
-        row |= judged(row, row.pop("writer_rates", None), settings.daq)
-    return rows, backlogs
 
 
 def judged(row: Row, writer_rates: list[float] | None, settings: DaqSettings) -> Row:

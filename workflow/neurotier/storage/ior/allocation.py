@@ -86,6 +86,7 @@ class Allocation:
         self.cluster, self.nodes, self.process = cluster, nodes, process
         self.names: dict[int, str] = {}
         self.answers: dict[int, deque[dict[str, Any]]] = {node: deque() for node in range(nodes)}
+        self.failure: NeurotierError | None = None
         self.said: list[str] = []
         self.selector = selectors.DefaultSelector()
         self.rests: dict[int, bytes] = {}
@@ -112,11 +113,13 @@ class Allocation:
         """A line of the program of a node."""
         found = LINE.fullmatch(line)
         try:
-            answer = dict(json.loads(found[2])) if found else {}
+            node, answer = int(found[1]) if found else -1, dict(json.loads(found[2])) if found else {}
         except (ValueError, TypeError):
-            answer = {}
-        if found and answer and int(found[1]) in self.answers:
-            self.answers[int(found[1])].append(answer)
+            node, answer = -1, {}
+        if "error" in answer:
+            self.failure = self.failure or told(answer, self.name(node))
+        elif answer and node in self.answers:
+            self.answers[node].append(answer)
         else:
             self.take_word(line)
 
@@ -135,44 +138,47 @@ class Allocation:
         ToolError
             If it has none now, or they do not start.
         """
-        running_s, down_s = None, None
-        while not self.is_answered():
+        down_s = None
+        while not (self.failure or any(self.answers.values())):
             if not self.hear(LOOK_S):
                 raise self.reason("starting")
-            if any(self.answers.values()):
-                running_s = running_s or time.monotonic()
-            else:
-                state, why = self.cluster.state()
-                running_s = running_s or (time.monotonic() if state == "RUNNING" else None)
-                if why in NEVER:
-                    raise LeftOutError(f"Slurm has no {counted(self.nodes, 'node')} for one job: {why}")
-                down_s = (down_s or time.monotonic()) if state == "PENDING" and DOWN.search(why) else None
-                if down_s is not None and time.monotonic() - down_s > DOWN_S:
-                    what = f"Slurm has no {counted(self.nodes, 'node')} now: {why}"
-                    raise ToolError(what, fix="start the same command again when they are back")
-            if running_s is not None and time.monotonic() - running_s > START_S:
-                raise self.late(START_S, "starting")
-        found = self.taken("starting")
+            state, why = self.cluster.state()
+            if state == "RUNNING":
+                break
+            if why in NEVER:
+                raise LeftOutError(f"Slurm has no {counted(self.nodes, 'node')} for one job: {why}")
+            down_s = (down_s or time.monotonic()) if state == "PENDING" and DOWN.search(why) else None
+            if down_s is not None and time.monotonic() - down_s > DOWN_S:
+                what = f"Slurm has no {counted(self.nodes, 'node')} now: {why}"
+                raise ToolError(what, fix="start the same command again when they are back")
+        found = self.wait(START_S, "starting")
         self.names = {node: str(answer.get("host", node)) for node, answer in enumerate(found)}
         return found
 
     def ask(self, patience_s: float, **order: Any) -> list[dict[str, Any]]:
-        """Tell all nodes what to do; the answer of each, in order.
+        """Tell all nodes what to do; the answer of each, in order, as :meth:`wait` has it."""
+        self.send(**order)
+        return self.wait(patience_s, str(order["do"]))
+
+    def wait(self, patience_s: float, doing: str) -> list[dict[str, Any]]:
+        """The answer of each node, in order.
 
         Raises
         ------
         TierError, ToolError
             Why a node could not do it, a node failed, or there is no answer within some time.
         """
-        self.send(**order)
-        deadline_s, doing = time.monotonic() + patience_s, str(order["do"])
-        while not self.is_answered():
+        deadline_s = time.monotonic() + patience_s
+        while not (self.failure or all(self.answers.values())):
             left_s = deadline_s - time.monotonic()
             if left_s <= 0:
-                raise self.late(patience_s, doing)
+                silent = ", ".join(self.name(node) for node, answers in self.answers.items() if not answers)
+                raise ToolError(f"{silent} did not answer within {seconds(patience_s)}", where=f"while {ing(doing)}")
             if not self.hear(min(left_s, 60.0)):
                 raise self.reason(doing)
-        return self.taken(doing)
+        if self.failure:
+            raise self.failure
+        return [self.answers[node].popleft() for node in range(self.nodes)]
 
     def send(self, **order: Any) -> None:
         """Tell all nodes what to do."""
@@ -181,41 +187,15 @@ class Allocation:
                 stdin.write(json.dumps(order).encode() + b"\n")
                 stdin.flush()
 
-    def is_answered(self) -> bool:
-        """Whether each node has answered, or any has said that it cannot go on."""
-        failed = any("error" in answer for answers in self.answers.values() for answer in answers)
-        return failed or all(self.answers.values())
-
-    def taken(self, doing: str) -> list[dict[str, Any]]:
-        """The answers; if a node could not go on, why."""
-        for node, answers in self.answers.items():
-            for answer in answers:
-                if "error" in answer:
-                    raise told(answer, self.name(node))
-        if not all(self.answers.values()):
-            raise self.reason(doing)
-        return [self.answers[node].popleft() for node in range(self.nodes)]
-
     def name(self, node: int) -> str:
         """A node's host, as far as it is known."""
         return self.names.get(node, f"node {node + 1}")
-
-    def late(self, patience_s: float, doing: str) -> ToolError:
-        """What is said when nodes do not answer."""
-        silent = [self.name(node) for node, answers in self.answers.items() if not answers]
-        return ToolError(
-            f"{', '.join(silent)} did not answer within {seconds(patience_s)}", where=f"while {ing(doing)}"
-        )
 
     def reason(self, doing: str) -> NeurotierError:
         """Why srun has ended, in its own words if they are not known here."""
         while self.hear(END_S):
             pass
-        for node, answers in self.answers.items():
-            for answer in answers:
-                if "error" in answer:
-                    return told(answer, self.name(node))
-        return reason_of(self.said, doing, self.cluster.minutes)
+        return self.failure or reason_of(self.said, doing, self.cluster.minutes)
 
     def close(self) -> None:
         """Have all programs end, and the allocation."""
@@ -296,9 +276,7 @@ def reason_of(said: Sequence[str], doing: str, minutes: int) -> ToolError:
         fix = "give rule run_ior a longer runtime (--set-resources run_ior:runtime=MINUTES)"
         return ToolError(f"took longer than the {minutes} min of its allocation", where=where, fix=fix)
     if found := re.search(r"Unable to allocate resources: (.*)", text):
-        before = next((line for line in said if line.startswith("srun: error:")), "")
-        detail = before.removeprefix("srun: error: ")
-        what = found[1] if found[1] in detail or not detail or detail.startswith("Unable") else f"{found[1]}: {detail}"
+        what = "; ".join(line.removeprefix("srun: error: ") for line in said if line.startswith("srun: error: "))
         never = "node configuration is not available" in found[1]  # a partition that is drained comes back
         return (LeftOutError if never else ToolError)(f"Slurm has no such nodes: {one_line(what)}")
     if re.search(r"CANCELLED|cancelled|revoked", text):

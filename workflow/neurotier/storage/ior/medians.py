@@ -1,36 +1,38 @@
-"""What one node reached on a tier, by the number of processes, over the repetitions."""
+"""What processes reached on a tier, over the repetitions; of one node by their number."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from neurotier.core.quantities import rate
+from neurotier.core.quantities import counted, rate
 from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
-from neurotier.storage.ior.published import READ, WRITE
-from neurotier.storage.workload.records import MEASURED
+from neurotier.storage.workload.records import measured_by
+
+READ, WRITE = "read", "write"
+WAYS = {WRITE: "writes", READ: "reads"}
 
 MORE = 1.05
 """By how many times one number of processes must be faster than the next to be said so."""
 
 
 Line = dict[int, dict[str, Spread]]
-"""What all processes reached together, bytes/s, by their number, ascending, and by ``write`` and ``read``."""
+"""What all processes of all nodes reached together, bytes/s, by the number of either, ascending, and by way."""
+
+
+def reached(rows: Sequence[Row]) -> dict[str, Spread]:
+    """The repetitions of one point, by way."""
+    return {way: Spread(tuple(row[f"{way}_bytes_per_s"] for row in rows)) for way in WAYS}
 
 
 def lines(rows: Iterable[Row]) -> dict[str, Line]:
     """What was measured of one node, by tier and pinning, in the order of the table."""
-    groups: dict[str, dict[int, list[Row]]] = {}
-    for row in rows:
-        if row["status"] == MEASURED and row["nodes"] == 1:
-            groups.setdefault(line_name(row), {}).setdefault(row["processes"], []).append(row)
-    return {
-        name: {
-            processes: {way: Spread(tuple(row[f"{way}_bytes_per_s"] for row in members)) for way in (WRITE, READ)}
-            for processes, members in sorted(counts.items())
-        }
-        for name, counts in groups.items()
-    }
+    found: dict[str, Line] = {}
+    groups = measured_by(rows, lambda row: (line_name(row), row["nodes"], row["processes"]))
+    for (name, nodes, processes), members in groups.items():
+        if nodes == 1:
+            found.setdefault(name, {})[processes] = reached(members)
+    return {name: dict(sorted(line.items())) for name, line in found.items()}
 
 
 def line_name(row: Row) -> str:
@@ -38,25 +40,20 @@ def line_name(row: Row) -> str:
     return f"{row['tier']}, pinned" if row["numa_nodes"] else str(row["tier"])
 
 
+def fastest(line: Line, way: str) -> tuple[int, bool]:
+    """The number of processes that is fastest, and whether it surely is faster than the most of them."""
+    best = max(line, key=lambda processes: line[processes][way].median)
+    own, most = line[best][way], line[max(line)][way]
+    return best, best < max(line) and own.low > most.high and own.median >= MORE * most.median
+
+
 def verdict(name: str, line: Line) -> str:
     """With how many processes a tier writes and reads most, and whether fewer than the most do."""
     parts = []
-    for way, verb in ((WRITE, "writes"), (READ, "reads")):
-        reached = {processes: one[way].median for processes, one in line.items()}
-        best = max(reached, key=lambda processes: reached[processes])
-        most = max(reached)
-        text = f"{verb} {rate(reached[best])} with {processes_text(best)}"
-        sure = line[best][way].low > line[most][way].high  # repetitions do not overlap
-        if best < most and sure and reached[best] >= MORE * reached[most]:
-            text += f", and {rate(reached[most])} with {most}"
+    for way, verb in WAYS.items():
+        best, is_sure = fastest(line, way)
+        text = f"{verb} {rate(line[best][way].median)} with {counted(best, 'process')}"
+        if is_sure:
+            text += f", and {rate(line[max(line)][way].median)} with {max(line)}"
         parts.append(text)
     return f"{name} {' and '.join(parts)}"
-
-
-def processes_text(count: int) -> str:
-    """So many processes.
-
-    >>> processes_text(1), processes_text(24)
-    ('1 process', '24 processes')
-    """
-    return "1 process" if count == 1 else f"{count} processes"

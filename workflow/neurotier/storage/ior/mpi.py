@@ -13,18 +13,16 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import shutil
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from neurotier.core.errors import ToolError, one_line
 from neurotier.core.foreign import read_text
-from neurotier.core.kinds import KINDS
 from neurotier.core.own_network import enter_own_network, require_own_network
-from neurotier.storage.calls import run_call
+from neurotier.core.tables import Row
+from neurotier.storage.calls import reason_of, run_call
 from neurotier.storage.fio import require_fio
 from neurotier.storage.ior.jobs import FILES
 from neurotier.storage.ior.points import IOR, Point
@@ -46,28 +44,6 @@ ENVIRONMENT = {
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
 }
 """Open MPI 4 and 5 refuse root, as in a container, and more processes than cores; MPICH does not look at these."""
-
-
-@dataclass(frozen=True)
-class IorResult:
-    """What IOR measured, one way.
-
-    Attributes
-    ----------
-    bytes
-        Of all processes.
-    span_s
-        From the first start to the last end, s.
-    bandwidth_bytes_per_s
-        The one over the other, with more digits than they have.
-    version
-        Such as ``4.0.0``.
-    """
-
-    bytes: int
-    span_s: float
-    bandwidth_bytes_per_s: float
-    version: str
 
 
 def require_engine(engine: str, where: str) -> None:
@@ -98,7 +74,7 @@ def ior_command(point: Point, pattern: str, direct: bool) -> list[str]:
     return [*words, "--posix.odirect"] if direct else words
 
 
-def run_ior(point: Point, pattern: str, direct: bool, folder: Path, timeout_s: float) -> IorResult:
+def run_ior(point: Point, pattern: str, direct: bool, folder: Path, timeout_s: float) -> Row:
     """Write, or read, the files of a point in ``folder``, which stay there.
 
     Parameters
@@ -133,8 +109,8 @@ def run_ior(point: Point, pattern: str, direct: bool, folder: Path, timeout_s: f
     return read_summary(read_text(folder, SUMMARY, f"{SUMMARY} of ior", ToolError), point, pattern, where)
 
 
-def read_summary(text: str, point: Point, pattern: str, where: str) -> IorResult:
-    """The figures of IOR's JSON.
+def read_summary(text: str, point: Point, pattern: str, where: str) -> Row:
+    """The figures of IOR's JSON, as cells of the table.
 
     Raises
     ------
@@ -156,7 +132,8 @@ def read_summary(text: str, point: Point, pattern: str, where: str) -> IorResult
         raise ToolError(what, where=where, fix="have the mpirun of the MPI that IOR was built with on PATH")
     if abs(moved * MIB - point.bytes) > ROUNDED_BYTES:
         raise ToolError(f"ior moved {moved * MIB:.0f} of {point.bytes} bytes", where=where)
-    return IorResult(point.bytes, span_s, bandwidth * MIB, version)
+    measured = {"bytes": point.bytes, "span_s": span_s, "bytes_per_s": bandwidth * MIB}
+    return {f"{pattern}_{name}": value for name, value in measured.items()} | {"ior_version": version}
 
 
 def reason(output: str, errors: str, exit_code: int) -> str:
@@ -166,34 +143,16 @@ def reason(output: str, errors: str, exit_code: int) -> str:
     'write(7, 0x7f, 4096) failed, errno 28, No space left on device (aiori-POSIX.c:594)'
     >>> reason("", "-----\\nprterun noticed that process rank 3 exited on\\nsignal 9 (Killed).\\n-----\\n", 137)
     'prterun noticed that process rank 3 exited on signal 9 (Killed).'
-    >>> reason("", "", -9)
-    'it was killed by signal 9'
     """
     lines = [line.strip(" \t=") for line in f"{output}\n{errors}".splitlines()]
     for line in lines:
         _, found, why = line.partition("ERROR: ")
         if found:
             return one_line(why)
-    if exit_code < 0:
-        return f"it was killed by signal {-exit_code}"
     paragraph: list[str] = []
     for line in lines:  # mpirun's reasons go over several, between lines of dashes
         if any(map(str.isalpha, line)):
             paragraph.append(line)
         elif paragraph:
             break
-    return one_line(" ".join(paragraph)) if paragraph else f"it ended with exit code {exit_code} and said nothing"
-
-
-def takes_direct(folder: Path, kind: str) -> bool:
-    """Whether files of a tier can be opened past the page cache, found by trying where its kind has one to pass."""
-    if not any(direct for _, direct in KINDS[kind].fio_engines):
-        return False
-    trial = folder / "trial"
-    try:
-        os.close(os.open(trial, os.O_CREAT | os.O_WRONLY | os.O_DIRECT, 0o600))
-    except OSError:
-        return False
-    finally:
-        trial.unlink(missing_ok=True)
-    return True
+    return reason_of(" ".join(paragraph), exit_code)

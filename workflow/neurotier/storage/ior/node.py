@@ -30,7 +30,7 @@ from neurotier.core.tiers import Tier
 from neurotier.meter.measure import Interrupted
 from neurotier.storage.access import BUFFERED, find_access
 from neurotier.storage.fio import require_fio
-from neurotier.storage.ior.jobs import FILES, job_among_nodes, node_file, writer_for
+from neurotier.storage.ior.jobs import FILES, job_of, node_file, writer_for
 from neurotier.storage.ior.points import Point
 from neurotier.storage.ior.spans import log_options, read_spans
 from neurotier.storage.workspace import Workspace, facts_of
@@ -149,7 +149,7 @@ class Node:
         whose = self.place
         if pattern == "read" and shared:
             whose = writer_for(self.place, self.point.nodes, self.point.concurrent)
-        job = job_among_nodes(self.point, pattern, self.way, self.numa, whose, self.place)
+        job = job_of(self.point, pattern, self.way, self.numa, whose, self.place)
         options: tuple[tuple[str, str], ...] = ()
         if pattern == "read":
             self.require_files(whose)
@@ -161,8 +161,7 @@ class Node:
             with orders.watched():
                 done = workspace.run(replace(job, options=(*log_options(logs), *options)), self.limit_s)
             spans = read_spans(self.place, pattern, done, logs)
-        cpu_s = done.cpu_user_s + done.cpu_system_s
-        return {"spans": [asdict(span) for span in spans], "cpu_s": cpu_s, "fio_version": done.fio_version}
+        return {"spans": spans, "cpu_s": done.cpu_s, "fio_version": done.fio_version}
 
     def require_files(self, whose: int) -> None:
         """Raise :class:`ToolError` unless the files of a node are there, and whole."""

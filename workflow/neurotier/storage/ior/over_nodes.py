@@ -18,7 +18,7 @@ from typing import Any
 from neurotier.core.errors import TierError, ToolError
 from neurotier.core.places import Places, short_hash
 from neurotier.core.private import remove_empty, remove_private
-from neurotier.core.quantities import percent, seconds, size
+from neurotier.core.quantities import seconds
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
 from neurotier.core.tiers import Tier
@@ -26,7 +26,7 @@ from neurotier.storage.ior.allocation import Allocation, Cluster, allocated
 from neurotier.storage.ior.points import Point
 from neurotier.storage.ior.spans import Span, cells_of
 from neurotier.storage.ior.walk import OTHER_NODE, OTHER_PROCESS, PIN, SLOWEST_BYTES_PER_S, SPANS, STUCK_S, Ior
-from neurotier.storage.workload.walk import LeftOutError, Say
+from neurotier.storage.workload.walk import LeftOutError, Say, files_text
 from neurotier.storage.workspace import Workspace
 
 BEFORE_S = 1.0
@@ -53,8 +53,11 @@ class IorOverNodes(Ior):
     elsewhere = True
 
     def __init__(self, cluster: Cluster, settings: Settings, places: Places) -> None:
-        super().__init__()
-        self.cluster, self.settings, self.places = cluster, settings, places
+        super().__init__(settings, places)
+        self.cluster = cluster
+
+    def require(self) -> None:
+        """Nothing here: nodes look for their programs."""
 
     def prepare(self, workspace: Workspace, points: list[Point], say: Say) -> dict[Point, str]:
         """Nothing: nodes are there point by point."""
@@ -68,10 +71,9 @@ class IorOverNodes(Ior):
         declared = asdict(tier) | {"path": str(tier.path)}
         plan = {"point": asdict(point), "tier": declared, "below": str(below), "limit_s": limit_s}
         program = [sys.executable, "-m", "neurotier.storage.ior.node", json.dumps(plan)]
-        started_s = time.time()
         try:
             with allocated(self.cluster, point.nodes, program) as nodes:
-                return self.talk(nodes, tier, point, limit_s) | {"started_s": started_s}
+                return self.talk(nodes, tier, point, limit_s)
         except BaseException:
             clear(tier, below)
             raise
@@ -99,13 +101,15 @@ class IorOverNodes(Ior):
         looks = nodes.ask(PATIENCE_S, do="look")
         ahead_s, spread_s = clocks(looks, asked_s, time.time(), [str(each["host"]) for each in facts])
         shared = is_shared([each["seen"] for each in looks], tier)
-        self.check_room(tier, point, shared, min(each["usable_bytes"] for each in facts))
+        files = point.processes * (point.nodes if shared else 1)
+        free_bytes = min(each["usable_bytes"] for each in facts)
+        self.check_room(tier, point.set_name, files_text(files, point.file_bytes), free_bytes)
         cells: Row = {}
         cpu_s, spans = 0.0, dict[str, list[Span]]()
         for pattern in ("write", "read"):
             at_s = time.time() + ahead_s + BEFORE_S
             done = nodes.ask(limit_s + PATIENCE_S, do=pattern, at_s=at_s, shared=shared)
-            spans[pattern] = [Span(**span) for each in done for span in each["spans"]]
+            spans[pattern] = [span for each in done for span in each["spans"]]
             cells |= cells_of(pattern, spans[pattern], point.nodes, point.concurrent)
             cells["fio_version"] = done[0]["fio_version"]
             cpu_s += sum(each["cpu_s"] for each in done)
@@ -122,16 +126,8 @@ class IorOverNodes(Ior):
             "read_by": OTHER_NODE if shared and among > 1 else OTHER_PROCESS,
             "clock_spread_s": spread_s,
             "cpu_s": cpu_s,
-            SPANS: {pattern: [asdict(span) for span in each] for pattern, each in spans.items()},
+            SPANS: spans,
         }
-
-    def check_room(self, tier: Tier, point: Point, shared: bool, free_bytes: int) -> None:
-        """Raise :class:`TierError` if the files would take more than their share of what is free on a node's tier."""
-        needed, share = point.bytes if shared else point.bytes_per_node, self.settings.ior.share
-        if needed > share * free_bytes:
-            what = f"ior needs {size(needed)}, more than {percent(share)} of the {size(free_bytes)} that are free"
-            fix = f"{self.smaller(point.set_name)}, or raise ior.share"
-            raise TierError(what, where=f"tier {tier.name!r}", fix=fix)
 
 
 def clear(tier: Tier, below: Path) -> None:

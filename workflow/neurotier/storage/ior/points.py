@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from neurotier.core.errors import SettingsError
 from neurotier.core.settings import IorSettings
 from neurotier.core.tiers import parse_size
-from neurotier.storage.workload.points import in_order, minutes, point_name
+from neurotier.storage.workload.points import in_order
 
 FIO, IOR = "fio", "ior"
 """What measures a point."""
@@ -73,12 +73,6 @@ class Point:
         """Time that it takes at least, s."""
         return (ALLOCATED_S if self.nodes > 1 else START_S) + 2 * self.bytes_per_node / FASTEST_BYTES_PER_S
 
-    def name(self, where: str) -> str:
-        """A file's name that tells measurements apart (:func:`neurotier.storage.workload.points.point_name`)."""
-        shown = [f"{self.nodes}x{self.processes}" if self.nodes > 1 else str(self.processes)]
-        shown += [f"by{self.concurrent}"] if self.concurrent > 1 else []
-        return point_name(self, where, self.set_name, *shown, self.repetition)
-
 
 def ior_plan(settings: IorSettings) -> dict[str, dict[str, list[Point]]]:
     """The points on every tier, pinned or not, in the order in which they are measured.
@@ -86,12 +80,9 @@ def ior_plan(settings: IorSettings) -> dict[str, dict[str, list[Point]]]:
     Raises
     ------
     SettingsError
-        If there is nothing to measure, a size is none, benchmarks at once divide no number of nodes, or IOR itself is
+        If a size is none, benchmarks at once divide no number of nodes, or IOR itself is
         to measure what it cannot.
     """
-    if not settings.tiers:
-        fix = "take config/examples/ior.yaml, or see config/README.md"
-        raise SettingsError("there is nothing to measure", where="config key ior.tiers", fix=fix)
     file_bytes = parse_size(settings.file_size, "config key ior.file_size")
     block_bytes = parse_size(settings.block_size, "config key ior.block_size")
     if not 1 <= block_bytes <= file_bytes or file_bytes % block_bytes:
@@ -130,11 +121,3 @@ def ior_plan(settings: IorSettings) -> dict[str, dict[str, list[Point]]]:
 def over_nodes(settings: IorSettings) -> bool:
     """Whether any point needs more than one node."""
     return max(settings.nodes) > 1
-
-
-def ior_minutes(settings: IorSettings) -> int:
-    """Time that an IOR run asks a cluster for, min (:func:`neurotier.storage.workload.points.minutes`)."""
-    try:
-        return minutes(ior_plan(settings))
-    except SettingsError:  # the run itself says why
-        return minutes({})

@@ -6,39 +6,16 @@ nodes are laid over each other, as far as the nodes' clocks agree.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from neurotier.core.errors import ToolError
 from neurotier.storage.fio import FioResult
 
-
-@dataclass(frozen=True)
-class Span:
-    """What a process did.
-
-    Attributes
-    ----------
-    node, process
-        Which it is, both from 0.
-    start_s, end_s
-        When it began and ended, s since 1970, by the clock of its node.
-    bytes
-        What it wrote or read.
-    """
-
-    node: int
-    process: int
-    start_s: float
-    end_s: float
-    bytes: int
-
-    @property
-    def bandwidth_bytes_per_s(self) -> float:
-        """Of the process alone."""
-        return together([self])
+Span = dict[str, Any]
+"""What a process did: ``node`` and ``process``, both from 0, ``start_s`` and ``end_s``, s since 1970 by its node, and
+``bytes``."""
 
 
 def log_options(prefix: Path) -> tuple[tuple[str, str], ...]:
@@ -71,36 +48,36 @@ def first_request_s(log: Path) -> float:
 
 def read_spans(node: int, pattern: str, done: FioResult, prefix: Path) -> list[Span]:
     """The processes of a node, by what fio says and its logs (:func:`log_options`)."""
-    streams = done.streams or (done,)
     spans = []
-    for process, stream in enumerate(streams):
+    for process, stream in enumerate(done.streams):
         flow = stream.write if pattern == "write" else stream.read
         start_s = first_request_s(prefix.with_name(f"{prefix.name}_lat.{process + 1}.log"))
-        spans.append(Span(node, process, start_s, start_s + flow.runtime_s, flow.bytes))
+        times = {"start_s": start_s, "end_s": start_s + flow.runtime_s}
+        spans.append({"node": node, "process": process, **times, "bytes": flow.bytes})
     return spans
 
 
 def together(spans: Sequence[Span]) -> float:
     """All bytes over the time from the first start to the last end, bytes/s.
 
-    >>> together([Span(0, 0, 10.0, 12.0, 600), Span(1, 0, 11.0, 13.0, 600)])
+    >>> together([{"start_s": 10.0, "end_s": 12.0, "bytes": 600}, {"start_s": 11.0, "end_s": 13.0, "bytes": 600}])
     400.0
     """
     taken_s = span_s(spans)
-    return sum(span.bytes for span in spans) / taken_s if taken_s else 0.0
+    return sum(span["bytes"] for span in spans) / taken_s if taken_s else 0.0
 
 
 def span_s(spans: Sequence[Span]) -> float:
     """Time from the first start to the last end, s."""
-    return max(span.end_s for span in spans) - min(span.start_s for span in spans)
+    return float(max(span["end_s"] for span in spans) - min(span["start_s"] for span in spans))
 
 
-def by_node(spans: Iterable[Span]) -> list[list[Span]]:
-    """The processes of each node, in order."""
-    found: dict[int, list[Span]] = {}
+def by_nodes(spans: Sequence[Span], count: int) -> list[float]:
+    """What each group of so many nodes, in order, reached, bytes/s."""
+    groups: dict[int, list[Span]] = {}
     for span in spans:
-        found.setdefault(span.node, []).append(span)
-    return [found[node] for node in sorted(found)]
+        groups.setdefault(span["node"] // count, []).append(span)
+    return [together(group) for group in groups.values()]
 
 
 def cells_of(pattern: str, spans: Sequence[Span], nodes: int, concurrent: int) -> dict[str, Any]:
@@ -115,18 +92,16 @@ def cells_of(pattern: str, spans: Sequence[Span], nodes: int, concurrent: int) -
     nodes, concurrent
         Of the point. The bandwidths of benchmarks at once, each counted by itself, are added.
     """
-    own = [together(one) for one in by_node(spans)]
-    each = nodes // concurrent
-    benchmarks = [[span for span in spans if span.node // each == place] for place in range(concurrent)]
-    streams = [span.bandwidth_bytes_per_s for span in spans]
+    own, streams = by_nodes(spans, 1), [together([span]) for span in spans]
+    starts = [span["start_s"] for span in spans]
     return {
-        f"{pattern}_bytes_per_s": sum(map(together, benchmarks)),
+        f"{pattern}_bytes_per_s": sum(by_nodes(spans, nodes // concurrent)),
         f"{pattern}_span_s": span_s(spans),
-        f"{pattern}_bytes": sum(span.bytes for span in spans),
+        f"{pattern}_bytes": sum(span["bytes"] for span in spans),
         f"{pattern}_least_bytes_per_s": min(streams),
         f"{pattern}_most_bytes_per_s": max(streams),
         f"{pattern}_nodes_bytes_per_s": sum(own),
         f"{pattern}_node_least_bytes_per_s": min(own),
         f"{pattern}_node_most_bytes_per_s": max(own),
-        f"{pattern}_start_spread_s": max(span.start_s for span in spans) - min(span.start_s for span in spans),
+        f"{pattern}_start_spread_s": max(starts) - min(starts),
     }

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import socket
-import time
 from typing import ClassVar
 
+from neurotier.core.kinds import KINDS
 from neurotier.core.numa import own_nodes
 from neurotier.core.places import Places
-from neurotier.core.quantities import counted, size
+from neurotier.core.quantities import counted
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
-from neurotier.storage.access import BUFFERED, Access, find_access
+from neurotier.storage.access import BUFFERED, Access, find_access, takes_direct
 from neurotier.storage.fio import FioResult, access_text
 from neurotier.storage.ior.jobs import job_of
-from neurotier.storage.ior.mpi import require_engine, run_ior, takes_direct
+from neurotier.storage.ior.mpi import require_engine, run_ior
 from neurotier.storage.ior.points import IOR, Point, ior_plan
-from neurotier.storage.workload.walk import Say, Workload, walk
+from neurotier.storage.workload.walk import Say, Workload, files_text
 from neurotier.storage.workspace import Workspace
 
 STUCK_S = 600.0
@@ -38,32 +37,19 @@ class Ior(Workload[Point]):
     """Points of an IOR run."""
 
     target = "ior"
+    plan_of = staticmethod(ior_plan)
     asked: ClassVar[tuple[str, ...]] = ("nodes", "concurrent", "processes", "file_bytes", "block_bytes", "repetition")
-    results: ClassVar[tuple[str, ...]] = (
-        *("engine", "direct", "numa_nodes", "write_bytes_per_s", "read_bytes_per_s", "write_span_s", "read_span_s"),
-        *("write_least_bytes_per_s", "write_most_bytes_per_s", "read_least_bytes_per_s", "read_most_bytes_per_s"),
-        *("write_nodes_bytes_per_s", "write_node_least_bytes_per_s", "write_node_most_bytes_per_s"),
-        *("read_nodes_bytes_per_s", "read_node_least_bytes_per_s", "read_node_most_bytes_per_s"),
-        *("write_start_spread_s", "read_start_spread_s", "clock_spread_s", "read_by"),
-        *("write_bytes", "read_bytes", "cpu_s", "started_s", "fio_version", "ior_version"),
-    )
+    smaller = "ior.file_size or .processes"
+    way = BUFFERED
+    numa: tuple[int, ...] = ()
 
-    def __init__(self) -> None:
-        self.way = BUFFERED
-        self.nodes: tuple[int, ...] = ()
+    def require(self) -> None:
+        """The program that measures, here."""
+        require_engine(self.settings.ior.engine, "target ior")
 
-    def room_bytes(self, points: list[Point]) -> int:
+    def room(self, points: list[Point]) -> tuple[int, str]:
         """The files of all processes of a node."""
-        return max((point.bytes_per_node for point in points), default=0)
-
-    def room_text(self, points: list[Point]) -> str:
-        """How many, of which size."""
-        most = max(point.processes for point in points)
-        return f"{counted(most, 'file')} of {size(points[0].file_bytes)}"
-
-    def smaller(self, set_name: str) -> str:
-        """The keys that both depend on."""
-        return "lower ior.file_size or .processes"
+        return files_text(max(point.processes for point in points), points[0].file_bytes)
 
     def written_bytes(self, point: Point) -> int:
         """All files."""
@@ -72,8 +58,8 @@ class Ior(Workload[Point]):
     def prepare(self, workspace: Workspace, points: list[Point], say: Say) -> dict[Point, str]:
         """Find the way to the tier's files, and the NUMA nodes to pin to."""
         pinned, direct = points[0].set_name == PIN, points[0].direct
-        self.nodes = own_nodes() if pinned else ()
-        if pinned and len(self.nodes) < 2:
+        self.numa = own_nodes() if pinned else ()
+        if pinned and len(self.numa) < 2:
             return dict.fromkeys(points, "there is one NUMA node here, and nothing to pin to")
         several = [point for point in points if point.nodes > 1]
         self.way = find_access(workspace.folder, workspace.tier.kind) if direct else BUFFERED
@@ -83,15 +69,19 @@ class Ior(Workload[Point]):
 
     def measure(self, workspace: Workspace, point: Point) -> Row:
         """Write, and read."""
-        started_s, limit_s = time.time(), STUCK_S + point.bytes / SLOWEST_BYTES_PER_S
+        limit_s = STUCK_S + point.bytes / SLOWEST_BYTES_PER_S
         try:
-            written = workspace.run(job_of(point, "write", self.way, self.nodes), limit_s)
-            read = workspace.run(job_of(point, "read", self.way, self.nodes), limit_s)
+            written = workspace.run(job_of(point, "write", self.way, self.numa), limit_s)
+            read = workspace.run(job_of(point, "read", self.way, self.numa), limit_s)
         finally:
             workspace.remove_files()
-        way = {"engine": self.way.engine, "direct": self.way.direct, "numa_nodes": len(self.nodes) or None}
+        way = {"engine": self.way.engine, "direct": self.way.direct, "numa_nodes": len(self.numa) or None}
         way["read_by"] = OTHER_PROCESS
-        return {**way, "started_s": started_s, "host": socket.gethostname(), **cells(written, read)}
+        return {**way, **cells(written, read)}
+
+    def tables(self, rows: list[Row]) -> dict[str, list[Row]]:
+        """The points, without what is no column."""
+        return {"ior": [{name: value for name, value in row.items() if name != SPANS} for row in rows]}
 
 
 class IorItself(Ior):
@@ -99,65 +89,41 @@ class IorItself(Ior):
 
     def prepare(self, workspace: Workspace, points: list[Point], say: Say) -> dict[Point, str]:
         """Find out whether the page cache can be passed, if that is asked for."""
-        direct = points[0].direct and takes_direct(workspace.folder, workspace.tier.kind)
+        passed = any(direct for _, direct in KINDS[workspace.tier.kind].fio_engines)
+        direct = points[0].direct and passed and takes_direct(workspace.folder, points[0].block_bytes)
         self.way = Access(IOR, direct)
         say(f"tier {workspace.tier.name}: {counted(len(points), 'point')}, {access_text(IOR, direct)}")
         return {}
 
     def measure(self, workspace: Workspace, point: Point) -> Row:
         """Write, and read."""
-        started_s, limit_s = time.time(), STUCK_S + point.bytes / SLOWEST_BYTES_PER_S
+        limit_s = STUCK_S + point.bytes / SLOWEST_BYTES_PER_S
         row: Row = {"engine": IOR, "direct": self.way.direct, "read_by": OTHER_PROCESS}
         try:
             for pattern in ("write", "read"):
                 with workspace.noting_full(point.bytes):
-                    done = run_ior(point, pattern, self.way.direct, workspace.folder, limit_s)
-                row |= {
-                    f"{pattern}_bytes": done.bytes,
-                    f"{pattern}_bytes_per_s": done.bandwidth_bytes_per_s,
-                    f"{pattern}_span_s": done.span_s,
-                    "ior_version": done.version,
-                }
+                    row |= run_ior(point, pattern, self.way.direct, workspace.folder, limit_s)
         finally:
             workspace.remove_files()
-        return {**row, "started_s": started_s, "host": socket.gethostname()}
+        return row
+
+
+def ior_here(settings: Settings, places: Places) -> Ior:
+    """The IOR run of this machine, by the program that the configuration names."""
+    return (IorItself if settings.ior.engine == IOR else Ior)(settings, places)
 
 
 def cells(written: FioResult, read: FioResult) -> Row:
     """What fio measured, as cells of the table; all bytes over the time from the first start to the last end."""
-    row: Row = {"cpu_s": sum(one.cpu_user_s + one.cpu_system_s for one in (written, read))}
-    for name, flow, streams in (
-        ("write", written.write, [one.write for one in written.streams or (written,)]),
-        ("read", read.read, [one.read for one in read.streams or (read,)]),
-    ):
-        own = [stream.bandwidth_bytes_per_s for stream in streams]
+    row: Row = {"cpu_s": written.cpu_s + read.cpu_s}
+    for way, done in (("write", written), ("read", read)):
+        flow = getattr(done, way)
+        own = [getattr(stream, way).bandwidth_bytes_per_s for stream in done.streams]
         row |= {
-            f"{name}_bytes": flow.bytes,
-            f"{name}_bytes_per_s": flow.bytes / flow.runtime_s if flow.runtime_s else None,
-            f"{name}_span_s": flow.runtime_s,
-            f"{name}_least_bytes_per_s": min(own),
-            f"{name}_most_bytes_per_s": max(own),
+            f"{way}_bytes": flow.bytes,
+            f"{way}_bytes_per_s": flow.bytes / flow.runtime_s if flow.runtime_s else None,
+            f"{way}_span_s": flow.runtime_s,
+            f"{way}_least_bytes_per_s": min(own),
+            f"{way}_most_bytes_per_s": max(own),
         }
     return row | {"fio_version": written.fio_version}
-
-
-def ior(settings: Settings, places: Places, say: Say, node_class: str = "", workload: Ior | None = None) -> list[Row]:
-    """Measure what is not there yet; the rows of all points (:func:`neurotier.storage.workload.walk.walk`).
-
-    ``workload`` is how, if not on this machine.
-
-    Raises
-    ------
-    SettingsError
-        If there is nothing to measure, or it cannot be measured as it is written.
-    TierError
-        If a tier is not as it was declared, or too small.
-    ToolError
-        If a program is missing, or one point after the other fails.
-    """
-    plan = ior_plan(settings.ior)
-    if workload is None:
-        require_engine(settings.ior.engine, "target ior")
-        workload = IorItself() if settings.ior.engine == IOR else Ior()
-    rows = walk(workload, plan, settings, places, say, node_class)
-    return [{name: value for name, value in row.items() if name != SPANS} for row in rows]

@@ -28,10 +28,9 @@ PATIENCE = 3.0
 
 @dataclass(frozen=True)
 class Measurement:
-    """A row of the table before it is measured: what it is part of, its pattern by our name, and the job."""
+    """A row of the table before it is measured: what it is part of, and the job, named by its pattern."""
 
     part: Part
-    pattern: str
     job: FioJob
 
 
@@ -43,12 +42,12 @@ def one_stream(kind: str, file_bytes: int) -> list[Measurement]:
     """One stream as by ``dd``: a write with its flush, a read from the device, and a read from the page cache."""
     job = partial(FioJob, block_bytes=BLOCK_BYTES, file_bytes=file_bytes, files="one")
     measurements = [
-        Measurement("one_stream", "write", job("write", "write", end_fsync=True, fresh=True)),
-        Measurement("one_stream", "read", job("read", "read")),
+        Measurement("one_stream", job("write", "write", end_fsync=True, fresh=True)),
+        Measurement("one_stream", job("read", "read")),
     ]
     if is_in_memory(kind):
         return measurements
-    return [*measurements, Measurement("one_stream", "cached_read", job("cached_read", "read", evict=False))]
+    return [*measurements, Measurement("one_stream", job("cached_read", "read", evict=False))]
 
 
 def small(access: Access, kind: str, file_bytes: int, slice_s: float) -> list[Measurement]:
@@ -73,7 +72,7 @@ def small(access: Access, kind: str, file_bytes: int, slice_s: float) -> list[Me
                 files="one",
                 options=options,
             )
-            measurements.append(Measurement("small", pattern, job))
+            measurements.append(Measurement("small", job))
     return measurements
 
 
@@ -92,7 +91,7 @@ def metadata(slice_s: float) -> list[Measurement]:
             files="many",
             options=(("nrfiles", str(SMALL_FILES)), ("filesize", str(SMALL_BYTES)), ("openfiles", "1")),
         )
-        measurements.append(Measurement("metadata", pattern, job))
+        measurements.append(Measurement("metadata", job))
     return measurements
 
 
@@ -114,17 +113,17 @@ def concurrency(access: Access, kind: str, streams: int, file_bytes: int, slice_
     past = replace(buffered, engine=access.engine, direct=access.direct)
     again = replace(past, runtime_s=slice_s, repeat=True) if access.direct or is_in_memory(kind) else past
     measurements = [
-        Measurement("concurrency", "write", replace(past, end_fsync=True, fresh=True)),
-        Measurement("concurrency", "read", replace(again, name="read", pattern="read")),
-        Measurement("concurrency", "mixed", replace(again, name="mixed", pattern="rw", end_fsync=True)),
+        Measurement("concurrency", replace(past, end_fsync=True, fresh=True)),
+        Measurement("concurrency", replace(again, name="read", pattern="read")),
+        Measurement("concurrency", replace(again, name="mixed", pattern="rw", end_fsync=True)),
     ]
     if is_in_memory(kind):
         return measurements
     cached = replace(buffered, name="cached_read", pattern="read", preread=True, runtime_s=slice_s, repeat=True)
     return [
         *measurements,
-        Measurement("concurrency", "cached_read", cached),
-        Measurement("concurrency", "buffered_write", replace(buffered, name="buffered_write", fresh=True)),
+        Measurement("concurrency", cached),
+        Measurement("concurrency", replace(buffered, name="buffered_write", fresh=True)),
     ]
 
 

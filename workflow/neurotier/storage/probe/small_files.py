@@ -11,7 +11,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -20,7 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neurotier.core.errors import TierError, ToolError, one_line
-from neurotier.core.processes import fork_process, start_process
+from neurotier.core.processes import fork_process
+from neurotier.meter.tree import queued_s
+from neurotier.storage.calls import run_call
 
 OPERATIONS = ("make", "look", "remove")
 
@@ -37,8 +38,6 @@ INODE_SHARE = 0.1
 SIZE_BYTES = 4096
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
-
-PATIENCE_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -88,128 +87,80 @@ def measure_files(tier: str, folder: Path, streams: int, slice_s: float, timeout
         If it does not end, or fails otherwise.
     """
     words = [sys.executable, "-m", __name__, str(folder), str(streams), str(slice_s)]
-    process = start_process(
-        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace"
-    )
-    where = f"tier {tier!r}"
-    try:
-        output, errors = process.communicate(timeout=timeout_s)
-    except subprocess.TimeoutExpired:
-        raise ToolError(f"small files were not done within {timeout_s:.0f} s", where=where) from None
-    finally:
-        if process.returncode is None:
-            process.kill()  # its streams end with it
-            with suppress(subprocess.TimeoutExpired):
-                process.communicate(timeout=PATIENCE_S)  # who waits for a dead device cannot even be killed
-    if process.returncode in FULL:
+    done = run_call(words, Path(), timeout_s, f"tier {tier!r}, small files")
+    if done.returncode in FULL:
         raise TierError(
             f"had no room, or no inodes, for {LEAST_FILES * streams} small files",
-            where=where,
+            where=f"tier {tier!r}",
             fix="make room, or lower probe.streams",
         )
-    if process.returncode != 0:
-        raise ToolError(f"small files: {one_line(errors.strip()) or process.returncode}", where=where)
-    return {name: Operation(**figures) for name, figures in json.loads(output).items()}
+    if done.returncode != 0:
+        raise ToolError(one_line(done.stderr.strip()) or str(done.returncode), where=f"tier {tier!r}, small files")
+    return {name: Operation(**figures) for name, figures in json.loads(done.stdout).items()}
 
 
-class Lap:
-    """Time, CPU time and waiting for a processor of this process since it was begun."""
-
-    def __init__(self) -> None:
-        self.begin = self.now()
-
-    @staticmethod
-    def now() -> tuple[float, float, float]:
-        """The three, s; without waiting for a processor where the kernel does not account it."""
-        wall_s, cpu_s = time.perf_counter(), time.process_time()
-        try:
-            with open("/proc/self/schedstat", "rb") as file:
-                return wall_s, cpu_s, int(file.read().split()[1]) / 1e9
-        except (OSError, IndexError):
-            return wall_s, cpu_s, 0.0
-
-    def end(self) -> list[float]:
-        """The three, s."""
-        return [last - first for last, first in zip(self.now(), self.begin, strict=True)]
+def spent() -> tuple[float, float, float]:
+    """Time, CPU time and waiting for a processor of this process so far, s."""
+    return time.perf_counter(), time.process_time(), queued_s()
 
 
-class Stream:
-    """One stream, in its own process.
-
-    Parameters
-    ----------
-    folder
-        Its own folder, which is not there yet.
-    slice_s
-        How long it makes files at most, s.
-    files
-        How many at most.
-    """
-
-    def __init__(self, folder: str, slice_s: float, files: int) -> None:
-        self.folder, self.slice_s, self.files = folder, slice_s, files
-        self.made = 0
-
-    def prepare(self) -> None:
-        """Make the folder, and go there."""
-        os.mkdir(self.folder, 0o700)
-        os.chdir(self.folder)
-
-    def make(self) -> None:
-        """Make files until there are enough, or time or room is over."""
-        data, deadline_s = bytes(SIZE_BYTES), time.monotonic() + self.slice_s
-        try:
-            while self.made < self.files and (not self.made or time.monotonic() < deadline_s):
-                file = os.open(f"f{self.made}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-                self.made += 1
-                try:
-                    os.write(file, data)
-                finally:
-                    os.close(file)
-        except OSError as error:
-            if error.errno not in FULL or self.made < LEAST_FILES:
-                raise
-
-    def look(self) -> None:
-        """Look at each."""
-        for number in range(self.made):
-            os.lstat(f"f{number}")
-
-    def remove(self) -> None:
-        """Remove each."""
-        for number in range(self.made):
-            os.unlink(f"f{number}")
-
-    def leave(self) -> None:
-        """Remove the folder, and what is in it after an error."""
-        os.chdir("..")
-        with suppress(OSError):
-            for entry in os.listdir(self.folder):
-                os.unlink(f"{self.folder}/{entry}")
-            os.rmdir(self.folder)
+def make(files: int, slice_s: float) -> int:
+    """Make files here until there are enough, or time or room is over; how many were made."""
+    made, data, deadline_s = 0, bytes(SIZE_BYTES), time.monotonic() + slice_s
+    try:
+        while made < files and (not made or time.monotonic() < deadline_s):
+            file = os.open(f"f{made}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            made += 1
+            try:
+                os.write(file, data)
+            finally:
+                os.close(file)
+    except OSError as error:
+        if error.errno not in FULL or made < LEAST_FILES:
+            raise
+    return made
 
 
-def work_of(stream: Stream, gates: Sequence[tuple[int, int]], told: tuple[int, int]) -> Callable[[], int]:
-    """What the process of a stream does: each operation when it is told to, with a line of JSON for each."""
+def leave(folder: str) -> None:
+    """Remove a stream's folder, and what is in it after an error."""
+    os.chdir("..")
+    with suppress(OSError):
+        for entry in os.listdir(folder):
+            os.unlink(f"{folder}/{entry}")
+        os.rmdir(folder)
+
+
+def work_of(
+    folder: str, files: int, slice_s: float, gates: Sequence[tuple[int, int]], told: tuple[int, int]
+) -> Callable[[], int]:
+    """What the process of a stream does in a folder of its own: each operation when its gate opens, and a line of JSON
+    on each."""
 
     def work() -> int:
         for gate in gates:
             os.close(gate[1])  # so that no stream waits for ever when another has failed
         os.close(told[0])
+        made = 0
         try:
-            stream.prepare()
+            os.mkdir(folder, 0o700)
+            os.chdir(folder)
             for name, gate in zip(OPERATIONS, gates, strict=True):
                 if not os.read(gate[0], 1):
                     return 1
-                lap = Lap()
-                getattr(stream, name)()
-                os.write(told[1], (json.dumps([name, stream.made, *lap.end()]) + "\n").encode())
+                call, begin = os.lstat if name == "look" else os.unlink, spent()
+                if name == "make":
+                    made = make(files, slice_s)
+                else:
+                    for number in range(made):
+                        call(f"f{number}")
+                took = [last - first for last, first in zip(spent(), begin, strict=True)]
+                os.write(told[1], (json.dumps([name, made, *took]) + "\n").encode())
         except OSError as error:
             sys.stderr.write(f"{error.strerror}\n")
             os.write(told[1], b"\n")
             return error.errno if error.errno in FULL else 1
         finally:
-            stream.leave()
+            leave(folder)
         return 0
 
     return work
@@ -226,7 +177,7 @@ def run_streams(folder: str, streams: int, slice_s: float) -> Measured:
     told, files = os.pipe(), files_of_each(streams, os.statvfs(folder).f_favail)
     gates = [os.pipe() for _ in OPERATIONS]  # each its own: a quick stream would take a slow one's turn
     workers = [
-        fork_process(work_of(Stream(os.path.abspath(f"{folder}/files.{number}"), slice_s, files), gates, told))
+        fork_process(work_of(os.path.abspath(f"{folder}/files.{number}"), files, slice_s, gates, told))
         for number in range(streams)
     ]
     os.close(told[1])

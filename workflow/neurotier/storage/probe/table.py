@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from neurotier.core.spread import Spread
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, columns
 from neurotier.core.tiers import Tier
 from neurotier.storage.fio import FioResult
 from neurotier.storage.probe.measurements import Measurement, Samples
@@ -23,8 +23,9 @@ def probe_rows(tier: Tier, samples: Samples) -> list[Row]:
 
 
 def facts_now(tier: Tier) -> Row:
-    """What all rows of a tier have in common."""
+    """All columns, with what all rows of a tier have in common."""
     return {
+        **dict.fromkeys(columns("probe")),
         **facts_of(tier),
         "device": tier.mount().source,
         "kernel": f"{platform.system()} {platform.release()}",
@@ -48,11 +49,9 @@ def file_rows(tier: Tier, files: Mapping[int, Sequence[Measured]], fio_version: 
                 "block_bytes": SIZE_BYTES,
                 "file_bytes": SIZE_BYTES,
                 "repetitions": len(each),
-                **dict.fromkeys(("bandwidth_bytes_per_s", "bandwidth_low_bytes_per_s"), 0.0),
-                "bandwidth_high_bytes_per_s": 0.0,
+                **{f"bandwidth_{end}bytes_per_s": 0.0 for end in ("", "low_", "high_")},
                 "operations_per_s": streams / wall_s,
                 "latency_mean_s": wall_s,
-                **dict.fromkeys(("latency_p99_s", "cpu_s_per_byte")),
                 "operation_cpu_s": statistics.median(one.cpu_s for one in each),
                 "operation_wait_s": statistics.median(one.wait_s for one in each),
                 "operation_low_s": needed.low,
@@ -71,7 +70,7 @@ def cells(measurement: Measurement, results: Sequence[FioResult]) -> Row:
     return {
         "fio": results[0].fio_version,
         "part": measurement.part,
-        "pattern": measurement.pattern,
+        "pattern": job.name,
         "engine": job.engine,
         "direct": job.direct,
         "streams": job.streams,
@@ -87,7 +86,6 @@ def cells(measurement: Measurement, results: Sequence[FioResult]) -> Row:
         "latency_mean_s": latency_s,
         "latency_p99_s": median(results, lambda result: result.latency_p99_s),
         "cpu_s_per_byte": None if on_files else median(results, lambda result: result.cpu_s_per_byte),
-        **dict.fromkeys(("operation_cpu_s", "operation_wait_s", "operation_low_s", "operation_high_s")),
     }
 
 

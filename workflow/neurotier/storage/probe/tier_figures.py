@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from neurotier.core.errors import InputError
 from neurotier.core.kinds import is_in_memory
-from neurotier.core.tables import Row, read_table
+from neurotier.core.tables import Row
 
 Curve = dict[int, float]
 """Bandwidth of all streams together, bytes/s, by the number of streams at once."""
@@ -40,111 +38,75 @@ class TierFigures:
 
     Attributes
     ----------
-    tier, kind, fs_type, host
-        What was measured, and where.
+    kind
+        Of the tier.
     read_bytes_per_s, write_bytes_per_s, mixed_bytes_per_s
         From and to the device, and half and half (both ways added up).
     cached_read_bytes_per_s, buffered_write_bytes_per_s
         From and to the page cache; for memory-backed tiers, which have none, the same as from and to the device.
-    single_read_bytes_per_s, single_cached_read_bytes_per_s, single_write_bytes_per_s
-        One buffered stream, as ``dd`` and the published Table I have it: read with an empty and with a full page
-        cache, and written including the flush.
+    single_read_bytes_per_s, single_write_bytes_per_s
+        One buffered stream, as ``dd`` and the published Table I have it: read with an empty page cache, and written
+        including the flush.
     read_cpu_s_per_byte, write_cpu_s_per_byte
         CPU time (user and system) of that stream, s/byte; the kernel's write-back is not in it.
-    random_read_s, random_write_s
-        Mean time of a random request of 4 KiB, one at a time, s.
-    create_s, stat_s, delete_s
+    random_read_s
+        Mean time of reading 4 KiB at random, one request at a time, s.
+    create_s, stat_s
         Mean time of an operation on a small file, s.
     files
         What a small file takes, by the number of streams at once.
     """
 
-    tier: str
     kind: str
-    fs_type: str
-    host: str
     read_bytes_per_s: Curve
     write_bytes_per_s: Curve
     mixed_bytes_per_s: Curve
     cached_read_bytes_per_s: Curve
     buffered_write_bytes_per_s: Curve
     single_read_bytes_per_s: float
-    single_cached_read_bytes_per_s: float
     single_write_bytes_per_s: float
     read_cpu_s_per_byte: float
     write_cpu_s_per_byte: float
     random_read_s: float
-    random_write_s: float
     create_s: float
     stat_s: float
-    delete_s: float
     files: Mapping[int, FileCost] = field(default_factory=dict)
-
-
-def read_probe(table: Path) -> dict[str, TierFigures]:
-    """Figures of every tier of ``probe.tsv``, by its name.
-
-    Raises
-    ------
-    InputError
-        If a measurement that a probe makes is not in the table.
-    """
-    tiers: dict[str, list[Row]] = {}
-    for row in read_table(table, "probe"):
-        tiers.setdefault(row["tier"], []).append(row)
-    try:
-        return {name: figures_of(rows) for name, rows in tiers.items()}
-    except KeyError as error:
-        raise InputError(f"has no {error}", where=str(table), fix="probe again: --forcerun probe_tier") from None
 
 
 def figures_of(rows: list[Row]) -> TierFigures:
     """Figures of one tier from its rows."""
-    first = rows[0]
     single = {row["pattern"]: row for row in rows if row["part"] == "one_stream"}
     requests = {row["pattern"]: row for row in rows if row["part"] in ("small", "metadata") and row["queue_depth"] == 1}
     read, write = curve(rows, "read"), curve(rows, "write")
-    in_memory = is_in_memory(first["kind"])
+    in_memory = is_in_memory(rows[0]["kind"])
     return TierFigures(
-        tier=first["tier"],
-        kind=first["kind"],
-        fs_type=first["fs_type"],
-        host=first["host"],
+        kind=rows[0]["kind"],
         read_bytes_per_s=read,
         write_bytes_per_s=write,
         mixed_bytes_per_s=curve(rows, "mixed"),
         cached_read_bytes_per_s=read if in_memory else curve(rows, "cached_read"),
         buffered_write_bytes_per_s=write if in_memory else curve(rows, "buffered_write"),
         single_read_bytes_per_s=single["read"]["bandwidth_bytes_per_s"],
-        single_cached_read_bytes_per_s=single["read" if in_memory else "cached_read"]["bandwidth_bytes_per_s"],
         single_write_bytes_per_s=single["write"]["bandwidth_bytes_per_s"],
         read_cpu_s_per_byte=single["read"]["cpu_s_per_byte"],
         write_cpu_s_per_byte=single["write"]["cpu_s_per_byte"],
         random_read_s=requests["random_read"]["latency_mean_s"],
-        random_write_s=requests["random_write"]["latency_mean_s"],
-        **{f"{name}_s": 1 / requests[name]["operations_per_s"] for name in ("create", "stat", "delete")},
+        **{f"{name}_s": 1 / requests[name]["operations_per_s"] for name in ("create", "stat")},
         files=file_costs(rows),
     )
 
 
 def file_costs(rows: list[Row]) -> dict[int, FileCost]:
-    """What a small file takes, by streams.
-
-    Earlier probes have fio's times of a call with one stream alone, which are CPU time unless there is a network.
-    """
-    kind = rows[0]["kind"]
+    """What a small file takes, by streams."""
     named: dict[int, list[Row]] = {}
     for row in rows:
         if row["part"] == "files":
             named.setdefault(row["streams"], []).append(row)
-    if not named:
-        calls_s = sum(1 / row["operations_per_s"] for row in rows if row["part"] == "metadata")
-        return {1: FileCost(0.0, calls_s) if kind == "network" else FileCost(calls_s, 0.0)}
     costs = {}
     for streams, each in sorted(named.items()):
         cpu_s = sum(row["operation_cpu_s"] for row in each)
         # in memory there is nothing to wait for: what is not accounted for there, a virtual machine's host has taken
-        wait_s = 0.0 if is_in_memory(kind) else sum(row["operation_wait_s"] for row in each)
+        wait_s = 0.0 if is_in_memory(rows[0]["kind"]) else sum(row["operation_wait_s"] for row in each)
         low_s, high_s = (sum(row[f"operation_{end}_s"] for row in each) for end in ("low", "high"))
         both_s = sum(row["operation_cpu_s"] + row["operation_wait_s"] for row in each)
         costs[streams] = FileCost(cpu_s, wait_s, min(1.0, low_s / both_s), max(1.0, high_s / both_s))

@@ -29,7 +29,7 @@ def probe_tier(
     streams: int,
     places: Places,
     say: Callable[[str], None],
-    tell: Callable[[str], None] = lambda _: None,
+    tell: Callable[[str], None],
 ) -> list[Row]:
     """Measure one tier on this node; the rows of its table.
 
@@ -88,7 +88,7 @@ class Walk:
         What small files took, by number of streams, in each repetition.
     """
 
-    def __init__(self, workspace: Workspace, effort: Effort, tell: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, workspace: Workspace, effort: Effort, tell: Callable[[str], None]) -> None:
         self.workspace, self.effort, self.tell = workspace, effort, tell
         self.samples: Samples = {}
         self.files: dict[int, list[Measured]] = {}
@@ -130,7 +130,7 @@ class Walk:
     def rate(self, group: list[Measurement]) -> float:
         """Measure a group; bandwidth to or from the device, bytes/s, whichever is less."""
         self.measure(group)
-        return min(self.samples[each][-1].bandwidth_bytes_per_s for each in group if each.pattern in ("read", "write"))
+        return min(self.samples[each][-1].bandwidth_bytes_per_s for each in group if each.job.name in ("read", "write"))
 
     def measure(self, group: list[Measurement]) -> None:
         """Measure a group on files that they share with no other group."""

@@ -14,7 +14,7 @@ from neurotier.core.quantities import counted
 from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
 from neurotier.storage.staging.grid import IN_MEMORY
-from neurotier.storage.workload.records import MEASURED
+from neurotier.storage.workload.records import measured, measured_by
 
 COUNTS = ("writers", "readers", "servers")
 FIXED = ("tier", "engine", "per", "set")
@@ -26,7 +26,7 @@ class Curve:
 
     Attributes
     ----------
-    tier, engine, kind
+    tier, engine
         Where the data were, and who staged.
     axis
         ``writers``, ``readers`` or ``servers``.
@@ -40,7 +40,6 @@ class Curve:
 
     tier: str
     engine: str
-    kind: str
     axis: str
     others: tuple[int, int]
     per: str
@@ -60,7 +59,7 @@ class Curve:
     def others_text(self) -> str:
         """The other numbers in words.
 
-        >>> Curve("disk", "ray", "block", "readers", (4, 1), "step", {}).others_text
+        >>> Curve("disk", "ray", "readers", (4, 1), "step", {}).others_text
         '4 writers, 1 server'
         """
         names = [name for name in COUNTS if name != self.axis]
@@ -89,11 +88,6 @@ def place_text(tier: str, engine: str) -> str:
     return f"{engine} in memory" if engine in IN_MEMORY else f"{engine} on {tier}"
 
 
-def measured(rows: Iterable[Row]) -> list[Row]:
-    """Rows of points that were measured."""
-    return [row for row in rows if row["status"] == MEASURED]
-
-
 def curves(rows: Iterable[Row], axis: str, way: str, per: str | None = None) -> list[Curve]:
     """Every curve with at least two numbers on its axis.
 
@@ -109,10 +103,7 @@ def curves(rows: Iterable[Row], axis: str, way: str, per: str | None = None) -> 
         Only those of strong (``step``) or of weak scaling (``client``).
     """
     others = [name for name in COUNTS if name != axis]
-    groups: dict[tuple[object, ...], list[Row]] = {}
-    for row in measured(rows):
-        if per in (None, row["per"]):
-            groups.setdefault(tuple(row[name] for name in (*FIXED, *others)), []).append(row)
+    groups = measured_by(rows, lambda row: tuple(row[name] for name in (*FIXED, *others)))
     found = []
     for members in groups.values():
         first = members[0]
@@ -120,21 +111,18 @@ def curves(rows: Iterable[Row], axis: str, way: str, per: str | None = None) -> 
             count: Spread(tuple(row[f"{way}_s"] for row in members if row[axis] == count))
             for count in sorted({row[axis] for row in members})
         }
-        if len(times) > 1:
+        if len(times) > 1 and per in (None, first["per"]):
             rest = (first[others[0]], first[others[1]])
-            found.append(Curve(first["tier"], first["engine"], first["kind"], axis, rest, first["per"], times))
+            found.append(Curve(first["tier"], first["engine"], axis, rest, first["per"], times))
     return found
 
 
-def longest(found: Sequence[Curve]) -> Curve | None:
-    """The curve with the most numbers on its axis, and among those the one with most other processes."""
-    return max(found, key=lambda one: (len(one.times), one.others), default=None)
-
-
 def of_each_place(found: Sequence[Curve]) -> list[Curve]:
-    """For every tier and engine the curve that tells most."""
-    places = dict.fromkeys(one.name for one in found)
-    return [best for name in places if (best := longest([one for one in found if one.name == name])) is not None]
+    """For every tier and engine the curve with the most numbers on its axis, and of those with most other processes."""
+    names = dict.fromkeys(one.name for one in found)
+    return [
+        max((one for one in found if one.name == name), key=lambda one: (len(one.times), one.others)) for name in names
+    ]
 
 
 @dataclass(frozen=True)
@@ -183,30 +171,18 @@ def same_point(row: Row) -> tuple[object, ...]:
     return tuple(row[name] for name in names)
 
 
-@dataclass(frozen=True)
-class Synchronising:
-    """What one side waits for the others.
+def synchronising(rows: Iterable[Row]) -> tuple[float, Row, str] | None:
+    """Where waiting for each other takes the largest part; ``None`` if nothing was measured.
 
-    Attributes
-    ----------
-    share
-        Part of the time from asking all until all had answered in which the average client was not at its request.
-    row
-        The point with the largest part.
-    way
-        ``write`` or ``read``.
+    Returns
+    -------
+    tuple
+        Part of the time from asking all until all had answered in which the average client was not at its request; the
+        point; and whether it is that of the ``write`` or of the ``read``.
     """
-
-    share: float
-    row: Row
-    way: str
-
-
-def synchronising(rows: Iterable[Row]) -> Synchronising | None:
-    """Where waiting for each other takes the largest part; ``None`` if nothing was measured."""
     found = [
-        Synchronising(1 - row[f"{way}_client_s"] / row[f"{way}_round_s"], row, way)
+        (1 - row[f"{way}_client_s"] / row[f"{way}_round_s"], row, way)
         for row in measured(rows)
         for way in ("write", "read")
     ]
-    return max(found, key=lambda one: one.share, default=None)
+    return max(found, key=lambda one: one[0], default=None)

@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -57,15 +56,6 @@ class Exchange:
     seed: int
     folder: str
     scratch: str
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Exchange:
-        """Rebuild an exchange from :meth:`to_json`."""
-        return cls(**data)
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self)
 
     @property
     def piece_bytes(self) -> int:

@@ -10,7 +10,7 @@ from neurotier.core.errors import SettingsError
 from neurotier.core.settings import StagingSetSettings, StagingSettings
 from neurotier.core.tiers import parse_size
 from neurotier.storage.staging.exchange import WORD_BYTES
-from neurotier.storage.workload.points import in_order, minutes, point_name
+from neurotier.storage.workload.points import in_order
 
 STEP = "step"
 """Value of ``per``: bytes are those of a whole step (strong scaling); else of each writer and reader (weak scaling)."""
@@ -75,11 +75,6 @@ class Point:
         clients = self.writers + self.readers + self.servers
         return START_S + CLIENT_S * clients + (self.written_bytes + self.read_bytes) / USUAL_BYTES_PER_S
 
-    def name(self, where: str) -> str:
-        """A file's name that tells measurements apart (:func:`neurotier.storage.workload.points.point_name`)."""
-        counts = f"{self.writers}x{self.readers}x{self.servers}"
-        return point_name(self, where, self.set_name, self.engine, counts, self.repetition)
-
 
 def scaled(count: int, scale: float) -> int:
     """A number of writers or readers on a smaller machine.
@@ -117,18 +112,14 @@ def points_of_set(name: str, given: StagingSetSettings, settings: StagingSetting
     return list(points)
 
 
-def planned(settings: StagingSettings) -> dict[str, dict[str, list[Point]]]:
+def staging_plan(settings: StagingSettings) -> dict[str, dict[str, list[Point]]]:
     """The points of every set on every tier, in the order in which they are measured.
 
     Raises
     ------
     SettingsError
-        If there is nothing to stage, or a set cannot be measured as it is written.
+        If a set cannot be measured as it is written.
     """
-    if not settings.tiers or not settings.sets:
-        missing = "tiers" if not settings.tiers else "sets"
-        fix = "take config/examples/staging.yaml, or see config/README.md"
-        raise SettingsError("there is nothing to stage", where=f"config key staging.{missing}", fix=fix)
     plan: dict[str, dict[str, list[Point]]] = {}
     for tier in settings.tiers:
         sets = {name: points_of_set(name, given, settings) for name, given in settings.sets.items()}
@@ -136,11 +127,3 @@ def planned(settings: StagingSettings) -> dict[str, dict[str, list[Point]]]:
             sets = {name: [one for one in points if one.engine not in IN_MEMORY] for name, points in sets.items()}
         plan[tier] = {name: in_order(points, settings.seed) for name, points in sets.items() if points}
     return plan
-
-
-def staging_minutes(settings: StagingSettings) -> int:
-    """Time that it asks a cluster for, min (:func:`neurotier.storage.workload.points.minutes`)."""
-    try:
-        return minutes(planned(settings))
-    except SettingsError:  # the job itself says why
-        return minutes({})

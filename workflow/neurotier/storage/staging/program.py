@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ def main() -> int:
     def say(**fields: Any) -> None:
         print(json.dumps(fields), file=lines, flush=True)
 
-    exchange = Exchange.from_json(read_json(Path(sys.argv[1])))
+    exchange = Exchange(**read_json(Path(sys.argv[1])))
     try:
         run(exchange, say)
     except NeurotierError as error:
@@ -56,9 +57,37 @@ def run(exchange: Exchange, say: Say) -> None:
     serve(exchange, say)
 
 
-def say_step(say: Say, number: int, step: Step) -> None:
-    """Tell of a step that is done."""
-    say(step=number, **asdict(step))
+def timed_step(
+    pids: list[int], write: Callable[[], Sequence[Any]], read: Callable[[Sequence[Any], list[int]], Sequence[Any]]
+) -> dict[str, Any]:
+    """One time step: all write, and when all have, all read; what is told of it, as :class:`Step` has it.
+
+    Parameters
+    ----------
+    pids
+        The processes of the exchange.
+    write
+        Has all write; for each writer its begin and end, and last the checksums of its pieces.
+    read
+        Has all read, by what ``write`` gave and all checksums; for each reader its begin and end, and last the pieces
+        that were not what had been written.
+    """
+    began_s = time.monotonic()
+    written = write()
+    write_round_s = time.monotonic() - began_s
+    checksums = [value for *_, own in written for value in own]
+    before, began_s = device_read_bytes(pids), time.monotonic()
+    was_read = read(written, checksums)
+    read_round_s, after = time.monotonic() - began_s, device_read_bytes(pids)
+    step = Step(
+        writes=[(begin_s, end_s) for begin_s, end_s, *_ in written],
+        reads=[(begin_s, end_s) for begin_s, end_s, *_ in was_read],
+        write_round_s=write_round_s,
+        read_round_s=read_round_s,
+        device_read_bytes=None if before is None or after is None else after - before,
+        wrong=[f"{reader}/{piece}" for reader, (*_, wrong) in enumerate(was_read) for piece in wrong],
+    )
+    return asdict(step)
 
 
 def device_read_bytes(pids: list[int]) -> int | None:
@@ -71,11 +100,6 @@ def device_read_bytes(pids: list[int]) -> int | None:
             return None
         total += next(int(line.split()[1]) for line in text.splitlines() if line.startswith("read_bytes"))
     return total
-
-
-def difference(before: int | None, after: int | None) -> int | None:
-    """What came in between, if both are known."""
-    return None if before is None or after is None else after - before
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -71,10 +71,6 @@ class Outcome:
     servers: list[int] = field(default_factory=list)
 
 
-class StallError(ToolError):
-    """A step did not end in time."""
-
-
 def require_engine(engine: str, where: str) -> None:
     """Raise :class:`ToolError` if an engine is not installed or cannot be closed to others; ``where`` needs it."""
     package = ENGINES[engine]
@@ -106,16 +102,14 @@ def run_exchange(
 
     Raises
     ------
-    StallError
-        If a step, or the start, takes longer.
     ToolError
-        If a server, writer or reader fails or is gone.
+        If a step, or the start, takes longer, or a server, writer or reader fails or is gone.
     TierError
         If the tier fills up.
     """
     call, outcome, process = secrets.token_hex(8), Outcome(), None
     plan = Path(exchange.scratch, "plan.json")
-    write_json(plan, exchange.to_json(), durable=False)
+    write_json(plan, asdict(exchange), durable=False)
     library = str(LIBRARY)
     path = os.pathsep.join(filter(None, [library, os.environ.get("PYTHONPATH", "")]))
     environment = {**os.environ, CALL: call, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}
@@ -170,13 +164,13 @@ def listen(
     raise ToolError(f"the service ended by itself (exit code {code})", where=exchange.engine, fix="see the log")
 
 
-def stall(exchange: Exchange, outcome: Outcome, limit_s: float) -> StallError:
+def stall(exchange: Exchange, outcome: Outcome, limit_s: float) -> ToolError:
     """What is said when nothing has come for some time."""
     what = f"did not start within {limit_s:.0f} s"
     if outcome.start_s is not None:
         done = f"{len(outcome.steps)} of {exchange.steps} steps were done"
         what = f"stalled: {done}, and the next did not end within {limit_s:.0f} s"
-    return StallError(what, where=exchange.engine, fix="see the log, or raise staging.timeout_s")
+    return ToolError(what, where=exchange.engine, fix="see the log, or raise staging.timeout_s")
 
 
 def lines_of(process: subprocess.Popen[bytes], limit_s: Callable[[], float]) -> Iterator[dict[str, Any] | None]:

@@ -5,26 +5,23 @@ from __future__ import annotations
 import os
 import statistics
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import ClassVar
 
 from neurotier.core.errors import ToolError
-from neurotier.core.places import Places
 from neurotier.core.private import private_folder, remove_empty
 from neurotier.core.quantities import counted, size
-from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
 from neurotier.core.work_folders import remove_abandoned, work_folder
+from neurotier.storage.published import STAGING
 from neurotier.storage.staging.engines.ray import store_bytes
 from neurotier.storage.staging.exchange import Exchange, Step, mean_s, span_s
-from neurotier.storage.staging.grid import IN_MEMORY, SERVED, Point, planned
+from neurotier.storage.staging.grid import IN_MEMORY, SERVED, Point, staging_plan
 from neurotier.storage.staging.supervise import ENGINES, Outcome, require_engine, run_exchange
-from neurotier.storage.workload.walk import Say, Workload, walk
+from neurotier.storage.workload.walk import Workload
 from neurotier.storage.workspace import Workspace
 
 MOST_PATH = 44
@@ -38,47 +35,47 @@ class Staging(Workload[Point]):
     """Exchanges of a grid, each with a store of its own."""
 
     target = "staging"
+    plan_of = staticmethod(staging_plan)
     asked = (
         *("engine", "writers", "readers", "servers", "per", "bytes_per_writer", "bytes_per_reader", "steps", "flush"),
         "repetition",
     )
-    results: ClassVar[tuple[str, ...]] = (
-        *("piece_bytes", "start_s", "write_s", "write_least_s", "write_most_s", "write_client_s", "write_round_s"),
-        *("read_s", "read_least_s", "read_most_s", "read_client_s", "read_round_s", "write_bytes", "read_bytes"),
-        *("device_read_bytes", "started_s", "engine_version"),
-    )
+    smaller = "staging.scale, staging.sets.{set}.bytes or staging.steps"
 
-    def __init__(self, settings: Settings, log: Path) -> None:
-        self.settings, self.log = settings.staging, log
+    def require(self) -> None:
+        """The packages of all engines."""
+        for engine in self.settings.staging.engines:
+            require_engine(engine, "target staging")
 
-    def room_bytes(self, points: list[Point]) -> int:
-        """The largest store of the set."""
-        return max(map(room_of, points), default=0)
-
-    def room_text(self, points: list[Point]) -> str:
-        """Whose it is."""
+    def room(self, points: list[Point]) -> tuple[int, str]:
+        """The largest store of the set, and whose it is."""
         most = max(points, key=room_of)
-        return f"{counted(most.writers, 'writer')} of {size(most.bytes_per_writer)} a step, {most.engine}"
+        return room_of(
+            most
+        ), f"{counted(most.writers, 'writer')} of {size(most.bytes_per_writer)} a step, {most.engine}"
 
-    def smaller(self, set_name: str) -> str:
-        """The keys that it depends on."""
-        return f"lower staging.scale, staging.sets.{set_name}.bytes or staging.steps"
-
-    def written_bytes(self, point: Point) -> int | None:
+    def written_bytes(self, point: Point) -> int:
         """All steps of a point."""
         return point.written_bytes
 
     def measure(self, workspace: Workspace, point: Point) -> Row:
         """Measure one exchange."""
-        started_s = time.time()
-        self.log.parent.mkdir(parents=True, exist_ok=True)
+        log = self.places.logs / "run_staging" / "engines.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        settings = self.settings.staging
         try:
             with scratch() as folder:
-                exchange = exchange_of(point, workspace.folder, folder, self.settings.seed)
-                outcome = run_exchange(exchange, self.log, self.settings.timeout_s)
-            return {"started_s": started_s, **cells(exchange, outcome)}
+                exchange = exchange_of(point, workspace.folder, folder, settings.seed)
+                outcome = run_exchange(exchange, log, settings.timeout_s)
+            return cells(exchange, outcome)
         finally:
             workspace.remove_files()
+
+    def tables(self, rows: list[Row]) -> dict[str, list[Row]]:
+        """The points, and what is published of staging."""
+        columns = ("name", "quantity", "value", "unit", "source", "page", "figure", "open_points")
+        published = [{name: getattr(number, name) for name in columns} for number in STAGING]
+        return {"staging": rows, "published_staging": published}
 
 
 def exchange_of(point: Point, folder: Path, scratch_folder: Path, seed: int) -> Exchange:
@@ -153,22 +150,3 @@ def request_cells(steps: Sequence[Step], way: str) -> Row:
         f"{way}_client_s": statistics.mean(mean_s(step[f"{way}s"]) for step in given),
         f"{way}_round_s": statistics.mean(step[f"{way}_round_s"] for step in given),
     }
-
-
-def stage(settings: Settings, places: Places, say: Say, node_class: str = "") -> list[Row]:
-    """Measure what is not there yet; the rows of all points (:func:`neurotier.storage.workload.walk.walk`).
-
-    Raises
-    ------
-    SettingsError
-        If there is nothing to stage, or it cannot be staged as it is written.
-    TierError
-        If a tier is not as it was declared, or too small.
-    ToolError
-        If an engine is not installed, or one point after the other fails.
-    """
-    plan = planned(settings.staging)
-    for engine in settings.staging.engines:
-        require_engine(engine, "target staging")
-    log = places.logs / "run_staging" / "engines.log"
-    return walk(Staging(settings, log), plan, settings, places, say, node_class)

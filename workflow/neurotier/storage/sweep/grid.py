@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from neurotier.core.errors import SettingsError
 from neurotier.core.settings import SweepSetSettings, SweepSettings
 from neurotier.core.tiers import parse_size
-from neurotier.storage.workload.points import in_order, minutes, point_name
+from neurotier.storage.workload.points import in_order
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,6 @@ class Point:
         """Whether any request writes."""
         return self.pattern not in ("read", "randread")
 
-    def name(self, where: str) -> str:
-        """A file's name that tells measurements apart (:func:`neurotier.storage.workload.points.point_name`)."""
-        grid = (self.pattern, self.block_bytes, self.processes, self.queue_depth, self.repetition)
-        return point_name(self, where, self.set_name, *grid)
-
 
 def points_of_set(name: str, given: SweepSetSettings) -> list[Point]:
     """Points of one set, in the order of the grid.
@@ -87,30 +82,13 @@ def points_of_set(name: str, given: SweepSetSettings) -> list[Point]:
     ]
 
 
-def planned_sets(settings: SweepSettings) -> dict[str, list[Point]]:
-    """The points of every set, in the order in which they are measured on each tier.
+def sweep_plan(settings: SweepSettings) -> dict[str, dict[str, list[Point]]]:
+    """The points of every set, in the order in which they are measured, the same on each tier.
 
     Raises
     ------
     SettingsError
-        If there is nothing to sweep, or a set cannot be measured as it is written.
+        If a set cannot be measured as it is written.
     """
-    if not settings.tiers or not settings.sets:
-        missing = "tiers" if not settings.tiers else "sets"
-        fix = "take one of config/examples/sweep-*.yaml, or see config/README.md"
-        raise SettingsError("there is nothing to sweep", where=f"config key sweep.{missing}", fix=fix)
-    return {name: in_order(points_of_set(name, given), settings.seed) for name, given in settings.sets.items()}
-
-
-def sweep_minutes(settings: SweepSettings) -> int:
-    """Time that a sweep asks a cluster for, min (:func:`neurotier.storage.workload.points.minutes`)."""
-    try:
-        planned = planned_sets(settings)
-    except SettingsError:  # the sweep itself says why
-        return minutes({})
-    return minutes(dict.fromkeys(settings.tiers, planned))
-
-
-def room_bytes(points: list[Point]) -> int:
-    """Bytes that the files of a set's points take: the nth process has the nth file in every point."""
-    return max((point.processes * point.file_bytes for point in points), default=0)
+    sets = {name: in_order(points_of_set(name, given), settings.seed) for name, given in settings.sets.items()}
+    return dict.fromkeys(settings.tiers, sets)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from neurotier.core.quantities import number, size
+from neurotier.core.quantities import counted, number, size
 from neurotier.core.spread import Spread
 from neurotier.core.tables import Row
 from neurotier.storage.fio import access_text
-from neurotier.storage.workload.records import MEASURED
+from neurotier.storage.workload.records import measured_by
 
 PATTERNS = {
     "read": "sequential read",
@@ -46,10 +46,8 @@ class Measured:
 
 def medians(rows: Iterable[Row]) -> dict[Spot, Measured]:
     """What was measured at every spot that has a measured point."""
-    groups: dict[Spot, list[Row]] = {}
-    for row in rows:
-        if row["status"] == MEASURED:
-            groups.setdefault(spot_of(row), []).append(row)
+    names = ("tier", "set", "queue_depth", "pattern", "block_bytes", "processes")
+    groups = measured_by(rows, lambda row: Spot(*(row[name] for name in names)))
     return {
         spot: Measured(
             Spread(tuple(row["bandwidth_bytes_per_s"] for row in members)),
@@ -59,12 +57,6 @@ def medians(rows: Iterable[Row]) -> dict[Spot, Measured]:
         )
         for spot, members in sorted(groups.items())
     }
-
-
-def spot_of(row: Row) -> Spot:
-    """The spot of a row."""
-    names = ("tier", "set", "queue_depth", "pattern", "block_bytes", "processes")
-    return Spot(*(row[name] for name in names))
 
 
 def panels(spots: Iterable[Spot]) -> list[tuple[int, str]]:
@@ -88,8 +80,7 @@ def best(spots: dict[Spot, Measured], patterns: Sequence[str], of: Callable[[Mea
 def setting_text(spot: Spot) -> str:
     """Where a spot is in its grid."""
     depth = f", queue depth {spot.queue_depth}" if spot.queue_depth > 1 else ""
-    processes = "1 process" if spot.processes == 1 else f"{spot.processes} processes"
-    return f"{PATTERNS[spot.pattern]}, {block_text(spot.block_bytes)}, {processes}{depth}"
+    return f"{PATTERNS[spot.pattern]}, {block_text(spot.block_bytes)}, {counted(spot.processes, 'process')}{depth}"
 
 
 def block_text(block_bytes: int) -> str:

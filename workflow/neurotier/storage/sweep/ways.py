@@ -8,11 +8,10 @@ table says why.
 from __future__ import annotations
 
 import mmap
-import os
 from pathlib import Path
 
 from neurotier.core.quantities import size
-from neurotier.storage.access import BUFFERED, Access
+from neurotier.storage.access import BUFFERED, Access, takes_direct
 from neurotier.storage.fio import FioJob
 from neurotier.storage.sweep.grid import Point
 
@@ -99,25 +98,3 @@ def layout_job(points: list[Point]) -> FioJob:
 def direct_sizes(folder: Path, block_sizes: set[int]) -> set[int]:
     """Those of some block sizes, bytes, in which files of a folder can be read past the page cache."""
     return {block for block in block_sizes if block % mmap.PAGESIZE == 0 or takes_direct(folder, block)}
-
-
-def takes_direct(folder: Path, block_bytes: int) -> bool:
-    """Whether a file in ``folder`` can be read past the page cache in blocks of this size.
-
-    Told by one read: not every file system that opens files so reads them so, and how small a block may be depends on
-    the device. It starts one block into the file, where a block that is no whole sector cannot begin.
-    """
-    file = folder / "direct"
-    file.write_bytes(bytes(2 * block_bytes))
-    with mmap.mmap(-1, block_bytes) as buffer:  # aligned to a page, as fio's are
-        try:
-            handle = os.open(file, os.O_RDONLY | os.O_DIRECT)
-        except OSError:
-            return False
-        try:
-            return os.preadv(handle, [buffer], block_bytes) == block_bytes
-        except OSError:
-            return False
-        finally:
-            os.close(handle)
-            file.unlink()

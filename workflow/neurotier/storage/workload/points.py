@@ -9,18 +9,13 @@ so are sets, whose files then need the room of the largest alone.
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
-from neurotier.core.places import short_hash
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+from neurotier.core.errors import SettingsError
 
 LEAST_MINUTES = 30
 
@@ -38,36 +33,19 @@ class Point(Protocol):
         Time that it takes at least, s.
     """
 
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
     @property
     def set_name(self) -> str: ...
     @property
     def repetition(self) -> int: ...
     @property
     def seconds(self) -> float: ...
-    def name(self, where: str) -> str:
-        """A file's name that tells measurements apart (:func:`point_name`); ``where`` is host and place of the tier."""
-        ...
 
 
 AnyPoint = TypeVar("AnyPoint", bound=Point)
-
-
-def point_name(point: DataclassInstance, where: str, *shown: object) -> str:
-    """A file's name that tells measurements apart.
-
-    Parameters
-    ----------
-    point
-        The point; all its fields count, but for those that have their default: a field that came later has one, and
-        what was measured before is known by its old name.
-    where
-        What else tells them apart: host and place of the tier.
-    shown
-        What people read in the name.
-    """
-    told = {each.name: getattr(point, each.name) for each in fields(point)}
-    told = {each.name: told[each.name] for each in fields(point) if told[each.name] != each.default}
-    return "_".join([*map(str, shown), short_hash(json.dumps([where, told]))])
+Plan = Mapping[str, Mapping[str, list[AnyPoint]]]
+"""The points of every set on every tier, in the order in which they are measured."""
 
 
 def in_order(points: list[AnyPoint], seed: int) -> list[AnyPoint]:
@@ -80,11 +58,14 @@ def in_order(points: list[AnyPoint], seed: int) -> list[AnyPoint]:
     return order
 
 
-def minutes(plan: Mapping[str, Mapping[str, Iterable[Any]]]) -> int:
-    """Time that points ask a cluster for, min: twice theirs, and some to lay out files.
+def minutes(plan_of: Callable[[Any], Plan[Any]], settings: object) -> int:
+    """Time that a workload asks a cluster for, min: twice that of its points, and some to lay out files.
 
-    A walk that takes longer goes on where it was when it is started again. ``plan`` is as in
-    :func:`neurotier.storage.workload.walk.walk`.
+    A walk that takes longer goes on where it was when it is started again.
     """
-    points_s: float = sum(point.seconds for sets in plan.values() for points in sets.values() for point in points)
+    try:
+        tiers = plan_of(settings).values()
+    except SettingsError:  # the job itself says why
+        return LEAST_MINUTES
+    points_s: float = sum(point.seconds for sets in tiers for points in sets.values() for point in points)
     return LEAST_MINUTES + math.ceil(2 * points_s / 60)

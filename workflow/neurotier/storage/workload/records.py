@@ -8,10 +8,12 @@ again.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import astuple, dataclass
 from pathlib import Path
+from typing import TypeVar
 
+from neurotier.core.places import short_hash
 from neurotier.core.tables import Row
 from neurotier.core.tiers import Tier
 from neurotier.storage.workload.points import AnyPoint, Point
@@ -19,6 +21,21 @@ from neurotier.storage.workspace import facts_of
 
 MEASURED = "measured"
 """Status of a point that was; else it says why it was not."""
+
+Key = TypeVar("Key")
+
+
+def measured(rows: Iterable[Row]) -> list[Row]:
+    """Rows of points that were measured."""
+    return [row for row in rows if row["status"] == MEASURED]
+
+
+def measured_by(rows: Iterable[Row], key: Callable[[Row], Key]) -> dict[Key, list[Row]]:
+    """The rows of points that were measured, by a key of each, in the order of the table."""
+    groups: dict[Key, list[Row]] = {}
+    for row in measured(rows):
+        groups.setdefault(key(row), []).append(row)
+    return groups
 
 
 @dataclass(frozen=True)
@@ -29,8 +46,6 @@ class Records:
     ----------
     folder
         Of their files.
-    tier
-        The tier.
     facts
         Cells of the table that all its points share, but for the host where a point names its own.
     where
@@ -38,24 +53,23 @@ class Records:
     """
 
     folder: Path
-    tier: Tier
     facts: Row
     where: str
 
     @classmethod
-    def of(cls, folder: Path, tier: Tier, declared: Tier | None = None, node_class: str = "") -> Records:
+    def of(cls, folder: Path, tier: Tier, declared: Tier, node_class: str) -> Records:
         """Those of a tier that is on this node, and on all of its class.
 
         ``folder`` is the workload's in the results. ``declared`` is the tier as the configuration has it: a path with
         variables is another one in each job of a cluster.
         """
         facts = facts_of(tier) | {"kernel": os.uname().release}
-        where = f"{node_class or facts['host']} {tier.kind} {(declared or tier).path}"
-        return cls(folder / "points" / tier.name, tier, facts, where)
+        where = f"{node_class or facts['host']} {tier.kind} {declared.path}"
+        return cls(folder / "points" / tier.name, facts, where)
 
     def file(self, point: Point) -> Path:
-        """The file of a point: measured elsewhere or in another way, it is another one."""
-        return self.folder / f"{point.name(self.where)}.json"
+        """The file of a point, whose name has all that tells it from others."""
+        return self.folder / f"{'_'.join(map(str, astuple(point)))}_{short_hash(self.where)}.json"
 
     def missing(self, points: Iterable[AnyPoint]) -> list[AnyPoint]:
         """Those of some points that have not been measured."""

@@ -18,8 +18,8 @@ from typing import Any
 
 from neurotier.core.errors import ToolError, one_line
 from neurotier.core.processes import end_with_parent
-from neurotier.storage.staging.exchange import WORD_BYTES, Exchange, Sink, Source, Step
-from neurotier.storage.staging.program import Say, device_read_bytes, difference, say_step
+from neurotier.storage.staging.exchange import WORD_BYTES, Exchange, Sink, Source
+from neurotier.storage.staging.program import Say, timed_step
 
 SST = "adios2-sst"
 OPEN_S = 60
@@ -170,22 +170,14 @@ def serve(exchange: Exchange, say: Say) -> None:
     readers = [Client(f"reader {number}", read, exchange, number) for number in range(exchange.readers)]
     pids = answers([*writers, *readers])
     say(ready=True, servers=[])
-    for number in range(exchange.steps):
-        began_s = time.monotonic()
-        written, write_round_s = ask(writers, [None] * len(writers)), time.monotonic() - began_s
-        checksums = dict(enumerate(value for *_, values in written for value in values))
-        before, began_s = device_read_bytes(pids), time.monotonic()
-        given = [{piece: checksums[piece] for piece in exchange.pieces_of_reader(one)} for one in range(len(readers))]
-        was_read, read_round_s = ask(readers, given), time.monotonic() - began_s
-        step = Step(
-            writes=[(begin_s, end_s) for begin_s, end_s, _ in written],
-            reads=[(begin_s, end_s) for begin_s, end_s, _ in was_read],
-            write_round_s=write_round_s,
-            read_round_s=read_round_s,
-            device_read_bytes=difference(before, device_read_bytes(pids)),
-            wrong=[f"{reader}/{piece}" for reader, (*_, wrong) in enumerate(was_read) for piece in wrong],
+    wanted = [exchange.pieces_of_reader(reader) for reader in range(exchange.readers)]
+    for _ in range(exchange.steps):
+        step = timed_step(
+            pids,
+            lambda: ask(writers, [None] * len(writers)),
+            lambda _, checksums: ask(readers, [{piece: checksums[piece] for piece in own} for own in wanted]),
         )
-        say_step(say, number, step)
+        say(**step)
     for one in [*readers, *writers]:
         one.connection.send(None)
     for one in [*readers, *writers]:

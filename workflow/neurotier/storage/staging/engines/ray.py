@@ -23,8 +23,8 @@ import numpy as np
 from neurotier.core.errors import TierError, ToolError
 from neurotier.core.libc import LIBC
 from neurotier.core.quantities import size
-from neurotier.storage.staging.exchange import Exchange, Sink, Source, Step
-from neurotier.storage.staging.program import Say, device_read_bytes, difference, say_step
+from neurotier.storage.staging.exchange import Exchange, Sink, Source
+from neurotier.storage.staging.program import Say, timed_step
 
 LEAST_STORE_BYTES = 96 << 20
 """Ray refuses stores of less than 75 MiB."""
@@ -138,12 +138,26 @@ def serve(exchange: Exchange, say: Say) -> None:
     ]
     clients = answers([(name, actor.ready.remote()) for name, actor in actors])
     writers, readers = actors[: exchange.writers], actors[exchange.writers :]
-    servers = [process.pid for node in cluster.list_all_nodes() for process in raylets(node)]
+    servers = [info.process.pid for node in cluster.list_all_nodes() for info in node.all_processes.get("raylet", [])]
     say(ready=True, servers=servers)
-    for number in range(exchange.steps):
-        step = exchange_step(exchange, writers, readers, [*clients, *servers])
+    wanted = [exchange.pieces_of_reader(reader) for reader in range(exchange.readers)]
+
+    def write() -> list[Any]:
+        return answers([(name, actor.write.remote()) for name, actor in writers])
+
+    def read(written: Sequence[Any], checksums: list[int]) -> list[Any]:
+        references = [reference for *_, own, _ in written for reference in own]
+        return answers(
+            [
+                (name, actor.read.remote([references[one] for one in own], {one: checksums[one] for one in own}))
+                for own, (name, actor) in zip(wanted, readers, strict=True)
+            ]
+        )
+
+    for _ in range(exchange.steps):
+        step = timed_step([*clients, *servers], write, read)
         require_on_tier(exchange, servers)
-        say_step(say, number, step)
+        say(**step)
     ray.shutdown()
     cluster.shutdown()
 
@@ -151,11 +165,6 @@ def serve(exchange: Exchange, say: Say) -> None:
 def server(number: int) -> str:
     """Name of a server, as a resource that binds actors to it."""
     return f"server-{number}"
-
-
-def raylets(node: Any) -> list[Any]:
-    """The process of a node that holds its store."""
-    return [info.process for info in node.all_processes.get("raylet", [])]
 
 
 def require_on_tier(exchange: Exchange, servers: Sequence[int]) -> None:
@@ -171,32 +180,6 @@ def require_on_tier(exchange: Exchange, servers: Sequence[int]) -> None:
             where = f"tier of {exchange.folder}"
             what = f"filled up: a server needs {needed}, and {free} are free"
             raise TierError(what, where, "make room, or lower staging.share")
-
-
-def exchange_step(
-    exchange: Exchange, writers: Sequence[tuple[str, Any]], readers: Sequence[tuple[str, Any]], pids: list[int]
-) -> Step:
-    """One time step: all write, and when all have, all read."""
-    began_s = time.monotonic()
-    written = answers([(name, actor.write.remote()) for name, actor in writers])
-    write_round_s = time.monotonic() - began_s
-    references = [reference for *_, own, _ in written for reference in own]
-    checksums = [value for *_, own in written for value in own]
-    before, began_s = device_read_bytes(pids), time.monotonic()
-    asked = []
-    for number, (name, actor) in enumerate(readers):
-        wanted = exchange.pieces_of_reader(number)
-        asked.append((name, actor.read.remote([references[one] for one in wanted], {n: checksums[n] for n in wanted})))
-    was_read = answers(asked)
-    read_round_s = time.monotonic() - began_s
-    return Step(
-        writes=[(begin_s, end_s) for begin_s, end_s, *_ in written],
-        reads=[(begin_s, end_s) for begin_s, end_s, _ in was_read],
-        write_round_s=write_round_s,
-        read_round_s=read_round_s,
-        device_read_bytes=difference(before, device_read_bytes(pids)),
-        wrong=[f"{reader}/{piece}" for reader, (*_, wrong) in enumerate(was_read) for piece in wrong],
-    )
 
 
 def answers(asked: Sequence[tuple[str, Any]]) -> list[Any]:

@@ -1,0 +1,93 @@
+"""What papers state of storage in numbers (``published.yaml``), to stand beside one's own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import yaml
+
+from neurotier.core.quantities import number, percent, rate, seconds, size
+
+GIVEN = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
+
+HEADLINES = GIVEN["sweep"]
+
+
+@dataclass(frozen=True)
+class PublishedNumber:
+    """What a paper states in a number.
+
+    Attributes
+    ----------
+    source
+        Paper.
+    name
+        What was measured, in words.
+    quantity
+        Which of one's own figures it stands beside; each workload has its own.
+    value, unit
+        The number: ``bytes/s``, ``bytes``, ``s``, ``share`` (of 1), or what is counted, such as ``writers``.
+    page
+        Its page or section.
+    figure
+        The figure there; empty where a paper has none.
+    at
+        Where on the axis of the figure, such as the number of writers; ``None`` if the text leaves it open.
+    open_points
+        What the text does not say, or says in its own way.
+    """
+
+    source: str
+    name: str
+    quantity: str
+    value: float
+    unit: str
+    page: str
+    figure: str = ""
+    at: float | None = None
+    open_points: str = ""
+
+    @property
+    def text(self) -> str:
+        """The number with its unit.
+
+        >>> PublishedNumber("paper", "held", "held", 4, "writers", "page 1").text
+        '4 writers'
+        """
+        said = {"bytes/s": rate, "bytes": size, "s": seconds, "share": percent}
+        return said[self.unit](self.value) if self.unit in said else f"{number(self.value)} {self.unit}"
+
+    @property
+    def place(self) -> str:
+        """Where the paper states it."""
+        return ", ".join(filter(None, (self.page, self.figure)))
+
+
+def stated(section: str) -> list[PublishedNumber]:
+    """The numbers of a section of the file."""
+    given = GIVEN[section]
+    return [PublishedNumber(given["source"], **each) for each in given["numbers"]]
+
+
+DAQ, IOR_NODES, IOR_LIST, STAGING = map(stated, ("daq", "ior_nodes", "ior_list", "staging"))
+
+IOR_NODE = [
+    replace(
+        total,
+        value=total.value / (total.at or 1),
+        at=processes,
+        open_points=f"{total.open_points}; divided by {total.at:.0f} here.",
+    )
+    for total, processes in zip(IOR_NODES, (48, 48, 24, 24), strict=True)
+]
+"""Bytes/s of one node, which is what one's own stand beside, by the number of its processes."""
+
+
+def staging_values(quantity: str) -> list[int]:
+    """The numbers that are stated of a quantity of staging.
+
+    >>> staging_values("best_readers")
+    [8, 16]
+    """
+    return [int(number.value) for number in STAGING if number.quantity == quantity]
