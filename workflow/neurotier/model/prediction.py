@@ -12,9 +12,9 @@ from neurotier.model.fluid import SimulatedRun, simulate
 from neurotier.model.machine import Machine, TierSpeed
 from neurotier.model.workload import Workload
 
-PAPER, FLUID, APRIORI, FITTED, MEASURED = "paper", "fluid", "fluid a priori", "fluid fitted", "fluid measured"
+PAPER, FLUID, APRIORI, MEASURED = "paper", "fluid", "fluid a priori", "fluid measured"
 """Members of the model: Eq. (1); and the fluid model with what was probed, or, of the published server, with Table I,
-with speeds that were fitted to its runs, and with what its logs show directly."""
+and with what its logs show directly."""
 
 DRAWS = 12
 LOW, HIGH = 0.05, 0.95

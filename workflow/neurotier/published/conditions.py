@@ -56,6 +56,12 @@ def device_and_mode(condition: IncrementCondition) -> tuple[str, str]:
     return device, mode or APP_DIRECT
 
 
+def device_of(condition: IncrementCondition) -> tuple[str, str]:
+    """The device, and the mode of Optane: it is one of memory, and another of storage; others are the same in both."""
+    device, mode = device_and_mode(condition)
+    return device, mode if device == "Optane" else ""
+
+
 def condition(
     resolution_um: int, engine: str, processes: int, place: tuple[str, str], iterations: int = 1, variant: str = ""
 ) -> IncrementCondition:

@@ -12,13 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from neurotier.bigbrain.conditions import IncrementCondition
-from neurotier.model.fit import unevenness
-from neurotier.model.loaded import Loaded, loaded, pooled
-from neurotier.model.observed import Observed, Stream
+from neurotier.model.loaded import Loaded, Stream, loaded, pooled, unevenness
 from neurotier.published.bigbrain import GNU_PARALLEL, HEADER, INCREMENT, SPARK, TASK, WRITE, BlockRun
 from neurotier.published.conditions import device_and_mode, steady
 from neurotier.published.replay import Replay
-from neurotier.published.server import DEVICE_KINDS, page_cache
+from neurotier.published.server import DEVICE_KINDS
 
 PAUSE = 4.0
 """The JVM stood still where blocks came so many times later than usual: by chance that is one gap in 55 (e^-4)."""
@@ -93,8 +91,7 @@ def read_evidence(replay: Replay, condition: IncrementCondition) -> Evidence:
         return Evidence(len(runs), shipping=shipping_of(runs))
     if condition.engine != GNU_PARALLEL or not all(run.named(INCREMENT) and run.named(WRITE) for run in runs):
         return Evidence(len(runs))
-    cache = page_cache(replay.root, device_and_mode(condition)[1])
-    observed = [Observed(streams_of(run), cache) for run in runs]
+    observed = [streams_of(run) for run in runs]
     followed = [one for run in runs if (one := follow_up(run)) is not None]
     return Evidence(
         runs=len(runs),

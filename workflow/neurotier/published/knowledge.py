@@ -21,6 +21,7 @@ import math
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.quantities import percent
@@ -28,9 +29,8 @@ from neurotier.model.loaded import BUSIER, FASTEST, Loaded, pooled
 from neurotier.model.machine import Machine, TierSpeed
 from neurotier.model.workload import Step, Workload
 from neurotier.published.bigbrain import HEADER, INCREMENT, MEMORY_MODE, SPARK, WRITE
-from neurotier.published.conditions import device_and_mode
+from neurotier.published.conditions import device_and_mode, device_of
 from neurotier.published.evidence import FASTEST_WAVES, PAUSE, Evidence, Shipping, Succession, middle_of
-from neurotier.published.fits import device_of, known
 from neurotier.published.replay import Replay
 from neurotier.published.server import (
     DEVICE_KINDS,
@@ -38,6 +38,8 @@ from neurotier.published.server import (
     MEMORY_DEVICES,
     MODULE_BYTES_PER_S,
     PROCESSORS,
+    TIER,
+    known_beforehand,
     page_cache,
     server,
 )
@@ -68,8 +70,8 @@ CHOSEN = (
 )
 """What was chosen, once for all conditions."""
 
-TIER, JVM = "device", "JVM"
-"""The model's names of the tier, and of what ships blocks to Python."""
+JVM = "JVM"
+"""The model's name of what ships blocks to Python."""
 
 Conditions = Mapping[IncrementCondition, Evidence]
 """Evidence by condition: of those that may be known."""
@@ -140,6 +142,11 @@ class Learner:
     replay: Replay
     parameters: list[Parameter] = field(default_factory=list)
 
+    @cached_property
+    def printed(self) -> tuple[TierSpeed, TierSpeed]:
+        """Device and memory by Table I."""
+        return known_beforehand(self.replay, self.condition)
+
     def note(self, name: str, value: float, unit: str, origin: str, source: str) -> float:
         """Note a figure, and give it back."""
         self.parameters.append(Parameter(name, value, unit, origin, source))
@@ -147,7 +154,7 @@ class Learner:
 
     def learn(self) -> Knowledge:
         """Everything for the condition."""
-        tier, memory = self.tier(), known(self.replay, self.condition).memory
+        tier, (_, memory) = self.tier(), self.printed
         if tier.write_back:
             _, write = self.ceiling()
             self.note("one stream, write to the page cache", write, "bytes/s", *CEILING)
@@ -179,7 +186,7 @@ class Learner:
     def ceiling(self) -> tuple[float, float]:
         """What one process reads and writes at most, bytes/s: its own processing is most of it."""
         seen = [one.loaded for where, one in self.evidence.items() if one.loaded and fits_cores(where)]
-        memory = known(self.replay, self.condition).memory
+        _, memory = self.printed
         read = max((one.fastest_read_bytes_per_s for one in seen), default=memory.read_stream_bytes_per_s)
         write = max((one.fastest_write_bytes_per_s for one in seen), default=memory.write_stream_bytes_per_s)
         return read, write
@@ -206,7 +213,7 @@ class Learner:
             pool = max(seen.most_bytes_per_s for seen in cached.values())
             source = MEASURED_LOGS, f"in flight in the busier half of the time, {words(cached)}"
         else:
-            printed = known(self.replay, self.condition).tier
+            printed, _ = self.printed
             pool = 2 / (1 / printed.read_bytes_per_s + 1 / printed.write_bytes_per_s)
             source = TABLE, f"{UNKNOWN}: one stream of dd, times {MEMORY_DEVICES} modules"
         self.note("read and write together", pool, "bytes/s", *source)
@@ -242,7 +249,7 @@ class Learner:
 
     def disk_tier(self) -> TierSpeed:
         """The local SSD: one stream uses it up, so Table I tells what many get."""
-        printed = known(self.replay, self.condition).tier
+        printed, _ = self.printed
         source = TABLE, "one stream of dd uses the SSD up"
         self.note("read", printed.read_bytes_per_s, "bytes/s", *source)
         self.note("write", printed.write_bytes_per_s, "bytes/s", *source)
@@ -251,7 +258,7 @@ class Learner:
 
     def shared_tier(self) -> TierSpeed:
         """Optane in App Direct mode, and Isilon."""
-        printed, own = known(self.replay, self.condition).tier, self.own()
+        (printed, _), own = self.printed, self.own()
         read, write, mixed = printed.read_bytes_per_s, printed.write_bytes_per_s, 1.0
         origins = [(TABLE, f"{UNKNOWN}: one stream of dd")] * 2 + [(PHYSICS, f"{UNKNOWN}: it takes turns")]
         if own:
@@ -391,8 +398,7 @@ def knowledge_for(condition: IncrementCondition, evidence: Conditions, replay: R
 def situation(condition: IncrementCondition, given: Knowledge, replay: Replay) -> tuple[Workload, Machine]:
     """Workload and machine of a condition."""
     size = condition.block_bytes / condition.blocks
-    cache = page_cache(replay.root, device_and_mode(condition)[1])
-    machine = server(TIER, given.tier, given.memory, cache)
+    machine = server(replay, condition, given.tier, given.memory)
     read, write = Step(INCREMENT, "read", size, TIER), Step(WRITE, "write", size, TIER)
     jvm = given.jvm
     if jvm is None:

@@ -39,7 +39,7 @@ SHOWN_ROWS = 50
 TABLES = (
     *("published_claims.tsv", "published_validation.tsv", "published_parameters.tsv", "published_predictions.tsv"),
     *("published_runs.tsv", "published_phases.tsv", "table_one.tsv", "published_bids_app.tsv"),
-    *("published_skipped.tsv", "published_speeds.tsv"),
+    "published_skipped.tsv",
 )
 
 
@@ -126,10 +126,9 @@ class BidsView:
 
 @dataclass(frozen=True)
 class Judged:
-    """Rows of ``published_claims.tsv``, ``published_speeds.tsv`` and ``published_parameters.tsv``; may be empty."""
+    """Rows of ``published_claims.tsv`` and ``published_parameters.tsv``; may be empty."""
 
     claims: Sequence[Row] = ()
-    speeds: Sequence[Row] = ()
     parameters: Sequence[Row] = ()
 
 
@@ -163,7 +162,6 @@ def write_page(tables: Replayed, judged: Judged, folder: Path, figures: Path, pa
         "members": {member: MARKS[member].label for member in members if member != PAPER},
         "bids": bids_views(replay),
         "bandwidths": bandwidth_rows(replay),
-        "speeds": judged.speeds,
         "parameters": parameter_views(judged.parameters),
         "given": given_text(judged),
         "unseen": [row for row in tables.predicted if row["measured_s"] is None and row["member"] == MEASURED],
@@ -201,11 +199,10 @@ def name_of_row(row: Row) -> str:
 
 
 def given_text(judged: Judged) -> str:
-    """How many figures each fluid member was given, by where they are from."""
-    fitted = sum(5 + 2 * row["write_back"] for row in judged.speeds if row["source"] == "25 processes")
+    """How many figures the measured member was given, by where they are from."""
     origins = Counter(view.origin for view in parameter_views(judged.parameters))
     own = ", ".join(f"{count} {origin}" for origin, count in origins.most_common())
-    text = f"The fitted member has {counted(fitted, 'fitted speed')}; the measured member has none"
+    text = "The measured member has no fitted speed"
     return f"{text}: {own}" if own else text
 
 

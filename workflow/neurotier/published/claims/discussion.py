@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 
 from neurotier.model.loaded import loaded
-from neurotier.model.observed import Observed
 from neurotier.published.bids_app import CONDITIONS
 from neurotier.published.bigbrain import GNU_PARALLEL, SPARK, TASK, BlockRun
 from neurotier.published.claims.facts import (
@@ -35,7 +34,7 @@ from neurotier.published.claims.judging import (
     of_truths,
 )
 from neurotier.published.evidence import streams_of
-from neurotier.published.server import DRAM_BYTES, MEMORY_DEVICES, page_cache
+from neurotier.published.server import DRAM_BYTES, MEMORY_DEVICES
 
 BIDS_MEMORY, BIDS_DIRECT, BIDS_SSD, BIDS_ISILON = (placement for placement, _ in CONDITIONS.values())
 
@@ -105,7 +104,7 @@ def dram_twelfth(facts: Facts) -> Judgement:
 
 def link_speed(facts: Facts) -> Judgement:
     run = facts.runs(ISILON_MEMORY, 25)[0]
-    seen = loaded(Observed(streams_of(run), page_cache(facts.replay.root, run.mode)))
+    seen = loaded(streams_of(run))
     found = {"only reads": 8 * seen.read_bytes_per_s / 1e9, "only writes": 8 * seen.write_bytes_per_s / 1e9}
     return of_truths({"10": min(found.values()) > 5}, f"{listed(found, ' Gbit/s')}: a link of 1 Gbit/s")
 
