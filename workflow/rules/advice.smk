@@ -65,7 +65,6 @@ rule tabulate_advice:
         ),
         rehearsal=advising.rehearsal(),
     output:
-        **advising.nodes,
         table=report(
             places.advice / "advice.tsv",
             caption="../report/advice_table.rst",
@@ -101,7 +100,6 @@ rule draw_advice:
 
 rule write_advice:
     input:
-        **advising.nodes,
         table=places.advice / "advice.tsv",
         basis=places.advice / "basis.json",
         advised=places.advice_figures / "advised.svg",
@@ -123,7 +121,6 @@ rule write_advice:
 
 rule advise:
     input:
-        **advising.nodes,
         table=places.advice / "advice.tsv",
         basis=places.advice / "basis.json",
         page=RESULTS / "advice.html",

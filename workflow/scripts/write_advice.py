@@ -9,8 +9,7 @@ from neurotier.run.scripting import Context, run_script
 def main(context: Context) -> None:
     table = context.input("table")
     rows, basis = read_table(table, "advice"), read_json(context.input("basis"))
-    nodes = context.inputs_named("nodes")
-    write_page(rows, basis, table, context.input("advised").parent, context.output("page"), nodes.get("nodes"))
+    write_page(rows, basis, table, context.input("advised").parent, context.output("page"))
 
 
 if __name__ == "__main__":

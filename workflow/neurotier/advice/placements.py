@@ -75,11 +75,6 @@ class AdvicePlan:
         }
         return [self.places.probed(name, self.plan.node_class) for name in self.settings.tiers if name in used]
 
-    @property
-    def nodes(self) -> dict[str, Path]:
-        """Table of the predictions for several nodes, where there are any."""
-        return {"nodes": self.places.advice / "nodes.tsv"} if self.plan.elsewhere else {}
-
     def rehearsal(self) -> list[Path]:
         """What was found when participants were analysed once more, if runs on this machine are predicted."""
         return [] if self.plan.elsewhere else [self.places.advice / "rehearsal.json"]

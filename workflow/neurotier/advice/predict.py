@@ -156,13 +156,12 @@ def workload(
     participants: Sequence[Participant],
     way: str = "fit",
     file_factors: Mapping[str, float] | None = None,
-    own: Mapping[str, int] | None = None,
 ) -> Workload:
     """The workload of some participants, with costs that scale in some way, and files that take so many times as long
-    as by the probe of a tier; on tiers of each node's own, with so many at once as there are on a node."""
+    as by the probe of a tier."""
     storage = replace(
         storage,
-        files=costs_here(inputs.observed, inputs.probes, parallelism, file_factors, own),
+        files=costs_here(inputs.observed, inputs.probes, parallelism, file_factors),
         dirty_bytes=inputs.page_cache.throttling_bytes / parallelism,
     )
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from neurotier.advice.nodes import node_advices
 from neurotier.advice.room import NEEDING
 from neurotier.advice.words import advices, interval
-from neurotier.core.tables import Row, read_table
+from neurotier.core.tables import Row
 from neurotier.pages.advice.figures import FIGURES
 from neurotier.pages.kit.figures import figure_views
 from neurotier.pages.kit.html import link, write_html
@@ -16,9 +15,7 @@ from neurotier.pages.kit.html import link, write_html
 TEMPLATE = Path(__file__).resolve().parent / "advice.html.j2"
 
 
-def write_page(
-    rows: Sequence[Row], basis: Sequence[str], table: Path, figures: Path, page: Path, nodes: Path | None = None
-) -> None:
+def write_page(rows: Sequence[Row], basis: Sequence[str], table: Path, figures: Path, page: Path) -> None:
     """Write ``advice.html``; equal advice gives equal bytes.
 
     Parameters
@@ -33,10 +30,7 @@ def write_page(
         Folder of the figures.
     page
         HTML file to write.
-    nodes
-        The file ``nodes.tsv``, if several nodes were predicted.
     """
-    on_nodes = read_table(nodes, "nodes") if nodes else []
     (figure,) = figure_views("advice", FIGURES, rows, figures, page.parent)
     context = {
         "rows": rows,
@@ -46,10 +40,6 @@ def write_page(
         "roles": NEEDING,
         "figure": figure,
         "probe": link(page.parent / "probe.html", page.parent),
-        "on_nodes": on_nodes,
-        "node_advices": node_advices(on_nodes),
-        "node_intervals": [interval(row) for row in on_nodes],
-        "nodes_table": link(nodes, page.parent) if nodes else None,
         "table": link(table, page.parent),
     }
     write_html(TEMPLATE, context, page)
