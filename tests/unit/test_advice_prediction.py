@@ -7,14 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.advice.basis import (
-    assumed,
-    cold_programs,
-    copying_beside,
-    others_meanwhile,
-    shared_jobs,
-    tiers_by_their_probes,
-)
+from neurotier.advice.basis import cold_programs, others_meanwhile, shared_jobs
 from neurotier.advice.calibration import read_observed
 from neurotier.advice.observed import BETWEEN, QUANTITIES, ObservedJob, observe
 from neurotier.advice.predict import Inputs, paper_s, predict
@@ -147,7 +140,7 @@ def test_a_record_tells_bytes_by_phase(tmp_path: Path) -> None:
     flows += [dict(flow("disk", "staging", written=(7, 1))), dict(flow("disk", "device", (99, None), (99, None)))]
     times = {"start_s": 1.0, "end_s": 2.0, "cpu_s": 0.5, "account_other_s": 0.25, "run_queue_s": 0.0}
     phase = {"phase": "stage_in", "traffic": flows, "input_bytes": 5, "max_rss_bytes": 9, **times}
-    record = {"participant": "sub-1", "run": "r", "host": "h", "ready_s": 0.5, "phases": [phase]}
+    record = {"participant": "sub-1", "run": "r", "host": "h", "ready_s": 0.5, "slot_wait_s": 0.0, "phases": [phase]}
     assert observe(record, 5, run_started_s=0.0).phases["stage_in"] == {
         "cpu_s": 0.5,
         "wait_s": 0.0,
@@ -243,7 +236,7 @@ def test_a_rehearsal_is_read_as_it_was_written() -> None:
     times = {"start_s": 11.0, "end_s": 12.5, "cpu_s": 0.5, "account_other_s": 0.25, "run_queue_s": 0.0}
     rows = [{"phase": "compute", "traffic": [], "input_bytes": 5, "max_rss_bytes": 9, **times}]
     rows.append(rows[0] | {"phase": "stage_out", "start_s": 12.75, "end_s": 13.0})
-    record = {"participant": "sub-1", "run": "r", "host": "h", "phases": rows}
+    record = {"participant": "sub-1", "run": "r", "host": "h", "slot_wait_s": 0.0, "phases": rows}
     shared_job = {"records": [record], "launch_s": 0.5, "closing_s": 0.25}
     read = read_rehearsed({"shared": shared_job}, {"sub-1": 7})
     assert read is not None
@@ -347,9 +340,8 @@ def test_jobs_are_the_batches_that_a_run_would_have(tmp_path: Path) -> None:
     assert lengths(copying, 2) == [[2, 1, 1]] * 2
     assert [Situation(copying, places).computing(2), Situation(copying, places).present(4)] == [2, 6]
     assert [Situation(asked, places).computing(2), Situation(asked, places).present(4)] == [0, 4]
-    assert "up to 1 more" in copying_beside(Situation(copying, places))[0]
     in_campaign = Situation(replace(campaign, batches=copying.batches), places)
-    assert (in_campaign.computing(2), copying_beside(in_campaign)) == (0, [])
+    assert in_campaign.computing(2) == 0
     positions = [position for parts in Situation(asked, places).jobs(2) for part in parts for position in part]
     assert sorted(positions) == list(range(8))
     assert Situation(short, places).shares_jobs([8, 2])
@@ -369,15 +361,6 @@ def test_the_advice_says_what_a_cold_start_rests_on() -> None:
     (line,) = cold_programs(inputs(load_s={}, load_unknown_because="images of sub-1 are not here any more"))
     assert "not included: images of sub-1 are not here any more" in line
     assert "only root" in cold_programs(inputs(load_s={}))[0]
-
-
-def test_the_advice_says_what_the_probes_say_of_tiers() -> None:
-    duplex = replace(figures("net", "network"), mixed_bytes_per_s={1: 100 * MB, 4: 320 * MB}, random_read_s=0.0021)
-    probes = {**inputs().probes, "net": Probed(duplex, duplex, duplex)}
-    (line,) = tiers_by_their_probes(inputs(probes=probes))
-    assert "reading and writing at once gives disk 1.00 and net 1.60 times what one" in line
-    assert line.endswith("and a small request takes disk 0 ms and net 2.1 ms")
-    assert tiers_by_their_probes(inputs(probes={"tmpfs": inputs().probes["tmpfs"]})) == []
 
 
 def test_prediction_and_its_interval() -> None:
@@ -429,19 +412,8 @@ def analysed(places: Places, name: str, run: str) -> None:
     """Write the record of a participant who was analysed from 100 s to 110 s."""
     times = {"start_s": 100.0, "end_s": 110.0, "cpu_s": 0.5, "account_other_s": 0.25, "run_queue_s": 0.0}
     phase = {"phase": "compute", "traffic": [], "input_bytes": 5, "max_rss_bytes": 9, **times}
-    write_json(places.record(name), {"participant": name, "run": run, "host": "h", "tool": "t", "phases": [phase]})
-
-
-def test_the_advice_says_what_nobody_has_measured() -> None:
-    """The same for every machine; more where images are fetched, or a tier is a network's."""
-    always = assumed(inputs())
-    assert ["differ by 10 %" in always[0], "off by 9 %" in always[1]] == [True, True]
-    network = figures("net", "network")
-    fetching = inputs(probes={"net": Probed(*[network] * 3)}, job_start=JobStart(0.0, 1.0, 0.5))
-    reread, fetched, *rest = assumed(fetching)
-    assert rest == always
-    assert "written to net: half is assumed to be read back" in reread
-    assert "fetching, 50 % is assumed to be each participant's" in fetched
+    about = {"participant": name, "run": run, "host": "h", "tool": "t", "slot_wait_s": 0.0}
+    write_json(places.record(name), about | {"phases": [phase]})
 
 
 def test_disturbed_runs_are_left_out_of_the_calibration(tmp_path: Path) -> None:

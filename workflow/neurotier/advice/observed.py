@@ -85,8 +85,7 @@ def observe(record: Record, size_bytes: int, run_started_s: float) -> ObservedJo
     """A job from its record. ``ready_s`` from before its run began does not count: it waited for no input then."""
     rows, ready_s = record["phases"], record.get("ready_s")
     start_s, end_s = min(row["start_s"] for row in rows), max(row["end_s"] for row in rows)
-    waited_s = record.get("slot_wait_s", 0.0)  # for others to compute; records of earlier versions have none
-    between_s = max(0.0, end_s - start_s - waited_s - sum(row["end_s"] - row["start_s"] for row in rows))
+    between_s = max(0.0, end_s - start_s - record["slot_wait_s"] - sum(row["end_s"] - row["start_s"] for row in rows))
     queues, cpu_s = [row["run_queue_s"] for row in rows], sum(row["cpu_s"] for row in rows)
     queue_s = None if None in queues else sum(queues)
     between_s /= queueing(cpu_s, queue_s)
@@ -125,10 +124,7 @@ def quantities(row: Mapping[str, Any]) -> dict[str, float]:
         "read_files": sum(flow["read_files"] or 0 for flow in exact),
         "written_bytes": sum(flow["written_bytes"] or 0 for flow in exact),
         "written_files": sum(flow["written_files"] or 0 for flow in exact),
-        # earlier records do not say what was made and removed meanwhile
-        "made_files": sum(
-            flow.get("made_files") or flow["written_files"] or 0 for flow in exact if flow["traffic_source"] == "growth"
-        ),
+        "made_files": sum(flow["made_files"] or 0 for flow in exact if flow["traffic_source"] == "growth"),
     }
 
 
