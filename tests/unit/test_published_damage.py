@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from neurotier.core.errors import InputError
 from neurotier.core.tables import Row, read_table
-from neurotier.published.bids_app import never_extracted
 from neurotier.published.replay import read_published, write_tables
 from neurotier.published.skipped import DAMAGED, EMPTY_FOLDER, UNNAMED
 from published_logs import DISK_BENCH, bids_tasks, spark_log, whole_log, write_checkout, write_log
@@ -73,19 +72,3 @@ def test_a_checkout_of_nothing_else_says_what_is_wrong_with_the_first(tmp_path: 
         write_log(tmp_path, GNU.format(number), "")
     with pytest.raises(InputError, match=r"is empty \(and 2 more files cannot be read\)"):
         read_published(tmp_path)
-
-
-def test_who_never_ran_bet(tmp_path: Path) -> None:
-    """The logs name the image of every ``bet``; without logs, or with others, nothing is said."""
-    names = ["NYU_1_0025427", "NYU_1_0025428", "SWU_4_0025428", "SWU_4_0025429"]
-    run = tmp_path / "bids-app-example" / "disk-1"
-    write_log(run, "tasks.json", bids_tasks(2, names))
-    assert read_published(tmp_path).never_extracted == []
-    image = "bet /data/NYU_1/sub-{0}/ses-1/anat/sub-{0}_ses-1_T1w.nii.gz /out/sub-{0}_brain.nii.gz\n"
-    write_log(run / "logs", "all.log", "started\n" + image.format("0025427") + image.format("0025428"))
-    own = "bet /sub-0025429/anat/sub-0025429_T1w.nii.gz /out\n"
-    write_log(run / "logs", "SWU_4_0025429.log", own)
-    assert read_published(tmp_path).never_extracted == ["SWU_4_0025428"]
-    write_log(run / "logs", "all.log", "started\n")
-    write_log(run / "logs", "SWU_4_0025429.log", "ended\n")
-    assert never_extracted(tmp_path, names) == []

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from email.utils import mktime_tz, parsedate_tz
 from pathlib import Path
@@ -48,9 +48,6 @@ CONDITIONS = {
     "isilon": ("Isilon", "network"),
 }
 """Placement (all roles but the image) and its kind, by the name that the repository gives a condition."""
-
-BET = re.compile(r"\bbet2?\s+\S*?(?:/(?P<site>[^/\s]+))?/sub-(?P<subject>\w+)/\S*_T1w")
-"""How a log tells that the brain of an image is extracted."""
 
 IMAGE, IMAGES_TIER = "bids-example.simg", "Isilon"
 LOG = "tasks.json"
@@ -132,26 +129,6 @@ def folders_without_log(path: Path, logs: Sequence[Path]) -> list[Path]:
     known = {log.parent for log in logs}
     beside = {folder for room in rooms for folder in room.iterdir() if folder.is_dir()}
     return sorted(folder for folder in beside - known if NAME.fullmatch(folder.name))
-
-
-def never_extracted(path: Path, participants: Iterable[str]) -> list[str]:
-    """Participants in whose logs no ``bet`` is started, in any run; none where no log tells of most of them.
-
-    The launcher wrote ``logs/*.log`` beside ``tasks.json``: each line of a ``bet`` names the image, below its site.
-    """
-    known, started = sorted(set(participants)), set[str]()
-    for log in find_logs(path):
-        for file in sorted((log.parent / "logs").glob("*.log")):
-            try:
-                text = file.read_text(errors="replace")
-            except OSError:
-                continue
-            subjects = {match["subject"] for match in BET.finditer(text)}
-            images = {f"{match['site']}_{match['subject']}" for match in BET.finditer(text) if match["site"]}
-            own = {name for name in known if name in file.stem and name.rpartition("_")[2] in subjects}
-            started |= images | own
-    never = [name for name in known if name not in started]
-    return never if len(never) < len(known) / 2 else []
 
 
 def find_logs(path: Path) -> set[Path]:

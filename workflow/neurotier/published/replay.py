@@ -10,7 +10,7 @@ from pathlib import Path
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.errors import InputError
 from neurotier.core.tables import Row, write_table
-from neurotier.published.bids_app import find_published, never_extracted
+from neurotier.published.bids_app import find_published
 from neurotier.published.bigbrain import DRIVER, FIX, HEADER, INCREMENT, TASK, WRITE, BlockRun, Found, find_runs
 from neurotier.published.conditions import by_condition, device_and_mode
 from neurotier.published.skipped import DAMAGED, Skipped
@@ -26,8 +26,6 @@ class Replay:
     ----------
     others_skipped
         What was not read of the last two.
-    never_extracted
-        Participants that count as analysed though no run started ``bet`` on them, where the logs tell.
     """
 
     root: Path
@@ -35,7 +33,6 @@ class Replay:
     bandwidths: list[Bandwidth] = field(default_factory=list)
     bids_app: Compared = field(default_factory=Compared)
     others_skipped: list[Skipped] = field(default_factory=list)
-    never_extracted: list[str] = field(default_factory=list)
 
     @property
     def skipped(self) -> list[Skipped]:
@@ -64,8 +61,7 @@ def read_published(root: Path) -> Replay:
     bigbrain = find_runs(root)
     bandwidths, spoiled = find_bandwidths(root)
     bids_app, broken = find_published(root)
-    never = never_extracted(root, (row["participant"] for row in bids_app.participants))
-    replay = Replay(root, bigbrain, bandwidths, bids_app, spoiled + broken, never)
+    replay = Replay(root, bigbrain, bandwidths, bids_app, spoiled + broken)
     if not (bigbrain.runs or bandwidths or bids_app.runs):
         damaged = [one for one in replay.skipped if one.kind == DAMAGED]
         if damaged:

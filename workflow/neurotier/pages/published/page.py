@@ -264,9 +264,6 @@ def left_out(replay: Replay, panels: Sequence[PanelView]) -> list[LeftOut]:
             for run in emulated
         ]
         found.append(LeftOut(f"{counted(len(emulated), 'run')} that emulates an image: tasks share files", items))
-    if replay.never_extracted:
-        text = f"{counted(len(replay.never_extracted), 'participant')} counted as analysed, though no run started bet"
-        found.append(LeftOut(text, replay.never_extracted))
     return found
 
 

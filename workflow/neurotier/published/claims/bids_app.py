@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from neurotier.published.bids_app import CONDITIONS, PARALLELISMS
-from neurotier.published.claims.facts import AbsentError, Facts
-from neurotier.published.claims.judging import UNKNOWN, Claim, Judgement, known, listed, of_all, of_truths
+from neurotier.published.claims.facts import AbsentError, Facts, known
+from neurotier.published.claims.judging import UNKNOWN, Claim, Judgement, listed, of_all, of_each, of_truths
 
 MEMORY, DIRECT, SSD, ISILON = (placement for placement, _ in CONDITIONS.values())
 GREW = 1.1
@@ -53,10 +53,7 @@ def memory_first(facts: Facts) -> Judgement:
 
 
 def similar_factors(facts: Facts) -> Judgement:
-    found = {
-        name: facts.bids("makespan_s", name, 25) / facts.bids("makespan_s", name, 96)
-        for name in facts.bids_placements(PARALLELISMS)
-    }
+    found = {placement: 1 / ratio for placement, ratio in facts.bids_growth("makespan_s").items()}
     if len(found) < 2:
         raise AbsentError("runs of fewer than two placements with 25 and 96 processes")
     judged = of_truths({"similar": max(found.values()) / min(found.values()) < SIMILAR}, listed(found, " times"))
@@ -64,14 +61,10 @@ def similar_factors(facts: Facts) -> Judgement:
 
 
 def grew(facts: Facts, column: str) -> Judgement:
-    found = {
-        name: facts.bids(column, name, 96) / facts.bids(column, name, 25)
-        for name in facts.bids_placements(PARALLELISMS)
-    }
+    found = facts.bids_growth(column)
     if not found:
         raise AbsentError("no placement has runs with 25 and 96 processes")
-    truths = {name: value > GREW for name, value in found.items()}
-    return of_truths(truths, f"96 over 25: {listed(found, ' times')}")
+    return of_each(found, lambda one: one > GREW, "96 over 25: ")
 
 
 def least(facts: Facts) -> Judgement:
@@ -89,8 +82,6 @@ def entire_dataset(facts: Facts) -> Judgement:
         return Judgement("no run of the BIDS App example", UNKNOWN)
     sites = {task.rpartition("_")[0] for task in tasks}
     text = f"{len(tasks)} participants of {len(sites)} sites; the introduction counts {DATALAD_SITES} available sites"
-    if facts.replay.never_extracted:
-        text += f"; {', '.join(facts.replay.never_extracted)} never ran bet"
     return of_truths({"all": len(sites) >= DATALAD_SITES}, text)
 
 
