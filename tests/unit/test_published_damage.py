@@ -9,7 +9,7 @@ import pytest
 from neurotier.core.errors import InputError
 from neurotier.core.tables import Row, read_table
 from neurotier.published.replay import read_published, write_tables
-from neurotier.published.skipped import DAMAGED, EMPTY_FOLDER, UNNAMED
+from neurotier.published.skipped import DAMAGED, UNNAMED
 from published_logs import DISK_BENCH, bids_tasks, spark_log, whole_log, write_checkout, write_log
 
 GOOD = whole_log(2.0)
@@ -54,7 +54,6 @@ def test_a_folder_of_damaged_logs(tmp_path: Path) -> None:
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
-    (spoiled / "experiments" / "bids-app-example" / "disk-10").mkdir()
     after = tables_of(spoiled, tmp_path / "after")
     assert before == after, "the figures of what is whole are what they were"
     rows = {row["path"]: row for row in read_table(tmp_path / "after" / "published_skipped.tsv", "published_skipped")}
@@ -63,8 +62,8 @@ def test_a_folder_of_damaged_logs(tmp_path: Path) -> None:
         assert row["kind"] == DAMAGED
         assert said in row["reason"]
     others = {row["kind"] for path, row in rows.items() if not any(path.endswith(name) for name in DAMAGES)}
-    assert others == {UNNAMED, EMPTY_FOLDER}
-    assert len(rows) == len(DAMAGES) + 2
+    assert others == {UNNAMED}
+    assert len(rows) == len(DAMAGES) + 1
 
 
 def test_a_checkout_of_nothing_else_says_what_is_wrong_with_the_first(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from neurotier.published.claims.table import counts_text
 from neurotier.published.conditions import absent, device_and_mode, steady
 from neurotier.published.knowledge import CHOSEN
 from neurotier.published.replay import Replay, bandwidth_rows, name_of, run_rows, skipped_rows
-from neurotier.published.skipped import DAMAGED, EMPTY_FOLDER, UNNAMED
+from neurotier.published.skipped import DAMAGED, UNNAMED
 
 TEMPLATE = Path(__file__).resolve().parent / "published.html.j2"
 SHOWN_ROWS = 50
@@ -249,7 +249,7 @@ def left_out(replay: Replay, panels: Sequence[PanelView]) -> list[LeftOut]:
     for row in skipped_rows(replay):
         kinds.setdefault(row["kind"], []).append(f"{row['path']}: {row['reason']}")
     for kind, items in kinds.items():
-        found.append(LeftOut(f"{counted(len(items), KIND_NOUNS[kind][0])} skipped: {KIND_NOUNS[kind][1]}", items))
+        found.append(LeftOut(f"{counted(len(items), 'file')} skipped: {REASONS[kind]}", items))
     invalid = [f"{row['run']}: {row['valid']}" for row in run_rows(replay) if row["valid"] != "valid"]
     if invalid:
         found.append(LeftOut(f"{counted(len(invalid), 'run')} not shown: the log is not of a whole run", invalid))
@@ -267,12 +267,8 @@ def left_out(replay: Replay, panels: Sequence[PanelView]) -> list[LeftOut]:
     return found
 
 
-KIND_NOUNS = {
-    DAMAGED: ("file", "damaged"),
-    UNNAMED: ("file", "its name tells no condition"),
-    EMPTY_FOLDER: ("folder", "it has no tasks.json"),
-}
-"""What is skipped by kind: what it is, and why."""
+REASONS = {DAMAGED: "damaged", UNNAMED: "its name tells no condition"}
+"""Why files of a kind are skipped."""
 
 
 def headline(replay: Replay) -> str:
