@@ -13,7 +13,7 @@ from neurotier.model.prediction import APRIORI, MEASURED, PAPER
 from neurotier.published.bigbrain import Found
 from neurotier.published.conditions import condition, expected
 from neurotier.published.evidence import evidence_of, shipping_in
-from neurotier.published.knowledge import MEASURED_LOGS, PHYSICS, TABLE, knowledge_for
+from neurotier.published.knowledge import MEASURED_LOGS, PHYSICS, TABLE, Learner
 from neurotier.published.predictions import Predictor
 from neurotier.published.replay import Replay, read_published
 from neurotier.published.server import page_cache
@@ -134,20 +134,20 @@ def test_nothing_is_given_to_the_model_without_a_source(waves: Predictor) -> Non
 def test_where_memory_mode_misses_its_dram(waves: Predictor) -> None:
     """Beyond 768 GiB the modules tell; the 40 um image fits."""
     evidence = evidence_of(waves.replay)
-    beyond = {one.name: one for one in knowledge_for(MEMORY_20, evidence, waves.replay).parameters}
+    beyond = {one.name: one for one in Learner(MEMORY_20, evidence, waves.replay).learn().parameters}
     assert beyond["read, not in DRAM"].origin == PHYSICS
     assert beyond["read, not in DRAM"].value == pytest.approx(1 / (2 / 21e9 + 1 / 6.96e9))
     small = condition(40, "gnu-parallel", 25, ("Optane", "Memory mode"))
-    within = {one.name: one for one in knowledge_for(small, evidence, waves.replay).parameters}
+    within = {one.name: one for one in Learner(small, evidence, waves.replay).learn().parameters}
     assert "read, not in DRAM" not in within
     assert within["read and write together"].origin == TABLE
 
 
 def test_a_network_tier_takes_turns_until_its_runs_tell(waves: Predictor) -> None:
     evidence = evidence_of(waves.replay)
-    known = knowledge_for(ISILON_96, {}, waves.replay)
+    known = Learner(ISILON_96, {}, waves.replay).learn()
     assert (known.tier.mixed, known.tier.write_back) == (1.0, False)
-    own = {one.name: one for one in knowledge_for(ISILON_96, evidence, waves.replay).parameters}
+    own = {one.name: one for one in Learner(ISILON_96, evidence, waves.replay).learn().parameters}
     assert own["read"].origin == MEASURED_LOGS
     assert own["read"].value == pytest.approx(125 * 643_625_668 / (2 * 299.5)), "two waves read for 299.5 s each"
 
@@ -167,7 +167,7 @@ def test_the_jvm_stands_still_in_proportion_to_what_is_in_flight(tmp_path: Path)
     assert seen.first_s == 30.5
     assert seen.pauses == pytest.approx(12 * 20.5 / (12 * 20.5 + 962 * 0.5), rel=0.01)
     more = condition(20, "spark", 96, ("Optane", "Memory mode"))
-    jvm = knowledge_for(more, evidence_of(replay), replay).jvm
+    jvm = Learner(more, evidence_of(replay), replay).learn().jvm
     assert jvm is not None
     assert jvm.bytes_per_s == pytest.approx(seen.bytes_per_s / (1 - seen.pauses + seen.pauses * 96 / 25))
     assert jvm.low_bytes_per_s < jvm.bytes_per_s < jvm.high_bytes_per_s == pytest.approx(seen.bytes_per_s)

@@ -71,7 +71,6 @@ class Shipping:
 class Evidence:
     """What the runs of a condition show; of Spark, that of its JVM, because no row of its logs shows its reading."""
 
-    runs: int
     loaded: Loaded | None = None
     unevenness: float = 0.0
     succession: Succession | None = None
@@ -88,13 +87,12 @@ def read_evidence(replay: Replay, condition: IncrementCondition) -> Evidence:
     """The evidence of a condition, from the repetitions that are no outliers."""
     runs = steady(replay.conditions[condition])
     if condition.engine == SPARK:
-        return Evidence(len(runs), shipping=shipping_of(runs))
+        return Evidence(shipping=shipping_of(runs))
     if condition.engine != GNU_PARALLEL or not all(run.named(INCREMENT) and run.named(WRITE) for run in runs):
-        return Evidence(len(runs))
+        return Evidence()
     observed = [streams_of(run) for run in runs]
     followed = [one for run in runs if (one := follow_up(run)) is not None]
     return Evidence(
-        runs=len(runs),
         loaded=pooled([loaded(one) for one in observed]),
         unevenness=unevenness(observed),
         succession=middle_of(followed) if followed else None,

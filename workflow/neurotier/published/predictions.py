@@ -29,7 +29,7 @@ from neurotier.model.fluid import SimulatedRun, simulate
 from neurotier.model.prediction import APRIORI, MEASURED, PAPER, Simulated, predict_makespan
 from neurotier.published.conditions import device_and_mode, expected, steady
 from neurotier.published.evidence import Succession, evidence_of
-from neurotier.published.knowledge import Knowledge, knowledge_for, situation
+from neurotier.published.knowledge import Knowledge, Learner, situation
 from neurotier.published.replay import Replay
 from neurotier.published.server import TIER, known_beforehand
 from neurotier.published.validation import CLOSE, CONDITION, DEVICE, Held, left_out
@@ -120,7 +120,7 @@ class Predictor:
     def knowledge(self, condition: IncrementCondition, held: Held) -> Knowledge:
         """What is known for a condition without those that are held out."""
         kept = {one: seen for one, seen in self.evidence.items() if one not in held}
-        return knowledge_for(condition, kept, self.replay)
+        return Learner(condition, kept, self.replay).learn()
 
     def run(self, condition: IncrementCondition, given: Knowledge, ships: float | None = None) -> SimulatedRun:
         """The simulated run of a condition with what is known, or with another bandwidth of the JVM, bytes/s."""
