@@ -52,7 +52,7 @@ def job(size_mb: float, cpu_s: float, **changes: Any) -> ObservedJob:
     phases["stage_in"] |= {"read_bytes": size, "written_bytes": size}
     phases["compute"] |= {"cpu_s": cpu_s, "read_bytes": size}
     phases["stage_out"] |= {"read_bytes": size / 2, "written_bytes": size / 2}
-    observed = ObservedJob("sub-1", "r", "h", int(size), phases, 0.0, cpu_s, 0.0, 1000, None, None, None, None)
+    observed = ObservedJob("sub-1", "r", int(size), phases, 0.0, cpu_s, 0.0, 1000)
     return replace(observed, **changes)
 
 

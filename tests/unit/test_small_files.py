@@ -134,7 +134,7 @@ PROBES = {
 def maker(tier: str, cpu_s: float = 2.0, wait_s: float = 0.0) -> ObservedJob:
     """A job that makes 10,000 small files."""
     phases = {"compute": dict.fromkeys(QUANTITIES, 0.0) | {"cpu_s": cpu_s, "wait_s": wait_s, "made_files": float(N)}}
-    return ObservedJob("sub-1", "r", "h", 1, phases, 0.0, 9.0, 0.0, 1, None, None, None, None, tier)
+    return ObservedJob("sub-1", "r", 1, phases, 0.0, 9.0, 0.0, 1, work_tier=tier)
 
 
 def predicted(

@@ -21,8 +21,8 @@ class ObservedJob:
 
     Attributes
     ----------
-    participant, run, host
-        Participant, run and node.
+    participant, run
+        Participant and run.
     size_bytes
         Size of the participant's images by the index.
     phases
@@ -47,17 +47,16 @@ class ObservedJob:
 
     participant: str
     run: str
-    host: str
     size_bytes: int
     phases: dict[str, dict[str, float]]
     start_s: float
     end_s: float
     queue_s: float | None
     max_rss_bytes: int
-    ready_s: float | None
-    get_cpu_s: float | None
-    get_wait_s: float | None
-    fetched_files: int | None
+    ready_s: float | None = None
+    get_cpu_s: float | None = None
+    get_wait_s: float | None = None
+    fetched_files: int | None = None
     work_tier: str = ""
 
     @property
@@ -93,7 +92,6 @@ def observe(record: Record, size_bytes: int, run_started_s: float) -> ObservedJo
     return ObservedJob(
         participant=record["participant"],
         run=record["run"],
-        host=record["host"],
         size_bytes=size_bytes,
         phases={row["phase"]: quantities(row) for row in rows}
         | {BETWEEN: dict.fromkeys(QUANTITIES, 0.0) | {"cpu_s": between_s}},
@@ -137,7 +135,7 @@ def gaps_s(observed: Iterable[ObservedJob]) -> list[float]:
     Examples
     --------
     >>> def job(start_s, end_s, ready_s):
-    ...     return ObservedJob("sub-1", "r", "h", 1, {}, start_s, end_s, 0.0, 1, ready_s, None, None, None)
+    ...     return ObservedJob("sub-1", "r", 1, {}, start_s, end_s, 0.0, 1, ready_s)
     >>> gaps_s([job(10.0, 12.0, 9.75), job(10.0, 13.0, 9.0), job(12.5, 15.0, 9.0), job(16.0, 17.0, 15.5)])
     [0.25, 1.0, 0.5, 0.5]
     """
@@ -164,7 +162,7 @@ def spawns_s(observed: Iterable[ObservedJob]) -> list[float]:
     Snakemake is held to have waited for a processor as the first of them has.
 
     >>> def job(run, start_s, end_s):
-    ...     return ObservedJob("sub-1", run, "h", 1, {}, start_s, end_s, 0.0, 1, None, None, None, None)
+    ...     return ObservedJob("sub-1", run, 1, {}, start_s, end_s, 0.0, 1)
     >>> spawns_s([job("a", 10.0, 12.0), job("a", 10.25, 13.0), job("b", 1.0, 2.0), job("b", 2.0, 3.0)])
     [0.25]
     """

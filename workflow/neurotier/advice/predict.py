@@ -43,11 +43,9 @@ from neurotier.advice.workload import (
 )
 from neurotier.core.kinds import is_in_memory
 from neurotier.model.machine import Machine, PageCache, Processors
-from neurotier.model.paper import least_makespan_s
 from neurotier.model.prediction import REPEATABILITY, Simulated, Situation, predict_among
 from neurotier.model.this_machine import Probed, between, machine_of
 from neurotier.model.workload import Workload
-from neurotier.storage.probe.tier_figures import TierFigures
 
 DRAWS = 21
 
@@ -111,10 +109,6 @@ class Inputs:
     load_s: Mapping[str, float] | None = None
     load_unknown_because: str = ""
     others_cpu_share: float | None = None
-
-    def single(self, storage: Storage, role: str) -> TierFigures:
-        """Figures of the tier that holds a role."""
-        return self.probes[storage.tiers[role]].usual
 
 
 def predict(inputs: Inputs, storage: Storage, parallelism: int) -> Simulated:
@@ -221,9 +215,7 @@ def paper_s(inputs: Inputs, storage: Storage) -> float:
             for quantity in ("read_bytes", "written_bytes")
         )
         if phase in READS:
-            total_s += least_makespan_s(read, 0.0, inputs.single(storage, READS[phase]).single_read_bytes_per_s, 1.0)
+            total_s += read / inputs.probes[storage.tiers[READS[phase]]].usual.single_read_bytes_per_s
         if phase in WRITES:
-            total_s += least_makespan_s(
-                0.0, written, 1.0, inputs.single(storage, WRITES[phase]).single_write_bytes_per_s
-            )
+            total_s += written / inputs.probes[storage.tiers[WRITES[phase]]].usual.single_write_bytes_per_s
     return total_s

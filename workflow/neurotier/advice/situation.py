@@ -13,7 +13,7 @@ from typing import Any
 from neurotier.advice.calibration import choose_calibration, read_observed, size_of
 from neurotier.advice.cold_start import measure_cold_start
 from neurotier.advice.observed import ObservedJob, gaps_s, spawns_s
-from neurotier.advice.placements import COLD, Candidate, caches, candidates, usable_on_nodes
+from neurotier.advice.placements import COLD, Candidate, caches, candidates
 from neurotier.advice.predict import Inputs
 from neurotier.advice.rehearsal import LONGEST_S, read_rehearsed, rehearse_shared
 from neurotier.advice.scaling import fit, proportional
@@ -283,7 +283,7 @@ class Situation:
     @property
     def candidates(self) -> list[Candidate]:
         """Placements to judge."""
-        return candidates(self.settings, usable_on_nodes(self.checks))
+        return candidates(self.settings, self.checks)
 
     @property
     def tool(self) -> str:
