@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from neurotier.core.tables import Row, read_table, write_table
+from neurotier.core.tables import Row, write_table
 from neurotier.model.prediction import APRIORI, MEASURED, PAPER
 from neurotier.published.bigbrain import Found
 from neurotier.published.conditions import condition, expected
@@ -109,16 +109,10 @@ def test_scores_count_what_was_measured() -> None:
     assert (score.worst, score.close, score.covered, score.conditions) == (2.0, 1, 2, 3)
 
 
-def test_every_parameter_has_its_source(waves: Predictor, tmp_path: Path) -> None:
-    rows = waves.parameters()
-    assert all(row["source"] for row in rows)
-    write_table(tmp_path / "published_parameters.tsv", "published_parameters", rows)
-    read = read_table(tmp_path / "published_parameters.tsv", "published_parameters")
-    assert [row["source"] for row in read] == [row["source"] for row in rows]
-
-
-def test_nothing_is_given_to_the_model_without_a_source(waves: Predictor) -> None:
+def test_nothing_is_given_to_the_model_without_a_source(waves: Predictor, tmp_path: Path) -> None:
     """Every speed that a tier has, and every time, is among the parameters."""
+    write_table(tmp_path / "published_parameters.tsv", "published_parameters", waves.parameters())
+    assert all(row["source"] for row in waves.parameters())
     for one in waves.conditions:
         given = waves.knowledge(one, frozenset([one]))
         noted = {parameter.value for parameter in given.parameters}
