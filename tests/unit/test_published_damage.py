@@ -23,8 +23,8 @@ DAMAGES = {
     "results/40bb_redo/" + GNU.format(95): (GOOD.replace(" 14003\n", "\n", 1).encode(), "has 4 fields"),
     "results/20bb_redo/" + SPARK.format(96): (spark_log()[:-9].encode(), "ends within a line"),
     "system_conf/mem_diskbench.out": (f"{DISK_BENCH}tmpfs,fast,1 GB/s,1 GB/s\n".encode(), "no bandwidth"),
-    "bids-app-example/disk-7/tasks.json": (TASKS[: len(TASKS) // 2].encode(), "not whole"),
-    "bids-app-example/disk-8/tasks.json": (b"\xff\xfe{", "is not text"),
+    "bids-app-example/disk-7/tasks.json": (TASKS[: len(TASKS) // 2].encode(), "no whole log"),
+    "bids-app-example/disk-8/tasks.json": (b"\xff\xfe{", "no whole log"),
     "bids-app-example/disk-9/makespan_seconds": (b"soon\n", "no number of seconds"),
 }
 """File below `experiments`, to its content and what is said of it."""

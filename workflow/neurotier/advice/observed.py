@@ -140,13 +140,10 @@ def gaps_s(observed: Iterable[ObservedJob]) -> list[float]:
     [0.25, 1.0, 0.5, 0.5]
     """
     gaps = []
-    by_run: dict[str, list[ObservedJob]] = {}
-    for job in observed:
-        by_run.setdefault(job.run, []).append(job)
-    for jobs in by_run.values():
+    for jobs in runs_of(observed):
         free: list[float] = []
         running: list[float] = []
-        for job in sorted(jobs, key=lambda job: job.start_s):
+        for job in jobs:
             free += [end for end in running if end <= job.start_s]
             running = [end for end in running if end > job.start_s]
             since = [moment for moment in (free.pop() if free else None, job.ready_s) if moment is not None]
@@ -166,10 +163,16 @@ def spawns_s(observed: Iterable[ObservedJob]) -> list[float]:
     >>> spawns_s([job("a", 10.0, 12.0), job("a", 10.25, 13.0), job("b", 1.0, 2.0), job("b", 2.0, 3.0)])
     [0.25]
     """
-    by_run: dict[str, list[ObservedJob]] = {}
-    for job in observed:
-        by_run.setdefault(job.run, []).append(job)
-    firsts = [sorted(jobs, key=lambda job: job.start_s)[:2] for jobs in by_run.values() if len(jobs) > 1]
     return [
-        (second.start_s - first.start_s) / first.queueing for first, second in firsts if second.start_s < first.end_s
+        (second.start_s - first.start_s) / first.queueing
+        for first, second in (jobs[:2] for jobs in runs_of(observed) if len(jobs) > 1)
+        if second.start_s < first.end_s
     ]
+
+
+def runs_of(observed: Iterable[ObservedJob]) -> list[list[ObservedJob]]:
+    """The jobs of each run, in order of their starts."""
+    found: dict[str, list[ObservedJob]] = {}
+    for job in sorted(observed, key=lambda job: job.start_s):
+        found.setdefault(job.run, []).append(job)
+    return list(found.values())

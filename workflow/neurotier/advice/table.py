@@ -8,7 +8,7 @@ from dataclasses import replace
 from neurotier.advice.calibration import size_of
 from neurotier.advice.placements import Candidate, caches
 from neurotier.advice.predict import Inputs, paper_s, predict
-from neurotier.advice.room import NEEDING, Room, free_on, largest, room_for
+from neurotier.advice.room import free_on, room_for
 from neurotier.advice.scaling import costs_of
 from neurotier.advice.situation import Situation
 from neurotier.advice.small_files import costs_here
@@ -47,7 +47,6 @@ def advice_row(
     prediction = predict(inputs, storage, at_once)
     usual = prediction.usual
     sums = usual.phase_sums_s
-    room = room_of(situation, inputs, candidate, at_once)
     tiers = {f"{role}_tier": tier for role, tier in candidate.tiers.items()}
     return {
         "placement": candidate.name,
@@ -67,10 +66,7 @@ def advice_row(
         "mean_parallelism": usual.mean_parallelism,
         **{f"{phase}_sum_s": sums.get(phase, 0.0) for phase in PHASES},
         **files_of(inputs, candidate, at_once),
-        **{f"{role}_needed_bytes": room.needed_bytes[role] for role in NEEDING},
-        **{f"{role}_free_bytes": room.free_bytes[role] for role in NEEDING},
-        "fits": room.fits,
-        "reason": room.problem or None,
+        **room_of(situation, inputs, candidate, at_once),
     }
 
 
@@ -92,13 +88,14 @@ def at_parallelism(situation: Situation, inputs: Inputs, jobs: int, limits: Mapp
     return replace(inputs, page_cache=page_cache, jobs=situation.jobs(jobs), computing=computing), at_once
 
 
-def room_of(situation: Situation, inputs: Inputs, candidate: Candidate, at_once: int) -> Room:
+def room_of(situation: Situation, inputs: Inputs, candidate: Candidate, at_once: int) -> Row:
     """The room that a placement needs and has. On the work tier it needs what Snakemake reserves for the jobs."""
-    settings, participants, present = situation.settings, situation.participants, situation.present(at_once)
+    settings, participants = situation.settings, situation.participants
+    work = (work_bytes(list(participants[name]), settings) for name in situation.remaining)
     results = costs_of(inputs.observed)["stage_out"]["written_bytes"]
     needed = {
         "dataset": 0 if situation.is_folder else sum(situation.to_fetch(candidate.tiers["dataset"]).values()),
-        "work": largest([work_bytes(list(participants[name]), settings) for name in situation.remaining], present),
+        "work": sum(sorted(work, reverse=True)[: situation.present(at_once)]),
         "results": round(sum(results.of(size_of(participants[name])) for name in situation.remaining)),
     }
     free = {name: free_on(Tier.from_settings(settings.tiers[name])) for name in candidate.tiers.values()}

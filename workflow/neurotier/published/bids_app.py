@@ -141,16 +141,8 @@ def read_tasks(log: Path) -> tuple[list[Row], int]:
         entries: list[dict[str, Any]] = json.loads(log.read_text())["tasks"]
         good = [entry for entry in entries if entry["Exit code"] == "0"]
         return [participant_row(log, entry) for entry in good], len(entries) - len(good)
-    except UnicodeDecodeError:
-        raise InputError("is not text", str(log), FIX) from None
-    except json.JSONDecodeError as error:
-        raise InputError(f"is not whole ({error})", str(log), FIX) from None
-    except KeyError as error:
-        raise InputError(f"lacks {error}", str(log), FIX) from None
-    except (TypeError, AttributeError):
-        raise InputError("is not a log of tasks", str(log), FIX) from None
-    except ValueError as error:
-        raise InputError(str(error), str(log), FIX) from None
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise InputError(f"is no whole log of tasks ({error})", str(log), FIX) from None
 
 
 def participant_row(log: Path, entry: dict[str, Any]) -> Row:
