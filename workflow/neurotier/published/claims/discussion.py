@@ -49,7 +49,7 @@ def memory_superior(facts: Facts) -> Judgement:
     found = known(
         abouts, lambda about: facts.makespan_s(OPTANE_DIRECT, *about) / facts.makespan_s(OPTANE_MEMORY, *about)
     )
-    truths = {one: (value > 1 + SAME) != one.endswith("Spark") for one, value in found.items()}
+    truths = [(value > 1 + SAME) != one.endswith("Spark") for one, value in found.items()]
     return of_truths(truths, f"App Direct over Memory mode: {listed(found, ' times')}")
 
 
@@ -85,13 +85,13 @@ def never_exceeded(facts: Facts) -> Judgement:
     text = f"read and written on tmpfs: {figure(size / 1e9)} GB; DRAM: {figure(DRAM_BYTES / 1e9)} GB"
     blocks = {20: 1000, 40: 125}
     took = {f"{um} µm": facts.mean("increment_s", OPTANE_MEMORY, 25, um) / count for um, count in blocks.items()}
-    return of_truths({"fits": size < DRAM_BYTES}, f"{text}; reading a block of equal size: {listed(took, ' s')}")
+    return of_truths([size < DRAM_BYTES], f"{text}; reading a block of equal size: {listed(took, ' s')}")
 
 
 def link_speed(facts: Facts) -> Judgement:
     seen = loaded(streams_of(facts.runs(ISILON_MEMORY)[0]))
     found = {"only reads": 8 * seen.read_bytes_per_s / 1e9, "only writes": 8 * seen.write_bytes_per_s / 1e9}
-    return of_truths({"10": min(found.values()) > 5}, f"{listed(found, ' Gbit/s')}: a link of 1 Gbit/s")
+    return of_truths([min(found.values()) > 5], f"{listed(found, ' Gbit/s')}: a link of 1 Gbit/s")
 
 
 def gaps(facts: Facts) -> Judgement:
@@ -102,7 +102,7 @@ def gaps(facts: Facts) -> Judgement:
 
     places = DRAM, OPTANE_DIRECT, SSD[1], ISILON_DIRECT
     found = {name(place): statistics.fmean(map(between_s, facts.runs(place))) for place in places}
-    truths = {one: (value > 1) == (one == name(ISILON_DIRECT)) for one, value in found.items()}
+    truths = [(value > 1) == (one == name(ISILON_DIRECT)) for one, value in found.items()]
     return of_truths(truths, f"per task, outside its phases: {listed(found, ' s')}")
 
 

@@ -67,14 +67,13 @@ def of_figures(said: float | tuple[float, float], found: Mapping[str, float], un
     return Judgement(listed(found, unit), verdict)
 
 
-def of_truths(truths: Mapping[str, bool], figures: str) -> Judgement:
+def of_truths(truths: Sequence[bool], figures: str) -> Judgement:
     """A claim of several parts that are true or not.
 
-    >>> of_truths({"a": True, "b": False}, "").verdict
+    >>> of_truths([True, False], "").verdict
     'holds partly'
     """
-    values = list(truths.values())
-    return Judgement(figures, HOLDS if all(values) else PARTLY if any(values) else CONTRADICTED)
+    return Judgement(figures, HOLDS if all(truths) else PARTLY if any(truths) else CONTRADICTED)
 
 
 def of_each(found: Mapping[str, float], is_so: Callable[[float], bool], about: str = "") -> Judgement:
@@ -83,7 +82,7 @@ def of_each(found: Mapping[str, float], is_so: Callable[[float], bool], about: s
     >>> of_each({"DRAM": 1.2, "SSD": 0.9}, lambda value: value > 1, "over Eq. (1): ")
     Judgement(figures='over Eq. (1): DRAM: 1.20 times; SSD: 0.90 times', verdict='holds partly')
     """
-    return of_truths({label: is_so(value) for label, value in found.items()}, about + listed(found, " times"))
+    return of_truths([is_so(value) for value in found.values()], about + listed(found, " times"))
 
 
 def of_all(judgement: Judgement, missing: Sequence[str]) -> Judgement:

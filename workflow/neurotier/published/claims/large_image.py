@@ -34,7 +34,7 @@ def large_memory_estimate(facts: Facts) -> Judgement:
 
 def spark_direct_estimate(facts: Facts) -> Judgement:
     found = facts.all_over_equation(modes((OPTANE_DIRECT, OPTANE_MEMORY), *LARGE, SPARK))
-    truths = {"2": abs(found["App Direct"] / 2 - 1) < 0.1, "only": found["Memory mode"] < 1.2}
+    truths = [abs(found["App Direct"] / 2 - 1) < 0.1, found["Memory mode"] < 1.2]
     return of_truths(truths, f"over Eq. (1): {listed(found, ' times')}")
 
 
@@ -52,7 +52,7 @@ def spark_same(facts: Facts) -> Judgement:
     found = {mode: facts.makespan_s(*case) for mode, case in modes(OPTANE, 96, 20, SPARK).items()}
     slower_s, ratio = min(found.values()), found["Memory mode"] / found["App Direct"]
     found["Eq. (1)"] = facts.equation_s(OPTANE_MEMORY, 20)
-    truths = {"same": abs(ratio - 1) < 0.1, "worse": slower_s > 1.2 * found["Eq. (1)"]}
+    truths = [abs(ratio - 1) < 0.1, slower_s > 1.2 * found["Eq. (1)"]]
     return of_truths(truths, listed(found, " s"))
 
 

@@ -36,20 +36,19 @@ from neurotier.published.conditions import PLACES
 
 def fastest(facts: Facts) -> Judgement:
     times = {name(place): facts.makespan_s(place) for place in PLACES}
-    return of_truths(
-        {"least": min(times.values()) == times["DRAM"], "7.6": abs(times["DRAM"] - 7.6) < 0.1}, listed(times, " s")
-    )
+    truths = [min(times.values()) == times["DRAM"], abs(times["DRAM"] - 7.6) < 0.1]
+    return of_truths(truths, listed(times, " s"))
 
 
 def modes_alike(facts: Facts, processes: int) -> Judgement:
     """The makespans of a device in both modes, by Welch's test; of three repetitions each, it sees only much."""
     from scipy.stats import ttest_ind
 
-    truths, texts = {}, []
+    truths, texts = [], []
     for memory, direct in (SSD, ISILON):
         one, other = ([run.makespan_s for run in facts.runs(place, processes)] for place in (memory, direct))
         chance = float(ttest_ind(one, other, equal_var=False).pvalue) if min(len(one), len(other)) > 1 else 1.0
-        truths[memory[0]] = chance > 0.05
+        truths.append(chance > 0.05)
         means = " and ".join(figure(statistics.fmean(values)) for values in (one, other))
         texts.append(f"{memory[0]} {means} s (p = {figure(chance)})")
     return of_truths(truths, "; ".join(texts))
@@ -69,40 +68,39 @@ def memory_below_estimate(facts: Facts) -> Judgement:
     drawn_s = facts.drawn_equation_s(OPTANE_MEMORY)
     text = f"{figure(drawn_s / took_s)} times by the benchmark of tmpfs in Memory mode, as drawn ({figure(drawn_s)} s)"
     text += f"; {figure(table_s / took_s)} times by Table I ({figure(table_s)} s)"
-    truths = {said: abs(said_s / took_s / 3.8 - 1) < 0.1 for said, said_s in (("drawn", drawn_s), ("table", table_s))}
-    return of_truths(truths, text)
+    return of_truths([abs(one / took_s / 3.8 - 1) < 0.1 for one in (drawn_s, table_s)], text)
 
 
 def isilon_below_estimate(facts: Facts) -> Judgement:
     ratios = {mode: 1 / value for mode, value in facts.all_over_equation(modes(ISILON)).items()}
-    truths = {"1.1": abs(ratios["App Direct"] / 1.1 - 1) < 0.05, "less": ratios["App Direct"] < ratios["Memory mode"]}
+    truths = [abs(ratios["App Direct"] / 1.1 - 1) < 0.05, ratios["App Direct"] < ratios["Memory mode"]]
     return of_truths(truths, listed(ratios, " times"))
 
 
 def slower_phases(facts: Facts, over: Case, under: Case, said: tuple[float, float]) -> Judgement:
     """How many times as long a device with so many processes reads and writes as another."""
     found = [facts.mean(phase, *over) / facts.mean(phase, *under) for phase in ("increment_s", "write_s")]
-    truths = {str(value): abs(value / expected - 1) < 0.1 for value, expected in zip(found, said, strict=True)}
+    truths = [abs(value / expected - 1) < 0.1 for value, expected in zip(found, said, strict=True)]
     return of_truths(truths, "{} times reading, {} times writing".format(*map(figure, found)))
 
 
 def ssd_phases(facts: Facts) -> Judgement:
     reads, writes = (facts.ratios(phase, modes(SSD), Case(DRAM)) for phase in ("increment_s", "write_s"))
-    truths = {f"reads, {mode}": abs(value / 96 - 1) < 0.1 for mode, value in reads.items()}
-    truths |= {f"writes, {mode}": abs(value - 1) < 0.2 for mode, value in writes.items()}
+    truths = [abs(value / 96 - 1) < 0.1 for value in reads.values()]
+    truths += [abs(value - 1) < 0.2 for value in writes.values()]
     return of_truths(truths, f"reads: {listed(reads, ' times')}; writes: {listed(writes, ' times')}")
 
 
 def isilon_reads(facts: Facts) -> Judgement:
     found = {name(place): facts.mean("increment_s", place) for place in (*ISILON, *SSD)}
-    truths = {one[1]: found[name(one)] < found[name(other)] for one, other in zip(ISILON, SSD, strict=True)}
+    truths = [found[name(one)] < found[name(other)] for one, other in zip(ISILON, SSD, strict=True)]
     return of_truths(truths, listed(found, " s"))
 
 
 def parallel_tasks(facts: Facts, processes: int, said: dict[Place, tuple[float, float]]) -> Judgement:
     """Mean parallelism between two figures, by place."""
     found = {place: facts.parallelism(place, processes) for place in said}
-    truths = {name(place): low * (1 - SAME) < found[place] < high * (1 + SAME) for place, (low, high) in said.items()}
+    truths = [low * (1 - SAME) < found[place] < high * (1 + SAME) for place, (low, high) in said.items()]
     return of_truths(truths, listed({name(place): value for place, value in found.items()}))
 
 
@@ -110,13 +108,10 @@ def better_than_estimate(facts: Facts) -> Judgement:
     times = {place: facts.makespan_s(place, 96) for place in PLACES}
     better = [place for place in PLACES if times[place] < facts.equation_s(place)]
     said = DRAM, OPTANE_MEMORY
-    truths = {
-        "7.6": abs(times[DRAM] - 5.7) < 0.1 and abs(times[OPTANE_MEMORY] - 9) < 0.1,
-        "only": set(better) == set(said),
-    }
+    as_said = abs(times[DRAM] - 5.7) < 0.1 and abs(times[OPTANE_MEMORY] - 9) < 0.1
     others = ", ".join(name(place) for place in better if place not in said)
     text = listed({name(place): times[place] for place in said}, " s")
-    return of_truths(truths, text + (f"; by Table I also {others}" if others else ""))
+    return of_truths([as_said, set(better) == set(said)], text + (f"; by Table I also {others}" if others else ""))
 
 
 def ssd_variance(facts: Facts) -> Judgement:
@@ -125,7 +120,7 @@ def ssd_variance(facts: Facts) -> Judgement:
         times_s = [run.makespan_s for run in facts.all_runs(place, 96)]
         spreads[name(place)] = max(times_s) / min(times_s)
     most = max(spreads, key=lambda place: spreads[place])
-    return of_truths({"most": most.startswith("local SSD")}, f"slowest over fastest repetition: {listed(spreads)}")
+    return of_truths([most.startswith("local SSD")], f"slowest over fastest repetition: {listed(spreads)}")
 
 
 def quadrupled(facts: Facts) -> Judgement:
@@ -138,9 +133,8 @@ def quadrupled(facts: Facts) -> Judgement:
 def isilon_only_writes(facts: Facts) -> Judgement:
     reads = facts.ratios("increment_s", named(PLACES, 96), named(PLACES, 25))
     writes = facts.ratios("write_s", modes(ISILON, 96), modes(ISILON, 25))
-    truths = {f"reads, {place}": value > 1.2 for place, value in reads.items()}
-    truths |= {f"reads, {name(place)}": reads[name(place)] < 1.2 for place in ISILON}
-    truths |= {f"writes, {mode}": value > 1.2 for mode, value in writes.items()}
+    truths = [value < 1.2 if place.startswith("Isilon") else value > 1.2 for place, value in reads.items()]
+    truths += [value > 1.2 for value in writes.values()]
     return of_truths(truths, f"reads, 96 over 25: {listed(reads)}; Isilon's writes: {listed(writes)}")
 
 
