@@ -17,6 +17,12 @@ from neurotier.published.skipped import DAMAGED, Skipped
 from neurotier.published.table_one import Bandwidth, device_bandwidths, equation_one_s, find_bandwidths
 from neurotier.run.compared import Compared
 
+AS_READ = (
+    *("resolution_um", "engine", "processes", "device", "mode", "label", "iterations", "repetition"),
+    *("missing_blocks", "data_bytes", "makespan_s", "span_s", "mean_parallelism"),
+)
+"""Columns of ``published_runs.tsv`` that a run has under the same name."""
+
 
 @dataclass(frozen=True)
 class Replay:
@@ -92,21 +98,14 @@ def run_rows(replay: Replay) -> list[Row]:
     rows = []
     for run in replay.bigbrain.runs:
         condition = conditions.get(id(run))
-        missing = run.missing_blocks
         rows.append(
-            {
+            {name: getattr(run, name) for name in AS_READ}
+            | {
                 "run": name_of(replay, run.path),
-                "valid": "valid" if run.is_whole else f"invalid: {run.invalid_because}",
-                **{name: getattr(run, name) for name in ("resolution_um", "engine", "processes", "device", "mode")},
+                "valid": f"invalid: {run.invalid_because}" if run.invalid_because else "valid",
                 "variant": (condition.variant if condition else run.variant) or None,
-                **{name: getattr(run, name) for name in ("label", "iterations", "repetition")},
                 "blocks": len(run.blocks),
                 "incomplete_blocks": len(run.incomplete_blocks),
-                "missing_blocks": missing,
-                "data_bytes": run.data_bytes,
-                "makespan_s": run.makespan_s,
-                "span_s": run.span_s,
-                "mean_parallelism": run.mean_parallelism,
                 "equation_one_s": replay.equation_one_s(condition) if condition else None,
             }
         )
