@@ -31,7 +31,7 @@ from neurotier.model.machine import Machine, TierSpeed
 from neurotier.model.workload import Step, Workload
 from neurotier.published.bigbrain import HEADER, INCREMENT, MEMORY_MODE, SPARK, WRITE
 from neurotier.published.conditions import device_and_mode, device_of
-from neurotier.published.evidence import FASTEST_WAVES, PAUSE, Evidence, Shipping, Succession, middle_of
+from neurotier.published.evidence import FASTEST_WAVES, PAUSE, Evidence, Shipping, Succession, combined
 from neurotier.published.replay import Replay
 from neurotier.published.server import (
     DEVICE_KINDS,
@@ -287,10 +287,10 @@ class Learner:
         """How GNU Parallel's processes follow each other: starting Python is the same on every device."""
         found = {one: seen.succession for one, seen in self.evidence.items() if seen.succession}
         some = those(found, fits_cores) or found
-        if not some:
+        middle = combined(some.values(), statistics.median)
+        if middle is None:
             self.note("start of a process", 0.0, "s", PHYSICS, "no run shows it")
             return Succession()
-        middle = middle_of(list(some.values()))
         source = f"end of a task to the start of the next, median of {len(some)} conditions"
         self.note("start of a process", middle.launch_s, "s", MEASURED_LOGS, source)
         source = f"the first wave, median of {len(some)} conditions"
