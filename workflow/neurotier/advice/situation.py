@@ -18,7 +18,6 @@ from neurotier.advice.predict import Inputs
 from neurotier.advice.rehearsal import LONGEST_S, read_rehearsed, rehearse_shared
 from neurotier.advice.scaling import fit, proportional
 from neurotier.advice.workload import JobStart, Participant, Storage
-from neurotier.analysis.app import app_name
 from neurotier.core.errors import InputError, SettingsError
 from neurotier.core.files import read_json
 from neurotier.core.places import Places
@@ -205,11 +204,6 @@ class Situation:
             found["load_s"] = measure_cold_start(self.settings, self.places, name, images[name], files, log)
         return found
 
-    @cached_property
-    def job_bytes(self) -> int:
-        """Peak memory of a job, bytes."""
-        return max(job.max_rss_bytes for job in self.observed)
-
     def clone_on(self, tier: str) -> Path:
         """Where the dataset is, or would be, if a tier held the role ``dataset``."""
         path = Path(read_json(self.places.index / "dataset.json")["path"])
@@ -284,11 +278,6 @@ class Situation:
     def candidates(self) -> list[Candidate]:
         """Placements to judge."""
         return candidates(self.settings, self.checks)
-
-    @property
-    def tool(self) -> str:
-        """Name of the tool or app."""
-        return app_name(self.settings)
 
 
 def choose_first(situation: Situation, facts: Mapping[str, Any]) -> list[str]:

@@ -13,6 +13,7 @@ from neurotier.advice.scaling import costs_of
 from neurotier.advice.situation import Situation
 from neurotier.advice.small_files import costs_here
 from neurotier.advice.words import limit_text
+from neurotier.analysis.app import app_name
 from neurotier.analysis.needs import work_bytes
 from neurotier.core.parallelism import PHASES, fits
 from neurotier.core.tables import Row
@@ -53,7 +54,7 @@ def advice_row(
         "in_use": candidate.in_use,
         **tiers,
         "images_tier": tiers["images_tier"] if situation.settings.image else None,
-        "tool": situation.tool,
+        "tool": app_name(situation.settings),
         "cache": cache,
         "parallelism": jobs,
         "participants": len(situation.remaining),
@@ -83,7 +84,7 @@ def at_parallelism(situation: Situation, inputs: Inputs, jobs: int, limits: Mapp
     """What the model is given for so many jobs at once, and for how many of them memory has room."""
     needs_mb = [situation.plan.mem_mb(name) for name in situation.remaining]
     at_once = min(jobs, max(1, fits(limits, {"mem_mb": needs_mb}).get("mem_mb", jobs)))
-    page_cache = page_cache_here(at_once * situation.job_bytes)
+    page_cache = page_cache_here(at_once * max(job.max_rss_bytes for job in inputs.observed))
     computing = situation.computing(jobs)
     return replace(inputs, page_cache=page_cache, jobs=situation.jobs(jobs), computing=computing), at_once
 

@@ -52,7 +52,11 @@ class Predictor:
 
     def __post_init__(self) -> None:
         self.evidence = evidence_of(self.replay)
-        self.measured_s = {one: measured_s(self.replay, one) for one in self.evidence}
+        self.measured_s = {
+            one: statistics.fmean(run.makespan_s for run in steady(runs))
+            for one, runs in self.replay.conditions.items()
+            if one in self.evidence
+        }
         self.conditions = list(dict.fromkeys([*self.evidence, *expected()]))
         """Those that have runs, and those of the paper's figures that have none."""
         self.made: dict[tuple[object, ...], SimulatedRun] = {}
@@ -148,11 +152,6 @@ class Predictor:
         ends_s = [run.makespan_s, *(self.run(condition, given, ships).makespan_s for ships in bounds)]
         factor = math.exp(width(self.errors(held, held_out)))
         return Simulated(run.makespan_s, min(ends_s) / factor, max(ends_s) * factor, run)
-
-
-def measured_s(replay: Replay, condition: IncrementCondition) -> float:
-    """Mean makespan of the repetitions that are no outliers, s."""
-    return statistics.fmean(run.makespan_s for run in steady(replay.conditions[condition]))
 
 
 def width(errors: Sequence[float]) -> float:
