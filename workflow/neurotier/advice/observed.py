@@ -60,11 +60,6 @@ class ObservedJob:
     work_tier: str = ""
 
     @property
-    def wall_s(self) -> float:
-        """Time from its start to its end, s."""
-        return self.end_s - self.start_s
-
-    @property
     def cpu_s(self) -> float:
         """CPU time of all phases, s."""
         return sum(phase["cpu_s"] for phase in self.phases.values())

@@ -195,7 +195,7 @@ class Situation:
         if missing or not chosen:
             gone = f"images of {missing[0]} are not here any more" if missing else ""
             return found | {"why": gone or "its calibration is that of another results folder"}
-        taken_s = sum(job.wall_s for job in self.observed if job.participant in images)
+        taken_s = sum(job.end_s - job.start_s for job in self.observed if job.participant in images)
         if len(chosen) > 1 and self.shares_jobs(parallelism) and taken_s <= LONGEST_S:
             found["shared"] = rehearse_shared(self.settings, self.places, images, log)
         if COLD in caches(self.settings):

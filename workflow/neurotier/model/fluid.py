@@ -19,9 +19,7 @@ import numpy as np
 from neurotier.model.machine import Machine, cache_of
 from neurotier.model.sharing import Demand, share_out, split, wanted
 from neurotier.model.workload import LAUNCH, Job, Step, Workload
-from neurotier.model.write_back import Dirty
-
-RELATIVE = 1e-9
+from neurotier.model.write_back import RELATIVE, Dirty
 
 
 @dataclass(frozen=True)
@@ -220,7 +218,7 @@ class Simulation:
             number = task - self.first_fetch + 1
             self.fetched.add(number)
             if number in self.waiting_for:
-                self.arrive(self.waiting_for.pop(number))
+                self.complete(self.waiting_for.pop(number))
         elif task >= self.first_spawn:
             self.is_spawning = False
             self.begin(self.first_launch + task - self.first_spawn)
@@ -232,8 +230,8 @@ class Simulation:
             self.left[job] -= 1
             self.free += 0 if self.left[job] else self.slots(job)
 
-    def arrive(self, task: int) -> None:
-        """Go on with a task that has waited for a fetch."""
+    def complete(self, task: int) -> None:
+        """Go on with a task whose step is over."""
         phase = self.tasks[task][self.position[task]].phase
         self.spans.append((task, phase, self.began_s[task], self.now_s))
         self.go_on(task)
@@ -301,9 +299,7 @@ class Simulation:
             self.limits[flow.limit] += flow.streams * elapsed_s
             over += flow.advance(elapsed_s)
         for task in sorted(over):
-            phase = self.tasks[task][self.position[task]].phase
-            self.spans.append((task, phase, self.began_s[task], self.now_s))
-            self.go_on(task)
+            self.complete(task)
 
     def set_rates(self, flows: list[Flow]) -> dict[str, float]:
         """Give every flow its rate; what then flows into the page cache, by tier, bytes/s."""

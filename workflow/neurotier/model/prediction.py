@@ -90,24 +90,20 @@ def predict_among(
     return Simulated(makespan_s, min(low_s, makespan_s), max(high_s, makespan_s), run)
 
 
-def predict_makespan(
-    workload: Workload, machine: Machine, parallelism: int, spreads: Mapping[str, float], draws: int = DRAWS
-) -> Simulated:
+def predict_makespan(workload: Workload, machine: Machine, parallelism: int, spreads: Mapping[str, float]) -> Simulated:
     """Predict the makespan of a workload.
 
     Parameters
     ----------
     spreads
         How well each tier's speeds are known: standard deviation of their logarithm; not named means exactly.
-    draws
-        How many simulations the interval is taken from.
     """
 
     def draw(rng: np.random.Generator) -> Situation:
         tiers = {name: drawn(tier, spreads.get(name, 0.0), rng) for name, tier in machine.tiers.items()}
         return workload, replace(machine, tiers=tiers)
 
-    return predict_among([(workload, machine)], draw, parallelism, draws)
+    return predict_among([(workload, machine)], draw, parallelism)
 
 
 def drawn(tier: TierSpeed, spread: float, rng: np.random.Generator) -> TierSpeed:

@@ -32,9 +32,6 @@ PLACES = (
 )
 """Devices and modes, in the order of the paper's figures."""
 
-LARGE_PLACES = tuple(place for place in PLACES if place[0] in ("Optane", "Isilon"))
-"""Those that held the image at 20 um."""
-
 STALLED = 1.5
 """A repetition that takes so many times the middle one, or so much less, is shown apart."""
 
@@ -105,8 +102,13 @@ def order(one: IncrementCondition) -> tuple[object, ...]:
 
 
 def expected() -> list[IncrementCondition]:
-    """The conditions of the paper's figures, in their order."""
-    return [condition(*panel, place) for panel in FIGURES for place in (PLACES if panel[0] == 40 else LARGE_PLACES)]
+    """The conditions of the paper's figures, in their order; Optane and Isilon alone held the image at 20 um."""
+    return [
+        condition(*panel, place)
+        for panel in FIGURES
+        for place in PLACES
+        if panel[0] == 40 or place[0] in ("Optane", "Isilon")
+    ]
 
 
 def absent(conditions: Iterable[IncrementCondition]) -> dict[int, list[str]]:
