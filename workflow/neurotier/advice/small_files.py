@@ -53,9 +53,7 @@ def without_files(
         probe, factor = probes[job.work_tier].usual, (factors or {}).get(job.work_tier, 1.0)
         cost, phases = file_cost(probe, 1), dict(job.phases)
         for phase, was in job.phases.items():
-            files = factor * was.get("made_files", 0.0)
-            if not files:
-                continue
+            files = factor * was["made_files"]
             asleep_s = cost.wait_s if probe.kind == "network" else 0.0
             less = {"cpu_s": files * cost.cpu_s, "wait_s": files * asleep_s}
             phases[phase] = {**was, **{name: max(0.0, was[name] - taken_s) for name, taken_s in less.items()}}
