@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -44,17 +44,14 @@ WIDTH_UNKNOWN = 0.7
 """Width of an interval where no other condition tells how good the model is: a factor of 2, assumed."""
 
 
-@dataclass
 class Predictor:
     """All members of the model for one replay; each simulation is made once."""
 
-    replay: Replay
-
-    def __post_init__(self) -> None:
-        self.evidence = evidence_of(self.replay)
+    def __init__(self, replay: Replay) -> None:
+        self.replay, self.evidence = replay, evidence_of(replay)
         self.measured_s = {
             one: statistics.fmean(run.makespan_s for run in steady(runs))
-            for one, runs in self.replay.conditions.items()
+            for one, runs in replay.conditions.items()
             if one in self.evidence
         }
         self.conditions = list(dict.fromkeys([*self.evidence, *expected()]))

@@ -6,6 +6,7 @@ import statistics
 from contextlib import suppress
 from typing import Any
 
+from neurotier.bigbrain.image import BLOCKS
 from neurotier.model.loaded import loaded
 from neurotier.published.bids_app import CONDITIONS
 from neurotier.published.bigbrain import SPARK, TASK, BlockRun
@@ -83,8 +84,7 @@ def optane_superior(facts: Facts) -> Judgement:
 def never_exceeded(facts: Facts) -> Judgement:
     size = 2 * facts.runs(OPTANE_MEMORY, 25, 20)[0].data_bytes
     text = f"read and written on tmpfs: {figure(size / 1e9)} GB; DRAM: {figure(DRAM_BYTES / 1e9)} GB"
-    blocks = {20: 1000, 40: 125}
-    took = {f"{um} µm": facts.mean("increment_s", OPTANE_MEMORY, 25, um) / count for um, count in blocks.items()}
+    took = {f"{um} µm": facts.mean("increment_s", OPTANE_MEMORY, 25, um) / BLOCKS[um] for um in (20, 40)}
     return of_truths([size < DRAM_BYTES], f"{text}; reading a block of equal size: {listed(took, ' s')}")
 
 
