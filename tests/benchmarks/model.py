@@ -8,7 +8,6 @@ from bench import print_table
 from neurotier.model.fluid import simulate
 from neurotier.model.machine import Machine, PageCache, Processors, TierSpeed, cache_of
 from neurotier.model.workload import Step, Workload
-from neurotier.published.fits import fit_all
 from neurotier.published.predictions import Predictor
 from neurotier.published.replay import read_published
 from published_logs import REFERENCE
@@ -36,14 +35,13 @@ def thinking() -> None:
 
 def published() -> None:
     """Every prediction beside what was measured."""
-    rows, replay = [], read_published(REFERENCE)
-    for row in Predictor(replay, fit_all(replay)).predictions():
+    rows = []
+    for row in Predictor(read_published(REFERENCE)).predictions():
         of = f"{row['device']}, {row['mode']}"
         span = "" if row["low_s"] is None else f"{row['low_s']:.1f}-{row['high_s']:.1f}"
-        member = row["member"] + (" (to these runs)" if row["fitted_on"] else "")
         measured = ["", ""] if row["ratio"] is None else [f"{row['measured_s']:.1f}", f"{row['ratio']:.2f}"]
         figures = [f"{row['predicted_s']:.1f}", span, *measured]
-        rows.append([row["resolution_um"], row["engine"], row["processes"], of, member, *figures])
+        rows.append([row["resolution_um"], row["engine"], row["processes"], of, row["member"], *figures])
     header = ["um", "engine", "processes", "on", "member", "predicted, s", "interval", "measured, s", "ratio"]
     print_table("published makespans", header, rows)
 

@@ -7,14 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.advice.basis import (
-    assumed,
-    cold_programs,
-    copying_beside,
-    others_meanwhile,
-    shared_jobs,
-    tiers_by_their_probes,
-)
+from neurotier.advice.basis import cold_programs, others_meanwhile, shared_jobs
 from neurotier.advice.calibration import read_observed
 from neurotier.advice.observed import BETWEEN, QUANTITIES, ObservedJob, observe
 from neurotier.advice.predict import Inputs, paper_s, predict
@@ -25,11 +18,11 @@ from neurotier.advice.workload import JobStart, Participant, Storage, workload_o
 from neurotier.core.configuration import config_schema
 from neurotier.core.files import write_json
 from neurotier.core.parallelism import PHASES
-from neurotier.core.places import Places, short_hash
+from neurotier.core.places import short_hash
 from neurotier.core.settings import BY_LENGTH, BatchSettings, Settings, ToolSettings
 from neurotier.meter.traffic import flow
 from neurotier.model.machine import PageCache, Processors, cache_of
-from neurotier.model.this_machine import Probed, between, machine_of, open_s, page_cache_of
+from neurotier.model.this_machine import Probed, between, machine_of, open_s
 from neurotier.storage.probe.tier_figures import TierFigures
 from probed_tiers import tier_figures
 from report_data import make_results
@@ -59,7 +52,7 @@ def job(size_mb: float, cpu_s: float, **changes: Any) -> ObservedJob:
     phases["stage_in"] |= {"read_bytes": size, "written_bytes": size}
     phases["compute"] |= {"cpu_s": cpu_s, "read_bytes": size}
     phases["stage_out"] |= {"read_bytes": size / 2, "written_bytes": size / 2}
-    observed = ObservedJob("sub-1", "r", "h", int(size), phases, 0.0, cpu_s, 0.0, 1000, None, None, None, None)
+    observed = ObservedJob("sub-1", "r", int(size), phases, 0.0, cpu_s, 0.0, 1000)
     return replace(observed, **changes)
 
 
@@ -106,12 +99,6 @@ def test_a_draw_lies_between_what_was_measured() -> None:
     assert speeds == pytest.approx([50, 100, 2**0.5 * 100, 200])
 
 
-def test_dirty_limits_may_be_in_bytes() -> None:
-    vm = {"dirty_background_bytes": 100, "dirty_bytes": 500, "dirty_background_ratio": 0, "dirty_ratio": 0}
-    cache = page_cache_of(vm | {"dirty_expire_centisecs": 1500}, available_bytes=2000, taken_bytes=1000)
-    assert cache == PageCache(1000, 0.1, 0.5, 15.0)
-
-
 def test_workload_has_what_the_records_have() -> None:
     """Of 100 MB: read from the dataset tier, written to the work tier, from there half of it to the results."""
     costs = costs_of([job(50, 5.0), job(150, 15.0)])
@@ -142,23 +129,35 @@ def test_what_a_short_job_writes_for_itself_stays_in_the_page_cache() -> None:
     assert stays(expiry_s=5.0) == [False, False]
 
 
-def test_a_record_tells_bytes_by_phase(tmp_path: Path) -> None:
-    flows: list[dict[str, Any]] = [dict(flow("disk", "staging", read=(5, 2)))]
-    flows += [dict(flow("disk", "staging", written=(7, 1))), dict(flow("disk", "device", (99, None), (99, None)))]
-    times = {"start_s": 1.0, "end_s": 2.0, "cpu_s": 0.5, "account_other_s": 0.25, "run_queue_s": 0.0}
-    phase = {"phase": "stage_in", "traffic": flows, "input_bytes": 5, "max_rss_bytes": 9, **times}
-    record = {"participant": "sub-1", "run": "r", "host": "h", "ready_s": 0.5, "phases": [phase]}
-    assert observe(record, 5, run_started_s=0.0).phases["stage_in"] == {
-        "cpu_s": 0.5,
-        "wait_s": 0.0,
-        "read_bytes": 5,
-        "read_files": 2,
-        "written_bytes": 7,
-        "written_files": 1,
-        "made_files": 0,
+def record_of(name: str, *phases: dict[str, Any], **about: Any) -> dict[str, Any]:
+    """The record of a participant, by its phases."""
+    return {"participant": name, "run": "r", "slot_wait_s": 0.0, "tool": "t", "phases": list(phases)} | about
+
+
+def phase_of(name: str, start_s: float, end_s: float, *flows: Any) -> dict[str, Any]:
+    """A phase with what it moved."""
+    times = {"start_s": start_s, "end_s": end_s, "cpu_s": 0.5, "account_other_s": 0.25, "run_queue_s": 0.0}
+    return {"phase": name, "traffic": list(flows), "input_bytes": 5, "max_rss_bytes": 9, **times}
+
+
+def test_a_record_tells_bytes_and_files_by_phase() -> None:
+    copied = flow("disk", "staging", read=(5, 2)), flow("disk", "staging", written=(7, 1))
+    made = flow("disk", "growth", written=(9, 3), files={"made_files": 12})
+    rows = phase_of("stage_in", 1.0, 2.0, *copied, flow("disk", "device", (99, None), (99, None)))
+    record = record_of("sub-1", rows, phase_of("compute", 2.5, 4.0, made), ready_s=0.5)
+    found = observe(record, 5, run_started_s=0.0)
+    none = dict.fromkeys(QUANTITIES, 0)
+    assert found.phases == {
+        "stage_in": none | {"cpu_s": 0.5, "read_bytes": 5, "read_files": 2, "written_bytes": 7, "written_files": 1},
+        "compute": none
+        | {"cpu_s": 0.5, "wait_s": 0.25, "read_bytes": 5, "written_bytes": 9, "written_files": 3, "made_files": 12},
+        BETWEEN: none | {"cpu_s": 0.5},
     }
-    assert observe(record, 5, run_started_s=0.0).ready_s == 0.5
+    assert found.ready_s == 0.5
     assert observe(record, 5, run_started_s=0.75).ready_s is None
+    job = {"records": [record], "launch_s": 0.5, "closing_s": 0.25}
+    assert read_rehearsed({"shared": job}, {"sub-1": 5}) == Rehearsed([replace(found, ready_s=0.5)], 0.5, 0.25)
+    assert read_rehearsed({"shared": None}, {}) is None
 
 
 @pytest.mark.parametrize(("resident", "opened"), [(0.0, 1.0), (0.75, 0.25), (1.0, 0.0)])
@@ -237,19 +236,6 @@ def test_a_job_of_several_takes_what_one_took_that_was_tried() -> None:
     assert untried.makespan_s == pytest.approx(10.0 + copying_s, abs=0.4)
     one_after_the_other = predict(known, memory, 2).usual  # the second job is begun when the first has ended
     assert one_after_the_other.makespan_s == pytest.approx(2 * (3.0 + copying_s) + 1.0 + 0.5, abs=0.4)
-
-
-def test_a_rehearsal_is_read_as_it_was_written() -> None:
-    times = {"start_s": 11.0, "end_s": 12.5, "cpu_s": 0.5, "account_other_s": 0.25, "run_queue_s": 0.0}
-    rows = [{"phase": "compute", "traffic": [], "input_bytes": 5, "max_rss_bytes": 9, **times}]
-    rows.append(rows[0] | {"phase": "stage_out", "start_s": 12.75, "end_s": 13.0})
-    record = {"participant": "sub-1", "run": "r", "host": "h", "phases": rows}
-    shared_job = {"records": [record], "launch_s": 0.5, "closing_s": 0.25}
-    read = read_rehearsed({"shared": shared_job}, {"sub-1": 7})
-    assert read is not None
-    assert (read.launch_s, read.closing_s, read.observed[0].size_bytes) == (0.5, 0.25, 7)
-    assert read.observed[0].phases[BETWEEN]["cpu_s"] == pytest.approx(0.25)
-    assert read_rehearsed({"shared": None}, {}) is None
 
 
 def test_batches_that_share_a_link_are_not_ready_together() -> None:
@@ -347,9 +333,8 @@ def test_jobs_are_the_batches_that_a_run_would_have(tmp_path: Path) -> None:
     assert lengths(copying, 2) == [[2, 1, 1]] * 2
     assert [Situation(copying, places).computing(2), Situation(copying, places).present(4)] == [2, 6]
     assert [Situation(asked, places).computing(2), Situation(asked, places).present(4)] == [0, 4]
-    assert "up to 1 more" in copying_beside(Situation(copying, places))[0]
     in_campaign = Situation(replace(campaign, batches=copying.batches), places)
-    assert (in_campaign.computing(2), copying_beside(in_campaign)) == (0, [])
+    assert in_campaign.computing(2) == 0
     positions = [position for parts in Situation(asked, places).jobs(2) for part in parts for position in part]
     assert sorted(positions) == list(range(8))
     assert Situation(short, places).shares_jobs([8, 2])
@@ -369,15 +354,6 @@ def test_the_advice_says_what_a_cold_start_rests_on() -> None:
     (line,) = cold_programs(inputs(load_s={}, load_unknown_because="images of sub-1 are not here any more"))
     assert "not included: images of sub-1 are not here any more" in line
     assert "only root" in cold_programs(inputs(load_s={}))[0]
-
-
-def test_the_advice_says_what_the_probes_say_of_tiers() -> None:
-    duplex = replace(figures("net", "network"), mixed_bytes_per_s={1: 100 * MB, 4: 320 * MB}, random_read_s=0.0021)
-    probes = {**inputs().probes, "net": Probed(duplex, duplex, duplex)}
-    (line,) = tiers_by_their_probes(inputs(probes=probes))
-    assert "reading and writing at once gives disk 1.00 and net 1.60 times what one" in line
-    assert line.endswith("and a small request takes disk 0 ms and net 2.1 ms")
-    assert tiers_by_their_probes(inputs(probes={"tmpfs": inputs().probes["tmpfs"]})) == []
 
 
 def test_prediction_and_its_interval() -> None:
@@ -425,25 +401,6 @@ def test_the_advice_says_what_shared_jobs_rest_on() -> None:
     assert "was not tried" in shared_jobs(inputs())[0]
 
 
-def analysed(places: Places, name: str, run: str) -> None:
-    """Write the record of a participant who was analysed from 100 s to 110 s."""
-    times = {"start_s": 100.0, "end_s": 110.0, "cpu_s": 0.5, "account_other_s": 0.25, "run_queue_s": 0.0}
-    phase = {"phase": "compute", "traffic": [], "input_bytes": 5, "max_rss_bytes": 9, **times}
-    write_json(places.record(name), {"participant": name, "run": run, "host": "h", "tool": "t", "phases": [phase]})
-
-
-def test_the_advice_says_what_nobody_has_measured() -> None:
-    """The same for every machine; more where images are fetched, or a tier is a network's."""
-    always = assumed(inputs())
-    assert ["differ by 10 %" in always[0], "off by 9 %" in always[1]] == [True, True]
-    network = figures("net", "network")
-    fetching = inputs(probes={"net": Probed(*[network] * 3)}, job_start=JobStart(0.0, 1.0, 0.5))
-    reread, fetched, *rest = assumed(fetching)
-    assert rest == always
-    assert "written to net: half is assumed to be read back" in reread
-    assert "fetching, 50 % is assumed to be each participant's" in fetched
-
-
 def test_disturbed_runs_are_left_out_of_the_calibration(tmp_path: Path) -> None:
     """Of two runs, unless there is no other."""
     places, settings = make_results(tmp_path, 4)
@@ -451,7 +408,7 @@ def test_disturbed_runs_are_left_out_of_the_calibration(tmp_path: Path) -> None:
     for name, valid in ((first, "invalid: disturbed: others took 40 % of the CPU time"), (second, "valid")):
         facts = {"started_s": 90.0, "settings": settings.to_json(), "row": {"valid": valid}}
         write_json(places.runs / f"{short_hash(name)}.json", facts)
-        analysed(places, name, short_hash(name))
+        write_json(places.record(name), record_of(name, phase_of("compute", 100.0, 110.0), run=short_hash(name)))
     assert [one.participant for one in read_observed(settings, places, None)] == [second]
     places.record(second).unlink()
     assert [one.participant for one in read_observed(settings, places, None)] == [first]
@@ -460,7 +417,8 @@ def test_disturbed_runs_are_left_out_of_the_calibration(tmp_path: Path) -> None:
 def test_what_others_took_is_that_of_the_rehearsal_or_the_run(tmp_path: Path) -> None:
     """By its final row, or, of a run that goes on, by its readings: one of two processors, and none of it ours."""
     places, settings = make_results(tmp_path, 4)
-    analysed(places, next(iter(Situation(settings, places).participants)), "run")
+    first = next(iter(Situation(settings, places).participants))
+    write_json(places.record(first), record_of(first, phase_of("compute", 100.0, 110.0), run="run"))
 
     def share(rehearsed: dict[str, Any], **facts: Any) -> float | None:
         known = {"started_s": 90.0, "cpus": 2, "settings": settings.to_json()}

@@ -82,8 +82,10 @@ def test_a_slow_placement_is_named_where_the_others_are_alike(best_s: float) -> 
 
 def test_roles_on_one_tier_need_room_together() -> None:
     needed, tiers = {"dataset": 6, "work": 4, "results": 1}, {"dataset": "a", "work": "a", "results": "b"}
-    assert room_for(tiers, needed, {"a": 10, "b": 1}).fits
-    assert room_for(tiers, needed, {"a": 9, "b": None}).problem == "needs 10 bytes (dataset and work) on a, has 9 bytes"
+    assert room_for(tiers, needed, {"a": 10, "b": 1})["fits"]
+    assert (
+        room_for(tiers, needed, {"a": 9, "b": None})["reason"] == "needs 10 bytes (dataset and work) on a, has 9 bytes"
+    )
 
 
 def settings_with(folder: Path, **sections: Any) -> Settings:

@@ -26,15 +26,20 @@ def copies(count: int, size: float = GB) -> Workload:
     return Workload([(Step("read", "read", size, "tier"), Step("write", "write", size, "tier"))] * count)
 
 
-def test_one_stream_at_a_time_takes_what_equation_one_says() -> None:
-    found = simulate(copies(10), machine(LINK), parallelism=1)
-    assert found.makespan_s == pytest.approx(10 / 1 + 10 / 0.5)
-    assert found.phase_sums_s == pytest.approx({"read": 10, "write": 20})
-    assert found.mean_parallelism == pytest.approx(1.0)
-
-
-def test_a_shared_link_is_no_faster_with_more_streams() -> None:
-    assert simulate(copies(10), machine(LINK), parallelism=10).makespan_s == pytest.approx(30)
+@pytest.mark.parametrize(
+    ("tasks", "tier", "parallelism", "expected_s"),
+    [
+        (copies(10), LINK, 1, 10 / 1 + 10 / 0.5),  # one stream at a time takes what Eq. (1) says
+        (copies(10), LINK, 10, 30),  # a shared link is no faster with more streams
+        (copies(10), replace(LINK, read_bytes_per_s=100 * GB, write_bytes_per_s=100 * GB), 10, 1 + 2),
+        (copies(10), DISK, 10, 10 + 1),  # write-back hides writing
+        (Workload([(Step("read", "read", GB, "tier", cached=True),)] * 4), DISK, 1, 0.4),
+    ],
+)
+def test_copying_takes(tasks: Workload, tier: TierSpeed, parallelism: int, expected_s: float) -> None:
+    found = simulate(tasks, machine(tier), parallelism)
+    assert found.makespan_s == pytest.approx(expected_s)
+    assert found.mean_parallelism == pytest.approx(sum(found.phase_sums_s.values()) / expected_s)
 
 
 def test_while_one_computes_others_copy_and_those_who_wait_take_nobody_s_time() -> None:
@@ -51,22 +56,11 @@ def test_while_one_computes_others_copy_and_those_who_wait_take_nobody_s_time() 
     assert both.makespan_s == pytest.approx(2 * (2 + 3))
 
 
-def test_a_stream_is_never_faster_than_one_can_be() -> None:
-    wide = replace(LINK, read_bytes_per_s=100 * GB, write_bytes_per_s=100 * GB)
-    assert simulate(copies(10), machine(wide), parallelism=10).makespan_s == pytest.approx(1 + 2)
-
-
 def test_what_reads_and_writes_at_once_overlaps_only_on_a_duplex_link() -> None:
     tasks = [(Step("read", "read", 10 * GB, "tier"),), (Step("write", "write", 5 * GB, "tier"),)]
     for mixed, expected_s in ((1.0, 20), (2.0, 10), (0.5, 40)):
         found = simulate(Workload(tasks), machine(replace(LINK, mixed=mixed)), parallelism=2)
         assert found.makespan_s == pytest.approx(expected_s), mixed
-
-
-def test_write_back_hides_writing_from_the_makespan() -> None:
-    found = simulate(copies(10), machine(DISK), parallelism=10)
-    assert found.makespan_s == pytest.approx(10 + 1)
-    assert found.dirty_bytes["tier"] == pytest.approx(10 * GB)
 
 
 def test_what_is_dirty_for_too_long_takes_half_the_disk_from_readers() -> None:
@@ -89,26 +83,12 @@ def test_writers_wait_for_the_disk_when_too_much_is_dirty() -> None:
     assert found.limit == "tier write"
 
 
-def test_cached_reads_do_not_touch_the_disk() -> None:
-    tasks = [(Step("read", "read", GB, "tier", cached=True),)] * 4
-    assert simulate(Workload(tasks), machine(DISK), parallelism=1).makespan_s == pytest.approx(0.4)
-
-
 def test_processes_share_the_cores_and_their_threads() -> None:
     tasks = [(Step("compute", "compute", 10.0),)] * 8
     four = Processors(cores=2, threads=4, smt_factor=1.5)
     found = simulate(Workload(tasks), machine(FAST, processors=four), parallelism=8)
     assert found.makespan_s == pytest.approx(8 * 10 / (2 * 1.5))
     assert found.limits == pytest.approx({"processors": 1.0})
-
-
-def test_cpu_time_of_reading_adds_to_that_of_the_device() -> None:
-    step = Step("read", "read", GB, "tier", cpu_s_per_byte=1 / GB)
-    one = Processors(cores=1, threads=1)
-    assert simulate(Workload([(step,)]), machine(LINK, processors=one), 1).makespan_s == pytest.approx(2.0)
-    # two of them share one core for half of their time each: the link, too, is shared
-    both = simulate(Workload([(step,)] * 2), machine(LINK, processors=one), 2).makespan_s
-    assert 2.0 < both <= 4.0
 
 
 def test_a_launcher_starts_one_after_the_other() -> None:

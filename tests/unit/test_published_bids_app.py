@@ -98,16 +98,16 @@ WHOLE = json.dumps({"tasks": TASKS})
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (WHOLE[: len(WHOLE) // 2], "not whole"),
-        ("", "not whole"),
-        ("[]", "not a log"),
-        ('{"tasks": [1]}', "not a log"),
+        (WHOLE[: len(WHOLE) // 2], "no whole log"),
+        ("", "no whole log"),
+        ("[]", "no whole log"),
+        ('{"tasks": [1]}', "no whole log"),
         ('{"jobs": []}', "'tasks'"),
         (WHOLE.replace('"Name"', '"name"'), "'Name'"),
         (WHOLE.replace("1m0.250s", "60"), "no duration"),
         (WHOLE.replace("Tue Sep  3 17:00:00 EDT 2019", "soon"), "no time of day"),
         (WHOLE.replace("17:01:10 EDT 2019", "17:09:10 EDT 2019", 2), "ends before it starts"),
-        (WHOLE.replace('"0m30.500s"', "30.5"), "not a log"),
+        (WHOLE.replace('"0m30.500s"', "30.5"), "no whole log"),
     ],
 )
 def test_broken_logs_are_one_clear_error(tmp_path: Path, text: str, said: str) -> None:
@@ -127,7 +127,7 @@ def test_beside_a_whole_log_a_broken_one_is_an_invalid_run(tmp_path: Path) -> No
     assert whole["valid"] == "valid"
     assert (broken["run"], broken["makespan_s"], broken["participants"]) == ("disk-2", None, 0)
     assert broken["valid"].startswith("invalid: tasks.json ")
-    assert "not whole" in broken["valid"]
+    assert "no whole log" in broken["valid"]
     assert {row["run"] for row in published.participants} == {"disk-1"}
     (condition,) = by_condition(published.runs)
     assert condition.placement == whole["placement"]

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from neurotier.core.errors import InputError
 from neurotier.core.tables import Row, read_table
-from neurotier.published.bids_app import never_extracted
 from neurotier.published.replay import read_published, write_tables
-from neurotier.published.skipped import DAMAGED, EMPTY_FOLDER, UNNAMED
+from neurotier.published.skipped import DAMAGED, UNNAMED
 from published_logs import DISK_BENCH, bids_tasks, spark_log, whole_log, write_checkout, write_log
 
 GOOD = whole_log(2.0)
@@ -24,8 +23,8 @@ DAMAGES = {
     "results/40bb_redo/" + GNU.format(95): (GOOD.replace(" 14003\n", "\n", 1).encode(), "has 4 fields"),
     "results/20bb_redo/" + SPARK.format(96): (spark_log()[:-9].encode(), "ends within a line"),
     "system_conf/mem_diskbench.out": (f"{DISK_BENCH}tmpfs,fast,1 GB/s,1 GB/s\n".encode(), "no bandwidth"),
-    "bids-app-example/disk-7/tasks.json": (TASKS[: len(TASKS) // 2].encode(), "not whole"),
-    "bids-app-example/disk-8/tasks.json": (b"\xff\xfe{", "is not text"),
+    "bids-app-example/disk-7/tasks.json": (TASKS[: len(TASKS) // 2].encode(), "no whole log"),
+    "bids-app-example/disk-8/tasks.json": (b"\xff\xfe{", "no whole log"),
     "bids-app-example/disk-9/makespan_seconds": (b"soon\n", "no number of seconds"),
 }
 """File below `experiments`, to its content and what is said of it."""
@@ -55,7 +54,6 @@ def test_a_folder_of_damaged_logs(tmp_path: Path) -> None:
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
-    (spoiled / "experiments" / "bids-app-example" / "disk-10").mkdir()
     after = tables_of(spoiled, tmp_path / "after")
     assert before == after, "the figures of what is whole are what they were"
     rows = {row["path"]: row for row in read_table(tmp_path / "after" / "published_skipped.tsv", "published_skipped")}
@@ -64,8 +62,8 @@ def test_a_folder_of_damaged_logs(tmp_path: Path) -> None:
         assert row["kind"] == DAMAGED
         assert said in row["reason"]
     others = {row["kind"] for path, row in rows.items() if not any(path.endswith(name) for name in DAMAGES)}
-    assert others == {UNNAMED, EMPTY_FOLDER}
-    assert len(rows) == len(DAMAGES) + 2
+    assert others == {UNNAMED}
+    assert len(rows) == len(DAMAGES) + 1
 
 
 def test_a_checkout_of_nothing_else_says_what_is_wrong_with_the_first(tmp_path: Path) -> None:
@@ -73,19 +71,3 @@ def test_a_checkout_of_nothing_else_says_what_is_wrong_with_the_first(tmp_path: 
         write_log(tmp_path, GNU.format(number), "")
     with pytest.raises(InputError, match=r"is empty \(and 2 more files cannot be read\)"):
         read_published(tmp_path)
-
-
-def test_who_never_ran_bet(tmp_path: Path) -> None:
-    """The logs name the image of every ``bet``; without logs, or with others, nothing is said."""
-    names = ["NYU_1_0025427", "NYU_1_0025428", "SWU_4_0025428", "SWU_4_0025429"]
-    run = tmp_path / "bids-app-example" / "disk-1"
-    write_log(run, "tasks.json", bids_tasks(2, names))
-    assert read_published(tmp_path).never_extracted == []
-    image = "bet /data/NYU_1/sub-{0}/ses-1/anat/sub-{0}_ses-1_T1w.nii.gz /out/sub-{0}_brain.nii.gz\n"
-    write_log(run / "logs", "all.log", "started\n" + image.format("0025427") + image.format("0025428"))
-    own = "bet /sub-0025429/anat/sub-0025429_T1w.nii.gz /out\n"
-    write_log(run / "logs", "SWU_4_0025429.log", own)
-    assert read_published(tmp_path).never_extracted == ["SWU_4_0025428"]
-    write_log(run / "logs", "all.log", "started\n")
-    write_log(run / "logs", "SWU_4_0025429.log", "ended\n")
-    assert never_extracted(tmp_path, names) == []

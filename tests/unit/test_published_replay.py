@@ -49,7 +49,6 @@ def prediction(one: IncrementCondition, member: str, predicted_s: float, measure
         "member": member,
         **times,
         "measured_s": measured_s,
-        "fitted_on": False,
         "stalled": 0,
         "ratio": predicted_s / measured_s,
         "limit": "x",
@@ -67,7 +66,7 @@ def validation_of(predictions: list[Row]) -> list[Row]:
     """Rows of the validation without each condition, and without its device: twice as far off."""
     rows = []
     for one, (held_out, factor) in itertools.product(predictions, (("condition", 1.0), ("device", 2.0))):
-        kept = {name: one[name] for name in one if name not in ("fitted_on", "stalled", "limit")}
+        kept = {name: one[name] for name in one if name not in ("stalled", "limit")}
         predicted_s, ratio = factor * one["predicted_s"], factor * one["ratio"]
         judged = {"close": abs(ratio - 1) <= 0.2, "in_interval": one["low_s"] <= one["measured_s"] <= one["high_s"]}
         rows.append(kept | {"held_out": held_out, "predicted_s": predicted_s, "ratio": ratio} | judged)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from neurotier.advice.observed import QUANTITIES, ObservedJob, observe
+from neurotier.advice.observed import QUANTITIES, ObservedJob
 from neurotier.advice.predict import Inputs, predict
-from neurotier.advice.scaling import costs_of
-from neurotier.advice.small_files import costs_here, without_files
 from neurotier.advice.words import limit_text
 from neurotier.advice.workload import JobStart, Participant, Storage
 from neurotier.core.errors import TierError, ToolError
 from neurotier.core.tables import read_table, write_table
 from neurotier.core.tiers import Tier
-from neurotier.meter.traffic import flow
 from neurotier.model.fluid import simulate
 from neurotier.model.machine import Machine, PageCache, Processors, TierSpeed, cache_of
 from neurotier.model.prediction import Simulated
@@ -125,7 +120,7 @@ PROBES = {
 def maker(tier: str, cpu_s: float = 2.0, wait_s: float = 0.0) -> ObservedJob:
     """A job that makes 10,000 small files."""
     phases = {"compute": dict.fromkeys(QUANTITIES, 0.0) | {"cpu_s": cpu_s, "wait_s": wait_s, "made_files": float(N)}}
-    return ObservedJob("sub-1", "r", "h", 1, phases, 0.0, 9.0, 0.0, 1, None, None, None, None, tier)
+    return ObservedJob("sub-1", "r", 1, phases, 0.0, 9.0, 0.0, 1, work_tier=tier)
 
 
 def predicted(
@@ -184,27 +179,3 @@ def test_all_at_once_share_what_a_tier_does_for_files(monkeypatch: pytest.Monkey
     monkeypatch.setitem(PROBES, "net", busy)
     shared = predicted("memory", "net", count=4, at_once=4).makespan_s
     assert shared == pytest.approx(4 * N * 1e-3 + 2.0 + N * (3e-5 - 2e-5), rel=0.05)
-
-
-def test_files_are_those_that_the_work_folder_held() -> None:
-    def made(**files: Any) -> float:
-        flows = [dict(flow("memory", "growth", written=(9, 3), files=files)), dict(flow("memory", "device", (9, 3)))]
-        times = {"start_s": 1.0, "end_s": 2.0, "cpu_s": 0.5, "account_other_s": 0.25, "run_queue_s": 0.0}
-        row = {"phase": "compute", "traffic": flows, "input_bytes": 5, "max_rss_bytes": 9, **times}
-        record = {"participant": "sub-1", "run": "r", "host": "h", "phases": [row], "work_tier": "memory"}
-        job = observe(record, 5, run_started_s=0.0)
-        assert job.work_tier == "memory"
-        return job.phases["compute"]["made_files"]
-
-    assert made(made_files=12) == 12
-    assert made() == 3, "an earlier record has the files that were left"
-
-
-def test_what_a_file_took_is_known_where_participants_were_analysed_or_not_at_all() -> None:
-    jobs = [maker("memory"), maker("unprobed")]
-    assert without_files(jobs, PROBES) == jobs
-    assert [cost.cpu_s for cost in costs_here(jobs, PROBES, 1).values()] == [0.0, 0.0, 0.0]
-    (less,) = without_files(jobs[:1], PROBES)
-    assert costs_of([less])["compute"]["cpu_s"].base == pytest.approx(2.0 - N * 2e-5)
-    assert costs_here(jobs[:1], PROBES, 1, {"disk": 2.0})["disk"] == FileCost(1e-4, 2e-4)
-    assert replace(less, phases=jobs[0].phases) == jobs[0]

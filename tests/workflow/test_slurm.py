@@ -612,12 +612,6 @@ def test_tiers_are_those_of_the_nodes(cluster: Cluster, project: Project) -> Non
     assert advised.keys() == {"local", "tmpfs", "memory"}
     assert int(advised["memory"]["work_free_bytes"]) <= SCRATCH_MIB << 20
     assert done.lines("Predicted for one node of class thin ")
-    on_nodes = {row["placement"]: row for row in project.table("advice/nodes.tsv")}
-    assert on_nodes.keys() == advised.keys()  # a row each: three participants are one job, for which one node is enough
-    assert {(row["nodes"], row["shared_tiers"]) for row in on_nodes.values()} == {("1", "local")}, "by the check"
-    assert {name: row["predicted_s"] for name, row in on_nodes.items()} == {
-        name: row["predicted_s"] for name, row in advised.items()
-    }
     assert {record["host"] for record in records(project).values()} <= set(NODES)
     assert len(records(project)) >= 2
 

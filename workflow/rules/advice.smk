@@ -65,7 +65,6 @@ rule tabulate_advice:
         ),
         rehearsal=advising.rehearsal(),
     output:
-        **advising.nodes,
         table=report(
             places.advice / "advice.tsv",
             caption="../report/advice_table.rst",
@@ -86,7 +85,6 @@ rule tabulate_advice:
 
 rule write_advice:
     input:
-        **advising.nodes,
         table=places.advice / "advice.tsv",
         basis=places.advice / "basis.json",
     output:
@@ -109,7 +107,6 @@ rule write_advice:
 
 rule advise:
     input:
-        **advising.nodes,
         table=places.advice / "advice.tsv",
         basis=places.advice / "basis.json",
         page=RESULTS / "advice.html",

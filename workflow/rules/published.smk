@@ -30,7 +30,6 @@ rule predict_published:
         runs=places.published / "published_runs.tsv",
     output:
         predictions=places.published / "published_predictions.tsv",
-        speeds=places.published / "published_speeds.tsv",
         validation=places.published / "published_validation.tsv",
         parameters=places.published / "published_parameters.tsv",
     log:
@@ -51,7 +50,6 @@ rule write_published:
         tables=rules.tabulate_published.output,
         claims=places.published / "published_claims.tsv",
         predictions=places.published / "published_predictions.tsv",
-        speeds=places.published / "published_speeds.tsv",
         validation=places.published / "published_validation.tsv",
         parameters=places.published / "published_parameters.tsv",
     output:

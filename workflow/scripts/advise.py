@@ -1,6 +1,5 @@
 """Say on the terminal what is advised: a short table, what it rests on, and the recommendation."""
 
-from neurotier.advice.nodes import node_advices
 from neurotier.advice.words import advices, text_table
 from neurotier.core.files import read_json
 from neurotier.core.tables import read_table
@@ -13,9 +12,6 @@ def main(context: Context) -> None:
         context.say(line)
     for line in advices(rows):
         context.say(f"Advice: {line}.")
-    for table in context.inputs_named("nodes").values():
-        for line in node_advices(read_table(table, "nodes")):
-            context.say(f"On several nodes, never tried: {line}.")
     context.say(f"Report: {context.input('page')}")
 
 

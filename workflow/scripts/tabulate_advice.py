@@ -1,9 +1,7 @@
-"""Predict what each placement takes: ``advice/advice.tsv``, on several nodes ``nodes.tsv``, and what it rests on."""
+"""Predict what each placement takes: ``advice/advice.tsv``, and what it rests on."""
 
 from neurotier.advice.basis import basis
-from neurotier.advice.nodes import node_basis, node_rows
 from neurotier.advice.situation import Situation
-from neurotier.advice.small_files import files_said
 from neurotier.advice.table import advice_rows
 from neurotier.core.files import read_json, write_json
 from neurotier.core.tables import write_table
@@ -18,14 +16,9 @@ def main(context: Context) -> None:
     rehearsed = [read_json(file) for file in context.inputs("rehearsal")]
     inputs = situation.inputs(context.inputs("probes"), rehearsed[0] if rehearsed else None)
     asked, limits = context.snakemake.params.asked["parallelism"], context.run_facts()["limits"]
-    rows, on_nodes = advice_rows(situation, inputs, asked, limits), []
-    if context.snakemake.output.get("nodes"):
-        on_nodes = node_rows(situation, inputs, rows, limits)
-        write_table(context.output("nodes"), "nodes", on_nodes)
+    rows = advice_rows(situation, inputs, asked, limits)
     write_table(context.output("table"), "advice", rows)
-    write_json(
-        context.output("basis"), [*basis(situation, inputs, chosen, asked), *files_said(rows), *node_basis(on_nodes)]
-    )
+    write_json(context.output("basis"), basis(situation, inputs, chosen, asked))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ def main(context: Context) -> None:
     validation = read_table(context.input("validation"), "published_validation")
     judged = Judged(
         read_table(context.input("claims"), "published_claims"),
-        read_table(context.input("speeds"), "published_speeds"),
         read_table(context.input("parameters"), "published_parameters"),
     )
     replay = read_published(Path(context.snakemake.params.logs[0]))

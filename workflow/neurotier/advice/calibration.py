@@ -54,29 +54,26 @@ def choose_calibration(participants: ImagesByParticipant, settings: Settings, pl
     SourceError
         If the chosen participants' images are neither here nor known anywhere.
     """
-    count = settings.advice.participants
-    sizes = {name: size_of(images) for name, images in participants.items()}
+    count, sizes = settings.advice.participants, {name: size_of(images) for name, images in participants.items()}
     done = {name: size for name, size in sizes.items() if places.record(name).exists()}
     if len(done) >= min(count, len(sizes)):
         return choose(done, count)
-    dataset, links_to = load_dataset(places), settings.dataset.links_to
-    here = {
-        name: size
-        for name, size in sizes.items()
-        if all(is_present(dataset.path, image.path, links_to) for image in participants[name])
+    dataset, links_to = load_dataset(places).path, settings.dataset.links_to
+    missing = {
+        name: [image.path for image in images if not is_present(dataset, image.path, links_to)]
+        for name, images in participants.items()
     }
+    here = {name: size for name, size in sizes.items() if not missing[name]}
     if len(here) >= min(count, len(sizes)):
         return choose(here, count)
     chosen = choose(sizes, count)
-    for image in (image for name in chosen for image in participants[name]):
-        if is_present(dataset.path, image.path, links_to):
-            continue
+    for path in (path for name in chosen for path in missing[name]):
         try:
-            check_known_somewhere(dataset.path, image.path)
+            check_known_somewhere(dataset, path)
         except NeurotierError as error:
             raise SourceError(
                 f"cannot be analysed as a calibration: {error.what}",
-                where=image.path,
+                where=path,
                 fix="name in advice.calibration the results folder of another run with the same tool",
             ) from None
     return chosen

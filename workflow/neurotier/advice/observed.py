@@ -21,8 +21,8 @@ class ObservedJob:
 
     Attributes
     ----------
-    participant, run, host
-        Participant, run and node.
+    participant, run
+        Participant and run.
     size_bytes
         Size of the participant's images by the index.
     phases
@@ -47,23 +47,17 @@ class ObservedJob:
 
     participant: str
     run: str
-    host: str
     size_bytes: int
     phases: dict[str, dict[str, float]]
     start_s: float
     end_s: float
     queue_s: float | None
     max_rss_bytes: int
-    ready_s: float | None
-    get_cpu_s: float | None
-    get_wait_s: float | None
-    fetched_files: int | None
+    ready_s: float | None = None
+    get_cpu_s: float | None = None
+    get_wait_s: float | None = None
+    fetched_files: int | None = None
     work_tier: str = ""
-
-    @property
-    def wall_s(self) -> float:
-        """Time from its start to its end, s."""
-        return self.end_s - self.start_s
 
     @property
     def cpu_s(self) -> float:
@@ -85,8 +79,7 @@ def observe(record: Record, size_bytes: int, run_started_s: float) -> ObservedJo
     """A job from its record. ``ready_s`` from before its run began does not count: it waited for no input then."""
     rows, ready_s = record["phases"], record.get("ready_s")
     start_s, end_s = min(row["start_s"] for row in rows), max(row["end_s"] for row in rows)
-    waited_s = record.get("slot_wait_s", 0.0)  # for others to compute; records of earlier versions have none
-    between_s = max(0.0, end_s - start_s - waited_s - sum(row["end_s"] - row["start_s"] for row in rows))
+    between_s = max(0.0, end_s - start_s - record["slot_wait_s"] - sum(row["end_s"] - row["start_s"] for row in rows))
     queues, cpu_s = [row["run_queue_s"] for row in rows], sum(row["cpu_s"] for row in rows)
     queue_s = None if None in queues else sum(queues)
     between_s /= queueing(cpu_s, queue_s)
@@ -94,7 +87,6 @@ def observe(record: Record, size_bytes: int, run_started_s: float) -> ObservedJo
     return ObservedJob(
         participant=record["participant"],
         run=record["run"],
-        host=record["host"],
         size_bytes=size_bytes,
         phases={row["phase"]: quantities(row) for row in rows}
         | {BETWEEN: dict.fromkeys(QUANTITIES, 0.0) | {"cpu_s": between_s}},
@@ -125,10 +117,7 @@ def quantities(row: Mapping[str, Any]) -> dict[str, float]:
         "read_files": sum(flow["read_files"] or 0 for flow in exact),
         "written_bytes": sum(flow["written_bytes"] or 0 for flow in exact),
         "written_files": sum(flow["written_files"] or 0 for flow in exact),
-        # earlier records do not say what was made and removed meanwhile
-        "made_files": sum(
-            flow.get("made_files") or flow["written_files"] or 0 for flow in exact if flow["traffic_source"] == "growth"
-        ),
+        "made_files": sum(flow["made_files"] or 0 for flow in exact if flow["traffic_source"] == "growth"),
     }
 
 
@@ -141,18 +130,15 @@ def gaps_s(observed: Iterable[ObservedJob]) -> list[float]:
     Examples
     --------
     >>> def job(start_s, end_s, ready_s):
-    ...     return ObservedJob("sub-1", "r", "h", 1, {}, start_s, end_s, 0.0, 1, ready_s, None, None, None)
+    ...     return ObservedJob("sub-1", "r", 1, {}, start_s, end_s, 0.0, 1, ready_s)
     >>> gaps_s([job(10.0, 12.0, 9.75), job(10.0, 13.0, 9.0), job(12.5, 15.0, 9.0), job(16.0, 17.0, 15.5)])
     [0.25, 1.0, 0.5, 0.5]
     """
     gaps = []
-    by_run: dict[str, list[ObservedJob]] = {}
-    for job in observed:
-        by_run.setdefault(job.run, []).append(job)
-    for jobs in by_run.values():
+    for jobs in runs_of(observed):
         free: list[float] = []
         running: list[float] = []
-        for job in sorted(jobs, key=lambda job: job.start_s):
+        for job in jobs:
             free += [end for end in running if end <= job.start_s]
             running = [end for end in running if end > job.start_s]
             since = [moment for moment in (free.pop() if free else None, job.ready_s) if moment is not None]
@@ -168,14 +154,20 @@ def spawns_s(observed: Iterable[ObservedJob]) -> list[float]:
     Snakemake is held to have waited for a processor as the first of them has.
 
     >>> def job(run, start_s, end_s):
-    ...     return ObservedJob("sub-1", run, "h", 1, {}, start_s, end_s, 0.0, 1, None, None, None, None)
+    ...     return ObservedJob("sub-1", run, 1, {}, start_s, end_s, 0.0, 1)
     >>> spawns_s([job("a", 10.0, 12.0), job("a", 10.25, 13.0), job("b", 1.0, 2.0), job("b", 2.0, 3.0)])
     [0.25]
     """
-    by_run: dict[str, list[ObservedJob]] = {}
-    for job in observed:
-        by_run.setdefault(job.run, []).append(job)
-    firsts = [sorted(jobs, key=lambda job: job.start_s)[:2] for jobs in by_run.values() if len(jobs) > 1]
     return [
-        (second.start_s - first.start_s) / first.queueing for first, second in firsts if second.start_s < first.end_s
+        (second.start_s - first.start_s) / first.queueing
+        for first, second in (jobs[:2] for jobs in runs_of(observed) if len(jobs) > 1)
+        if second.start_s < first.end_s
     ]
+
+
+def runs_of(observed: Iterable[ObservedJob]) -> list[list[ObservedJob]]:
+    """The jobs of each run, in order of their starts."""
+    found: dict[str, list[ObservedJob]] = {}
+    for job in sorted(observed, key=lambda job: job.start_s):
+        found.setdefault(job.run, []).append(job)
+    return list(found.values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,7 @@ class AdvicePlan:
     @property
     def candidates(self) -> list[Candidate]:
         """Placements to judge."""
-        return candidates(self.settings, usable_on_nodes(self.checks))
+        return candidates(self.settings, self.checks)
 
     @property
     def checks(self) -> list[Path]:
@@ -74,11 +74,6 @@ class AdvicePlan:
             if role not in unused
         }
         return [self.places.probed(name, self.plan.node_class) for name in self.settings.tiers if name in used]
-
-    @property
-    def nodes(self) -> dict[str, Path]:
-        """Table of the predictions for several nodes, where there are any."""
-        return {"nodes": self.places.advice / "nodes.tsv"} if self.plan.elsewhere else {}
 
     def rehearsal(self) -> list[Path]:
         """What was found when participants were analysed once more, if runs on this machine are predicted."""
@@ -119,12 +114,7 @@ class AdvicePlan:
         return [min(slots, self.settings.batches.at_once or 1) if self.plan.elsewhere else slots]
 
 
-def usable_on_nodes(checks: Sequence[Path]) -> Collection[str] | None:
-    """Tiers that the check of a node has found usable; ``None`` if there is none, since jobs run here."""
-    return {tier for table in checks if table.exists() for tier in usable_tiers(table)} if checks else None
-
-
-def candidates(settings: Settings, usable: Collection[str] | None = None) -> list[Candidate]:
+def candidates(settings: Settings, checks: Sequence[Path] = ()) -> list[Candidate]:
     """The campaign's placements; without a campaign, the one in use, and for every other tier that exists, one with the
     role ``work`` moved there.
 
@@ -132,8 +122,8 @@ def candidates(settings: Settings, usable: Collection[str] | None = None) -> lis
     ----------
     settings
         The configuration.
-    usable
-        Tiers that exist where the jobs run; ``None`` if that is here.
+    checks
+        What a node has found of the tiers, if jobs run on others than this one.
     """
     used = settings.placement
     if settings.campaign.placements:
@@ -142,8 +132,11 @@ def candidates(settings: Settings, usable: Collection[str] | None = None) -> lis
             tiers = used | {role: tier for role, tier in changed.items() if tier is not None}
             chosen.append(Candidate(name, tiers, tiers == used))
         return chosen
-    there = [name for name in settings.tiers if (exists(settings, name) if usable is None else name in usable)]
-    others = [name for name in there if name != used["work"]]
+    if checks:
+        there = {tier for table in checks if table.exists() for tier in usable_tiers(table)}
+    else:
+        there = {name for name in settings.tiers if exists(settings, name)}
+    others = [name for name in settings.tiers if name in there and name != used["work"]]
     return [
         Candidate(used["work"], dict(used), True),
         *(Candidate(name, used | {"work": name}, False) for name in others),

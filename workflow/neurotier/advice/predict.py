@@ -43,11 +43,9 @@ from neurotier.advice.workload import (
 )
 from neurotier.core.kinds import is_in_memory
 from neurotier.model.machine import Machine, PageCache, Processors
-from neurotier.model.paper import least_makespan_s
 from neurotier.model.prediction import REPEATABILITY, Simulated, Situation, predict_among
 from neurotier.model.this_machine import Probed, between, machine_of
 from neurotier.model.workload import Workload
-from neurotier.storage.probe.tier_figures import TierFigures
 
 DRAWS = 21
 
@@ -112,10 +110,6 @@ class Inputs:
     load_unknown_because: str = ""
     others_cpu_share: float | None = None
 
-    def single(self, storage: Storage, role: str) -> TierFigures:
-        """Figures of the tier that holds a role."""
-        return self.probes[storage.tiers[role]].usual
-
 
 def predict(inputs: Inputs, storage: Storage, parallelism: int) -> Simulated:
     """Predict one placement with this many jobs at once. Draws are seeded: equal inputs give equal numbers."""
@@ -156,13 +150,12 @@ def workload(
     participants: Sequence[Participant],
     way: str = "fit",
     file_factors: Mapping[str, float] | None = None,
-    own: Mapping[str, int] | None = None,
 ) -> Workload:
     """The workload of some participants, with costs that scale in some way, and files that take so many times as long
-    as by the probe of a tier; on tiers of each node's own, with so many at once as there are on a node."""
+    as by the probe of a tier."""
     storage = replace(
         storage,
-        files=costs_here(inputs.observed, inputs.probes, parallelism, file_factors, own),
+        files=costs_here(inputs.observed, inputs.probes, parallelism, file_factors),
         dirty_bytes=inputs.page_cache.throttling_bytes / parallelism,
     )
 
@@ -222,9 +215,7 @@ def paper_s(inputs: Inputs, storage: Storage) -> float:
             for quantity in ("read_bytes", "written_bytes")
         )
         if phase in READS:
-            total_s += least_makespan_s(read, 0.0, inputs.single(storage, READS[phase]).single_read_bytes_per_s, 1.0)
+            total_s += read / inputs.probes[storage.tiers[READS[phase]]].usual.single_read_bytes_per_s
         if phase in WRITES:
-            total_s += least_makespan_s(
-                0.0, written, 1.0, inputs.single(storage, WRITES[phase]).single_write_bytes_per_s
-            )
+            total_s += written / inputs.probes[storage.tiers[WRITES[phase]]].usual.single_write_bytes_per_s
     return total_s

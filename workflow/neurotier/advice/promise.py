@@ -7,8 +7,7 @@ from typing import Any
 
 from neurotier.core.tables import Row
 
-TIERS = ("dataset_tier", "work_tier", "images_tier", "results_tier")
-KNOWN_BY = (*TIERS, "tool", "parallelism", "participants")
+KNOWN_BY = ("dataset_tier", "work_tier", "images_tier", "results_tier", "tool", "parallelism", "participants")
 """What an advice and a run must share: what was promised for more participants says nothing about fewer."""
 
 

@@ -95,8 +95,8 @@ def rehearse_shared(
     -------
     dict
         ``records`` of the participants, ``launch_s`` and ``closing_s`` as in :class:`Rehearsed`; what others took of
-        the processors meanwhile: ``others_cpu_share``, and ``others_cpu_reason`` if that cannot be told. Of several
-        tries it is the one that was disturbed least.
+        the processors meanwhile: ``others_cpu_share``, if that can be told. Of several tries
+        it is the one that was disturbed least.
 
     Raises
     ------
@@ -131,7 +131,6 @@ def rehearse_once(
         "launch_s": max(0.0, min(cpu_s - sum(row["cpu_s"] for row in rows), first_s - begin_s)),
         "closing_s": max(0.0, end_s - max(row["end_s"] for row in rows)),
         "others_cpu_share": share if isinstance(share, float) else None,
-        "others_cpu_reason": None if isinstance(share, float) else share,
     }
 
 

@@ -2,38 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from neurotier.core.quantities import size
+from neurotier.core.tables import Row
 from neurotier.core.tiers import Tier
 
 NEEDING = ("dataset", "work", "results")
 """Roles that take room; images of containers are small beside them."""
-
-
-@dataclass(frozen=True)
-class Room:
-    """The room that a placement needs and has.
-
-    Attributes
-    ----------
-    needed_bytes
-        Role to bytes.
-    free_bytes
-        Role to free bytes of its tier; ``None`` for a tier that each node has for itself.
-    problem
-        Why it does not fit, for people; empty if it does.
-    """
-
-    needed_bytes: dict[str, int]
-    free_bytes: dict[str, int | None]
-    problem: str
-
-    @property
-    def fits(self) -> bool:
-        """Whether there is room on every tier."""
-        return not self.problem
 
 
 def free_on(tier: Tier) -> int | None:
@@ -43,8 +19,8 @@ def free_on(tier: Tier) -> int | None:
     return tier.usable_bytes()
 
 
-def room_for(tiers: Mapping[str, str], needed: Mapping[str, int], free: Mapping[str, int | None]) -> Room:
-    """Compare what the roles need with what is free on their tiers.
+def room_for(tiers: Mapping[str, str], needed: Mapping[str, int], free: Mapping[str, int | None]) -> Row:
+    """The columns of ``advice.tsv`` that compare what the roles need with what is free on their tiers.
 
     Parameters
     ----------
@@ -53,12 +29,12 @@ def room_for(tiers: Mapping[str, str], needed: Mapping[str, int], free: Mapping[
     needed
         Role to bytes.
     free
-        Tier to bytes.
+        Tier to bytes; ``None`` for a tier that each node has for itself.
 
     Examples
     --------
     >>> tiers = {"dataset": "disk", "work": "tmpfs", "results": "disk"}
-    >>> room_for(tiers, {"dataset": 0, "work": 141 << 30, "results": 5}, {"disk": 10, "tmpfs": 112 << 30}).problem
+    >>> room_for(tiers, {"dataset": 0, "work": 141 << 30, "results": 5}, {"disk": 10, "tmpfs": 112 << 30})["reason"]
     'needs 141 GiB (work) on tmpfs, has 112 GiB'
     """
     problems = []
@@ -69,9 +45,9 @@ def room_for(tiers: Mapping[str, str], needed: Mapping[str, int], free: Mapping[
             problems.append(
                 f"needs {size(sum(roles.values()))} ({' and '.join(roles)}) on {tier}, has {size(free_bytes)}"
             )
-    return Room(dict(needed), {role: free[tiers[role]] for role in NEEDING}, "; ".join(problems))
-
-
-def largest(each: Sequence[int], parallelism: int) -> int:
-    """The most that this many jobs can need at the same time."""
-    return sum(sorted(each, reverse=True)[:parallelism])
+    return {
+        **{f"{role}_needed_bytes": needed[role] for role in NEEDING},
+        **{f"{role}_free_bytes": free[tiers[role]] for role in NEEDING},
+        "fits": not problems,
+        "reason": "; ".join(problems) or None,
+    }

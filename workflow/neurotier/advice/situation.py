@@ -13,12 +13,11 @@ from typing import Any
 from neurotier.advice.calibration import choose_calibration, read_observed, size_of
 from neurotier.advice.cold_start import measure_cold_start
 from neurotier.advice.observed import ObservedJob, gaps_s, spawns_s
-from neurotier.advice.placements import COLD, Candidate, caches, candidates, usable_on_nodes
+from neurotier.advice.placements import COLD, Candidate, caches, candidates
 from neurotier.advice.predict import Inputs
 from neurotier.advice.rehearsal import LONGEST_S, read_rehearsed, rehearse_shared
 from neurotier.advice.scaling import fit, proportional
 from neurotier.advice.workload import JobStart, Participant, Storage
-from neurotier.analysis.app import app_name
 from neurotier.core.errors import InputError, SettingsError
 from neurotier.core.files import read_json
 from neurotier.core.places import Places
@@ -196,7 +195,7 @@ class Situation:
         if missing or not chosen:
             gone = f"images of {missing[0]} are not here any more" if missing else ""
             return found | {"why": gone or "its calibration is that of another results folder"}
-        taken_s = sum(job.wall_s for job in self.observed if job.participant in images)
+        taken_s = sum(job.end_s - job.start_s for job in self.observed if job.participant in images)
         if len(chosen) > 1 and self.shares_jobs(parallelism) and taken_s <= LONGEST_S:
             found["shared"] = rehearse_shared(self.settings, self.places, images, log)
         if COLD in caches(self.settings):
@@ -204,11 +203,6 @@ class Situation:
             files = [dataset.path / image.path for image in images[name]]
             found["load_s"] = measure_cold_start(self.settings, self.places, name, images[name], files, log)
         return found
-
-    @cached_property
-    def job_bytes(self) -> int:
-        """Peak memory of a job, bytes."""
-        return max(job.max_rss_bytes for job in self.observed)
 
     def clone_on(self, tier: str) -> Path:
         """Where the dataset is, or would be, if a tier held the role ``dataset``."""
@@ -283,12 +277,7 @@ class Situation:
     @property
     def candidates(self) -> list[Candidate]:
         """Placements to judge."""
-        return candidates(self.settings, usable_on_nodes(self.checks))
-
-    @property
-    def tool(self) -> str:
-        """Name of the tool or app."""
-        return app_name(self.settings)
+        return candidates(self.settings, self.checks)
 
 
 def choose_first(situation: Situation, facts: Mapping[str, Any]) -> list[str]:

@@ -8,11 +8,12 @@ from dataclasses import replace
 from neurotier.advice.calibration import size_of
 from neurotier.advice.placements import Candidate, caches
 from neurotier.advice.predict import Inputs, paper_s, predict
-from neurotier.advice.room import NEEDING, Room, free_on, largest, room_for
+from neurotier.advice.room import free_on, room_for
 from neurotier.advice.scaling import costs_of
 from neurotier.advice.situation import Situation
 from neurotier.advice.small_files import costs_here
 from neurotier.advice.words import limit_text
+from neurotier.analysis.app import app_name
 from neurotier.analysis.needs import work_bytes
 from neurotier.core.parallelism import PHASES, fits
 from neurotier.core.tables import Row
@@ -47,14 +48,13 @@ def advice_row(
     prediction = predict(inputs, storage, at_once)
     usual = prediction.usual
     sums = usual.phase_sums_s
-    room = room_of(situation, inputs, candidate, at_once)
     tiers = {f"{role}_tier": tier for role, tier in candidate.tiers.items()}
     return {
         "placement": candidate.name,
         "in_use": candidate.in_use,
         **tiers,
         "images_tier": tiers["images_tier"] if situation.settings.image else None,
-        "tool": situation.tool,
+        "tool": app_name(situation.settings),
         "cache": cache,
         "parallelism": jobs,
         "participants": len(situation.remaining),
@@ -67,10 +67,7 @@ def advice_row(
         "mean_parallelism": usual.mean_parallelism,
         **{f"{phase}_sum_s": sums.get(phase, 0.0) for phase in PHASES},
         **files_of(inputs, candidate, at_once),
-        **{f"{role}_needed_bytes": room.needed_bytes[role] for role in NEEDING},
-        **{f"{role}_free_bytes": room.free_bytes[role] for role in NEEDING},
-        "fits": room.fits,
-        "reason": room.problem or None,
+        **room_of(situation, inputs, candidate, at_once),
     }
 
 
@@ -87,18 +84,19 @@ def at_parallelism(situation: Situation, inputs: Inputs, jobs: int, limits: Mapp
     """What the model is given for so many jobs at once, and for how many of them memory has room."""
     needs_mb = [situation.plan.mem_mb(name) for name in situation.remaining]
     at_once = min(jobs, max(1, fits(limits, {"mem_mb": needs_mb}).get("mem_mb", jobs)))
-    page_cache = page_cache_here(at_once * situation.job_bytes)
+    page_cache = page_cache_here(at_once * max(job.max_rss_bytes for job in inputs.observed))
     computing = situation.computing(jobs)
     return replace(inputs, page_cache=page_cache, jobs=situation.jobs(jobs), computing=computing), at_once
 
 
-def room_of(situation: Situation, inputs: Inputs, candidate: Candidate, at_once: int) -> Room:
+def room_of(situation: Situation, inputs: Inputs, candidate: Candidate, at_once: int) -> Row:
     """The room that a placement needs and has. On the work tier it needs what Snakemake reserves for the jobs."""
-    settings, participants, present = situation.settings, situation.participants, situation.present(at_once)
+    settings, participants = situation.settings, situation.participants
+    work = (work_bytes(list(participants[name]), settings) for name in situation.remaining)
     results = costs_of(inputs.observed)["stage_out"]["written_bytes"]
     needed = {
         "dataset": 0 if situation.is_folder else sum(situation.to_fetch(candidate.tiers["dataset"]).values()),
-        "work": largest([work_bytes(list(participants[name]), settings) for name in situation.remaining], present),
+        "work": sum(sorted(work, reverse=True)[: situation.present(at_once)]),
         "results": round(sum(results.of(size_of(participants[name])) for name in situation.remaining)),
     }
     free = {name: free_on(Tier.from_settings(settings.tiers[name])) for name in candidate.tiers.values()}

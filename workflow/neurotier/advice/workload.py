@@ -170,7 +170,7 @@ def workload_of(
     shared, warm = shared or SharedJob.of_alone(costs, largest_bytes), replace(storage, load_s={})
     order = fetching_order(together, first, computing) if job_start.fetches_at_once else []
     fetched = [position for position in order if participants[position].to_fetch_bytes]
-    arrivals = {position: [arrival(number)] for number, position in enumerate(fetched, start=1)}
+    arrivals = {position: [Step(LAUNCH.phase, "arrival", number)] for number, position in enumerate(fetched, start=1)}
     tasks: list[tuple[Step, ...]] = []
     made = []
     for parts in together:
@@ -225,11 +225,6 @@ def fetching_order(jobs: Sequence[JobParts], at_once: int, computing: int = 0) -
         together = rows[first : first + jobs_at_once]
         order += [position for row in itertools.zip_longest(*together) for position in row if position is not None]
     return order
-
-
-def arrival(number: int) -> Step:
-    """Waiting for a fetch, by its number."""
-    return Step(LAUNCH.phase, "arrival", number)
 
 
 def fetch_alone(participant: Participant, job_start: JobStart) -> list[Step]:

@@ -14,8 +14,8 @@ Rules, scripts and library take their paths from here and build none themselves.
     probe/, probe.html                  what the tiers can do: CLASS/TIER.tsv, probe.tsv, figures, and the page on it
                                         (CLASS: the class of nodes that were measured, or this host)
     check/                              CLASS.tsv: what a node has found of the tiers
-    advice/, advice.html                how long a run will take on which tier: advice.tsv, on a cluster nodes.tsv,
-                                        figures, and the page on it
+    advice/, advice.html                how long a run will take on which tier: advice.tsv, figures, and
+                                        the page on it
     campaign/                           plan.tsv; runs/CONDITION/REPETITION/: records and logs of each run
     comparison/, comparison.html        tables and figures of the comparison, and the comparison report
     published/, published.html          tables and figures of the published experiment, and the page about them

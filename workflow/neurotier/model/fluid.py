@@ -1,8 +1,7 @@
 """Member ``fluid`` of the model: tasks as fluid that flows through shared processors and tiers.
 
 At every moment each busy task has a rate. Streams on a tier share its loaded bandwidth, none faster than one stream can
-be; processes share the processors; one that reads or writes does both, byte by byte, so
-that its times for device and processor add up. Writes to a tier with write-back go to memory, as long as not too much
+be; processes that compute share the processors. Writes to a tier with write-back go to memory, as long as not too much
 is dirty; what has been dirty for too long, or is too much, is written back meanwhile and takes its share of the
 device from those who read. Rates change only when something begins or ends, so time goes from one such event to the
 next: 1,000 tasks are some thousand steps.
@@ -20,9 +19,7 @@ import numpy as np
 from neurotier.model.machine import Machine, cache_of
 from neurotier.model.sharing import Demand, share_out, split, wanted
 from neurotier.model.workload import LAUNCH, Job, Step, Workload
-from neurotier.model.write_back import Dirty
-
-RELATIVE = 1e-9
+from neurotier.model.write_back import RELATIVE, Dirty
 
 
 @dataclass(frozen=True)
@@ -38,14 +35,11 @@ class SimulatedRun:
     limits
         What the tasks' time went by, as parts of one: ``processors``, ``launch``, ``wait``, a tier's direction such as
         ``disk read``, or ``one stream on disk``, when a tier had more to give than its streams could take.
-    dirty_bytes
-        What was not yet written back at the end, by tier.
     """
 
     makespan_s: float
     spans_s: list[tuple[int, str, float, float]]
     limits: dict[str, float]
-    dirty_bytes: dict[str, float]
 
     @property
     def limit(self) -> str:
@@ -76,17 +70,11 @@ class Flow:
     ----------
     server
         The tier that serves its streams, if any.
-    stream_bytes_per_s
-        What one stream gets from that tier.
-    core_share
-        The part of a core that a stream uses, undisturbed.
     """
 
-    def __init__(self, step: Step, server: str, stream_bytes_per_s: float, core_share: float) -> None:
+    def __init__(self, step: Step, server: str) -> None:
         self.step = step
         self.server = server
-        self.stream_bytes_per_s = stream_bytes_per_s
-        self.core_share = core_share
         self.moved = 0.0
         self.rate = 0.0
         self.limit = ""
@@ -189,7 +177,7 @@ class Simulation:
         makespan_s = max((span[3] for span in spans), default=0.0) - min((span[2] for span in spans), default=0.0)
         total = sum(self.limits.values())
         limits = {name: seconds / total for name, seconds in self.limits.items()}
-        return SimulatedRun(makespan_s, spans, limits, {name: dirty.dirty_bytes for name, dirty in self.dirty.items()})
+        return SimulatedRun(makespan_s, spans, limits)
 
     @property
     def has_room(self) -> bool:
@@ -230,7 +218,7 @@ class Simulation:
             number = task - self.first_fetch + 1
             self.fetched.add(number)
             if number in self.waiting_for:
-                self.arrive(self.waiting_for.pop(number))
+                self.complete(self.waiting_for.pop(number))
         elif task >= self.first_spawn:
             self.is_spawning = False
             self.begin(self.first_launch + task - self.first_spawn)
@@ -242,8 +230,8 @@ class Simulation:
             self.left[job] -= 1
             self.free += 0 if self.left[job] else self.slots(job)
 
-    def arrive(self, task: int) -> None:
-        """Go on with a task that has waited for a fetch."""
+    def complete(self, task: int) -> None:
+        """Go on with a task whose step is over."""
         phase = self.tasks[task][self.position[task]].phase
         self.spans.append((task, phase, self.began_s[task], self.now_s))
         self.go_on(task)
@@ -289,14 +277,9 @@ class Simulation:
 
     def flow_of(self, step: Step) -> Flow:
         """The flow of all streams that are alike a step; the CPU time of making files is a step of its own."""
-        kind = step.phase, step.kind, step.tier, step.cached, step.cpu_s_per_byte
+        kind = step.phase, step.kind, step.tier, step.cached
         if kind not in self.flows:
-            if step.tier and step.kind != "files":
-                stream_bytes_per_s = self.stream_bytes_per_s(step)
-                core_share = step.cpu_s_per_byte / (step.cpu_s_per_byte + 1 / stream_bytes_per_s)
-                self.flows[kind] = Flow(step, self.server(step), stream_bytes_per_s, core_share)
-            else:
-                self.flows[kind] = Flow(step, "", 0.0, 1.0 if step.kind == "compute" else 0.0)
+            self.flows[kind] = Flow(step, self.server(step))
         return self.flows[kind]
 
     def slowness(self, step: Step) -> float:
@@ -316,13 +299,11 @@ class Simulation:
             self.limits[flow.limit] += flow.streams * elapsed_s
             over += flow.advance(elapsed_s)
         for task in sorted(over):
-            phase = self.tasks[task][self.position[task]].phase
-            self.spans.append((task, phase, self.began_s[task], self.now_s))
-            self.go_on(task)
+            self.complete(task)
 
     def set_rates(self, flows: list[Flow]) -> dict[str, float]:
         """Give every flow its rate; what then flows into the page cache, by tier, bytes/s."""
-        speed = self.machine.processors.speed(sum([len(flow.ends) * flow.core_share for flow in flows]))
+        speed = self.machine.processors.speed(sum([flow.streams for flow in flows if flow.step.kind == "compute"]))
         served, making = defaultdict[str, list[Flow]](list), defaultdict[str, list[Flow]](list)
         for flow in flows:
             if flow.step.kind == "files":
@@ -334,7 +315,7 @@ class Simulation:
                 flow.limit = {"wait": "wait", "compute": "processors"}[flow.step.kind]
                 flow.limit = LAUNCH.phase if flow.step.phase == LAUNCH.phase else flow.limit
         for name in served.keys() | self.dirty.keys():
-            self.share_tier(name, served[name], speed)
+            self.share_tier(name, served[name])
         for name, makers in making.items():
             self.share_files(name, makers)
         inflows = dict.fromkeys(self.dirty, 0.0)
@@ -351,19 +332,15 @@ class Simulation:
         buffered = step.tier in self.dirty if step.kind == "write" else step.cached
         return cache_of(step.tier) if buffered else step.tier
 
-    def stream_bytes_per_s(self, step: Step) -> float:
-        """What one stream gets from the tier that serves it."""
-        tier = self.machine.tiers[self.server(step)]
-        return tier.read_stream_bytes_per_s if step.kind == "read" else tier.write_stream_bytes_per_s
-
-    def share_tier(self, name: str, flows: list[Flow], speed: float) -> None:
+    def share_tier(self, name: str, flows: list[Flow]) -> None:
         """Share a tier among the streams that it serves, and write-back."""
         tier = self.machine.tiers[name]
         demands = {"read": list[Demand](), "write": list[Demand]()}
         for flow in flows:
-            cap = 1 / (flow.step.cpu_s_per_byte / speed + 1 / flow.stream_bytes_per_s)
-            loaded = tier.read_bytes_per_s if flow.step.kind == "read" else tier.write_bytes_per_s
-            demands[flow.step.kind].append(Demand(len(flow.ends), cap, loaded))
+            reads = flow.step.kind == "read"
+            cap = tier.read_stream_bytes_per_s if reads else tier.write_stream_bytes_per_s
+            loaded = tier.read_bytes_per_s if reads else tier.write_bytes_per_s
+            demands[flow.step.kind].append(Demand(flow.streams, cap, loaded))
         dirty = self.dirty.get(name)
         is_due = dirty is not None and dirty.is_due(self.now_s)
         reading, writing = split(wanted(demands["read"]), 1.0 if is_due else wanted(demands["write"]), tier.mixed)

@@ -11,13 +11,23 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from neurotier.model.observed import Observed, Vector
+Vector = NDArray[np.float64]
 
 BUSIER = 0.5
 """What a tier gives at most is the mean over the busier half of the time: the other half has starts and ends."""
 
 FASTEST = 0.9
 """The fastest tenth of the streams shows what one can do when others are not in its way."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One step that read from the tier in question, or wrote to it; times in s."""
+
+    is_write: bool
+    moved_bytes: float
+    start_s: float
+    end_s: float
 
 
 @dataclass(frozen=True)
@@ -55,34 +65,65 @@ class Loaded:
     fastest_write_bytes_per_s: float
 
 
-def loaded(run: Observed) -> Loaded:
+def loaded(streams: Sequence[Stream]) -> Loaded:
     """What a run with at least one reading and one writing stream shows of its tier.
 
     A stream is taken to move its bytes evenly from its start to its end.
     """
-    reading = run.busy(np.where(run.is_write, 0.0, run.speeds))
-    writing = run.written_bytes_per_s
-    readers, writers = run.readers.round() > 0, run.writers.round() > 0
-    only_reads, only_writes = readers & ~writers, writers & ~readers
-    begin = run.edges_s[run.begin[run.is_write].min()]
-    end = run.edges_s[run.end[~run.is_write].max()]
-    both = (run.edges_s[:-1] >= begin) & (run.edges_s[:-1] < end)
-    read, write = mean(reading, run.lengths_s, only_reads), mean(writing, run.lengths_s, only_writes)
-    mixed_read, mixed_write = mean(reading, run.lengths_s, both), mean(writing, run.lengths_s, both)
-    reads, writes = run.speeds[~run.is_write], run.speeds[run.is_write]
+    start_s, end_s = (np.array([getattr(stream, name) for stream in streams]) for name in ("start_s", "end_s"))
+    edges_s = np.unique(np.concatenate([start_s, end_s]))
+    lengths_s = np.diff(edges_s)
+    begin, end = np.searchsorted(edges_s, start_s), np.searchsorted(edges_s, end_s)
+
+    def in_flight(weights: NDArray[np.generic]) -> Vector:
+        """Sum of the weights of the streams that are busy, for each interval between two edges."""
+        changes = np.zeros(len(edges_s))
+        np.add.at(changes, begin, weights)
+        np.add.at(changes, end, -weights.astype(float))
+        sums: Vector = np.cumsum(changes)[:-1]
+        return sums
+
+    is_write, speeds = np.array([stream.is_write for stream in streams]), speeds_of(streams)
+    reading, writing = in_flight(np.where(is_write, 0.0, speeds)), in_flight(np.where(is_write, speeds, 0.0))
+    reads_now, writes_now = in_flight(~is_write).round() > 0, in_flight(is_write).round() > 0
+    only_reads, only_writes = reads_now & ~writes_now, writes_now & ~reads_now
+    first_write_s, last_read_s = start_s[is_write].min(), end_s[~is_write].max()
+    both = (edges_s[:-1] >= first_write_s) & (edges_s[:-1] < last_read_s)
+    read, write = mean(reading, lengths_s, only_reads), mean(writing, lengths_s, only_writes)
+    mixed_read, mixed_write = mean(reading, lengths_s, both), mean(writing, lengths_s, both)
+    reads, writes = speeds[~is_write], speeds[is_write]
     return Loaded(
         read_bytes_per_s=read,
         write_bytes_per_s=write,
-        read_only_s=float(run.lengths_s[only_reads].sum()),
-        write_only_s=float(run.lengths_s[only_writes].sum()),
+        read_only_s=float(lengths_s[only_reads].sum()),
+        write_only_s=float(lengths_s[only_writes].sum()),
         mixed_read_bytes_per_s=mixed_read,
         mixed=mixed_read / read + mixed_write / write,
-        most_bytes_per_s=busier_mean(reading + writing, run.lengths_s),
+        most_bytes_per_s=busier_mean(reading + writing, lengths_s),
         read_stream_bytes_per_s=float(np.median(reads)),
         write_stream_bytes_per_s=float(np.median(writes)),
         fastest_read_bytes_per_s=float(np.quantile(reads, FASTEST)),
         fastest_write_bytes_per_s=float(np.quantile(writes, FASTEST)),
     )
+
+
+def speeds_of(streams: Sequence[Stream]) -> Vector:
+    """What each stream got, bytes/s."""
+    return np.array([stream.moved_bytes / max(stream.end_s - stream.start_s, 1e-9) for stream in streams])
+
+
+def unevenness(runs: Sequence[Sequence[Stream]]) -> float:
+    """Standard deviation of the logarithm of the speeds of streams that should be alike, robustly.
+
+    Streams of one direction that began one after the other had the same company, so that they differ by chance alone.
+    """
+    ratios = []
+    for streams in runs:
+        in_order = [streams[at] for at in np.argsort([stream.start_s for stream in streams])]
+        by_direction = ([one for one in in_order if one.is_write == is_write] for is_write in (False, True))
+        ratios += [np.diff(np.log(speeds_of(some))) for some in by_direction]
+    quartiles = np.quantile(np.concatenate(ratios), [0.25, 0.75])
+    return float((quartiles[1] - quartiles[0]) / 1.349 / np.sqrt(2))  # a normal distribution's quartiles: +-0.6745
 
 
 def mean(rates: Vector, lengths_s: Vector, chosen: NDArray[np.bool_]) -> float:

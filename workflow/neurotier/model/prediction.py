@@ -12,9 +12,9 @@ from neurotier.model.fluid import SimulatedRun, simulate
 from neurotier.model.machine import Machine, TierSpeed
 from neurotier.model.workload import Workload
 
-PAPER, FLUID, APRIORI, FITTED, MEASURED = "paper", "fluid", "fluid a priori", "fluid fitted", "fluid measured"
+PAPER, FLUID, APRIORI, MEASURED = "paper", "fluid", "fluid a priori", "fluid measured"
 """Members of the model: Eq. (1); and the fluid model with what was probed, or, of the published server, with Table I,
-with speeds that were fitted to its runs, and with what its logs show directly."""
+and with what its logs show directly."""
 
 DRAWS = 12
 LOW, HIGH = 0.05, 0.95
@@ -90,24 +90,20 @@ def predict_among(
     return Simulated(makespan_s, min(low_s, makespan_s), max(high_s, makespan_s), run)
 
 
-def predict_makespan(
-    workload: Workload, machine: Machine, parallelism: int, spreads: Mapping[str, float], draws: int = DRAWS
-) -> Simulated:
+def predict_makespan(workload: Workload, machine: Machine, parallelism: int, spreads: Mapping[str, float]) -> Simulated:
     """Predict the makespan of a workload.
 
     Parameters
     ----------
     spreads
         How well each tier's speeds are known: standard deviation of their logarithm; not named means exactly.
-    draws
-        How many simulations the interval is taken from.
     """
 
     def draw(rng: np.random.Generator) -> Situation:
         tiers = {name: drawn(tier, spreads.get(name, 0.0), rng) for name, tier in machine.tiers.items()}
         return workload, replace(machine, tiers=tiers)
 
-    return predict_among([(workload, machine)], draw, parallelism, draws)
+    return predict_among([(workload, machine)], draw, parallelism)
 
 
 def drawn(tier: TierSpeed, spread: float, rng: np.random.Generator) -> TierSpeed:

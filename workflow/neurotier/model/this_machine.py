@@ -196,6 +196,9 @@ def page_cache_of(sysctl: Mapping[str, int], available_bytes: float, taken_bytes
     >>> vm = dict(dirty_background_bytes=0, dirty_bytes=4000, dirty_background_ratio=10, dirty_ratio=20)
     >>> page_cache_of(vm | {"dirty_expire_centisecs": 3000}, 10_000)
     PageCache(available_bytes=10000.0, background_ratio=0.1, ratio=0.4, expiry_s=30.0)
+    >>> vm |= dict(dirty_background_bytes=100, dirty_bytes=500, dirty_expire_centisecs=1500)
+    >>> page_cache_of(vm, 2000, taken_bytes=1000)
+    PageCache(available_bytes=1000, background_ratio=0.1, ratio=0.5, expiry_s=15.0)
     """
     left = max(available_bytes - taken_bytes, LEAST_PAGE_CACHE * available_bytes)
     background, most = (

@@ -26,8 +26,6 @@ class Step:
         Where bytes are read or written, or files are made.
     cached
         Whether what is read is in the page cache, or what is written is removed before it would be written back.
-    cpu_s_per_byte
-        CPU time that the process spends on a byte that it reads or writes.
     """
 
     phase: str
@@ -35,7 +33,6 @@ class Step:
     amount: float
     tier: str = ""
     cached: bool = False
-    cpu_s_per_byte: float = 0.0
 
 
 LAUNCH = Step("launch", "compute", 0.0)

@@ -21,8 +21,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
 from email.utils import mktime_tz, parsedate_tz
 from pathlib import Path
 from typing import Any
@@ -30,8 +30,9 @@ from typing import Any
 from neurotier.bigbrain.conditions import ORIGIN
 from neurotier.core.errors import InputError
 from neurotier.core.parallelism import peak
+from neurotier.core.quantities import counted
 from neurotier.core.tables import Row, columns
-from neurotier.published.skipped import DAMAGED, EMPTY_FOLDER, Skipped
+from neurotier.published.skipped import DAMAGED, Skipped
 from neurotier.run.compared import MEMORY, Compared
 
 TOOL = "bids-app-example"
@@ -49,25 +50,11 @@ CONDITIONS = {
 }
 """Placement (all roles but the image) and its kind, by the name that the repository gives a condition."""
 
-BET = re.compile(r"\bbet2?\s+\S*?(?:/(?P<site>[^/\s]+))?/sub-(?P<subject>\w+)/\S*_T1w")
-"""How a log tells that the brain of an image is extracted."""
-
 IMAGE, IMAGES_TIER = "bids-example.simg", "Isilon"
 LOG = "tasks.json"
 NAME = re.compile(r"(?P<condition>.+)-(?P<number>\d+)")
 DURATION = re.compile(r"(?P<minutes>\d+)m(?P<seconds>\d+(\.\d+)?)s")
 FIX = "fetch the file again from the public repository, or leave out its folder"
-
-
-@dataclass(frozen=True)
-class Task:
-    """One task of a log that ended well; times in s, moments since 1970-01-01 UTC."""
-
-    name: str
-    start_s: float
-    end_s: float
-    wall_s: float
-    cpu_s: float
 
 
 def published_runs(path: Path) -> Compared:
@@ -94,64 +81,28 @@ def published_runs(path: Path) -> Compared:
 def damaged_row(skipped: Skipped) -> Row:
     """The row of ``compared_runs.tsv`` of a log that cannot be read; the parallelism is a guess."""
     _, number = run_name(skipped.path)
-    why = {"valid": f"invalid: {LOG} {skipped.reason}", "parallelism": asked_parallelism(0), "repetition": number}
-    return run_row(skipped.path, [], 0, 0) | why
+    return run_row(skipped.path, []) | {"valid": f"invalid: {LOG} {skipped.reason}", "repetition": number}
 
 
 def find_published(path: Path) -> tuple[Compared, list[Skipped]]:
     """All published runs at or below a path, and what of them could not be read."""
-    compared, repetitions = Compared(), dict[tuple[str, int], int]()
-    logs = sorted(find_logs(path), key=lambda log: run_name(log))
-    reason = f"has no {LOG}"
-    skipped = [Skipped(folder, EMPTY_FOLDER, reason) for folder in folders_without_log(path, logs)]
-    for log in logs:
-        condition, _ = run_name(log)
+    compared, repetitions = Compared(), Counter[tuple[str, int]]()
+    skipped = []
+    for log in sorted(find_logs(path), key=run_name):
         try:
             tasks, failed = read_tasks(log)
         except (InputError, OSError) as error:
             skipped.append(Skipped.damaged(log, error))
             continue
+        row, makespan = run_row(log, tasks, failed), log.with_name("makespan_seconds")
         try:
-            logged_s = logged_makespan_s(log.with_name("makespan_seconds"))
+            row["logged_makespan_s"] = logged_makespan_s(makespan)
         except (InputError, OSError) as error:
-            skipped.append(Skipped.damaged(log.with_name("makespan_seconds"), error))
-            logged_s = None
-        running = peak([(task.start_s, task.end_s) for task in tasks])
-        asked = asked_parallelism(running)
-        repetition = repetitions[condition, asked] = repetitions.get((condition, asked), 0) + 1
-        row = run_row(log, tasks, failed, running) | {"logged_makespan_s": logged_s}
-        row |= {"parallelism": asked, "repetition": repetition}
-        compared += Compared([row], [participant_row(log, task) for task in tasks])
+            skipped.append(Skipped.damaged(makespan, error))
+        condition = row["placement"], row["parallelism"]
+        repetitions[condition] += 1
+        compared += Compared([row | {"repetition": repetitions[condition]}], tasks)
     return compared, skipped
-
-
-def folders_without_log(path: Path, logs: Sequence[Path]) -> list[Path]:
-    """Folders that are named like a run where runs are, and have no log."""
-    rooms = {log.parent.parent for log in logs if log.parent != path.resolve()}
-    rooms |= {folder for name in FOLDERS[1:] for folder in path.glob(name) if folder.is_dir()}
-    known = {log.parent for log in logs}
-    beside = {folder for room in rooms for folder in room.iterdir() if folder.is_dir()}
-    return sorted(folder for folder in beside - known if NAME.fullmatch(folder.name))
-
-
-def never_extracted(path: Path, participants: Iterable[str]) -> list[str]:
-    """Participants in whose logs no ``bet`` is started, in any run; none where no log tells of most of them.
-
-    The launcher wrote ``logs/*.log`` beside ``tasks.json``: each line of a ``bet`` names the image, below its site.
-    """
-    known, started = sorted(set(participants)), set[str]()
-    for log in find_logs(path):
-        for file in sorted((log.parent / "logs").glob("*.log")):
-            try:
-                text = file.read_text(errors="replace")
-            except OSError:
-                continue
-            subjects = {match["subject"] for match in BET.finditer(text)}
-            images = {f"{match['site']}_{match['subject']}" for match in BET.finditer(text) if match["site"]}
-            own = {name for name in known if name in file.stem and name.rpartition("_")[2] in subjects}
-            started |= images | own
-    never = [name for name in known if name not in started]
-    return never if len(never) < len(known) / 2 else []
 
 
 def find_logs(path: Path) -> set[Path]:
@@ -184,36 +135,33 @@ def asked_parallelism(running: int) -> int:
     return next((asked for asked in PARALLELISMS if running <= asked), running)
 
 
-def read_tasks(log: Path) -> tuple[list[Task], int]:
-    """The tasks of a log that ended well, and how many did not."""
+def read_tasks(log: Path) -> tuple[list[Row], int]:
+    """The tasks of a log that ended well, as rows of ``compared_participants.tsv``, and how many did not."""
     try:
         entries: list[dict[str, Any]] = json.loads(log.read_text())["tasks"]
         good = [entry for entry in entries if entry["Exit code"] == "0"]
-        return [task_of(entry) for entry in good], len(entries) - len(good)
-    except UnicodeDecodeError:
-        raise InputError("is not text", str(log), FIX) from None
-    except json.JSONDecodeError as error:
-        raise InputError(f"is not whole ({error})", str(log), FIX) from None
-    except KeyError as error:
-        raise InputError(f"lacks {error}", str(log), FIX) from None
-    except (TypeError, AttributeError):
-        raise InputError("is not a log of tasks", str(log), FIX) from None
-    except ValueError as error:
-        raise InputError(str(error), str(log), FIX) from None
+        return [participant_row(log, entry) for entry in good], len(entries) - len(good)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise InputError(f"is no whole log of tasks ({error})", str(log), FIX) from None
 
 
-def task_of(entry: dict[str, Any]) -> Task:
-    """One task from its entry; ``ValueError`` if a time cannot be read or is not possible."""
-    task = Task(
-        entry["Name"],
-        moment_s(entry["Start"]),
-        moment_s(entry["Finish"]),
-        duration_s(entry["real time"]),
-        duration_s(entry["user time"]) + duration_s(entry["system time"]),
-    )
-    if task.end_s < task.start_s:
-        raise ValueError(f"task {task.name} ends before it starts")
-    return task
+def participant_row(log: Path, entry: dict[str, Any]) -> Row:
+    """The row of a task; ``ValueError`` if a time cannot be read or is not possible."""
+    start_s, end_s, wall_s = moment_s(entry["Start"]), moment_s(entry["Finish"]), duration_s(entry["real time"])
+    cpu_s = duration_s(entry["user time"]) + duration_s(entry["system time"])
+    if end_s < start_s:
+        raise ValueError(f"task {entry['Name']} ends before it starts")
+    return {
+        "origin": ORIGIN,
+        "run": log.parent.name,
+        "participant": entry["Name"],
+        "phase": "whole",
+        "start_s": start_s,
+        "end_s": end_s,
+        "wall_s": wall_s,
+        "cpu_s": cpu_s,
+        "io_s": wall_s - cpu_s,
+    }
 
 
 def moment_s(text: str) -> float:
@@ -240,15 +188,21 @@ def duration_s(text: str) -> float:
     return 60 * int(match["minutes"]) + float(match["seconds"])
 
 
-def run_row(log: Path, tasks: list[Task], failed: int, running: int) -> Row:
-    """The row of ``compared_runs.tsv`` of a log, but for parallelism and repetition."""
+def run_row(log: Path, tasks: Sequence[Row], failed: int = 0) -> Row:
+    """The row of ``compared_runs.tsv`` of a log, but for the repetition.
+
+    Parameters
+    ----------
+    tasks, failed
+        What :func:`read_tasks` found.
+    """
     condition, _ = run_name(log)
     placement, kind = CONDITIONS.get(condition, (condition, ""))
-    start_s = min((task.start_s for task in tasks), default=None)
-    end_s = max((task.end_s for task in tasks), default=None)
-    makespan_s = None if start_s is None or end_s is None else end_s - start_s
-    wall_s, cpu_s = sum(task.wall_s for task in tasks), sum(task.cpu_s for task in tasks)
-    reasons = [f"{failed} participant{'s' if failed > 1 else ''} failed"] if failed else []
+    spans = [(task["start_s"], task["end_s"]) for task in tasks]
+    running, start_s = peak(spans), min((start for start, _ in spans), default=None)
+    makespan_s = None if start_s is None else max(end for _, end in spans) - start_s
+    wall_s, cpu_s = (sum(task[name] for task in tasks) for name in ("wall_s", "cpu_s"))
+    reasons = [f"{counted(failed, 'participant')} failed"] if failed else []
     reasons += [] if tasks else ["no participant finished"]
     return {
         **dict.fromkeys(columns("compared_runs")),
@@ -267,11 +221,11 @@ def run_row(log: Path, tasks: list[Task], failed: int, running: int) -> Row:
         "failed": failed,
         "start_s": start_s,
         "makespan_s": makespan_s,
-        "logged_makespan_s": None,
         "wall_sum_s": wall_s,
         "cpu_sum_s": cpu_s,
         "io_sum_s": wall_s - cpu_s,
-        "mean_parallelism": sum(task.end_s - task.start_s for task in tasks) / makespan_s if makespan_s else None,
+        "parallelism": asked_parallelism(running),
+        "mean_parallelism": sum(end - start for start, end in spans) / makespan_s if makespan_s else None,
         "peak_parallelism": running,
     }
 
@@ -284,18 +238,3 @@ def logged_makespan_s(file: Path) -> float | None:
         return float(file.read_text())
     except ValueError:
         raise InputError("is no number of seconds", str(file), FIX) from None
-
-
-def participant_row(log: Path, task: Task) -> Row:
-    """The row of ``compared_participants.tsv`` of a task."""
-    return {
-        "origin": ORIGIN,
-        "run": log.parent.name,
-        "participant": task.name,
-        "phase": "whole",
-        "start_s": task.start_s,
-        "end_s": task.end_s,
-        "wall_s": task.wall_s,
-        "cpu_s": task.cpu_s,
-        "io_s": task.wall_s - task.cpu_s,
-    }

@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -58,8 +58,16 @@ NAME = re.compile(
 )
 RESOLUTION = re.compile(r"(\d+)bb")
 BLOCK = re.compile(r"bigbrain_(\d+)_(\d+)_(\d+)")
-FIELDS = 5
 FIX = "fetch the log again from the public repository, or give the path of a folder without it"
+
+
+def place_of(label: str) -> tuple[str, str]:
+    """Device, and mode of Optane, by a label in the logs.
+
+    >>> place_of("localAD"), place_of("newtier")
+    (('local SSD', 'App Direct'), ('newtier', 'Memory mode'))
+    """
+    return DEVICES.get(label, label), APP_DIRECT if label.endswith("AD") else MEMORY_MODE
 
 
 @dataclass(frozen=True)
@@ -123,7 +131,7 @@ class BlockRun:
 
         Reading a block whose write is missing is therefore left out at both ends; :attr:`span_s` has it.
         """
-        return span_s(self.named(TASK, DRIVER)) if self.named(TASK, DRIVER) else self.span_s
+        return span_s(self.named(TASK, DRIVER) or self.work)
 
     @property
     def span_s(self) -> float:
@@ -281,14 +289,14 @@ def read_run(path: Path) -> BlockRun:
         raise InputError("is not text", str(path), FIX) from None
     except ValueError as error:
         raise InputError(str(error), str(path), FIX) from None
-    label = match["label"]
+    device, mode = place_of(match["label"])
     return BlockRun(
         path=path,
         engine=engine,
         resolution_um=resolution_um,
-        device=DEVICES.get(label, label),
-        mode=APP_DIRECT if label.endswith("AD") else MEMORY_MODE,
-        label=label,
+        device=device,
+        mode=mode,
+        label=match["label"],
         processes=int(match["processes"]),
         iterations=int(match["iterations"]),
         repetition=int(match["repetition"]),
@@ -309,7 +317,7 @@ def read_phases(text: str, engine: str) -> Iterator[Phase]:
         try:
             name, start, end, file, thread = fields
         except ValueError:
-            raise ValueError(f"line {number} has {len(fields)} fields, not {FIELDS}") from None
+            raise ValueError(f"line {number} has {len(fields)} fields, not 5") from None
         if name not in NAMES_IN_LOGS[engine]:
             raise ValueError(f"line {number}: {name!r} is no phase of {engine}")
         phase = NAMES_IN_LOGS[engine][name]
@@ -352,7 +360,6 @@ def resolution_of(blocks: set[str]) -> int:
     raise ValueError("tells its resolution neither by its name nor by its blocks")
 
 
-def span_s(phases: Iterable[Phase]) -> float:
+def span_s(phases: Sequence[Phase]) -> float:
     """Latest end - earliest start, s; 0 of none."""
-    times = list(phases)
-    return max(phase.end_s for phase in times) - min(phase.start_s for phase in times) if times else 0.0
+    return max(phase.end_s for phase in phases) - min(phase.start_s for phase in phases) if phases else 0.0

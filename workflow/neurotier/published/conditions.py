@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 from neurotier.bigbrain.conditions import ORIGIN, IncrementCondition
 from neurotier.bigbrain.image import BLOCK_BYTES, BLOCKS
@@ -31,9 +32,6 @@ PLACES = (
 )
 """Devices and modes, in the order of the paper's figures."""
 
-LARGE_PLACES = tuple(place for place in PLACES if place[0] in ("Optane", "Isilon"))
-"""Those that held the image at 20 um."""
-
 STALLED = 1.5
 """A repetition that takes so many times the middle one, or so much less, is shown apart."""
 
@@ -54,6 +52,12 @@ def device_and_mode(condition: IncrementCondition) -> tuple[str, str]:
     """Device and mode of a published condition, from its tier."""
     device, _, mode = condition.tier.partition(", ")
     return device, mode or APP_DIRECT
+
+
+def device_of(condition: IncrementCondition) -> tuple[str, str]:
+    """The device, and the mode of Optane: it is one of memory, and another of storage; others are the same in both."""
+    device, mode = device_and_mode(condition)
+    return device, mode if device == "Optane" else ""
 
 
 def condition(
@@ -98,41 +102,34 @@ def order(one: IncrementCondition) -> tuple[object, ...]:
 
 
 def expected() -> list[IncrementCondition]:
-    """The conditions of the paper's figures, in their order."""
-    return [condition(*panel, place) for panel in FIGURES for place in (PLACES if panel[0] == 40 else LARGE_PLACES)]
+    """The conditions of the paper's figures, in their order; Optane and Isilon alone held the image at 20 um."""
+    return [
+        condition(*panel, place)
+        for panel in FIGURES
+        for place in PLACES
+        if panel[0] == 40 or place[0] in ("Optane", "Isilon")
+    ]
 
 
 def absent(conditions: Iterable[IncrementCondition]) -> dict[int, list[str]]:
     """Conditions of the paper's figures that are not there: figure to devices and modes; none of one, ``all``."""
     known = set(conditions)
     found: dict[int, list[str]] = {}
-    for panel, figure in FIGURES.items():
-        expected = [condition(*panel, place) for place in (PLACES if panel[0] == 40 else LARGE_PLACES)]
-        missing = [one.tier for one in expected if one not in known]
+    for panel, several in groupby(expected(), key=lambda one: one.panel):
+        of_figure = list(several)
+        missing = [one.tier for one in of_figure if one not in known]
         if missing:
-            found[figure] = ["all"] if len(missing) == len(expected) else missing
+            found[FIGURES[panel]] = missing if len(missing) < len(of_figure) else ["all"]
     return found
 
 
-def mean(runs: Sequence[BlockRun], measure: str) -> float:
-    """Mean of a property over repetitions, as the paper has it."""
-    return statistics.fmean(float(getattr(run, measure)) for run in runs)
-
-
-def is_stalled(makespan_s: float, repetitions_s: Iterable[float]) -> bool:
-    """Whether a repetition took much longer than the middle one: something stood still."""
-    return makespan_s > STALLED * statistics.median(repetitions_s)
-
-
-def is_hasty(makespan_s: float, repetitions_s: Iterable[float]) -> bool:
-    """Whether a repetition took much less than the middle one: it did less, or something was done already."""
-    return makespan_s * STALLED < statistics.median(repetitions_s)
-
-
 def is_outlier(makespan_s: float, repetitions_s: Iterable[float]) -> bool:
-    """Whether a repetition is far from the middle one, either way."""
-    times_s = list(repetitions_s)
-    return is_stalled(makespan_s, times_s) or is_hasty(makespan_s, times_s)
+    """Whether a repetition is far from the middle one.
+
+    It took much longer, since something stood still; or much less: it did less, or something was done already.
+    """
+    middle_s = statistics.median(repetitions_s)
+    return makespan_s > STALLED * middle_s or makespan_s * STALLED < middle_s
 
 
 def steady(runs: Sequence[BlockRun]) -> list[BlockRun]:

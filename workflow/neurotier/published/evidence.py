@@ -6,19 +6,18 @@ Each condition is read by itself, so that what is learned without one knows noth
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
 from neurotier.bigbrain.conditions import IncrementCondition
-from neurotier.model.fit import unevenness
-from neurotier.model.loaded import Loaded, loaded, pooled
-from neurotier.model.observed import Observed, Stream
-from neurotier.published.bigbrain import GNU_PARALLEL, HEADER, INCREMENT, SPARK, TASK, WRITE, BlockRun
+from neurotier.model.loaded import Loaded, Stream, loaded, pooled, unevenness
+from neurotier.published.bigbrain import HEADER, INCREMENT, SPARK, TASK, WRITE, BlockRun
 from neurotier.published.conditions import device_and_mode, steady
 from neurotier.published.replay import Replay
-from neurotier.published.server import DEVICE_KINDS, page_cache
+from neurotier.published.server import DEVICE_KINDS
 
 PAUSE = 4.0
 """The JVM stood still where blocks came so many times later than usual: by chance that is one gap in 55 (e^-4)."""
@@ -69,11 +68,13 @@ class Shipping:
     increment_s: float
 
 
+Shown = TypeVar("Shown", Succession, Shipping)
+
+
 @dataclass(frozen=True)
 class Evidence:
     """What the runs of a condition show; of Spark, that of its JVM, because no row of its logs shows its reading."""
 
-    runs: int
     loaded: Loaded | None = None
     unevenness: float = 0.0
     succession: Succession | None = None
@@ -90,18 +91,24 @@ def read_evidence(replay: Replay, condition: IncrementCondition) -> Evidence:
     """The evidence of a condition, from the repetitions that are no outliers."""
     runs = steady(replay.conditions[condition])
     if condition.engine == SPARK:
-        return Evidence(len(runs), shipping=shipping_of(runs))
-    if condition.engine != GNU_PARALLEL or not all(run.named(INCREMENT) and run.named(WRITE) for run in runs):
-        return Evidence(len(runs))
-    cache = page_cache(replay.root, device_and_mode(condition)[1])
-    observed = [Observed(streams_of(run), cache) for run in runs]
-    followed = [one for run in runs if (one := follow_up(run)) is not None]
+        return Evidence(shipping=combined([shipping_in(run) for run in runs], statistics.fmean))
+    if not all(run.named(INCREMENT) and run.named(WRITE) for run in runs):
+        return Evidence()
+    observed = [streams_of(run) for run in runs]
     return Evidence(
-        runs=len(runs),
         loaded=pooled([loaded(one) for one in observed]),
         unevenness=unevenness(observed),
-        succession=middle_of(followed) if followed else None,
+        succession=combined([follow_up(run) for run in runs], statistics.median),
     )
+
+
+def combined(found: Iterable[Shown | None], statistic: Callable[[Iterable[float]], float]) -> Shown | None:
+    """What several runs show as one, each figure by itself; ``None`` if none shows it."""
+    several = [one for one in found if one is not None]
+    if not several:
+        return None
+    figures = {name: statistic(getattr(one, name) for one in several) for name in several[0].__match_args__}
+    return replace(several[0], **figures)
 
 
 def streams_of(run: BlockRun) -> list[Stream]:
@@ -120,20 +127,6 @@ def follow_up(run: BlockRun) -> Succession | None:
     if not gaps:
         return None
     return Succession((starts[slots - 1] - starts[0]) / max(slots - 1, 1), max(statistics.median(gaps), 0.0))
-
-
-def middle_of(successions: Sequence[Succession]) -> Succession:
-    """The median of several, each figure by itself."""
-    return Succession(
-        statistics.median(one.spawn_s for one in successions), statistics.median(one.launch_s for one in successions)
-    )
-
-
-def shipping_of(runs: Sequence[BlockRun]) -> Shipping | None:
-    """What runs of Spark show of the JVM, as means over the runs; ``None`` if none has more than two waves."""
-    found = [one for run in runs if (one := shipping_in(run)) is not None]
-    names = Shipping.__match_args__
-    return Shipping(*(statistics.fmean(getattr(one, name) for one in found) for name in names)) if found else None
 
 
 def shipping_in(run: BlockRun) -> Shipping | None:

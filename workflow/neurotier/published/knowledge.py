@@ -19,8 +19,10 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TypeVar
 
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.quantities import percent
@@ -28,9 +30,8 @@ from neurotier.model.loaded import BUSIER, FASTEST, Loaded, pooled
 from neurotier.model.machine import Machine, TierSpeed
 from neurotier.model.workload import Step, Workload
 from neurotier.published.bigbrain import HEADER, INCREMENT, MEMORY_MODE, SPARK, WRITE
-from neurotier.published.conditions import device_and_mode
-from neurotier.published.evidence import FASTEST_WAVES, PAUSE, Evidence, Shipping, Succession, middle_of
-from neurotier.published.fits import device_of, known
+from neurotier.published.conditions import device_and_mode, device_of
+from neurotier.published.evidence import FASTEST_WAVES, PAUSE, Evidence, Shipping, Succession, combined
 from neurotier.published.replay import Replay
 from neurotier.published.server import (
     DEVICE_KINDS,
@@ -38,6 +39,8 @@ from neurotier.published.server import (
     MEMORY_DEVICES,
     MODULE_BYTES_PER_S,
     PROCESSORS,
+    TIER,
+    known_beforehand,
     page_cache,
     server,
 )
@@ -68,11 +71,10 @@ CHOSEN = (
 )
 """What was chosen, once for all conditions."""
 
-TIER, JVM = "device", "JVM"
-"""The model's names of the tier, and of what ships blocks to Python."""
+JVM = "JVM"
+"""The model's name of what ships blocks to Python."""
 
-Conditions = Mapping[IncrementCondition, Evidence]
-"""Evidence by condition: of those that may be known."""
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -136,40 +138,52 @@ class Learner:
     """
 
     condition: IncrementCondition
-    evidence: Conditions
+    evidence: Mapping[IncrementCondition, Evidence]
     replay: Replay
     parameters: list[Parameter] = field(default_factory=list)
+
+    @cached_property
+    def printed(self) -> tuple[TierSpeed, TierSpeed]:
+        """Device and memory by Table I."""
+        return known_beforehand(self.replay, self.condition)
 
     def note(self, name: str, value: float, unit: str, origin: str, source: str) -> float:
         """Note a figure, and give it back."""
         self.parameters.append(Parameter(name, value, unit, origin, source))
         return value
 
+    def note_streams(self, read: float, write: float, origin: tuple[str, str]) -> None:
+        """Note what one stream gets, bytes/s."""
+        self.note("one stream, read", read, "bytes/s", *origin)
+        self.note("one stream, write", write, "bytes/s", *origin)
+
     def learn(self) -> Knowledge:
         """Everything for the condition."""
-        tier, memory = self.tier(), known(self.replay, self.condition).memory
+        tier, (_, memory) = self.tier(), self.printed
         if tier.write_back:
             _, write = self.ceiling()
             self.note("one stream, write to the page cache", write, "bytes/s", *CEILING)
             memory = replace(memory, write_stream_bytes_per_s=write)
-            self.note_write_back(memory)
+            source = f"one stream of dd on DRAM, times {MEMORY_DEVICES} modules"
+            self.note("write to the page cache", memory.write_bytes_per_s, "bytes/s", TABLE, source)
+            cache = page_cache(self.replay.root, device_and_mode(self.condition)[1])
+            for name, value, unit in (
+                ("dirty bytes that are written back", cache.background_bytes, "bytes"),
+                ("dirty bytes at which writers wait", cache.throttling_bytes, "bytes"),
+                ("time after which they are written back", cache.expiry_s, "s"),
+            ):
+                self.note(name, value, unit, MEASURED_LOGS, "the kernel's settings in system_conf")
         grew = "CPU time of the BIDS App example grew 1.28 to 1.45 times from 25 to 96 processes"
         self.note("two threads on a core, over one", PROCESSORS.smt_factor, "", MEASURED_LOGS, grew)
-        by_spark = self.condition.engine == SPARK
-        succession = Succession() if by_spark else self.succession()
-        return Knowledge(
-            tier, memory, succession, self.jvm(tier.read_bytes_per_s) if by_spark else None, tuple(self.parameters)
-        )
+        if self.condition.engine == SPARK:
+            succession, jvm = Succession(), self.jvm(tier.read_bytes_per_s)
+        else:
+            succession, jvm = self.succession(), None
+        return Knowledge(tier, memory, succession, jvm, tuple(self.parameters))
 
-    def note_write_back(self, memory: TierSpeed) -> None:
-        """Note what the page cache gives and holds, for a device with write-back."""
-        source = f"one stream of dd on DRAM, times {MEMORY_DEVICES} modules"
-        self.note("write to the page cache", memory.write_bytes_per_s, "bytes/s", TABLE, source)
-        cache = page_cache(self.replay.root, device_and_mode(self.condition)[1])
-        source = "the kernel's settings in system_conf"
-        self.note("dirty bytes that are written back", cache.background_bytes, "bytes", MEASURED_LOGS, source)
-        self.note("dirty bytes at which writers wait", cache.throttling_bytes, "bytes", MEASURED_LOGS, source)
-        self.note("time after which they are written back", cache.expiry_s, "s", MEASURED_LOGS, source)
+    def has_as_many(self, one: IncrementCondition) -> bool:
+        """Whether a condition has as many processes as the one to be predicted."""
+        return one.parallelism == self.condition.parallelism
 
     def own(self) -> dict[IncrementCondition, Loaded]:
         """What runs on the condition's device show."""
@@ -179,15 +193,14 @@ class Learner:
     def ceiling(self) -> tuple[float, float]:
         """What one process reads and writes at most, bytes/s: its own processing is most of it."""
         seen = [one.loaded for where, one in self.evidence.items() if one.loaded and fits_cores(where)]
-        memory = known(self.replay, self.condition).memory
+        _, memory = self.printed
         read = max((one.fastest_read_bytes_per_s for one in seen), default=memory.read_stream_bytes_per_s)
         write = max((one.fastest_write_bytes_per_s for one in seen), default=memory.write_stream_bytes_per_s)
         return read, write
 
     def weighted(self, own: Mapping[IncrementCondition, Loaded]) -> Loaded:
         """Conditions of the device as one; those with another number of processes count less."""
-        same = self.condition.parallelism
-        return pooled(list(own.values()), [1.0 if one.parallelism == same else OTHERS_COUNT for one in own])
+        return pooled(list(own.values()), [1.0 if self.has_as_many(one) else OTHERS_COUNT for one in own])
 
     def tier(self) -> TierSpeed:
         """Speeds of the device."""
@@ -201,23 +214,22 @@ class Learner:
 
     def memory_tier(self) -> TierSpeed:
         """DRAM, or Optane in Memory mode."""
-        cached = {one: seen for one, seen in self.own().items() if not exceeds_cache(one)}
+        cached = those(self.own(), lambda one: not exceeds_cache(one))
         if cached:
             pool = max(seen.most_bytes_per_s for seen in cached.values())
             source = MEASURED_LOGS, f"in flight in the busier half of the time, {words(cached)}"
         else:
-            printed = known(self.replay, self.condition).tier
+            printed, _ = self.printed
             pool = 2 / (1 / printed.read_bytes_per_s + 1 / printed.write_bytes_per_s)
             source = TABLE, f"{UNKNOWN}: one stream of dd, times {MEMORY_DEVICES} modules"
         self.note("read and write together", pool, "bytes/s", *source)
         read_stream, write_stream = self.ceiling()
         origin = CEILING
-        if alone := {one: seen for one, seen in cached.items() if fits_cores(one)}:
+        if alone := those(cached, fits_cores):
             seen = pooled(list(alone.values()))
             read_stream, write_stream = seen.read_stream_bytes_per_s, seen.write_stream_bytes_per_s
             origin = MEASURED_LOGS, f"median stream, {words(alone)}"
-        self.note("one stream, read", read_stream, "bytes/s", *origin)
-        self.note("one stream, write", write_stream, "bytes/s", *origin)
+        self.note_streams(read_stream, write_stream, origin)
         if not exceeds_cache(self.condition):
             self.note("both at once", 1.0, "", PHYSICS, "reading and writing are copies of the same processors")
             return TierSpeed(pool, pool, read_stream, write_stream)
@@ -227,7 +239,7 @@ class Learner:
 
     def missed_bytes_per_s(self) -> float:
         """What Memory mode reads when nothing is in its DRAM."""
-        beyond = {one: seen for one, seen in self.own().items() if exceeds_cache(one)}
+        beyond = those(self.own(), exceeds_cache)
         if beyond:
             missed = self.weighted(beyond).mixed_read_bytes_per_s
             return self.note(
@@ -242,7 +254,7 @@ class Learner:
 
     def disk_tier(self) -> TierSpeed:
         """The local SSD: one stream uses it up, so Table I tells what many get."""
-        printed = known(self.replay, self.condition).tier
+        printed, _ = self.printed
         source = TABLE, "one stream of dd uses the SSD up"
         self.note("read", printed.read_bytes_per_s, "bytes/s", *source)
         self.note("write", printed.write_bytes_per_s, "bytes/s", *source)
@@ -251,7 +263,7 @@ class Learner:
 
     def shared_tier(self) -> TierSpeed:
         """Optane in App Direct mode, and Isilon."""
-        printed, own = known(self.replay, self.condition).tier, self.own()
+        (printed, _), own = self.printed, self.own()
         read, write, mixed = printed.read_bytes_per_s, printed.write_bytes_per_s, 1.0
         origins = [(TABLE, f"{UNKNOWN}: one stream of dd")] * 2 + [(PHYSICS, f"{UNKNOWN}: it takes turns")]
         if own:
@@ -268,18 +280,17 @@ class Learner:
         for figure, origin in zip(figures, origins, strict=True):
             self.note(*figure, *origin)
         read_stream, write_stream = self.ceiling()
-        self.note("one stream, read", read_stream, "bytes/s", *CEILING)
-        self.note("one stream, write", write_stream, "bytes/s", *CEILING)
+        self.note_streams(read_stream, write_stream, CEILING)
         return TierSpeed(read, write, read_stream, write_stream, mixed)
 
     def succession(self) -> Succession:
         """How GNU Parallel's processes follow each other: starting Python is the same on every device."""
         found = {one: seen.succession for one, seen in self.evidence.items() if seen.succession}
-        some = {one: found[one] for one in found if fits_cores(one)} or found
-        if not some:
+        some = those(found, fits_cores) or found
+        middle = combined(some.values(), statistics.median)
+        if middle is None:
             self.note("start of a process", 0.0, "s", PHYSICS, "no run shows it")
             return Succession()
-        middle = middle_of(list(some.values()))
         source = f"end of a task to the start of the next, median of {len(some)} conditions"
         self.note("start of a process", middle.launch_s, "s", MEASURED_LOGS, source)
         source = f"the first wave, median of {len(some)} conditions"
@@ -292,8 +303,8 @@ class Learner:
         if not found:
             return None
         ships, low, high = self.ships_bytes_per_s(found)
-        own = {one: seen for one, seen in found.items() if device_of(one) == device_of(self.condition)} or found
-        own = {one: seen for one, seen in own.items() if one.parallelism == self.condition.parallelism} or own
+        own = those(found, lambda one: device_of(one) == device_of(self.condition)) or found
+        own = those(own, self.has_as_many) or own
         per_process_s = statistics.geometric_mean([seen.first_s / one.parallelism for one, seen in own.items()])
         first_s = per_process_s * self.condition.parallelism
         self.note("first wave", first_s, "s", MEASURED_LOGS, f"per process as in {spark_words(own)}")
@@ -318,13 +329,13 @@ class Learner:
         """
         processes = self.condition.parallelism
         limited = {one: seen for one, seen in found.items() if not self.device_limits(one, seen)}
-        same = {one: seen for one, seen in limited.items() if one.parallelism == processes}
+        same = those(limited, self.has_as_many)
         if same:
             ships = statistics.fmean(seen.bytes_per_s for seen in same.values())
             source = f"mean after the first wave, {spark_words(same)}"
             return self.note("the JVM ships", ships, "bytes/s", MEASURED_LOGS, source), ships, ships
         estimates, sources = [], []
-        held_up = {one: seen for one, seen in found.items() if one.parallelism == processes}
+        held_up = those(found, self.has_as_many)
         if held_up:
             estimates.append(max(seen.fastest_bytes_per_s for seen in held_up.values()))
             sources.append(f"the fastest waves where the device limits, {spark_words(held_up)}")
@@ -357,6 +368,13 @@ CEILING = (MEASURED_LOGS, "the program itself: the fastest tenth of streams on a
 UNKNOWN = "no run of the device is known"
 
 
+def those(
+    found: Mapping[IncrementCondition, Value], are: Callable[[IncrementCondition], bool]
+) -> dict[IncrementCondition, Value]:
+    """What some of the conditions show."""
+    return {one: seen for one, seen in found.items() if are(one)}
+
+
 def fits_cores(condition: IncrementCondition) -> bool:
     """Whether every process had a core of its own, so that its streams show what the program can do."""
     return condition.parallelism <= PROCESSORS.cores
@@ -383,16 +401,10 @@ def spark_words(found: Mapping[IncrementCondition, Shipping]) -> str:
     return ", ".join(f"{one.tier} with {one.parallelism}" for one in found)
 
 
-def knowledge_for(condition: IncrementCondition, evidence: Conditions, replay: Replay) -> Knowledge:
-    """What is known for a condition from the evidence of some conditions; its own may be among them."""
-    return Learner(condition, evidence, replay).learn()
-
-
 def situation(condition: IncrementCondition, given: Knowledge, replay: Replay) -> tuple[Workload, Machine]:
     """Workload and machine of a condition."""
     size = condition.block_bytes / condition.blocks
-    cache = page_cache(replay.root, device_and_mode(condition)[1])
-    machine = server(TIER, given.tier, given.memory, cache)
+    machine = server(replay, condition, given.tier, given.memory)
     read, write = Step(INCREMENT, "read", size, TIER), Step(WRITE, "write", size, TIER)
     jvm = given.jvm
     if jvm is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from neurotier.bigbrain.conditions import IncrementCondition
@@ -31,29 +32,24 @@ def run_rows(runs: Iterable[Row], phases: Iterable[Row]) -> list[Row]:
         Rows of ``published_runs.tsv`` and ``published_phases.tsv``.
     """
     sums = {(row["run"], PHASES[row["phase"]]): row["sum_s"] for row in phases if row["phase"] in PHASES}
-    keyed_rows = []
-    for run in runs:
-        own = condition_of(run)
-        kept = ("run", "repetition", "valid", "incomplete_blocks", "makespan_s", "mean_parallelism", "equation_one_s")
-        row = (
-            vars(own)
-            | {f"{phase}_s": sums.get((run["run"], phase), 0.0) for phase in PHASES.values()}
-            | dict.fromkeys(("cache", "start_up_s", "read_s", "peak_parallelism"))
-            | {name: run[name] for name in kept}
-        )
-        keyed_rows.append((order(own), row))
-    return [row for _, row in sorted(keyed_rows, key=lambda one: one[0])]
+    kept = ("run", "repetition", "valid", "incomplete_blocks", "makespan_s", "mean_parallelism", "equation_one_s")
+    return [
+        vars(condition_of(run))
+        | {f"{phase}_s": sums.get((run["run"], phase), 0.0) for phase in PHASES.values()}
+        | dict.fromkeys(("cache", "start_up_s", "read_s", "peak_parallelism"))
+        | {name: run[name] for name in kept}
+        for run in sorted(runs, key=lambda run: order(condition_of(run)))
+    ]
 
 
 def phase_rows(own: IncrementCondition, run: BlockRun) -> list[Row]:
     """Rows of ``bigbrain_phases.tsv`` for a run: those of its blocks' phases, the n-th one of a kind of iteration n."""
     about = {name: getattr(own, name) for name in ("engine", "tier", "parallelism")} | {"repetition": run.repetition}
-    iterations: dict[tuple[str, str], int] = {}
+    iterations = Counter[tuple[str, str]]()
     rows = []
     for phase in run.work:
-        key = phase.block, phase.name
-        iterations[key] = iterations.get(key, 0) + 1
-        cells = {"iteration": iterations[key], "block": phase.block, "phase": PHASES[phase.name]}
+        iterations[phase.block, phase.name] += 1
+        cells = {"iteration": iterations[phase.block, phase.name], "block": phase.block, "phase": PHASES[phase.name]}
         times = {"start_s": phase.start_s, "end_s": phase.end_s, "duration_s": phase.duration_s}
         rows.append(about | cells | times)
     return rows

@@ -7,6 +7,9 @@ from pathlib import Path
 from neurotier.core.errors import SettingsError
 from neurotier.core.places import short_hash
 
+LOGS = ("*.out", "tasks.json", "makespan_seconds")
+"""Names of the files that are read of runs and storage benchmarks."""
+
 
 def asked_logs(published: str | None) -> list[str]:
     """Where the logs of the published experiment are, and which: when they change, they are read again.
@@ -32,12 +35,7 @@ def fingerprint(root: Path) -> str:
 
     Of a path that is not there it is empty; reading it says so.
     """
-    from neurotier.published import bids_app, bigbrain, table_one  # no other target needs what they load
-
     if not root.exists():
         return ""
-    tasks = [
-        file for log in bids_app.find_logs(root) for file in (log, log.with_name("makespan_seconds")) if file.exists()
-    ]
-    files = [*bigbrain.find_logs(root), *root.rglob(table_one.PATTERN), *tasks]
+    files = [root] if root.is_file() else [file for pattern in LOGS for file in root.rglob(pattern)]
     return short_hash(str(sorted((str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files)))

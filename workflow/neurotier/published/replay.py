@@ -10,12 +10,18 @@ from pathlib import Path
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.errors import InputError
 from neurotier.core.tables import Row, write_table
-from neurotier.published.bids_app import find_published, never_extracted
+from neurotier.published.bids_app import find_published
 from neurotier.published.bigbrain import DRIVER, FIX, HEADER, INCREMENT, TASK, WRITE, BlockRun, Found, find_runs
 from neurotier.published.conditions import by_condition, device_and_mode
 from neurotier.published.skipped import DAMAGED, Skipped
 from neurotier.published.table_one import Bandwidth, device_bandwidths, equation_one_s, find_bandwidths
 from neurotier.run.compared import Compared
+
+AS_READ = (
+    *("resolution_um", "engine", "processes", "device", "mode", "label", "iterations", "repetition"),
+    *("missing_blocks", "data_bytes", "makespan_s", "span_s", "mean_parallelism"),
+)
+"""Columns of ``published_runs.tsv`` that a run has under the same name."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +32,6 @@ class Replay:
     ----------
     others_skipped
         What was not read of the last two.
-    never_extracted
-        Participants that count as analysed though no run started ``bet`` on them, where the logs tell.
     """
 
     root: Path
@@ -35,7 +39,6 @@ class Replay:
     bandwidths: list[Bandwidth] = field(default_factory=list)
     bids_app: Compared = field(default_factory=Compared)
     others_skipped: list[Skipped] = field(default_factory=list)
-    never_extracted: list[str] = field(default_factory=list)
 
     @property
     def skipped(self) -> list[Skipped]:
@@ -64,8 +67,7 @@ def read_published(root: Path) -> Replay:
     bigbrain = find_runs(root)
     bandwidths, spoiled = find_bandwidths(root)
     bids_app, broken = find_published(root)
-    never = never_extracted(root, (row["participant"] for row in bids_app.participants))
-    replay = Replay(root, bigbrain, bandwidths, bids_app, spoiled + broken, never)
+    replay = Replay(root, bigbrain, bandwidths, bids_app, spoiled + broken)
     if not (bigbrain.runs or bandwidths or bids_app.runs):
         damaged = [one for one in replay.skipped if one.kind == DAMAGED]
         if damaged:
@@ -96,21 +98,14 @@ def run_rows(replay: Replay) -> list[Row]:
     rows = []
     for run in replay.bigbrain.runs:
         condition = conditions.get(id(run))
-        missing = run.missing_blocks
         rows.append(
-            {
+            {name: getattr(run, name) for name in AS_READ}
+            | {
                 "run": name_of(replay, run.path),
-                "valid": "valid" if run.is_whole else f"invalid: {run.invalid_because}",
-                **{name: getattr(run, name) for name in ("resolution_um", "engine", "processes", "device", "mode")},
+                "valid": f"invalid: {run.invalid_because}" if run.invalid_because else "valid",
                 "variant": (condition.variant if condition else run.variant) or None,
-                **{name: getattr(run, name) for name in ("label", "iterations", "repetition")},
                 "blocks": len(run.blocks),
                 "incomplete_blocks": len(run.incomplete_blocks),
-                "missing_blocks": missing,
-                "data_bytes": run.data_bytes,
-                "makespan_s": run.makespan_s,
-                "span_s": run.span_s,
-                "mean_parallelism": run.mean_parallelism,
                 "equation_one_s": replay.equation_one_s(condition) if condition else None,
             }
         )

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import re
+import statistics
 from pathlib import Path
 
+from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.kinds import KINDS
 from neurotier.model.machine import Machine, PageCache, Processors, TierSpeed, cache_of
 from neurotier.published.bigbrain import APP_DIRECT, MEMORY_MODE
+from neurotier.published.conditions import device_and_mode
+from neurotier.published.replay import Replay
+from neurotier.published.table_one import device_bandwidths
+
+TIER = "device"
+"""The model's name of the device."""
 
 PROCESSORS = Processors(cores=48, threads=96)
 """Two Xeon Platinum 8260M."""
@@ -62,23 +70,24 @@ def text_of(root: Path, name: str) -> str:
     return file.read_text(errors="replace") if file else ""
 
 
-def known_beforehand(kind: str, read_bytes_per_s: float, write_bytes_per_s: float, devices: int = 1) -> TierSpeed:
-    """A tier of which only a benchmark with one stream is known.
+def by_table(kind: str, read_mb_s: float, write_mb_s: float) -> TierSpeed:
+    """A tier of which only Table I is known, one stream of ``dd``; a tmpfs is spread over all memory modules."""
+    read, write, devices = 1e6 * read_mb_s, 1e6 * write_mb_s, MEMORY_DEVICES if kind == "tmpfs" else 1
+    return TierSpeed(read * devices, write * devices, read, write, write_back=KINDS[kind].write_back)
 
-    Parameters
-    ----------
-    devices
-        How many of what one stream can use there are.
+
+def known_beforehand(replay: Replay, condition: IncrementCondition) -> tuple[TierSpeed, TierSpeed]:
+    """What Table I tells of a condition's device, and of the memory that its writes go to first.
+
+    In Memory mode the benchmark of tmpfs, which is not in the printed table, tells of Optane as memory.
     """
-    return TierSpeed(
-        read_bytes_per_s * devices,
-        write_bytes_per_s * devices,
-        read_bytes_per_s,
-        write_bytes_per_s,
-        write_back=KINDS[kind].write_back,
-    )
+    printed = device_bandwidths(replay.bandwidths)
+    own = {(one.device, one.mode): one.of(statistics.fmean) for one in replay.bandwidths}
+    place = device_and_mode(condition)
+    return by_table(DEVICE_KINDS[place], *own.get(place, printed[place[0]])), by_table("tmpfs", *printed["DRAM"])
 
 
-def server(tier: str, speed: TierSpeed, memory: TierSpeed, cache: PageCache) -> Machine:
-    """The server with one tier and its memory."""
-    return Machine(PROCESSORS, cache, {tier: speed, cache_of(tier): memory})
+def server(replay: Replay, condition: IncrementCondition, speed: TierSpeed, memory: TierSpeed) -> Machine:
+    """The server as a condition finds it, with the speeds of its device and of its memory."""
+    cache = page_cache(replay.root, device_and_mode(condition)[1])
+    return Machine(PROCESSORS, cache, {TIER: speed, cache_of(TIER): memory})

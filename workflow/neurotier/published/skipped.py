@@ -7,13 +7,13 @@ from pathlib import Path
 
 from neurotier.core.errors import InputError
 
-DAMAGED, UNNAMED, EMPTY_FOLDER = "damaged", "name tells no condition", "no tasks.json"
+DAMAGED, UNNAMED = "damaged", "name tells no condition"
 """Kinds of what is skipped."""
 
 
 @dataclass(frozen=True)
 class Skipped:
-    """A file or folder that was not read."""
+    """A file that was not read."""
 
     path: Path
     kind: str

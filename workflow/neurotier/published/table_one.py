@@ -21,7 +21,7 @@ from pathlib import Path
 
 from neurotier.core.errors import InputError
 from neurotier.model.paper import least_makespan_s
-from neurotier.published.bigbrain import APP_DIRECT, DEVICES, FIX, MEMORY_MODE
+from neurotier.published.bigbrain import APP_DIRECT, FIX, place_of
 from neurotier.published.skipped import Skipped
 from neurotier.storage.table_one import PUBLISHED_MB_S
 
@@ -37,19 +37,11 @@ class Bandwidth:
     """One device in one mode: its measurements, MB/s with 1 GB = 1,024 MB, in order."""
 
     label: str
+    device: str
+    mode: str
     read_mb_s: tuple[float, ...]
     write_mb_s: tuple[float, ...]
     cached_read_mb_s: tuple[float, ...]
-
-    @property
-    def device(self) -> str:
-        """The device; an unknown label as it is."""
-        return DEVICES.get(self.label, self.label)
-
-    @property
-    def mode(self) -> str:
-        """How Optane was configured."""
-        return APP_DIRECT if self.label.endswith("AD") else MEMORY_MODE
 
     @property
     def published(self) -> tuple[float, float] | None:
@@ -57,11 +49,7 @@ class Bandwidth:
         return PUBLISHED_MB_S.get(self.device) if self.mode == APP_DIRECT else None
 
     def of(self, statistic: Callable[[Sequence[float]], float]) -> tuple[float, float]:
-        """A statistic of read and of write bandwidth, MB/s.
-
-        >>> Bandwidth("tmpfsAD", (5.0, 6.0), (2.0, 3.0), ()).of(statistics.mean)
-        (5.5, 2.5)
-        """
+        """A statistic of read and of write bandwidth, MB/s."""
         return statistic(self.read_mb_s), statistic(self.write_mb_s)
 
 
@@ -78,14 +66,11 @@ def find_bandwidths(root: Path) -> tuple[list[Bandwidth], list[Skipped]]:
             continue
         for label, sample in rows:
             samples.setdefault(label, []).append(sample)
-    bandwidths = [bandwidth(label, of_device) for label, of_device in samples.items()]
+    bandwidths = []
+    for label, of_device in samples.items():
+        write, read, cached = zip(*of_device, strict=True)
+        bandwidths.append(Bandwidth(label, *place_of(label), read, write, cached))
     return sorted(bandwidths, key=lambda one: (one.mode, -statistics.mean(one.read_mb_s))), skipped
-
-
-def bandwidth(label: str, rows: Sequence[tuple[float, float, float]]) -> Bandwidth:
-    """A device from its measurements of write, read and cached read."""
-    write, read, cached = zip(*rows, strict=True)
-    return Bandwidth(label, read, write, cached)
 
 
 def read_samples(file: Path) -> Iterator[tuple[str, tuple[float, float, float]]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from neurotier.advice.nodes import node_advices
 from neurotier.advice.room import NEEDING
 from neurotier.advice.words import advices, interval
 from neurotier.core.files import read_json
@@ -24,12 +23,11 @@ def write_page(files: Mapping[str, Path], _settings: Settings, page: Path) -> li
     Parameters
     ----------
     files
-        The tables ``table`` and, if several nodes were predicted, ``nodes``; what they rest on, ``basis``.
+        The table ``table``, and what it rests on, ``basis``.
     page
         HTML file to write.
     """
     rows, figures = read_table(files["table"], "advice"), files["table"].parent / "figures"
-    on_nodes = read_table(files["nodes"], "nodes") if "nodes" in files else []
     draw_all("advice", FIGURES, rows, figures)
     (figure,) = figure_views("advice", FIGURES, rows, figures, page.parent)
     context = {
@@ -40,9 +38,6 @@ def write_page(files: Mapping[str, Path], _settings: Settings, page: Path) -> li
         "roles": NEEDING,
         "figure": figure,
         "probe": link(page.parent / "probe.html", page.parent),
-        "on_nodes": on_nodes,
-        "node_advices": node_advices(on_nodes),
-        "node_intervals": [interval(row) for row in on_nodes],
         "files": {name: link(file, page.parent) for name, file in files.items()},
     }
     write_html(TEMPLATE, context, page)

@@ -40,7 +40,7 @@ NOTE = (
 )
 PUBLISHED_NOTE = (
     " Published: latest end - earliest start of the tasks that ended; of Spark, the driver's time. Eq. (1) with Table"
-    " I; the fluid model measured from the logs of other conditions, or fitted to the runs with 25 processes at 40 µm."
+    " I; the fluid model measured from the logs of other conditions."
 )
 INCOMPLETE = " * Some blocks were read and not written (the SSD was full): their tasks never ended and do not count."
 OUTLIERS = " Outlier: 1.5 times the middle repetition, or less than that part of it; in the {middle}{as_published}."
@@ -65,14 +65,14 @@ def finding(tables: Tables) -> Finding:
 
 
 def factors_text(rows: Sequence[Row]) -> str:
-    """By how much predictions miss conditions that they were not fitted to; empty without any.
+    """By how much predictions miss; empty without any.
 
-    >>> factors_text([{"equation_one_ratio": 0.5, "fluid_ratio": 1.2, "fluid_fitted_on": False}])
+    >>> factors_text([{"equation_one_ratio": 0.5, "fluid_ratio": 1.2}])
     'Eq. (1) is off by a factor of 2.00, the fluid model by 1.20 (1 condition)'
     """
     ratios = {
         "Eq. (1)": [row["equation_one_ratio"] for row in rows if row["equation_one_ratio"]],
-        "the fluid model": [row["fluid_ratio"] for row in rows if row["fluid_ratio"] and not row["fluid_fitted_on"]],
+        "the fluid model": [row["fluid_ratio"] for row in rows if row["fluid_ratio"]],
     }
     factors = {name: factor for name, some in ratios.items() if (factor := off_factor(some)) is not None}
     counts = {name: counted(len(ratios[name]), "condition") for name in factors}

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from neurotier.bigbrain.conditions import ORIGIN, IncrementCondition
 from neurotier.core.tables import Row, read_table, write_table
-from neurotier.model.prediction import APRIORI, FITTED, FLUID, MEASURED, PAPER, Prediction
+from neurotier.model.prediction import APRIORI, FLUID, MEASURED, PAPER, Prediction
 from neurotier.published import own_columns
 from neurotier.run.compared import is_compared
 
-FLUIDS = (FLUID, MEASURED, FITTED, APRIORI)
+FLUIDS = (FLUID, MEASURED, APRIORI)
 """Fluid members of the model, the one to show first."""
 
 SUMS = ("start_up_s", "load_header_s", "read_s", "increment_s", "write_s")
@@ -253,7 +253,6 @@ def predicted(members: Mapping[str, Row], makespan_s: float | None) -> Row:
         "equation_one_s": paper_s,
         "equation_one_ratio": ratio(paper_s, makespan_s),
         "fluid_member": member,
-        "fluid_fitted_on": fluid.get("fitted_on", False) if fluid else None,
         "fluid_s": fluid.get("predicted_s"),
         "fluid_low_s": fluid.get("low_s"),
         "fluid_high_s": fluid.get("high_s"),

@@ -33,7 +33,7 @@ from neurotier.published.claims.table import counts_text
 from neurotier.published.conditions import absent, device_and_mode, steady
 from neurotier.published.knowledge import CHOSEN
 from neurotier.published.replay import Replay, bandwidth_rows, name_of, run_rows, skipped_rows
-from neurotier.published.skipped import DAMAGED, EMPTY_FOLDER, UNNAMED
+from neurotier.published.skipped import DAMAGED, UNNAMED
 
 TEMPLATE = Path(__file__).resolve().parent / "published.html.j2"
 SHOWN_ROWS = 50
@@ -42,7 +42,7 @@ SHOWN_ROWS = 50
 TABLES = (
     *("published_claims.tsv", "published_validation.tsv", "published_parameters.tsv", "published_predictions.tsv"),
     *("published_runs.tsv", "published_phases.tsv", "table_one.tsv", "published_bids_app.tsv"),
-    *("published_skipped.tsv", "published_speeds.tsv"),
+    "published_skipped.tsv",
 )
 
 
@@ -108,10 +108,9 @@ class ConditionView:
 
 @dataclass(frozen=True)
 class Judged:
-    """Rows of ``published_claims.tsv``, ``published_speeds.tsv`` and ``published_parameters.tsv``; may be empty."""
+    """Rows of ``published_claims.tsv`` and ``published_parameters.tsv``; may be empty."""
 
     claims: Sequence[Row] = ()
-    speeds: Sequence[Row] = ()
     parameters: Sequence[Row] = ()
 
 
@@ -146,7 +145,6 @@ def write_page(tables: Replayed, judged: Judged, folder: Path, page: Path) -> No
         "members": {member: MARKS[member].label for member in members if member != PAPER},
         "bids": bids_views(replay),
         "bandwidths": bandwidth_rows(replay),
-        "speeds": judged.speeds,
         "parameters": parameter_views(judged.parameters),
         "given": given_text(judged),
         "unseen": [row for row in tables.predicted if row["measured_s"] is None and row["member"] == MEASURED],
@@ -184,11 +182,10 @@ def name_of_row(row: Row) -> str:
 
 
 def given_text(judged: Judged) -> str:
-    """How many figures each fluid member was given, by where they are from."""
-    fitted = sum(5 + 2 * row["write_back"] for row in judged.speeds if row["source"] == "25 processes")
+    """How many figures the measured member was given, by where they are from."""
     origins = Counter(row["origin"] for row in parameter_views(judged.parameters))
     own = ", ".join(f"{count} {origin}" for origin, count in origins.most_common())
-    text = f"The fitted member has {counted(fitted, 'fitted speed')}; the measured member has none"
+    text = "The measured member has no fitted speed"
     return f"{text}: {own}" if own else text
 
 
@@ -209,10 +206,7 @@ def left_out(replay: Replay, panels: Mapping[str, Sequence[ConditionView]]) -> d
     kinds: dict[str, list[str]] = {}
     for row in skipped_rows(replay):
         kinds.setdefault(row["kind"], []).append(f"{row['path']}: {row['reason']}")
-    skipped = {
-        f"{counted(len(items), KIND_NOUNS[kind][0])} skipped: {KIND_NOUNS[kind][1]}": items
-        for kind, items in kinds.items()
-    }
+    skipped = {f"{counted(len(items), 'file')} skipped: {REASONS[kind]}": items for kind, items in kinds.items()}
     missing = absent_texts(replay)
     invalid = [f"{row['run']}: {row['valid']}" for row in run_rows(replay) if row["valid"] != "valid"]
     outliers = [text for views in panels.values() for view in views for text in view.outliers]
@@ -221,24 +215,18 @@ def left_out(replay: Replay, panels: Mapping[str, Sequence[ConditionView]]) -> d
         for run in replay.bigbrain.runs
         if run.is_emulated
     ]
-    unstarted = replay.never_extracted
     found = {
         f"Not in these logs: {counted(len(missing), 'figure')} of the paper, or parts of them": missing,
         **skipped,
         f"{counted(len(invalid), 'run')} not shown: the log is not of a whole run": invalid,
         f"{counted(len(outliers), 'repetition')} shown apart, and in no comparison: an outlier": outliers,
         f"{counted(len(emulated), 'run')} that emulates an image: tasks share files": emulated,
-        f"{counted(len(unstarted), 'participant')} counted as analysed, though no run started bet": unstarted,
     }
     return {summary: items for summary, items in found.items() if items}
 
 
-KIND_NOUNS = {
-    DAMAGED: ("file", "damaged"),
-    UNNAMED: ("file", "its name tells no condition"),
-    EMPTY_FOLDER: ("folder", "it has no tasks.json"),
-}
-"""What is skipped by kind: what it is, and why."""
+REASONS = {DAMAGED: "damaged", UNNAMED: "its name tells no condition"}
+"""Why files of a kind are skipped."""
 
 
 def headline(replay: Replay) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, NamedTuple, TypeVar
 
 from neurotier.core.tables import Row
+from neurotier.published.bids_app import PARALLELISMS
 from neurotier.published.bigbrain import GNU_PARALLEL, BlockRun
 from neurotier.published.conditions import condition, steady, tier_of
 from neurotier.published.replay import Replay
@@ -18,12 +20,23 @@ Place = tuple[str, str]
 """Device, and mode of Optane."""
 
 DRAM, OPTANE_MEMORY, OPTANE_DIRECT = ("DRAM", "App Direct"), ("Optane", "Memory mode"), ("Optane", "App Direct")
-SSD_MEMORY, SSD_DIRECT = ("local SSD", "Memory mode"), ("local SSD", "App Direct")
-ISILON_MEMORY, ISILON_DIRECT = ("Isilon", "Memory mode"), ("Isilon", "App Direct")
-SSD, ISILON = (SSD_MEMORY, SSD_DIRECT), (ISILON_MEMORY, ISILON_DIRECT)
+SSD = ("local SSD", "Memory mode"), ("local SSD", "App Direct")
+ISILON = ISILON_MEMORY, ISILON_DIRECT = ("Isilon", "Memory mode"), ("Isilon", "App Direct")
+OPTANE = OPTANE_MEMORY, OPTANE_DIRECT
 
 SAME = 0.05
 """Figures that differ by less than this share are the same, where the paper gives none."""
+
+Value = TypeVar("Value")
+
+
+class Case(NamedTuple):
+    """A condition that a claim is about."""
+
+    place: Place
+    processes: int = 25
+    resolution_um: int = 40
+    engine: str = GNU_PARALLEL
 
 
 def name(place: Place) -> str:
@@ -31,73 +44,97 @@ def name(place: Place) -> str:
     return tier_of(*place)
 
 
-def named(places: Iterable[Place]) -> dict[str, Place]:
-    """Devices in their modes by name."""
-    return {name(place): place for place in places}
+def named(places: Iterable[Place], *about: Any) -> dict[str, Case]:
+    """Devices in their modes by name, each with the rest of a case."""
+    return {name(place): Case(place, *about) for place in places}
+
+
+def modes(places: Iterable[Place], *about: Any) -> dict[str, Case]:
+    """The modes of one device by their names, each with the rest of a case."""
+    return {place[1]: Case(place, *about) for place in places}
 
 
 class AbsentError(LookupError):
     """The logs at hand do not hold what a claim is about."""
 
 
+def known(cases: Mapping[str, Value], figure_of: Callable[[Value], float]) -> dict[str, float]:
+    """The figures of the cases that have runs.
+
+    Raises
+    ------
+    AbsentError
+        If none has.
+    """
+    found, missing = {}, ""
+    for label, case in cases.items():
+        try:
+            found[label] = figure_of(case)
+        except AbsentError as error:
+            missing = missing or str(error)
+    if not found:
+        raise AbsentError(missing)
+    return found
+
+
 @dataclass(frozen=True)
 class Facts:
-    """The figures of a replay; each method raises :class:`AbsentError` where there is no run."""
+    """The figures of a replay; each method raises :class:`AbsentError` where there is no run.
+
+    ``case`` are the parts of a :class:`Case`.
+    """
 
     replay: Replay
 
-    def all_runs(
-        self, place: Place, processes: int, resolution_um: int = 40, engine: str = GNU_PARALLEL
-    ) -> list[BlockRun]:
+    def all_runs(self, *case: Any) -> list[BlockRun]:
         """Every repetition of a condition."""
-        one = condition(resolution_um, engine, processes, place)
+        asked = Case(*case)
+        one = condition(asked.resolution_um, asked.engine, asked.processes, asked.place)
         if one not in self.replay.conditions:
-            name = "Spark" if engine != GNU_PARALLEL else "GNU Parallel"
-            raise AbsentError(f"no run of {one.tier} with {processes} processes at {resolution_um} µm, {name}")
+            engine = "Spark" if asked.engine != GNU_PARALLEL else "GNU Parallel"
+            about = f"{asked.processes} processes at {asked.resolution_um} µm, {engine}"
+            raise AbsentError(f"no run of {one.tier} with {about}")
         return self.replay.conditions[one]
 
-    def runs(self, place: Place, processes: int, resolution_um: int = 40, engine: str = GNU_PARALLEL) -> list[BlockRun]:
+    def runs(self, *case: Any) -> list[BlockRun]:
         """The repetitions of a condition that are no outliers."""
-        return steady(self.all_runs(place, processes, resolution_um, engine))
+        return steady(self.all_runs(*case))
 
-    def mean(
-        self,
-        measure: Callable[[BlockRun], float],
-        place: Place,
-        processes: int,
-        resolution_um: int = 40,
-        engine: str = GNU_PARALLEL,
-    ) -> float:
-        """Mean of a measure over a condition's runs."""
-        return statistics.fmean(map(measure, self.runs(place, processes, resolution_um, engine)))
+    def mean(self, measure: str, *case: Any) -> float:
+        """Mean of a property over a condition's runs."""
+        return statistics.fmean(getattr(run, measure) for run in self.runs(*case))
 
-    def makespan_s(self, place: Place, processes: int, resolution_um: int = 40, engine: str = GNU_PARALLEL) -> float:
+    def makespan_s(self, *case: Any) -> float:
         """Mean makespan, s."""
-        return self.mean(lambda run: run.makespan_s, place, processes, resolution_um, engine)
+        return self.mean("makespan_s", *case)
 
-    def header_s(self, place: Place, processes: int) -> float:
-        """Mean sum of loading headers at 40 um, s."""
-        return self.mean(lambda run: run.header_s, place, processes)
+    def ratios(self, measure: str, over: Mapping[str, Case], under: Case | dict[str, Case]) -> dict[str, float]:
+        """A property of cases over that of one other case, or of the one with the same label."""
+        base = under if isinstance(under, dict) else dict.fromkeys(over, under)
+        return {label: self.mean(measure, *case) / self.mean(measure, *base[label]) for label, case in over.items()}
 
-    def read_s(self, place: Place, processes: int, resolution_um: int = 40) -> float:
-        """Mean sum of reading and incrementing, GNU Parallel, s."""
-        return self.mean(lambda run: run.increment_s, place, processes, resolution_um)
+    def speed_ups(self, places: Iterable[Place], *about: Any) -> dict[str, float]:
+        """Makespans with 25 processes over those with 96, of places that have runs."""
+        return known(
+            {name(place): place for place in places},
+            lambda place: self.makespan_s(place, 25, *about) / self.makespan_s(place, 96, *about),
+        )
 
-    def write_s(self, place: Place, processes: int, resolution_um: int = 40, engine: str = GNU_PARALLEL) -> float:
-        """Mean sum of writing, s."""
-        return self.mean(lambda run: run.write_s, place, processes, resolution_um, engine)
+    def over_equation(self, case: Case) -> float:
+        """Makespan over Eq. (1)."""
+        return self.makespan_s(*case) / self.equation_s(case.place, case.resolution_um)
 
-    def parallelism(self, place: Place, processes: int) -> float:
-        """Mean number of blocks in a phase at once, at 40 um; of all repetitions, as the paper has it."""
-        return statistics.fmean(run.mean_parallelism for run in self.all_runs(place, processes))
+    def all_over_equation(self, cases: Mapping[str, Case]) -> dict[str, float]:
+        """Makespans over Eq. (1)."""
+        return {label: self.over_equation(case) for label, case in cases.items()}
 
-    def speed_up(self, place: Place, resolution_um: int = 40, engine: str = GNU_PARALLEL) -> float:
-        """Makespan with 25 processes over that with 96."""
-        return self.makespan_s(place, 25, resolution_um, engine) / self.makespan_s(place, 96, resolution_um, engine)
+    def parallelism(self, *case: Any) -> float:
+        """Mean number of blocks in a phase at once; of all repetitions, as the paper has it."""
+        return statistics.fmean(run.mean_parallelism for run in self.all_runs(*case))
 
-    def equation_s(self, device: str, resolution_um: int = 40) -> float:
+    def equation_s(self, place: Place, resolution_um: int = 40) -> float:
         """Eq. (1) with Table I, s."""
-        return self.equation_with(resolution_um, *device_bandwidths(self.replay.bandwidths)[device])
+        return self.equation_with(resolution_um, *device_bandwidths(self.replay.bandwidths)[place[0]])
 
     def drawn_equation_s(self, place: Place, resolution_um: int = 40) -> float:
         """Eq. (1) with the storage benchmark of the very mode, as the paper draws Memory mode, s."""
@@ -129,6 +166,11 @@ class Facts:
         if (placement, processes) not in self.bids_runs:
             raise AbsentError(f"no run of the BIDS App example on {placement} with {processes} processes")
         return statistics.fmean(row[column] for row in self.bids_runs[placement, processes])
+
+    def bids_growth(self, column: str) -> dict[str, float]:
+        """Mean of a column with 96 processes over that with 25, by placement."""
+        both = self.bids_placements(PARALLELISMS)
+        return {one: self.bids(column, one, 96) / self.bids(column, one, 25) for one in both}
 
     def bids_placements(self, processes: Sequence[int]) -> list[str]:
         """Placements that have runs with all these numbers of processes."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from neurotier.core.quantities import number
 from neurotier.published.claims.facts import AbsentError, Facts
@@ -25,7 +24,6 @@ class Judgement:
 
 
 Judge = Callable[[Facts], Judgement]
-Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ def figure(value: float) -> str:
     return number(value, 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0)
 
 
-def of_figures(said: float | tuple[float, float], found: Mapping[str, float], unit: str = "") -> Judgement:
+def of_figures(said: float | tuple[float, float], found: Mapping[str, float], unit: str = " times") -> Judgement:
     """A claim of one figure, or of a range, for one or several cases.
 
     It holds if all agree, is contradicted if none is even near, and else holds partly.
@@ -69,14 +67,22 @@ def of_figures(said: float | tuple[float, float], found: Mapping[str, float], un
     return Judgement(listed(found, unit), verdict)
 
 
-def of_truths(truths: Mapping[str, bool], figures: str) -> Judgement:
+def of_truths(truths: Sequence[bool], figures: str) -> Judgement:
     """A claim of several parts that are true or not.
 
-    >>> of_truths({"a": True, "b": False}, "").verdict
+    >>> of_truths([True, False], "").verdict
     'holds partly'
     """
-    values = list(truths.values())
-    return Judgement(figures, HOLDS if all(values) else PARTLY if any(values) else CONTRADICTED)
+    return Judgement(figures, HOLDS if all(truths) else PARTLY if any(truths) else CONTRADICTED)
+
+
+def of_each(found: Mapping[str, float], is_so: Callable[[float], bool], about: str = "") -> Judgement:
+    """A claim that is true or not of each ratio of several; ``about`` says what they are ratios of.
+
+    >>> of_each({"DRAM": 1.2, "SSD": 0.9}, lambda value: value > 1, "over Eq. (1): ")
+    Judgement(figures='over Eq. (1): DRAM: 1.20 times; SSD: 0.90 times', verdict='holds partly')
+    """
+    return of_truths([is_so(value) for value in found.values()], about + listed(found, " times"))
 
 
 def of_all(judgement: Judgement, missing: Sequence[str]) -> Judgement:
@@ -98,22 +104,3 @@ def listed(found: Mapping[str, float], unit: str = "") -> str:
     'DRAM: 7.63 s; SSD: 247 s'
     """
     return "; ".join(f"{f'{name}: ' if name else ''}{figure(value)}{unit}" for name, value in found.items())
-
-
-def known(cases: Mapping[str, Value], figure_of: Callable[[Value], float]) -> dict[str, float]:
-    """The figures of the cases that have runs.
-
-    Raises
-    ------
-    AbsentError
-        If none has.
-    """
-    found, missing = {}, ""
-    for name, case in cases.items():
-        try:
-            found[name] = figure_of(case)
-        except AbsentError as error:
-            missing = missing or str(error)
-    if not found:
-        raise AbsentError(missing)
-    return found
