@@ -27,7 +27,7 @@ Rules, scripts and library take their paths from here and build none themselves.
                                         on a cluster node/: the same of the node that the runs were on
     logs/RULE/                          one log per job; analyze_participant/[SITE/]XX/sub-*.log
     state/                              settings of the last run, source: the dataset's with its token, run facts,
-                                        failures, the lock; participants/: of each, what its jobs need of the index;
+                                        failures, the lock;
                                         jobs/: what became of jobs on a cluster;
                                         runs/RUN.processors: while a run goes on, what the processors do;
                                         under_way/: what steps that take long tell of themselves meanwhile;
@@ -259,15 +259,6 @@ class Places:
     def index_checksum(self) -> Path:
         """Checksum of the index of images as it was written."""
         return self.state / "index.json"
-
-    @property
-    def participants(self) -> Path:
-        """What is prepared for the jobs of each participant; copies of parts of the index."""
-        return self.state / "participants"
-
-    def prepared(self, participant: str) -> Path:
-        """What is prepared for the jobs of one participant, in one of 256 folders: there may be half a million."""
-        return self.participants / short_hash(participant)[:2] / f"{escaped(participant)}.json"
 
     @property
     def verified(self) -> Path:

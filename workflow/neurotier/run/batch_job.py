@@ -32,7 +32,7 @@ from neurotier.run import slurm
 from neurotier.run.batches import Made, Wanted, key_of, wanted_by
 from neurotier.run.job_notes import noting_job
 from neurotier.run.jobs import begin_log, keep_failure, load_settings, note, placed_image, reporting, run_facts
-from neurotier.run.participants import images_of
+from neurotier.run.participants import images_of, selected_by
 from neurotier.run.shares import Granted
 from neurotier.run.submitted import is_over
 from neurotier.run.turns import LOOK_S, Arrivals, analysing, end_turn, take_turn, working
@@ -273,9 +273,10 @@ def fetch_in_a_copy(batch: Batch, log: Path, name: str) -> int:
 
 
 def load_libraries(batch: Batch) -> None:
-    """Import what participants use, before they part."""
+    """Import and read what participants use, before they part."""
     import neurotier.analysis.participant  # noqa: F401
 
+    selected_by(batch.places.index / "images.tsv")
     if not batch.settings.app.image:
         from neurotier.analysis.tools import make_tool
 

@@ -39,7 +39,7 @@ from neurotier.run.healing import (
 from neurotier.run.jobs import load_settings, note_killed, read_failures, save_settings
 from neurotier.run.mixing import made_with, other_results
 from neurotier.run.node_check import remove_marks
-from neurotier.run.participants import participants, restore_prepared
+from neurotier.run.participants import participants
 from neurotier.run.plan import Plan
 from neurotier.run.preconditions import check_programs, check_start
 from neurotier.run.profile_config import cancel_command
@@ -218,7 +218,6 @@ def heal(plan: Plan, arguments: Sequence[str], snakefile: Path, is_replaced: boo
                 load_settings(places.results)
             except NeurotierError:  # lost, or the folder was moved: and there may be nothing left to run
                 save_settings(plan.settings, places, plan.elsewhere)
-            restore_prepared(places)
             replace_broken_clone(places, say)
             forget_unreachable(places)
     except OSError:  # not writable: the start of the run says so

@@ -32,7 +32,7 @@ from neurotier.run.batches import (
     wanted_by,
 )
 from neurotier.run.needs import Needs
-from neurotier.run.participants import Selected, images_of, selected_by
+from neurotier.run.participants import Selected, selected_by
 
 
 class Plan(Needs):
@@ -79,8 +79,6 @@ class Plan(Needs):
     def images(self, participant: str) -> list[Image]:
         """A participant's images; none while there is no index."""
         try:
-            if self.in_job:
-                return images_of(self.places, participant)
             return self.read(self.places.index / "images.tsv").get(participant, [])
         except FileNotFoundError:
             return []
