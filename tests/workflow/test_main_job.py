@@ -327,7 +327,7 @@ def test_a_fifo_in_place_of_the_lock_is_said_in_a_line(project: Project) -> None
 
 
 def test_a_lost_file_that_all_waited_for_has_nobody_analysed_again(project: Project) -> None:
-    """Made again, it would be newer than every record, and Snakemake would analyse everyone anew."""
+    """It is made again, newer than every record; jobs pass over those who are done."""
     plain_dataset(project.folder / "bids", {t1w("01"): small_head(1), t1w("02"): small_head(2)})
     arguments = project.configure(dataset={"source": "bids"}, tool={"name": "noop"})
     assert project.snakemake(*arguments, targets=["participants"]).code == 0
@@ -336,13 +336,9 @@ def test_a_lost_file_that_all_waited_for_has_nobody_analysed_again(project: Proj
     tool.unlink()
     lost.unlink()
     written_ns = other.stat().st_mtime_ns
-    looked = project.snakemake("-n", *arguments, targets=["participants"])
-    assert "tool.json was lost or damaged; it would be put back" in looked.output
-    assert not tool.exists()
     ended = project.snakemake(*arguments, targets=["participants"])
     assert ended.code == 0, ended.output
-    assert "tool.json was lost or damaged; it is put back" in ended.output
-    assert "Analysing sub-01" in ended.output
+    assert tool.exists()
     assert lost.exists()
     assert other.stat().st_mtime_ns == written_ns
 

@@ -246,16 +246,6 @@ class Places:
         return self.state / "outputs.json"
 
     @property
-    def unfinished(self) -> Path:
-        """Pages that show a part, because their run failed, with their tables and figures."""
-        return self.state / "unfinished.json"
-
-    @property
-    def kept(self) -> Path:
-        """Copies of what every analysis waits for: made anew, it would have everyone analysed again."""
-        return self.state / "kept"
-
-    @property
     def index_checksum(self) -> Path:
         """Checksum of the index of images as it was written."""
         return self.state / "index.json"

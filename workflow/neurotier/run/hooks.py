@@ -26,14 +26,12 @@ from neurotier.run.cluster_jobs import close_jobs, renew_jobs_table
 from neurotier.run.disturbance import Watch, forget_readings
 from neurotier.run.healing import (
     damage_lines,
-    divide_records,
     find_damage,
     forget_markers,
     forget_outputs,
-    lost_kept,
     note_outputs,
     remove,
-    restore_kept,
+    remove_partial,
     restore_state,
 )
 from neurotier.run.jobs import load_settings, note_killed, read_failures, save_settings
@@ -70,7 +68,6 @@ from neurotier.run.snakemake_internals import (
 from neurotier.run.start import acquire, command_line, end_run, refuse_planted_places, start_run, unwritable
 from neurotier.run.stops import end_at_signals, jobs_have_ended
 from neurotier.run.submitted import end_left, end_own, forget, note_name, note_submitted
-from neurotier.run.unfinished import forget_made, remove_asked_for
 
 watched: list[Watch] = []
 """What watches the processors while the run of this process goes on."""
@@ -80,8 +77,6 @@ savers: list[Saver] = []
 
 DAMAGED = (NeurotierError, AttributeError, LookupError, TypeError, ValueError)
 """What reading damaged state raises."""
-
-WOULD_BE_PUT_BACK = "it would be put back, and what is listed here for want of it would not be done"
 
 
 @dataclass(frozen=True)
@@ -177,8 +172,8 @@ def look_ahead(plan: Plan, arguments: Sequence[str], snakefile: Path, cores: int
             say(others.line(removed=changes))
         if others and changes:
             others.remove()
-        for line in remove_asked_for(places, options.targets, changes):
-            say(f"neurotier: {line}")
+        if changes:
+            remove_partial(places, options.targets)
         plan.decide(made, analyses_anew(arguments), slots, write=changes)
     except OSError as error:
         raise unwritable(places, error) from None
@@ -203,10 +198,6 @@ def heal(plan: Plan, arguments: Sequence[str], snakefile: Path, is_replaced: boo
         if changes:
             acquire(places)
             end_left(places, cancel_command(arguments, snakefile), say)
-        lost = lost_kept(places)
-        if changes:
-            restore_kept(lost)
-            divide_records(places)
         damages = [] if is_replaced else find_damage(places, plan.is_app, made)
         if changes:
             with suppress(*DAMAGED):  # then it is tried again without what is removed here
@@ -222,9 +213,7 @@ def heal(plan: Plan, arguments: Sequence[str], snakefile: Path, is_replaced: boo
             forget_unreachable(places)
     except OSError:  # not writable: the start of the run says so
         return made
-    for file in lost:
-        say(f"neurotier: {file} was lost or damaged; " + ("it is put back" if changes else WOULD_BE_PUT_BACK))
-    for line in damage_lines([damage for damage in damages if not lost.keys() & set(damage.files)], removed=changes):
+    for line in damage_lines(damages, removed=changes):
         say(line)
     return made
 
@@ -324,7 +313,6 @@ def finish(plan: Plan, succeeded: bool, after: Pages) -> None:
         return
     with suppress(OSError):  # the results tier may be full: then damage is not found out, no more
         renew_jobs_table(places)
-        forget_made(places)
         note_outputs(places)
     if not plan.is_campaign and (places.results / "report.html").exists():
         for line in summary_lines(places, everyone, failures):

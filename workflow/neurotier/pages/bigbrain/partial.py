@@ -17,7 +17,6 @@ from neurotier.pages.bigbrain.page import write_page
 from neurotier.pages.bigbrain.tables import read_tables, write_conditions
 from neurotier.pages.bigbrain.verdict import judge
 from neurotier.pages.kit.figures import draw_all
-from neurotier.run.unfinished import note_unfinished
 
 RULES = ("make_blocks", "begin_increment", "increment_block", "run_gnu_parallel", "run_spark", "check_increment")
 """Rules whose failure is one of the incrementation."""
@@ -46,7 +45,6 @@ def write_partial(settings: Settings, places: Places) -> list[str]:
     draw_all("bigbrain", FIGURES, tables, figures)
     verdict, page = judge(tables.conditions, tables.own_runs), places.results / "bigbrain.html"
     write_page(tables, verdict, places.bigbrain, figures, page)
-    note_unfinished(places, page, files.values(), (predictions, *figures.glob("*.*")))
     report = places.shortened(Path.cwd()).results / page.name
     return [*tabulated.lines(), *verdict.terminal_lines(), f"Report: {report}"]
 
