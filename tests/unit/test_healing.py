@@ -214,8 +214,7 @@ def test_planted_lists_have_nothing_removed_that_is_not_of_the_results(places: P
     victim = tmp_path / "victim"
     write_json(victim / "condition.json", {})
     (places.results / "linked").symlink_to(victim)
-    (places.campaign / "runs" / "tmpfs").mkdir(parents=True)
-    (places.campaign / "runs" / "tmpfs" / "1").symlink_to(victim)
+    (places.campaign / "runs" / "tmpfs" / "2").symlink_to(victim)
     theirs = [str(victim), str(victim / "condition.json")]
     (places.results / "circle").symlink_to("circle")
     names = [
@@ -224,7 +223,7 @@ def test_planted_lists_have_nothing_removed_that_is_not_of_the_results(places: P
         "circle/x",
         "nul\0/x",
         "linked/condition.json",
-        "campaign/runs/tmpfs/1/condition.json",
+        "campaign/runs/tmpfs/2/condition.json",
         "figures/../../victim",
         "",
     ]
