@@ -121,9 +121,7 @@ def test_what_followed_the_done_is_not_done_again(places: Places) -> None:
     ("changed", "again"),
     [
         ({}, False),
-        ({"analysis": None}, False),  # of before there were keys
         ({"analysis": "00000000"}, True),
-        ({"analysis": None, "version": "0.9"}, True),
         ({"version": "0.9"}, True),
         ({"tool": "bet"}, True),
         ({"container": "sha256:0"}, True),
@@ -263,19 +261,6 @@ def test_failures_of_those_who_are_done_go(places: Places) -> None:
         write_json(places.failure(name), {})
     decide(places, selected, as_wanted(["sub-00"], selected), WANTED, by(2))
     assert [name for name in selected if places.failure(name).exists()] == ["sub-01"]
-
-
-def test_records_of_before_there_were_keys_are_given_one(places: Places) -> None:
-    selected = everyone(1)
-    write_json(places.record("sub-00"), {"participant": "sub-00"})
-    os.utime(places.record("sub-00"), (5, 5))
-    decide(places, selected, as_wanted(["sub-00"], selected, analysis=None), WANTED, by(1))
-    record = json.loads(places.record("sub-00").read_text())
-    assert record == {"participant": "sub-00", "analysis": key_of("analysis", selected["sub-00"])}
-    assert places.record("sub-00").stat().st_mtime == 5
-    selected["sub-00"] = [image("sub-00", content="other")]
-    made = {"sub-00": Made.by({**record, "tool": "noop", "tool_version": "1"})}
-    assert missing_in(places, decide(places, selected, made, WANTED, by(1))) == ["sub-00"]
 
 
 def test_participants_of_two_sites_share_no_job_where_sites_must_be_valid(places: Places) -> None:

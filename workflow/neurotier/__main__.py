@@ -37,12 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             os._exit(code)  # the interpreter would take 3 ms to clear itself away, a tenth of what the meter takes
         return code
     try:
-        if not words:
-            from neurotier.run.targets import overview
-
-            print("\n".join(overview()))
-            return 0
-        return run_job(parser().parse_args(words))
+        return run_job(parser().parse_args(words or ["--help"]))
     except KeyboardInterrupt:  # while modules are imported
         return 130
     except OSError as error:  # a module or the results folder itself cannot be read

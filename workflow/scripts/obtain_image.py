@@ -18,7 +18,6 @@ def main(context: Context) -> None:
     key = "app.image" if settings.app.image else f"tool.{settings.tool.name}.image"
     placing = not (context.run_facts().get("elsewhere") and on_nodes(settings, settings.placement["images"]))
     store = image_store(settings, places, Path(context.snakemake.log[0]), context.say, placing)
-    context.step.grows(store.kept, store.images, new=False)
     image, usage = measured(lambda: store.obtain(settings.image or "", key, placing))
     facts = {name: value for name, value in asdict(image).items() if name != "form"}  # no matter of what it is
     write_json(Path(context.snakemake.output.image), facts)

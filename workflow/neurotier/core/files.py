@@ -96,6 +96,16 @@ def write_json(path: Path, data: Any, durable: bool = True) -> None:
     write_text(path, json.dumps(data, indent=2) + "\n", durable)
 
 
+def append_line(path: Path, line: str, mode: int = 0o666) -> None:
+    """Append a line to a file, at once: other processes may append theirs. A link is not followed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    try:
+        os.write(descriptor, f"{line}\n".encode())
+    finally:
+        os.close(descriptor)
+
+
 def read_json(path: Path) -> Any:
     """Read JSON that neurotier wrote.
 

@@ -30,7 +30,7 @@ Rules, scripts and library take their paths from here and build none themselves.
                                         failures, the lock;
                                         jobs/: what became of jobs on a cluster;
                                         runs/RUN.processors: while a run goes on, what the processors do;
-                                        under_way/: what steps that take long tell of themselves meanwhile;
+                                        journal/: what its processes tell meanwhile;
                                         saved.json: commits of the derivatives' datasets
 """
 
@@ -217,9 +217,9 @@ class Places:
         """What became of the jobs that a run gave to a cluster."""
         return self.state / "jobs" / f"{run}.json"
 
-    def job_notes(self, run: str) -> Path:
-        """Folder of what the jobs of a run on a cluster have noted of themselves. Short-lived."""
-        return self.state / "jobs" / run
+    def journal(self, run: str) -> Path:
+        """Folder of what the processes of a run tell while it goes on, a file each. Short-lived."""
+        return self.state / "journal" / run
 
     def readings(self, run: str) -> Path:
         """What the processors do while a run goes on."""
@@ -229,16 +229,6 @@ class Places:
     def failures(self) -> Path:
         """Why participants failed; removed when a participant is tried again."""
         return self.state / "failures"
-
-    @property
-    def told(self) -> Path:
-        """What jobs on a cluster have to say to the user of the run that is under way: a file each."""
-        return self.state / "told"
-
-    @property
-    def under_way(self) -> Path:
-        """What steps that are under way tell of themselves: a file each. Short-lived."""
-        return self.state / "under_way"
 
     @property
     def outputs(self) -> Path:

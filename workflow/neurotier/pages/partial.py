@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
-from neurotier.run.hooks import Pages
 
 
 def report(settings: Settings, places: Places) -> None:
@@ -70,6 +69,3 @@ def verdict(places: Places) -> list[str]:
     compared = read_comparison_tables(places.comparison)
     found = judge(compared.runs, compared.participants)
     return [found.counts, *(f"{family.name}: {family.headline}" for family in found.families)]
-
-
-PAGES = Pages(report, comparison, bigbrain, verdict)

@@ -30,8 +30,8 @@ from neurotier.core.settings import Settings
 from neurotier.meter.measure import Interrupted
 from neurotier.run import slurm
 from neurotier.run.batches import Made, Wanted, key_of, wanted_by
-from neurotier.run.job_notes import noting_job
 from neurotier.run.jobs import begin_log, keep_failure, load_settings, note, placed_image, reporting, run_facts
+from neurotier.run.journal import noting_job
 from neurotier.run.participants import images_of, selected_by
 from neurotier.run.shares import Granted
 from neurotier.run.submitted import is_over

@@ -72,7 +72,7 @@ class Wanted:
 
     def is_met(self, made: Made, images: Sequence[Image]) -> bool:
         """Whether somebody with these images has been analysed as wanted."""
-        if made.analysis not in (None, key_of(self.analysis, images)):
+        if made.analysis != key_of(self.analysis, images):
             return False
         if self.version is not None and (made.tool, made.version, made.container) != self.made_by:
             return False
@@ -85,9 +85,9 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Made:
-    """What a record says of how it was made; records of before there were keys have none, and are believed."""
+    """What a record says of how it was made."""
 
-    analysis: str | None
+    analysis: str
     tool: str
     version: str
     container: str | None
@@ -98,7 +98,7 @@ class Made:
     def by(cls, record: Mapping[str, Any], time_ns: int = 0) -> Made:
         """Of a record, written at a time (ns since 1970)."""
         return cls(
-            record.get("analysis"),
+            record.get("analysis", ""),
             record.get("tool", ""),
             record.get("tool_version", ""),
             record.get("container"),
@@ -181,7 +181,7 @@ def decide(
     """
     decided = read_decision(places)
     following, before = known_batches(decided)
-    moved = bool(decided) and decided.get("elsewhere") != elsewhere  # earlier versions did not say: their jobs, too
+    moved = bool(decided) and decided.get("elsewhere") != elsewhere
     done = {name for name in selected if name in made and wanted.is_met(made[name], selected[name])}
     kept = {
         number: members
@@ -209,7 +209,6 @@ def decide(
             write_marker(places, number, members, max(made[name].time_ns for name in members))
     if write:
         forget_work(places, selected, made, done)
-        adopt(places, {name: key_of(wanted.analysis, selected[name]) for name in done if made[name].analysis is None})
         decision = {"next": following, "analysis": wanted.analysis, "elsewhere": elsewhere, "batches": batches}
         if decision != decided:
             write_json(places.batches_file, decision)
@@ -225,16 +224,6 @@ def forget_work(places: Places, selected: Collection[str], made: Collection[str]
     for file in places.failures.rglob("*.json"):
         if participant_of(file, places.failures) in done:
             remove_whatever(file)
-
-
-def adopt(places: Places, keys: Mapping[str, str]) -> None:
-    """Write keys into records of before there were any, once they have been believed: what changes later is seen."""
-    for name, key in keys.items():
-        file = places.record(name)
-        with suppress(FileNotFoundError, StateError):
-            facts = file.stat()
-            write_json(file, read_json(file) | {"analysis": key})
-            os.utime(file, ns=(facts.st_mtime_ns, facts.st_mtime_ns))
 
 
 def decided_analysis(places: Places) -> str | None:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from neurotier.core.answering import require_answers
-from neurotier.core.errors import NeurotierError
+from neurotier.core.errors import NeurotierError, StateError
 from neurotier.core.files import remove_whatever
 from neurotier.core.places import Places
 from neurotier.core.processes import CAMPAIGN, current_run, end, processes_of, use_one_blas_thread
 from neurotier.core.quantities import counted
-from neurotier.core.settings import ROLES, Settings
+from neurotier.core.settings import ROLES
 from neurotier.core.tables import read_table
 from neurotier.core.tiers import tiers_of
 from neurotier.dataset.health import replace_broken_clone
@@ -35,6 +34,7 @@ from neurotier.run.healing import (
     restore_state,
 )
 from neurotier.run.jobs import load_settings, note_killed, read_failures, save_settings
+from neurotier.run.journal import heard
 from neurotier.run.mixing import made_with, other_results
 from neurotier.run.node_check import remove_marks
 from neurotier.run.participants import participants
@@ -50,7 +50,6 @@ from neurotier.run.profile_tables import (
     timings,
     unclosed_runs,
 )
-from neurotier.run.retries import try_failed_again
 from neurotier.run.saver import Saver
 from neurotier.run.snakemake_internals import (
     analyses_anew,
@@ -62,7 +61,6 @@ from neurotier.run.snakemake_internals import (
     only_looks,
     options_of,
     rules_to_run_here,
-    say_progress,
     slots,
 )
 from neurotier.run.start import acquire, command_line, end_run, refuse_planted_places, start_run, unwritable
@@ -77,28 +75,6 @@ savers: list[Saver] = []
 
 DAMAGED = (NeurotierError, AttributeError, LookupError, TypeError, ValueError)
 """What reading damaged state raises."""
-
-
-@dataclass(frozen=True)
-class Pages:
-    """What the end of a run has to do with pages: they are built on the run, so it is given them.
-
-    Attributes
-    ----------
-    report
-        Writes tables, figures and run report of those who were analysed.
-    comparison
-        Writes the comparison of the runs of a campaign that are there.
-    bigbrain
-        Writes the page of the BigBrain runs that are there, and returns what is to be said of them.
-    verdict
-        What a comparison that has been written says: one line each.
-    """
-
-    report: Callable[[Settings, Places], None]
-    comparison: Callable[[Settings, Places], None]
-    bigbrain: Callable[[Settings, Places], list[str]]
-    verdict: Callable[[Places], list[str]]
 
 
 def make_importable(workflow_folder: str) -> None:
@@ -160,8 +136,8 @@ def look_ahead(plan: Plan, arguments: Sequence[str], snakefile: Path, cores: int
     made = heal(plan, arguments, snakefile, is_replaced=others is not None)
     if starts:
         check_start(plan, options, say)
-    if changes:
-        try_failed_again(places, options.targets)
+    if "ior" in options.targets and changes:
+        forget_failed_points(places.workload("ior") / "ior.tsv")
     if "check" in options.targets and changes:  # a look at what is now
         remove_whatever(places.checked(plan.node_class))
     slots = None if plan.elsewhere or not cores else max(1, cores // plan.threads)
@@ -177,6 +153,13 @@ def look_ahead(plan: Plan, arguments: Sequence[str], snakefile: Path, cores: int
         plan.decide(made, analyses_anew(arguments), slots, write=changes)
     except OSError as error:
         raise unwritable(places, error) from None
+
+
+def forget_failed_points(table: Path) -> None:
+    """Have IOR's table made anew if points have failed, as by a node that was down; what was measured is kept apart."""
+    with suppress(OSError, StateError):
+        if any(row["status"].startswith("failed") for row in read_table(table, "ior", only=("status",))):
+            remove_whatever(table)
 
 
 def heal(plan: Plan, arguments: Sequence[str], snakefile: Path, is_replaced: bool = False) -> dict[str, Made]:
@@ -238,7 +221,6 @@ def begin(plan: Plan, workflow: Any) -> None:
     rules_here = rules_to_run_here(workflow)
     check_programs(rules_here, plan.settings)
     compile_library()
-    say_progress(workflow)
     end_at_signals()
     targets = set(options_of(sys.argv[1:]).targets)
     wishes = {
@@ -263,8 +245,11 @@ def begin(plan: Plan, workflow: Any) -> None:
         savers.append(Saver(places))
 
 
-def finish(plan: Plan, succeeded: bool, after: Pages) -> None:
-    """End a run. After failures, the pages are written of what was done all the same."""
+def finish(plan: Plan, succeeded: bool, after: Any) -> None:
+    """End a run. After failures, the pages are written of what was done all the same.
+
+    They are built on the run, so it is given what does so, as in :mod:`neurotier.pages.partial`.
+    """
     end_timers()
     settings, run, stopped_by = plan.settings, current_run(), jobs_have_ended()
     places = Places.from_settings(settings)
@@ -283,14 +268,15 @@ def finish(plan: Plan, succeeded: bool, after: Pages) -> None:
         if not succeeded and stopped_by is None:  # then nobody has tabulated it
             flush = flush_results(places)
             note_flush(places, flush, read_timed_rows(map(places.record, everyone)))
+        told = heard(places, run, "failed")
         close_jobs(places, run)
         close_run(places, run, everyone, failures)
         if stopped_by is None:
             forget(places, run)
         elif plan.elsewhere:
             end_own(places, run)
-        for line in told_by_jobs(places):
-            say(line)
+        for line in told:
+            say(str(line.get("line")))
         for path, reason in unreachable_sites(places).items():
             say(f"failed  {path}: cannot be reached: {reason}")
         for failure in failures:
@@ -322,11 +308,6 @@ def finish(plan: Plan, succeeded: bool, after: Pages) -> None:
         for line in after.verdict(places):
             say(line)
         say(f"Report: {places.results / 'comparison.html'}")
-
-
-def told_by_jobs(places: Places) -> list[str]:
-    """What jobs on a cluster would have said on the terminal as they failed: what they print, nobody sees."""
-    return [file.read_text().rstrip() for file in sorted(places.told.glob("*"))]
 
 
 def summary_lines(places: Places, everyone: list[str], failures: list[Record]) -> list[str]:

@@ -23,16 +23,14 @@ from neurotier.core.errors import InputError, NeurotierError
 from neurotier.core.files import read_json
 from neurotier.core.foreign import read_text
 from neurotier.core.places import Places, participant_of
-from neurotier.core.quantities import size
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, on_nodes
 from neurotier.core.work_folders import OWNER
 from neurotier.run.batches import MEGABYTE, read_batches
-from neurotier.run.job_notes import read_notes
 from neurotier.run.jobs import load_settings
+from neurotier.run.journal import StepNote, read_notes, read_steps
 from neurotier.run.participants import selected_by
 from neurotier.run.stops import runner
-from neurotier.run.under_way import StepNote, allocated_bytes, read_steps
 from neurotier.watch.folders import Folders
 from neurotier.watch.remaining import Ended, Remaining, remaining
 
@@ -41,9 +39,6 @@ EXEMPLARY = 1000
 
 LARGEST_BYTES = 16 << 20
 """Most that is read of a record: one lists every file that an app has written."""
-
-SHARE_OF_TIME = 0.05
-"""Largest share of the time that measuring what grows may take."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +136,6 @@ class Watcher:
         self.logs = Folders(self.places.logs / "analyze_participant", ".log")
         self.reasons: dict[tuple[Path, float], Failure] = {}
         self.took: dict[tuple[Path, float], Ended] = {}
-        self.grown: dict[str, tuple[float, int]] = {}
         self.inner: Watcher | None = None
         self.first_seen: dict[str, float] = {}
 
@@ -192,11 +186,7 @@ class Watcher:
         left = None
         if alive is not False and (waiting or running):
             beginning = [(sizes[name], max(0.0, now_s - since_s)) for name, since_s in running.items()]
-            left = remaining(
-                sorted(waiting, reverse=True), beginning, at_once, ended, usual_s(settings), now_s
-            ) or self.promised(
-                settings, at_once, len(waiting) + len(running), max((since_s for _, since_s in beginning), default=0.0)
-            )
+            left = remaining(sorted(waiting, reverse=True), beginning, at_once, ended, usual_s(settings), now_s)
         return Look(
             time_s=now_s,
             run=run,
@@ -210,7 +200,7 @@ class Watcher:
             running=running,
             failed=failed,
             nodes=nodes_of(self.places, run) if alive is not False and facts.get("elsewhere") else {},
-            steps=[] if alive is False else [self.measured(step) for step in read_steps(self.places, run)],
+            steps=[] if alive is False else read_steps(self.places, run),
             rooms=rooms_of(settings, bool(facts.get("elsewhere"))),
             left=left,
         )
@@ -274,37 +264,6 @@ class Watcher:
                 name = participant_of(file, self.places.records)
                 self.took[file, at_s] = Ended(sizes[name], float(start_s), float(end_s))
         return [self.took[one] for one in latest if one in self.took]
-
-    def promised(self, settings: Settings, at_once: int, count: int, since_s: float) -> Remaining | None:
-        """What the advice has promised for so many participants, less the time since the first has begun, s."""
-        table = self.places.advice / "advice.tsv"
-        if not table.exists():
-            return None
-        from neurotier.advice.promise import advised
-        from neurotier.analysis.app import app_name
-        from neurotier.core.tables import read_table
-
-        run: dict[str, Any] = {f"{role}_tier": name for role, name in settings.placement.items()}
-        run |= {"tool": app_name(settings), "parallelism": at_once, "participants": count}
-        if not settings.image:
-            run["images_tier"] = None
-        with suppress(OSError, NeurotierError):
-            row = advised(read_table(table, "advice"), run)
-            if row is not None and row["high_s"] > since_s:
-                return Remaining(*(max(0.0, row[name] - since_s) for name in ("predicted_s", "low_s", "high_s")))
-        return None
-
-    def measured(self, step: StepNote) -> StepNote:
-        """A step, with what has grown for it if it has told nothing; to look takes a small share of the time."""
-        if not step.grows or step.told or step.host != socket.gethostname():
-            return step
-        next_s, grown_bytes = self.grown.get(step.name, (0.0, 0))
-        if time.monotonic() >= next_s:
-            began_s = time.monotonic()
-            grown_bytes = sum(allocated_bytes(Path(folder)) for folder in step.grows) - step.before_bytes
-            took_s = time.monotonic() - began_s
-            self.grown[step.name] = (time.monotonic() + took_s / SHARE_OF_TIME, grown_bytes)
-        return replace(step, told=f"{size(max(0, grown_bytes))} so far")
 
 
 def latest_run(places: Places) -> tuple[str, dict[str, Any]]:
