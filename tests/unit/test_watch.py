@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import json
 import os
 import pty
 import random
@@ -25,7 +24,7 @@ from neurotier.core.work_folders import OWNER
 from neurotier.run.jobs import load_settings
 from neurotier.run.journal import Step, read_steps
 from neurotier.watch.command import watch
-from neurotier.watch.looking import Watcher, run_under_way
+from neurotier.watch.looking import Watcher
 from neurotier.watch.remaining import Ended, remaining
 from neurotier.watch.screen import line, screen
 from support import ENVIRONMENT, PATIENCE_S, prepared_results
@@ -242,28 +241,6 @@ def test_a_step_goes_on_where_notes_cannot_be_written(places: Places) -> None:
     step.tell("half of it")
     step.note(None)
     assert Watcher(places.results).look().steps == []
-
-
-def test_participants_of_a_campaign_are_those_of_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    campaign = {"placements": {"disk": {}}, "parallelism": [2]}
-    outer = Places.from_settings(load_settings(prepared_results(tmp_path, LABELS, campaign=campaign)))
-    settings = load_settings(outer.results)
-    monkeypatch.setenv(RUN, "now")
-    begin(outer)
-    assert run_under_way(settings, outer) is None
-    assert Watcher(outer.results).look().everyone is None  # between two runs
-    from neurotier.run.campaign.snakemake_run import inner_results
-
-    inner = Places.from_settings(load_settings(prepared_results(tmp_path / "inner", LABELS[:3])))
-    target = tmp_path / inner_results(outer) / "disk_1"
-    target.parent.mkdir(parents=True)
-    begin(inner)
-    inner.results.rename(target)
-    moved = json.loads((target / "state" / "settings.json").read_text())
-    moved["results"] = os.path.relpath(target, tmp_path / "inner")
-    write_json(target / "state" / "settings.json", moved)
-    look = Watcher(outer.results).look()
-    assert (look.everyone, look.campaign_run) == (3, "disk_1")
 
 
 def test_the_time_left_is_corrected_as_participants_end(places: Places) -> None:

@@ -275,8 +275,8 @@ def finish(plan: Plan, succeeded: bool, after: Any) -> None:
             forget(places, run)
         elif plan.elsewhere:
             end_own(places, run)
-        for line in told:
-            say(str(line.get("line")))
+        for one in told:
+            say(str(one.get("line")))
         for path, reason in unreachable_sites(places).items():
             say(f"failed  {path}: cannot be reached: {reason}")
         for failure in failures:

@@ -79,10 +79,10 @@ def load_settings(results: Path) -> Settings:
 
 
 def load_dataset(places: Places) -> Dataset:
-    """The dataset that was cloned; earlier versions noted user name and token of its source, too."""
+    """The dataset that was cloned."""
     from neurotier.dataset.source import Dataset
 
-    data = all_without_credentials(read_json(places.index / "dataset.json"))
+    data = read_json(places.index / "dataset.json")
     return Dataset(data["source"], Path(data["path"]), data["kind"], data["sites"], data.get("unreachable", {}))
 
 

@@ -60,7 +60,7 @@ class ClusterJob:
     run, number, scheduler
         The run that submitted it, its number with the scheduler, and which that is.
     submitted_s
-        When the head heard that it was submitted, s since 1970; ``None`` in notes of earlier versions.
+        When the head heard that it was submitted, s since 1970; ``None`` of those that were found by their name.
     rule, wildcards
         What it does, as far as the plugin says so.
     """

@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +76,7 @@ class Look:
     succeeded
         Whether it has ended with everything done that it was asked for.
     everyone
-        How many participants there are; ``None`` while the dataset is not indexed, and between the runs of a campaign.
+        How many participants there are; ``None`` while the dataset is not indexed, and of a campaign.
     done, running, failed
         Of these: how many are done; who is being analysed, and since when, s since 1970; and who failed, latest last.
     nodes
@@ -87,8 +87,6 @@ class Look:
         Tiers in use.
     left
         How long the participants will still take.
-    campaign_run
-        The run of a campaign whose participants these are.
     """
 
     time_s: float
@@ -106,7 +104,6 @@ class Look:
     steps: Sequence[StepNote]
     rooms: Sequence[Room]
     left: Remaining | None
-    campaign_run: str = ""
 
     @property
     def waiting(self) -> int:
@@ -136,36 +133,11 @@ class Watcher:
         self.logs = Folders(self.places.logs / "analyze_participant", ".log")
         self.reasons: dict[tuple[Path, float], Failure] = {}
         self.took: dict[tuple[Path, float], Ended] = {}
-        self.inner: Watcher | None = None
         self.first_seen: dict[str, float] = {}
 
     def look(self) -> Look:
-        """What is seen now: of a campaign, the participants are those of the run that it is at."""
+        """What is seen now: of a campaign, what its step tells of the runs that it holds."""
         settings = load_settings(self.results)
-        own = self.look_at(settings)
-        if not settings.is_campaign:
-            return own
-        own = replace(own, everyone=None, left=None)
-        folder = run_under_way(settings, self.places) if own.alive is not False else None
-        if folder is None:
-            return own
-        if self.inner is None or self.inner.results != folder:
-            self.inner = Watcher(folder)
-        try:
-            inner = self.inner.look_at(load_settings(folder))
-        except (NeurotierError, OSError):  # it has come to its end meanwhile
-            return own
-        of_participants = ("everyone", "done", "running", "failed", "left")
-        return replace(
-            own,
-            **{name: getattr(inner, name) for name in of_participants},
-            steps=[*own.steps, *inner.steps],
-            rooms=inner.rooms,
-            campaign_run=folder.name,
-        )
-
-    def look_at(self, settings: Settings) -> Look:
-        """What is seen of this results folder."""
         run, facts = latest_run(self.places)
         alive = lives(self.places, run, facts)
         began_s = float(facts.get("started_s", 0.0))
@@ -184,7 +156,7 @@ class Watcher:
         now_s = time.time()
         at_once = slots_of(facts, len(running))
         left = None
-        if alive is not False and (waiting or running):
+        if alive is not False and (waiting or running) and not settings.is_campaign:
             beginning = [(sizes[name], max(0.0, now_s - since_s)) for name, since_s in running.items()]
             left = remaining(sorted(waiting, reverse=True), beginning, at_once, ended, usual_s(settings), now_s)
         return Look(
@@ -195,7 +167,7 @@ class Watcher:
             ended_s=facts.get("ended_s"),
             alive=alive,
             succeeded=bool(facts.get("succeeded")),
-            everyone=len(sizes) if sizes else None,
+            everyone=len(sizes) if sizes and not settings.is_campaign else None,
             done=len(done),
             running=running,
             failed=failed,
@@ -276,8 +248,8 @@ def latest_run(places: Places) -> tuple[str, dict[str, Any]]:
     """
     try:
         run = read_text(places.state, places.latest_run.name, str(places.latest_run)).strip()
-    except (InputError, OSError):  # of an earlier version, or no file
-        run = max((file.stem for file in places.runs.glob("*.json")), default="")
+    except (InputError, OSError):
+        run = ""
     try:
         return run, dict(read_json(places.runs / f"{run}.json"))
     except FileNotFoundError:
@@ -293,18 +265,6 @@ def read_whatever(file: Path) -> Any:
         If there is none.
     """
     return json.loads(read_text(file.parent, file.name, str(file), limit_bytes=LARGEST_BYTES))
-
-
-def run_under_way(settings: Settings, places: Places) -> Path | None:
-    """The results folder of the run that a campaign is at; ``None`` between two of them."""
-    from neurotier.run.campaign.snakemake_run import inner_results
-
-    begun: dict[Path, float] = {}
-    for tier in settings.tiers.values():
-        with suppress(OSError, NeurotierError):
-            for folder in (Tier.from_settings(tier).path / inner_results(places)).iterdir():
-                begun[folder] = (folder / "state" / "settings.json").stat().st_mtime
-    return max(begun, key=lambda folder: begun[folder], default=None)
 
 
 def lives(places: Places, run: str, facts: Mapping[str, Any]) -> bool | None:
