@@ -111,9 +111,15 @@ def answer(options: argparse.Namespace) -> int:
         case "open":
             return asked.open_page(options.results, options.page)
         case "init":
-            return asked.lay_out(options.folder)
+            from neurotier.run.working_folder import lay_out
+
+            print("\n".join(lay_out(options.folder)))
+            return 0
         case "site":
-            return asked.show_site()
+            from neurotier.run.site import draft
+
+            print(draft(), end="")
+            return 0
         case "describe":
             return asked.show_description(options.record, options.phase, options.output)
         case "images":
