@@ -11,16 +11,19 @@ from neurotier.analysis.staging import publish
 from neurotier.core.errors import StateError
 from neurotier.core.files import clear_log, write_json, write_text
 from neurotier.core.places import Places, file_of
+from neurotier.core.tables import write_table
+from neurotier.dataset.bids import read_image
+from neurotier.dataset.index import Index
 from neurotier.run.healing import (
     damage_lines,
     find_damage,
     forget_outputs,
-    note_index,
     note_outputs,
     remove,
     remove_partial,
 )
 from neurotier.run.start import acquire
+from support import t1w
 
 MASK = "anat/sub-01_desc-brain_mask.nii.gz"
 
@@ -37,16 +40,14 @@ def places(tmp_path: Path) -> Places:
     write_json(places.record("sub-01"), {"participant": "sub-01", "derivatives": kept})
     write_json(places.runs / "a.json", {"run": "a", "started_s": 1.0, "ended_s": 2.0})
     write_json(places.index / "dataset.json", {"source": "x"})
-    write_text(places.index / "images.tsv", "participant\nsub-01\n")
+    write_table(places.index / "images.tsv", "images", Index([read_image(t1w("01"), "", 1, "key")], []).rows())
     write_text(places.index / "skipped.tsv", "item\treason\n")
-    for name in ("images.json", "skipped.json"):
-        write_json(places.index / name, {"x": {"Description": "x"}})
+    write_json(places.index / "skipped.json", {"x": {"Description": "x"}})
     write_text(places.group / "group.tsv", "participant\nsub-01\n")
     write_json(places.group / "group.json", {"participant": {"Description": "x"}})
     write_text(places.results / "report.html", "<p>")
     write_text(places.campaign / "done.tsv", "position\n1\n")
     write_json(places.campaign / "runs" / "tmpfs" / "1" / "condition.json", {"valid": "valid"})
-    note_index(places)
     note_outputs(places)
     return places
 
@@ -78,15 +79,6 @@ def without(*names: str) -> Callable[[Places], None]:
     return damage
 
 
-def emptied(name: str) -> Callable[[Places], None]:
-    """Empty a file of the results folder."""
-
-    def damage(places: Places) -> None:
-        (places.results / name).write_bytes(b"")
-
-    return damage
-
-
 RECORD = file_of(Path("profile/records"), "sub-01").as_posix()
 DERIVATIVE = f"derivatives/sub-01/{MASK}"
 
@@ -109,7 +101,6 @@ CASES = [
     (cut("index/images.json"), ["index/images.json", "index/images.tsv", "report.html"]),
     (cut("report.html"), ["report.html"]),
     (cut("state/outputs.json"), ["group/group.json", "group/group.tsv", "report.html"]),
-    (emptied("state/index.json"), []),
 ]
 
 

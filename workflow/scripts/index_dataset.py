@@ -5,7 +5,7 @@ from pathlib import Path
 
 from neurotier.core.tables import write_table
 from neurotier.dataset.index import index_dataset, kind_of_file
-from neurotier.run.healing import note_index, whole_records
+from neurotier.run.healing import whole_records
 from neurotier.run.jobs import load_dataset
 from neurotier.run.participants import participants
 from neurotier.run.plan import Plan
@@ -18,7 +18,6 @@ def main(context: Context) -> None:
     output = context.snakemake.output
     write_table(Path(output.skipped), "skipped", [asdict(entry) for entry in index.skipped])
     write_table(Path(output.images), "images", index.rows())
-    note_index(context.places)
     facts = context.run_facts()
     plan = Plan(context.settings, context.places, elsewhere=bool(facts.get("elsewhere")))
     plan.decide(whole_records(context.places, plan.is_app), facts["anew"], facts["parallelism"])

@@ -236,11 +236,6 @@ class Places:
         return self.state / "outputs.json"
 
     @property
-    def index_checksum(self) -> Path:
-        """Checksum of the index of images as it was written."""
-        return self.state / "index.json"
-
-    @property
     def verified(self) -> Path:
         """Markers that a run has verified the digest of a placed image; one per image and place."""
         return self.state / "verified"

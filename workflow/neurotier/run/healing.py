@@ -7,7 +7,6 @@ are not as they were written are removed, and Snakemake makes these again and no
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -20,9 +19,11 @@ from typing import Any
 
 from neurotier.analysis.staging import first_missing
 from neurotier.core.configuration import WORKLOADS
+from neurotier.core.errors import StateError
 from neurotier.core.files import remove_whatever, write_json, write_text
 from neurotier.core.places import Places, participant_of
 from neurotier.run.batches import Made
+from neurotier.run.participants import selected_by
 
 LISTED_FOLDERS = ("index", "profile", "group", "figures", "comparison", "published", "probe", *WORKLOADS, "advice")
 """Folders of the results whose files are listed at the end of a run."""
@@ -157,17 +158,23 @@ def lost_datasets(places: Places) -> Iterator[Damage]:
 
 
 def damaged_index(places: Places) -> Iterator[Damage]:
-    """The index of images, if it is not the one that was written, or the record of its dataset is lost."""
-    table, noted = places.index / "images.tsv", read(places.index_checksum)
-    if not table.exists():
+    """The index of images, if it or what is made with it cannot be read, or the record of its dataset is lost."""
+    table = places.index / "images.tsv"
+    if not os.path.lexists(table):
         return
-    for file in (places.index / "skipped.tsv", *(places.index / f"{stem}.json" for stem in ("images", "skipped"))):
-        if not content_if_any(file):  # made by the same rule: Snakemake would end with exit code 0 and not analyse
+    others = (places.index / name for name in ("skipped.tsv", "images.json", "skipped.json"))
+    for file in others:  # made by the same rule: Snakemake would end with exit code 0 and not analyse
+        if not content_if_any(file):
             yield Damage((table,), f"{file} is not as it was written")
             return
-    if noted is not None and noted.get("sha256") != checksum(table):
+    try:
+        if not content_if_any(table):
+            raise StateError(table)
+        selected_by(table)
+    except (StateError, ValueError):
         yield Damage((table,), f"{table} is not as it was written")
-    elif read(places.index / "dataset.json") is None:
+        return
+    if read(places.index / "dataset.json") is None:
         yield Damage((table,), f"{table} is of a dataset that is not known any more")
 
 
@@ -289,11 +296,6 @@ def restore_state(places: Places) -> None:
         write_text(places.state / "identity", secrets.token_hex(8) + "\n")
 
 
-def note_index(places: Places) -> None:
-    """Note the checksum of the index of images, for :func:`damaged_index`."""
-    write_json(places.index_checksum, {"sha256": checksum(places.index / "images.tsv")})
-
-
 def content(file: Path) -> bytes:
     """Content of a regular file; empty for anything else, such as a FIFO, which would block its reader forever."""
     return file.read_bytes() if stat.S_ISREG(file.lstat().st_mode) else b""
@@ -305,11 +307,6 @@ def content_if_any(file: Path) -> bytes:
         return content(file)
     except OSError:
         return b""
-
-
-def checksum(file: Path) -> str:
-    """SHA-256 of a small file."""
-    return hashlib.sha256(content(file)).hexdigest()
 
 
 def read(file: Path) -> dict[str, Any] | None:
