@@ -172,14 +172,11 @@ def failed_before(batch: Batch, name: str) -> int | None:
     missed = batch.got.get(name, {}).get("failed")
     if missed is not None:
         return int(missed)
-    file = batch.places.failure(name)
-    if RUN not in os.environ or not file.exists():
-        return None
-    failure = read_json(file)
-    if failure["run"] != current_run() or may_pass(failure["exit_code"]):
+    code = failure_code(batch.places, name) if RUN in os.environ else None
+    if code is None or may_pass(code):
         return None
     print(f"neurotier: {name}: failed in this run already, and is not tried again", file=sys.stderr, flush=True)
-    return int(failure["exit_code"])
+    return code
 
 
 def is_done(batch: Batch, name: str) -> bool:
