@@ -8,7 +8,6 @@ import pytest
 from neurotier.core.errors import InputError, StateError
 from neurotier.core.places import Places
 from neurotier.core.tables import read_table, write_table
-from neurotier.run import participants
 from neurotier.run.jobs import load_settings
 from neurotier.run.participants import images_of, selected_by
 from support import prepared_results
@@ -19,18 +18,11 @@ def places(tmp_path: Path) -> Places:
     return Places.from_settings(load_settings(prepared_results(tmp_path, ["01", "02"], others=3)))
 
 
-def test_the_index_is_read_once_per_version(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
-    table, read = places.index / "images.tsv", participants.read_index
-    reads: list[Path] = []
-
-    def noting(file: Path) -> participants.Selected:
-        reads.append(file)
-        return read(file)
-
-    monkeypatch.setattr(participants, "read_index", noting)
-    monkeypatch.setattr(participants, "known", {})
-    assert len(selected_by(table)) == len(selected_by(table)) == 5
-    assert len(reads) == 1
+def test_the_index_is_read_once_per_version(places: Places) -> None:
+    table = places.index / "images.tsv"
+    selected = selected_by(table)
+    assert len(selected) == 5
+    assert selected_by(table) is selected
     write_table(table, "images", read_table(table, "images")[:3])
     assert len(selected_by(table)) == 3
 

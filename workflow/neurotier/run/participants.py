@@ -6,11 +6,11 @@ two seconds.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from neurotier.core.errors import InputError, StateError, ToolError
+from neurotier.core.files import once_per_version
 from neurotier.core.places import Places
 from neurotier.core.quantities import counted, first_of
 from neurotier.dataset.bids import Image
@@ -18,22 +18,10 @@ from neurotier.dataset.bids import Image
 Selected = dict[str, list[Image]]
 """Participants, in the order of the index, with the images of each."""
 
-known: dict[Path, tuple[tuple[int, ...], Selected]] = {}
-"""Indexes that this process has read, with the version of the file."""
 
-
+@once_per_version
 def selected_by(table: Path) -> Selected:
-    """All participants with their images, by an index of images, which is read once per version of its file."""
-    facts = os.stat(table)
-    version = (facts.st_mtime_ns, facts.st_size, facts.st_ino)
-    last = known.get(table.absolute())
-    if last is None or last[0] != version:
-        last = known[table.absolute()] = (version, read_index(table))
-    return last[1]
-
-
-def read_index(table: Path) -> Selected:
-    """Participants with their images, by an index of images, whose cells hold neither tabs nor quotes.
+    """All participants with their images, by an index of images, whose cells hold neither tabs nor quotes.
 
     Raises
     ------
