@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -199,11 +198,6 @@ def test_who_is_done_needs_no_job_on_a_cluster_either(places: Places) -> None:
     assert here["0"] in there.values()
     assert decide(places, selected, made, WANTED, by(2), elsewhere=True) == there, "and that once"
     assert here["0"] in decide(places, selected, made, WANTED, by(2)).values()
-    decision = json.loads(places.batches_file.read_text())
-    del decision["elsewhere"]  # an earlier version, whose jobs Snakemake would do again for what it has noted of them
-    write_json(places.batches_file, decision)
-    again = decide(places, selected, made, WANTED, by(2))
-    assert not {number for number, of in again.items() if of == here["0"]} & set(decision["batches"])
 
 
 def test_markers_of_batches_that_are_no_more_are_removed(places: Places) -> None:
@@ -244,23 +238,17 @@ def test_short_participants_share_a_job_and_long_ones_do_not(
 
 
 def test_a_record_goes_when_its_participant_is_analysed_anew(places: Places) -> None:
-    """Were the new analysis to fail, the old record would pass for its result."""
+    """Were the new analysis to fail, the old record would pass for its result; of those who are done failures go."""
     selected = everyone(3)
     for name in selected:
         write_json(places.record(name), {})
+        write_json(places.failure(name), {})
     made = as_wanted(["sub-00"], selected) | as_wanted(["sub-01", "sub-02"], selected, version="0.9")
     decide(places, selected, made, WANTED, by(3), write=False)
     assert places.record("sub-01").exists()
     decide(places, selected, made, WANTED, by(3))
     assert [name for name in selected if places.record(name).exists()] == ["sub-00"]
-
-
-def test_failures_of_those_who_are_done_go(places: Places) -> None:
-    selected = everyone(2)
-    for name in selected:
-        write_json(places.failure(name), {})
-    decide(places, selected, as_wanted(["sub-00"], selected), WANTED, by(2))
-    assert [name for name in selected if places.failure(name).exists()] == ["sub-01"]
+    assert [name for name in selected if places.failure(name).exists()] == ["sub-01", "sub-02"]
 
 
 def test_participants_of_two_sites_share_no_job_where_sites_must_be_valid(places: Places) -> None:

@@ -164,21 +164,6 @@ def full_tier(folder: Path, **dataset: Any) -> Iterator[tuple[Places, Path]]:
         subprocess.run(["umount", "-l", str(tier)], check=True)
 
 
-@pytest.mark.parametrize(("ahead", "waits"), [(0, True), (1, False), (None, False)])
-def test_whose_turn_has_come_waits_for_a_drop_that_must_make_way(
-    tmp_path: Path, ahead: int | None, waits: bool
-) -> None:
-    """However long git-annex takes for it: else both were on the tier, and more than is allowed."""
-    places = fetched_run(tmp_path, drop=True)
-    if ahead is not None:
-        allow_ahead(places, ahead * largest_bytes(tmp_path))
-    run = dropping_one(places, tmp_path / "log")
-    if waits:
-        assert run.next_up() is None
-        run.dropping.clear()
-    assert run.next_up() == "sub-04"
-
-
 @NEEDS_ROOT
 def test_whose_turn_has_come_waits_for_a_drop_if_the_tier_is_full(tmp_path: Path) -> None:
     """Without one it goes, and git-annex says what is missing."""
