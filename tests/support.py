@@ -32,7 +32,6 @@ from neurotier.dataset.index import Index
 from neurotier.dataset.source import Dataset
 from neurotier.demo.dataset import make_demo_dataset
 from neurotier.run.jobs import dataset_json
-from neurotier.run.participants import by_participant, prepare_all
 
 ROOT = Path(__file__).resolve().parent.parent
 DEBIAN_HEAD = Path("/usr/share/mricron/templates/ch2.nii.gz")
@@ -301,6 +300,5 @@ def prepared_results(folder: Path, labels: Sequence[str], others: int = 0, **sec
         read_image(path, "", size_bytes.get(path))
         for path in map(t1w, [*labels, *map("x{:07d}".format, range(others))])
     ]
-    prepare_all(places, by_participant(index))
     write_table(places.index / "images.tsv", "images", Index(index, []).rows())
     return places.results

@@ -90,13 +90,11 @@ def make_participant(
 def index(places: Places, settings: Settings) -> None:
     """As ``scripts/index_dataset.py``."""
     from neurotier.dataset.index import index_dataset
-    from neurotier.run.healing import note_index
     from neurotier.run.jobs import load_dataset
 
     found = index_dataset(load_dataset(places), settings.dataset)
     write_table(places.index / "skipped.tsv", "skipped", [asdict(entry) for entry in found.skipped])
     write_table(places.index / "images.tsv", "images", found.rows())
-    note_index(places)
 
 
 def plan(places: Places, settings: Settings) -> None:

@@ -18,9 +18,6 @@ from neurotier.core.settings import Settings
 from neurotier.core.tables import columns, read_table, write_table
 from neurotier.pages.report.prediction import prediction_view
 from neurotier.pages.report.times import participant_times
-from neurotier.run.campaign.matrix import planned_runs
-from neurotier.run.campaign.preflight import how_long
-from neurotier.run.campaign.records import Campaign
 from neurotier.run.node_check import check_node
 from neurotier.run.plan import Plan
 from report_data import make_results
@@ -164,17 +161,3 @@ def test_report_holds_the_prediction_against_the_run(tmp_path: Path) -> None:
     assert finding.endswith("not within it")
     assert "Limit" in [name for name, *_ in lines]
     assert prediction_view([promised | {"participants": 99}], run, participant_times(profile)) is None
-
-
-def test_campaign_says_how_long_by_the_advice(tmp_path: Path) -> None:
-    campaign = {"placements": {"disk": {}, "tmpfs": {"work": "tmpfs"}}, "parallelism": [2], "repetitions": 3}
-    base = {"tiers": {}, "placement": FOUR_ROLES, "tool": {"name": "noop"}, "campaign": campaign}
-    settings = settings_with(tmp_path, campaign=campaign)
-    base["tiers"] = {name: {"path": tier.path, "kind": tier.kind} for name, tier in settings.tiers.items()}
-    places = Places.from_settings(settings)
-    asked = Campaign(planned_runs(base, settings), settings, places, {}, print)
-    assert how_long(asked, 5) == ""
-    rows = [row("disk", 120.0, cache="cold"), row("tmpfs", 60.0, cache="cold")]
-    write_table(places.advice / "advice.tsv", "advice", [{**one, "fits": True} for one in rows])
-    assert how_long(asked, 5) == "  how long: about 9 min, by the advice, and what making each ready takes"
-    assert how_long(asked, 6) == ""

@@ -1,4 +1,4 @@
-"""What users ask beside a run: the list of targets and commands, and pages."""
+"""What users ask beside a run: what each command does, and pages."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
-from neurotier.__main__ import ASKED, main, parser
+from neurotier.__main__ import ASKED, parser
 from neurotier.core.errors import SettingsError
 from neurotier.run.asked import open_page
-from neurotier.run.targets import COMMANDS, TARGETS
 
 NOBODY = 65534
 
@@ -23,14 +22,6 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / f"{name}.html").write_text(name)
         os.utime(tmp_path / f"{name}.html", (1e9 - age_s, 1e9 - age_s))
     return tmp_path
-
-
-def test_alone_it_lists_targets_and_commands(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == 0
-    said = capsys.readouterr().out
-    assert all(f"  {name} " in said for name in [*TARGETS, *(words.split()[0] for words in COMMANDS)])
-    assert {words.split()[0] for words in COMMANDS} == {*ASKED, "meter"}
-    assert max(map(len, said.splitlines())) <= 120
 
 
 @pytest.mark.parametrize("command", ASKED)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -121,9 +120,7 @@ def test_what_followed_the_done_is_not_done_again(places: Places) -> None:
     ("changed", "again"),
     [
         ({}, False),
-        ({"analysis": None}, False),  # of before there were keys
         ({"analysis": "00000000"}, True),
-        ({"analysis": None, "version": "0.9"}, True),
         ({"version": "0.9"}, True),
         ({"tool": "bet"}, True),
         ({"container": "sha256:0"}, True),
@@ -201,11 +198,6 @@ def test_who_is_done_needs_no_job_on_a_cluster_either(places: Places) -> None:
     assert here["0"] in there.values()
     assert decide(places, selected, made, WANTED, by(2), elsewhere=True) == there, "and that once"
     assert here["0"] in decide(places, selected, made, WANTED, by(2)).values()
-    decision = json.loads(places.batches_file.read_text())
-    del decision["elsewhere"]  # an earlier version, whose jobs Snakemake would do again for what it has noted of them
-    write_json(places.batches_file, decision)
-    again = decide(places, selected, made, WANTED, by(2))
-    assert not {number for number, of in again.items() if of == here["0"]} & set(decision["batches"])
 
 
 def test_markers_of_batches_that_are_no_more_are_removed(places: Places) -> None:
@@ -246,36 +238,17 @@ def test_short_participants_share_a_job_and_long_ones_do_not(
 
 
 def test_a_record_goes_when_its_participant_is_analysed_anew(places: Places) -> None:
-    """Were the new analysis to fail, the old record would pass for its result."""
+    """Were the new analysis to fail, the old record would pass for its result; of those who are done failures go."""
     selected = everyone(3)
     for name in selected:
         write_json(places.record(name), {})
+        write_json(places.failure(name), {})
     made = as_wanted(["sub-00"], selected) | as_wanted(["sub-01", "sub-02"], selected, version="0.9")
     decide(places, selected, made, WANTED, by(3), write=False)
     assert places.record("sub-01").exists()
     decide(places, selected, made, WANTED, by(3))
     assert [name for name in selected if places.record(name).exists()] == ["sub-00"]
-
-
-def test_failures_of_those_who_are_done_go(places: Places) -> None:
-    selected = everyone(2)
-    for name in selected:
-        write_json(places.failure(name), {})
-    decide(places, selected, as_wanted(["sub-00"], selected), WANTED, by(2))
-    assert [name for name in selected if places.failure(name).exists()] == ["sub-01"]
-
-
-def test_records_of_before_there_were_keys_are_given_one(places: Places) -> None:
-    selected = everyone(1)
-    write_json(places.record("sub-00"), {"participant": "sub-00"})
-    os.utime(places.record("sub-00"), (5, 5))
-    decide(places, selected, as_wanted(["sub-00"], selected, analysis=None), WANTED, by(1))
-    record = json.loads(places.record("sub-00").read_text())
-    assert record == {"participant": "sub-00", "analysis": key_of("analysis", selected["sub-00"])}
-    assert places.record("sub-00").stat().st_mtime == 5
-    selected["sub-00"] = [image("sub-00", content="other")]
-    made = {"sub-00": Made.by({**record, "tool": "noop", "tool_version": "1"})}
-    assert missing_in(places, decide(places, selected, made, WANTED, by(1))) == ["sub-00"]
+    assert [name for name in selected if places.failure(name).exists()] == ["sub-01", "sub-02"]
 
 
 def test_participants_of_two_sites_share_no_job_where_sites_must_be_valid(places: Places) -> None:

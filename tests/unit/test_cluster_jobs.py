@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.core.files import write_json
+from neurotier.core.files import write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.processes import RUN
 from neurotier.core.tables import read_table, write_table
@@ -22,7 +22,7 @@ from neurotier.run.cluster_jobs import (
     read_jobs,
     renew_jobs_table,
 )
-from neurotier.run.job_notes import noting_job, read_notes
+from neurotier.run.journal import noting_job, read_notes, tell
 from neurotier.run.profile_tables import judged
 from neurotier.run.submitted import end_left, jobs_of, note_submitted
 
@@ -107,7 +107,7 @@ def test_attempts_are_counted_over_requeues_and_retries_of_snakemake(places: Pla
 
 def test_without_slurm_jobs_tell_of_themselves_and_the_reason_is_said(places: Places) -> None:
     note_submitted(places, "run", "Submitted job 4 with external jobid '55.server'.")
-    write_json(places.job_notes("run") / "3.1.json", note("55.server", 1000.0, ended_s=1010.0, exit_code=70))
+    tell(places, "job", **note("55.server", 1000.0, ended_s=1010.0, exit_code=70))
     note_jobs(places, "run")
     (row,) = read_jobs(places, "run")
     assert (row["source"], row["state"], row["node"], row["elapsed_s"]) == ("job", "FAILED", "n7", 10.0)
@@ -184,20 +184,20 @@ def test_a_job_notes_where_it_runs_and_how_it_ended(places: Places, monkeypatch:
 
 
 def test_a_job_goes_on_if_it_cannot_note_itself(places: Places) -> None:
-    places.job_notes("run").parent.parent.mkdir(parents=True, exist_ok=True)
-    places.job_notes("run").parent.write_text("a file where a folder should be")
+    places.state.mkdir(parents=True, exist_ok=True)
+    places.journal("").write_text("a file where a folder should be")
     with noting_job(places, "3", ["sub-01"], 1, 1) as note_end:
         note_end(0)
     assert read_notes(places, "run") == []
 
 
 def test_damaged_notes_are_passed_over(places: Places) -> None:
-    write_json(places.job_notes("run") / "3.2.json", note("8", 1000.0))
-    for number, damaged in enumerate(('{"job": "8", "sta', "[]", "{}", '{"started_s": "soon"}')):
-        (places.job_notes("run") / f"4.{number}.json").write_text(damaged)
+    tell(places, "job", **note("8", 1000.0))
+    damaged_lines = ('{"kind": "job", "sta', "[]", "{}", '{"kind": "job", "time_s": 1, "started_s": "soon"}')
+    (places.journal("run") / "n8-1.jsonl").write_text("\n".join(damaged_lines))
     assert [found["job"] for found in read_notes(places, "run")] == ["8"]
     for damaged in ("{", "7", "[1]"):
-        places.cluster_jobs("run").write_text(damaged)
+        write_text(places.cluster_jobs("run"), damaged)
         assert read_jobs(places, "run") == []
 
 
@@ -238,7 +238,7 @@ def test_a_job_is_crowded_by_the_cpus_that_it_was_granted() -> None:
 
 @pytest.mark.parametrize(("needed_cpus", "oversubscribed"), [(4, False), (8, True)])
 def test_a_run_is_oversubscribed_by_its_jobs(places: Places, needed_cpus: int, oversubscribed: bool) -> None:
-    write_json(places.job_notes("run") / "3.1.json", note("8", STARTED_S, needed_cpus=needed_cpus))
+    tell(places, "job", **note("8", STARTED_S, needed_cpus=needed_cpus))
     close_jobs(places, "run")
     facts = {"run": "run", "oversubscribed": False}
     assert judged(places, facts)["oversubscribed"] is oversubscribed

@@ -171,6 +171,7 @@ def test_a_watch_reads_until_it_is_stopped(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_lost_ends_no_run(tmp_path: Path) -> None:
+    (tmp_path / "gone").write_text("a file where a folder should be")
     places = Places(*[tmp_path / "gone"] * 5)
     watch = Watch.start(places, "r1")
     watch.stop()

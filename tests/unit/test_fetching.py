@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.core.files import remove_whatever, write_bytes, write_json
+from neurotier.core.files import remove_whatever, write_json
 from neurotier.core.places import Places, file_of
 from neurotier.core.tables import write_table
 from neurotier.dataset.index import index_dataset
@@ -23,7 +23,7 @@ from neurotier.dataset.source import obtain
 from neurotier.run.batches import read_batches
 from neurotier.run.fetching import Fetcher
 from neurotier.run.jobs import dataset_json, drop_batch_images, load_dataset, load_settings
-from neurotier.run.participants import may_share_contents, prepare_all, prepared, selected_by
+from neurotier.run.participants import selected_by
 from neurotier.run.turns import fetching, note_fetched, noted, take_turn, working, works
 from support import ENVIRONMENT, PATIENCE_S, ROOT, git, prepared_results, t1w
 
@@ -164,21 +164,6 @@ def full_tier(folder: Path, **dataset: Any) -> Iterator[tuple[Places, Path]]:
         subprocess.run(["umount", "-l", str(tier)], check=True)
 
 
-@pytest.mark.parametrize(("ahead", "waits"), [(0, True), (1, False), (None, False)])
-def test_whose_turn_has_come_waits_for_a_drop_that_must_make_way(
-    tmp_path: Path, ahead: int | None, waits: bool
-) -> None:
-    """However long git-annex takes for it: else both were on the tier, and more than is allowed."""
-    places = fetched_run(tmp_path, drop=True)
-    if ahead is not None:
-        allow_ahead(places, ahead * largest_bytes(tmp_path))
-    run = dropping_one(places, tmp_path / "log")
-    if waits:
-        assert run.next_up() is None
-        run.dropping.clear()
-    assert run.next_up() == "sub-04"
-
-
 @NEEDS_ROOT
 def test_whose_turn_has_come_waits_for_a_drop_if_the_tier_is_full(tmp_path: Path) -> None:
     """Without one it goes, and git-annex says what is missing."""
@@ -232,10 +217,6 @@ def test_a_batch_keeps_contents_that_another_still_needs(tmp_path: Path) -> None
     table, settings = places.index / "images.tsv", load_settings(places.results)
     git(load_dataset(places).path, "annex", "get", "--quiet", ".")
     write_table(table, "images", index_dataset(load_dataset(places), settings.dataset).rows())
-    prepare_all(places, selected_by(table))
-    assert [may_share_contents(places, f"sub-{label}") for label in ("03", "04", "05")] == [True, True, False]
-    write_bytes(places.prepared("sub-05"), prepared("sub-05", selected_by(table)["sub-05"]))
-    assert may_share_contents(places, "sub-05"), "an earlier version did not say"
     write_json(places.batches_file, {"next": 2, "batches": {"0": ["sub-03", "sub-05"], "1": ["sub-04"]}})
     log = tmp_path / "log"
     for number, names in read_batches(places).items():

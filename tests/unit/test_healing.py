@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -13,20 +12,18 @@ from neurotier.core.errors import StateError
 from neurotier.core.files import clear_log, write_json, write_text
 from neurotier.core.places import Places, file_of
 from neurotier.core.tables import write_table
+from neurotier.dataset.bids import read_image
+from neurotier.dataset.index import Index
 from neurotier.run.healing import (
     damage_lines,
-    divide_records,
     find_damage,
-    forget_kept,
     forget_outputs,
-    lost_kept,
-    note_index,
     note_outputs,
     remove,
-    restore_kept,
-    write_and_keep,
+    remove_partial,
 )
 from neurotier.run.start import acquire
+from support import t1w
 
 MASK = "anat/sub-01_desc-brain_mask.nii.gz"
 
@@ -43,15 +40,14 @@ def places(tmp_path: Path) -> Places:
     write_json(places.record("sub-01"), {"participant": "sub-01", "derivatives": kept})
     write_json(places.runs / "a.json", {"run": "a", "started_s": 1.0, "ended_s": 2.0})
     write_json(places.index / "dataset.json", {"source": "x"})
-    write_text(places.index / "images.tsv", "participant\nsub-01\n")
+    write_table(places.index / "images.tsv", "images", Index([read_image(t1w("01"), "", 1, "key")], []).rows())
     write_text(places.index / "skipped.tsv", "item\treason\n")
-    for name in ("images.json", "skipped.json"):
-        write_json(places.index / name, {"x": {"Description": "x"}})
+    write_json(places.index / "skipped.json", {"x": {"Description": "x"}})
     write_text(places.group / "group.tsv", "participant\nsub-01\n")
     write_json(places.group / "group.json", {"participant": {"Description": "x"}})
     write_text(places.results / "report.html", "<p>")
-    write_json(places.got("sub-01"), {"end_s": 1.0})
-    note_index(places)
+    write_text(places.campaign / "done.tsv", "position\n1\n")
+    write_json(places.campaign / "runs" / "tmpfs" / "1" / "condition.json", {"valid": "valid"})
     note_outputs(places)
     return places
 
@@ -83,15 +79,6 @@ def without(*names: str) -> Callable[[Places], None]:
     return damage
 
 
-def emptied(name: str) -> Callable[[Places], None]:
-    """Empty a file of the results folder."""
-
-    def damage(places: Places) -> None:
-        (places.results / name).write_bytes(b"")
-
-    return damage
-
-
 RECORD = file_of(Path("profile/records"), "sub-01").as_posix()
 DERIVATIVE = f"derivatives/sub-01/{MASK}"
 
@@ -107,14 +94,13 @@ CASES = [
     (cut("group/group.tsv"), ["group/group.tsv", "report.html"]),
     (without("group/group.tsv"), ["report.html"]),
     (without("group/group.json"), ["group/group.tsv", "report.html"]),
+    (without("campaign/runs/tmpfs/1/condition.json"), ["campaign/done.tsv"]),
     (without("index/skipped.tsv"), ["index/images.tsv", "report.html"]),
-    (cut("state/got/sub-01"), ["state/got/sub-01"]),
     (cut("index/skipped.tsv"), ["index/images.tsv", "index/skipped.tsv", "report.html"]),
     (cut("index/skipped.json"), ["index/images.tsv", "index/skipped.json", "report.html"]),
     (cut("index/images.json"), ["index/images.json", "index/images.tsv", "report.html"]),
     (cut("report.html"), ["report.html"]),
     (cut("state/outputs.json"), ["group/group.json", "group/group.tsv", "report.html"]),
-    (emptied("state/index.json"), []),
 ]
 
 
@@ -215,76 +201,40 @@ def test_a_killed_run_has_no_list_and_nothing_is_removed_for_that(places: Places
     assert find_damage(places, by_app=False) == []
 
 
-@pytest.mark.parametrize("spoil", [Path.unlink, lambda file: file.write_text('{"name"')])
-def test_what_every_analysis_waits_for_is_put_back_as_old_as_it_was(
-    places: Places, spoil: Callable[[Path], None]
-) -> None:
-    file = places.index / "tool.json"
-    write_and_keep(places, file, {"name": "noop"})
-    written = file.read_bytes()
-    kept_ns = (places.kept / "tool.json").stat().st_mtime_ns
-    assert lost_kept(places) == {}
-    spoil(file)
-    restore_kept(lost_kept(places))
-    assert file.read_bytes() == written
-    assert file.stat().st_mtime_ns == kept_ns
-
-
-def test_records_of_earlier_versions_are_put_where_they_are_looked_for(places: Places) -> None:
-    """All of a site lay in one folder."""
-    for name in ("sub-02", "NYU/sub-01"):
-        write_json(places.records / f"{name}.json", {"participant": name})
-    divide_records(places)
-    found = {json.loads(file.read_text())["participant"]: file for file in places.records.rglob("*.json")}
-    assert found == {name: places.record(name) for name in ("sub-01", "sub-02", "NYU/sub-01")}
-
-
-def test_a_planted_link_has_nothing_moved(places: Places, tmp_path: Path) -> None:
-    victim = tmp_path / "victim"
-    write_json(victim / "sub-07.json", {"theirs": True})
-    (places.records / "site").symlink_to(victim)
-    (places.records / "sub-08.json").symlink_to(victim / "sub-07.json")
-    divide_records(places)
-    assert [file.name for file in victim.iterdir()] == ["sub-07.json"]
-    assert not places.record("site/sub-07").exists()
-    assert not places.record("sub-08").exists()
-
-
 def test_planted_lists_have_nothing_removed_that_is_not_of_the_results(places: Places, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     write_json(victim / "condition.json", {})
     (places.results / "linked").symlink_to(victim)
-    (places.campaign / "runs").mkdir(parents=True)
-    (places.campaign / "runs" / "linked").symlink_to(victim)
+    (places.campaign / "runs" / "tmpfs" / "2").symlink_to(victim)
     theirs = [str(victim), str(victim / "condition.json")]
     (places.results / "circle").symlink_to("circle")
-    names = [*theirs, "../victim", "circle/x", "nul\0/x", "linked/condition.json", "figures/../../victim", ""]
+    names = [
+        *theirs,
+        "../victim",
+        "circle/x",
+        "nul\0/x",
+        "linked/condition.json",
+        "campaign/runs/tmpfs/2/condition.json",
+        "figures/../../victim",
+        "",
+    ]
     write_json(places.outputs, {**dict.fromkeys(names, 1), "group/group.tsv": 1})
-    folders = ["../../../victim", str(victim), "linked"]
     (victim / "condition.json").write_text("theirs")
-    texts = ("placement", "cache", "tool", "dataset_tier", "work_tier", "images_tier", "results_tier")
-    run = {"position": 1, "repetition": 1, "parallelism": 1, "there": True, **dict.fromkeys(texts, "x")}
-    write_table(places.campaign / "done.tsv", "plan", [{**run, "folder": folder} for folder in folders])
     damages = find_damage(places, by_app=False)
     remove(damages)
     assert (victim / "condition.json").read_text() == "theirs"
     assert not (places.group / "group.tsv").exists(), "what the list rightly names is still made again"
 
 
-def test_what_a_step_begins_to_make_is_not_put_back(places: Places) -> None:
-    """Or a step that failed would count as done: Snakemake has noted its new parameters, and removed its output."""
-    file = places.index / "SiteA" / "validation.json"
-    write_and_keep(places, file, {"errors": 1})
-    forget_kept(places, file)
-    file.unlink()
-    assert lost_kept(places) == {}
-    forget_kept(places, file)  # nothing is kept
-
-
-def test_a_planted_link_in_place_of_the_copies_has_nothing_removed(places: Places, tmp_path: Path) -> None:
-    write_json(tmp_path / "victim" / "tool.json", {"theirs": True})
-    places.kept.symlink_to(tmp_path / "victim")
-    forget_kept(places, places.index / "tool.json")
-    write_and_keep(places, places.index / "tool.json", {"name": "noop"})
-    assert json.loads((tmp_path / "victim" / "tool.json").read_text()) == {"theirs": True}
-    assert json.loads((places.kept / "tool.json").read_text()) == {"name": "noop"}
+@pytest.mark.parametrize(
+    ("succeeded", "target"), [(False, "all"), (True, "group/group.tsv"), (False, "group/group.tsv")]
+)
+def test_a_page_of_a_part_is_made_again_with_its_tables_when_it_is_asked_for(
+    places: Places, succeeded: bool, target: str
+) -> None:
+    write_json(places.runs / "a.json", {"run": "a", "started_s": 1.0, "succeeded": succeeded})
+    remove_partial(places, [str(places.results / target)])
+    gone = not succeeded and target != "all"
+    assert (places.group / "group.tsv").exists() != gone
+    assert (places.results / "report.html").exists() != gone
+    assert places.record("sub-01").exists()

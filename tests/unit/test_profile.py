@@ -153,16 +153,6 @@ def test_a_run_beside_others_is_disturbed_as_far_as_they_may(places: Places) -> 
     assert closed["others_cpu_share"] == pytest.approx(0.31)
 
 
-def test_rows_of_before_the_processors_were_watched_lack_nothing(places: Places) -> None:
-    note(places, "r1", ended_s=1)
-    (run,) = run_rows(places, profile_rows([record("sub-1", 100.0)]), [], 1)
-    lacking = {key: value for key, value in run.items() if not key.startswith("others_")}
-    note(places, "r1", ended_s=1, row=lacking)
-    (again,) = run_rows(places, [], [], 1)
-    write_table(places.profile / "runs.tsv", "runs", [again])
-    assert (again["others_cpu_share"], again["valid"]) == (None, "valid")
-
-
 def test_run_that_is_over_keeps_its_row(places: Places) -> None:
     """Run r1 failed one of two; r2 mends it, and redoes the other: r1 stays what it was."""
     note(places, "r1", ended_s=1)
@@ -251,19 +241,3 @@ def test_the_table_is_written_from_records_and_the_run_from_few_columns(places: 
     for name, content in expected.items():
         write_table(places.profile / "expected.tsv", name, content)
         assert tables[name].read_text() == (places.profile / "expected.tsv").read_text(), name
-
-
-def test_records_of_an_earlier_version_are_tabulated(tmp_path: Path) -> None:
-    """They lack the columns that have a default."""
-    old = record("sub-1", 100.0)
-    for phase in old["phases"]:
-        phase.pop("account_reason", None)
-        phase.pop("bytes_reason", None)
-    write_table(tmp_path / "profile.tsv", "profile", profile_rows([old]))
-    rows = read_table(tmp_path / "profile.tsv", "profile")
-    assert {row["account_reason"] for row in rows} == {row["bytes_reason"] for row in rows} == {None}
-    (image,) = old["images"]
-    del image["bids_run"]
-    image["run"] = "2"
-    (row,) = group_rows([old])
-    assert row["bids_run"] == "2"

@@ -11,7 +11,7 @@ from neurotier.__main__ import main
 from neurotier.core.errors import SourceError
 from neurotier.core.settings import TierSettings
 from neurotier.core.tiers import Tier
-from neurotier.run.site import BASE, BETWEEN, Site, draft, nodes_in, profile_of
+from neurotier.run.site import BASE, BETWEEN, draft, nodes_in, profile_of
 from snakemake.profiles import ProfileConfigFileParser
 from snakemake.resources import Resource
 from snakemake_executor_plugin_slurm import ExecutorSettings
@@ -49,8 +49,7 @@ def evaluated(profile: str, folder: Path, name: str) -> object:
 def test_whatever_the_names_are_the_profile_means_them_or_leaves_them_out(name: str, tmp_path: Path) -> None:
     on_a_line = name.replace("\n", " ")
     sinfo = nodes(f"{on_a_line}*", features=on_a_line)
-    site = Site(nodes_in(sinfo), {}, accounts=[name], qos=[name], missing=[name])
-    text = profile_of(site)
+    text = profile_of(nodes_in(sinfo), {}, [name])
     profile = yaml.safe_load(text)
     base = yaml.safe_load(BASE.read_text())
     assert profile.keys() == base.keys()
@@ -65,29 +64,12 @@ def test_whatever_the_names_are_the_profile_means_them_or_leaves_them_out(name: 
 
 def test_the_draft_is_of_the_default_partition_and_its_smallest_node() -> None:
     sinfo = nodes("big", memory="900000") + nodes("main*", memory="5000", cpus="2") + nodes("main*", memory="7000+")
-    site = Site(
-        nodes_in(sinfo), {"MinJobAge": "30 sec", "AccountingStorageType": "accounting_storage/slurmdbd"}, ["lab"]
-    )
-    profile = yaml.safe_load(profile_of(site))
+    config = {"MinJobAge": "30 sec", "AccountingStorageType": "accounting_storage/slurmdbd"}
+    profile = yaml.safe_load(profile_of(nodes_in(sinfo), config, ["lab"]))
     assert profile["default-resources"]["slurm_partition"] == "'main'"
     assert profile["resources"]["mem_mb"] == 5000
     assert profile["cores"] == 2
     assert profile["slurm-status-command"] == "sacct"
-
-
-def test_what_was_not_found_is_said() -> None:
-    text = profile_of(Site(nodes_in(nodes("main", up="down", memory="N/A")), missing=["your accounts: denied"]))
-    profile = yaml.safe_load(text)
-    assert "slurm_partition" not in profile["default-resources"]
-    assert "# Not found:\n# - your accounts: denied\n# - the memory of a node" in text
-    assert "No partition takes jobs" in text
-
-
-def test_a_short_time_limit_and_local_disk_are_told() -> None:
-    site = Site(nodes_in(nodes("debug*", limit="30:00", disk="9000")), {"TmpFS": "/local"})
-    text = profile_of(site)
-    assert "The limit of the partition, 30 min, is shorter" in text
-    assert "#     scratch: {path: /local/$SLURM_JOB_ID, kind: block, node: true}" in text
 
 
 class Job:

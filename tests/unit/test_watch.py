@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import json
 import os
 import pty
 import random
@@ -21,12 +20,11 @@ from neurotier.core.errors import SettingsError
 from neurotier.core.files import write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.processes import RUN
-from neurotier.core.tables import write_table
 from neurotier.core.work_folders import OWNER
 from neurotier.run.jobs import load_settings
-from neurotier.run.under_way import Step, read_steps
+from neurotier.run.journal import Step, read_steps
 from neurotier.watch.command import watch
-from neurotier.watch.looking import Watcher, run_under_way
+from neurotier.watch.looking import Watcher
 from neurotier.watch.remaining import Ended, remaining
 from neurotier.watch.screen import line, screen
 from support import ENVIRONMENT, PATIENCE_S, prepared_results
@@ -197,9 +195,10 @@ def test_a_failure_cannot_write_to_the_terminal(places: Places, capsys: pytest.C
 )
 def test_damaged_notes_are_passed_over(places: Places, spoil: Callable[[Path], None]) -> None:
     step = Step(places, "clone_dataset", lambda _: None)
-    step.note(told="half of it")
+    step.note("half of it")
     assert [note.told for note in Watcher(places.results).look().steps] == ["half of it"]
-    spoil(step.file)
+    (file,) = places.journal("now").iterdir()
+    spoil(file)
     end(places, "sub-01")
     spoil(places.record("sub-01"))
     assert Watcher(places.results).look().steps == []
@@ -224,60 +223,24 @@ def test_a_step_tells_now_and_then_and_nothing_at_its_end(places: Places, monkey
     now_s = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now_s[0])
     step = Step(places, "index_dataset", said.append)
-    written = []
     for count in range(260):
         now_s[0] += 0.25
         step.tell(f"site {count}")
-        written.append(step.file.stat().st_ino)
-    assert len(set(written)) <= 66
     assert said == ["index_dataset: site 119", "index_dataset: site 239"]  # every 30 s
     assert read_steps(places, "now")[0].told.startswith("site 25")
+    (file,) = places.journal("now").iterdir()
+    assert len(file.read_text().splitlines()) <= 66
     assert read_steps(places, "another run") == []
-    step.end()
+    step.note(None)
     assert read_steps(places, "now") == []
 
 
-def test_what_another_program_fills_is_measured(places: Places, tmp_path: Path) -> None:
-    old, new = tmp_path / "store", tmp_path / "clone"
-    old.mkdir()
-    (old / "image.sif").write_bytes(bytes(3 << 20))
-    step = Step(places, "obtain_image", lambda _: None)
-    step.grows(old, new, new=False)
-    new.mkdir()
-    (new / "link").symlink_to(old)
-    (new / "file").write_bytes(bytes(1 << 20))
-    (note,) = Watcher(places.results).look().steps
-    assert note.told == "1 MiB so far"
-
-
 def test_a_step_goes_on_where_notes_cannot_be_written(places: Places) -> None:
-    write_text(places.under_way, "a file where the folder should be")
+    write_text(places.journal(""), "a file where the folder should be")
     step = Step(places, "clone_dataset", lambda _: None)
     step.tell("half of it")
-    step.end()
+    step.note(None)
     assert Watcher(places.results).look().steps == []
-
-
-def test_participants_of_a_campaign_are_those_of_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    campaign = {"placements": {"disk": {}}, "parallelism": [2]}
-    outer = Places.from_settings(load_settings(prepared_results(tmp_path, LABELS, campaign=campaign)))
-    settings = load_settings(outer.results)
-    monkeypatch.setenv(RUN, "now")
-    begin(outer)
-    assert run_under_way(settings, outer) is None
-    assert Watcher(outer.results).look().everyone is None  # between two runs
-    from neurotier.run.campaign.snakemake_run import inner_results
-
-    inner = Places.from_settings(load_settings(prepared_results(tmp_path / "inner", LABELS[:3])))
-    target = tmp_path / inner_results(outer) / "disk_1"
-    target.parent.mkdir(parents=True)
-    begin(inner)
-    inner.results.rename(target)
-    moved = json.loads((target / "state" / "settings.json").read_text())
-    moved["results"] = os.path.relpath(target, tmp_path / "inner")
-    write_json(target / "state" / "settings.json", moved)
-    look = Watcher(outer.results).look()
-    assert (look.everyone, look.campaign_run) == (3, "disk_1")
 
 
 def test_the_time_left_is_corrected_as_participants_end(places: Places) -> None:
@@ -292,25 +255,6 @@ def test_the_time_left_is_corrected_as_participants_end(places: Places) -> None:
     second = watcher.look().left
     assert second is not None
     assert second.usual_s == pytest.approx(20, abs=1)  # 2 on 2 slots, of 20 s each
-
-
-def test_before_anybody_has_ended_the_advice_is_believed(places: Places) -> None:
-    from neurotier.core.tables import defaults, schema
-
-    number = {"integer": 4, "number": 1.0, "boolean": True, "string": "x"}
-    row = {
-        name: number.get(column["type"] if isinstance(column["type"], str) else "null")
-        for name, column in schema("advice")["properties"].items()
-    }
-    row |= defaults("advice") | {f"{role}_tier": "disk" for role in ("dataset", "work", "results")}
-    row |= {"tool": "noop", "parallelism": 2, "participants": 4, "images_tier": None, "cache": "as found"}
-    row |= {"predicted_s": 41.0, "low_s": 36.0, "high_s": 49.0}
-    write_table(places.advice / "advice.tsv", "advice", [row])
-    left = Watcher(places.results).look().left
-    assert left is not None
-    assert (left.usual_s, left.low_s, left.high_s) == (41.0, 36.0, 49.0)
-    write_table(places.advice / "advice.tsv", "advice", [row | {"parallelism": 25}])
-    assert Watcher(places.results).look().left is None
 
 
 def played(sizes: list[int], slots: int, take_s: Callable[[int], float]) -> tuple[list[Ended], float]:

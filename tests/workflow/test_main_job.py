@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -120,18 +119,6 @@ def test_derivatives_are_valid_bids(finished: Project) -> None:
 def test_participant_without_t1w_is_listed_and_skipped(finished: Project) -> None:
     assert finished.table("index/skipped.tsv") == [{"item": "SiteA/sub-0099003", "reason": "no T1w image"}]
     assert "SiteA/sub-0099003" in (finished.results / "report.html").read_text()
-
-
-def test_progress_never_runs_backwards(finished: Project) -> None:
-    log = min((finished.folder / ".snakemake" / "log").glob("*.log")).read_text()
-    before = re.findall(
-        r"^(\d+) steps? done, \d+ left that are known; index_dataset will tell how many", log, re.MULTILINE
-    )
-    after = re.findall(r"^(\d+) of (\d+) steps \(\d+%\) done", log, re.MULTILINE)
-    assert before
-    done = [int(number) for number in before] + [int(number) for number, _ in after]
-    assert done == list(range(1, len(done) + 1))
-    assert {int(total) for _, total in after} == {len(done)}
 
 
 def test_profile_accounts_for_every_phase(finished: Project) -> None:
@@ -327,7 +314,7 @@ def test_a_fifo_in_place_of_the_lock_is_said_in_a_line(project: Project) -> None
 
 
 def test_a_lost_file_that_all_waited_for_has_nobody_analysed_again(project: Project) -> None:
-    """Made again, it would be newer than every record, and Snakemake would analyse everyone anew."""
+    """It is made again, newer than every record; jobs pass over those who are done."""
     plain_dataset(project.folder / "bids", {t1w("01"): small_head(1), t1w("02"): small_head(2)})
     arguments = project.configure(dataset={"source": "bids"}, tool={"name": "noop"})
     assert project.snakemake(*arguments, targets=["participants"]).code == 0
@@ -336,13 +323,9 @@ def test_a_lost_file_that_all_waited_for_has_nobody_analysed_again(project: Proj
     tool.unlink()
     lost.unlink()
     written_ns = other.stat().st_mtime_ns
-    looked = project.snakemake("-n", *arguments, targets=["participants"])
-    assert "tool.json was lost or damaged; it would be put back" in looked.output
-    assert not tool.exists()
     ended = project.snakemake(*arguments, targets=["participants"])
     assert ended.code == 0, ended.output
-    assert "tool.json was lost or damaged; it is put back" in ended.output
-    assert "Analysing sub-01" in ended.output
+    assert tool.exists()
     assert lost.exists()
     assert other.stat().st_mtime_ns == written_ns
 

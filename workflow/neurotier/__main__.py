@@ -37,12 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             os._exit(code)  # the interpreter would take 3 ms to clear itself away, a tenth of what the meter takes
         return code
     try:
-        if not words:
-            from neurotier.run.targets import overview
-
-            print("\n".join(overview()))
-            return 0
-        return run_job(parser().parse_args(words))
+        return run_job(parser().parse_args(words or ["--help"]))
     except KeyboardInterrupt:  # while modules are imported
         return 130
     except OSError as error:  # a module or the results folder itself cannot be read
@@ -116,9 +111,15 @@ def answer(options: argparse.Namespace) -> int:
         case "open":
             return asked.open_page(options.results, options.page)
         case "init":
-            return asked.lay_out(options.folder)
+            from neurotier.run.working_folder import lay_out
+
+            print("\n".join(lay_out(options.folder)))
+            return 0
         case "site":
-            return asked.show_site()
+            from neurotier.run.site import draft
+
+            print(draft(), end="")
+            return 0
         case "describe":
             return asked.show_description(options.record, options.phase, options.output)
         case "images":

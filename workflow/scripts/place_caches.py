@@ -6,18 +6,17 @@ Where the nodes of a cluster have images tiers of their own, the first job on ea
 from pathlib import Path
 
 from neurotier.analysis.steps import measured, write_step
+from neurotier.core.files import write_json
 from neurotier.core.tiers import on_nodes
 from neurotier.run.caches import obtain_caches
-from neurotier.run.healing import forget_kept, write_and_keep
 from neurotier.run.scripting import Context, run_script
 
 
 def main(context: Context) -> None:
     settings, places = context.settings, context.places
-    forget_kept(places, Path(context.snakemake.output.caches))
     placing = not (context.run_facts().get("elsewhere") and on_nodes(settings, settings.placement["images"]))
     caches, usage = measured(lambda: obtain_caches(settings, places, context.say, placing))
-    write_and_keep(places, Path(context.snakemake.output.caches), caches)
+    write_json(Path(context.snakemake.output.caches), caches)
     write_step(places, "place_caches", "", ", ".join(caches), [("obtain", usage)])
 
 

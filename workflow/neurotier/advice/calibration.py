@@ -14,7 +14,6 @@ from neurotier.core.settings import Settings
 from neurotier.core.tables import read_table
 from neurotier.dataset.bids import Image
 from neurotier.dataset.contents import check_known_somewhere, is_present
-from neurotier.dataset.index import image_of
 from neurotier.run.disturbance import DISTURBED
 from neurotier.run.jobs import load_dataset
 from neurotier.run.profile_tables import Record
@@ -102,7 +101,7 @@ def read_observed(settings: Settings, places: Places, folder: Path | None) -> li
         )
     sizes: dict[str, int] = {}
     for row in read_table(table, "images"):
-        sizes[row["participant"]] = sizes.get(row["participant"], 0) + (image_of(row).size_bytes or 0)
+        sizes[row["participant"]] = sizes.get(row["participant"], 0) + (row["size_bytes"] or 0)
     records = [read_json(where.record(name)) for name in sizes if where.record(name).exists()]
     facts = {file.stem: read_json(file) for file in where.runs.glob("*.json")}
     asked = analysis(settings.to_json())

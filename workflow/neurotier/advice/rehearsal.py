@@ -21,15 +21,16 @@ from typing import Any
 
 from neurotier.advice.observed import ObservedJob, observe
 from neurotier.core.errors import ToolError
-from neurotier.core.files import partial_of, read_json, write_bytes, write_json
+from neurotier.core.files import partial_of, read_json, write_json
 from neurotier.core.places import Places
 from neurotier.core.processes import start_process
 from neurotier.core.settings import Settings
+from neurotier.core.tables import write_table
 from neurotier.core.work_folders import remove_leftovers
 from neurotier.dataset.bids import Image
+from neurotier.dataset.index import Index
 from neurotier.meter.others import SHORTEST_S, others_share, read_processors
 from neurotier.run.jobs import placed_image, save_settings
-from neurotier.run.participants import prepared
 
 TRIES = 3
 """How often it is tried while others disturb it."""
@@ -156,8 +157,8 @@ def scratch_results(
         for file in COPIED:
             if (known.index / file).exists():
                 write_json(places.index / file, read_json(known.index / file))
-        for name, images in participants.items():
-            write_bytes(places.prepared(name), prepared(name, images))
+        index = Index([image for images in participants.values() for image in images], [])
+        write_table(places.index / "images.tsv", "images", index.rows())
         placed_image(own, places, log)
         yield places
     finally:

@@ -48,8 +48,6 @@ class Tool(Protocol):
         Environment variable for the folder of what it compiles; empty if it compiles nothing.
     version_command
         Command in the image that prints the version.
-    package
-        Python package on the host whose version a run notes; empty if there is none.
     memory_mb
         Peak memory of a participant job: a base, and MB per MB of the largest compressed image.
     """
@@ -59,7 +57,6 @@ class Tool(Protocol):
     environment: ClassVar[dict[str, str]]
     cache_variable: ClassVar[str]
     version_command: ClassVar[list[str]]
-    package: ClassVar[str]
     memory_mb: ClassVar[tuple[int, int]]
 
     def command(self, image: str, folder: str) -> list[str]:
@@ -110,7 +107,6 @@ class Bet:
     environment: ClassVar[dict[str, str]] = {"FSLOUTPUTTYPE": "NIFTI_GZ"}
     cache_variable: ClassVar[str] = ""
     version_command: ClassVar[list[str]] = ["sh", "-c", 'cat "$FSLDIR/etc/fslversion" 2>/dev/null || echo unknown']
-    package: ClassVar[str] = ""
     memory_mb: ClassVar[tuple[int, int]] = (200, 40)
     """Measured: 0.2 GB for a head of 1 mm."""
 
@@ -166,7 +162,6 @@ class BrainExtractor:
     version_command: ClassVar[list[str]] = [
         *("python3", "-c", "import importlib.metadata as m; print(m.version('brainextractor'))")
     ]
-    package: ClassVar[str] = "brainextractor"
     memory_mb: ClassVar[tuple[int, int]] = (500, 260)
     """Measured: 0.9 to 1.2 GB for heads of 1 mm, 3.9 GB for one of 0.67 mm."""
 
@@ -224,7 +219,6 @@ class Noop:
     environment: ClassVar[dict[str, str]] = {}
     cache_variable: ClassVar[str] = ""
     version_command: ClassVar[list[str]] = ["echo", "1"]
-    package: ClassVar[str] = ""
     memory_mb: ClassVar[tuple[int, int]] = (100, 0)
 
     def command(self, image: str, folder: str) -> list[str]:

@@ -14,13 +14,16 @@ import re
 import shutil
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import wraps
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 from neurotier.core.errors import StateError
 from neurotier.core.libc import LIBC
+
+Content = TypeVar("Content")
 
 PARTIAL = re.compile(r"\..+\.partial")
 """Names of files and folders that are not finished."""
@@ -96,6 +99,16 @@ def write_json(path: Path, data: Any, durable: bool = True) -> None:
     write_text(path, json.dumps(data, indent=2) + "\n", durable)
 
 
+def append_line(path: Path, line: str, mode: int = 0o666) -> None:
+    """Append a line to a file, at once: other processes may append theirs. A link is not followed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    try:
+        os.write(descriptor, f"{line}\n".encode())
+    finally:
+        os.close(descriptor)
+
+
 def read_json(path: Path) -> Any:
     """Read JSON that neurotier wrote.
 
@@ -110,6 +123,20 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_text())
     except ValueError:  # not JSON, or not even text
         raise StateError(path) from None
+
+
+def once_per_version(read: Callable[[Path], Content]) -> Callable[[Path], Content]:
+    """Have a file read once per version of it by this process: a file that is written anew is another."""
+    known: dict[Path, tuple[tuple[int, ...], Content]] = {}
+
+    def reading(file: Path) -> Content:
+        facts, file = os.stat(file), file.absolute()
+        version = (facts.st_mtime_ns, facts.st_size, facts.st_ino)
+        if file not in known or known[file][0] != version:
+            known[file] = version, read(file)
+        return known[file][1]
+
+    return wraps(read)(reading)
 
 
 def flush_folder(folder: Path) -> None:

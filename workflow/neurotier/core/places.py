@@ -27,10 +27,10 @@ Rules, scripts and library take their paths from here and build none themselves.
                                         on a cluster node/: the same of the node that the runs were on
     logs/RULE/                          one log per job; analyze_participant/[SITE/]XX/sub-*.log
     state/                              settings of the last run, source: the dataset's with its token, run facts,
-                                        failures, the lock; participants/: of each, what its jobs need of the index;
+                                        failures, the lock;
                                         jobs/: what became of jobs on a cluster;
                                         runs/RUN.processors: while a run goes on, what the processors do;
-                                        under_way/: what steps that take long tell of themselves meanwhile;
+                                        journal/: what its processes tell meanwhile;
                                         saved.json: commits of the derivatives' datasets
 """
 
@@ -217,9 +217,9 @@ class Places:
         """What became of the jobs that a run gave to a cluster."""
         return self.state / "jobs" / f"{run}.json"
 
-    def job_notes(self, run: str) -> Path:
-        """Folder of what the jobs of a run on a cluster have noted of themselves. Short-lived."""
-        return self.state / "jobs" / run
+    def journal(self, run: str) -> Path:
+        """Folder of what the processes of a run tell while it goes on, a file each. Short-lived."""
+        return self.state / "journal" / run
 
     def readings(self, run: str) -> Path:
         """What the processors do while a run goes on."""
@@ -231,43 +231,9 @@ class Places:
         return self.state / "failures"
 
     @property
-    def told(self) -> Path:
-        """What jobs on a cluster have to say to the user of the run that is under way: a file each."""
-        return self.state / "told"
-
-    @property
-    def under_way(self) -> Path:
-        """What steps that are under way tell of themselves: a file each. Short-lived."""
-        return self.state / "under_way"
-
-    @property
     def outputs(self) -> Path:
         """Sizes of the tables, figures and pages at the end of the last run; absent during a run."""
         return self.state / "outputs.json"
-
-    @property
-    def unfinished(self) -> Path:
-        """Pages that show a part, because their run failed, with their tables and figures."""
-        return self.state / "unfinished.json"
-
-    @property
-    def kept(self) -> Path:
-        """Copies of what every analysis waits for: made anew, it would have everyone analysed again."""
-        return self.state / "kept"
-
-    @property
-    def index_checksum(self) -> Path:
-        """Checksum of the index of images as it was written."""
-        return self.state / "index.json"
-
-    @property
-    def participants(self) -> Path:
-        """What is prepared for the jobs of each participant; copies of parts of the index."""
-        return self.state / "participants"
-
-    def prepared(self, participant: str) -> Path:
-        """What is prepared for the jobs of one participant, in one of 256 folders: there may be half a million."""
-        return self.participants / short_hash(participant)[:2] / f"{escaped(participant)}.json"
 
     @property
     def verified(self) -> Path:

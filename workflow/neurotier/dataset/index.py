@@ -74,20 +74,6 @@ class Index:
         ]
 
 
-def image_of(row: dict[str, Any]) -> Image:
-    """The image of a row of ``images.tsv``."""
-    return Image(
-        participant=row["participant"],
-        site=row["site"] or "",
-        label=row["label"],
-        session=row["session"] or "",
-        bids_run=row["bids_run"] or "",
-        path=row["path"],
-        size_bytes=row["size_bytes"],
-        content=row["content"] or "",
-    )
-
-
 def index_dataset(
     dataset: Dataset,
     settings: DatasetSettings,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
-from neurotier.run.hooks import Pages
 
 
 def report(settings: Settings, places: Places) -> None:
@@ -24,7 +23,6 @@ def report(settings: Settings, places: Places) -> None:
     from neurotier.run.participants import participants
     from neurotier.run.profile_tables import read_records
     from neurotier.run.tabulation import TABLES, tabulate_profile
-    from neurotier.run.unfinished import note_unfinished
 
     records = [places.record(name) for name in participants(places)]
     tables = {name: places.profile / f"{name}.tsv" for name in TABLES}
@@ -36,8 +34,6 @@ def report(settings: Settings, places: Places) -> None:
     draw_all("report", FIGURES, data, places.figures)
     draw_mosaics(pictures_of(group, places, settings), places.mosaics, workers=1, drawn=places.drawn)
     write_page(data, places.results / "report.html")
-    of_group = (places.group / "group.tsv", places.group / "summary.json")
-    note_unfinished(places, places.results / "report.html", (*tables.values(), *of_group), places.figures.glob("*.*"))
 
 
 def comparison(settings: Settings, places: Places) -> None:
@@ -48,7 +44,6 @@ def comparison(settings: Settings, places: Places) -> None:
     from neurotier.pages.kit.figures import draw_all
     from neurotier.run.campaign.comparing import lacking
     from neurotier.run.compared import read_comparison_tables, write_comparison_tables
-    from neurotier.run.unfinished import note_unfinished
 
     plan, folder = places.campaign / "plan.tsv", places.comparison
     compared = everything_compared(plan, settings.comparison.results, settings.published)
@@ -56,9 +51,7 @@ def comparison(settings: Settings, places: Places) -> None:
     write_summary_tables(compared, folder)
     tables = read_comparison_tables(folder)
     draw_all("comparison", FIGURES, tables, places.comparison_figures)
-    page = places.results / "comparison.html"
-    write_page(tables, places.comparison_figures, page, lacking(plan))
-    note_unfinished(places, page, folder.glob("*.tsv"), places.comparison_figures.glob("*.*"))
+    write_page(tables, places.comparison_figures, places.results / "comparison.html", lacking(plan))
 
 
 def bigbrain(settings: Settings, places: Places) -> list[str]:
@@ -76,6 +69,3 @@ def verdict(places: Places) -> list[str]:
     compared = read_comparison_tables(places.comparison)
     found = judge(compared.runs, compared.participants)
     return [found.counts, *(f"{family.name}: {family.headline}" for family in found.families)]
-
-
-PAGES = Pages(report, comparison, bigbrain, verdict)

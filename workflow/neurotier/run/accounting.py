@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -52,20 +53,10 @@ def ask_accounting(numbers: Sequence[str], since_s: float) -> tuple[list[Start],
 def call_sacct(numbers: Sequence[str], since_s: float) -> tuple[str, str | None]:
     """What sacct prints of jobs, and why it could not be asked."""
     command = ["sacct", "--jobs", ",".join(numbers), "--duplicates", "--noheader", "--parsable2", "--noconvert"]
-    command += [f"--starttime={utc_words(since_s - EARLIER_S)}", f"--format={','.join(FIELDS)}"]
+    since = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(since_s - EARLIER_S))
+    command += [f"--starttime={since}", f"--format={','.join(FIELDS)}"]
     text, why = slurm.answer(*command, patience_s=PATIENCE_S, SLURM_TIME_FORMAT="%s", TZ="UTC")
     return text, why or None
-
-
-def utc_words(time_s: float) -> str:
-    """A time as sacct reads it where the time zone is UTC.
-
-    >>> utc_words(1795236000.0)
-    '2026-11-21T04:40:00'
-    """
-    import time
-
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time_s))
 
 
 def starts_in(lines: Iterable[str]) -> list[Start]:
@@ -87,7 +78,8 @@ def starts_in(lines: Iterable[str]) -> list[Start]:
         if not step:
             found.append(start_of(cell))
         elif found and found[-1]["job"] == number:
-            found[-1]["max_rss_bytes"] = larger(found[-1]["max_rss_bytes"], bytes_of(cell["MaxRSS"]))
+            largest = max(found[-1]["max_rss_bytes"] or 0, bytes_of(cell["MaxRSS"]) or 0)
+            found[-1]["max_rss_bytes"] = largest or None
     return found
 
 
@@ -96,37 +88,25 @@ def start_of(cell: dict[str, str]) -> Start:
     node = None if cell["NodeList"] in ("", "None assigned", "Unknown") else cell["NodeList"]
     # A job that was cancelled while it waited has times of a start that never was.
     began = node is not None
-    asked_cpus = count_of(cell["ReqCPUS"])
     return {
         "job": cell["JobIDRaw"],
         "state": (cell["State"].split() or ["UNKNOWN"])[0],  # "CANCELLED by 1000"
         "node": node,
-        "submitted_s": time_of(cell["Submit"]),
-        "started_s": time_of(cell["Start"]) if began else None,
-        "ended_s": time_of(cell["End"]),
+        "submitted_s": number_of(cell["Submit"]),
+        "started_s": number_of(cell["Start"]) if began else None,
+        "ended_s": number_of(cell["End"]),
         "elapsed_s": number_of(cell["ElapsedRaw"]) if began else None,
-        "asked_cpus": asked_cpus,
+        "asked_cpus": count_of(cell["ReqCPUS"]),
         "cpus": count_of(cell["AllocCPUS"]) if began else None,
-        "asked_memory_bytes": asked_bytes(cell["ReqMem"], asked_cpus),
+        "asked_memory_bytes": bytes_of(cell["ReqMem"]),
         "max_rss_bytes": bytes_of(cell["MaxRSS"]),
         "cpu_s": cpu_seconds(cell["TotalCPU"]),
     }
 
 
-def larger(one: int | None, other: int | None) -> int | None:
-    """The larger of two, of which either may be unknown."""
-    known = [value for value in (one, other) if value is not None]
-    return max(known) if known else None
-
-
 def number_of(text: str) -> float | None:
-    """A number, if it is one that can be; ``Unknown``, ``None`` and the like are not known."""
-    return float(text) if re.fullmatch(r"\d+(\.\d+)?", text) else None
-
-
-def time_of(text: str) -> float | None:
-    """A time, s since 1970; the accounting writes 0 for one that it does not know."""
-    return number_of(text) or None
+    """A number that is known: 0, ``Unknown``, ``None`` and the like are what the accounting writes for others."""
+    return float(text) or None if re.fullmatch(r"\d+(\.\d+)?", text) else None
 
 
 def count_of(text: str) -> int | None:
@@ -143,18 +123,6 @@ def bytes_of(text: str) -> int | None:
     """
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGTP]?)", text)
     return int(float(found[1]) * UNITS[found[2]]) or None if found else None
-
-
-def asked_bytes(text: str, cpus: int | None) -> int | None:
-    """Memory asked for; Slurm before 21.08 writes ``n`` after that of a node and ``c`` after that of each CPU.
-
-    >>> asked_bytes("500M", 4), asked_bytes("500Mn", 4), asked_bytes("500Mc", 4), asked_bytes("500Mc", None)
-    (524288000, 524288000, 2097152000, None)
-    """
-    amount = bytes_of(text.rstrip("nc"))
-    if not text.endswith("c"):
-        return amount
-    return amount * cpus if amount and cpus else None
 
 
 def cpu_seconds(text: str) -> float | None:

@@ -86,35 +86,6 @@ def open_page(results: Path, name: str) -> int:
     return 0
 
 
-def lay_out(folder: Path) -> int:
-    """Lay out a folder to work in, and say how to begin; the exit code of the process.
-
-    Raises
-    ------
-    SettingsError, TierError
-        See :func:`neurotier.run.working_folder.lay_out`.
-    """
-    from neurotier.run.working_folder import lay_out
-
-    for line in lay_out(folder):
-        print(line)
-    return 0
-
-
-def show_site() -> int:
-    """Print a draft of a profile for this cluster; the exit code of the process.
-
-    Raises
-    ------
-    SourceError
-        If there is no Slurm here.
-    """
-    from neurotier.run.site import draft
-
-    print(draft(), end="")
-    return 0
-
-
 def show_images(results: Path, unused_days: float | None) -> int:
     """Print the container images in the store, or remove those that were not used for so long; the exit code.
 

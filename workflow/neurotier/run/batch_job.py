@@ -30,9 +30,9 @@ from neurotier.core.settings import Settings
 from neurotier.meter.measure import Interrupted
 from neurotier.run import slurm
 from neurotier.run.batches import Made, Wanted, key_of, wanted_by
-from neurotier.run.job_notes import noting_job
 from neurotier.run.jobs import begin_log, keep_failure, load_settings, note, placed_image, reporting, run_facts
-from neurotier.run.participants import images_of
+from neurotier.run.journal import noting_job
+from neurotier.run.participants import images_of, selected_by
 from neurotier.run.shares import Granted
 from neurotier.run.submitted import is_over
 from neurotier.run.turns import LOOK_S, Arrivals, analysing, end_turn, take_turn, working
@@ -172,14 +172,11 @@ def failed_before(batch: Batch, name: str) -> int | None:
     missed = batch.got.get(name, {}).get("failed")
     if missed is not None:
         return int(missed)
-    file = batch.places.failure(name)
-    if RUN not in os.environ or not file.exists():
-        return None
-    failure = read_json(file)
-    if failure["run"] != current_run() or may_pass(failure["exit_code"]):
+    code = failure_code(batch.places, name) if RUN in os.environ else None
+    if code is None or may_pass(code):
         return None
     print(f"neurotier: {name}: failed in this run already, and is not tried again", file=sys.stderr, flush=True)
-    return int(failure["exit_code"])
+    return code
 
 
 def is_done(batch: Batch, name: str) -> bool:
@@ -273,9 +270,10 @@ def fetch_in_a_copy(batch: Batch, log: Path, name: str) -> int:
 
 
 def load_libraries(batch: Batch) -> None:
-    """Import what participants use, before they part."""
+    """Import and read what participants use, before they part."""
     import neurotier.analysis.participant  # noqa: F401
 
+    selected_by(batch.places.index / "images.tsv")
     if not batch.settings.app.image:
         from neurotier.analysis.tools import make_tool
 

@@ -12,10 +12,11 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from neurotier.core.errors import InputError, StateError
-from neurotier.core.files import read_json, remove_whatever, write_json
+from neurotier.core.files import once_per_version, read_json, remove_whatever, write_json
 from neurotier.core.foreign import open_file
 from neurotier.core.places import Places, participant_of, short_hash
 from neurotier.core.settings import Settings
@@ -72,7 +73,7 @@ class Wanted:
 
     def is_met(self, made: Made, images: Sequence[Image]) -> bool:
         """Whether somebody with these images has been analysed as wanted."""
-        if made.analysis not in (None, key_of(self.analysis, images)):
+        if made.analysis != key_of(self.analysis, images):
             return False
         if self.version is not None and (made.tool, made.version, made.container) != self.made_by:
             return False
@@ -85,9 +86,9 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Made:
-    """What a record says of how it was made; records of before there were keys have none, and are believed."""
+    """What a record says of how it was made."""
 
-    analysis: str | None
+    analysis: str
     tool: str
     version: str
     container: str | None
@@ -98,7 +99,7 @@ class Made:
     def by(cls, record: Mapping[str, Any], time_ns: int = 0) -> Made:
         """Of a record, written at a time (ns since 1970)."""
         return cls(
-            record.get("analysis"),
+            record.get("analysis", ""),
             record.get("tool", ""),
             record.get("tool_version", ""),
             record.get("container"),
@@ -123,7 +124,16 @@ def wanted_by(places: Places, analysis: str, tool: str, anew: bool = False, run:
 
 def read_batches(places: Places) -> Batches:
     """The batches that were decided; none before the dataset is indexed."""
-    return known_batches(read_decision(places))[1]
+    try:
+        return batches_in(places.batches_file)
+    except FileNotFoundError:
+        return {}
+
+
+@once_per_version
+def batches_in(file: Path) -> Batches:
+    """The batches in the file that keeps what was decided."""
+    return known_batches(read_decision(file))[1]
 
 
 def known_batches(decision: Mapping[str, Any]) -> tuple[int, Batches]:
@@ -134,9 +144,8 @@ def known_batches(decision: Mapping[str, Any]) -> tuple[int, Batches]:
     return 0, {}
 
 
-def read_decision(places: Places) -> dict[str, Any]:
+def read_decision(file: Path) -> dict[str, Any]:
     """What was decided; nothing if it was not, or if its file is damaged or no file."""
-    file = places.batches_file
     with suppress(InputError, OSError, ValueError), open_file(file.parent, file.name, str(file)) as opened:
         data = json.load(opened)
         return data if isinstance(data, dict) else {}
@@ -179,9 +188,9 @@ def decide(
         Whether jobs run on the nodes of a cluster. There they wait for other files than here, so that to Snakemake all
         that were done here have new inputs: who is done gets another batch, with a marker that no job has made.
     """
-    decided = read_decision(places)
+    decided = read_decision(places.batches_file)
     following, before = known_batches(decided)
-    moved = bool(decided) and decided.get("elsewhere") != elsewhere  # earlier versions did not say: their jobs, too
+    moved = bool(decided) and decided.get("elsewhere") != elsewhere
     done = {name for name in selected if name in made and wanted.is_met(made[name], selected[name])}
     kept = {
         number: members
@@ -209,7 +218,6 @@ def decide(
             write_marker(places, number, members, max(made[name].time_ns for name in members))
     if write:
         forget_work(places, selected, made, done)
-        adopt(places, {name: key_of(wanted.analysis, selected[name]) for name in done if made[name].analysis is None})
         decision = {"next": following, "analysis": wanted.analysis, "elsewhere": elsewhere, "batches": batches}
         if decision != decided:
             write_json(places.batches_file, decision)
@@ -227,25 +235,15 @@ def forget_work(places: Places, selected: Collection[str], made: Collection[str]
             remove_whatever(file)
 
 
-def adopt(places: Places, keys: Mapping[str, str]) -> None:
-    """Write keys into records of before there were any, once they have been believed: what changes later is seen."""
-    for name, key in keys.items():
-        file = places.record(name)
-        with suppress(FileNotFoundError, StateError):
-            facts = file.stat()
-            write_json(file, read_json(file) | {"analysis": key})
-            os.utime(file, ns=(facts.st_mtime_ns, facts.st_mtime_ns))
-
-
 def decided_analysis(places: Places) -> str | None:
     """The analysis that the batches were decided for; on a node, the image or definition may look otherwise."""
-    decision = read_decision(places)
+    decision = read_decision(places.batches_file)
     return str(decision["analysis"]) if "analysis" in decision else None
 
 
 def set_apart(places: Places, names: Collection[str]) -> None:
     """Give some participants a batch of their own each, unless their batch is done; the decision is written."""
-    decided = read_decision(places)
+    decided = read_decision(places.batches_file)
     following, before = known_batches(decided)
     batches: Batches = {}
     for number, members in before.items():

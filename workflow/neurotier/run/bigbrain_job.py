@@ -18,7 +18,7 @@ import yaml
 
 from neurotier.bigbrain.blocks.sources import versions_of
 from neurotier.bigbrain.plan import BLOCK_KEYS, INCREMENT_KEYS, SPARK_KEYS, BigBrainPlan
-from neurotier.core.errors import RunError, StateError
+from neurotier.core.errors import RunError
 from neurotier.core.files import read_json, remove_tree, write_json, write_secret, write_text
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
@@ -84,15 +84,10 @@ def forget_others(settings: Settings, plan: BigBrainPlan) -> None:
     asked = asdict(settings.bigbrain)
     wanted = {key: asked[key] for key in (*BLOCK_KEYS, *INCREMENT_KEYS, *SPARK_KEYS)}
     wanted["versions"] = versions_of(settings.bigbrain)
-    wanted["tiers"] = {name: asdict(settings.tiers[name]) for name in plan.tiers}
+    wanted |= {f"tier {name}": asdict(settings.tiers[name]) for name in plan.tiers}
     file = plan.places.results.with_name(f"{FOLDER}.json")
-    try:
-        before = read_json(file)
-    except (FileNotFoundError, StateError):
-        before = {"tiers": {}}
-    same = before | {"tiers": {}} == wanted | {"tiers": {}}
-    known = before["tiers"].keys() & wanted["tiers"].keys()
-    if not same or any(before["tiers"][name] != wanted["tiers"][name] for name in known):
+    before = read_json(file) if file.exists() else None  # then nobody knows what they were
+    if before is None or any(before.get(key, value) != value for key, value in wanted.items()):
         remove_tree(plan.places.results)
     write_json(file, wanted)
 

@@ -1,7 +1,7 @@
 """What became of the jobs that a run gave to a cluster: the table ``jobs.tsv``.
 
 Three tell: the head when it submitted what (:mod:`neurotier.run.submitted`), each job of a batch where it runs and with
-whom (:mod:`neurotier.run.job_notes`), and Slurm's accounting the rest. What nobody tells is empty.
+whom (:mod:`neurotier.run.journal`), and Slurm's accounting the rest. What nobody tells is empty.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from neurotier.core.files import read_json, remove_whatever, write_json
 from neurotier.core.places import Places
 from neurotier.core.tables import Row, write_table
 from neurotier.run.accounting import Start, ask_accounting
-from neurotier.run.job_notes import read_notes
+from neurotier.run.journal import read_notes
 from neurotier.run.submitted import SLURM, ClusterJob, jobs_of, were_ended
 
 ANALYSIS = "analyze_participants"
@@ -58,8 +58,8 @@ def note_jobs(places: Places, run: str) -> None:
 def close_jobs(places: Places, run: str) -> None:
     """The same at the end of a run, after which nothing else tells of its jobs."""
     note_jobs(places, run)
+    remove_whatever(places.journal(run))
     if places.cluster_jobs(run).exists():
-        remove_whatever(places.job_notes(run))
         were_ended(places, run).unlink(missing_ok=True)
 
 

@@ -12,7 +12,6 @@ from neurotier.core.errors import InputError, StateError
 from neurotier.core.files import read_json
 from neurotier.core.quantities import counted
 from neurotier.core.tables import Row, columns, read_table, write_table
-from neurotier.run.profile_tables import nodes_of
 
 Content = TypeVar("Content")
 
@@ -174,7 +173,6 @@ def run_row(run: Row, phases: Sequence[Row]) -> Row:
     kept = columns("compared_runs").keys() & run.keys()
     return {
         **{name: run[name] for name in kept},
-        "nodes": run["nodes"] or nodes_of(phases),  # rows of earlier versions have none
         "logged_makespan_s": None,
         "container_start_median_s": statistics.median(starts) if starts else None,
         "input_resident_before": resident_before(phases),

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from neurotier.core.files import read_json
+from neurotier.core.files import append_line, read_json
 from neurotier.core.places import Places
 from neurotier.core.tables import Row
 from neurotier.meter.others import Reading, others_share, read_processors
@@ -61,12 +61,7 @@ class Watch:
 def note_reading(file: Path, root: int) -> None:
     """Add a reading of the tree below a process, if it can be had; a full disk must not end a run."""
     with suppress(OSError):
-        line = " ".join(f"{value:.6f}" for value in read_processors(root))
-        descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-        try:
-            os.write(descriptor, f"{line}\n".encode())  # at once: two processes add lines
-        finally:
-            os.close(descriptor)
+        append_line(file, " ".join(f"{value:.6f}" for value in read_processors(root)))
 
 
 def note_processors(places: Places, run: str) -> None:

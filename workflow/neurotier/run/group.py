@@ -31,7 +31,7 @@ def group_rows(records: Iterable[Record]) -> list[Row]:
                     "participant": record["participant"],
                     "site": site_of(record["participant"]),
                     "session": image["session"],
-                    "bids_run": image["bids_run"] if "bids_run" in image else image["run"],  # its name before
+                    "bids_run": image["bids_run"],
                     **{key: image[key] for key in ("image", "mask", "brain_voxels")},
                     "voxel_volume_mm3": image["voxel_volume_mm3"],
                     "brain_volume_mm3": volume_mm3,

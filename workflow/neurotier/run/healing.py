@@ -7,13 +7,12 @@ are not as they were written are removed, and Snakemake makes these again and no
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
 import secrets
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,15 +20,15 @@ from typing import Any
 from neurotier.analysis.staging import first_missing
 from neurotier.core.configuration import WORKLOADS
 from neurotier.core.errors import StateError
-from neurotier.core.files import remove_whatever, write_bytes, write_json, write_text
+from neurotier.core.files import remove_whatever, write_json, write_text
 from neurotier.core.places import Places, participant_of
-from neurotier.core.tables import read_table
 from neurotier.run.batches import Made
+from neurotier.run.participants import selected_by
 
 LISTED_FOLDERS = ("index", "profile", "group", "figures", "comparison", "published", "probe", *WORKLOADS, "advice")
 """Folders of the results whose files are listed at the end of a run."""
 
-PAGES = {name: name for name in ("comparison", "published", "probe", *WORKLOADS, "advice")}
+PAGES = {name: name for name in ("comparison", "published", "probe", *WORKLOADS, "advice")} | {"campaign": "comparison"}
 """Folders with a page of their own; tables and figures in the others belong to the run report."""
 
 RECORDS = {"records", "steps"}
@@ -85,7 +84,6 @@ def find_damage(places: Places, by_app: bool, whole: dict[str, Made] | None = No
         *damaged_json(places),
         *lost_sites(places),
         *damaged_index(places),
-        *damaged_campaign(places),
         *damaged_outputs(places),
         *lost_datasets(places),
     ]
@@ -98,9 +96,6 @@ def damaged_json(places: Places) -> Iterator[Damage]:
         for file in sorted(folder.rglob("*.json")):
             if read(file) is None:
                 yield Damage(tuple(outputs_with(file, places)), f"{file} is damaged")
-    for file in sorted((places.state / "got").rglob("*")):
-        if not file.is_dir() and read(file) is None:
-            yield Damage((file,), f"{file} is damaged")
     for file in sorted(places.runs.glob("*.json")):
         if read(file) is None:
             yield Damage((file,), f"{file} is damaged: the facts of that run are lost", again=False)
@@ -163,43 +158,24 @@ def lost_datasets(places: Places) -> Iterator[Damage]:
 
 
 def damaged_index(places: Places) -> Iterator[Damage]:
-    """The index of images, if it is not the one that was written, or the record of its dataset is lost."""
-    table, noted = places.index / "images.tsv", read(places.index_checksum)
-    if not table.exists():
+    """The index of images, if it or what is made with it cannot be read, or the record of its dataset is lost."""
+    table = places.index / "images.tsv"
+    if not os.path.lexists(table):
         return
-    for file in (places.index / "skipped.tsv", *(places.index / f"{stem}.json" for stem in ("images", "skipped"))):
-        if not content_if_any(file):  # made by the same rule: Snakemake would end with exit code 0 and not analyse
+    others = (places.index / name for name in ("skipped.tsv", "images.json", "skipped.json"))
+    for file in others:  # made by the same rule: Snakemake would end with exit code 0 and not analyse
+        if not content_if_any(file):
             yield Damage((table,), f"{file} is not as it was written")
             return
-    if noted is not None and noted.get("sha256") != checksum(table):
-        yield Damage((table,), f"{table} is not as it was written")
-    elif read(places.index / "dataset.json") is None:
-        yield Damage((table,), f"{table} is of a dataset that is not known any more")
-
-
-def damaged_campaign(places: Places) -> Iterator[Damage]:
-    """Runs of a finished campaign that are missing or damaged; only these are done again.
-
-    In an unfinished campaign, Snakemake itself notices missing runs.
-    """
-    for file in sorted((places.campaign / "outputs").glob("*.json")):
-        if read(file) is None:
-            yield Damage((file,), f"{file} is damaged: the next run says what outputs must be", again=False)
-    done = places.campaign / "done.tsv"
-    if not done.exists():
-        return
     try:
-        folders = [
-            places.campaign / "runs" / row["folder"]
-            for row in read_table(done, "plan")
-            if places.holds(str(Path("campaign", "runs", row["folder"], "condition.json")))
-        ]
-    except (StateError, LookupError, TypeError, ValueError):
-        yield Damage((done,), f"{done} is damaged")
+        if not content_if_any(table):
+            raise StateError(table)
+        selected_by(table)
+    except (StateError, ValueError):
+        yield Damage((table,), f"{table} is not as it was written")
         return
-    for folder in folders:
-        if read(folder / "condition.json") is None:
-            yield Damage((folder / "condition.json", done), f"the run in {folder} is damaged")
+    if read(places.index / "dataset.json") is None:
+        yield Damage((table,), f"{table} is of a dataset that is not known any more")
 
 
 def damaged_outputs(places: Places) -> Iterator[Damage]:
@@ -209,7 +185,7 @@ def damaged_outputs(places: Places) -> Iterator[Damage]:
     Without the list of sizes damage cannot be detected, so whatever is made in seconds is made again.
     """
     known = read(places.outputs)
-    if known is None and not last_was_killed(places):
+    if known is None and "ended_s" in (last_run(places) or {"ended_s"}):  # one that was killed has listed nothing
         if files := tuple(quickly_made(places)):
             yield Damage(files, f"{places.outputs}, which lists the outputs, is gone or damaged")
         return
@@ -222,10 +198,10 @@ def damaged_outputs(places: Places) -> Iterator[Damage]:
             yield Damage((*outputs_with(file, places), page), f"{file} is not as it was written")
 
 
-def last_was_killed(places: Places) -> bool:
-    """Whether the last run did not come to its end: then it has listed nothing."""
+def last_run(places: Places) -> dict[str, Any] | None:
+    """What the last run has noted of itself; ``None`` if there was none."""
     runs = [facts for file in places.runs.glob("*.json") if (facts := read(file)) is not None]
-    return bool(runs) and "ended_s" not in max(runs, key=lambda facts: facts.get("started_s", 0.0))
+    return max(runs, key=lambda facts: facts.get("started_s", 0.0), default=None)
 
 
 def quickly_made(places: Places) -> Iterator[Path]:
@@ -235,10 +211,27 @@ def quickly_made(places: Places) -> Iterator[Path]:
     yield from (page for page in (places.results / "report.html", places.results / "comparison.html") if page.exists())
 
 
+def remove_partial(places: Places, targets: Sequence[str]) -> None:
+    """Remove pages, with their tables, if one of these files is asked for by its path after a run that failed.
+
+    They may show a part. A target such as ``all`` asks for what they are made from, too, and that is made first; of a
+    page alone Snakemake would say that there is nothing to be done.
+    """
+    bigbrain = [file for pattern in ("*.tsv", "figures/*.*") for file in places.bigbrain.glob(pattern)]
+    files = (*quickly_made(places), places.results / "bigbrain.html", *bigbrain)
+    made = {file.absolute(): file.relative_to(places.results) for file in files}
+    if not (last_run(places) or {}).get("succeeded") and any(Path(target).absolute() in made for target in targets):
+        for file, name in made.items():
+            if places.holds(str(name)):
+                remove_whatever(file)
+
+
 def outputs_with(file: Path, places: Places) -> list[Path]:
     """Files to remove so that Snakemake makes a file again: outputs of the rule that writes it."""
     if places.mosaics in file.parents:
         return [places.mosaics]
+    if places.campaign in file.parents:
+        return [file, places.campaign / "done.tsv"]
     if file.parent == places.index and file.stem in ("skipped", "images"):
         return [file, places.index / "images.tsv"]
     table = file.with_suffix(".tsv")
@@ -268,6 +261,7 @@ def note_outputs(places: Places) -> None:
     """List outputs and their sizes at the end of a run, for :func:`damaged_outputs`."""
     folders = [places.results / name for name in LISTED_FOLDERS]
     files = [*places.results.glob("*.html"), *places.campaign.glob("*.tsv")]
+    files += [*places.campaign.glob("runs/*/*/condition.json"), *places.campaign.glob("outputs/*.json")]
     files += [file for folder in folders for file in files_below(folder, lambda name: name not in RECORDS)]
     files += files_below(places.derivatives, lambda name: not name.startswith(("sub-", ".")) and name not in SAVED)
     known = {
@@ -296,73 +290,10 @@ def forget_markers(places: Places) -> None:
         remove_whatever(folder)
 
 
-def write_and_keep(places: Places, file: Path, data: Any) -> None:
-    """Write a file of the index that every analysis waits for, and a copy for :func:`restore_kept`."""
-    write_json(file, data)
-    write_json(copy_of(places, file), data)
-
-
-def forget_kept(places: Places, file: Path) -> None:
-    """Forget the copy of a file that a step begins to make.
-
-    Were the step to fail, it would be put back, and the step count as done: Snakemake notes the new parameters of a
-    job that failed, and removes its outputs.
-    """
-    if places.kept.is_symlink():  # planted: what it leads to is not ours
-        remove_whatever(places.kept)
-    remove_whatever(copy_of(places, file))
-
-
-def copy_of(places: Places, file: Path) -> Path:
-    """Where the copy of a file of the index is kept."""
-    return places.kept / file.absolute().relative_to(places.index.absolute())
-
-
-def lost_kept(places: Places) -> dict[Path, Path]:
-    """Files of the index that were lost or damaged, with the copy of each that is whole."""
-    copies = {places.index / copy.relative_to(places.kept): copy for copy in sorted(places.kept.rglob("*.json"))}
-    return {file: copy for file, copy in copies.items() if not is_json(file) and is_json(copy)}
-
-
-def restore_kept(lost: Mapping[Path, Path]) -> None:
-    """Put lost files of the index back, as old as they were: Snakemake shall not take them for new ones."""
-    for file, copy in lost.items():
-        remove_whatever(file)
-        write_bytes(file, content(copy))
-        os.utime(file, ns=(copy.stat().st_mtime_ns, copy.stat().st_mtime_ns))
-
-
-def is_json(file: Path) -> bool:
-    """Whether a file is there and holds JSON."""
-    try:
-        json.loads(content(file))
-    except (OSError, ValueError):
-        return False
-    return True
-
-
 def restore_state(places: Places) -> None:
     """Restore what a run writes at its start, and that must exist even if there is nothing left to run."""
     if not places.identity:
         write_text(places.state / "identity", secrets.token_hex(8) + "\n")
-
-
-def divide_records(places: Places) -> None:
-    """Put the records of earlier versions, all in the folder of their site, where they are looked for now.
-
-    No link is followed: what a planted one leads to is not ours to move.
-    """
-    sites = [] if places.records.is_symlink() else [places.records, *places.records.glob("*")]
-    for file in [file for site in sites if not site.is_symlink() for file in site.glob("*.json")]:
-        record = places.record(participant_of(file, places.records))
-        if file != record and file.is_file() and not file.is_symlink():
-            record.parent.mkdir(parents=True, exist_ok=True)
-            file.rename(record)
-
-
-def note_index(places: Places) -> None:
-    """Note the checksum of the index of images, for :func:`damaged_index`."""
-    write_json(places.index_checksum, {"sha256": checksum(places.index / "images.tsv")})
 
 
 def content(file: Path) -> bytes:
@@ -376,11 +307,6 @@ def content_if_any(file: Path) -> bytes:
         return content(file)
     except OSError:
         return b""
-
-
-def checksum(file: Path) -> str:
-    """SHA-256 of a small file."""
-    return hashlib.sha256(content(file)).hexdigest()
 
 
 def read(file: Path) -> dict[str, Any] | None:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from neurotier.core.answering import require_answers
-from neurotier.core.errors import NeurotierError
+from neurotier.core.errors import NeurotierError, StateError
 from neurotier.core.files import remove_whatever
 from neurotier.core.places import Places
 from neurotier.core.processes import CAMPAIGN, current_run, end, processes_of, use_one_blas_thread
 from neurotier.core.quantities import counted
-from neurotier.core.settings import ROLES, Settings
+from neurotier.core.settings import ROLES
 from neurotier.core.tables import read_table
 from neurotier.core.tiers import tiers_of
 from neurotier.dataset.health import replace_broken_clone
@@ -26,20 +25,19 @@ from neurotier.run.cluster_jobs import close_jobs, renew_jobs_table
 from neurotier.run.disturbance import Watch, forget_readings
 from neurotier.run.healing import (
     damage_lines,
-    divide_records,
     find_damage,
     forget_markers,
     forget_outputs,
-    lost_kept,
     note_outputs,
     remove,
-    restore_kept,
+    remove_partial,
     restore_state,
 )
 from neurotier.run.jobs import load_settings, note_killed, read_failures, save_settings
+from neurotier.run.journal import heard
 from neurotier.run.mixing import made_with, other_results
 from neurotier.run.node_check import remove_marks
-from neurotier.run.participants import participants, restore_prepared
+from neurotier.run.participants import participants
 from neurotier.run.plan import Plan
 from neurotier.run.preconditions import check_programs, check_start
 from neurotier.run.profile_config import cancel_command
@@ -52,7 +50,6 @@ from neurotier.run.profile_tables import (
     timings,
     unclosed_runs,
 )
-from neurotier.run.retries import try_failed_again
 from neurotier.run.saver import Saver
 from neurotier.run.snakemake_internals import (
     analyses_anew,
@@ -64,13 +61,11 @@ from neurotier.run.snakemake_internals import (
     only_looks,
     options_of,
     rules_to_run_here,
-    say_progress,
     slots,
 )
 from neurotier.run.start import acquire, command_line, end_run, refuse_planted_places, start_run, unwritable
 from neurotier.run.stops import end_at_signals, jobs_have_ended
 from neurotier.run.submitted import end_left, end_own, forget, note_name, note_submitted
-from neurotier.run.unfinished import forget_made, remove_asked_for
 
 watched: list[Watch] = []
 """What watches the processors while the run of this process goes on."""
@@ -80,30 +75,6 @@ savers: list[Saver] = []
 
 DAMAGED = (NeurotierError, AttributeError, LookupError, TypeError, ValueError)
 """What reading damaged state raises."""
-
-WOULD_BE_PUT_BACK = "it would be put back, and what is listed here for want of it would not be done"
-
-
-@dataclass(frozen=True)
-class Pages:
-    """What the end of a run has to do with pages: they are built on the run, so it is given them.
-
-    Attributes
-    ----------
-    report
-        Writes tables, figures and run report of those who were analysed.
-    comparison
-        Writes the comparison of the runs of a campaign that are there.
-    bigbrain
-        Writes the page of the BigBrain runs that are there, and returns what is to be said of them.
-    verdict
-        What a comparison that has been written says: one line each.
-    """
-
-    report: Callable[[Settings, Places], None]
-    comparison: Callable[[Settings, Places], None]
-    bigbrain: Callable[[Settings, Places], list[str]]
-    verdict: Callable[[Places], list[str]]
 
 
 def make_importable(workflow_folder: str) -> None:
@@ -165,8 +136,8 @@ def look_ahead(plan: Plan, arguments: Sequence[str], snakefile: Path, cores: int
     made = heal(plan, arguments, snakefile, is_replaced=others is not None)
     if starts:
         check_start(plan, options, say)
-    if changes:
-        try_failed_again(places, options.targets)
+    if "ior" in options.targets and changes:
+        forget_failed_points(places.workload("ior") / "ior.tsv")
     if "check" in options.targets and changes:  # a look at what is now
         remove_whatever(places.checked(plan.node_class))
     slots = None if plan.elsewhere or not cores else max(1, cores // plan.threads)
@@ -177,11 +148,18 @@ def look_ahead(plan: Plan, arguments: Sequence[str], snakefile: Path, cores: int
             say(others.line(removed=changes))
         if others and changes:
             others.remove()
-        for line in remove_asked_for(places, options.targets, changes):
-            say(f"neurotier: {line}")
+        if changes:
+            remove_partial(places, options.targets)
         plan.decide(made, analyses_anew(arguments), slots, write=changes)
     except OSError as error:
         raise unwritable(places, error) from None
+
+
+def forget_failed_points(table: Path) -> None:
+    """Have IOR's table made anew if points have failed, as by a node that was down; what was measured is kept apart."""
+    with suppress(OSError, StateError):
+        if any(row["status"].startswith("failed") for row in read_table(table, "ior", only=("status",))):
+            remove_whatever(table)
 
 
 def heal(plan: Plan, arguments: Sequence[str], snakefile: Path, is_replaced: bool = False) -> dict[str, Made]:
@@ -203,10 +181,6 @@ def heal(plan: Plan, arguments: Sequence[str], snakefile: Path, is_replaced: boo
         if changes:
             acquire(places)
             end_left(places, cancel_command(arguments, snakefile), say)
-        lost = lost_kept(places)
-        if changes:
-            restore_kept(lost)
-            divide_records(places)
         damages = [] if is_replaced else find_damage(places, plan.is_app, made)
         if changes:
             with suppress(*DAMAGED):  # then it is tried again without what is removed here
@@ -218,14 +192,11 @@ def heal(plan: Plan, arguments: Sequence[str], snakefile: Path, is_replaced: boo
                 load_settings(places.results)
             except NeurotierError:  # lost, or the folder was moved: and there may be nothing left to run
                 save_settings(plan.settings, places, plan.elsewhere)
-            restore_prepared(places)
             replace_broken_clone(places, say)
             forget_unreachable(places)
     except OSError:  # not writable: the start of the run says so
         return made
-    for file in lost:
-        say(f"neurotier: {file} was lost or damaged; " + ("it is put back" if changes else WOULD_BE_PUT_BACK))
-    for line in damage_lines([damage for damage in damages if not lost.keys() & set(damage.files)], removed=changes):
+    for line in damage_lines(damages, removed=changes):
         say(line)
     return made
 
@@ -250,7 +221,6 @@ def begin(plan: Plan, workflow: Any) -> None:
     rules_here = rules_to_run_here(workflow)
     check_programs(rules_here, plan.settings)
     compile_library()
-    say_progress(workflow)
     end_at_signals()
     targets = set(options_of(sys.argv[1:]).targets)
     wishes = {
@@ -275,8 +245,11 @@ def begin(plan: Plan, workflow: Any) -> None:
         savers.append(Saver(places))
 
 
-def finish(plan: Plan, succeeded: bool, after: Pages) -> None:
-    """End a run. After failures, the pages are written of what was done all the same."""
+def finish(plan: Plan, succeeded: bool, after: Any) -> None:
+    """End a run. After failures, the pages are written of what was done all the same.
+
+    They are built on the run, so it is given what does so, as in :mod:`neurotier.pages.partial`.
+    """
     end_timers()
     settings, run, stopped_by = plan.settings, current_run(), jobs_have_ended()
     places = Places.from_settings(settings)
@@ -295,14 +268,15 @@ def finish(plan: Plan, succeeded: bool, after: Pages) -> None:
         if not succeeded and stopped_by is None:  # then nobody has tabulated it
             flush = flush_results(places)
             note_flush(places, flush, read_timed_rows(map(places.record, everyone)))
+        told = heard(places, run, "failed")
         close_jobs(places, run)
         close_run(places, run, everyone, failures)
         if stopped_by is None:
             forget(places, run)
         elif plan.elsewhere:
             end_own(places, run)
-        for line in told_by_jobs(places):
-            say(line)
+        for one in told:
+            say(str(one.get("line")))
         for path, reason in unreachable_sites(places).items():
             say(f"failed  {path}: cannot be reached: {reason}")
         for failure in failures:
@@ -325,7 +299,6 @@ def finish(plan: Plan, succeeded: bool, after: Pages) -> None:
         return
     with suppress(OSError):  # the results tier may be full: then damage is not found out, no more
         renew_jobs_table(places)
-        forget_made(places)
         note_outputs(places)
     if not plan.is_campaign and (places.results / "report.html").exists():
         for line in summary_lines(places, everyone, failures):
@@ -335,11 +308,6 @@ def finish(plan: Plan, succeeded: bool, after: Pages) -> None:
         for line in after.verdict(places):
             say(line)
         say(f"Report: {places.results / 'comparison.html'}")
-
-
-def told_by_jobs(places: Places) -> list[str]:
-    """What jobs on a cluster would have said on the terminal as they failed: what they print, nobody sees."""
-    return [file.read_text().rstrip() for file in sorted(places.told.glob("*"))]
 
 
 def summary_lines(places: Places, everyone: list[str], failures: list[Record]) -> list[str]:

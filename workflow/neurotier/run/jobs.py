@@ -32,11 +32,10 @@ from neurotier.core.tiers import Tier, absolute
 from neurotier.meter.measure import Interrupted
 from neurotier.meter.own import times_so_far
 from neurotier.run import slurm
-from neurotier.run.participants import images_of, may_share_contents, participants, selected_by
+from neurotier.run.participants import images_of, participants, selected_by
 
 if TYPE_CHECKING:  # thousands of jobs start: each imports what it uses, where it uses it
     from neurotier.containers.store import PlacedImage, Store
-    from neurotier.dataset.bids import Image
     from neurotier.dataset.source import Dataset
     from neurotier.run.profile_tables import Record
 
@@ -80,10 +79,10 @@ def load_settings(results: Path) -> Settings:
 
 
 def load_dataset(places: Places) -> Dataset:
-    """The dataset that was cloned; earlier versions noted user name and token of its source, too."""
+    """The dataset that was cloned."""
     from neurotier.dataset.source import Dataset
 
-    data = all_without_credentials(read_json(places.index / "dataset.json"))
+    data = read_json(places.index / "dataset.json")
     return Dataset(data["source"], Path(data["path"]), data["kind"], data["sites"], data.get("unreachable", {}))
 
 
@@ -320,11 +319,9 @@ def drop_batch_images(results: Path, names: Sequence[str], marker: Path, log: Pa
     settings = load_settings(results)
     places = Places.from_settings(settings)
     dataset, said = load_dataset(places).path, ""
-    in_use: list[Image] = []
-    if any(may_share_contents(places, name) for name in names):  # else no job reads the index of everyone
-        selected, batches = selected_by(places.index / "images.tsv"), read_batches(places)
-        under_way = {name for number, of in batches.items() if not places.batch(number).exists() for name in of}
-        in_use = [image for name in sorted(under_way - set(names)) for image in selected.get(name, [])]
+    selected, batches = selected_by(places.index / "images.tsv"), read_batches(places)
+    under_way = {name for number, of in batches.items() if not places.batch(number).exists() for name in of}
+    in_use = [image for name in under_way.difference(names) for image in selected.get(name, [])]
     for name in names:
         if not places.record(name).exists():
             continue

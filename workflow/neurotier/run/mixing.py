@@ -83,9 +83,10 @@ class Others:
 
 def made_with(plan: Plan) -> dict[str, Any]:
     """What the results of a run are made with, as its facts have it; not version and selection of the dataset."""
-    tool, image = plan.tool(), plan.image()
+    tool, image, source = plan.tool(), plan.image(), without_credentials(plan.settings.dataset.source)
+    is_name = source == "demo" or is_address(source)
     facts = {
-        "dataset": without_credentials(plan.settings.dataset.source),
+        "dataset": source.rstrip("/") if is_name else str(Path(source).expanduser().absolute()),
         "app" if plan.is_app else "tool": tool.pop("name"),
         "image": image["image"],
         CONTENT: image["content"],
@@ -139,23 +140,15 @@ def made_before(places: Places) -> Mapping[str, Any]:
 def differing(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
     """Keys by which results differ.
 
-    >>> differing({"dataset": "a", "tool": "bet", "x": 1}, {"dataset": "./a", "tool": "bet", "x": 2})
+    >>> differing({"tool": "bet", "x": 1}, {"tool": "bet", "x": 2})
     ['x']
-    >>> differing({"dataset": "a", "tool": "noop", "x": 1}, {"dataset": "a", "app": "noop", "y": 2})
+    >>> differing({"tool": "noop", "x": 1}, {"app": "noop", "y": 2})
     ['tool', 'app']
     """
     keys = [key for key in {**there, **here} if there.get(key) != here.get(key)]
-    if "dataset" in keys and located(str(there.get("dataset"))) == located(here["dataset"]):
-        keys.remove("dataset")
     if CONTENT in keys and not (there.get(CONTENT) and here.get(CONTENT)):  # the rule that obtains it says why
         keys.remove(CONTENT)
     return [key for key in WHOLE if key in keys] or keys
-
-
-def located(source: str) -> str:
-    """A source, as an absolute path if it is one."""
-    is_name = source == "demo" or is_address(source)
-    return source.rstrip("/") if is_name else str(Path(source).expanduser().absolute())
 
 
 def said(made: Mapping[str, Any], keys: Iterable[str]) -> str:

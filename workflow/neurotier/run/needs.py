@@ -80,18 +80,9 @@ class Needs(ABC):
         return min(needed_mb, self.memory_limit_mb or 2**40)
 
     def beside(self, number: str) -> int:
-        """How many more participants of a batch copy in or out meanwhile: of those asked for, as many as have room."""
+        """How many more participants of a batch copy in or out meanwhile."""
         asked = self.settings.batches.staging_beside
-        at_once = self.at_once(number) if asked else 0
-        for beside in range(min(asked, len(self.members(number)) - at_once), 0, -1):
-            needs = (
-                (self.most(self.work_mb, number, at_once + beside), self.work_limit_mb),
-                (self.most(self.work_files, number, at_once + beside), self.work_files_limit),
-                (self.most(self.mem_mb, number, at_once) + self.staging_mb(number, beside), self.memory_limit_mb),
-            )
-            if all(limit is None or need <= limit for need, limit in needs):
-                return beside
-        return 0
+        return min(asked, len(self.members(number)) - self.at_once(number)) if asked else 0
 
     def most(self, need: Callable[[str], int], number: str, count: int) -> int:
         """What so many participants of a batch need together at most."""

@@ -6,7 +6,6 @@ The rules ask thousands of times, so the index is read once per version of its f
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from neurotier.analysis.app import app_name, app_options
 from neurotier.analysis.needs import rehearsal_of
 from neurotier.containers.identity import content_of
 from neurotier.core.errors import InputError, NeurotierError, SettingsError, StateError
-from neurotier.core.files import read_json, remove_whatever
+from neurotier.core.files import once_per_version, read_json, remove_whatever
 from neurotier.core.places import Places, short_hash
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import on_nodes
@@ -32,7 +31,10 @@ from neurotier.run.batches import (
     wanted_by,
 )
 from neurotier.run.needs import Needs
-from neurotier.run.participants import Selected, images_of, selected_by
+from neurotier.run.participants import Selected, selected_by
+
+read_dataset = once_per_version(read_json)
+"""Reads what is known of the dataset: each batch asks."""
 
 
 class Plan(Needs):
@@ -61,9 +63,7 @@ class Plan(Needs):
         self.settings, self.places, self.elsewhere, self.in_job = settings, places, elsewhere, in_job
         self.slots: int | None = None
         self.cluster_class = cluster_class
-        self.kind: tuple[int, str] | None = None
         self.would_be: Batches | None = None
-        self.decided: tuple[tuple[int, int], Batches] = ((0, 0), {})
         self.ranks: tuple[Batches, dict[str, int]] = ({}, {})
 
     @property
@@ -79,8 +79,6 @@ class Plan(Needs):
     def images(self, participant: str) -> list[Image]:
         """A participant's images; none while there is no index."""
         try:
-            if self.in_job:
-                return images_of(self.places, participant)
             return self.read(self.places.index / "images.tsv").get(participant, [])
         except FileNotFoundError:
             return []
@@ -92,11 +90,8 @@ class Plan(Needs):
     @property
     def is_plain(self) -> bool:
         """Whether the dataset is a plain folder, whose files are there without being fetched."""
-        file = self.places.index / "dataset.json"
-        version = file.stat().st_mtime_ns
-        if self.kind is None or self.kind[0] != version:
-            self.kind = (version, read_json(file)["kind"])
-        return self.kind[1] == "folder"
+        kind: str = read_dataset(self.places.index / "dataset.json")["kind"]
+        return kind == "folder"
 
     def participants(self, table: Path | str) -> list[str]:
         """Participants to analyse."""
@@ -114,16 +109,7 @@ class Plan(Needs):
     @property
     def batches(self) -> Batches:
         """The batches that were decided; those of a command that changes nothing are not written down."""
-        if self.would_be is not None:
-            return self.would_be
-        try:
-            facts = os.stat(self.places.batches_file)
-        except FileNotFoundError:
-            return {}
-        version = (facts.st_mtime_ns, facts.st_ino)
-        if self.decided[0] != version:
-            self.decided = version, read_batches(self.places)
-        return self.decided[1]
+        return read_batches(self.places) if self.would_be is None else self.would_be
 
     @property
     def apart(self) -> list[str]:

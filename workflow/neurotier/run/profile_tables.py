@@ -17,7 +17,7 @@ from neurotier.core.parallelism import COMPUTING_PHASES, job_spans, limited_by, 
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run
 from neurotier.core.settings import NOT_JUDGED, Settings
-from neurotier.core.tables import Row, defaults
+from neurotier.core.tables import Row
 from neurotier.meter.others import Reading
 from neurotier.meter.traffic import FILE_SIZES
 from neurotier.meter.usage import ACCOUNT
@@ -60,7 +60,6 @@ def profile_rows(records: Iterable[Record]) -> list[Row]:
             "tool": record["tool"],
             "work_tier": record["work_tier"],
             "host": record["host"],
-            **defaults("profile"),
             **{key: value for key, value in phase.items() if key != "traffic"},
         }
         for record in records
@@ -85,7 +84,6 @@ def traffic_rows(records: Iterable[Record]) -> list[Row]:
             "run": record["run"],
             "participant": record["participant"],
             "phase": phase["phase"],
-            **defaults("traffic"),
             **{key: value for key, value in flow.items() if key != FILE_SIZES},
         }
         for record in records
@@ -104,7 +102,7 @@ def run_rows(places: Places, rows: Sequence[Row], failures: Sequence[Record], ev
     for file in sorted(places.runs.glob("*.json")):
         facts = judged(places, read_json(file))
         row = (
-            {**defaults("runs"), **facts["row"]}
+            facts["row"]
             if facts.get("row")
             else run_row(facts, rows, failures, everyone, needs_in(places, facts, rows), readings_of(places, facts))
         )

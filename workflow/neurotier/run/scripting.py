@@ -14,16 +14,16 @@ from typing import Any, NoReturn
 
 from neurotier.core.credentials import without_credentials
 from neurotier.core.errors import NeurotierError
-from neurotier.core.files import clear_log, write_text
+from neurotier.core.files import clear_log
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run, spare_collections
 from neurotier.core.settings import Settings
 from neurotier.dataset.attempts import naming_commands
 from neurotier.meter.measure import Interrupted
 from neurotier.run.jobs import load_settings, run_facts
+from neurotier.run.journal import Step, tell
 from neurotier.run.profile_config import HEAD
 from neurotier.run.stops import ending_with, runner, unwinding
-from neurotier.run.under_way import Step
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Context:
     def say(self, line: str) -> None:
         """Tell the user on the terminal, the log, and who watches."""
         say(line)
-        self.step.note(told=line)
+        self.step.note(line)
 
 
 def say(line: str) -> None:
@@ -75,7 +75,7 @@ def step_of(snakemake: Any, places: Places) -> Iterator[Step]:
     try:
         yield step
     finally:
-        step.end()
+        step.note(None)
 
 
 def run_script(snakemake: Any, work: Callable[[Context], None]) -> None:
@@ -84,13 +84,13 @@ def run_script(snakemake: Any, work: Callable[[Context], None]) -> None:
     It ends, with all that it has started, when it is told to, and when the Snakemake that wants it is gone.
     """
     spare_collections()
-    log, told = Path(snakemake.log[0]), Path(snakemake.params.results, "state", "told")
+    log, results = Path(snakemake.log[0]), Path(snakemake.params.results)
     try:
         clear_log(log)
         log.write_text("")  # then everybody appends, tools too
         with unwinding(), log.open("a") as file, contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
             try:
-                settings = load_settings(Path(snakemake.params.results))
+                settings = load_settings(results)
                 places = Places.from_settings(settings)
                 facts = places.runs / f"{current_run()}.json"
                 with naming_commands(), ending_with(runner(facts)), step_of(snakemake, places) as step:
@@ -99,20 +99,20 @@ def run_script(snakemake: Any, work: Callable[[Context], None]) -> None:
                 print(without_credentials(traceback.format_exc()), end="", file=sys.stderr)
                 raise
     except NeurotierError as error:
-        stop(str(error), error.exit_code, told)
+        stop(str(error), error.exit_code, results)
     except Interrupted as interrupted:
-        stop(f"rule {snakemake.rule}: {interrupted}", 128 + interrupted.signal_number, told)
+        stop(f"rule {snakemake.rule}: {interrupted}", 128 + interrupted.signal_number, results)
     except OSError as error:
-        stop(f"rule {snakemake.rule}: {error.filename or log}: {error.strerror}", 74, told)
+        stop(f"rule {snakemake.rule}: {error.filename or log}: {error.strerror}", 74, results)
     except Exception:
-        stop(f"fault in rule {snakemake.rule}; see {log}", 70, told)
+        stop(f"fault in rule {snakemake.rule}; see {log}", 70, results)
 
 
-def stop(line: str, exit_code: int, told: Path) -> NoReturn:
+def stop(line: str, exit_code: int, results: Path) -> NoReturn:
     """End the script with one line on the terminal; from a cluster, the end of the run passes it on."""
     print(f"neurotier: {line}", file=sys.stderr, flush=True)
     host = socket.gethostname()
     if os.environ.get(HEAD, "") not in ("", host):
-        with contextlib.suppress(OSError):  # the results tier may be full
-            write_text(told / f"{host}-{os.getpid()}", f"neurotier: {line} (on {host})\n", durable=False)
+        with contextlib.suppress(NeurotierError, OSError):  # it may be that the results cannot be read
+            tell(Places.from_settings(load_settings(results)), "failed", line=f"neurotier: {line} (on {host})")
     sys.exit(exit_code)

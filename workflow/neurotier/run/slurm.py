@@ -6,8 +6,8 @@ import os
 import re
 import shutil
 import socket
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from neurotier.core.errors import BusyError, one_line
 from neurotier.core.files import write_text
@@ -74,17 +74,11 @@ def job_of(log: Path) -> str | None:
 
 def state_of(job: str) -> str:
     """What became of a Slurm job, for example ``TIMEOUT``; empty if the accounting does not say."""
-    import subprocess
-
-    if shutil.which("sacct") is None:
-        return ""
-    command = ["sacct", "--jobs", job, "--allocations", "--noheader", "--parsable2", "--format", "State"]
-    asked = subprocess.run(command, capture_output=True, text=True)
-    return asked.stdout.split("\n")[0].strip() if asked.returncode == 0 else ""
+    said, _ = answer("sacct", "--jobs", job, "--allocations", "--noheader", "--parsable2", "--format", "State")
+    return said.partition("\n")[0].strip()
 
 
-@dataclass(frozen=True)
-class Queued:
+class Queued(NamedTuple):
     """A job that Slurm has not ended yet: its state, such as ``RUNNING``, and its name."""
 
     state: str

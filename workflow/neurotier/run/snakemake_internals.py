@@ -24,7 +24,6 @@ from typing import Any
 import yaml
 
 from neurotier.core.parallelism import RESOURCES
-from neurotier.core.quantities import counted
 
 LOOKING = (
     *("dryrun", "touch", "lint", "print_compilation", "containerize", "generate_unit_tests", "unlock", "archive"),
@@ -138,41 +137,11 @@ def rules_to_run_here(workflow: Any) -> set[str]:
     return {job.rule.name for job in workflow.dag.needrun_jobs() if workflow.is_local(job.rule)}
 
 
-class Progress(logging.Filter):
-    """Have progress told without a share while nobody knows of what (log events, 9.0).
-
-    Snakemake counts the steps that it knows. Before a checkpoint, such as the index of the dataset, it does not know
-    those of the participants: "9 of 10 steps (90%) done" is then followed by "10 of 2,000 steps (0.5%) done".
-    """
-
-    def __init__(self, workflow: Any) -> None:
-        super().__init__()
-        self.dag = workflow.dag
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Change the words of a record; all are let through."""
-        if getattr(record, "event", None) == "progress" and self.dag.checkpoint_jobs:
-            done, left = record.done, record.total - record.done  # type: ignore[attr-defined]
-            names = " and ".join(sorted({job.rule.name for job in self.dag.checkpoint_jobs}))
-            record.msg = (
-                f"{counted(done, 'step')} done, {left} left that are known; {names} will tell how many there are"
-            )
-            record.event = None
-        return True
-
-
 def close_logs(workflow: Any) -> None:
     """Let only this user read Snakemake's log, which holds the command line; a Snakefile is given it too late (9.0)."""
     for file in workflow.logger_manager.get_logfile():
         if Path(file).parts[-3:-1] == (".snakemake", "log"):  # not one of a logger plugin, which may be a device
             os.chmod(file, 0o600)
-
-
-def say_progress(workflow: Any) -> None:
-    """Begin to tell progress that never runs backwards; see :class:`Progress`."""
-    from snakemake.logging import logger
-
-    logger.addFilter(Progress(workflow))
 
 
 class SubmittedJobs(logging.Filter):

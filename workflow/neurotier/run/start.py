@@ -43,7 +43,7 @@ from neurotier.run.snakemake_internals import Slots
 
 NO_WISHES: Mapping[str, Any] = {}
 
-VERSIONED = ("snakemake", "datalad", "git-annex", "pybids", "nibabel", "numpy")
+VERSIONED = ("snakemake", "datalad", "git-annex", "pybids", "nibabel", "numpy", "brainextractor")
 
 held: dict[Path, int] = {}
 """Locks held by this process until it ends, with their descriptors."""
@@ -129,8 +129,7 @@ def lock_and_note(
     end(processes_of(earlier_runs(places)))
     leftovers = remove_leftovers(places.work, places.identity)
     remove_unfinished(places)
-    remove_whatever(places.told)
-    remove_whatever(places.under_way)
+    remove_whatever(places.journal(""))
     save_settings(settings, places, wishes.get("elsewhere", False))
     cpus = len(os.sched_getaffinity(0))
     write_json(
@@ -242,10 +241,8 @@ def machine(cpus: int) -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """Versions of the software that results and timings depend on."""
-    from neurotier.analysis.tools import TOOLS  # which loads what reads images
-
     installed = {"neurotier": __version__, "python": platform.python_version()}
-    for name in (*VERSIONED, *filter(None, (tool.package for tool in TOOLS.values()))):
+    for name in VERSIONED:
         try:
             installed[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.core.errors import BusyError, InputError, StateError
-from neurotier.core.files import read_json
+from neurotier.core.files import append_line, read_json
 from neurotier.core.foreign import read_text
 from neurotier.core.places import Places
 from neurotier.core.private import read_own
@@ -60,7 +60,7 @@ class ClusterJob:
     run, number, scheduler
         The run that submitted it, its number with the scheduler, and which that is.
     submitted_s
-        When the head heard that it was submitted, s since 1970; ``None`` in notes of earlier versions.
+        When the head heard that it was submitted, s since 1970; ``None`` of those that were found by their name.
     rule, wildcards
         What it does, as far as the plugin says so.
     """
@@ -100,11 +100,7 @@ def note_name(places: Places, run: str, name: str) -> None:
 
 def append(places: Places, run: str, note: Mapping[str, Any]) -> None:
     """Append a line to the jobs of a run, in a file that others cannot write."""
-    file = submitted(places, run)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "w") as opened:
-        opened.write(json.dumps(note) + "\n")
+    append_line(submitted(places, run), json.dumps(note), mode=0o600)
 
 
 def notes_of(places: Places, run: str) -> Iterator[dict[str, Any]]:

@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +23,14 @@ from neurotier.core.errors import InputError, NeurotierError
 from neurotier.core.files import read_json
 from neurotier.core.foreign import read_text
 from neurotier.core.places import Places, participant_of
-from neurotier.core.quantities import size
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier, on_nodes
 from neurotier.core.work_folders import OWNER
 from neurotier.run.batches import MEGABYTE, read_batches
-from neurotier.run.job_notes import read_notes
 from neurotier.run.jobs import load_settings
+from neurotier.run.journal import StepNote, read_notes, read_steps
 from neurotier.run.participants import selected_by
 from neurotier.run.stops import runner
-from neurotier.run.under_way import StepNote, allocated_bytes, read_steps
 from neurotier.watch.folders import Folders
 from neurotier.watch.remaining import Ended, Remaining, remaining
 
@@ -41,9 +39,6 @@ EXEMPLARY = 1000
 
 LARGEST_BYTES = 16 << 20
 """Most that is read of a record: one lists every file that an app has written."""
-
-SHARE_OF_TIME = 0.05
-"""Largest share of the time that measuring what grows may take."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +76,7 @@ class Look:
     succeeded
         Whether it has ended with everything done that it was asked for.
     everyone
-        How many participants there are; ``None`` while the dataset is not indexed, and between the runs of a campaign.
+        How many participants there are; ``None`` while the dataset is not indexed, and of a campaign.
     done, running, failed
         Of these: how many are done; who is being analysed, and since when, s since 1970; and who failed, latest last.
     nodes
@@ -92,8 +87,6 @@ class Look:
         Tiers in use.
     left
         How long the participants will still take.
-    campaign_run
-        The run of a campaign whose participants these are.
     """
 
     time_s: float
@@ -111,7 +104,6 @@ class Look:
     steps: Sequence[StepNote]
     rooms: Sequence[Room]
     left: Remaining | None
-    campaign_run: str = ""
 
     @property
     def waiting(self) -> int:
@@ -141,37 +133,11 @@ class Watcher:
         self.logs = Folders(self.places.logs / "analyze_participant", ".log")
         self.reasons: dict[tuple[Path, float], Failure] = {}
         self.took: dict[tuple[Path, float], Ended] = {}
-        self.grown: dict[str, tuple[float, int]] = {}
-        self.inner: Watcher | None = None
         self.first_seen: dict[str, float] = {}
 
     def look(self) -> Look:
-        """What is seen now: of a campaign, the participants are those of the run that it is at."""
+        """What is seen now: of a campaign, what its step tells of the runs that it holds."""
         settings = load_settings(self.results)
-        own = self.look_at(settings)
-        if not settings.is_campaign:
-            return own
-        own = replace(own, everyone=None, left=None)
-        folder = run_under_way(settings, self.places) if own.alive is not False else None
-        if folder is None:
-            return own
-        if self.inner is None or self.inner.results != folder:
-            self.inner = Watcher(folder)
-        try:
-            inner = self.inner.look_at(load_settings(folder))
-        except (NeurotierError, OSError):  # it has come to its end meanwhile
-            return own
-        of_participants = ("everyone", "done", "running", "failed", "left")
-        return replace(
-            own,
-            **{name: getattr(inner, name) for name in of_participants},
-            steps=[*own.steps, *inner.steps],
-            rooms=inner.rooms,
-            campaign_run=folder.name,
-        )
-
-    def look_at(self, settings: Settings) -> Look:
-        """What is seen of this results folder."""
         run, facts = latest_run(self.places)
         alive = lives(self.places, run, facts)
         began_s = float(facts.get("started_s", 0.0))
@@ -190,13 +156,9 @@ class Watcher:
         now_s = time.time()
         at_once = slots_of(facts, len(running))
         left = None
-        if alive is not False and (waiting or running):
+        if alive is not False and (waiting or running) and not settings.is_campaign:
             beginning = [(sizes[name], max(0.0, now_s - since_s)) for name, since_s in running.items()]
-            left = remaining(
-                sorted(waiting, reverse=True), beginning, at_once, ended, usual_s(settings), now_s
-            ) or self.promised(
-                settings, at_once, len(waiting) + len(running), max((since_s for _, since_s in beginning), default=0.0)
-            )
+            left = remaining(sorted(waiting, reverse=True), beginning, at_once, ended, usual_s(settings), now_s)
         return Look(
             time_s=now_s,
             run=run,
@@ -205,12 +167,12 @@ class Watcher:
             ended_s=facts.get("ended_s"),
             alive=alive,
             succeeded=bool(facts.get("succeeded")),
-            everyone=len(sizes) if sizes else None,
+            everyone=len(sizes) if sizes and not settings.is_campaign else None,
             done=len(done),
             running=running,
             failed=failed,
             nodes=nodes_of(self.places, run) if alive is not False and facts.get("elsewhere") else {},
-            steps=[] if alive is False else [self.measured(step) for step in read_steps(self.places, run)],
+            steps=[] if alive is False else read_steps(self.places, run),
             rooms=rooms_of(settings, bool(facts.get("elsewhere"))),
             left=left,
         )
@@ -275,37 +237,6 @@ class Watcher:
                 self.took[file, at_s] = Ended(sizes[name], float(start_s), float(end_s))
         return [self.took[one] for one in latest if one in self.took]
 
-    def promised(self, settings: Settings, at_once: int, count: int, since_s: float) -> Remaining | None:
-        """What the advice has promised for so many participants, less the time since the first has begun, s."""
-        table = self.places.advice / "advice.tsv"
-        if not table.exists():
-            return None
-        from neurotier.advice.promise import advised
-        from neurotier.analysis.app import app_name
-        from neurotier.core.tables import read_table
-
-        run: dict[str, Any] = {f"{role}_tier": name for role, name in settings.placement.items()}
-        run |= {"tool": app_name(settings), "parallelism": at_once, "participants": count}
-        if not settings.image:
-            run["images_tier"] = None
-        with suppress(OSError, NeurotierError):
-            row = advised(read_table(table, "advice"), run)
-            if row is not None and row["high_s"] > since_s:
-                return Remaining(*(max(0.0, row[name] - since_s) for name in ("predicted_s", "low_s", "high_s")))
-        return None
-
-    def measured(self, step: StepNote) -> StepNote:
-        """A step, with what has grown for it if it has told nothing; to look takes a small share of the time."""
-        if not step.grows or step.told or step.host != socket.gethostname():
-            return step
-        next_s, grown_bytes = self.grown.get(step.name, (0.0, 0))
-        if time.monotonic() >= next_s:
-            began_s = time.monotonic()
-            grown_bytes = sum(allocated_bytes(Path(folder)) for folder in step.grows) - step.before_bytes
-            took_s = time.monotonic() - began_s
-            self.grown[step.name] = (time.monotonic() + took_s / SHARE_OF_TIME, grown_bytes)
-        return replace(step, told=f"{size(max(0, grown_bytes))} so far")
-
 
 def latest_run(places: Places) -> tuple[str, dict[str, Any]]:
     """The run that began last, and what it has noted of itself.
@@ -317,8 +248,8 @@ def latest_run(places: Places) -> tuple[str, dict[str, Any]]:
     """
     try:
         run = read_text(places.state, places.latest_run.name, str(places.latest_run)).strip()
-    except (InputError, OSError):  # of an earlier version, or no file
-        run = max((file.stem for file in places.runs.glob("*.json")), default="")
+    except (InputError, OSError):
+        run = ""
     try:
         return run, dict(read_json(places.runs / f"{run}.json"))
     except FileNotFoundError:
@@ -334,18 +265,6 @@ def read_whatever(file: Path) -> Any:
         If there is none.
     """
     return json.loads(read_text(file.parent, file.name, str(file), limit_bytes=LARGEST_BYTES))
-
-
-def run_under_way(settings: Settings, places: Places) -> Path | None:
-    """The results folder of the run that a campaign is at; ``None`` between two of them."""
-    from neurotier.run.campaign.snakemake_run import inner_results
-
-    begun: dict[Path, float] = {}
-    for tier in settings.tiers.values():
-        with suppress(OSError, NeurotierError):
-            for folder in (Tier.from_settings(tier).path / inner_results(places)).iterdir():
-                begun[folder] = (folder / "state" / "settings.json").stat().st_mtime
-    return max(begun, key=lambda folder: begun[folder], default=None)
 
 
 def lives(places: Places, run: str, facts: Mapping[str, Any]) -> bool | None:

@@ -1,9 +1,8 @@
 """How long the participants that are left will take, by those of the same run that have ended.
 
-What a participant takes goes by the size of its images, as the tool says it usually does until those who have ended
-tell it themselves. Those who wait are played through on the slots of the run, with pauses between participants as they
-were so far. So the estimate is corrected with everyone who ends. Before anybody has, nothing is known but what was
-advised.
+What a participant takes goes by the size of its images, as the tool says it usually does, and by what those who have
+ended took. Those who wait are played through on the slots of the run, with pauses between participants as they
+were so far. So the estimate is corrected with everyone who ends. Before anybody has, nothing is known.
 """
 
 from __future__ import annotations
@@ -16,10 +15,6 @@ from dataclasses import dataclass
 
 LEAST_SHARE = 0.1
 """Least half-width of the interval, as a share of the estimate: machines are not more even than that."""
-
-FIT_FROM, FIT_RANGE = 20, 2.0
-"""From how many participants on, and from which ratio of the largest size to the smallest, they tell how times go by
-sizes. The longest begin first, so that for a while all sizes are alike."""
 
 WIDTH = 2.0
 """Standard errors on each side of the estimate."""
@@ -82,7 +77,11 @@ def remaining(
     """
     if not ended:
         return None
-    expected_s = fit(ended, usual_s)
+    scale = sum(one.wall_s for one in ended) / max(sum(usual_s(one.size_bytes) for one in ended), 1e-9)
+
+    def expected_s(size_bytes: int) -> float:
+        return scale * usual_s(size_bytes)
+
     at_work_s = sum(one.wall_s for one in ended) + sum(since_s for _, since_s in running)
     stretch = slots * (now_s - min(one.start_s for one in ended)) / at_work_s
     stretch = min(max(1.0, stretch), MOST_STRETCHED) if len(ended) > slots else 1.0
@@ -94,17 +93,6 @@ def remaining(
     left_s = max(free_at_s)
     share = max(LEAST_SHARE, WIDTH * error_share(ended, expected_s, (len(waiting_bytes) + len(running)) / slots))
     return Remaining(left_s, left_s * max(0.0, 1 - share), left_s * (1 + share))
-
-
-def fit(ended: Sequence[Ended], usual_s: Callable[[int], float]) -> Callable[[int], float]:
-    """What a participant takes by the size of its images: the tool's own figures, scaled; else a start and s/byte."""
-    sizes, walls_s = [one.size_bytes for one in ended], [one.wall_s for one in ended]
-    if len(ended) >= FIT_FROM and max(sizes) >= FIT_RANGE * max(min(sizes), 1):
-        slope, start_s = statistics.linear_regression(sizes, walls_s)
-        if slope >= 0 and start_s >= 0:
-            return lambda size: start_s + slope * size
-    scale = sum(walls_s) / max(sum(map(usual_s, sizes)), 1e-9)
-    return lambda size: scale * usual_s(size)
 
 
 def error_share(ended: Sequence[Ended], expected_s: Callable[[int], float], rounds: float) -> float:

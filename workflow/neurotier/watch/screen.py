@@ -76,9 +76,8 @@ def counts(look: Look) -> str:
     """How many participants are done, running, failed and left."""
     if look.everyone is None:
         return "" if look.alive is False else "participants not known yet"
-    run = f"{look.campaign_run}: " if look.campaign_run else ""
     return (
-        f"{run}{look.done:,} of {look.everyone:,} done, {len(look.running):,} running, {len(look.failed):,} failed, "
+        f"{look.done:,} of {look.everyone:,} done, {len(look.running):,} running, {len(look.failed):,} failed, "
         f"{look.waiting:,} waiting"
     )
 

@@ -14,7 +14,6 @@ from neurotier.core.processes import current_run
 from neurotier.core.settings import Settings
 from neurotier.pages.bigbrain.page import write_page
 from neurotier.pages.bigbrain.tables import read_tables, write_conditions
-from neurotier.run.unfinished import note_unfinished
 
 RULES = ("make_blocks", "begin_increment", "increment_block", "run_gnu_parallel", "run_spark", "check_increment")
 """Rules whose failure is one of the incrementation."""
@@ -41,7 +40,6 @@ def write_partial(settings: Settings, places: Places) -> list[str]:
     write_conditions(files["runs"], predictions, plan.published, socket.gethostname(), files["conditions"])
     page = places.results / "bigbrain.html"
     verdict = write_page(read_tables(**files, published=plan.published), places.bigbrain, page)
-    note_unfinished(places, page, files.values(), (predictions, *places.bigbrain.glob("figures/*.*")))
     report = places.shortened(Path.cwd()).results / page.name
     return [*tabulated.lines(), *verdict.terminal_lines(), f"Report: {report}"]
 

@@ -18,7 +18,6 @@ import numpy as np
 
 from neurotier.analysis.app import app_name
 from neurotier.analysis.needs import rehearsal_of
-from neurotier.core.app_settings import EARLIER_APP
 from neurotier.core.configuration import WORKLOADS
 from neurotier.core.errors import SettingsError
 from neurotier.core.places import Places, short_hash
@@ -26,11 +25,11 @@ from neurotier.core.settings import Settings
 from neurotier.run.conditions import CAMPAIGN, Condition
 from neurotier.run.plan import Plan
 
-APART = ("results", "report", "campaign", "comparison", "published", "probe", "advice", "batches", "node_class")
-"""Sections that do not change what a run measures."""
-
-OTHER_TARGETS = (*WORKLOADS, "bigbrain")
-"""Sections of other targets, which runs go without. Their defaults are part of the identity of runs, as ever."""
+APART = (
+    *("results", "report", "campaign", "comparison", "published", "probe", "advice", "batches", "node_class"),
+    *(*WORKLOADS, "bigbrain"),
+)
+"""Sections that do not change what a run measures, and that runs go without."""
 
 JUDGING = ("validity",)
 """Sections that a run needs, and that do not change what it measures either."""
@@ -95,8 +94,7 @@ def conditions(settings: Settings) -> list[Condition]:
 
 def configuration_of(base: Mapping[str, Any], settings: Settings, condition: Condition) -> dict[str, Any]:
     """The configuration of a run of a condition, but for its results folder."""
-    left_out = (*APART, *OTHER_TARGETS)
-    own = {key: value for key, value in copy.deepcopy(dict(base)).items() if key not in left_out}
+    own = {key: value for key, value in copy.deepcopy(dict(base)).items() if key not in APART}
     placed = settings.campaign.placements[condition.placement]
     own["placement"] = settings.placement | {role: tier for role, tier in placed.items() if tier is not None}
     used = set(own["placement"].values())
@@ -155,10 +153,6 @@ def what_is_measured(checked: Mapping[str, Any]) -> dict[str, Any]:
     measured["dataset"] = {key: value for key, value in checked["dataset"].items() if key not in FETCHING}
     if checked["dataset"]["source"] != "demo":
         del measured["demo"]
-    # what earlier versions did not have is no other measurement
-    measured["app"] = {
-        key: value for key, value in checked["app"].items() if key not in EARLIER_APP or value != EARLIER_APP[key]
-    }
     return measured
 
 

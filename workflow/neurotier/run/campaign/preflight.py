@@ -12,9 +12,9 @@ from neurotier.analysis.needs import work_bytes
 from neurotier.core.errors import SettingsError, TierError
 from neurotier.core.files import read_json
 from neurotier.core.parallelism import fits
-from neurotier.core.quantities import about, counted, size
+from neurotier.core.quantities import counted, size
 from neurotier.core.settings import Settings
-from neurotier.core.tables import Row, read_table
+from neurotier.core.tables import Row
 from neurotier.core.tiers import Tier
 from neurotier.dataset.bids import Image
 from neurotier.dataset.contents import is_present
@@ -24,9 +24,6 @@ from neurotier.run.plan import Plan
 
 RESULTS_FACTOR = 2
 """Bytes of results per byte of compressed input: the brain, at most as large, and what is kept beside it."""
-
-ADVISED_BY = ("dataset_tier", "work_tier", "results_tier", "tool", "cache", "parallelism")
-"""Columns by which the advice for a run is found."""
 
 Needs = dict[str, dict[str, int]]
 """Tier to role to bytes."""
@@ -66,9 +63,6 @@ def check_campaign(campaign: Campaign) -> None:
     kinds = counted(len({run.condition for run in planned}), "condition")
     counts = f"{counted(len(planned), 'run')} of {counted(len(people), 'participant')}"
     say(f"Campaign: {counts} ({kinds}, {settings.campaign.repetitions} times, seed {settings.campaign.seed})")
-    expected = how_long(campaign, len(people))
-    if expected:
-        say(expected)
     check_placements(campaign)
     for name, roles in needs(campaign, people).items():
         tier = Tier.from_settings(settings.tiers[name]).here()
@@ -78,28 +72,6 @@ def check_campaign(campaign: Campaign) -> None:
         own = Plan(settings_of(campaign, run), campaign.places)
         check_parallelism(run.condition.parallelism, [own.mem_mb(name) for name in people], campaign.limits)
         check_files(run, own, list(people))
-
-
-def how_long(campaign: Campaign, people: int) -> str:
-    """How long the runs that are to be done take by the advice, if it was asked for; empty if it was not."""
-    table, to_do = campaign.places.advice / "advice.tsv", campaign.to_do
-    if not table.exists() or not to_do:
-        return ""
-    rows = {
-        tuple(row[name] for name in ADVISED_BY): row["predicted_s"]
-        for row in read_table(table, "advice")
-        if row["participants"] == people
-    }
-    expected = []
-    for run in to_do:
-        tiers, condition = run.configuration["placement"], run.condition
-        placed = (tiers["dataset"], tiers["work"], tiers["results"])
-        expected.append(rows.get((*placed, condition.tool, condition.cache, condition.parallelism)))
-    known = [time_s for time_s in expected if time_s is not None]
-    if not known:
-        return ""
-    of = "" if len(known) == len(to_do) else f" for {len(known)} of {counted(len(to_do), 'run')}"
-    return f"  how long: about {about(sum(known))}{of}, by the advice, and what making each ready takes"
 
 
 def check_placements(campaign: Campaign) -> None:

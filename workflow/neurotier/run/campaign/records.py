@@ -118,12 +118,7 @@ def compared(places: Places, planned: PlannedRun, outcome: Outcome) -> list[str]
     """What differs from the outputs of the first run of the same tool, if anything; the first one is noted."""
     file = places.campaign / "outputs" / f"{planned.analysis}.json"
     with suppress(FileNotFoundError, StateError):
-        return differing(read_json(file), outcome)
+        first = read_json(file)
+        return list(filter(None, [difference(outcome.outputs, first["checksums"], first["of"])]))
     write_json(file, {"of": str(planned.condition), "checksums": outcome.outputs})
     return []
-
-
-def differing(first: Record, outcome: Outcome) -> list[str]:
-    """What differs from the outputs of the first run, if anything."""
-    found = difference(outcome.outputs, first["checksums"], first["of"])
-    return [found] if found else []

@@ -1,0 +1,155 @@
+"""The journal of a run: what its processes tell while it goes on, a line of JSON each, in a file of each process.
+
+Steps tell how far they are, which ``neurotier watch`` reads from any node. Jobs on a cluster tell where they run, with
+what and from when to when, since not every cluster has accounting, and none knows which participants a job has; and
+what they would have said on the terminal. Nothing depends on it: where it cannot be written, the process goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple
+
+from neurotier.core.errors import InputError
+from neurotier.core.files import append_line
+from neurotier.core.foreign import read_text
+from neurotier.core.places import Places
+from neurotier.core.processes import current_run
+
+NOTE_S, SAY_S = 1.0, 30.0
+"""How often a step may tell the journal how far it is, and how often the terminal, s."""
+
+LARGEST_BYTES = 16 << 20
+"""Most that is read of the lines of a process."""
+
+NUMBERS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID")
+"""Environment variables that hold a job's number: Slurm, PBS, LSF, SGE."""
+
+MEGABYTE = 1 << 20
+"""Slurm's unit of memory, bytes."""
+
+Line = dict[str, Any]
+
+
+def tell(places: Places, kind: str, **told: Any) -> None:
+    """Append a line to the journal of this run."""
+    process = f"{socket.gethostname()}-{os.getpid()}"
+    line = {"kind": kind, "process": process, "time_s": time.time(), **told}
+    with suppress(OSError):
+        append_line(places.journal(current_run()) / f"{process}.jsonl", json.dumps(line))
+
+
+def heard(places: Places, run: str, kind: str) -> list[Line]:
+    """The lines of a kind in the journal of a run, in order of time; what is damaged is passed over."""
+    found: list[tuple[float, Line]] = []
+    for file in sorted(places.journal(run).glob("*.jsonl")):
+        with suppress(InputError, OSError):
+            for text in read_text(file.parent, file.name, str(file), limit_bytes=LARGEST_BYTES).splitlines():
+                with suppress(LookupError, TypeError, ValueError):
+                    line = dict(json.loads(text))
+                    found += [(float(line["time_s"]), line)] if line["kind"] == kind else []
+    return [line for _, line in sorted(found, key=lambda one: one[0])]
+
+
+class StepNote(NamedTuple):
+    """What a step has told of itself: its rule and which of its jobs it is, since when (s since 1970), and how far."""
+
+    name: str
+    started_s: float
+    told: str
+
+
+class Step:
+    """A step that tells how far it is.
+
+    Parameters
+    ----------
+    places
+        Of the results.
+    name
+        What to call it.
+    say
+        Tells the user of the run.
+    """
+
+    def __init__(self, places: Places, name: str, say: Callable[[str], None]) -> None:
+        self.places, self.name, self.say = places, name, say
+        self.noted_s = self.said_s = time.monotonic()
+        self.note("")
+
+    def tell(self, told: str) -> None:
+        """Tell how far it is, as often as one likes: what comes too often is passed over."""
+        now_s = time.monotonic()
+        if now_s - self.said_s >= SAY_S:
+            self.said_s = now_s
+            self.say(f"{self.name}: {told}")
+        if now_s - self.noted_s >= NOTE_S:
+            self.noted_s = now_s
+            self.note(told)
+
+    def note(self, told: str | None) -> None:
+        """Tell the journal alone; ``None`` at the end."""
+        tell(self.places, "step", name=self.name, told=told)
+
+
+def read_steps(places: Places, run: str) -> list[StepNote]:
+    """What the steps of a run that are under way tell of themselves, in order of their starts."""
+    found: dict[str, StepNote] = {}
+    for line in heard(places, run, "step"):
+        name, told = str(line.get("name")), line.get("told")
+        began_s = found[name].started_s if name in found else float(line["time_s"])
+        if told is None:
+            found.pop(name, None)
+        else:
+            found[name] = StepNote(name, began_s, str(told))
+    return list(found.values())
+
+
+@contextmanager
+def noting_job(
+    places: Places, batch: str, members: Sequence[str], slots: int, needed_cpus: int
+) -> Iterator[Callable[[int], None]]:
+    """Tell of a job's start and, with the function given, of its end and exit code.
+
+    Parameters
+    ----------
+    places
+        Of the results.
+    batch
+        Number of the batch.
+    members
+        Its participants.
+    slots, needed_cpus
+        How many of them are analysed at once, and the CPUs that these take.
+    """
+    note: Line = {
+        "job": next(filter(None, map(os.environ.get, NUMBERS)), None),
+        "batch": batch,
+        "members": list(members),
+        "slots": slots,
+        "needed_cpus": needed_cpus,
+        "node": os.environ.get("SLURMD_NODENAME", socket.gethostname()),
+        "cpus": whole("SLURM_CPUS_ON_NODE") or len(os.sched_getaffinity(0)),
+        "memory_bytes": (whole("SLURM_MEM_PER_NODE") or 0) * MEGABYTE or None,
+        "started_s": time.time(),
+    }
+    tell(places, "job", **note)
+    yield lambda exit_code: tell(places, "job", **note, ended_s=time.time(), exit_code=exit_code)
+
+
+def whole(variable: str) -> int | None:
+    """A whole number in the environment; ``None`` if there is none."""
+    text = os.environ.get(variable, "")
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
+def read_notes(places: Places, run: str) -> list[Line]:
+    """What a run's jobs have told of themselves, in order of their starts; of each what it told last."""
+    lines = [line for line in heard(places, run, "job") if isinstance(line.get("started_s"), float)]
+    last = {(line["process"], line["started_s"]): line for line in lines}
+    return sorted(last.values(), key=lambda line: line["started_s"])
