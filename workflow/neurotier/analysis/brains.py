@@ -9,8 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from neurotier.analysis.ordinary import is_ordinary
+from neurotier.analysis.inflating import SLAB_BYTES, DamagedError, Inflated
+from neurotier.analysis.memory import LEAST_BYTES
 from neurotier.analysis.scratch import remove_counted
+from neurotier.core.errors import InputError
+from neurotier.core.foreign import open_file
 from neurotier.core.settings import Settings
 from neurotier.core.work_folders import IN, OUT, SCRATCH
 from neurotier.dataset.bids import Image, derivative_name
@@ -74,18 +77,31 @@ def analyze_images(
 def checked_head(tool: Tool, staged: Path, name: str) -> nib.Nifti1Image | None:
     """A head that can contain a brain, checked before its tool is started.
 
-    ``None`` for an ordinary image and a tool that makes no masks, for which it need not be loaded.
+    ``None`` for a tool that makes no masks: such an image is read once, and no library is loaded to look into it.
 
     Raises
     ------
     InputError
         See :func:`neurotier.analysis.images.load_head`.
     """
-    if not tool.makes_masks and is_ordinary(staged):
+    if not tool.makes_masks:
+        read_through(staged, name)
         return None
     from neurotier.analysis.images import load_head
 
     return load_head(staged, name)
+
+
+def read_through(staged: Path, name: str) -> None:
+    """Read a file, or the first :data:`LEAST_BYTES` of it; :class:`InputError` if it is damaged."""
+    with open_file(staged.parent, staged.name, name) as file:
+        source = Inflated(file) if staged.suffix == ".gz" else file
+        try:
+            for _ in range(LEAST_BYTES // SLAB_BYTES):
+                if not source.read(SLAB_BYTES):
+                    break
+        except DamagedError as error:
+            raise InputError(f"the image file {error.what}", where=name, fix=error.fix) from None
 
 
 def on_host(

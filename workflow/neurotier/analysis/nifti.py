@@ -20,8 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from nibabel.volumeutils import apply_read_scaling
 
-from neurotier.analysis.inflating import EXPANSION, DamagedError, Inflated, truncated
-from neurotier.analysis.ordinary import MEMORY_SHARE, SLAB_BYTES, SURPLUS_BYTES, needed_bytes
+from neurotier.analysis.inflating import EXPANSION, SLAB_BYTES, DamagedError, Inflated, truncated
 from neurotier.core.quantities import size
 
 Volume = npt.NDArray[Any]
@@ -31,6 +30,17 @@ HEADER_BYTES = 2 << 20
 
 ROUNDING = 1e-6
 """Relative error of an affine in float32: voxels flatter than this have no volume."""
+
+SURPLUS_BYTES = 1 << 20
+"""Most bytes after the last voxel of a compressed file, as some writers pad."""
+
+FLOAT64_COPIES, FLOAT64_BYTES = 2, 8
+"""Copies of an image that a tool holds at least, besides the stored voxels: one to work on, and one for the result.
+brainextractor briefly takes three times as much, but this is meant to recognise bombs, not to plan memory."""
+
+MEMORY_SHARE = 0.8
+"""Share of the job's memory that an image may take; the rest is for Python, the tool and its libraries. A head of
+512 x 512 x 512 float32 voxels takes 2.7 GB, and so is accepted with 4 GB."""
 
 KINDS = (nib.Nifti1Image, nib.Nifti2Image)
 """In the order of the length of their headers."""
@@ -86,7 +96,7 @@ class Stored:
 
     def check_memory(self, memory_bytes: int) -> None:
         """Raise :class:`DamagedError` if an image as declared cannot be analysed in this much memory."""
-        needed = needed_bytes(self.voxels, self.dtype.itemsize)
+        needed = self.voxels * (self.dtype.itemsize + FLOAT64_COPIES * FLOAT64_BYTES)
         if needed > MEMORY_SHARE * memory_bytes:
             raise DamagedError(
                 f"declares {shape_text(self.shape)} voxels of {self.dtype.name}, which take {size(needed)} of "
