@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -116,7 +115,7 @@ def on_host(
         head = checked_head(tool, staged, image.path)
         mask = tool.extract(head, staged, scratch, log, image.path)
         os.chdir(folder)
-        remove_counted(scratch, removal, shutil.rmtree)
+        remove_counted(scratch, removal)
         yield head, mask
 
 

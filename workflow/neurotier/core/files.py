@@ -7,6 +7,7 @@ on ext4). So content is flushed first, then renamed to its final name, and then 
 from __future__ import annotations
 
 import ctypes
+import errno
 import itertools
 import json
 import os
@@ -154,8 +155,6 @@ def begin_write_back(descriptor: int, offset: int, count: int) -> None:
 @contextmanager
 def suppress_unsupported() -> Iterator[None]:
     """Ignore errors of file systems that cannot flush folders (some FUSE and network ones) and need not."""
-    import errno
-
     try:
         yield
     except OSError as error:
@@ -170,13 +169,34 @@ def rename_durably(partial: Path, final: Path) -> None:
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder if it exists, including write-protected folders of git-annex. Links are not followed."""
+    """Remove a folder if it exists, whatever it holds. Links are not followed.
+
+    Raises
+    ------
+    OSError
+        If something of it is left, such as files of another user.
+    """
     if folder.is_symlink() or not folder.exists():
         return
-    for _, _, _, descriptor in os.fwalk(folder, follow_symlinks=False, onerror=None):
-        # git-annex removes the owner's write permission, without which only root could delete them
-        os.fchmod(descriptor, stat.S_IRWXU)
-    shutil.rmtree(folder)
+    try:
+        shutil.rmtree(folder)
+    except (OSError, RecursionError):  # folders closed to their owner, as git-annex leaves them; or thousands nested
+        import subprocess
+
+        with suppress(OSError, RecursionError):
+            open_to_owner(folder)
+        subprocess.run(["rm", "-rf", "--", str(folder)], check=False)
+        if os.path.lexists(folder):
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(folder)) from None
+
+
+def open_to_owner(folder: Path) -> None:
+    """Give the owner access to a folder and all folders below it; links are not followed."""
+    folder.chmod(stat.S_IRWXU)
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                open_to_owner(Path(entry.path))
 
 
 def remove_whatever(path: Path) -> None:

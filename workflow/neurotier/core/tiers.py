@@ -195,7 +195,8 @@ class Tier:
                 where=where,
                 fix=f"correct tiers.{self.name}.kind or .path",
             )
-        check_private(self.path, where)
+        with suppress(FileNotFoundError):
+            check_private(private_folder(self.path), where)
         folder = next(p for p in (private_folder(self.path), self.path) if p.is_dir())
         if os.statvfs(folder).f_flag & os.ST_RDONLY:
             raise TierError(f"{folder} is mounted read-only", where=where)
