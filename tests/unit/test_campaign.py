@@ -79,7 +79,7 @@ def test_sections_of_other_targets_are_nothing_to_a_run() -> None:
     others["ior"] |= {"processes": [1, 2]}
     for given in (base, base | others):
         (run,) = planned_runs(given, Settings.from_config(given))
-        assert run.name == "disk_1_cold_brainextractor_2aff96b6"
+        assert run.name == "disk_1_cold_brainextractor_3d99ac93"
         assert not run.configuration.keys() & others.keys()
 
 

@@ -59,9 +59,9 @@ class Called(NamedTuple):
 def participant_arguments(app: AppSettings, label: str, share: Share, session: str = "") -> list[str]:
     """Arguments of the participant level, for one session if there is one.
 
-    >>> app = AppSettings.from_json({"image": "a.sif", "name": None, "suffixes": [], "arguments": ["--mem", "{mem_gb}"],
-    ...     "label_option": "--participant_label", "work_option": "-w", "group": True, "group_arguments": [],
-    ...     "threads": 1, "memory_mb": 1, "work_factor": 3.0})
+    >>> from neurotier.core.configuration import config_schema, with_defaults
+    >>> given = {"arguments": ["--mem", "{mem_gb}"], "label_option": "--participant_label", "work_option": "-w"}
+    >>> app = AppSettings(**with_defaults(given, config_schema()["properties"]["app"]))
     >>> " ".join(participant_arguments(app, "01", Share(2, 8500)))
     '/data /out participant --participant_label 01 -w /work/intermediate --mem 8'
     """

@@ -66,11 +66,6 @@ class Entry:
     def is_link(self) -> bool:
         return stat.S_ISLNK(self.mode)
 
-    @property
-    def kind(self) -> str:
-        """What it is, in words."""
-        return kind_of(self.mode)
-
 
 def kind_of(mode: int) -> str:
     """The type of file that a mode of ``lstat`` means, in words.

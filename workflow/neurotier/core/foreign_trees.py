@@ -7,6 +7,7 @@ file of the host, lead out of the copy, or block its readers.
 from __future__ import annotations
 
 import errno
+import filecmp
 import os
 import stat
 from collections.abc import Callable, Collection, Iterator
@@ -14,16 +15,7 @@ from contextlib import suppress
 from pathlib import Path, PurePath
 
 from neurotier.core.errors import NeurotierError, ToolError
-from neurotier.core.foreign import (
-    CHUNK_BYTES,
-    Entry,
-    check_link,
-    copy_file,
-    entries_below,
-    kind_of,
-    open_file,
-    open_folder,
-)
+from neurotier.core.foreign import Entry, check_link, copy_file, entries_below, kind_of, open_file
 
 
 def checked_entries(
@@ -58,7 +50,7 @@ def checked_entries(
             if entry.is_link:
                 check_link(entry.path, os.readlink(folder / entry.path), name, blame)
             elif not entry.is_file:
-                raise blame(f"is {entry.kind}, and only files and links are kept", where=name)
+                raise blame(f"is {kind_of(entry.mode)}, and only files and links are kept", where=name)
             yield entry
     except OSError as error:
         if error.errno not in (errno.EACCES, errno.ENAMETOOLONG):
@@ -116,61 +108,32 @@ def copy_tree(
         already, or exceeds a limit.
     """
     target.mkdir(parents=True, exist_ok=True)
+    made, real = set[PurePath](), target.resolve()
     copied = files = 0
     for entry in checked_entries(source, blame, skipped, where):
-        name = called(where, entry.path)
+        name, copy, below = called(where, entry.path), target / entry.path, entry.path.parent
         files += 1
         if copied + entry.size_bytes > limit_bytes or files > limit_files:
             raise blame(f"is more than {limit_bytes:.0f} bytes or {limit_files:.0f} files", where=where or source.name)
-        folder = make_folder(target, entry.path.parent, name, blame)
+        if below not in made:
+            with suppress(FileExistsError, NotADirectoryError):
+                copy.parent.mkdir(parents=True, exist_ok=True)
+            if copy.parent.resolve() != real / below or not copy.parent.is_dir():
+                raise blame(f"lies below {str(below)!r}, which is a link or a file in the target", where=name)
+            made.add(below)
         try:
-            if lies_in(folder, entry.path.name):
-                if existing is None:
-                    raise blame("is there already", where=name)
-                existing(entry)
-                continue
             if entry.is_link:
-                os.symlink(os.readlink(source / entry.path), entry.path.name, dir_fd=folder)
+                copy.symlink_to(os.readlink(source / entry.path))
             else:
                 with open_file(source, entry.path, name, blame) as file:
-                    copy = Path(f"/proc/self/fd/{folder}", entry.path.name)
                     copy_file(file, copy, name, entry.size_bytes, blame, write_back=write_back)
-        finally:
-            os.close(folder)
+        except FileExistsError:
+            if existing is None:
+                raise blame("is there already", where=name) from None
+            existing(entry)
+            continue
         copied += entry.size_bytes
     return copied, files
-
-
-def make_folder(folder: Path, below: PurePath, name: str, blame: type[NeurotierError]) -> int:
-    """A descriptor of a folder below one of ours, made if missing; links in its path are refused."""
-    with suppress(FileNotFoundError):
-        return open_or_blame(folder, below, name, blame)
-    os.close(make_folder(folder, below.parent, name, blame))
-    above = open_folder(folder, below.parent)
-    try:
-        os.mkdir(below.name, dir_fd=above)
-    finally:
-        os.close(above)
-    return open_or_blame(folder, below, name, blame)
-
-
-def open_or_blame(folder: Path, below: PurePath, name: str, blame: type[NeurotierError]) -> int:
-    """As :func:`open_folder`, with an error that names the file to be copied there."""
-    try:
-        return open_folder(folder, below)
-    except FileNotFoundError:
-        raise
-    except OSError:
-        raise blame(f"lies below {str(below)!r}, which is a link or a file in the target", where=name) from None
-
-
-def lies_in(folder: int, name: str) -> bool:
-    """Whether an open folder has an entry of this name."""
-    try:
-        os.lstat(name, dir_fd=folder)
-    except FileNotFoundError:
-        return False
-    return True
 
 
 def same_content(one: Path, other: Path, path: PurePath) -> bool:
@@ -178,10 +141,4 @@ def same_content(one: Path, other: Path, path: PurePath) -> bool:
     modes = [(folder / path).lstat().st_mode for folder in (one, other)]
     if any(stat.S_ISLNK(mode) for mode in modes):
         return all(stat.S_ISLNK(mode) for mode in modes) and os.readlink(one / path) == os.readlink(other / path)
-    if not all(stat.S_ISREG(mode) for mode in modes):
-        return False
-    with open_file(one, path, str(path), ToolError) as first, open_file(other, path, str(path), ToolError) as second:
-        while (part := first.read(CHUNK_BYTES)) == second.read(CHUNK_BYTES):
-            if not part:
-                return True
-    return False
+    return all(stat.S_ISREG(mode) for mode in modes) and filecmp.cmp(one / path, other / path, shallow=False)

@@ -18,7 +18,6 @@ import numpy as np
 
 from neurotier.analysis.app import app_name
 from neurotier.analysis.needs import rehearsal_of
-from neurotier.core.app_settings import EARLIER_APP
 from neurotier.core.configuration import WORKLOADS
 from neurotier.core.errors import SettingsError
 from neurotier.core.places import Places, short_hash
@@ -155,10 +154,6 @@ def what_is_measured(checked: Mapping[str, Any]) -> dict[str, Any]:
     measured["dataset"] = {key: value for key, value in checked["dataset"].items() if key not in FETCHING}
     if checked["dataset"]["source"] != "demo":
         del measured["demo"]
-    # what earlier versions did not have is no other measurement
-    measured["app"] = {
-        key: value for key, value in checked["app"].items() if key not in EARLIER_APP or value != EARLIER_APP[key]
-    }
     return measured
 
 
