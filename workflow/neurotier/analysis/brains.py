@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # nibabel is slow to load: only the phase that computes pays 
     import nibabel as nib
 
     from neurotier.analysis.images import Mask
-    from neurotier.analysis.tools import Tool
+    from neurotier.analysis.tool import Tool
     from neurotier.containers.store import PlacedImage
 
 

@@ -16,7 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from neurotier.analysis.tools import MASK, Tool, end_of, failed, smallest_head
+from neurotier.analysis.tool import Tool
+from neurotier.analysis.tools import MASK, end_of, failed, smallest_head
 from neurotier.containers.engine import LABELS, labelled_version
 from neurotier.containers.run import SCRIPT, WORK, Container
 from neurotier.core.errors import ContainerError, ToolError, one_line
