@@ -52,16 +52,6 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_a_copy_that_was_killed_is_removed_when_other_contents_are_placed(source: Path, store: CacheStore) -> None:
-    abandoned = store.images / ".flow-0123456789ab.folder.partial"
-    abandoned.mkdir()
-    other = store.images / ".flower-0123456789ab.folder.partial"
-    other.mkdir()
-    store.place(look_at("flow", str(source)))
-    assert not abandoned.exists()
-    assert other.exists()
-
-
 def test_a_cache_is_placed_once_and_known_by_its_contents(source: Path, store: CacheStore) -> None:
     said: list[str] = []
     store = replace(store, say=said.append)

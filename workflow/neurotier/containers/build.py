@@ -13,8 +13,8 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from neurotier.containers.engine import clean_environment
-from neurotier.core.errors import ContainerError, SettingsError
+from neurotier.containers.engine import clean_environment, explain
+from neurotier.core.errors import SettingsError
 from neurotier.meter.tree import die_with_parent
 
 PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
@@ -79,28 +79,18 @@ def machine_argument(name: str) -> str | None:
     return mirrors[0] if mirrors else None
 
 
-def copied(text: str) -> list[str]:
-    """What the first ``%files`` of a definition names beside the definition; files of the machine do not count."""
-    section = re.search(r"^%files\s*\n(.*?)(?=^%|\Z)", text, re.MULTILINE | re.DOTALL)
-    names = [line.split()[0] for line in section[1].splitlines() if line.strip()] if section else []
-    return [name for name in names if not name.startswith(("/", "#"))]
-
-
-def unwatched(definition: Path) -> list[str]:
-    """What a definition copies, and is not built again for: folders, and what patterns match."""
-    return [name for name in copied(definition.read_text()) if not (definition.parent / name).is_file()]
-
-
 def ingredients(definition: Path, arguments: Mapping[str, str]) -> str:
     """Everything that determines the image: the text, the files it copies, and the arguments except the mirror.
 
-    Folders and patterns do not count (:func:`unwatched`): to read them would take every start as long as they are
-    large, and what lies in them beside the code, such as results, would have everyone analysed again.
+    Only files that the first ``%files`` names beside the definition count, not folders and patterns: to read them would
+    take every start as long as they are large, and what lies in them beside the code, such as results, would have
+    everyone analysed again.
     """
     text = definition.read_text()
-    for name in copied(text):
-        file = definition.parent / name
-        if file.is_file():
+    section = re.search(r"^%files\s*\n(.*?)(?=^%|\Z)", text, re.MULTILINE | re.DOTALL)
+    for line in filter(str.strip, section[1].splitlines() if section else []):
+        file = definition.parent / line.split()[0]
+        if not line.split()[0].startswith(("/", "#")) and file.is_file():
             text += file.read_text(errors="replace")
     return text + repr(sorted((name, value) for name, value in arguments.items() if name != "MIRROR"))
 
@@ -170,9 +160,4 @@ def run_engine(
     if done.returncode == 0:
         return
     said = log.read_bytes()[begin:].decode(errors="replace")
-    for pattern, problem, fix in complaints:
-        if re.search(pattern, said, re.IGNORECASE):
-            raise ContainerError(problem, where=doing, fix=fix)
-    lines = [line for line in said.splitlines() if re.match(r"\s*(FATAL|ERROR)", line)] or said.splitlines()[-1:]
-    reason = lines[0].strip() if lines else f"exit code {done.returncode}"
-    raise ContainerError(f"failed: {reason}", where=doing, fix=f"see {log}")
+    raise explain(said, doing, complaints, "failed", f"see {log}")

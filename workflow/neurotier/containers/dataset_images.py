@@ -16,6 +16,7 @@ from neurotier.core.configuration import suggestion
 from neurotier.core.errors import InputError, NeurotierError, SettingsError, SourceError, one_line
 from neurotier.core.files import remove_tree
 from neurotier.core.foreign import copy_file, open_in_dataset
+from neurotier.core.quantities import first_of
 from neurotier.core.settings import DatasetSettings
 
 DATASET = re.compile(r"datalad:(?P<source>.+)#(?P<name>[^#@]*)(?:@sha256:(?P<digest>[0-9a-f]{64}))?")
@@ -185,5 +186,4 @@ def listed(names: Mapping[str, str]) -> str:
     """What there is, in a few words."""
     if not names:
         return "it has none: name a dataset to which datalad containers-add has added images"
-    shown = ", ".join(one_line(name) for name in sorted(names)[:SHOWN])
-    return f"use one of its {len(names)}: {shown}{', ...' if len(names) > SHOWN else ''}"
+    return f"use one of its {len(names)}: {first_of([one_line(name) for name in sorted(names)], SHOWN)}"

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from neurotier.containers.build import BASE, REFUSALS, build, build_arguments, convert, run_engine, unwatched
+from neurotier.containers.build import BASE, REFUSALS, build, build_arguments, convert, run_engine
 from neurotier.containers.caches import PlacedCache
 from neurotier.containers.dataset_images import fetch, read_dataset_image
 from neurotier.containers.engine import clean_environment
@@ -38,7 +38,6 @@ from neurotier.core.files import (
 )
 from neurotier.core.installed import ROOT
 from neurotier.core.places import short_hash
-from neurotier.core.quantities import first_of
 from neurotier.core.settings import ContainerSettings, DatasetSettings
 from neurotier.meter.tree import die_with_parent
 
@@ -215,9 +214,6 @@ class Store:
         """Build, pull or fetch an image file, and note where it came from; a file of the user's needs none of that."""
         if reference.kind == "definition" and reference.path is not None:
             self.say(f"building {reference.path.name} (some minutes, once)")
-            if names := unwatched(reference.path):
-                again = "after a change in there, change a line of the definition, too, and it is built again"
-                self.say(f"{reference.path.name} copies {first_of(names)}: {again}")
             given = self.with_unpacked_base(arguments, target.parent / "base")
             build(self.engine, reference.path, target, given, target.parent, self.log)
         elif reference.kind == "archive":
@@ -254,24 +250,12 @@ class Store:
             If neither store nor tier has the image, or the tier has no room.
         """
         target = image.file(self.images)
-        marker = Marker(self.verified, self.run, target)
-        is_verified = marker.is_set()
-        if not is_verified or marker.is_due():
-            note_use(self.kept, image.name, image.sha256)
-        if is_verified:
-            return target
-        with exclusive(target):
-            if marker.is_set():
-                return target
-            if os.path.lexists(target):
-                if placed_sha256(target) in self.expected(image):
-                    marker.set()
-                    return target
-                self.say(f"{target} was altered since it was placed (its digest has changed): placing it again")
-                remove_whatever(target)
-            self.put(image, kept or self.find_kept(image), target)
-            marker.set()
-        return target
+        return Marker(self.verified, self.run, target).place_once(
+            lambda: placed_sha256(target) in self.expected(image),
+            lambda: self.put(image, kept or self.find_kept(image), target),
+            lambda: note_use(self.kept, image.name, image.sha256),
+            self.say,
+        )
 
     def expected(self, image: ContainerImage) -> set[str]:
         """The digests that the placed image may have; none for an unpacked image whose digest was not kept.
