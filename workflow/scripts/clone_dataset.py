@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from neurotier.core.files import write_json
+from neurotier.core.files import partial_of, write_json
 from neurotier.core.places import dataset_name
 from neurotier.core.tiers import tiers_of
-from neurotier.dataset.source import check_tier, obtain, partial_of_clone
+from neurotier.dataset.source import check_tier, obtain
 from neurotier.provenance.source import check_source
 from neurotier.run.jobs import dataset_json, source_of
 from neurotier.run.scripting import Context, run_script
@@ -15,7 +15,7 @@ def main(context: Context) -> None:
     settings, places = context.settings, context.places
     source = source_of(settings, places)
     folder = places.datasets / dataset_name(source, settings.dataset.version)
-    context.step.grows(folder, partial_of_clone(folder))
+    context.step.grows(folder, partial_of(folder))
     dataset = obtain(settings.dataset, source, places.datasets, context.say)
     check_tier(dataset, tiers_of(settings)["dataset"])
     if settings.results_dataset:

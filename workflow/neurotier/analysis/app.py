@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,7 +26,6 @@ from neurotier.core.foreign import Entry
 from neurotier.core.foreign_trees import checked_entries, copy_tree, same_content
 from neurotier.core.settings import Settings
 from neurotier.core.work_folders import OUT, SCRATCH
-from neurotier.dataset.bids import without_prefix
 from neurotier.meter.folders import Removal
 from neurotier.meter.tree import describe_exit
 from neurotier.meter.usage import Usage
@@ -65,7 +65,7 @@ def participant_arguments(app: AppSettings, label: str, share: Share, session: s
     >>> " ".join(participant_arguments(app, "01", Share(2, 8500)))
     '/data /out participant --participant_label 01 -w /work/intermediate --mem 8'
     """
-    label = without_prefix(label, "sub")
+    label = label.removeprefix("sub-")
     of_session = [app.session_option, session] if session and app.session_option else []
     values = {"participant": label, "session": session}
     arguments = filled(app, app.arguments, share, values)
@@ -192,21 +192,12 @@ def app_name(settings: Settings) -> str:
 
 
 def app_options(app: AppSettings) -> dict[str, Any]:
-    """Options of an app that determine its results; keys of later versions appear only where they are used."""
-    options: dict[str, Any] = {
-        "label_option": app.label_option,
-        "work_option": app.work_option,
-        "arguments": app.arguments,
-    }
-    if app.by_session:
-        options |= {"level": app.level, "session_option": app.session_option}
+    """Options of an app that determine its results."""
+    names = ("level", "label_option", "session_option", "work_option", "arguments", "caches")
+    options = {name: getattr(app, name) for name in names}
     if app.filter_file:
-        try:
+        with suppress(OSError):  # the start of the run says so
             options["filter"] = hashlib.sha256(filter_path(app.filter_file).read_bytes()).hexdigest()
-        except OSError:
-            options["filter"] = ""  # the start of the run says so
-    if app.caches:
-        options["caches"] = {name: list(cache.values()) for name, cache in app.caches.items()}
     return options
 
 

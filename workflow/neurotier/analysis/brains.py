@@ -152,7 +152,7 @@ def save(image: Image, head: nib.Nifti1Image | None, mask: Mask | None, out: Pat
     from neurotier.analysis.images import write_brain, write_mask
 
     mask_name = derivative_name(image.in_site, "mask", ".nii.gz")
-    size = write_mask(mask, head, out / mask_name)
+    voxels, voxel_volume_mm3 = write_mask(mask, head, out / mask_name)
     write_brain(mask, head, out / derivative_name(image.in_site, "T1w", ".nii.gz"))
     write_sidecars(image.in_site, out)
     return {
@@ -160,6 +160,6 @@ def save(image: Image, head: nib.Nifti1Image | None, mask: Mask | None, out: Pat
         "mask": str(Path(image.site, mask_name)),
         "session": image.session or None,
         "bids_run": image.bids_run or None,
-        "brain_voxels": size.voxels,
-        "voxel_volume_mm3": size.voxel_volume_mm3,
+        "brain_voxels": voxels,
+        "voxel_volume_mm3": voxel_volume_mm3,
     }

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +23,6 @@ from neurotier.core.errors import InputError, NeurotierError, TierError, ToolErr
 from neurotier.core.foreign import open_file
 
 Mask = npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class BrainSize:
-    """Size of a brain mask: voxels, and the volume of one voxel in mm3."""
-
-    voxels: int
-    voxel_volume_mm3: float
-
-    @property
-    def volume_mm3(self) -> float:
-        return self.voxels * self.voxel_volume_mm3
 
 
 def load_head(path: Path, name: str, memory_bytes: int | None = None) -> nib.Nifti1Image:
@@ -181,11 +168,11 @@ def check_brain(mask: Mask, tool: str, name: str) -> Mask:
     return mask
 
 
-def write_mask(mask: Mask, head: nib.Nifti1Image, path: Path) -> BrainSize:
-    """Write a mask as uint8 on the head's grid, and return its size."""
+def write_mask(mask: Mask, head: nib.Nifti1Image, path: Path) -> tuple[int, float]:
+    """Write a mask as uint8 on the head's grid; its voxels, and the volume of one in mm3."""
     save(mask.astype(np.uint8), head, path, np.dtype(np.uint8))
     zooms = head.header.get_zooms()[:3]
-    return BrainSize(int(mask.sum()), float(np.prod([float(zoom) for zoom in zooms])))
+    return int(mask.sum()), float(np.prod([float(zoom) for zoom in zooms]))
 
 
 def write_brain(mask: Mask, head: nib.Nifti1Image, path: Path) -> None:

@@ -134,10 +134,7 @@ def size_in(key: str) -> int | None:
 
 def is_present(dataset: Path, path: str, links_to: Sequence[str] = ()) -> bool:
     """Whether a file's content is here and complete, and the file no link to nothing or out of the dataset."""
-    try:
-        return content_of(dataset, path, links_to).is_here
-    except InputError:
-        return False
+    return content_if_readable(dataset, path, links_to).is_here
 
 
 def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, say: Callable[[str], None]) -> int:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from neurotier.core.credentials import without_credentials
 from neurotier.core.errors import InputError, SourceError
-from neurotier.core.files import exclusive, flush_file_system, remove_tree, rename_durably
+from neurotier.core.files import exclusive, flush_file_system, partial_of, remove_tree, rename_durably
 from neurotier.core.foreign import file_in_dataset
 from neurotier.core.places import dataset_name, short_hash
 from neurotier.core.private import make_private, private_folder
@@ -162,7 +162,7 @@ def clone(source: str, folder: Path, version: str | None, where: str = "") -> No
     from datalad.support.exceptions import IncompleteResultsError
 
     where = where or f"dataset.source {source!r}"
-    partial = partial_of_clone(folder)
+    partial = partial_of(folder)
     remove_tree(partial)
     try:
         datalad_clone(source=source, path=str(partial), result_renderer="disabled")
@@ -176,11 +176,6 @@ def clone(source: str, folder: Path, version: str | None, where: str = "") -> No
         raise
     flush_file_system(partial)
     rename_durably(partial, folder)
-
-
-def partial_of_clone(folder: Path) -> Path:
-    """The name of a clone while it is not complete."""
-    return folder.with_name(f".{folder.name}.partial")
 
 
 def check_out(repository: Path, version: str, where: str) -> None:

@@ -36,7 +36,7 @@ from neurotier.core.places import Places
 from neurotier.core.private import refuse_planted
 from neurotier.core.processes import RUN, end, processes_of
 from neurotier.core.settings import ROLES, Settings
-from neurotier.core.tiers import Tier, facts_json, tiers_of
+from neurotier.core.tiers import Tier, tiers_of
 from neurotier.core.work_folders import remove_leftovers
 from neurotier.run.jobs import noted, save_settings
 from neurotier.run.snakemake_internals import Slots
@@ -150,7 +150,7 @@ def lock_and_note(
             "oversubscribed": bool(slots.cores and slots.cores > cpus and not wishes.get("elsewhere")),
             "leftovers": leftovers,
             "settings": noted(settings),
-            "tiers": facts_json(tiers),
+            "tiers": {role: tier.facts() for role, tier in tiers.items()},
             "versions": versions(),
             **machine(cpus),
         },
