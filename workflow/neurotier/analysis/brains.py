@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # nibabel is slow to load: only the phase that computes pays 
     import nibabel as nib
 
     from neurotier.analysis.images import Mask
+    from neurotier.analysis.in_container import Extracted
     from neurotier.analysis.tool import Tool
     from neurotier.containers.store import PlacedImage
 
@@ -64,12 +65,12 @@ def analyze_images(
     from neurotier.analysis.tools import make_tool
 
     tool, removal = make_tool(settings.tool), Removal()
+    extracted: Iterable[Extracted]
     if placed is None:
-        extracted = on_host(tool, images, folder, log, removal)
-        rows = [save(image, *next(extracted), folder / OUT) for image in images]
-        return Analysed([row for row in rows if row is not None], removal=removal)
-    pairs, start = in_container(tool, images, folder, settings, log, placed, removal)
-    rows = [save(image, *pair, folder / OUT) for image, pair in zip(images, pairs, strict=True)]
+        extracted, start = on_host(tool, images, folder, log, removal), None
+    else:
+        extracted, start = in_container(tool, images, folder, settings, log, placed, removal)
+    rows = [save(image, *pair, folder / OUT) for image, pair in zip(images, extracted, strict=True)]
     return Analysed([row for row in rows if row is not None], start, removal=removal)
 
 
@@ -103,9 +104,7 @@ def read_through(staged: Path, name: str) -> None:
             raise InputError(f"the image file {error.what}", where=name, fix=error.fix) from None
 
 
-def on_host(
-    tool: Tool, images: list[Image], folder: Path, log: Path, removal: Removal
-) -> Iterator[tuple[nib.Nifti1Image | None, Mask | None]]:
+def on_host(tool: Tool, images: list[Image], folder: Path, log: Path, removal: Removal) -> Iterator[Extracted]:
     """Head and mask of each image in turn, by a tool on the host."""
     for number, image in enumerate(images):
         staged = folder / IN / image.path
@@ -127,7 +126,7 @@ def in_container(
     log: Path,
     placed: PlacedImage,
     removal: Removal,
-) -> tuple[list[tuple[nib.Nifti1Image | None, Mask | None]], Usage]:
+) -> tuple[list[Extracted], Usage]:
     """Head and mask of each image by a tool in a container, and the cost of starting the container."""
     from neurotier.analysis.in_container import INPUT, extract_all, take_cache
     from neurotier.containers.run import Bind, Container

@@ -31,6 +31,9 @@ if TYPE_CHECKING:  # a tool that makes no masks needs no image in memory
 
     from neurotier.analysis.images import Mask
 
+    Extracted = tuple[nib.Nifti1Image | None, Mask | None]
+    """Head and mask of an image; a tool that makes no masks has neither."""
+
 INPUT = "/input"
 """Folder in the container with the participant's images, read-only."""
 
@@ -51,7 +54,7 @@ def extract_all(
     images: Sequence[str],
     log: Path,
     load_heads: Callable[[], list[nib.Nifti1Image | None]],
-) -> tuple[list[tuple[nib.Nifti1Image | None, Mask | None]], Usage]:
+) -> tuple[list[Extracted], Usage]:
     """Run a tool on all images of a participant.
 
     Parameters
@@ -91,7 +94,7 @@ def extract_all(
         program=tool.name,
         script=script(tool, commands),
     )
-    masks: list[tuple[nib.Nifti1Image | None, Mask | None]] = []
+    masks: list[Extracted] = []
     for head, image, folder in zip(heads, images, folders, strict=True):
         printed = printed_in(container.scratch, folder.name, image)
         with log.open("ab") as file:
@@ -118,11 +121,16 @@ def printed_in(scratch: Path, number: str, image: str) -> bytes | None:
 
 def exit_code_in(scratch: Path, number: str, image: str) -> int | None:
     """A tool's exit code; ``None`` if it was not written, as on a full tier or after a kill."""
-    with suppress(FileNotFoundError):
-        said = read_text(scratch, f"{number}/exit", f"{image}: the tool's exit code", ToolError, WORD_BYTES).strip()
-        if said.isdecimal() and len(said) <= 3:
-            return int(said)
-    return None
+    said = written_in(scratch, f"{number}/exit", f"{image}: the tool's exit code")
+    return int(said) if said.isdecimal() and len(said) <= 3 else None
+
+
+def written_in(scratch: Path, below: str, where: str) -> str:
+    """A word that was written in the container; empty if it was not."""
+    try:
+        return one_line(read_text(scratch, below, where, ToolError, WORD_BYTES))
+    except FileNotFoundError:
+        return ""
 
 
 def script(tool: Tool, commands: Sequence[list[str]]) -> str:
@@ -177,10 +185,7 @@ def prepare_in_container(tool: Tool, container: Container, cache: Path, log: Pat
         raise failed(tool.name, code, end_of(log) if printed is None else printed, image)
     if tool.cache_variable:
         keep_cache(container.scratch / CACHE, cache)
-    with suppress(FileNotFoundError):
-        said = read_text(container.scratch, "version", f"{image}: the tool's version", ToolError, WORD_BYTES)
-        return one_line(said) or "unknown"
-    return "unknown"
+    return written_in(container.scratch, "version", f"{image}: the tool's version") or "unknown"
 
 
 def read_labels(container: Container, log: Path) -> str:

@@ -7,13 +7,12 @@ against the size of the file and the available memory first, and data are read i
 from __future__ import annotations
 
 import io
-import itertools
 import math
 import os
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 import nibabel as nib
 import numpy as np
@@ -46,13 +45,6 @@ KINDS = (nib.Nifti1Image, nib.Nifti2Image)
 """In the order of the length of their headers."""
 
 
-class Source(Protocol):
-    """A source of data, read sequentially."""
-
-    def read(self, count: int, /) -> bytes:
-        """The next bytes; fewer only at the end."""
-
-
 @dataclass(frozen=True)
 class Stored:
     """An open NIfTI file whose header has been read and checked; the data can then be read once.
@@ -77,7 +69,7 @@ class Stored:
     header: nib.Nifti1Header
     affine: npt.NDArray[np.float64]
     shape: tuple[int, ...]
-    source: Source
+    source: BinaryIO | Inflated
     file_bytes: int
 
     @property
@@ -137,14 +129,7 @@ class Stored:
 
     def array(self) -> Volume:
         """All values, in the declared shape; errors as :meth:`slabs`."""
-        slabs = self.slabs()
-        first = next(slabs)  # every header declares at least one voxel
-        values = np.empty(self.voxels, first.dtype)
-        filled = 0
-        for slab in itertools.chain([first], slabs):
-            values[filled : filled + len(slab)] = slab
-            filled += len(slab)
-        return values.reshape(self.shape, order="F")
+        return np.concatenate(list(self.slabs())).reshape(self.shape, order="F")
 
     def image(self, path: str) -> nib.Nifti1Image:
         """The image as nibabel loads it from a path, without reading the extensions again."""
@@ -167,7 +152,7 @@ def read_header(file: BinaryIO, name: str) -> Stored:
     DamagedError
         If there is no header, or not one of an image.
     """
-    source: Source = Inflated(file) if name.lower().endswith(".gz") else file
+    source: BinaryIO | Inflated = Inflated(file) if name.lower().endswith(".gz") else file
     start = b""
     for kind in KINDS:
         start += source.read(kind.header_class.template_dtype.itemsize - len(start))
@@ -183,7 +168,7 @@ def read_header(file: BinaryIO, name: str) -> Stored:
         raise truncated(f"its header is wrong: {error or type(error).__name__}") from None
 
 
-def checked_header(kind: type[nib.Nifti1Image], start: bytes, source: Source, file_bytes: int) -> Stored:
+def checked_header(kind: type[nib.Nifti1Image], start: bytes, source: BinaryIO | Inflated, file_bytes: int) -> Stored:
     """The second half of :func:`read_header`; ``start`` is as long as a header of this kind."""
     maker = kind.header_class
     raw = maker(start, check=False)

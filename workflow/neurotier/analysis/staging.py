@@ -209,10 +209,6 @@ def naming_full_tier(tier: Tier, needed_bytes: int, needed_files: int | None = N
         raise full(tier, needed_bytes, needed_files) from None
     except NeurotierError:
         raise
-    except shutil.Error as error:  # from copytree, with the errors of all files as text
-        if os.strerror(errno.ENOSPC) not in str(error):
-            raise
-        raise full(tier, needed_bytes, needed_files) from None
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise full(tier, needed_bytes, needed_files) from None
@@ -223,28 +219,23 @@ def naming_full_tier(tier: Tier, needed_bytes: int, needed_files: int | None = N
 
 def is_full(tier: Tier) -> bool:
     """Whether a tier has next to no room left, for bytes or for files."""
-    return tier.free_bytes() <= MARGIN_BYTES or is_out_of_inodes(tier)
-
-
-def is_out_of_inodes(tier: Tier) -> bool:
-    """Whether a tier that has room for bytes has none for files."""
     free_files = tier.free_files()
-    return free_files is not None and free_files <= MARGIN_FILES and tier.free_bytes() > MARGIN_BYTES
+    return tier.free_bytes() <= MARGIN_BYTES or (free_files is not None and free_files <= MARGIN_FILES)
 
 
 def full(tier: Tier, needed_bytes: int, needed_files: int | None = None) -> TierError:
     """The error for a tier that became full while a participant was analysed."""
-    free_bytes, free_files = size(tier.free_bytes()), tier.free_files()
-    if is_out_of_inodes(tier):
+    free_bytes, free_files = tier.free_bytes(), tier.free_files()
+    if free_files is not None and free_files <= MARGIN_FILES and free_bytes > MARGIN_BYTES:
         needed = "" if needed_files is None else f", about {needed_files:,} files needed by this participant"
         return TierError(
-            f"tier {tier.name!r} is out of inodes (files): {free_files:,} left at {tier.path}, although {free_bytes}"
-            f" are free{needed}",
+            f"tier {tier.name!r} is out of inodes (files): {free_files:,} left at {tier.path}, although"
+            f" {size(free_bytes)} are free{needed}",
             fix="remove files there, start fewer participants at once (app.work_files), or choose another tier",
         )
     files = "" if free_files is None else f" and {free_files:,} inodes (files)"
     return TierError(
-        f"tier {tier.name!r} became full: {free_bytes}{files} free at {tier.path}, "
+        f"tier {tier.name!r} became full: {size(free_bytes)}{files} free at {tier.path}, "
         f"about {size(needed_bytes)} needed by this participant",
         fix="free some space, start fewer participants at once, or choose another tier",
     )

@@ -13,9 +13,8 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from neurotier.containers.engine import clean_environment, explain
+from neurotier.containers.engine import clean_environment, explain, run_logged
 from neurotier.core.errors import SettingsError
-from neurotier.meter.tree import die_with_parent
 
 PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 DEFAULT = re.compile(r"^\s*(\w+)=(.*)$")
@@ -144,20 +143,6 @@ def run_engine(
     command: list[str], scratch: Path, folder: Path, log: Path, doing: str, complaints: list[tuple[str, str, str]]
 ) -> None:
     """Run the engine in a folder, with its temporary files below ``scratch``; raise an error from what it printed."""
-    begin = log.stat().st_size if log.exists() else 0
-    with log.open("ab") as file:
-        environment = clean_environment(os.environ, scratch)
-        done = subprocess.run(
-            command,
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=file,
-            preexec_fn=die_with_parent,
-            check=False,
-        )
-    if done.returncode == 0:
-        return
-    said = log.read_bytes()[begin:].decode(errors="replace")
-    raise explain(said, doing, complaints, "failed", f"see {log}")
+    code, said = run_logged(command, log, cwd=folder, env=clean_environment(os.environ, scratch))
+    if code != 0:
+        raise explain(said, doing, complaints, "failed", f"see {log}")

@@ -9,8 +9,11 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from neurotier.core.errors import ContainerError, ToolError, one_line
+from neurotier.core.foreign import TEXT_BYTES
+from neurotier.meter.tree import die_with_parent
 
 NAMES = ("apptainer", "singularity")
 OWN_VARIABLES = re.compile(r"(APPTAINER|SINGULARITY)")
@@ -147,3 +150,19 @@ def explain_exit(code: int, command: str, where: str) -> ToolError | None:
     if code == COMMAND_NOT_EXECUTABLE:
         return ToolError(f"{command!r} in the image is not executable", where=where, fix="correct the image")
     return None
+
+
+def run_logged(command: list[str], log: Path, **options: Any) -> tuple[int, str]:
+    """Run a command that prints to a log: its exit code, and what it printed; ``options`` of :func:`subprocess.run`."""
+    begin = log.stat().st_size if log.exists() else 0
+    with log.open("ab") as file:
+        options |= {"stdin": subprocess.DEVNULL, "stdout": file, "stderr": file, "preexec_fn": die_with_parent}
+        code = subprocess.run(command, check=False, **options).returncode
+    return code, read_from(log, begin)
+
+
+def read_from(log: Path, begin: int) -> str:
+    """The end of what was added to a log since it was ``begin`` bytes long."""
+    with log.open("rb") as file:
+        file.seek(max(begin, log.stat().st_size - TEXT_BYTES))
+        return file.read().decode(errors="replace")

@@ -20,7 +20,7 @@ from typing import Any
 from neurotier.containers.build import BASE, REFUSALS, build, build_arguments, convert, run_engine
 from neurotier.containers.caches import PlacedCache
 from neurotier.containers.dataset_images import fetch, read_dataset_image
-from neurotier.containers.engine import clean_environment
+from neurotier.containers.engine import clean_environment, run_logged
 from neurotier.containers.identity import check_pinned, identity
 from neurotier.containers.notes import note_use, notes_of, source_of
 from neurotier.containers.placing import placing
@@ -39,7 +39,6 @@ from neurotier.core.files import (
 from neurotier.core.installed import ROOT
 from neurotier.core.places import short_hash
 from neurotier.core.settings import ContainerSettings, DatasetSettings
-from neurotier.meter.tree import die_with_parent
 
 
 @dataclass(frozen=True)
@@ -214,8 +213,11 @@ class Store:
         """Build, pull or fetch an image file, and note where it came from; a file of the user's needs none of that."""
         if reference.kind == "definition" and reference.path is not None:
             self.say(f"building {reference.path.name} (some minutes, once)")
-            given = self.with_unpacked_base(arguments, target.parent / "base")
-            build(self.engine, reference.path, target, given, target.parent, self.log)
+            if Path(arguments.get(BASE, "")).suffix == ".sif":  # which the engine itself cannot unpack everywhere
+                unpacked = target.parent / "base"
+                self.unpack(Path(arguments[BASE]), unpacked)
+                arguments = {**arguments, BASE: str(unpacked)}
+            build(self.engine, reference.path, target, arguments, target.parent, self.log)
         elif reference.kind == "archive":
             self.say(f"converting {reference.text}")
             convert(self.engine, reference.text, target, target.parent, self.log)
@@ -230,14 +232,6 @@ class Store:
             except ContainerError as error:
                 raise SourceError(error.what, where=error.where, fix=error.fix) from None
         return {}
-
-    def with_unpacked_base(self, arguments: dict[str, str], folder: Path) -> dict[str, str]:
-        """Build arguments with the base image unpacked to a folder, which the engine itself cannot do everywhere."""
-        base = Path(arguments.get(BASE, ""))
-        if base.suffix != ".sif":
-            return arguments
-        self.unpack(base, folder)
-        return {**arguments, BASE: str(folder)}
 
     def place(self, image: ContainerImage, kept: Path | None = None) -> Path:
         """The image on its tier: copied there unless it is there already, and verified once per run.
@@ -305,14 +299,8 @@ class Store:
             raise ContainerError("holds no file system that could be unpacked", where=str(source), fix=AGAIN)
         if not can_unpack():
             raise ContainerError("unsquashfs is not on PATH", where="unpacking an image", fix="install squashfs-tools")
-        begin = self.log.stat().st_size if self.log.exists() else 0
         command = ["unsquashfs", "-quiet", "-no-progress", "-no-xattrs", "-offset", partition[1], "-dest", str(target)]
-        with self.log.open("ab") as file:
-            done = subprocess.run(
-                [*command, str(source)], stdout=file, stderr=file, preexec_fn=die_with_parent, check=False
-            )
-        code = done.returncode
-        said = self.log.read_bytes()[begin:].decode(errors="replace")
+        code, said = run_logged([*command, str(source)], self.log)
         if "No space left" in said:
             raise TierError(f"has no room for the unpacked image {source.stem}", where=str(self.images))
         if code not in (0, ATTRIBUTES_LACKING):
