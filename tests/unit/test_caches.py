@@ -148,17 +148,6 @@ def test_a_copy_that_is_killed_half_way_has_no_name_and_is_made_again(
     assert not list(store.images.glob(".*.partial"))
 
 
-def test_a_run_that_lasts_for_days_notes_that_it_uses_a_cache(source: Path, store: CacheStore) -> None:
-    cache = look_at("flow", str(source))
-    store.place(cache)
-    (marker,), (facts,) = store.verified.iterdir(), store.kept.iterdir()
-    for since_s, notes in ((40 * 86_400, True), (0, False)):
-        os.utime(facts, (0, 0))
-        os.utime(marker, (time.time() - since_s,) * 2)
-        store.place(cache)
-        assert (facts.stat().st_mtime > 0) == notes
-
-
 def test_a_cache_that_nobody_uses_leaves_its_tier_when_asked(source: Path, store: CacheStore) -> None:
     cache = look_at("flow", str(source))
     placed = store.place(cache)
