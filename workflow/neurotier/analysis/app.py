@@ -18,12 +18,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from neurotier.analysis.scratch import remove_counted
-from neurotier.analysis.staging import TIME_STAMP
+from neurotier.analysis.staging import TIME_STAMP, remove_counted
 from neurotier.core.app_settings import AppSettings
 from neurotier.core.errors import KilledError, ToolError
-from neurotier.core.foreign import Entry
-from neurotier.core.foreign_trees import checked_entries, copy_tree, same_content
+from neurotier.core.foreign import Entry, checked_entries, copy_tree, same_content
 from neurotier.core.settings import Settings
 from neurotier.core.work_folders import OUT, SCRATCH
 from neurotier.meter.folders import Removal

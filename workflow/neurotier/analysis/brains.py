@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from neurotier.analysis.inflating import SLAB_BYTES, DamagedError, Inflated
 from neurotier.analysis.memory import LEAST_BYTES
-from neurotier.analysis.scratch import remove_counted
+from neurotier.analysis.staging import remove_counted
 from neurotier.core.errors import InputError
 from neurotier.core.foreign import open_file
 from neurotier.core.settings import Settings

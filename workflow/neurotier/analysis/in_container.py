@@ -22,8 +22,7 @@ from neurotier.containers.engine import LABELS, labelled_version
 from neurotier.containers.run import SCRIPT, WORK, Container
 from neurotier.core.errors import ContainerError, ToolError, one_line
 from neurotier.core.files import exclusive, flush_tree, partial_of, remove_whatever, rename_durably
-from neurotier.core.foreign import read_end, read_text
-from neurotier.core.foreign_trees import copy_tree
+from neurotier.core.foreign import copy_tree, read_end, read_text
 from neurotier.meter.usage import Usage
 
 if TYPE_CHECKING:  # a tool that makes no masks needs no image in memory

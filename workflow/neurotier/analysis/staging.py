@@ -6,16 +6,17 @@ import errno
 import hashlib
 import os
 import shutil
+import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from neurotier.core.errors import InputError, NeurotierError, SourceError, TierError, ToolError
 from neurotier.core.files import flush_folder, flush_tree, make_folders, partial_of, remove_whatever, rename_durably
-from neurotier.core.foreign import copy_file, entries_below, open_file, open_in_dataset
-from neurotier.core.foreign_trees import copy_tree
+from neurotier.core.foreign import copy_file, copy_tree, entries_below, open_file, open_in_dataset
 from neurotier.core.quantities import size
 from neurotier.core.tiers import Tier
+from neurotier.meter.folders import Removal, held_in
 
 MARGIN_BYTES = 1_000_000
 """Free space below which a tier counts as full."""
@@ -239,3 +240,12 @@ def full(tier: Tier, needed_bytes: int, needed_files: int | None = None) -> Tier
         f"about {size(needed_bytes)} needed by this participant",
         fix="free some space, start fewer participants at once, or choose another tier",
     )
+
+
+def remove_counted(scratch: Path, removal: Removal) -> None:
+    """Remove a scratch folder, and add what it held, and how long that took, to what was removed."""
+    begin_s, begin_cpu_s = time.monotonic(), time.process_time()
+    held = held_in(scratch)
+    with suppress(OSError):  # what is left is removed with the work folder
+        remove_whatever(scratch)
+    removal.take(held, time.monotonic() - begin_s, time.process_time() - begin_cpu_s)

@@ -18,8 +18,7 @@ from neurotier.containers.placing import placing
 from neurotier.containers.verify import Marker
 from neurotier.core.errors import InputError, NeurotierError, SourceError
 from neurotier.core.files import write_json
-from neurotier.core.foreign import open_file
-from neurotier.core.foreign_trees import checked_entries, copy_tree
+from neurotier.core.foreign import checked_entries, copy_tree, open_file
 from neurotier.core.places import short_hash
 
 FORM = "folder"

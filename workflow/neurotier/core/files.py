@@ -26,6 +26,9 @@ from neurotier.core.libc import LIBC
 PARTIAL = re.compile(r"\..+\.partial")
 """Names of files and folders that are not finished."""
 
+LOCK_MODE = 0o600
+"""Permissions of a lock: whoever can open such a file, if only to read it, can hold the lock."""
+
 LIBC.sync_file_range.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
 SYNC_FILE_RANGE_WRITE = 2
 
@@ -246,3 +249,13 @@ def exclusive(folder: Path) -> Iterator[None]:
     clear_lock(lock)
     with fasteners.InterProcessLock(str(lock)):
         yield
+
+
+def open_lock(lock: Path) -> int:
+    """The descriptor of a lock's file, which is made if need be, and which this user alone can open."""
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    clear_lock(lock)
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, LOCK_MODE)
+    if stat.S_IMODE(os.fstat(descriptor).st_mode) != LOCK_MODE:  # of an earlier version
+        os.fchmod(descriptor, LOCK_MODE)
+    return descriptor

@@ -30,8 +30,7 @@ from neurotier import __version__
 from neurotier.analysis.app import app_name
 from neurotier.core.credentials import without_credentials
 from neurotier.core.errors import BusyError, StateError, TierError
-from neurotier.core.files import read_json, remove_partials, remove_whatever, write_json, write_text
-from neurotier.core.locks import open_lock
+from neurotier.core.files import open_lock, read_json, remove_partials, remove_whatever, write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.private import refuse_planted
 from neurotier.core.processes import RUN, end, processes_of
