@@ -29,7 +29,6 @@ from neurotier.meter.tree import describe_exit
 from neurotier.meter.usage import Usage
 
 if TYPE_CHECKING:  # a job on the host starts no container
-    from neurotier.containers.run import Container
     from neurotier.containers.store import PlacedImage
 
 RUN_SCRIPT = "/.singularity.d/runscript"
@@ -125,17 +124,23 @@ def run_level(
         If the container does not start, or the app fails, writes nothing, or writes anything but files and links that
         stay in its output.
     """
+    from neurotier.containers.run import Bind, Container
     from neurotier.meter.lap import joined
 
     out, scratch, app, name = folder / OUT, folder / SCRATCH, settings.app, app_name(settings)
     out.mkdir(exist_ok=True)
+    binds = [Bind(bids_dir, BIDS_DIR), Bind(out, OUT_DIR, writable=True)]
+    if app.filter_file:
+        binds.append(Bind(filter_path(app.filter_file), FILTER_FILE))
+    binds += [Bind(cache.path, cache.inside) for cache in placed.caches]
+    variables = {cache.variable: cache.inside for cache in placed.caches if cache.variable}
+    containers = replace(settings.containers, environment={**variables, **settings.containers.environment})
+    container = Container(placed.engine, placed.path, containers, scratch, binds)
     starts: list[Usage] = []
     removal = Removal()
     while True:
         (scratch / "intermediate").mkdir(parents=True)
-        code, start = container_of(settings, placed, bids_dir, out, scratch).run(
-            [RUN_SCRIPT, *arguments], log, program=RUN_SCRIPT
-        )
+        code, start = container.run([RUN_SCRIPT, *arguments], log, program=RUN_SCRIPT)
         starts.append(start)
         if code not in app.retry_exit_codes or len(starts) == app.attempts:
             break
@@ -158,19 +163,6 @@ def run_level(
         raise ToolError("the app wrote nothing, although its exit code is 0", where=name)
     remove_counted(scratch, removal)
     return Called(joined(starts), len(starts), removal)
-
-
-def container_of(settings: Settings, placed: PlacedImage, bids_dir: Path, out: Path, scratch: Path) -> Container:
-    """The container of a call: what the app sees, and where it may write."""
-    from neurotier.containers.run import Bind, Container
-
-    binds = [Bind(bids_dir, BIDS_DIR), Bind(out, OUT_DIR, writable=True)]
-    if settings.app.filter_file:
-        binds.append(Bind(filter_path(settings.app.filter_file), FILTER_FILE))
-    binds += [Bind(cache.path, cache.inside) for cache in placed.caches]
-    variables = {cache.variable: cache.inside for cache in placed.caches if cache.variable}
-    containers = replace(settings.containers, environment={**variables, **settings.containers.environment})
-    return Container(placed.engine, placed.path, containers, scratch, binds)
 
 
 def filter_path(text: str) -> Path:

@@ -96,12 +96,6 @@ class Stored:
                 fix="report it upstream or, if the image really is as large, give the job more memory",
             )
 
-    def check_file(self) -> None:
-        """Raise :class:`DamagedError` if the file is too small for what its header declares."""
-        declared_bytes = self.header.get_data_offset() + self.voxels * self.dtype.itemsize
-        if declared_bytes > self.file_bytes * (EXPANSION if self.is_compressed else 1):
-            raise truncated(f"its header declares {shape_text(self.shape)} voxels of {self.dtype.name}")
-
     def slabs(self) -> Iterator[Volume]:
         """Values of the voxels in the order of the file, in slabs, with slope and intercept applied.
 
@@ -110,7 +104,9 @@ class Stored:
         DamagedError
             If there are fewer or many more than declared, or a checksum is wrong.
         """
-        self.check_file()
+        declared_bytes = self.header.get_data_offset() + self.voxels * self.dtype.itemsize
+        if declared_bytes > self.file_bytes * (EXPANSION if self.is_compressed else 1):
+            raise truncated(f"its header declares {shape_text(self.shape)} voxels of {self.dtype.name}")
         slope, inter = self.header.get_slope_inter()
         slab_voxels = SLAB_BYTES // self.dtype.itemsize
         for begin in range(0, self.voxels, slab_voxels):

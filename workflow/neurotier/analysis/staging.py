@@ -98,7 +98,9 @@ def publish(made: Path, final: Path, in_dataset: bool = False) -> tuple[int, int
     try:
         copied, files = copy_tree(made, hidden, skipped=[TIME_STAMP], write_back=True) if made.exists() else (0, 0)
         kept = manifest_of(hidden)
-        refuse_repository(kept)
+        planted = next((name for name in kept if ".git" in name.lower().split("/")), None)
+        if planted is not None:  # git would run what its configuration names
+            raise ToolError("is part of a git repository, which is not kept", where=planted)
         flush_tree(hidden)
         if in_dataset:
             set_dataset_aside(final)
@@ -109,13 +111,6 @@ def publish(made: Path, final: Path, in_dataset: bool = False) -> tuple[int, int
         shutil.rmtree(hidden, ignore_errors=True)
         raise
     return copied, files, kept
-
-
-def refuse_repository(manifest: Manifest) -> None:
-    """Raise :class:`ToolError` if a repository is among what was made: git would run what its configuration names."""
-    planted = next((name for name in manifest if ".git" in name.lower().split("/")), None)
-    if planted is not None:
-        raise ToolError("is part of a git repository, which is not kept", where=planted)
 
 
 OF_DATASET = (".datalad", ".gitattributes", ".gitmodules", ".bidsignore", "code", "prov", "sourcedata", ".git")

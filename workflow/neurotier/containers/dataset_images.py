@@ -153,7 +153,8 @@ def path_of(dataset: Path, name: str, where: str) -> str:
         check_own_files(dataset)
     except InputError as error:
         raise SourceError(".datalad/config or .gitmodules is a link", where=where) from error
-    known = names_of(config_of(dataset, ".datalad/config"))
+    config = config_of(dataset, ".datalad/config").items()
+    known = {match["name"]: values[-1] for key, values in config if (match := KEY.fullmatch(key))}
     if name not in known:
         raise SourceError(f"has no image {name!r}{suggestion(name, list(known))}", where=where, fix=listed(known))
     path = known[name]
@@ -170,16 +171,6 @@ def path_of(dataset: Path, name: str, where: str) -> str:
         fix = "name one that is a file (docker-archive: and oci: take images of Docker)"
         raise SourceError(f"its image {name!r} is the folder {shown!r}, and no image file", where=where, fix=fix)
     return str(pure)
-
-
-def names_of(config: Mapping[str, list[str]]) -> dict[str, str]:
-    """Name to path of the images that a dataset's configuration has.
-
-    >>> names_of({"datalad.containers.bids-a.image": ["images/a.sing"], "datalad.containers.b.cmdexec": ["x"]})
-    {'bids-a': 'images/a.sing'}
-    """
-    found = ((KEY.fullmatch(key), values) for key, values in config.items())
-    return {match["name"]: values[-1] for match, values in found if match}
 
 
 def listed(names: Mapping[str, str]) -> str:

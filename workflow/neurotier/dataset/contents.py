@@ -174,17 +174,12 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
 
     retry(lambda: wait_for_others(fetch, say), settings, say)
     for path in missing:
-        flush_content(dataset, path, settings.links_to)
+        trusted, below = file_in_dataset(dataset, path, settings.links_to)
+        with open_file(trusted, below, path) as file:
+            os.fsync(file.fileno())
+        for folder in list((trusted / below).parents)[:3]:  # which git-annex made for it
+            flush_folder(folder)
     return len(missing)
-
-
-def flush_content(dataset: Path, path: str, links_to: Sequence[str]) -> None:
-    """Flush a fetched content, and the folders that git-annex made for it, to the device."""
-    trusted, below = file_in_dataset(dataset, path, links_to)
-    with open_file(trusted, below, path) as file:
-        os.fsync(file.fileno())
-    for folder in list((trusted / below).parents)[:3]:
-        flush_folder(folder)
 
 
 def discard(dataset: Path, path: str) -> None:

@@ -76,7 +76,8 @@ def obtain(settings: DatasetSettings, source: str, datasets: Path, say: Callable
         If it is no dataset, or a site does not exist.
     """
     if is_address(source):
-        check_address(source)
+        if reason := refusal(source):
+            raise InputError(reason, where="dataset.source", fix="correct it")
     else:
         source = str(local_folder(source))
         if is_plain_folder(Path(source)):
@@ -102,13 +103,6 @@ def make_folder(datasets: Path) -> None:
         make_private(datasets.absolute())
     else:
         datasets.mkdir(parents=True, exist_ok=True)
-
-
-def check_address(source: str) -> None:
-    """Raise :class:`InputError` for an address that git or ssh would misinterpret."""
-    reason = refusal(source)
-    if reason:
-        raise InputError(reason, where="dataset.source", fix="correct it")
 
 
 def is_address(source: str) -> bool:
