@@ -52,16 +52,6 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_a_copy_that_was_killed_is_removed_when_other_contents_are_placed(source: Path, store: CacheStore) -> None:
-    abandoned = store.images / ".flow-0123456789ab.folder.partial"
-    abandoned.mkdir()
-    other = store.images / ".flower-0123456789ab.folder.partial"
-    other.mkdir()
-    store.place(look_at("flow", str(source)))
-    assert not abandoned.exists()
-    assert other.exists()
-
-
 def test_a_cache_is_placed_once_and_known_by_its_contents(source: Path, store: CacheStore) -> None:
     said: list[str] = []
     store = replace(store, say=said.append)
@@ -156,17 +146,6 @@ def test_a_copy_that_is_killed_half_way_has_no_name_and_is_made_again(
     assert sum("placing flow" in text for text in said) == 1, "others wait for the one that copies"
     assert contents(placed) == contents(source)
     assert not list(store.images.glob(".*.partial"))
-
-
-def test_a_run_that_lasts_for_days_notes_that_it_uses_a_cache(source: Path, store: CacheStore) -> None:
-    cache = look_at("flow", str(source))
-    store.place(cache)
-    (marker,), (facts,) = store.verified.iterdir(), store.kept.iterdir()
-    for since_s, notes in ((40 * 86_400, True), (0, False)):
-        os.utime(facts, (0, 0))
-        os.utime(marker, (time.time() - since_s,) * 2)
-        store.place(cache)
-        assert (facts.stat().st_mtime > 0) == notes
 
 
 def test_a_cache_that_nobody_uses_leaves_its_tier_when_asked(source: Path, store: CacheStore) -> None:

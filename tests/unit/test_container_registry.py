@@ -28,7 +28,6 @@ from neurotier.core.settings import ContainerSettings
 from support import PATIENCE_S
 
 SETTINGS = ContainerSettings("sif", False, {}, [], {})
-PROCESSES = 25
 CONFIGURATION = """version: 0.1
 log: {{level: info}}
 storage: {{filesystem: {{rootdirectory: {folder}}}}}
@@ -238,23 +237,6 @@ def test_image_in_the_store_needs_no_registry(registry: Registry, engine: Engine
     shutil.rmtree(store.images)
     assert store.obtain(registry.reference(), "tool.image") == image
     assert sha256(image.file(store.images)) == image.sha256
-
-
-def test_processes_that_want_the_same_image_download_it_once(
-    registry: Registry, engine: Engine, tmp_path: Path
-) -> None:
-    jobs = [job(tmp_path, engine, registry.reference()) for _ in range(PROCESSES)]
-    for process in jobs:
-        ready(process)
-    for process in jobs:
-        tell(process)
-    ended = [(*process.communicate(timeout=PATIENCE_S), process.returncode) for process in jobs]
-    assert {code for _, _, code in ended} == {0}, ended
-    (placed,) = (tmp_path / "images").glob("tiny-*.sif")
-    assert {said for said, _, _ in ended} == {f"{sha256(placed)} {placed}\n"}
-    assert registry.downloads() == 1
-    assert left(tmp_path / "images") == [placed.name]
-    assert [Path(name).suffix for name in left(tmp_path / "kept")] == [".json", ".sif"]
 
 
 def test_digest_that_the_registry_does_not_have(registry: Registry, engine: Engine, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from container_images import Engine, make_tiny, tiny_root
-from neurotier.containers.build import build_arguments, ingredients, machine_argument
+from neurotier.containers.build import build_arguments, machine_argument
 from neurotier.containers.identity import content_of
 from neurotier.containers.prune import remove_unused, stored_images
 from neurotier.containers.reference import read_reference
@@ -118,14 +117,6 @@ def test_definition_files_take_their_mirror_from_this_machine() -> None:
         assert mirror.rstrip("/") not in file.read_text(), f"{file.name} names this machine's mirror"
 
 
-def test_what_is_built_is_told_by_text_files_and_arguments(definition: Path) -> None:
-    first = ingredients(definition, {"PAUSE": "0", "MIRROR": "a"})
-    assert ingredients(definition, {"PAUSE": "0", "MIRROR": "b"}) == first, "a mirror has the same packages"
-    assert ingredients(definition, {"PAUSE": "1", "MIRROR": "a"}) != first
-    (definition.parent / "extra.txt").write_text("other\n")
-    assert ingredients(definition, {"PAUSE": "0", "MIRROR": "a"}) != first
-
-
 @pytest.mark.parametrize("form", ["sif", "sandbox"])
 def test_a_file_is_placed_in_either_form_and_placed_again(
     store: Callable[..., Store], tiny_image: Path, tmp_path: Path, form: str
@@ -200,28 +191,6 @@ def test_a_definition_is_built_once_for_all_who_ask_at_the_same_time(
     assert len({lines[-2] for lines in said}) == 1
     assert len(names(tmp_path / "images")) == 1
     assert [name.rpartition(".")[2] for name in names(tmp_path / "kept")] == ["json", "sif"]
-
-
-def test_a_build_that_is_killed_leaves_nothing_that_could_be_taken_for_an_image(
-    engine: Engine, store: Callable[..., Store], definition: Path, tmp_path: Path
-) -> None:
-    text = definition.read_text().replace("{{ BASE }}", str(tiny_root(tmp_path)))
-    definition.write_text(text.replace("{{ PAUSE }}", "30"))
-    made = store()
-    command = [sys.executable, "-c", OBTAIN, engine.path, str(tmp_path), str(definition)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment(), start_new_session=True) as job:
-        deadline = time.monotonic() + PATIENCE_S
-        while "Running post scriptlet" not in (made.log.read_text() if made.log.exists() else ""):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        os.killpg(job.pid, signal.SIGKILL)
-    assert not [name for name in names(made.kept) if name.endswith(".sif") and not name.startswith(".")]
-    assert names(made.images) == []
-    definition.write_text(text.replace("{{ PAUSE }}", "0"))
-    made.obtain(str(definition), "tool.bet.image")
-    assert len(names(made.images)) == 1
-    obtain_again = made.obtain(str(definition), "tool.bet.image")
-    assert obtain_again.file(made.images).exists()
 
 
 def test_a_build_that_fails_says_why_and_leaves_nothing(

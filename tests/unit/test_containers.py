@@ -5,13 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -25,7 +21,7 @@ from neurotier.core.settings import ContainerSettings
 from neurotier.meter.function import measure_function
 from neurotier.meter.lap import take_out
 from neurotier.meter.usage import ACCOUNT, Usage
-from support import PATIENCE_S, ROOT, words_of
+from support import PATIENCE_S, ROOT
 from truth import BYTECODE, as_nobody, python_for_all
 
 SETTINGS = ContainerSettings("sif", network=False, environment={}, binds=[], build_arguments={})
@@ -203,38 +199,9 @@ def test_engine(engine: Engine, tmp_path: Path, tiny_image: Path, monkeypatch: p
     assert inside(Container(found, tiny_image, SETTINGS, tmp_path / "scratch"), "true")[0] == 0
 
 
-@pytest.mark.parametrize(("required", "outcome"), [("", "1 skipped"), ("1", "1 error")])
-@pytest.mark.usefixtures("engine")
-def test_without_user_namespaces_tests_like_these_are_skipped(tmp_path: Path, required: str, outcome: str) -> None:
-    """But they fail where every real component is required."""
-    (tmp_path / "unshare").write_text("#!/bin/sh\necho Operation not permitted >&2; exit 1\n")
-    (tmp_path / "unshare").chmod(0o755)
-    own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    environment = {**own, "PATH": f"{tmp_path}:{own['PATH']}", "NEUROTIER_REQUIRE_ALL": required}
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"{Path(__file__)}::test_engine"]
-    tried = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
-    assert outcome in tried.stdout.splitlines()[-1]
-    assert "user namespaces are not allowed here (Operation not permitted)" in tried.stdout
-
-
 def running(word: str) -> list[int]:
     """Processes of this machine with a word in their command line."""
     return [process.pid for process in psutil.process_iter(["cmdline"]) if word in (process.info["cmdline"] or [])]
-
-
-def family(process: subprocess.Popen[str]) -> list[psutil.Process]:
-    """Processes that a process, which runs, has started, and those that they have."""
-    return psutil.Process(process.pid).children(recursive=True)
-
-
-@pytest.fixture
-def job(engine: Engine, tiny_image: Path, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process that runs ``sleep 86399`` in a container."""
-    words = [str(ROOT / "workflow"), engine.path, str(tiny_image), str(tmp_path / "scratch"), str(tmp_path / "log")]
-    with subprocess.Popen([sys.executable, "-c", ONE_RUN, *words, "sleep", "86399"], text=True) as process:
-        wait_until(lambda: ["sleep", "86399"] in [words_of(child) for child in family(process)])
-        yield process
-        process.kill()
 
 
 def wait_until(condition: object) -> None:
@@ -242,26 +209,6 @@ def wait_until(condition: object) -> None:
     while not condition():  # type: ignore[operator]
         assert time.monotonic() < deadline
         time.sleep(0.02)
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_killed_job_leaves_no_process_and_no_mount(
-    job: subprocess.Popen[str], tiny_image: Path, number: signal.Signals
-) -> None:
-    tree = family(job)
-    os.kill(job.pid, number)
-    job.wait()
-    wait_until(lambda: not any(process.is_running() for process in tree))
-    wait_until(lambda: str(tiny_image) not in loops_and_mounts())
-
-
-def loops_and_mounts() -> str:
-    """What the machine has mounted, and the files behind its loop devices."""
-    files = []
-    for file in Path("/sys/block").glob("loop*/loop/backing_file"):
-        with suppress(OSError):  # detached since it was listed
-            files.append(file.read_text())
-    return Path("/proc/mounts").read_text() + "".join(files)
 
 
 def test_starting_and_running_add_up(container: Container) -> None:

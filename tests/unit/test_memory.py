@@ -1,4 +1,4 @@
-"""Memory for images: the least of what machine, cgroups and Slurm give."""
+"""Memory for images: the least of what machine and control groups give."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from neurotier.analysis.memory import LEAST_BYTES, memory_for_images, slurm_limits
+from neurotier.analysis.memory import LEAST_BYTES, memory_for_images
 from neurotier.core.control_groups import core_limits, memory_left_bytes, memory_limits
 
 
@@ -58,18 +58,7 @@ def test_no_cgroups_no_limits(tmp_path: Path) -> None:
     assert list(memory_limits(tmp_path / "nowhere", tmp_path)) == []
 
 
-def test_slurm_job_has_what_it_was_granted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SLURM_MEM_PER_NODE", "100")
-    assert list(slurm_limits()) == [100 << 20]
-    assert memory_for_images() == LEAST_BYTES
-
-
-@pytest.mark.parametrize("granted", ["0", "", "many", None])
-def test_what_is_no_grant_of_slurm_is_no_limit(monkeypatch: pytest.MonkeyPatch, granted: str | None) -> None:
-    monkeypatch.delenv("SLURM_MEM_PER_NODE", raising=False)
-    if granted is not None:
-        monkeypatch.setenv("SLURM_MEM_PER_NODE", granted)
-    assert list(slurm_limits()) == []
+def test_memory_for_images_is_that_of_the_machine_at_most() -> None:
     assert LEAST_BYTES <= memory_for_images() <= max(LEAST_BYTES, psutil.virtual_memory().total)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 import pytest
 from conftest import missing
-from neurotier.core.tables import columns, validator
+from neurotier.core.tables import checker, columns
 from neurotier.meter.traffic import FILE_SIZES, device_bytes, disk_of
 from support import PATIENCE_S
 
@@ -149,10 +149,10 @@ def test_record_has_every_key_of_the_schema(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in record.read_text().splitlines()]
     assert [(line["phase"], line["exit_code"]) for line in lines] == [("compute", 3)] * 2
     for line in lines:
-        validator("meter").validate(line)
+        checker("meter")(line)
         assert set(line) == set(columns("meter"))
         for flow in line["tiers"]:
-            validator("flow").validate(flow)
+            checker("flow")(flow)
             assert set(flow) - {FILE_SIZES} == set(columns("flow"))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from neurotier.core.places import Places
 from neurotier.core.private import private_folder
 from neurotier.core.settings import ROLES, Settings
-from neurotier.core.tables import Row, validator
+from neurotier.core.tables import Row, checker
 from neurotier.core.tiers import find_mount
 from neurotier.run.node_check import check_lines, check_node, mark_tiers, problems, remove_marks
 
@@ -27,7 +27,7 @@ def checked(settings: Settings, places: Places, marks: dict[str, str] | None = N
     """Rows by tier; all satisfy the table's schema."""
     rows = check_node(settings, places, "thin", marks)
     for row in rows:
-        validator("check").validate(row)
+        checker("check")(row)
     assert len(check_lines(rows)) == len(rows) + 3
     return {row["tier"]: row for row in rows}
 

@@ -164,25 +164,16 @@ def test_room_is_known_beforehand(tmp_path: Path) -> None:
 
 NONSENSE = {
     "a list": ("[1, 2]", "is not of type 'object'"),
-    "empty": ("", "is not of type 'object'"),
     "no YAML": ("{", "is no YAML"),
     "two documents": (document() + "---\n" + document(), "is no YAML"),
     "a class": ("!!python/object/apply:os.system ['touch hit']", "is no YAML"),
     "a bomb": ("a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]", "references"),
     "deep": ("[" * 5000 + "]" * 5000, "nested"),
     "half": (document().replace("cpu_s", "cpu_seconds"), "unknown key"),
-    "no source": (document().replace("source: by definition", "why: ''"), "unknown key"),
-    "negative": (document(cpu_s=-1), "minimum"),
     "not a number": (document(cpu_s=float("nan")), "no number"),
     "endless": (document(cpu_s=float("inf")), "maximum"),
-    "huge": (document(read_bytes=10**30), "maximum"),
     "digits": (document(read_bytes=7).replace("value: 7", f"value: {'9' * 5000}"), "is no YAML"),
-    "truth": (document(folders=True), "is not of type 'integer'"),
-    "text": (document(fsyncs="many"), "is not of type 'integer'"),
     "no thread": (document(threads=0), "minimum"),
-    "a million threads": (document(threads=10**6), "maximum"),
-    "half a file": (document(files=[[1.5, 10]]), "is not of type 'integer'"),
-    "no pair": (document(files=[[1]]), "too short"),
     "more removed than made": (document(removed_files=1), "more than the 0 files"),
 }
 
@@ -282,7 +273,6 @@ def test_files_of_the_work_folder_are_in_the_record_and_gone(rehearsed: tuple[Pa
         ("nonsense", "is no JSON"),
         ("[" * 100_000, "is no JSON"),
         ("[1]", "is no record"),
-        ('{"phases": 3}', "is no record"),
         ('{"phases": []}', "has no phase 'compute'"),
         ('{"phases": [{"phase": "compute", "traffic": []}]}', "how many files"),
         ('{"phase": "tar", "tiers": []}', "--tier NAME=FOLDER"),

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from neurotier.core.files import write_json
-from neurotier.dataset.unreachable import require_sites
+from neurotier.dataset.source import require_sites
 from neurotier.run.jobs import load_dataset
 from neurotier.run.scripting import Context, run_script
 

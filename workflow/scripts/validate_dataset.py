@@ -14,8 +14,7 @@ def main(context: Context) -> None:
     folder = ensure_clone(context.settings, context.places, site, context.say).path / site
     found, usage = measured(lambda: validate(folder, site or "dataset"))
     write_step(context.places, "validate_dataset", site, site or "dataset", [("validate", usage)])
-    for line in say_issues(found, site or "dataset"):
-        context.say(line)
+    context.say(say_issues(found, site or "dataset"))
     check(found, site or "dataset", context.settings.dataset.validation)
     write_json(Path(context.snakemake.output.issues), found)
 

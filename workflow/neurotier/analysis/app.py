@@ -13,25 +13,22 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from neurotier.analysis.scratch import remove_counted
-from neurotier.analysis.staging import TIME_STAMP
+from neurotier.analysis.staging import TIME_STAMP, remove_counted
 from neurotier.core.app_settings import AppSettings
 from neurotier.core.errors import KilledError, ToolError
-from neurotier.core.foreign import Entry
-from neurotier.core.foreign_trees import checked_entries, copy_tree, same_content
+from neurotier.core.foreign import Entry, checked_entries, copy_tree, same_content
 from neurotier.core.settings import Settings
 from neurotier.core.work_folders import OUT, SCRATCH
-from neurotier.dataset.bids import without_prefix
 from neurotier.meter.folders import Removal
 from neurotier.meter.tree import describe_exit
 from neurotier.meter.usage import Usage
 
 if TYPE_CHECKING:  # a job on the host starts no container
-    from neurotier.containers.run import Container
     from neurotier.containers.store import PlacedImage
 
 RUN_SCRIPT = "/.singularity.d/runscript"
@@ -59,13 +56,13 @@ class Called(NamedTuple):
 def participant_arguments(app: AppSettings, label: str, share: Share, session: str = "") -> list[str]:
     """Arguments of the participant level, for one session if there is one.
 
-    >>> app = AppSettings.from_json({"image": "a.sif", "name": None, "suffixes": [], "arguments": ["--mem", "{mem_gb}"],
-    ...     "label_option": "--participant_label", "work_option": "-w", "group": True, "group_arguments": [],
-    ...     "threads": 1, "memory_mb": 1, "work_factor": 3.0})
+    >>> from neurotier.core.configuration import config_schema, with_defaults
+    >>> given = {"arguments": ["--mem", "{mem_gb}"], "label_option": "--participant_label", "work_option": "-w"}
+    >>> app = AppSettings(**with_defaults(given, config_schema()["properties"]["app"]))
     >>> " ".join(participant_arguments(app, "01", Share(2, 8500)))
     '/data /out participant --participant_label 01 -w /work/intermediate --mem 8'
     """
-    label = without_prefix(label, "sub")
+    label = label.removeprefix("sub-")
     of_session = [app.session_option, session] if session and app.session_option else []
     values = {"participant": label, "session": session}
     arguments = filled(app, app.arguments, share, values)
@@ -127,17 +124,23 @@ def run_level(
         If the container does not start, or the app fails, writes nothing, or writes anything but files and links that
         stay in its output.
     """
+    from neurotier.containers.run import Bind, Container
     from neurotier.meter.lap import joined
 
     out, scratch, app, name = folder / OUT, folder / SCRATCH, settings.app, app_name(settings)
     out.mkdir(exist_ok=True)
+    binds = [Bind(bids_dir, BIDS_DIR), Bind(out, OUT_DIR, writable=True)]
+    if app.filter_file:
+        binds.append(Bind(filter_path(app.filter_file), FILTER_FILE))
+    binds += [Bind(cache.path, cache.inside) for cache in placed.caches]
+    variables = {cache.variable: cache.inside for cache in placed.caches if cache.variable}
+    containers = replace(settings.containers, environment={**variables, **settings.containers.environment})
+    container = Container(placed.engine, placed.path, containers, scratch, binds)
     starts: list[Usage] = []
     removal = Removal()
     while True:
         (scratch / "intermediate").mkdir(parents=True)
-        code, start = container_of(settings, placed, bids_dir, out, scratch).run(
-            [RUN_SCRIPT, *arguments], log, program=RUN_SCRIPT
-        )
+        code, start = container.run([RUN_SCRIPT, *arguments], log, program=RUN_SCRIPT)
         starts.append(start)
         if code not in app.retry_exit_codes or len(starts) == app.attempts:
             break
@@ -162,19 +165,6 @@ def run_level(
     return Called(joined(starts), len(starts), removal)
 
 
-def container_of(settings: Settings, placed: PlacedImage, bids_dir: Path, out: Path, scratch: Path) -> Container:
-    """The container of a call: what the app sees, and where it may write."""
-    from neurotier.containers.run import Bind, Container
-
-    binds = [Bind(bids_dir, BIDS_DIR), Bind(out, OUT_DIR, writable=True)]
-    if settings.app.filter_file:
-        binds.append(Bind(filter_path(settings.app.filter_file), FILTER_FILE))
-    binds += [Bind(cache.path, cache.inside) for cache in placed.caches]
-    variables = {cache.variable: cache.inside for cache in placed.caches if cache.variable}
-    containers = replace(settings.containers, environment={**variables, **settings.containers.environment})
-    return Container(placed.engine, placed.path, containers, scratch, binds)
-
-
 def filter_path(text: str) -> Path:
     """The path of the BIDS filter file; a relative one is below the working folder."""
     return Path(text).expanduser().absolute()
@@ -192,21 +182,12 @@ def app_name(settings: Settings) -> str:
 
 
 def app_options(app: AppSettings) -> dict[str, Any]:
-    """Options of an app that determine its results; keys of later versions appear only where they are used."""
-    options: dict[str, Any] = {
-        "label_option": app.label_option,
-        "work_option": app.work_option,
-        "arguments": app.arguments,
-    }
-    if app.by_session:
-        options |= {"level": app.level, "session_option": app.session_option}
+    """Options of an app that determine its results."""
+    names = ("level", "label_option", "session_option", "work_option", "arguments", "caches")
+    options = {name: getattr(app, name) for name in names}
     if app.filter_file:
-        try:
+        with suppress(OSError):  # the start of the run says so
             options["filter"] = hashlib.sha256(filter_path(app.filter_file).read_bytes()).hexdigest()
-        except OSError:
-            options["filter"] = ""  # the start of the run says so
-    if app.caches:
-        options["caches"] = {name: list(cache.values()) for name, cache in app.caches.items()}
     return options
 
 

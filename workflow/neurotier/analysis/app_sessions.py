@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from neurotier.analysis.app import Called, Share, merge_outputs, participant_arguments, run_level
 from neurotier.core.errors import InputError
-from neurotier.core.private import remove_private
+from neurotier.core.files import remove_whatever
 from neurotier.core.settings import Settings
 from neurotier.core.work_folders import OUT
 from neurotier.meter.folders import Removal
@@ -88,7 +88,7 @@ def call_app(
             calls[session] = run_level(arguments, bids_dir, own, settings, log, placed)
     outputs = [folder / SESSIONS / session / OUT for session in labels]
     differing = merge_outputs(outputs, folder / OUT)
-    remove_private(folder / SESSIONS)
+    remove_whatever(folder / SESSIONS)
     if differing:
         with log.open("a") as file:
             file.writelines(f"neurotier: sessions differ in {name}; the first was taken\n" for name in differing)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from neurotier.analysis.ordinary import is_ordinary
-from neurotier.analysis.scratch import remove_counted
+from neurotier.analysis.inflating import SLAB_BYTES, DamagedError, Inflated
+from neurotier.analysis.memory import LEAST_BYTES
+from neurotier.analysis.staging import remove_counted
+from neurotier.core.errors import InputError
+from neurotier.core.foreign import open_file
 from neurotier.core.settings import Settings
 from neurotier.core.work_folders import IN, OUT, SCRATCH
 from neurotier.dataset.bids import Image, derivative_name
@@ -21,7 +23,8 @@ if TYPE_CHECKING:  # nibabel is slow to load: only the phase that computes pays 
     import nibabel as nib
 
     from neurotier.analysis.images import Mask
-    from neurotier.analysis.tools import Tool
+    from neurotier.analysis.in_container import Extracted
+    from neurotier.analysis.tool import Tool
     from neurotier.containers.store import PlacedImage
 
 
@@ -62,35 +65,46 @@ def analyze_images(
     from neurotier.analysis.tools import make_tool
 
     tool, removal = make_tool(settings.tool), Removal()
+    extracted: Iterable[Extracted]
     if placed is None:
-        extracted = on_host(tool, images, folder, log, removal)
-        rows = [save(image, *next(extracted), folder / OUT) for image in images]
-        return Analysed([row for row in rows if row is not None], removal=removal)
-    pairs, start = in_container(tool, images, folder, settings, log, placed, removal)
-    rows = [save(image, *pair, folder / OUT) for image, pair in zip(images, pairs, strict=True)]
+        extracted, start = on_host(tool, images, folder, log, removal), None
+    else:
+        extracted, start = in_container(tool, images, folder, settings, log, placed, removal)
+    rows = [save(image, *pair, folder / OUT) for image, pair in zip(images, extracted, strict=True)]
     return Analysed([row for row in rows if row is not None], start, removal=removal)
 
 
 def checked_head(tool: Tool, staged: Path, name: str) -> nib.Nifti1Image | None:
     """A head that can contain a brain, checked before its tool is started.
 
-    ``None`` for an ordinary image and a tool that makes no masks, for which it need not be loaded.
+    ``None`` for a tool that makes no masks: such an image is read once, and no library is loaded to look into it.
 
     Raises
     ------
     InputError
         See :func:`neurotier.analysis.images.load_head`.
     """
-    if not tool.makes_masks and is_ordinary(staged):
+    if not tool.makes_masks:
+        read_through(staged, name)
         return None
     from neurotier.analysis.images import load_head
 
     return load_head(staged, name)
 
 
-def on_host(
-    tool: Tool, images: list[Image], folder: Path, log: Path, removal: Removal
-) -> Iterator[tuple[nib.Nifti1Image | None, Mask | None]]:
+def read_through(staged: Path, name: str) -> None:
+    """Read a file, or the first :data:`LEAST_BYTES` of it; :class:`InputError` if it is damaged."""
+    with open_file(staged.parent, staged.name, name) as file:
+        source = Inflated(file) if staged.suffix == ".gz" else file
+        try:
+            for _ in range(LEAST_BYTES // SLAB_BYTES):
+                if not source.read(SLAB_BYTES):
+                    break
+        except DamagedError as error:
+            raise InputError(f"the image file {error.what}", where=name, fix=error.fix) from None
+
+
+def on_host(tool: Tool, images: list[Image], folder: Path, log: Path, removal: Removal) -> Iterator[Extracted]:
     """Head and mask of each image in turn, by a tool on the host."""
     for number, image in enumerate(images):
         staged = folder / IN / image.path
@@ -100,7 +114,7 @@ def on_host(
         head = checked_head(tool, staged, image.path)
         mask = tool.extract(head, staged, scratch, log, image.path)
         os.chdir(folder)
-        remove_counted(scratch, removal, shutil.rmtree)
+        remove_counted(scratch, removal)
         yield head, mask
 
 
@@ -112,7 +126,7 @@ def in_container(
     log: Path,
     placed: PlacedImage,
     removal: Removal,
-) -> tuple[list[tuple[nib.Nifti1Image | None, Mask | None]], Usage]:
+) -> tuple[list[Extracted], Usage]:
     """Head and mask of each image by a tool in a container, and the cost of starting the container."""
     from neurotier.analysis.in_container import INPUT, extract_all, take_cache
     from neurotier.containers.run import Bind, Container
@@ -137,7 +151,7 @@ def save(image: Image, head: nib.Nifti1Image | None, mask: Mask | None, out: Pat
     from neurotier.analysis.images import write_brain, write_mask
 
     mask_name = derivative_name(image.in_site, "mask", ".nii.gz")
-    size = write_mask(mask, head, out / mask_name)
+    voxels, voxel_volume_mm3 = write_mask(mask, head, out / mask_name)
     write_brain(mask, head, out / derivative_name(image.in_site, "T1w", ".nii.gz"))
     write_sidecars(image.in_site, out)
     return {
@@ -145,6 +159,6 @@ def save(image: Image, head: nib.Nifti1Image | None, mask: Mask | None, out: Pat
         "mask": str(Path(image.site, mask_name)),
         "session": image.session or None,
         "bids_run": image.bids_run or None,
-        "brain_voxels": size.voxels,
-        "voxel_volume_mm3": size.voxel_volume_mm3,
+        "brain_voxels": voxels,
+        "voxel_volume_mm3": voxel_volume_mm3,
     }

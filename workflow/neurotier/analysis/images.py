@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +23,6 @@ from neurotier.core.errors import InputError, NeurotierError, TierError, ToolErr
 from neurotier.core.foreign import open_file
 
 Mask = npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class BrainSize:
-    """Size of a brain mask: voxels, and the volume of one voxel in mm3."""
-
-    voxels: int
-    voxel_volume_mm3: float
-
-    @property
-    def volume_mm3(self) -> float:
-        return self.voxels * self.voxel_volume_mm3
 
 
 def load_head(path: Path, name: str, memory_bytes: int | None = None) -> nib.Nifti1Image:
@@ -144,20 +131,16 @@ def check_mask(folder: Path, below: str, head: nib.Nifti1Image, tool: str, name:
     try:
         with opened(folder, below, f"{name}, mask of {tool}", ToolError, "the file") as stored:
             check_same_grid(stored.shape, stored.affine, head, tool, name)
-            mask = np.empty(stored.voxels, np.bool_)
-            filled = 0
-            for slab in stored.slabs():
-                mask[filled : filled + len(slab)] = binary(slab, tool, name)
-                filled += len(slab)
+            data = stored.array()
     except FileNotFoundError:
         raise ToolError(f"{tool} wrote no mask, although its exit code is 0", where=name) from None
-    return check_brain(mask.reshape(stored.shape, order="F"), tool, name)
+    return as_mask(data, tool, name)
 
 
 def check_grid(data: Volume, affine: Volume, head: nib.Nifti1Image, tool: str, name: str) -> Mask:
     """Voxels as booleans, if they form a mask of this head; otherwise :class:`ToolError`."""
     check_same_grid(data.shape, affine, head, tool, name)
-    return check_brain(binary(data, tool, name), tool, name)
+    return as_mask(data, tool, name)
 
 
 def check_same_grid(shape: tuple[int, ...], affine: Volume, head: nib.Nifti1Image, tool: str, name: str) -> None:
@@ -166,26 +149,21 @@ def check_same_grid(shape: tuple[int, ...], affine: Volume, head: nib.Nifti1Imag
         raise ToolError(f"the mask of {tool} is on another grid than the image ({shape} and {head.shape})", where=name)
 
 
-def binary(data: Volume, tool: str, name: str) -> Mask:
-    """Zeros and ones as booleans; :class:`ToolError` if there are other values."""
+def as_mask(data: Volume, tool: str, name: str) -> Mask:
+    """Zeros and ones as booleans; :class:`ToolError` if there are other values, or one of the two is missing."""
     if not np.isin(data, (0, 1)).all():
         raise ToolError(f"the mask of {tool} is not binary", where=name)
     mask: Mask = data.astype(bool)
-    return mask
-
-
-def check_brain(mask: Mask, tool: str, name: str) -> Mask:
-    """The mask, if it contains some voxels and not all; otherwise :class:`ToolError`."""
     if not mask.any() or mask.all():
         raise ToolError(f"{tool} found {'no brain' if not mask.any() else 'nothing but brain'}", where=name)
     return mask
 
 
-def write_mask(mask: Mask, head: nib.Nifti1Image, path: Path) -> BrainSize:
-    """Write a mask as uint8 on the head's grid, and return its size."""
+def write_mask(mask: Mask, head: nib.Nifti1Image, path: Path) -> tuple[int, float]:
+    """Write a mask as uint8 on the head's grid; its voxels, and the volume of one in mm3."""
     save(mask.astype(np.uint8), head, path, np.dtype(np.uint8))
     zooms = head.header.get_zooms()[:3]
-    return BrainSize(int(mask.sum()), float(np.prod([float(zoom) for zoom in zooms])))
+    return int(mask.sum()), float(np.prod([float(zoom) for zoom in zooms]))
 
 
 def write_brain(mask: Mask, head: nib.Nifti1Image, path: Path) -> None:

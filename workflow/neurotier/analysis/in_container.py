@@ -16,19 +16,22 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from neurotier.analysis.tools import MASK, Tool, end_of, failed, smallest_head
+from neurotier.analysis.tool import Tool
+from neurotier.analysis.tools import MASK, end_of, failed, smallest_head
 from neurotier.containers.engine import LABELS, labelled_version
 from neurotier.containers.run import SCRIPT, WORK, Container
 from neurotier.core.errors import ContainerError, ToolError, one_line
 from neurotier.core.files import exclusive, flush_tree, partial_of, remove_whatever, rename_durably
-from neurotier.core.foreign import read_end, read_text
-from neurotier.core.foreign_trees import copy_tree
+from neurotier.core.foreign import copy_tree, read_end, read_text
 from neurotier.meter.usage import Usage
 
 if TYPE_CHECKING:  # a tool that makes no masks needs no image in memory
     import nibabel as nib
 
     from neurotier.analysis.images import Mask
+
+    Extracted = tuple[nib.Nifti1Image | None, Mask | None]
+    """Head and mask of an image; a tool that makes no masks has neither."""
 
 INPUT = "/input"
 """Folder in the container with the participant's images, read-only."""
@@ -50,7 +53,7 @@ def extract_all(
     images: Sequence[str],
     log: Path,
     load_heads: Callable[[], list[nib.Nifti1Image | None]],
-) -> tuple[list[tuple[nib.Nifti1Image | None, Mask | None]], Usage]:
+) -> tuple[list[Extracted], Usage]:
     """Run a tool on all images of a participant.
 
     Parameters
@@ -90,7 +93,7 @@ def extract_all(
         program=tool.name,
         script=script(tool, commands),
     )
-    masks: list[tuple[nib.Nifti1Image | None, Mask | None]] = []
+    masks: list[Extracted] = []
     for head, image, folder in zip(heads, images, folders, strict=True):
         printed = printed_in(container.scratch, folder.name, image)
         with log.open("ab") as file:
@@ -117,11 +120,16 @@ def printed_in(scratch: Path, number: str, image: str) -> bytes | None:
 
 def exit_code_in(scratch: Path, number: str, image: str) -> int | None:
     """A tool's exit code; ``None`` if it was not written, as on a full tier or after a kill."""
-    with suppress(FileNotFoundError):
-        said = read_text(scratch, f"{number}/exit", f"{image}: the tool's exit code", ToolError, WORD_BYTES).strip()
-        if said.isdecimal() and len(said) <= 3:
-            return int(said)
-    return None
+    said = written_in(scratch, f"{number}/exit", f"{image}: the tool's exit code")
+    return int(said) if said.isdecimal() and len(said) <= 3 else None
+
+
+def written_in(scratch: Path, below: str, where: str) -> str:
+    """A word that was written in the container; empty if it was not."""
+    try:
+        return one_line(read_text(scratch, below, where, ToolError, WORD_BYTES))
+    except FileNotFoundError:
+        return ""
 
 
 def script(tool: Tool, commands: Sequence[list[str]]) -> str:
@@ -176,10 +184,7 @@ def prepare_in_container(tool: Tool, container: Container, cache: Path, log: Pat
         raise failed(tool.name, code, end_of(log) if printed is None else printed, image)
     if tool.cache_variable:
         keep_cache(container.scratch / CACHE, cache)
-    with suppress(FileNotFoundError):
-        said = read_text(container.scratch, "version", f"{image}: the tool's version", ToolError, WORD_BYTES)
-        return one_line(said) or "unknown"
-    return "unknown"
+    return written_in(container.scratch, "version", f"{image}: the tool's version") or "unknown"
 
 
 def read_labels(container: Container, log: Path) -> str:

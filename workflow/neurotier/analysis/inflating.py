@@ -9,6 +9,9 @@ EXPANSION = 1032
 """Largest ratio of deflate: 258 bytes from 2 bits (RFC 1951)."""
 
 CHUNK_BYTES = 64 << 10
+SLAB_BYTES = 256 << 10
+"""Inflated data in memory at once; larger buffers are slower, as the C library gets each from the kernel anew."""
+
 MAGIC = b"\x1f\x8b"
 GZIP = 16 + zlib.MAX_WBITS
 FREE_MEMBERS, MEMBER_BYTES = 1000, 4096

@@ -7,21 +7,19 @@ against the size of the file and the available memory first, and data are read i
 from __future__ import annotations
 
 import io
-import itertools
 import math
 import os
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 import nibabel as nib
 import numpy as np
 import numpy.typing as npt
 from nibabel.volumeutils import apply_read_scaling
 
-from neurotier.analysis.inflating import EXPANSION, DamagedError, Inflated, truncated
-from neurotier.analysis.ordinary import MEMORY_SHARE, SLAB_BYTES, SURPLUS_BYTES, needed_bytes
+from neurotier.analysis.inflating import EXPANSION, SLAB_BYTES, DamagedError, Inflated, truncated
 from neurotier.core.quantities import size
 
 Volume = npt.NDArray[Any]
@@ -32,15 +30,19 @@ HEADER_BYTES = 2 << 20
 ROUNDING = 1e-6
 """Relative error of an affine in float32: voxels flatter than this have no volume."""
 
+SURPLUS_BYTES = 1 << 20
+"""Most bytes after the last voxel of a compressed file, as some writers pad."""
+
+FLOAT64_COPIES, FLOAT64_BYTES = 2, 8
+"""Copies of an image that a tool holds at least, besides the stored voxels: one to work on, and one for the result.
+brainextractor briefly takes three times as much, but this is meant to recognise bombs, not to plan memory."""
+
+MEMORY_SHARE = 0.8
+"""Share of the job's memory that an image may take; the rest is for Python, the tool and its libraries. A head of
+512 x 512 x 512 float32 voxels takes 2.7 GB, and so is accepted with 4 GB."""
+
 KINDS = (nib.Nifti1Image, nib.Nifti2Image)
 """In the order of the length of their headers."""
-
-
-class Source(Protocol):
-    """A source of data, read sequentially."""
-
-    def read(self, count: int, /) -> bytes:
-        """The next bytes; fewer only at the end."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ class Stored:
     header: nib.Nifti1Header
     affine: npt.NDArray[np.float64]
     shape: tuple[int, ...]
-    source: Source
+    source: BinaryIO | Inflated
     file_bytes: int
 
     @property
@@ -86,19 +88,13 @@ class Stored:
 
     def check_memory(self, memory_bytes: int) -> None:
         """Raise :class:`DamagedError` if an image as declared cannot be analysed in this much memory."""
-        needed = needed_bytes(self.voxels, self.dtype.itemsize)
+        needed = self.voxels * (self.dtype.itemsize + FLOAT64_COPIES * FLOAT64_BYTES)
         if needed > MEMORY_SHARE * memory_bytes:
             raise DamagedError(
                 f"declares {shape_text(self.shape)} voxels of {self.dtype.name}, which take {size(needed)} of "
                 f"memory to analyse, and this job has {size(memory_bytes)}",
                 fix="report it upstream or, if the image really is as large, give the job more memory",
             )
-
-    def check_file(self) -> None:
-        """Raise :class:`DamagedError` if the file is too small for what its header declares."""
-        declared_bytes = self.header.get_data_offset() + self.voxels * self.dtype.itemsize
-        if declared_bytes > self.file_bytes * (EXPANSION if self.is_compressed else 1):
-            raise truncated(f"its header declares {shape_text(self.shape)} voxels of {self.dtype.name}")
 
     def slabs(self) -> Iterator[Volume]:
         """Values of the voxels in the order of the file, in slabs, with slope and intercept applied.
@@ -108,7 +104,9 @@ class Stored:
         DamagedError
             If there are fewer or many more than declared, or a checksum is wrong.
         """
-        self.check_file()
+        declared_bytes = self.header.get_data_offset() + self.voxels * self.dtype.itemsize
+        if declared_bytes > self.file_bytes * (EXPANSION if self.is_compressed else 1):
+            raise truncated(f"its header declares {shape_text(self.shape)} voxels of {self.dtype.name}")
         slope, inter = self.header.get_slope_inter()
         slab_voxels = SLAB_BYTES // self.dtype.itemsize
         for begin in range(0, self.voxels, slab_voxels):
@@ -127,14 +125,7 @@ class Stored:
 
     def array(self) -> Volume:
         """All values, in the declared shape; errors as :meth:`slabs`."""
-        slabs = self.slabs()
-        first = next(slabs)  # every header declares at least one voxel
-        values = np.empty(self.voxels, first.dtype)
-        filled = 0
-        for slab in itertools.chain([first], slabs):
-            values[filled : filled + len(slab)] = slab
-            filled += len(slab)
-        return values.reshape(self.shape, order="F")
+        return np.concatenate(list(self.slabs())).reshape(self.shape, order="F")
 
     def image(self, path: str) -> nib.Nifti1Image:
         """The image as nibabel loads it from a path, without reading the extensions again."""
@@ -157,7 +148,7 @@ def read_header(file: BinaryIO, name: str) -> Stored:
     DamagedError
         If there is no header, or not one of an image.
     """
-    source: Source = Inflated(file) if name.lower().endswith(".gz") else file
+    source: BinaryIO | Inflated = Inflated(file) if name.lower().endswith(".gz") else file
     start = b""
     for kind in KINDS:
         start += source.read(kind.header_class.template_dtype.itemsize - len(start))
@@ -173,7 +164,7 @@ def read_header(file: BinaryIO, name: str) -> Stored:
         raise truncated(f"its header is wrong: {error or type(error).__name__}") from None
 
 
-def checked_header(kind: type[nib.Nifti1Image], start: bytes, source: Source, file_bytes: int) -> Stored:
+def checked_header(kind: type[nib.Nifti1Image], start: bytes, source: BinaryIO | Inflated, file_bytes: int) -> Stored:
     """The second half of :func:`read_header`; ``start`` is as long as a header of this kind."""
     maker = kind.header_class
     raw = maker(start, check=False)

@@ -126,14 +126,14 @@ def run_participant(job: Job) -> None:
         files = job.staged_files
         sources = [job.dataset / path for path in files]
         limit_bytes, links_to = staged_limit_bytes(job.images, work_tier), job.settings.dataset.links_to
-        job.seat.copy_in()  # between two phases, as all waiting for others: it is no part of either
+        job.seat.change(job.seat.copying_in)  # between two phases, as all waiting for others: it is no part of either
         copied, usage = phase(
             "stage_in", work_tier, sources, lambda: stage_in(job.dataset, files, folder / IN, limit_bytes, links_to)
         )
         phases.append(phase_row("stage_in", usage, copied[0], staged(copied, tiers["dataset"], work_tier)))
 
         watch, copies = FolderWatch(folder), [folder / IN / path for path in files]
-        job.seat.compute()
+        job.seat.change(job.seat.computing)
         analysed, usage = phase("compute", work_tier, copies, lambda: analyze(job, folder), [watch])
         if analysed.container_start is not None and job.placed is not None:
             start = analysed.container_start
@@ -146,7 +146,7 @@ def run_participant(job: Job) -> None:
             made /= f"sub-{job.images[0].label}"
         written = [made / entry.path for entry in entries_below(made) if entry.is_file]
         final = places.analysed(job.participant, bool(job.settings.app.image))
-        job.seat.copy_out()  # until the record is there: to flush it, a file system may wait for what others write
+        job.seat.change(job.seat.copying_out)  # until the record is there: its flush may wait for what others write
         (copied_bytes, files_copied, kept), usage = phase(
             "stage_out", tiers["results"], written, lambda: publish(made, final)
         )
@@ -154,6 +154,7 @@ def run_participant(job: Job) -> None:
         phases.append(phase_row("stage_out", usage, copied_bytes, staged(published, work_tier, tiers["results"])))
     if job.settings.tiers[work_tier.name].node:
         remove_empty(places.work)  # the end of the run cannot reach a tier of this node
+    caches = {cache.name: f"sha256:{cache.sha256}" for cache in job.placed.caches} if job.placed else {}
     record = {
         "participant": job.participant,
         "run": job.run,
@@ -168,16 +169,11 @@ def run_participant(job: Job) -> None:
         "slot_wait_s": job.seat.waited_s,
         "phases": phases,
         "images": analysed.rows,
-        **({"calls": analysed.calls, "caches": caches_of(job.placed)} if analysed.calls else {}),
+        **({"calls": analysed.calls, "caches": caches} if analysed.calls else {}),
         "derivatives": kept,
     }
     with naming_full_tier(tiers["results"], needed_bytes):
         write_json(places.record(job.participant), record)
-
-
-def caches_of(placed: PlacedImage | None) -> dict[str, str]:
-    """Digests of the folders that an app read, by name."""
-    return {cache.name: f"sha256:{cache.sha256}" for cache in placed.caches} if placed else {}
 
 
 def analyze(job: Job, folder: Path) -> Analysed:

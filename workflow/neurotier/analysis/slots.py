@@ -84,18 +84,6 @@ class Seat:
         """That of each participant of a job in which so many compute at once, and so many more are there beside."""
         return cls(Slots(beside), Slots(at_once), Slots(beside)) if beside else cls()
 
-    def copy_in(self) -> None:
-        """Wait until it may copy its images in."""
-        self.change(self.copying_in)
-
-    def compute(self) -> None:
-        """Wait until it may compute."""
-        self.change(self.computing)
-
-    def copy_out(self) -> None:
-        """Wait until it may copy its results out."""
-        self.change(self.copying_out)
-
     def change(self, slots: Slots | None) -> None:
         """Give back what it has, and wait for one of these."""
         if self.held is not None:

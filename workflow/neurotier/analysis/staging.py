@@ -6,16 +6,17 @@ import errno
 import hashlib
 import os
 import shutil
+import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from neurotier.core.errors import InputError, NeurotierError, SourceError, TierError, ToolError
 from neurotier.core.files import flush_folder, flush_tree, make_folders, partial_of, remove_whatever, rename_durably
-from neurotier.core.foreign import copy_file, entries_below, open_file, open_in_dataset
-from neurotier.core.foreign_trees import copy_tree
+from neurotier.core.foreign import copy_file, copy_tree, entries_below, open_file, open_in_dataset
 from neurotier.core.quantities import size
 from neurotier.core.tiers import Tier
+from neurotier.meter.folders import Removal, held_in
 
 MARGIN_BYTES = 1_000_000
 """Free space below which a tier counts as full."""
@@ -97,7 +98,9 @@ def publish(made: Path, final: Path, in_dataset: bool = False) -> tuple[int, int
     try:
         copied, files = copy_tree(made, hidden, skipped=[TIME_STAMP], write_back=True) if made.exists() else (0, 0)
         kept = manifest_of(hidden)
-        refuse_repository(kept)
+        planted = next((name for name in kept if ".git" in name.lower().split("/")), None)
+        if planted is not None:  # git would run what its configuration names
+            raise ToolError("is part of a git repository, which is not kept", where=planted)
         flush_tree(hidden)
         if in_dataset:
             set_dataset_aside(final)
@@ -108,13 +111,6 @@ def publish(made: Path, final: Path, in_dataset: bool = False) -> tuple[int, int
         shutil.rmtree(hidden, ignore_errors=True)
         raise
     return copied, files, kept
-
-
-def refuse_repository(manifest: Manifest) -> None:
-    """Raise :class:`ToolError` if a repository is among what was made: git would run what its configuration names."""
-    planted = next((name for name in manifest if ".git" in name.lower().split("/")), None)
-    if planted is not None:
-        raise ToolError("is part of a git repository, which is not kept", where=planted)
 
 
 OF_DATASET = (".datalad", ".gitattributes", ".gitmodules", ".bidsignore", "code", "prov", "sourcedata", ".git")
@@ -209,10 +205,6 @@ def naming_full_tier(tier: Tier, needed_bytes: int, needed_files: int | None = N
         raise full(tier, needed_bytes, needed_files) from None
     except NeurotierError:
         raise
-    except shutil.Error as error:  # from copytree, with the errors of all files as text
-        if os.strerror(errno.ENOSPC) not in str(error):
-            raise
-        raise full(tier, needed_bytes, needed_files) from None
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise full(tier, needed_bytes, needed_files) from None
@@ -223,28 +215,32 @@ def naming_full_tier(tier: Tier, needed_bytes: int, needed_files: int | None = N
 
 def is_full(tier: Tier) -> bool:
     """Whether a tier has next to no room left, for bytes or for files."""
-    return tier.free_bytes() <= MARGIN_BYTES or is_out_of_inodes(tier)
-
-
-def is_out_of_inodes(tier: Tier) -> bool:
-    """Whether a tier that has room for bytes has none for files."""
     free_files = tier.free_files()
-    return free_files is not None and free_files <= MARGIN_FILES and tier.free_bytes() > MARGIN_BYTES
+    return tier.free_bytes() <= MARGIN_BYTES or (free_files is not None and free_files <= MARGIN_FILES)
 
 
 def full(tier: Tier, needed_bytes: int, needed_files: int | None = None) -> TierError:
     """The error for a tier that became full while a participant was analysed."""
-    free_bytes, free_files = size(tier.free_bytes()), tier.free_files()
-    if is_out_of_inodes(tier):
+    free_bytes, free_files = tier.free_bytes(), tier.free_files()
+    if free_files is not None and free_files <= MARGIN_FILES and free_bytes > MARGIN_BYTES:
         needed = "" if needed_files is None else f", about {needed_files:,} files needed by this participant"
         return TierError(
-            f"tier {tier.name!r} is out of inodes (files): {free_files:,} left at {tier.path}, although {free_bytes}"
-            f" are free{needed}",
+            f"tier {tier.name!r} is out of inodes (files): {free_files:,} left at {tier.path}, although"
+            f" {size(free_bytes)} are free{needed}",
             fix="remove files there, start fewer participants at once (app.work_files), or choose another tier",
         )
     files = "" if free_files is None else f" and {free_files:,} inodes (files)"
     return TierError(
-        f"tier {tier.name!r} became full: {free_bytes}{files} free at {tier.path}, "
+        f"tier {tier.name!r} became full: {size(free_bytes)}{files} free at {tier.path}, "
         f"about {size(needed_bytes)} needed by this participant",
         fix="free some space, start fewer participants at once, or choose another tier",
     )
+
+
+def remove_counted(scratch: Path, removal: Removal) -> None:
+    """Remove a scratch folder, and add what it held, and how long that took, to what was removed."""
+    begin_s, begin_cpu_s = time.monotonic(), time.process_time()
+    held = held_in(scratch)
+    with suppress(OSError):  # what is left is removed with the work folder
+        remove_whatever(scratch)
+    removal.take(held, time.monotonic() - begin_s, time.process_time() - begin_cpu_s)

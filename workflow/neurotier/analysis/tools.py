@@ -13,9 +13,10 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from neurotier.analysis.rehearsal.tool import Rehearsal
+from neurotier.analysis.tool import Tool
 from neurotier.core.errors import KilledError, ToolError, one_line
 from neurotier.core.foreign import read_end, read_text
 from neurotier.core.settings import ToolSettings
@@ -35,79 +36,16 @@ LOG_END_BYTES = 64 << 10
 """Length of the end of a log in which the last line is looked for."""
 
 
-class Tool(Protocol):
-    """A brain extraction tool.
-
-    Attributes
-    ----------
-    makes_masks
-        Whether its command writes :data:`MASK`.
-    environment
-        Environment variables for its command.
-    cache_variable
-        Environment variable for the folder of what it compiles; empty if it compiles nothing.
-    version_command
-        Command in the image that prints the version.
-    memory_mb
-        Peak memory of a participant job: a base, and MB per MB of the largest compressed image.
-    """
-
-    name: str
-    makes_masks: ClassVar[bool]
-    environment: ClassVar[dict[str, str]]
-    cache_variable: ClassVar[str]
-    version_command: ClassVar[list[str]]
-    memory_mb: ClassVar[tuple[int, int]]
-
-    def command(self, image: str, folder: str) -> list[str]:
-        """The command in the image that extracts the brain of a file into a folder."""
-
-    def version(self) -> str:
-        """The tool's version; :class:`ToolError` if it is not installed."""
-
-    def expected_s(self, size_mb: float) -> float:
-        """How long an image of this size takes one core, s, roughly: participants that are quick share a job."""
-
-    def warm_up(self) -> None:
-        """Preparation that is done once, and not by the first participant jobs at the same time."""
-
-    def load(self) -> None:
-        """Import what :meth:`extract` uses: a job of several participants does so before they part."""
-
-    def extract(self, head: nib.Nifti1Image | None, image: Path, folder: Path, log: Path, name: str) -> Mask | None:
-        """The brain mask of a head.
-
-        Parameters
-        ----------
-        head
-            The loaded and checked image; ``None`` if it was checked and not loaded, for a tool that makes no masks.
-        image
-            Its file on the work tier.
-        folder
-            Scratch folder on the work tier, for this image alone.
-        log
-            File that takes what the tool prints.
-        name
-            What to call the image in an error.
-
-        Returns
-        -------
-        Mask or None
-            Booleans on the head's grid; ``None`` from a tool that makes no masks.
-        """
-
-
 @dataclass(frozen=True)
-class Bet:
+class Bet(Tool):
     """FSL's Brain Extraction Tool (Smith 2002), from PATH: ``bet IN OUT -m -f F``."""
 
     fractional_threshold: float
-    name: str = "bet"
-    makes_masks: ClassVar[bool] = True
+    name = "bet"
+    makes_masks = True
     environment: ClassVar[dict[str, str]] = {"FSLOUTPUTTYPE": "NIFTI_GZ"}
-    cache_variable: ClassVar[str] = ""
     version_command: ClassVar[list[str]] = ["sh", "-c", 'cat "$FSLDIR/etc/fslversion" 2>/dev/null || echo unknown']
-    memory_mb: ClassVar[tuple[int, int]] = (200, 40)
+    memory_mb = (200, 40)
     """Measured: 0.2 GB for a head of 1 mm."""
 
     def command(self, image: str, folder: str) -> list[str]:
@@ -132,9 +70,6 @@ class Bet:
     def expected_s(self, size_mb: float) -> float:
         return 0.5 + 0.4 * size_mb
 
-    def warm_up(self) -> None:
-        pass
-
     def load(self) -> None:
         import neurotier.analysis.images  # noqa: F401
 
@@ -150,19 +85,18 @@ class Bet:
 
 
 @dataclass(frozen=True)
-class BrainExtractor:
+class BrainExtractor(Tool):
     """brainextractor (MIT licence): the algorithm of bet in Python."""
 
     fractional_threshold: float
     iterations: int
-    name: str = "brainextractor"
-    makes_masks: ClassVar[bool] = True
-    environment: ClassVar[dict[str, str]] = {}
-    cache_variable: ClassVar[str] = "NUMBA_CACHE_DIR"
+    name = "brainextractor"
+    makes_masks = True
+    cache_variable = "NUMBA_CACHE_DIR"
     version_command: ClassVar[list[str]] = [
         *("python3", "-c", "import importlib.metadata as m; print(m.version('brainextractor'))")
     ]
-    memory_mb: ClassVar[tuple[int, int]] = (500, 260)
+    memory_mb = (500, 260)
     """Measured: 0.9 to 1.2 GB for heads of 1 mm, 3.9 GB for one of 0.67 mm."""
 
     def command(self, image: str, folder: str) -> list[str]:
@@ -210,31 +144,17 @@ class BrainExtractor:
 
 
 @dataclass(frozen=True)
-class Noop:
+class Noop(Tool):
     """No analysis: ``true`` or ``sleep`` per image, to measure staging and neurotier alone."""
 
     sleep_s: float
-    name: str = "noop"
-    makes_masks: ClassVar[bool] = False
-    environment: ClassVar[dict[str, str]] = {}
-    cache_variable: ClassVar[str] = ""
-    version_command: ClassVar[list[str]] = ["echo", "1"]
-    memory_mb: ClassVar[tuple[int, int]] = (100, 0)
+    name = "noop"
 
     def command(self, image: str, folder: str) -> list[str]:
         return ["sleep", f"{self.sleep_s:g}"] if self.sleep_s else ["true"]
 
-    def version(self) -> str:
-        return "1"
-
     def expected_s(self, size_mb: float) -> float:
         return self.sleep_s + 0.05 + 0.005 * size_mb
-
-    def warm_up(self) -> None:
-        pass
-
-    def load(self) -> None:
-        pass
 
     def extract(self, head: nib.Nifti1Image | None, image: Path, folder: Path, log: Path, name: str) -> Mask | None:
         run_in_phase(self.command(str(image), str(folder)), cwd=str(folder))

@@ -13,9 +13,8 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from neurotier.containers.engine import clean_environment
-from neurotier.core.errors import ContainerError, SettingsError
-from neurotier.meter.tree import die_with_parent
+from neurotier.containers.engine import clean_environment, explain, run_logged
+from neurotier.core.errors import SettingsError
 
 PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 DEFAULT = re.compile(r"^\s*(\w+)=(.*)$")
@@ -24,15 +23,6 @@ BASE = "BASE"
 
 QUICK = ["--mksquashfs-args", "-comp zstd -Xcompression-level 3"]
 """zstd takes 5 s where gzip takes 85 s, for 1.1 times the size."""
-
-
-def placeholders(definition: str) -> list[str]:
-    """Names of the build arguments that a definition file uses.
-
-    >>> placeholders("MirrorURL: {{ MIRROR }}")
-    ['MIRROR']
-    """
-    return list(dict.fromkeys(PLACEHOLDER.findall(definition)))
 
 
 def defaults(definition: str) -> dict[str, str]:
@@ -56,7 +46,7 @@ def build_arguments(definition: Path, given: Mapping[str, str]) -> dict[str, str
     """
     text = definition.read_text()
     values = {}
-    for name in placeholders(text):
+    for name in dict.fromkeys(PLACEHOLDER.findall(text)):
         value = given.get(name) or defaults(text).get(name) or machine_argument(name)
         if value is None:
             raise SettingsError(
@@ -79,28 +69,18 @@ def machine_argument(name: str) -> str | None:
     return mirrors[0] if mirrors else None
 
 
-def copied(text: str) -> list[str]:
-    """What the first ``%files`` of a definition names beside the definition; files of the machine do not count."""
-    section = re.search(r"^%files\s*\n(.*?)(?=^%|\Z)", text, re.MULTILINE | re.DOTALL)
-    names = [line.split()[0] for line in section[1].splitlines() if line.strip()] if section else []
-    return [name for name in names if not name.startswith(("/", "#"))]
-
-
-def unwatched(definition: Path) -> list[str]:
-    """What a definition copies, and is not built again for: folders, and what patterns match."""
-    return [name for name in copied(definition.read_text()) if not (definition.parent / name).is_file()]
-
-
 def ingredients(definition: Path, arguments: Mapping[str, str]) -> str:
     """Everything that determines the image: the text, the files it copies, and the arguments except the mirror.
 
-    Folders and patterns do not count (:func:`unwatched`): to read them would take every start as long as they are
-    large, and what lies in them beside the code, such as results, would have everyone analysed again.
+    Only files that the first ``%files`` names beside the definition count, not folders and patterns: to read them would
+    take every start as long as they are large, and what lies in them beside the code, such as results, would have
+    everyone analysed again.
     """
     text = definition.read_text()
-    for name in copied(text):
-        file = definition.parent / name
-        if file.is_file():
+    section = re.search(r"^%files\s*\n(.*?)(?=^%|\Z)", text, re.MULTILINE | re.DOTALL)
+    for line in filter(str.strip, section[1].splitlines() if section else []):
+        file = definition.parent / line.split()[0]
+        if not line.split()[0].startswith(("/", "#")) and file.is_file():
             text += file.read_text(errors="replace")
     return text + repr(sorted((name, value) for name, value in arguments.items() if name != "MIRROR"))
 
@@ -154,25 +134,6 @@ def run_engine(
     command: list[str], scratch: Path, folder: Path, log: Path, doing: str, complaints: list[tuple[str, str, str]]
 ) -> None:
     """Run the engine in a folder, with its temporary files below ``scratch``; raise an error from what it printed."""
-    begin = log.stat().st_size if log.exists() else 0
-    with log.open("ab") as file:
-        environment = clean_environment(os.environ, scratch)
-        done = subprocess.run(
-            command,
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=file,
-            preexec_fn=die_with_parent,
-            check=False,
-        )
-    if done.returncode == 0:
-        return
-    said = log.read_bytes()[begin:].decode(errors="replace")
-    for pattern, problem, fix in complaints:
-        if re.search(pattern, said, re.IGNORECASE):
-            raise ContainerError(problem, where=doing, fix=fix)
-    lines = [line for line in said.splitlines() if re.match(r"\s*(FATAL|ERROR)", line)] or said.splitlines()[-1:]
-    reason = lines[0].strip() if lines else f"exit code {done.returncode}"
-    raise ContainerError(f"failed: {reason}", where=doing, fix=f"see {log}")
+    code, said = run_logged(command, log, cwd=folder, env=clean_environment(os.environ, scratch))
+    if code != 0:
+        raise explain(said, doing, complaints, "failed", f"see {log}")

@@ -17,9 +17,8 @@ from pathlib import Path
 from neurotier.containers.placing import placing
 from neurotier.containers.verify import Marker
 from neurotier.core.errors import InputError, NeurotierError, SourceError
-from neurotier.core.files import exclusive, partial_of, remove_whatever, write_json
-from neurotier.core.foreign import open_file
-from neurotier.core.foreign_trees import checked_entries, copy_tree
+from neurotier.core.files import write_json
+from neurotier.core.foreign import checked_entries, copy_tree, open_file
 from neurotier.core.places import short_hash
 
 FORM = "folder"
@@ -141,29 +140,13 @@ class CacheStore:
             If the tier has no room.
         """
         target = cache.folder(self.images)
-        marker = Marker(self.verified, self.run, target)
-        is_compared = marker.is_set()
-        if not is_compared or marker.is_due():
-            self.note_use(cache)
-        if is_compared:
-            return target
-        with exclusive(target):
-            if marker.is_set():
-                return target
-            if os.path.lexists(target):
-                if holds(target, cache):
-                    marker.set()
-                    return target
-                self.say(f"{target} was altered since it was placed: placing it again")
-                remove_whatever(target)
-            self.put(cache, target)
-            marker.set()
-        return target
+        return Marker(self.verified, self.run, target).place_once(
+            lambda: holds(target, cache), lambda: self.put(cache, target), lambda: self.note_use(cache), self.say
+        )
 
     def put(self, cache: Cache, target: Path) -> None:
         """Copy the cache to its tier; only a whole copy gets the name."""
         self.say(f"placing {cache.name} ({cache.files} files, {cache.size_bytes} bytes) on the images tier")
-        remove_abandoned(self.images, cache.name, target)
         source, where = Path(cache.source), f"app.caches.{cache.name}"
         if not source.is_dir():
             raise SourceError("is not there any more", where=f"{where}: {source}", fix="have it there, and start again")
@@ -177,29 +160,6 @@ class CacheStore:
         facts = {"sha256": cache.sha256, "size_bytes": cache.size_bytes, "source": cache.source}
         with suppress(OSError):  # the results tier may be full, and the cache be there all the same
             write_json(self.kept / f"{cache.name}-{short_hash(cache.source + cache.sha256)}.json", facts)
-
-
-def remove_abandoned(images: Path, name: str, target: Path) -> None:
-    """Remove copies of other contents of a cache that were begun and left by processes that were killed.
-
-    Parameters
-    ----------
-    images
-        Folder on the images tier.
-    name
-        The cache's name.
-    target
-        What is placed now, by a process that holds its lock.
-    """
-    from fasteners import InterProcessLock
-
-    for partial in images.glob(f".{name}-*.{FORM}.partial"):
-        lock = InterProcessLock(str(partial.with_suffix(".lock")))
-        if partial != partial_of(target) and lock.acquire(blocking=False):
-            try:
-                remove_whatever(partial)
-            finally:
-                lock.release()
 
 
 def holds(folder: Path, cache: Cache) -> bool:

@@ -16,6 +16,7 @@ from neurotier.core.configuration import suggestion
 from neurotier.core.errors import InputError, NeurotierError, SettingsError, SourceError, one_line
 from neurotier.core.files import remove_tree
 from neurotier.core.foreign import copy_file, open_in_dataset
+from neurotier.core.quantities import first_of
 from neurotier.core.settings import DatasetSettings
 
 DATASET = re.compile(r"datalad:(?P<source>.+)#(?P<name>[^#@]*)(?:@sha256:(?P<digest>[0-9a-f]{64}))?")
@@ -152,7 +153,8 @@ def path_of(dataset: Path, name: str, where: str) -> str:
         check_own_files(dataset)
     except InputError as error:
         raise SourceError(".datalad/config or .gitmodules is a link", where=where) from error
-    known = names_of(config_of(dataset, ".datalad/config"))
+    config = config_of(dataset, ".datalad/config").items()
+    known = {match["name"]: values[-1] for key, values in config if (match := KEY.fullmatch(key))}
     if name not in known:
         raise SourceError(f"has no image {name!r}{suggestion(name, list(known))}", where=where, fix=listed(known))
     path = known[name]
@@ -171,19 +173,8 @@ def path_of(dataset: Path, name: str, where: str) -> str:
     return str(pure)
 
 
-def names_of(config: Mapping[str, list[str]]) -> dict[str, str]:
-    """Name to path of the images that a dataset's configuration has.
-
-    >>> names_of({"datalad.containers.bids-a.image": ["images/a.sing"], "datalad.containers.b.cmdexec": ["x"]})
-    {'bids-a': 'images/a.sing'}
-    """
-    found = ((KEY.fullmatch(key), values) for key, values in config.items())
-    return {match["name"]: values[-1] for match, values in found if match}
-
-
 def listed(names: Mapping[str, str]) -> str:
     """What there is, in a few words."""
     if not names:
         return "it has none: name a dataset to which datalad containers-add has added images"
-    shown = ", ".join(one_line(name) for name in sorted(names)[:SHOWN])
-    return f"use one of its {len(names)}: {shown}{', ...' if len(names) > SHOWN else ''}"
+    return f"use one of its {len(names)}: {first_of([one_line(name) for name in sorted(names)], SHOWN)}"

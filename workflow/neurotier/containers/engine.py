@@ -7,10 +7,13 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from neurotier.core.errors import ContainerError, NeurotierError, ToolError, one_line
+from neurotier.core.errors import ContainerError, ToolError, one_line
+from neurotier.core.foreign import TEXT_BYTES
+from neurotier.meter.tree import die_with_parent
 
 NAMES = ("apptainer", "singularity")
 OWN_VARIABLES = re.compile(r"(APPTAINER|SINGULARITY)")
@@ -108,19 +111,36 @@ def clean_environment(given: Mapping[str, str], scratch: Path | None = None) -> 
     return kept
 
 
-def explain(said: str, where: str) -> NeurotierError:
-    """The error for what an engine printed when a container did not start.
+def explain(
+    said: str,
+    where: str,
+    symptoms: Sequence[tuple[str, str, str]] = SYMPTOMS,
+    problem: str = "the container did not start",
+    fix: str = "",
+) -> ContainerError:
+    """The error for what an engine printed when it failed.
 
+    Parameters
+    ----------
+    said
+        What it printed.
+    where
+        What it was about.
+    symptoms
+        Regular expressions, what they mean, and what to do.
+    problem, fix
+        What is said without any of these, with the last error printed.
+
+    Examples
+    --------
     >>> str(explain("FATAL: squashfuse_ll exited: fuse: failed to open /dev/fuse: Permission denied", "x.sif"))
     'x.sif: this user may mount no image file here (FUSE); set containers.form to sandbox, ...'
     """
-    for pattern, problem, fix in SYMPTOMS:
+    for pattern, known_problem, known_fix in symptoms:
         if re.search(pattern, said, re.IGNORECASE):
-            return ContainerError(problem, where=where, fix=fix)
+            return ContainerError(known_problem, where=where, fix=known_fix)
     lines = [line for line in said.splitlines() if re.match(r"\s*(FATAL|ERROR)", line)] or said.splitlines()[-1:]
-    return ContainerError(
-        f"the container did not start: {lines[-1].strip() if lines else 'no reason given'}", where=where
-    )
+    return ContainerError(f"{problem}: {lines[-1].strip() if lines else 'no reason given'}", where=where, fix=fix)
 
 
 def explain_exit(code: int, command: str, where: str) -> ToolError | None:
@@ -130,3 +150,19 @@ def explain_exit(code: int, command: str, where: str) -> ToolError | None:
     if code == COMMAND_NOT_EXECUTABLE:
         return ToolError(f"{command!r} in the image is not executable", where=where, fix="correct the image")
     return None
+
+
+def run_logged(command: list[str], log: Path, **options: Any) -> tuple[int, str]:
+    """Run a command that prints to a log: its exit code, and what it printed; ``options`` of :func:`subprocess.run`."""
+    begin = log.stat().st_size if log.exists() else 0
+    with log.open("ab") as file:
+        options |= {"stdin": subprocess.DEVNULL, "stdout": file, "stderr": file, "preexec_fn": die_with_parent}
+        code = subprocess.run(command, check=False, **options).returncode
+    return code, read_from(log, begin)
+
+
+def read_from(log: Path, begin: int) -> str:
+    """The end of what was added to a log since it was ``begin`` bytes long."""
+    with log.open("rb") as file:
+        file.seek(max(begin, log.stat().st_size - TEXT_BYTES))
+        return file.read().decode(errors="replace")

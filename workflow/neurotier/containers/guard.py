@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import select
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from neurotier.meter.tree import descendants
@@ -28,40 +28,9 @@ DEAF = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 """Signals that the guard ignores, since they are meant for the job, and it ends after the job."""
 
 
-class Guard:
-    """The starting process's side.
-
-    Attributes
-    ----------
-    pid
-        The guard.
-    """
-
-    def __init__(self, starter: int, token: str) -> None:
-        reading, self.writing = os.pipe()
-        self.pid = os.fork()
-        if self.pid == 0:
-            try:
-                stand_guard(reading, starter, token)
-            finally:
-                os._exit(0)
-        os.close(reading)
-
-    def started(self) -> None:
-        """Report that the container has started, so that its init can be found."""
-        with suppress(BrokenPipeError):
-            os.write(self.writing, b"s")
-
-    def end(self) -> None:
-        """Have what is left of the container killed, and wait until it has ended."""
-        os.close(self.writing)
-        with suppress(ChildProcessError):  # reaped already, with other children of this process
-            os.waitpid(self.pid, 0)
-
-
 @contextmanager
-def guarded(starter: int, token: str) -> Iterator[Guard]:
-    """Guard a container within this context.
+def guarded(starter: int, token: str) -> Iterator[Callable[[], None]]:
+    """Guard a container within this context; what is left of it at the end is killed.
 
     Parameters
     ----------
@@ -69,12 +38,31 @@ def guarded(starter: int, token: str) -> Iterator[Guard]:
         The engine's process, a child of this one.
     token
         Value of :data:`MARK` in the environment of the container's processes.
+
+    Yields
+    ------
+    Callable
+        To be called when the container has started, so that its init can be found.
     """
-    guard = Guard(starter, token)
+    reading, writing = os.pipe()
+    guard = os.fork()
+    if guard == 0:
+        try:
+            stand_guard(reading, starter, token)
+        finally:
+            os._exit(0)
+    os.close(reading)
+
+    def started() -> None:
+        with suppress(BrokenPipeError):
+            os.write(writing, b"s")
+
     try:
-        yield guard
+        yield started
     finally:
-        guard.end()
+        os.close(writing)
+        with suppress(ChildProcessError):  # reaped already, with other children of this process
+            os.waitpid(guard, 0)
 
 
 def stand_guard(pipe: int, starter: int, token: str) -> None:

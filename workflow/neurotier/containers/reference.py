@@ -81,7 +81,7 @@ def read_reference(text: str, where: str) -> Reference:
         raise SettingsError("no such file", where=where, fix=KINDS)
     if path.suffix not in (".sif", ".simg", ".def"):
         raise SettingsError("is neither a .sif nor a .def file", where=where)
-    return Reference(text, "definition" if path.suffix == ".def" else "file", path, safe_name(path.stem))
+    return Reference(text, "definition" if path.suffix == ".def" else "file", path, short_name(text))
 
 
 def find(path: Path, within: str = "") -> Path | None:

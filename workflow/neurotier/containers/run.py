@@ -27,10 +27,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from neurotier.containers.engine import clean_environment, explain, explain_exit
+from neurotier.containers.engine import clean_environment, explain, explain_exit, read_from
 from neurotier.containers.guard import MARK, guarded
 from neurotier.core.errors import ContainerError
-from neurotier.core.foreign import TEXT_BYTES, kind_of
+from neurotier.core.foreign import kind_of
 from neurotier.meter.lap import lap_of
 from neurotier.meter.residency import resident_share
 from neurotier.meter.tree import die_with_parent, shell_code
@@ -232,11 +232,11 @@ class Container:
                 preexec_fn=die_with_parent,
                 start_new_session=True,  # or it could put commands into the terminal (TIOCSTI)
             )
-            with guarded(process.pid, token) as guard:
+            with guarded(process.pid, token) as note_start:
                 try:
                     if not wait_for(said, process):
                         raise self.no_start(read_from(log, begin), process)
-                    guard.started()
+                    note_start()
                     os.read(said, PIPE_BYTES)
                     lap = lap_of(process.pid, start_s, began_s)
                     lap.input_bytes = self.image.stat().st_size if image else None
@@ -325,13 +325,6 @@ def held_open(state: Path) -> Iterator[tuple[int, int]]:
     finally:
         os.close(said)
         os.close(go)
-
-
-def read_from(log: Path, begin: int) -> str:
-    """What was added to a log since it was ``begin`` bytes long."""
-    with log.open("rb") as file:
-        file.seek(begin)
-        return file.read(TEXT_BYTES).decode(errors="replace")
 
 
 def read_pipe(pipe: int) -> bytes:

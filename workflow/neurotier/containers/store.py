@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from neurotier.containers.build import BASE, REFUSALS, build, build_arguments, convert, run_engine, unwatched
+from neurotier.containers.build import BASE, REFUSALS, build, build_arguments, convert, run_engine
 from neurotier.containers.caches import PlacedCache
 from neurotier.containers.dataset_images import fetch, read_dataset_image
-from neurotier.containers.engine import clean_environment
+from neurotier.containers.engine import clean_environment, run_logged
 from neurotier.containers.identity import check_pinned, identity
 from neurotier.containers.notes import note_use, notes_of, source_of
 from neurotier.containers.placing import placing
@@ -38,9 +38,7 @@ from neurotier.core.files import (
 )
 from neurotier.core.installed import ROOT
 from neurotier.core.places import short_hash
-from neurotier.core.quantities import first_of
 from neurotier.core.settings import ContainerSettings, DatasetSettings
-from neurotier.meter.tree import die_with_parent
 
 
 @dataclass(frozen=True)
@@ -215,11 +213,11 @@ class Store:
         """Build, pull or fetch an image file, and note where it came from; a file of the user's needs none of that."""
         if reference.kind == "definition" and reference.path is not None:
             self.say(f"building {reference.path.name} (some minutes, once)")
-            if names := unwatched(reference.path):
-                again = "after a change in there, change a line of the definition, too, and it is built again"
-                self.say(f"{reference.path.name} copies {first_of(names)}: {again}")
-            given = self.with_unpacked_base(arguments, target.parent / "base")
-            build(self.engine, reference.path, target, given, target.parent, self.log)
+            if Path(arguments.get(BASE, "")).suffix == ".sif":  # which the engine itself cannot unpack everywhere
+                unpacked = target.parent / "base"
+                self.unpack(Path(arguments[BASE]), unpacked)
+                arguments = {**arguments, BASE: str(unpacked)}
+            build(self.engine, reference.path, target, arguments, target.parent, self.log)
         elif reference.kind == "archive":
             self.say(f"converting {reference.text}")
             convert(self.engine, reference.text, target, target.parent, self.log)
@@ -235,14 +233,6 @@ class Store:
                 raise SourceError(error.what, where=error.where, fix=error.fix) from None
         return {}
 
-    def with_unpacked_base(self, arguments: dict[str, str], folder: Path) -> dict[str, str]:
-        """Build arguments with the base image unpacked to a folder, which the engine itself cannot do everywhere."""
-        base = Path(arguments.get(BASE, ""))
-        if base.suffix != ".sif":
-            return arguments
-        self.unpack(base, folder)
-        return {**arguments, BASE: str(folder)}
-
     def place(self, image: ContainerImage, kept: Path | None = None) -> Path:
         """The image on its tier: copied there unless it is there already, and verified once per run.
 
@@ -254,24 +244,12 @@ class Store:
             If neither store nor tier has the image, or the tier has no room.
         """
         target = image.file(self.images)
-        marker = Marker(self.verified, self.run, target)
-        is_verified = marker.is_set()
-        if not is_verified or marker.is_due():
-            note_use(self.kept, image.name, image.sha256)
-        if is_verified:
-            return target
-        with exclusive(target):
-            if marker.is_set():
-                return target
-            if os.path.lexists(target):
-                if placed_sha256(target) in self.expected(image):
-                    marker.set()
-                    return target
-                self.say(f"{target} was altered since it was placed (its digest has changed): placing it again")
-                remove_whatever(target)
-            self.put(image, kept or self.find_kept(image), target)
-            marker.set()
-        return target
+        return Marker(self.verified, self.run, target).place_once(
+            lambda: placed_sha256(target) in self.expected(image),
+            lambda: self.put(image, kept or self.find_kept(image), target),
+            lambda: note_use(self.kept, image.name, image.sha256),
+            self.say,
+        )
 
     def expected(self, image: ContainerImage) -> set[str]:
         """The digests that the placed image may have; none for an unpacked image whose digest was not kept.
@@ -321,14 +299,8 @@ class Store:
             raise ContainerError("holds no file system that could be unpacked", where=str(source), fix=AGAIN)
         if not can_unpack():
             raise ContainerError("unsquashfs is not on PATH", where="unpacking an image", fix="install squashfs-tools")
-        begin = self.log.stat().st_size if self.log.exists() else 0
         command = ["unsquashfs", "-quiet", "-no-progress", "-no-xattrs", "-offset", partition[1], "-dest", str(target)]
-        with self.log.open("ab") as file:
-            done = subprocess.run(
-                [*command, str(source)], stdout=file, stderr=file, preexec_fn=die_with_parent, check=False
-            )
-        code = done.returncode
-        said = self.log.read_bytes()[begin:].decode(errors="replace")
+        code, said = run_logged([*command, str(source)], self.log)
         if "No space left" in said:
             raise TierError(f"has no room for the unpacked image {source.stem}", where=str(self.images))
         if code not in (0, ATTRIBUTES_LACKING):

@@ -12,26 +12,17 @@ import os
 import socket
 import stat
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from neurotier.core.errors import StateError
-from neurotier.core.files import read_json, write_json
+from neurotier.core.files import exclusive, read_json, remove_whatever, write_json
 from neurotier.core.foreign import FILE
 from neurotier.core.places import short_hash
 
-THREADS = min(4, len(os.sched_getaffinity(0)))
-"""Measured on two cores: 1.7 GB in 36,000 files take 1.7 s with one thread, 1.0 s with two."""
-
-PART_BYTES = 1 << 18
-
 NOTED_EVERY_S = 3600.0
 """How often a run notes that it still uses an image: who prunes the store counts days."""
-
-Entry = tuple[str, int, int]
-"""Path below a folder, mode, and device number."""
 
 
 def sha256(file: Path) -> str:
@@ -43,49 +34,27 @@ def sha256(file: Path) -> str:
 def tree_sha256(folder: Path) -> str:
     """Digest of everything below a folder: path, type, permissions, link text and content, in order of path."""
     whole = hashlib.sha256()
-    with ThreadPoolExecutor(THREADS) as pool:
-        for lines in pool.map(lambda entries: [line_of(folder, entry) for entry in entries], entries_in(folder)):
-            for line in lines:
-                whole.update(line)
+    for root, names, files, descriptor in os.fwalk(folder, follow_symlinks=False):
+        names.sort()
+        for name in sorted([*names, *files]):
+            facts = os.lstat(name, dir_fd=descriptor)
+            content = str(facts.st_rdev)
+            if stat.S_ISLNK(facts.st_mode):
+                content = os.readlink(name, dir_fd=descriptor)
+            elif stat.S_ISREG(facts.st_mode):
+                content = content_sha256(name, descriptor)
+            path = f"{os.path.relpath(root, folder)}/{name}"
+            whole.update(f"{path}\0{facts.st_mode:o}\0{content}\0".encode(errors="surrogateescape"))
     return whole.hexdigest()
 
 
-def entries_in(folder: Path) -> Iterator[list[Entry]]:
-    """Everything below a folder, a list per folder; links are not followed."""
-    for root, names, files, descriptor in os.fwalk(folder, follow_symlinks=False):
-        names.sort()
-        here = os.path.relpath(root, folder)
-        entries = []
-        for name in sorted([*names, *files]):
-            facts = os.lstat(name, dir_fd=descriptor)
-            entries.append((f"{here}/{name}", facts.st_mode, facts.st_rdev))
-        yield entries
-
-
-def line_of(folder: Path, entry: Entry) -> bytes:
-    """The line of one entry, from which the digest of a tree is made."""
-    path, mode, device = entry
-    content = str(device)
-    if stat.S_ISLNK(mode):
-        content = os.readlink(f"{folder}/{path}")
-    elif stat.S_ISREG(mode):
-        content = content_sha256(f"{folder}/{path}")
-    return f"{path}\0{mode:o}\0{content}\0".encode(errors="surrogateescape")
-
-
-def content_sha256(path: str) -> str:
-    """Digest of a file, or the word ``closed`` for one that this user, and so the container, cannot read."""
-    digest = hashlib.sha256()
+def content_sha256(name: str, folder: int) -> str:
+    """Digest of a file in an open folder, or ``closed`` for one that this user, and so the container, cannot read."""
     try:
-        descriptor = os.open(path, FILE)
+        with os.fdopen(os.open(name, FILE, dir_fd=folder), "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except PermissionError:
         return "closed"
-    try:
-        while part := os.read(descriptor, PART_BYTES):
-            digest.update(part)
-    finally:
-        os.close(descriptor)
-    return digest.hexdigest()
 
 
 def placed_sha256(placed: Path) -> str:
@@ -148,3 +117,40 @@ class Marker:
         """Note that the image has been verified."""
         if self.folder is not None:
             write_json(self.file, self.facts)
+
+    def place_once(
+        self,
+        is_right: Callable[[], bool],
+        put: Callable[[], None],
+        note_use: Callable[[], None],
+        say: Callable[[str], None],
+    ) -> Path:
+        """Have it in its place, verified once per run; its path.
+
+        Parameters
+        ----------
+        is_right
+            Whether what lies there is what it should be.
+        put
+            Puts it there.
+        note_use
+            Notes that it is used now: who prunes the store goes by that.
+        say
+            Takes a line for the user, if what lies there was altered.
+        """
+        is_verified = self.is_set()
+        if not is_verified or self.is_due():
+            note_use()
+        if is_verified:
+            return self.placed
+        with exclusive(self.placed):
+            if self.is_set():
+                return self.placed
+            is_there = os.path.lexists(self.placed)
+            if not is_there or not is_right():
+                if is_there:
+                    say(f"{self.placed} was altered since it was placed (its digest has changed): placing it again")
+                    remove_whatever(self.placed)
+                put()
+            self.set()
+        return self.placed

@@ -12,17 +12,6 @@ from neurotier.core.templates import ALWAYS, check_templates
 OF_THE_APP = ("/data", "/out", "/work", "/tmp", "/var/tmp", "/.neurotier", "/filter.json")  # noqa: S108  # inside
 """Places in the container that are taken."""
 
-EARLIER_APP: Mapping[str, Any] = {
-    "level": "participant",
-    "session_option": None,
-    "filter_file": None,
-    "caches": {},
-    "retry_exit_codes": [],
-    "attempts": 3,
-    "work_files": None,
-}
-"""Keys of the section that runs of earlier versions do not have."""
-
 
 class CacheSettings(TypedDict):
     """One entry of ``app.caches``: a folder that apps read, such as TemplateFlow's."""
@@ -54,11 +43,6 @@ class AppSettings:
     caches: dict[str, CacheSettings]
     retry_exit_codes: list[int]
     attempts: int
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> AppSettings:
-        """Give the section its types; that of an earlier version may lack keys."""
-        return cls(**{**EARLIER_APP, **data})
 
     @property
     def by_session(self) -> bool:

@@ -94,7 +94,13 @@ def check(config: Mapping[str, Any]) -> None:
     for section in ("bigbrain", "probe", *WORKLOADS):
         for name in config[section]["tiers"]:
             check_tier(name, list(config["tiers"]), f"{section}.tiers")
-    check_pinning(config["bigbrain"])
+    if config["bigbrain"]["numa"] != "none" and "spark" in config["bigbrain"]["engines"]:
+        raise SettingsError(
+            "Spark's tasks cannot be pinned one by one, as forks of one JVM's daemon",
+            where="config key bigbrain.numa",
+            fix="for spark set numa: none, start one worker of a standalone cluster per socket under numactl, and name"
+            " its master in bigbrain.spark_master",
+        )
     check_app(config["app"])
     if any(c in config["results"] for c in "{}\n\r"):
         raise SettingsError("braces and line breaks cannot stand in a path here", where="config key results")
@@ -124,24 +130,13 @@ def check_tier(name: str, tiers: list[str], key: str) -> None:
         )
 
 
-def check_pinning(bigbrain: Mapping[str, Any]) -> None:
-    """Raise :class:`SettingsError` if Spark's workers are to be pinned, which are not started one by one."""
-    if bigbrain["numa"] != "none" and "spark" in bigbrain["engines"]:
-        raise SettingsError(
-            "Spark's tasks cannot be pinned one by one, as forks of one JVM's daemon",
-            where="config key bigbrain.numa",
-            fix="for spark set numa: none, start one worker of a standalone cluster per socket under numactl, and name"
-            " its master in bigbrain.spark_master",
-        )
-
-
 def key_path(error: ValidationError) -> str:
     """The dotted path of the offending key, for example ``tiers.tmpfs.kind``."""
     path = [str(part) for part in error.absolute_path]
     if error.validator == "additionalProperties":
         path.append(unknown_keys(error)[0])
     elif error.validator == "required":
-        path.append(missing_keys(error)[0])
+        path.append(next(str(key) for key in error.validator_value if key not in error.instance))
     return ".".join(path) or "(top level)"
 
 
@@ -163,10 +158,6 @@ def reason(error: ValidationError) -> str:
 
 def unknown_keys(error: ValidationError) -> list[str]:
     return [str(key) for key in error.instance if key not in error.schema.get("properties", {})]
-
-
-def missing_keys(error: ValidationError) -> list[str]:
-    return [str(key) for key in error.validator_value if key not in error.instance]
 
 
 def suggestion(word: str, known: list[str]) -> str:

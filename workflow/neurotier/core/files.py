@@ -7,6 +7,7 @@ on ext4). So content is flushed first, then renamed to its final name, and then 
 from __future__ import annotations
 
 import ctypes
+import errno
 import itertools
 import json
 import os
@@ -27,6 +28,9 @@ Content = TypeVar("Content")
 
 PARTIAL = re.compile(r"\..+\.partial")
 """Names of files and folders that are not finished."""
+
+LOCK_MODE = 0o600
+"""Permissions of a lock: whoever can open such a file, if only to read it, can hold the lock."""
 
 LIBC.sync_file_range.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
 SYNC_FILE_RANGE_WRITE = 2
@@ -181,8 +185,6 @@ def begin_write_back(descriptor: int, offset: int, count: int) -> None:
 @contextmanager
 def suppress_unsupported() -> Iterator[None]:
     """Ignore errors of file systems that cannot flush folders (some FUSE and network ones) and need not."""
-    import errno
-
     try:
         yield
     except OSError as error:
@@ -197,13 +199,34 @@ def rename_durably(partial: Path, final: Path) -> None:
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder if it exists, including write-protected folders of git-annex. Links are not followed."""
+    """Remove a folder if it exists, whatever it holds. Links are not followed.
+
+    Raises
+    ------
+    OSError
+        If something of it is left, such as files of another user.
+    """
     if folder.is_symlink() or not folder.exists():
         return
-    for _, _, _, descriptor in os.fwalk(folder, follow_symlinks=False, onerror=None):
-        # git-annex removes the owner's write permission, without which only root could delete them
-        os.fchmod(descriptor, stat.S_IRWXU)
-    shutil.rmtree(folder)
+    try:
+        shutil.rmtree(folder)
+    except (OSError, RecursionError):  # folders closed to their owner, as git-annex leaves them; or thousands nested
+        import subprocess
+
+        with suppress(OSError, RecursionError):
+            open_to_owner(folder)
+        subprocess.run(["rm", "-rf", "--", str(folder)], check=False)
+        if os.path.lexists(folder):
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(folder)) from None
+
+
+def open_to_owner(folder: Path) -> None:
+    """Give the owner access to a folder and all folders below it; links are not followed."""
+    folder.chmod(stat.S_IRWXU)
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                open_to_owner(Path(entry.path))
 
 
 def remove_whatever(path: Path) -> None:
@@ -253,3 +276,13 @@ def exclusive(folder: Path) -> Iterator[None]:
     clear_lock(lock)
     with fasteners.InterProcessLock(str(lock)):
         yield
+
+
+def open_lock(lock: Path) -> int:
+    """The descriptor of a lock's file, which is made if need be, and which this user alone can open."""
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    clear_lock(lock)
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, LOCK_MODE)
+    if stat.S_IMODE(os.fstat(descriptor).st_mode) != LOCK_MODE:  # of an earlier version
+        os.fchmod(descriptor, LOCK_MODE)
+    return descriptor

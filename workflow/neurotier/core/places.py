@@ -46,6 +46,16 @@ from neurotier.core.settings import DemoSettings, Settings
 from neurotier.core.tiers import Tier, tiers_of
 
 
+class Below:
+    """A path below the results folder, as an attribute of :class:`Places`."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __get__(self, places: Places, _: type[Places]) -> Path:
+        return places.results / self.path
+
+
 @dataclass(frozen=True)
 class Places:
     """Folders of one results folder and of the tiers it uses."""
@@ -55,6 +65,58 @@ class Places:
     work: Path
     images: Path
     image_store: Path
+
+    derivatives = Below("derivatives")
+    index = Below("index")
+    profile = Below("profile")
+    group = Below("group")
+    figures = Below("figures")
+    mosaics = Below("figures/mosaics")
+    campaign = Below("campaign")
+    comparison = Below("comparison")
+    comparison_figures = Below("comparison/figures")
+    published = Below("published")
+    published_figures = Below("published/figures")
+    probe = Below("probe")
+    probe_figures = Below("probe/figures")
+    sweep = Below("sweep")
+    sweep_figures = Below("sweep/figures")
+    advice = Below("advice")
+    advice_figures = Below("advice/figures")
+    bigbrain = Below("bigbrain")
+    logs = Below("logs")
+    state = Below("state")
+    drawn = Below("state/mosaics")
+    """Mosaics that have been drawn: Snakemake empties the folder of mosaics before any of them is made again."""
+    settings_file = Below("state/settings.json")
+    """Settings of the run that holds the lock; jobs read them, but no rule depends on them."""
+    source_file = Below("state/source")
+    """The dataset's source as it was given, with user name and token, for this user alone."""
+    runs = Below("state/runs")
+    """Facts of every run: ``<run>.json``."""
+    failures = Below("state/failures")
+    """Why participants failed; removed when a participant is tried again."""
+    outputs = Below("state/outputs.json")
+    """Sizes of the tables, figures and pages at the end of the last run; absent during a run."""
+    verified = Below("state/verified")
+    """Markers that a run has verified the digest of a placed image; one per image and place."""
+    lock = Below("state/lock")
+    latest_run = Below("state/latest_run")
+    """Name of the run that began last, by which jobs of one before it know that it is over."""
+    records = Below("profile/records")
+    """The records of all participant jobs."""
+    batches_file = Below("state/batches.json")
+    """Which participants share a job, by the number of their batch."""
+    fetch = Below("state/fetch")
+    """What the job that fetches images and those that analyse tell each other. Short-lived."""
+    fetched_all = Below("state/fetch/all")
+    """Marker: the job that fetches images has ended. Short-lived."""
+    saved = Below("state/saved.json")
+    """Marker: the derivatives have been saved in their DataLad datasets, at these commits."""
+    saving = Below("state/saving")
+    """Marker: derivatives are being saved; if nobody does, who did was killed."""
+    complete = Below("state/complete.json")
+    """Marker: everyone whom the index selects has a record."""
 
     @classmethod
     def from_settings(cls, settings: Settings, tiers: dict[str, Tier] | None = None) -> Places:
@@ -86,58 +148,6 @@ class Places:
             return False
         return inside and ".." not in Path(name).parts
 
-    @property
-    def derivatives(self) -> Path:
-        return self.results / "derivatives"
-
-    @property
-    def index(self) -> Path:
-        return self.results / "index"
-
-    @property
-    def profile(self) -> Path:
-        return self.results / "profile"
-
-    @property
-    def group(self) -> Path:
-        return self.results / "group"
-
-    @property
-    def figures(self) -> Path:
-        return self.results / "figures"
-
-    @property
-    def mosaics(self) -> Path:
-        return self.figures / "mosaics"
-
-    @property
-    def campaign(self) -> Path:
-        return self.results / "campaign"
-
-    @property
-    def comparison(self) -> Path:
-        return self.results / "comparison"
-
-    @property
-    def comparison_figures(self) -> Path:
-        return self.comparison / "figures"
-
-    @property
-    def published(self) -> Path:
-        return self.results / "published"
-
-    @property
-    def published_figures(self) -> Path:
-        return self.published / "figures"
-
-    @property
-    def probe(self) -> Path:
-        return self.results / "probe"
-
-    @property
-    def probe_figures(self) -> Path:
-        return self.probe / "figures"
-
     def probed(self, tier: str, node_class: str = "") -> Path:
         """Measurements of a tier from a node of a class; on others, memory and the path to the disk differ.
 
@@ -157,26 +167,6 @@ class Places:
         """Figures of a storage workload."""
         return self.workload(target) / "figures"
 
-    @property
-    def sweep(self) -> Path:
-        return self.workload("sweep")
-
-    @property
-    def sweep_figures(self) -> Path:
-        return self.workload_figures("sweep")
-
-    @property
-    def advice(self) -> Path:
-        return self.results / "advice"
-
-    @property
-    def advice_figures(self) -> Path:
-        return self.advice / "figures"
-
-    @property
-    def bigbrain(self) -> Path:
-        return self.results / "bigbrain"
-
     def bigbrain_blocks(self, tier: str) -> Path:
         """The manifest of the blocks on a tier."""
         return self.bigbrain / "blocks" / f"{tier}.tsv"
@@ -184,34 +174,6 @@ class Places:
     def bigbrain_run(self, run: str) -> Path:
         """Plan and records of a run of the incrementation, ``ENGINE/TIER/PARALLELISM/REPETITION``."""
         return self.bigbrain / "runs" / run
-
-    @property
-    def logs(self) -> Path:
-        return self.results / "logs"
-
-    @property
-    def state(self) -> Path:
-        return self.results / "state"
-
-    @property
-    def drawn(self) -> Path:
-        """Mosaics that have been drawn: Snakemake empties the folder of mosaics before any of them is made again."""
-        return self.state / "mosaics"
-
-    @property
-    def settings_file(self) -> Path:
-        """Settings of the run that holds the lock; jobs read them, but no rule depends on them."""
-        return self.state / "settings.json"
-
-    @property
-    def source_file(self) -> Path:
-        """The dataset's source as it was given, with user name and token, for this user alone."""
-        return self.state / "source"
-
-    @property
-    def runs(self) -> Path:
-        """Facts of every run: ``<run>.json``."""
-        return self.state / "runs"
 
     def cluster_jobs(self, run: str) -> Path:
         """What became of the jobs that a run gave to a cluster."""
@@ -226,34 +188,10 @@ class Places:
         return self.runs / f"{run}.processors"
 
     @property
-    def failures(self) -> Path:
-        """Why participants failed; removed when a participant is tried again."""
-        return self.state / "failures"
-
-    @property
-    def outputs(self) -> Path:
-        """Sizes of the tables, figures and pages at the end of the last run; absent during a run."""
-        return self.state / "outputs.json"
-
-    @property
-    def verified(self) -> Path:
-        """Markers that a run has verified the digest of a placed image; one per image and place."""
-        return self.state / "verified"
-
-    @property
     def preparing(self) -> Path:
         """Private folder in which the tool's image is tried; on the results tier, since nodes may have their own work
         tiers."""
         return self.image_store.with_name("preparing") / short_hash(str(self.results))
-
-    @property
-    def lock(self) -> Path:
-        return self.state / "lock"
-
-    @property
-    def latest_run(self) -> Path:
-        """Name of the run that began last, by which jobs of one before it know that it is over."""
-        return self.state / "latest_run"
 
     @property
     def identity(self) -> str:
@@ -273,11 +211,6 @@ class Places:
         """The record of a step done once per run or site."""
         return self.profile / "steps" / site / f"{name}.json"
 
-    @property
-    def records(self) -> Path:
-        """The records of all participant jobs."""
-        return self.profile / "records"
-
     def record(self, participant: str) -> Path:
         """The record of a participant job."""
         return file_of(self.records, participant)
@@ -290,11 +223,6 @@ class Places:
         """The log of a participant; that of a batch lies in the folder of its rule."""
         return file_of(self.logs / "analyze_participant", participant, ".log")
 
-    @property
-    def batches_file(self) -> Path:
-        """Which participants share a job, by the number of their batch."""
-        return self.state / "batches.json"
-
     def batch(self, number: str) -> Path:
         """Marker: everyone in a batch has a record, or has failed for a reason that stays."""
         return self.state / "batches" / number
@@ -303,16 +231,6 @@ class Places:
         """Marker: the images of a batch are on the dataset tier. Short-lived."""
         return self.state / "got" / number
 
-    @property
-    def fetch(self) -> Path:
-        """What the job that fetches images and those that analyse tell each other. Short-lived."""
-        return self.state / "fetch"
-
-    @property
-    def fetched_all(self) -> Path:
-        """Marker: the job that fetches images has ended. Short-lived."""
-        return self.fetch / "all"
-
     def fetched(self, participant: str) -> Path:
         """Note: the images of a participant are on the dataset tier, and what that took. Short-lived."""
         return file_of(self.fetch / "participants", participant)
@@ -320,21 +238,6 @@ class Places:
     def dropped(self, number: str) -> Path:
         """Marker: the images of a batch have been dropped from the dataset tier."""
         return self.state / "dropped" / number
-
-    @property
-    def saved(self) -> Path:
-        """Marker: the derivatives have been saved in their DataLad datasets, at these commits."""
-        return self.state / "saved.json"
-
-    @property
-    def saving(self) -> Path:
-        """Marker: derivatives are being saved; if nobody does, who did was killed."""
-        return self.state / "saving"
-
-    @property
-    def complete(self) -> Path:
-        """Marker: everyone whom the index selects has a record."""
-        return self.state / "complete.json"
 
     def demo(self, settings: DemoSettings) -> Path:
         """The demonstration dataset of these settings."""

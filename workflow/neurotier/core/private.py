@@ -2,22 +2,22 @@
 
 On a tier such as ``/dev/shm`` anybody can make a folder of any name, including the one we are about to use. So
 ``neurotier-<user>`` is used only if it is a real folder, belongs to this user, and is closed to others. Below it nobody
-else can make anything; it is walked one folder at a time without following links, since a container may have left some.
+else can make anything, and containers only within the folders that they are given; still each folder on the way down is
+looked at before it is used, since ``neurotier-<user>`` may have been open to others before.
 """
 
 from __future__ import annotations
 
-import errno
 import os
 import pwd
-import shutil
 import stat
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from neurotier.core.errors import TierError
-from neurotier.core.foreign import FOLDER, kind_of
+from neurotier.core.files import remove_whatever
+from neurotier.core.foreign import kind_of
 
 PREFIX = "neurotier-"
 PRIVATE = 0o700
@@ -59,23 +59,35 @@ def divide(path: Path) -> tuple[Path, tuple[str, ...]]:
     return Path(*path.parts[:at]), path.parts[at:]
 
 
-def check_private(tier: Path, where: str = "") -> None:
-    """Raise :class:`TierError` if ``neurotier-<user>`` on a tier exists and must not be used; change nothing."""
-    folder = private_folder(tier)
-    with suppress(FileNotFoundError):
-        refuse_unless_ours(folder, folder.lstat(), where)
+def check_private(folder: Path, where: str = "") -> None:
+    """Raise :class:`TierError` if ``neurotier-<user>``, or a folder below it, must not be used; change nothing.
+
+    Parameters
+    ----------
+    folder
+        The folder; all from ``neurotier-<user>`` down to it are looked at.
+    where
+        What the tier is, for an error.
+
+    Raises
+    ------
+    FileNotFoundError
+        If one of them does not exist.
+    """
+    tier, names = divide(folder)
+    for count in range(1, len(names) + 1):
+        refuse_unless_ours(tier.joinpath(*names[:count]), where)
 
 
-def refuse_unless_ours(folder: Path, facts: os.stat_result, where: str = "") -> None:
-    """Raise :class:`TierError` unless a folder is real, this user's, and not writable by others."""
-    remove = "remove it, or have it removed, or place the role on another tier"
+def refuse_unless_ours(folder: Path, where: str) -> None:
+    """Raise :class:`TierError` unless a folder is real, this user's and, if the top one, not writable by others."""
+    facts, remove = folder.lstat(), "remove it, or have it removed, or place the role on another tier"
+    owner = name_of(facts.st_uid)
     if not stat.S_ISDIR(facts.st_mode):
-        owner = name_of(facts.st_uid)
         raise TierError(f"{folder} is {kind_of(facts.st_mode)} made by user {owner}, not a folder", where, remove)
     if facts.st_uid != os.getuid():
-        owner = name_of(facts.st_uid)
         raise TierError(f"{folder} belongs to user {owner} and not to {user_name()}", where, remove)
-    if facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and folder == private_folder(folder.parent):
         mode = stat.S_IMODE(facts.st_mode)
         fix = f"check who has written there, then chmod 700 {folder}"
         raise TierError(f"{folder} is writable by other users (mode {mode:o})", where, fix)
@@ -123,147 +135,60 @@ def refuse_planted(path: Path, where: str, fix: str, own: bool = False) -> None:
             names += [part for part in leads_to.parts[::-1] if part != "/"]
 
 
-def open_private(path: Path, make: bool = False) -> int:
-    """Open ``neurotier-<user>`` on a tier, or a folder below it.
+def make_private(folder: Path) -> None:
+    """Make a folder at or below ``neurotier-<user>`` with its missing parents, for this user alone.
 
-    Parameters
-    ----------
-    path
-        The folder.
-    make
-        Make the folder and its missing parents, for this user alone.
-
-    Returns
-    -------
-    int
-        A descriptor, which the caller closes.
+    It is tried several times, since a job that ends meanwhile may remove an empty parent.
 
     Raises
     ------
-    FileNotFoundError
-        If it does not exist, and ``make`` is not set.
     TierError
-        If ``neurotier-<user>`` must not be used, or a component below it is a link or no folder.
+        If one of them must not be used (:func:`check_private`).
     """
-    tier, names = divide(path)
-    descriptor = os.open(tier, FOLDER & ~os.O_NOFOLLOW)
-    try:
-        for count, name in enumerate(names):
-            if make:
+    tier, names = divide(folder)
+    for tries_left in range(10, -1, -1):
+        try:
+            here = tier
+            for name in names:
+                here /= name
                 with suppress(FileExistsError):
-                    os.mkdir(name, PRIVATE, dir_fd=descriptor)
-            inner = open_inner(descriptor, name, Path(tier, *names[: count + 1]))
-            os.close(descriptor)
-            descriptor = inner
-            if count == 0:
-                facts = os.fstat(descriptor)
-                refuse_unless_ours(Path(tier, name), facts)
-                if stat.S_IMODE(facts.st_mode) != PRIVATE:
-                    os.fchmod(descriptor, PRIVATE)
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
-def open_inner(descriptor: int, name: str, path: Path) -> int:
-    """Open a folder in an open one, unless it is a link or no folder; errors name ``path``."""
-    try:
-        return os.open(name, FOLDER, dir_fd=descriptor)
-    except OSError as error:
-        if error.errno not in (errno.ELOOP, errno.ENOTDIR):
-            raise
-    facts = os.lstat(name, dir_fd=descriptor)
-    raise TierError(
-        f"{path} is {kind_of(facts.st_mode)} made by user {name_of(facts.st_uid)}, not a folder",
-        fix="remove it, or have it removed, or place the role on another tier",
-    )
-
-
-def make_private(path: Path) -> None:
-    """Make a folder at or below ``neurotier-<user>`` with its missing parents; as :func:`open_private`.
-
-    It is tried several times, since a job that ends meanwhile may remove an empty parent.
-    """
-    for _ in range(10):
-        with suppress(FileNotFoundError):
-            os.close(open_private(path, make=True))
+                    here.mkdir(PRIVATE)
+                refuse_unless_ours(here, "")
+            private_folder(tier).chmod(PRIVATE)
             return
-    os.close(open_private(path, make=True))
+        except FileNotFoundError:
+            if not tries_left:
+                raise
 
 
-def names_in(path: Path) -> list[str]:
+def names_in(folder: Path) -> list[str]:
     """Names in a private folder, sorted; none if it does not exist."""
     try:
-        descriptor = open_private(path)
+        check_private(folder)
+        return sorted(os.listdir(folder))
     except FileNotFoundError:
         return []
-    try:
-        return sorted(os.listdir(descriptor))
-    finally:
-        os.close(descriptor)
 
 
 def remove_private(path: Path) -> None:
-    """Remove whatever lies at a path below ``neurotier-<user>``; links are not followed.
-
-    Folders that a tool has closed even to their owner are opened first.
-    """
-    try:
-        descriptor = open_private(path.parent)
-    except FileNotFoundError:
-        return
-    try:
-        with suppress(FileNotFoundError):
-            if not stat.S_ISDIR(os.lstat(path.name, dir_fd=descriptor).st_mode):
-                os.unlink(path.name, dir_fd=descriptor)
-                return
-            try:
-                shutil.rmtree(path.name, dir_fd=descriptor, ignore_errors=True)
-                if path.name in os.listdir(descriptor):
-                    open_to_owner(path.name, descriptor)
-                    shutil.rmtree(path.name, dir_fd=descriptor, ignore_errors=True)
-            except RecursionError:  # a container can nest thousands of folders
-                import subprocess
-
-                subprocess.run(["rm", "-rf", "--", path.name], cwd=f"/proc/self/fd/{descriptor}", check=False)
-    finally:
-        os.close(descriptor)
+    """Remove whatever lies at a path below ``neurotier-<user>``, as far as that goes; links are not followed."""
+    with suppress(FileNotFoundError):
+        check_private(path.parent)
+        with suppress(OSError):
+            remove_whatever(path)
 
 
-def open_to_owner(name: str, descriptor: int) -> None:
-    """Give the owner access to a folder and all folders below it; links are not followed."""
-    try:
-        inner = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY, dir_fd=descriptor)
-    except OSError:
-        return
-    try:
-        os.chmod(f"/proc/self/fd/{inner}", PRIVATE)
-        for below in os.listdir(f"/proc/self/fd/{inner}"):
-            if stat.S_ISDIR(os.lstat(below, dir_fd=inner).st_mode):
-                open_to_owner(below, inner)
-    except OSError:  # another user's: it stays
-        return
-    finally:
-        os.close(inner)
-
-
-def remove_empty(path: Path) -> None:
+def remove_empty(folder: Path) -> None:
     """Remove a private folder and its parents up to ``neurotier-<user>``, as far as they are empty."""
-    tier, names = divide(path)
-    for count in range(len(names), 0, -1):
-        above = Path(tier, *names[: count - 1])
+    with suppress(FileNotFoundError):
+        check_private(folder)
+    for empty in (folder, *folder.parents)[: len(divide(folder)[1])]:
         try:
-            descriptor = open_private(above) if count > 1 else os.open(tier, FOLDER & ~os.O_NOFOLLOW)
+            empty.rmdir()
         except FileNotFoundError:
             continue
-        try:
-            os.rmdir(names[count - 1], dir_fd=descriptor)
-        except OSError as error:
-            if error.errno != errno.ENOENT:  # it is not empty, or must stay
-                return
-        finally:
-            os.close(descriptor)
+        except OSError:  # it is not empty, or must stay
+            return
 
 
 def read_own(file: Path) -> str:

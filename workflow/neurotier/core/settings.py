@@ -90,19 +90,12 @@ class BatchSettings:
 BY_LENGTH = BatchSettings(participants=None, at_once=None, minutes_per_participant=15)
 """The section in the runs of a campaign, which have none of their own: that of the schema."""
 
-ONE_BY_ONE = {"participants": 1, "at_once": 1, "minutes_per_participant": 15}
-"""The section in runs of before there was one: each participant had a job of its own."""
-
 
 @dataclass(frozen=True)
 class ValiditySettings:
     """Section ``validity``: what a run must keep to for its times to count."""
 
     others_cpu_share: float
-
-
-NOT_JUDGED = {"others_cpu_share": 1.0}
-"""The section in runs of before there was one."""
 
 
 @dataclass(frozen=True)
@@ -247,51 +240,6 @@ class StagingSettings:
         return cls(**{**data, "sets": sets})
 
 
-EARLIER: Mapping[str, Any] = {
-    "daq": {
-        "tiers": [],
-        "together": [],
-        "writers": [],
-        "rate": "1 GB",
-        "record_bytes": 5568,
-        "seconds": 10,
-        "target_s": 100,
-        "engines": ["psync"],
-        "flush_s": 0.1,
-        "tolerance": 0.05,
-        "repetitions": 1,
-        "share": 0.5,
-        "seed": 2020,
-    },
-    "ior": {
-        "tiers": [],
-        "engine": "fio",
-        "nodes": [1],
-        "concurrent": [1],
-        "processes": [],
-        "file_size": "256 MiB",
-        "block_size": "1 MiB",
-        "direct": False,
-        "numa": ["none"],
-        "repetitions": 1,
-        "share": 0.5,
-        "seed": 2020,
-    },
-    "staging": {
-        "tiers": [],
-        "engines": ["ray"],
-        "sets": {},
-        "steps": 10,
-        "scale": 1,
-        "flush": True,
-        "timeout_s": 300,
-        "share": 0.5,
-        "seed": 2018,
-    },
-}
-"""Sections of the settings of runs from before there were any."""
-
-
 @dataclass(frozen=True)
 class AdviceSettings:
     """Section ``advice``: how a run is predicted."""
@@ -324,6 +272,26 @@ class BigBrainSettings:
     numa: str
     keep: str
     predict: bool
+
+
+SECTIONS: Mapping[str, type[Any]] = {
+    "dataset": DatasetSettings,
+    "demo": DemoSettings,
+    "tool": ToolSettings,
+    "app": AppSettings,
+    "containers": ContainerSettings,
+    "batches": BatchSettings,
+    "validity": ValiditySettings,
+    "report": ReportSettings,
+    "campaign": CampaignSettings,
+    "comparison": ComparisonSettings,
+    "bigbrain": BigBrainSettings,
+    "probe": ProbeSettings,
+    "daq": DaqSettings,
+    "ior": IorSettings,
+    "advice": AdviceSettings,
+}
+"""Types of the sections, but for those that have entries with types of their own."""
 
 
 @dataclass(frozen=True)
@@ -407,63 +375,19 @@ class Settings:
             raise SettingsError(
                 "a BIDS App runs in a container", where="config key app.image", fix="add --sdm apptainer"
             )
-        name, options = complete["tool"]["name"], dict(complete["tool"][complete["tool"]["name"]])
-        return cls(
-            dataset=DatasetSettings(**complete["dataset"]),
-            demo=DemoSettings(**complete["demo"]),
-            tool=ToolSettings(name, options.pop("image"), options),
-            app=AppSettings.from_json(complete["app"]),
-            containers=ContainerSettings(**complete["containers"]),
-            tiers={name: TierSettings(name, **tier) for name, tier in complete["tiers"].items()},
-            placement=dict(complete["placement"]),
-            results=complete["results"],
-            results_dataset=complete["results_dataset"],
-            node_class=complete["node_class"],
-            batches=BatchSettings(**complete["batches"]),
-            validity=ValiditySettings(**complete["validity"]),
-            report=ReportSettings(**complete["report"]),
-            campaign=CampaignSettings(**complete["campaign"]),
-            comparison=ComparisonSettings(**complete["comparison"]),
-            bigbrain=BigBrainSettings(**complete["bigbrain"]),
-            published=complete["published"],
-            probe=ProbeSettings(**complete["probe"]),
-            sweep=SweepSettings.from_json(complete["sweep"]),
-            daq=DaqSettings(**complete["daq"]),
-            ior=IorSettings(**complete["ior"]),
-            staging=StagingSettings.from_json(complete["staging"]),
-            advice=AdviceSettings(**complete["advice"]),
-            in_containers=in_containers,
-        )
+        name, tiers = complete["tool"]["name"], complete["tiers"]
+        options = dict(complete["tool"][name])
+        tool = {"name": name, "image": options.pop("image"), "options": options}
+        named = {name: {"name": name, **tier} for name, tier in tiers.items()}
+        return cls.from_json({**complete, "tool": tool, "tiers": named, "in_containers": in_containers})
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Settings:
         """Rebuild settings from the values of :meth:`to_json`."""
-        return cls(
-            dataset=DatasetSettings(**data["dataset"]),
-            demo=DemoSettings(**data["demo"]),
-            tool=ToolSettings(**data["tool"]),
-            app=AppSettings.from_json(data["app"]),
-            containers=ContainerSettings(**data["containers"]),
-            tiers={name: TierSettings(**tier) for name, tier in data["tiers"].items()},
-            placement=data["placement"],
-            results=data["results"],
-            results_dataset=data.get("results_dataset", False),
-            node_class=data.get("node_class"),
-            batches=BatchSettings(**data.get("batches", ONE_BY_ONE)),
-            validity=ValiditySettings(**data.get("validity", NOT_JUDGED)),
-            report=ReportSettings(**data["report"]),
-            campaign=CampaignSettings(**data["campaign"]),
-            comparison=ComparisonSettings(**data["comparison"]),
-            bigbrain=BigBrainSettings(**data["bigbrain"]),
-            published=data["published"],
-            probe=ProbeSettings(**data["probe"]),
-            sweep=SweepSettings.from_json(data["sweep"]),
-            daq=DaqSettings(**data.get("daq", EARLIER["daq"])),
-            ior=IorSettings(**{**EARLIER["ior"], **data.get("ior", {})}),
-            staging=StagingSettings.from_json(data.get("staging", EARLIER["staging"])),
-            advice=AdviceSettings(**data["advice"]),
-            in_containers=data["in_containers"],
-        )
+        sections = {name: kind(**data[name]) for name, kind in SECTIONS.items()}
+        tiers = {name: TierSettings(**tier) for name, tier in data["tiers"].items()}
+        sweep, staging = SweepSettings.from_json(data["sweep"]), StagingSettings.from_json(data["staging"])
+        return cls(**{**data, **sections, "tiers": tiers, "sweep": sweep, "staging": staging})
 
     def to_json(self) -> dict[str, Any]:
         """The settings as plain values."""

@@ -14,31 +14,15 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from neurotier.core.configuration import SCHEMAS, read_yaml
 from neurotier.core.errors import StateError
 from neurotier.core.files import write_text, written_whole
 
-if TYPE_CHECKING:  # reading a table needs no validator
-    from jsonschema import Draft202012Validator
-
 Row = dict[str, Any]
 EMPTY = "n/a"
-
-TYPES: Mapping[str, tuple[type, ...]] = {
-    "string": (str,),
-    "number": (float, int),
-    "integer": (int,),
-    "boolean": (bool,),
-    "null": (type(None),),
-}
-"""Python's types of the schemas' types, as :func:`is_plainly_valid` compares them: exactly."""
-
-JUDGED = {"type", "enum", "description", "unit", "significant", "default"}
-"""What a column's schema may say for :func:`is_plainly_valid` to judge it."""
 
 
 @cache
@@ -66,39 +50,15 @@ def defaults(table: str) -> dict[str, Any]:
 
 
 @cache
-def validator(table: str) -> Draft202012Validator:
-    """The validator of a table's rows."""
-    from jsonschema import Draft202012Validator
+def checker(table: str) -> Callable[[Mapping[str, Any]], object]:
+    """What raises ``fastjsonschema.JsonSchemaValueException`` for a row that does not satisfy its schema.
 
-    return Draft202012Validator(schema(table))
-
-
-@cache
-def plain_types(table: str) -> dict[str, tuple[frozenset[type], frozenset[Any] | None]] | None:
-    """Types and, if they are listed, values that each column may have; ``None`` if the schema says more than that."""
-    found = {}
-    for name, column in columns(table).items():
-        kinds, values = column.get("type", []), column.get("enum")
-        types = set(chain.from_iterable(TYPES[kind] for kind in ([kinds] if isinstance(kinds, str) else kinds)))
-        types = types or set(map(type, values or ()))
-        if not column.keys() <= JUDGED or not types:
-            return None
-        found[name] = (frozenset(types), frozenset(values) if values else None)
-    return found
-
-
-def is_plainly_valid(row: Mapping[str, Any], table: str) -> bool:
-    """Whether a row certainly satisfies its schema, by types and listed values; if not, the validator has to say.
-
-    The validator takes 0.3 ms for a row of 60 columns, and a run of many participants has many rows.
+    A row of 53 columns takes 0.007 ms, and jsonschema 0.17 ms; a run of many participants has many rows.
     """
-    known = plain_types(table)
-    if known is None or row.keys() != known.keys():
-        return False
-    return all(
-        type(value := row[name]) in types and (values is None or value in values)
-        for name, (types, values) in known.items()
-    )
+    import fastjsonschema  # reading a table needs no validator
+
+    check: Callable[[Mapping[str, Any]], object] = fastjsonschema.compile(schema(table), use_default=False)
+    return check
 
 
 @contextmanager
@@ -116,7 +76,7 @@ def writing_table(path: Path, table: str) -> Iterator[Callable[[Mapping[str, Any
 
     Raises
     ------
-    jsonschema.ValidationError
+    fastjsonschema.JsonSchemaValueException
         If a row does not satisfy the schema: a fault of ours, not of the user.
     """
     digits = {name: column.get("significant") for name, column in columns(table).items()}
@@ -124,8 +84,7 @@ def writing_table(path: Path, table: str) -> Iterator[Callable[[Mapping[str, Any
         write_cells(digits)
 
         def write(row: Mapping[str, Any]) -> None:
-            if not is_plainly_valid(row, table):
-                validator(table).validate(dict(row))
+            checker(table)(dict(row))
             write_cells(to_text(row[name], significant) for name, significant in digits.items())
 
         yield write

@@ -15,7 +15,7 @@ import re
 import shutil
 import socket
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,20 +48,6 @@ class Mount:
 
 
 @dataclass(frozen=True)
-class TierFacts:
-    """What a run records about a tier: declared and real."""
-
-    name: str
-    path: str
-    kind: str
-    fs_type: str
-    mount_point: str
-    mount_options: str
-    capacity_bytes: int | None
-    free_bytes: int | None
-
-
-@dataclass(frozen=True)
 class Tier:
     """A declared storage place on this node or, if ``node``, one on the node of each job."""
 
@@ -84,8 +70,10 @@ class Tier:
         text = settings.path if settings.node else expand(settings.path, f"{where}.path")
         if any(c in text for c in "{}\n\r"):
             raise SettingsError("braces and line breaks cannot stand in a path here", where=f"{where}.path")
+        capacity = settings.capacity
+        capacity_bytes = None if capacity is None else parse_size(capacity, f"{where}.capacity")
         path = Path(text) if settings.node else Path(text).absolute()
-        return cls(settings.name, path, settings.kind, parse_capacity(settings.capacity, where), settings.node)
+        return cls(settings.name, path, settings.kind, capacity_bytes, settings.node)
 
     def here(self) -> Tier:
         """This tier on the current node, its folder made there if need be.
@@ -149,21 +137,19 @@ class Tier:
         left = memory_left_bytes()
         return min(free, psutil.virtual_memory().available, free if left is None else left)
 
-    def facts(self) -> TierFacts:
-        """Declared and real properties, for the facts of a run; for a node's tier only the declared ones."""
-        if self.node:
-            return TierFacts(self.name, str(self.path), self.kind, "", "", "", self.capacity_bytes, None)
-        mount = self.mount()
-        return TierFacts(
-            name=self.name,
-            path=str(self.path),
-            kind=self.kind,
-            fs_type=mount.fs_type,
-            mount_point=mount.mount_point,
-            mount_options=mount.options,
-            capacity_bytes=self.capacity_bytes,
-            free_bytes=self.free_bytes(),
-        )
+    def facts(self) -> dict[str, Any]:
+        """What a run records about a tier: declared and real properties; of a node's tier only the declared ones."""
+        mount = Mount("", "", "", "") if self.node else self.mount()
+        return {
+            "name": self.name,
+            "path": str(self.path),
+            "kind": self.kind,
+            "fs_type": mount.fs_type,
+            "mount_point": mount.mount_point,
+            "mount_options": mount.options,
+            "capacity_bytes": self.capacity_bytes,
+            "free_bytes": None if self.node else self.free_bytes(),
+        }
 
     def claim(self) -> None:
         """Check the tier (:meth:`check`) and make ``neurotier-<user>`` there, closed to others."""
@@ -195,7 +181,8 @@ class Tier:
                 where=where,
                 fix=f"correct tiers.{self.name}.kind or .path",
             )
-        check_private(self.path, where)
+        with suppress(FileNotFoundError):
+            check_private(private_folder(self.path), where)
         folder = next(p for p in (private_folder(self.path), self.path) if p.is_dir())
         if os.statvfs(folder).f_flag & os.ST_RDONLY:
             raise TierError(f"{folder} is mounted read-only", where=where)
@@ -206,15 +193,6 @@ class Tier:
         """Raise :class:`TierError` if other users can change where its path leads (:mod:`neurotier.core.private`)."""
         if not self.node:
             refuse_planted(self.path, f"tier {self.name!r}", f"correct tiers.{self.name}.path")
-
-
-def parse_capacity(capacity: str | int | None, where: str) -> int | None:
-    """A size such as ``64 GiB`` in bytes.
-
-    >>> parse_capacity("64 MiB", "tiers.a"), parse_capacity(1000, "tiers.a"), parse_capacity(None, "tiers.a")
-    (67108864, 1000, None)
-    """
-    return None if capacity is None else parse_size(capacity, f"{where}.capacity")
 
 
 def parse_size(size: str | int, where: str) -> int:
@@ -348,8 +326,3 @@ def absolute(settings: Settings, elsewhere: bool = False) -> Settings:
             if not (elsewhere and on_nodes(settings, name)):
                 tiers[name] = replace(tier, path=str(Tier.from_settings(tier).path))
     return replace(settings, tiers=tiers)
-
-
-def facts_json(tiers: dict[str, Tier]) -> dict[str, dict[str, Any]]:
-    """Facts of the tier of each role, as plain values."""
-    return {role: asdict(tier.facts()) for role, tier in tiers.items()}

@@ -144,12 +144,3 @@ def strip_extension(file_name: str) -> str:
         if file_name.endswith(extension):
             return file_name.removesuffix(extension)
     raise InputError("not a NIfTI name (.nii or .nii.gz)", where=repr(file_name))
-
-
-def without_prefix(label: str, prefix: str) -> str:
-    """A label, which users may write with its prefix, without it.
-
-    >>> without_prefix("sub-01", "sub"), without_prefix("01", "sub")
-    ('01', '01')
-    """
-    return label.removeprefix(f"{prefix}-")

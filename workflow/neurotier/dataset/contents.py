@@ -134,10 +134,7 @@ def size_in(key: str) -> int | None:
 
 def is_present(dataset: Path, path: str, links_to: Sequence[str] = ()) -> bool:
     """Whether a file's content is here and complete, and the file no link to nothing or out of the dataset."""
-    try:
-        return content_of(dataset, path, links_to).is_here
-    except InputError:
-        return False
+    return content_if_readable(dataset, path, links_to).is_here
 
 
 def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, say: Callable[[str], None]) -> int:
@@ -177,17 +174,12 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
 
     retry(lambda: wait_for_others(fetch, say), settings, say)
     for path in missing:
-        flush_content(dataset, path, settings.links_to)
+        trusted, below = file_in_dataset(dataset, path, settings.links_to)
+        with open_file(trusted, below, path) as file:
+            os.fsync(file.fileno())
+        for folder in list((trusted / below).parents)[:3]:  # which git-annex made for it
+            flush_folder(folder)
     return len(missing)
-
-
-def flush_content(dataset: Path, path: str, links_to: Sequence[str]) -> None:
-    """Flush a fetched content, and the folders that git-annex made for it, to the device."""
-    trusted, below = file_in_dataset(dataset, path, links_to)
-    with open_file(trusted, below, path) as file:
-        os.fsync(file.fileno())
-    for folder in list((trusted / below).parents)[:3]:
-        flush_folder(folder)
 
 
 def discard(dataset: Path, path: str) -> None:

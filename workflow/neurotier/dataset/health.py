@@ -34,7 +34,10 @@ def looks_broken(repository: Path) -> bool:
     if git_folder is None or ask_git(repository, "rev-parse", "--verify", "-q", "HEAD") is None:
         return True
     annex = Path(git_folder.strip(), "annex")
-    remove_empty_logs(annex / "journal")
+    for file in (annex / "journal").glob("*"):
+        with suppress(FileNotFoundError):  # an empty one, as a power cut leaves, hides what git-annex's branch says
+            if file.stat().st_size == 0:
+                file.unlink()
     has_branch, has_name = (
         ask_git(repository, *words) is not None
         for words in (("rev-parse", "--verify", "-q", "refs/heads/git-annex"), ("config", "annex.uuid"))
@@ -47,17 +50,6 @@ def looks_broken(repository: Path) -> bool:
         or ask_git(repository, "fsck", "--connectivity-only", "--no-dangling", "--no-reflogs", "--no-progress") is None
         or ask_git(repository, "ls-files", GIT_INDEX_FILE=str(annex / "index")) is None
     )
-
-
-def remove_empty_logs(journal: Path) -> None:
-    """Remove empty files of git-annex's journal, which hide from it what its branch says of where contents are.
-
-    It writes none, but a power cut leaves some.
-    """
-    for file in journal.glob("*"):
-        with suppress(FileNotFoundError):
-            if file.stat().st_size == 0:
-                file.unlink()
 
 
 def ask_git(repository: Path, *arguments: str, **variables: str) -> str | None:

@@ -12,7 +12,7 @@ import io
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -20,7 +20,7 @@ from typing import Any
 from neurotier.core.errors import InputError, one_line
 from neurotier.core.foreign import open_in_dataset
 from neurotier.core.settings import DatasetSettings
-from neurotier.dataset.bids import EXTENSIONS, LABEL, SITE, Image, derivative_name, read_image, without_prefix
+from neurotier.dataset.bids import EXTENSIONS, LABEL, SITE, Image, derivative_name, read_image
 from neurotier.dataset.contents import content_if_readable
 from neurotier.dataset.selection import select, selector
 from neurotier.dataset.source import Dataset
@@ -39,6 +39,10 @@ PARTICIPANTS_BYTES = 8 << 20
 PARTICIPANT_FOLDER = re.compile(rf"sub-{LABEL}")
 T1W_ENDS = tuple(f"T1w{extension}" for extension in EXTENSIONS)
 LABEL_SHOWN = 100
+
+MAY_LACK = ("site", "session", "bids_run")
+"""What an image may not have: empty, and in tables no value."""
+
 SAFE_PATH = re.compile(r"[A-Za-z0-9_.+/-]+")
 
 
@@ -59,19 +63,7 @@ class Index:
 
     def rows(self) -> list[dict[str, Any]]:
         """Rows of ``images.tsv``."""
-        return [
-            {
-                "participant": image.participant,
-                "site": image.site or None,
-                "label": image.label,
-                "session": image.session or None,
-                "bids_run": image.bids_run or None,
-                "path": image.path,
-                "size_bytes": image.size_bytes,
-                "content": image.content,
-            }
-            for image in self.images
-        ]
+        return [{**asdict(image), **{name: getattr(image, name) or None for name in MAY_LACK}} for image in self.images]
 
 
 def index_dataset(
@@ -261,7 +253,7 @@ def participants_of(dataset: Path, site: str, links_to: Sequence[str] = ()) -> t
     table = f"{prefix}participants.tsv"
     try:
         for label in labels_in(dataset, table, links_to):
-            members[f"{prefix}sub-{without_prefix(label, 'sub')}"] = "table"
+            members[f"{prefix}sub-{label.removeprefix('sub-')}"] = "table"
     except InputError as error:
         skipped.append(Skipped(repr(table), error.what))
     with os.scandir(dataset / site) as entries:

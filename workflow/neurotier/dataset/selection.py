@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from neurotier.core.configuration import suggestion
 from neurotier.core.errors import InputError
 from neurotier.core.settings import DatasetSettings
-from neurotier.dataset.bids import Image, without_prefix
+from neurotier.dataset.bids import Image
 from neurotier.dataset.source import Dataset
 
 
@@ -81,7 +81,7 @@ def selector(wanted: Sequence[str | int], prefix: str) -> Callable[[str], bool]:
 
 def plain_label(name: str, prefix: str) -> str:
     """A label as the user or a file wrote it, to compare. BIDS runs are numbers, so that 1 and 01 are the same."""
-    bare = without_prefix(name, prefix)
+    bare = name.removeprefix(f"{prefix}-")
     return str(int(bare)) if prefix == "run" and bare.isdigit() else bare
 
 
@@ -90,9 +90,9 @@ def check_known(key: str, prefix: str, wanted: Sequence[str | int], known: Seque
     plain = {plain_label(label, prefix) for label in known}
     for name in map(str, wanted):
         if plain_label(name, prefix) not in plain:
-            close = suggestion(without_prefix(name, prefix), list(known))
+            bare = name.removeprefix(f"{prefix}-")
             raise InputError(
-                f"the dataset has no {prefix}-{without_prefix(name, prefix)}{close}",
+                f"the dataset has no {prefix}-{bare}{suggestion(bare, list(known))}",
                 where=f"dataset.{key}",
                 fix=f"it has {len(known)}: {', '.join(known[:5])}{', ...' if len(known) > 5 else ''}",
             )

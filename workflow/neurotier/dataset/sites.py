@@ -43,8 +43,11 @@ def install_sites(
     InputError
         If a site asked for does not exist.
     """
+    from datalad.api import subdatasets
+
     check_own_files(folder)
-    recorded = subdatasets_of(folder)
+    known = subdatasets(dataset=str(folder), result_renderer="disabled", return_type="list")
+    recorded = {Path(one["path"]).relative_to(folder).as_posix(): one["gitshasum"] for one in known}
     sites = choose_sites(settings.sites, sites_among(list(recorded), is_bids(folder)), source)
     # Where each participant is a sub-dataset, all of them belong to the one site that is the dataset itself.
     wanted = [site for site in sites if site] + [path for path in recorded if path.startswith("sub-") and "" in sites]
@@ -143,14 +146,6 @@ def mark(folder: Path, path: str) -> None:
 def mark_of(folder: Path, path: str) -> Path:
     """The marker of a complete sub-dataset."""
     return folder / ".git" / "neurotier" / path.replace("%", "%25").replace("/", "%2F")
-
-
-def subdatasets_of(folder: Path) -> dict[str, str]:
-    """Sub-datasets that a dataset records: path to commit."""
-    from datalad.api import subdatasets
-
-    recorded = subdatasets(dataset=str(folder), result_renderer="disabled", return_type="list")
-    return {Path(one["path"]).relative_to(folder).as_posix(): one["gitshasum"] for one in recorded}
 
 
 def sites_among(subdatasets: Sequence[str], root_is_bids: bool) -> list[str]:

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from neurotier.core.credentials import without_credentials
-from neurotier.core.errors import InputError, SourceError
-from neurotier.core.files import exclusive, flush_file_system, remove_tree, rename_durably
+from neurotier.core.errors import InputError, SourceError, StateError
+from neurotier.core.files import exclusive, flush_file_system, partial_of, read_json, remove_tree, rename_durably
 from neurotier.core.foreign import file_in_dataset
-from neurotier.core.places import dataset_name, short_hash
+from neurotier.core.places import Places, dataset_name, short_hash
 from neurotier.core.private import make_private, private_folder
 from neurotier.core.settings import DatasetSettings
 from neurotier.core.tiers import Tier, find_mount
@@ -76,7 +76,8 @@ def obtain(settings: DatasetSettings, source: str, datasets: Path, say: Callable
         If it is no dataset, or a site does not exist.
     """
     if is_address(source):
-        check_address(source)
+        if reason := refusal(source):
+            raise InputError(reason, where="dataset.source", fix="correct it")
     else:
         source = str(local_folder(source))
         if is_plain_folder(Path(source)):
@@ -102,13 +103,6 @@ def make_folder(datasets: Path) -> None:
         make_private(datasets.absolute())
     else:
         datasets.mkdir(parents=True, exist_ok=True)
-
-
-def check_address(source: str) -> None:
-    """Raise :class:`InputError` for an address that git or ssh would misinterpret."""
-    reason = refusal(source)
-    if reason:
-        raise InputError(reason, where="dataset.source", fix="correct it")
 
 
 def is_address(source: str) -> bool:
@@ -162,7 +156,7 @@ def clone(source: str, folder: Path, version: str | None, where: str = "") -> No
     from datalad.support.exceptions import IncompleteResultsError
 
     where = where or f"dataset.source {source!r}"
-    partial = partial_of_clone(folder)
+    partial = partial_of(folder)
     remove_tree(partial)
     try:
         datalad_clone(source=source, path=str(partial), result_renderer="disabled")
@@ -176,11 +170,6 @@ def clone(source: str, folder: Path, version: str | None, where: str = "") -> No
         raise
     flush_file_system(partial)
     rename_durably(partial, folder)
-
-
-def partial_of_clone(folder: Path) -> Path:
-    """The name of a clone while it is not complete."""
-    return folder.with_name(f".{folder.name}.partial")
 
 
 def check_out(repository: Path, version: str, where: str) -> None:
@@ -225,3 +214,39 @@ def check_tier(dataset: Dataset, tier: Tier) -> None:
             where=f"dataset.source {dataset.source!r}",
             fix="declare a tier there and set placement.dataset to it, or make the folder a DataLad dataset",
         )
+
+
+def require_sites(dataset: Dataset) -> None:
+    """Raise unless every selected site is installed.
+
+    Raises
+    ------
+    SourceError
+        With the sites that are not, and why.
+    """
+    if dataset.unreachable:
+        named = "; ".join(f"{path!r}: {reason}" for path, reason in dataset.unreachable.items())
+        raise SourceError(
+            f"{len(dataset.unreachable)} of the sub-datasets asked for cannot be reached: {named}",
+            where=f"dataset.source {dataset.source!r}",
+            fix="start the same command again to clone and analyse what is missing",
+        )
+
+
+def unreachable_sites(places: Places) -> dict[str, str]:
+    """Sub-datasets that could not be installed at the last cloning, with the reason; none if that is not known."""
+    try:
+        data = read_json(places.index / "dataset.json")
+        return dict(data.get("unreachable", {}))
+    except (FileNotFoundError, StateError):
+        return {}
+
+
+def forget_unreachable(places: Places) -> None:
+    """Have unreachable sites tried again, by removing the record of the clone, which Snakemake then makes again.
+
+    The clone itself is kept and completed. To be called at the start of a run, before Snakemake decides what to do, and
+    while no other run works on the results.
+    """
+    if unreachable_sites(places):
+        (places.index / "dataset.json").unlink(missing_ok=True)

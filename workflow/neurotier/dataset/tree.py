@@ -48,6 +48,23 @@ def list_tree(dataset: Path, top: str, may_enter: Callable[[str], bool], links_t
         Folders outside the dataset that links may lead into.
     """
     tree = Tree()
+
+    def take_link(path: str) -> None:
+        """Add a link to the files, to the folders to enter later, or to those refused."""
+        try:
+            trusted, below = file_in_dataset(dataset, str(Path(top, path)), links_to)
+        except InputError as error:
+            # its target is not examined; names of files have a dot, and those of folders in BIDS datasets have none
+            if "." in Path(path).name:
+                tree.files.append(path)
+            elif may_enter(path):
+                tree.refused[path] = error.what
+            return
+        if not (trusted / below).is_dir():
+            tree.files.append(path)
+        elif may_enter(path):
+            links.append(path)
+
     folders, links, seen = [""], [""][:0], set()
     while folders or links:
         here = folders.pop() if folders else links.pop(0)
@@ -67,7 +84,7 @@ def list_tree(dataset: Path, top: str, may_enter: Callable[[str], bool], links_t
             if entry.name.startswith("."):
                 continue
             if entry.is_symlink():
-                take_link(tree, links, path, dataset, top, may_enter, links_to)
+                take_link(path)
             elif not entry.is_dir(follow_symlinks=False):
                 tree.files.append(path)
             elif entry.name.endswith(EXTENSIONS):
@@ -76,31 +93,6 @@ def list_tree(dataset: Path, top: str, may_enter: Callable[[str], bool], links_t
                 folders.append(path)
     tree.files.sort()
     return tree
-
-
-def take_link(
-    tree: Tree,
-    links: list[str],
-    path: str,
-    dataset: Path,
-    top: str,
-    may_enter: Callable[[str], bool],
-    links_to: Sequence[str],
-) -> None:
-    """Add a link to the files, to the folders to enter later, or to those refused."""
-    try:
-        trusted, below = file_in_dataset(dataset, str(Path(top, path)), links_to)
-    except InputError as error:
-        # its target is not examined; names of files have a dot, and those of folders in BIDS datasets have none
-        if "." in Path(path).name:
-            tree.files.append(path)
-        elif may_enter(path):
-            tree.refused[path] = error.what
-        return
-    if not (trusted / below).is_dir():
-        tree.files.append(path)
-    elif may_enter(path):
-        links.append(path)
 
 
 def is_bids(folder: Path) -> bool:

@@ -69,10 +69,10 @@ def count(issues: list[dict[str, Any]], severity: str) -> dict[str, int]:
     return dict(Counter(issue["code"] for issue in issues if issue["severity"] == severity).most_common())
 
 
-def say_issues(findings: dict[str, Any], where: str) -> list[str]:
+def say_issues(findings: dict[str, Any], where: str) -> str:
     """The findings in a line for people."""
     errors, warnings = sum(findings["errors"].values()), sum(findings["warnings"].values())
-    return [f"{where}: {errors} errors and {warnings} warnings of the BIDS validator{named(findings['errors'])}"]
+    return f"{where}: {errors} errors and {warnings} warnings of the BIDS validator{named(findings['errors'])}"
 
 
 def check(findings: dict[str, Any], where: str, validation: str) -> None:

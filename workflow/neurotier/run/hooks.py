@@ -19,7 +19,7 @@ from neurotier.core.settings import ROLES
 from neurotier.core.tables import read_table
 from neurotier.core.tiers import tiers_of
 from neurotier.dataset.health import replace_broken_clone
-from neurotier.dataset.unreachable import forget_unreachable, unreachable_sites
+from neurotier.dataset.source import forget_unreachable, unreachable_sites
 from neurotier.run.batches import Made
 from neurotier.run.cluster_jobs import close_jobs, renew_jobs_table
 from neurotier.run.disturbance import Watch, forget_readings

@@ -16,7 +16,7 @@ from neurotier.core.files import flush_file_system, read_json, write_json
 from neurotier.core.parallelism import COMPUTING_PHASES, job_spans, limited_by, mean, peak
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run
-from neurotier.core.settings import NOT_JUDGED, Settings
+from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
 from neurotier.meter.others import Reading
 from neurotier.meter.traffic import FILE_SIZES
@@ -298,8 +298,9 @@ def validity(facts: Record, failed: int, not_run: int, running: bool) -> str:
         reasons.append(f"{not_run} participant{'s' if not_run > 1 else ''} not run")
     if facts.get("swap_out_bytes", 0) > 0:
         reasons.append("the machine swapped")
-    most = facts.get("settings", {}).get("validity", NOT_JUDGED)["others_cpu_share"]
-    reasons += disturbed_because(facts.get("others_cpu_share"), most)
+    if "settings" in facts:
+        most = facts["settings"]["validity"]["others_cpu_share"]
+        reasons += disturbed_because(facts.get("others_cpu_share"), most)
     return f"invalid: {'; '.join(reasons)}" if reasons else "valid"
 
 

@@ -30,13 +30,12 @@ from neurotier import __version__
 from neurotier.analysis.app import app_name
 from neurotier.core.credentials import without_credentials
 from neurotier.core.errors import BusyError, StateError, TierError
-from neurotier.core.files import read_json, remove_partials, remove_whatever, write_json, write_text
-from neurotier.core.locks import open_lock
+from neurotier.core.files import open_lock, read_json, remove_partials, remove_whatever, write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.private import refuse_planted
 from neurotier.core.processes import RUN, end, processes_of
 from neurotier.core.settings import ROLES, Settings
-from neurotier.core.tiers import Tier, facts_json, tiers_of
+from neurotier.core.tiers import Tier, tiers_of
 from neurotier.core.work_folders import remove_leftovers
 from neurotier.run.jobs import noted, save_settings
 from neurotier.run.snakemake_internals import Slots
@@ -149,7 +148,7 @@ def lock_and_note(
             "oversubscribed": bool(slots.cores and slots.cores > cpus and not wishes.get("elsewhere")),
             "leftovers": leftovers,
             "settings": noted(settings),
-            "tiers": facts_json(tiers),
+            "tiers": {role: tier.facts() for role, tier in tiers.items()},
             "versions": versions(),
             **machine(cpus),
         },

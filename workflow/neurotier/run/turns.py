@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.core.errors import BusyError, KilledError, StateError
-from neurotier.core.files import read_json, write_json, write_text
-from neurotier.core.locks import open_lock
+from neurotier.core.files import open_lock, read_json, write_json, write_text
 from neurotier.core.places import Places, escaped
 
 OVER = "~over"

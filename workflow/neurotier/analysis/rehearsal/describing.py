@@ -98,7 +98,8 @@ def figures_of(values: Sequence[Any], found: Record, where: str) -> tuple[str, d
         )
     images = images_in(record)
     made = files_of(flows)
-    results = magnitudes(size for size, _ in record.get("derivatives", {}).values())
+    sizes = [int(size) for size, _ in record.get("derivatives", {}).values()]
+    results = files_of([{FILE_SIZES: [[size.bit_length(), 1, size] for size in sizes]}])
     scratch = {key: less(counts, results.get(key, (0, 0))) for key, counts in made.items()}
     removed = sum(flow["removed_files"] or 0 for flow in flows)
     left_files, left_bytes = (sum(counts[place] for counts in scratch.values()) for place in (0, 1))
@@ -163,11 +164,6 @@ def files_of(flows: Sequence[Record]) -> dict[int, tuple[int, int]]:
             known = found.get(magnitude, (0, 0))
             found[magnitude] = known[0] + files, known[1] + total
     return found
-
-
-def magnitudes(sizes_bytes: Any) -> dict[int, tuple[int, int]]:
-    """The same of some sizes."""
-    return files_of([{FILE_SIZES: [[int(size).bit_length(), 1, int(size)] for size in sizes_bytes]}])
 
 
 def less(counts: tuple[int, int], others: tuple[int, int]) -> tuple[int, int]:

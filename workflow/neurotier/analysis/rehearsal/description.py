@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -99,23 +99,13 @@ class Description:
     def scaled(self, factor: float) -> Description:
         """The same with so many times the files, bytes and CPU time, by the same threads in as much memory."""
 
-        def scale(number: int) -> int:
-            return round(number * factor)
-
         files = scaled_pairs(self.files, factor)
-        return Description(
-            files=files,
-            folders=min(scale(self.folders), sum(count for count, _ in files)),
-            removed_files=min(scale(self.removed_files), sum(count for count, _ in files)),
-            read_bytes=scale(self.read_bytes),
-            read_files=scale(self.read_files),
-            written_bytes=scale(self.written_bytes),
-            fsyncs=scale(self.fsyncs),
-            cpu_s=self.cpu_s * factor,
-            threads=self.threads,
-            memory_bytes=self.memory_bytes,
-            results=scaled_pairs(self.results, factor),
-        )
+        names = ("folders", "removed_files", "read_bytes", "read_files", "written_bytes", "fsyncs")
+        scaled = {name: round(getattr(self, name) * factor) for name in names}
+        for name in ("folders", "removed_files"):
+            scaled[name] = min(scaled[name], sum(count for count, _ in files))
+        results = scaled_pairs(self.results, factor)
+        return replace(self, files=files, results=results, cpu_s=self.cpu_s * factor, **scaled)
 
 
 def scaled_pairs(pairs: Pairs, factor: float) -> Pairs:

@@ -204,14 +204,10 @@ class Work:
     def read_up_to(self, wanted: int, openings: int) -> None:
         """Read until so many bytes were read in all, by so many openings: first the image, then files in turn."""
         while self.opened < openings or self.read < wanted:
-            left = max(1, openings - self.opened)
-            self.read_file(self.next_to_read(), max(0, wanted - self.read) // left if left > 1 else wanted - self.read)
+            left, there = max(1, openings - self.opened), self.made - self.removed
+            path = self.path(self.removed + self.opened % there) if self.opened and there > 0 else self.image
+            self.read_file(path, max(0, wanted - self.read) // left if left > 1 else wanted - self.read)
             self.opened += 1
-
-    def next_to_read(self) -> str:
-        """The image, and then those files in turn that are there."""
-        there = self.made - self.removed
-        return self.path(self.removed + self.opened % there) if self.opened and there > 0 else self.image
 
     def read_file(self, path: str, wanted: int) -> None:
         """Read so many bytes of a file; if it is shorter, the rest of the image, over and over."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
+from neurotier.analysis.tool import Tool
 from neurotier.core.work_folders import OUT
 
 if TYPE_CHECKING:  # jobs of other tools load nothing of this
@@ -33,17 +34,12 @@ def described(profile: str, scale: float) -> Description:
 
 
 @dataclass(frozen=True)
-class Rehearsal:
+class Rehearsal(Tool):
     """What a described pipeline does to storage and processors (:mod:`neurotier.analysis.rehearsal.replay`)."""
 
     profile: str
     scale: float
-    name: ClassVar[str] = "rehearsal"
-    makes_masks: ClassVar[bool] = False
-    environment: ClassVar[dict[str, str]] = {}
-    cache_variable: ClassVar[str] = ""
-    version_command: ClassVar[list[str]] = ["echo", "1"]
-    package: ClassVar[str] = ""
+    name = "rehearsal"
 
     @property
     def description(self) -> Description:
@@ -77,9 +73,6 @@ class Rehearsal:
 
         return content_key(self.profile)
 
-    def command(self, image: str, folder: str) -> list[str]:
-        return ["true"]
-
     def version(self) -> str:
         """That of the replay; reading the description here says early what is wrong with it."""
         _ = self.description
@@ -89,9 +82,6 @@ class Rehearsal:
         made = self.description
         moved_s = (made.read_bytes + made.written_bytes) / BYTES_PER_S
         return 0.05 + made.cpu_s / made.threads + FILE_S * made.made_files + moved_s
-
-    def warm_up(self) -> None:
-        pass
 
     def load(self) -> None:
         _ = self.description

@@ -20,7 +20,7 @@ for _pool in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # NumPy would start t
 from neurotier.bigbrain.engines.increment import increment  # noqa: E402
 from neurotier.bigbrain.tasks import ALL, Block, Task  # noqa: E402
 from neurotier.core.errors import InputError, NeurotierError, TierError  # noqa: E402
-from neurotier.core.locks import open_lock  # noqa: E402
+from neurotier.core.files import open_lock  # noqa: E402
 
 EVERY = "all"
 """Instead of an iteration: all that are left."""
