@@ -4,10 +4,9 @@ from neurotier.advice.nodes import node_advices
 from neurotier.advice.words import advices, text_table
 from neurotier.core.files import read_json
 from neurotier.core.tables import read_table
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
+with script(snakemake) as context:
     rows = read_table(context.input("table"), "advice")
     for line in [*text_table(rows), *(f"{line}." for line in read_json(context.input("basis")))]:
         context.say(line)
@@ -17,7 +16,3 @@ def main(context: Context) -> None:
         for line in node_advices(read_table(table, "nodes")):
             context.say(f"On several nodes, never tried: {line}.")
     context.say(f"Report: {context.input('page')}")
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)

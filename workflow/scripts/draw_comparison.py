@@ -3,13 +3,8 @@
 from neurotier.pages.comparison.figures import FIGURES
 from neurotier.pages.kit.figures import draw_all
 from neurotier.run.compared import read_comparison_tables
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
+with script(snakemake) as context:
     compared = read_comparison_tables(context.input("runs").parent)
     draw_all("comparison", FIGURES, compared, context.output("makespan").parent)
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)

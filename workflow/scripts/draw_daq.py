@@ -2,13 +2,8 @@
 
 from neurotier.pages.daq.figures import FIGURES, DaqTables
 from neurotier.pages.kit.figures import draw_all
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
+with script(snakemake) as context:
     tables = DaqTables.read(context.input("points"), context.input("backlog"), context.settings.daq)
     draw_all("daq", FIGURES, tables, context.output("held").parent)
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)

@@ -2,14 +2,9 @@
 
 from neurotier.core.tables import read_table
 from neurotier.pages.report.mosaics import Picture, draw_mosaics
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
+with script(snakemake) as context:
     rows = read_table(context.input("group"), "group")
     pictures = [Picture.of(row, context.places) for row in rows]
     draw_mosaics(pictures, context.places.mosaics, context.snakemake.threads, context.places.drawn)
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)

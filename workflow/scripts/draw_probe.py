@@ -3,12 +3,7 @@
 from neurotier.core.tables import read_table
 from neurotier.pages.kit.figures import draw_all
 from neurotier.pages.probe.figures import FIGURES
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
+with script(snakemake) as context:
     draw_all("probe", FIGURES, read_table(context.input("table"), "probe"), context.output("concurrency").parent)
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)

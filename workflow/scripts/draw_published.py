@@ -7,15 +7,10 @@ from neurotier.pages.kit.figures import draw_all
 from neurotier.pages.published.figures import FIGURES
 from neurotier.pages.published.tables import replayed
 from neurotier.published.replay import read_published
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
+with script(snakemake) as context:
     predicted = read_table(context.input("predictions"), "published_predictions")
     validation = read_table(context.input("validation"), "published_validation")
-    tables = replayed(read_published(Path(context.snakemake.params.logs[0])), predicted, validation)
+    tables = replayed(read_published(Path(context.params.logs[0])), predicted, validation)
     draw_all("published", FIGURES, tables, context.output("figures"))
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)

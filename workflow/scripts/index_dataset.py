@@ -1,7 +1,6 @@
 """Index the dataset's images (for an app: its files), filtered: ``index/images.tsv``, ``index/skipped.tsv``."""
 
 from dataclasses import asdict
-from pathlib import Path
 
 from neurotier.core.tables import write_table
 from neurotier.dataset.index import index_dataset, kind_of_file
@@ -9,26 +8,20 @@ from neurotier.run.healing import note_index, whole_records
 from neurotier.run.jobs import load_dataset
 from neurotier.run.participants import by_participant, prepare_all
 from neurotier.run.plan import Plan
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
+with script(snakemake) as context:
     suffixes = context.settings.app.suffixes if context.settings.app.image else None
     index = index_dataset(load_dataset(context.places), context.settings.dataset, suffixes, context.step.tell)
-    output = context.snakemake.output
-    write_table(Path(output.skipped), "skipped", [asdict(entry) for entry in index.skipped])
+    write_table(context.output("skipped"), "skipped", [asdict(entry) for entry in index.skipped])
     selected = by_participant(index.images)
     prepare_all(context.places, selected)  # first: a participant of the index finds its own
-    write_table(Path(output.images), "images", index.rows())
+    write_table(context.output("images"), "images", index.rows())
     note_index(context.places)
-    facts = context.run_facts()
+    facts = context.run_facts
     plan = Plan(context.settings, context.places, elsewhere=bool(facts.get("elsewhere")))
     plan.decide(whole_records(context.places, plan.is_app), facts["anew"], facts["parallelism"])
     people = len(selected)
     context.say(f"{len(index.images)} {kind_of_file(suffixes)}s of {people} participants; {len(index.skipped)} skipped")
     for entry in index.skipped:
         context.say(f"skipped {entry.item}: {entry.reason}")
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)

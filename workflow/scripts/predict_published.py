@@ -6,18 +6,13 @@ from neurotier.core.tables import write_table
 from neurotier.published.fits import fit_all, speed_rows
 from neurotier.published.predictions import Predictor
 from neurotier.published.replay import read_published
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
-    replay = read_published(Path(context.snakemake.params.logs[0]))
+with script(snakemake) as context:
+    replay = read_published(Path(context.params.logs[0]))
     fits = fit_all(replay)
     predictor = Predictor(replay, fits)
     write_table(context.output("speeds"), "published_speeds", speed_rows(replay, fits))
     write_table(context.output("predictions"), "published_predictions", predictor.predictions())
     write_table(context.output("validation"), "published_validation", predictor.validation())
     write_table(context.output("parameters"), "published_parameters", predictor.parameters())
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)

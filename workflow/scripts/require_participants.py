@@ -2,12 +2,7 @@
 
 from neurotier.core.files import write_json
 from neurotier.run.participants import require_all
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
+with script(snakemake) as context:
     write_json(context.output("complete"), {"participants": require_all(context.places)})
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)

@@ -2,19 +2,14 @@
 
 from neurotier.core.tables import write_table
 from neurotier.run.allocations import Allocations, asks_for_nodes
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 from neurotier.storage.ior.over_nodes import IorOverNodes
 from neurotier.storage.ior.walk import ior
 
-
-def main(context: Context) -> None:
+with script(snakemake) as context:
     settings, places, job = context.settings, context.places, context.snakemake
     workload = None
     if asks_for_nodes(settings.ior):
         workload = IorOverNodes(Allocations(places, job.resources), settings, places)
     rows = ior(settings, places, context.say, job.params.node_class, workload)
     write_table(context.output("table"), "ior", rows)
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)

@@ -5,14 +5,9 @@ from neurotier.core.tables import write_table
 from neurotier.run.group import group_rows, summary
 from neurotier.run.participants import records_of
 from neurotier.run.profile_tables import read_records
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
+with script(snakemake) as context:
     rows = group_rows(read_records(records_of(context.places)))
     write_table(context.output("group"), "group", rows)
     write_json(context.output("summary"), summary(rows))
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)

@@ -8,16 +8,15 @@ from neurotier.advice.table import advice_rows
 from neurotier.core.files import read_json, write_json
 from neurotier.core.tables import write_table
 from neurotier.run.participants import require_all
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
+with script(snakemake) as context:
     chosen = read_json(context.input("calibration"))["participants"]
     require_all(context.places, chosen)
     situation = Situation(context.settings, context.places, context.inputs("checks"))
     rehearsed = [read_json(file) for file in context.inputs("rehearsal")]
     inputs = situation.inputs(context.inputs("probes"), rehearsed[0] if rehearsed else None)
-    asked, limits = context.snakemake.params.asked["parallelism"], context.run_facts()["limits"]
+    asked, limits = context.params.asked["parallelism"], context.run_facts["limits"]
     rows, on_nodes = advice_rows(situation, inputs, asked, limits), []
     if context.snakemake.output.get("nodes"):
         on_nodes = node_rows(situation, inputs, rows, limits)
@@ -26,7 +25,3 @@ def main(context: Context) -> None:
     write_json(
         context.output("basis"), [*basis(situation, inputs, chosen, asked), *files_said(rows), *node_basis(on_nodes)]
     )
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)

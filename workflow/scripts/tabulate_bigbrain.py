@@ -3,10 +3,9 @@
 from neurotier.bigbrain.plan import BigBrainPlan
 from neurotier.bigbrain.room import make_room, remove_blocks
 from neurotier.bigbrain.tables import tabulate
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
+with script(snakemake) as context:
     tabulated = tabulate(checked.parent for checked in context.inputs("checked"))
     tabulated.write(context.output("runs").parent)
     plan = BigBrainPlan(context.settings, context.places)
@@ -14,7 +13,3 @@ def main(context: Context) -> None:
     remove_blocks(plan)
     for line in tabulated.lines():
         context.say(line)
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)

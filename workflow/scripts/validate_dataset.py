@@ -1,25 +1,18 @@
 """Check one site with the BIDS validator, once: ``index/[SITE/]validation.json``."""
 
-from pathlib import Path
-
 from neurotier.analysis.steps import measured, write_step
 from neurotier.dataset.validation import check, say_issues, validate
 from neurotier.run.healing import forget_kept, write_and_keep
 from neurotier.run.jobs import ensure_clone
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
-    site = context.snakemake.wildcards.site_folder.rstrip("/")
-    forget_kept(context.places, Path(context.snakemake.output.issues))
+with script(snakemake) as context:
+    site = context.site
+    forget_kept(context.places, context.output("issues"))
     folder = ensure_clone(context.settings, context.places, site, context.say).path / site
     found, usage = measured(lambda: validate(folder, site or "dataset"))
     write_step(context.places, "validate_dataset", site, site or "dataset", [("validate", usage)])
     for line in say_issues(found, site or "dataset"):
         context.say(line)
     check(found, site or "dataset", context.settings.dataset.validation)
-    write_and_keep(context.places, Path(context.snakemake.output.issues), found)
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)
+    write_and_keep(context.places, context.output("issues"), found)

@@ -3,15 +3,10 @@
 from neurotier.core.files import read_json
 from neurotier.core.tables import read_table
 from neurotier.pages.advice.page import write_page
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
+with script(snakemake) as context:
     table = context.input("table")
     rows, basis = read_table(table, "advice"), read_json(context.input("basis"))
     nodes = context.inputs_named("nodes")
     write_page(rows, basis, table, context.input("advised").parent, context.output("page"), nodes.get("nodes"))
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)

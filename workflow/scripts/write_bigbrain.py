@@ -3,10 +3,9 @@
 from neurotier.pages.bigbrain.page import write_page
 from neurotier.pages.bigbrain.tables import read_tables
 from neurotier.pages.bigbrain.verdict import judge
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
+with script(snakemake) as context:
     files = {name: context.input(name) for name in ("conditions", "runs", "phases", "spark")}
     tables = read_tables(**files, published=context.inputs_named("published_"))
     verdict, page = judge(tables.conditions, tables.own_runs), context.output("page")
@@ -14,7 +13,3 @@ def main(context: Context) -> None:
     for line in verdict.terminal_lines():
         context.say(line)
     context.say(f"Report: {page}")
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)

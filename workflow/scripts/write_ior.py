@@ -2,16 +2,11 @@
 
 from neurotier.core.tables import read_table
 from neurotier.pages.ior.page import write_page
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
+with script(snakemake) as context:
     table = context.input("table")
     figures = context.inputs("figures")[0].parent
     for sentence in write_page(read_table(table, "ior"), table, figures, context.output("page")):
         context.say(sentence)
     context.say(f"Report: {context.output('page')}")
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)

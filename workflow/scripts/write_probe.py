@@ -4,17 +4,12 @@ from neurotier.core.tables import read_table
 from neurotier.pages.kit.figures import figures_of
 from neurotier.pages.probe.figures import FIGURES
 from neurotier.pages.probe.page import write_page
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
+with script(snakemake) as context:
     table = context.input("table")
     rows = read_table(table, "probe")
     write_page(rows, table, context.inputs("figures")[0].parent, context.output("page"))
     for figure in figures_of("probe", FIGURES, rows):
         context.say(f"{figure.finding.sentence}.")
     context.say(f"Report: {context.output('page')}")
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)

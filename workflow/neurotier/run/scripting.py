@@ -7,7 +7,7 @@ import os
 import socket
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -51,6 +51,22 @@ class Context:
         """The output file of that name."""
         return Path(self.snakemake.output[name])
 
+    @property
+    def params(self) -> Any:
+        """What the rule's ``params`` say."""
+        return self.snakemake.params
+
+    @property
+    def log(self) -> Path:
+        """The log of the rule."""
+        return Path(self.snakemake.log[0])
+
+    @property
+    def site(self) -> str:
+        """The site that the rule is about; empty for a dataset without sites."""
+        return str(self.snakemake.wildcards.site_folder).rstrip("/")
+
+    @property
     def run_facts(self) -> dict[str, Any]:
         """What this run of the workflow has noted of itself."""
         return run_facts(self.places)
@@ -78,7 +94,8 @@ def step_of(snakemake: Any, places: Places) -> Iterator[Step]:
         step.end()
 
 
-def run_script(snakemake: Any, work: Callable[[Context], None]) -> None:
+@contextlib.contextmanager
+def script(snakemake: Any) -> Iterator[Context]:
     """Do a script's work with everything it prints in the rule's log; an error is one line on the terminal.
 
     It ends, with all that it has started, when it is told to, and when the Snakemake that wants it is gone.
@@ -94,7 +111,7 @@ def run_script(snakemake: Any, work: Callable[[Context], None]) -> None:
                 places = Places.from_settings(settings)
                 facts = places.runs / f"{current_run()}.json"
                 with naming_commands(), ending_with(runner(facts)), step_of(snakemake, places) as step:
-                    work(Context(snakemake, settings, places, step))
+                    yield Context(snakemake, settings, places, step)
             except Exception:
                 print(without_credentials(traceback.format_exc()), end="", file=sys.stderr)
                 raise
