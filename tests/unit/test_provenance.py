@@ -266,7 +266,7 @@ def test_what_git_is_told_to_ignore_is_named(tmp_path: Path, monkeypatch: pytest
     assert changed_entries(folder)[0] == {"sub-1"}
     (folder / "sub-1" / ".gitignore").write_text("*.gz\n")
     with pytest.raises(InputError, match=r"sub-1/brain\.nii\.gz would not be saved"):
-        refuse_ignored(folder, ["sub-1"])
+        refuse_ignored(folder)
 
 
 def test_thousands_who_are_gone_leave_in_one_commit(tmp_path: Path) -> None:

@@ -167,16 +167,16 @@ def commit_staged(folder: Path, message: str) -> None:
         run_git(folder, "commit", "--quiet", "--message", message)
 
 
-def changed_entries(folder: Path, names: Sequence[str] = ("sub-*",)) -> tuple[set[str], set[str]]:
+def changed_entries(folder: Path) -> tuple[set[str], set[str]]:
     """Participants' folders, and files beside them, that are not as they were saved, and those that are gone."""
-    listed = run_git(folder, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal", "--", *names)
+    listed = run_git(folder, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal", "--", "sub-*")
     changed = {entry[3:].split("/", 1)[0] for entry in listed.split("\0") if entry}
     return changed, {name for name in changed if not os.path.lexists(folder / name)}
 
 
-def refuse_ignored(folder: Path, names: Sequence[str] = (".",)) -> None:
+def refuse_ignored(folder: Path) -> None:
     """Raise :class:`InputError` if git would leave files out, as a tool's own ``.gitignore`` may have it."""
-    ignored = run_git(folder, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--", *names)
+    ignored = run_git(folder, "ls-files", "-z", "--others", "--ignored", "--exclude-standard")
     if ignored:
         raise InputError(
             f"{one_line(ignored.split(chr(0))[0])} would not be saved: git is told to ignore it",
