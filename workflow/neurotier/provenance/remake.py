@@ -8,32 +8,30 @@ the same bytes come out.
 from __future__ import annotations
 
 import os
-import re
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neurotier import __version__
-from neurotier.analysis.activity import OF_NONE, How
+from neurotier.analysis.activity import How
 from neurotier.analysis.app import root_files
 from neurotier.analysis.participant import Job, analyze, run_phase, staged_limit_bytes
 from neurotier.analysis.staging import publish, stage_in
 from neurotier.core.errors import ContainerError, InputError, SourceError
-from neurotier.core.files import write_json, written_whole
-from neurotier.core.foreign import open_file
+from neurotier.core.files import write_json
 from neurotier.core.places import Places
 from neurotier.core.quantities import first_of
 from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tiers import find_mount, tiers_of
 from neurotier.core.work_folders import IN, OUT, work_folder
-from neurotier.dataset.bids import LABEL, Image, read_image
+from neurotier.dataset.bids import Image, read_image
 from neurotier.dataset.health import ask_git
+from neurotier.dataset.index import app_files
 from neurotier.dataset.selection import chosen as chosen_of
 from neurotier.provenance.description import HOW, read_how
-from neurotier.provenance.remake_group import group_again, inputs_of_group
+from neurotier.provenance.remake_group import copy_entry, group_again, inputs_of_group
 from neurotier.provenance.repository import run_git
 from neurotier.provenance.source import RAW
 
@@ -69,21 +67,21 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None = None) -> 
     if how_file.absolute().parent != dataset / HOW:
         raise InputError(f"is not below {HOW}/ of a dataset of derivatives", where=str(how_file))
     how = read_how(dataset, how_file.stem)
-    everyone = [] if how.get("group") else raw_paths(dataset, inputs)
-    paths = [] if how.get("group") else wanted(everyone, os.environ.get(ONLY, ""))
-    put_back(dataset, {participant_of(path) for path in everyone} - {participant_of(path) for path in paths})
-    fetch(dataset, [f"{RAW}/{path}" for path in paths])
     if how.get("group"):
         fetch(dataset, [RAW], get_data=False)
         fetch(dataset, inputs_of_group(dataset, how))
+    else:
+        everyone = raw_paths(dataset, inputs)
+        paths = wanted(everyone, os.environ.get(ONLY, ""))
+        participants = dict.fromkeys(map(participant_of, paths))
+        put_back(dataset, set(map(participant_of, everyone)) - participants.keys())
+        fetch(dataset, [f"{RAW}/{path}" for path in paths])
     if how.get("app"):
         fetch(dataset, [f"{RAW}/{path}" for path in root_files(dataset / RAW)])
-    by_participant: dict[str, list[str]] = {}
-    for path in paths:
-        by_participant.setdefault(participant_of(path), []).append(path)
     with tempfile.TemporaryDirectory(prefix="neurotier-", dir=work) as scratch:
-        settings = settings_of(how, Path(scratch))
+        settings, log = settings_of(how, Path(scratch)), Path(scratch, "log")
         places = Places.from_settings(settings)
+        log.touch()
         say_if_other("neurotier", how["neurotier"], __version__)
         image = placed(how, settings, places)
         version = version_here(how, settings, image)
@@ -91,14 +89,12 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None = None) -> 
         if how.get("group"):
             if image is None:
                 raise InputError("names no container image, and the group level needs it", where=str(how_file))
-            log = Path(scratch, "group.log")
-            log.touch()
             with work_folder(places.work_of("group"), identity="") as folder:
                 group_again(dataset, how, settings, folder, log, image)
-        for participant, of_participant in by_participant.items():
-            images = images_of(dataset / RAW, participant, of_participant, settings, how.get("chosen", {}))
-            log = Path(scratch, f"{participant}.log")
-            log.touch()
+            return 0
+        for participant in participants:
+            own = [path for path in paths if participant_of(path) == participant]
+            images = images_of(dataset / RAW, participant, own, settings, how.get("chosen", {}))
             job = Job(participant, "", images, dataset / RAW, settings, version, log, image, activity=how_file.stem)
             with work_folder(places.work_of(participant), identity="") as folder:
                 analyze_again(job, folder, dataset)
@@ -177,12 +173,6 @@ def fetch(dataset: Path, paths: Sequence[str], get_data: bool = True) -> None:
     SourceError
         If it cannot be had.
     """
-    from neurotier.dataset.contents import is_present
-
-    if all(
-        is_present(*in_repository(dataset, path)) if get_data else (dataset / path / ".git").exists() for path in paths
-    ):
-        return
     from datalad.api import get
     from datalad.support.exceptions import IncompleteResultsError
 
@@ -195,12 +185,6 @@ def fetch(dataset: Path, paths: Sequence[str], get_data: bool = True) -> None:
         get(path=whole, dataset=str(dataset), get_data=get_data, result_renderer="disabled")
     except IncompleteResultsError as error:
         raise SourceError(f"could not be fetched: {first_message(error)}", where=str(dataset / paths[0])) from None
-
-
-def in_repository(dataset: Path, path: str) -> tuple[Path, str]:
-    """The repository that has a path of a dataset of derivatives, its own or its source, and the path below that."""
-    is_raw = path.startswith(f"{RAW}/")
-    return (dataset / RAW, path.removeprefix(f"{RAW}/")) if is_raw else (dataset, path)
 
 
 def settings_of(how: How, folder: Path) -> Settings:
@@ -297,32 +281,8 @@ def images_of(
     """The images of a participant; for an app, the files that it was given of the chosen sessions and runs."""
     if not settings.app.image:
         return [read_image(path, "") for path in paths]
-    label = participant.removeprefix("sub-")
-    files = sorted(path for path in (raw / participant).rglob("*") if not path.is_dir())
-    below = [PurePosixPath(path.relative_to(raw)) for path in files]
-    suffixes = settings.app.suffixes
-    wanted_files = [path for path in below if not suffixes or path.name.split(".")[0].rsplit("_", 1)[-1] in suffixes]
-    found = [Image(participant, "", label, session_of(path), run_of(path.name), str(path)) for path in wanted_files]
-    return chosen_of(found, chosen.get("sessions", []), chosen.get("runs", []), of_none=chosen.get(OF_NONE, False))
-
-
-def session_of(path: PurePosixPath) -> str:
-    """The label of the session that a file of a participant lies in; empty if in none.
-
-    >>> session_of(PurePosixPath("sub-01/ses-2/anat/a.nii")), session_of(PurePosixPath("sub-01/anat/a.nii"))
-    ('2', '')
-    """
-    return path.parts[1].removeprefix("ses-") if path.parts[1].startswith("ses-") else ""
-
-
-def run_of(name: str) -> str:
-    """The label of the run that a file's name tells, as the index reads it; empty if none.
-
-    >>> run_of("sub-01_run-2_T1w.nii.gz"), run_of("sub-01_T1w.nii.gz")
-    ('2', '')
-    """
-    found = re.search(rf"_run-({LABEL})", name)
-    return found[1] if found else ""
+    files = [file for file in app_files(raw, "", settings.app.suffixes)[0] if file.participant == participant]
+    return chosen_of(files, chosen.get("sessions", []), chosen.get("runs", []), of_none=True)
 
 
 def analyze_again(job: Job, folder: Path, dataset: Path) -> None:
@@ -342,7 +302,5 @@ def analyze_again(job: Job, folder: Path, dataset: Path) -> None:
         if is_own and entry.is_dir() and not entry.is_symlink():
             publish(entry, dataset / entry.name)
         elif is_own:
-            source = open_file(folder / OUT, entry.name, entry.name)
-            with source, written_whole(dataset / entry.name) as target:
-                shutil.copyfileobj(source, target)
+            copy_entry(folder / OUT, dataset, entry.name)
     print(f"neurotier: {participant} is made again", file=sys.stderr)
