@@ -17,11 +17,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from neurotier.bigbrain.engines.gnu_parallel import incomplete_text
+from neurotier.bigbrain.engines.gnu_parallel import require_complete
 from neurotier.bigbrain.engines.spark_events import DRIVERS, Driver
 from neurotier.bigbrain.engines.worker import find_block, work
 from neurotier.bigbrain.tasks import PUBLISHED, Task
-from neurotier.core.errors import NeurotierError, RunError, ToolError
+from neurotier.core.errors import NeurotierError, ToolError
 from neurotier.core.files import write_json
 from neurotier.core.installed import LIBRARY
 
@@ -86,11 +86,7 @@ def run_spark(plan: Path, logs: Path, master: str, more: Mapping[str, str]) -> D
     write_json(left, asdict(driver))
     reasons = [line for line in said if line]
     print("\n".join(reasons))
-    incomplete = task.incomplete()
-    if incomplete:
-        first = f"; the first said: {reasons[0]}" if reasons else ""
-        problem = f"{incomplete_text(incomplete, len(task.blocks))}{first}"
-        raise RunError(problem, task.run, "mend that, and start the same command again: what is complete stays")
+    require_complete(task, reasons)
     return driver
 
 
@@ -149,8 +145,9 @@ def check_paths(task: Task) -> None:
 
 def increment_paths(context: Any, task: Task, plan: Path) -> list[str]:
     """Have each block incremented by a task that is told its path; what they said."""
-    todo = [(str(plan), block.block) for block in task.pending()]
-    return list(context.parallelize(todo, len(todo)).map(increment_all).collect()) if todo else []
+    todo = [(block.file, None) for block in task.pending()]
+    how = partial(increment_one, str(plan), None)
+    return list(context.parallelize(todo, len(todo)).map(how).collect()) if todo else []
 
 
 def increment_files(context: Any, task: Task, plan: Path) -> list[str]:
@@ -166,24 +163,26 @@ def increment_files(context: Any, task: Task, plan: Path) -> list[str]:
     return said
 
 
-def increment_one(plan: str, iteration: int, item: tuple[str, bytes]) -> str:
-    """What a task does with a file that Spark has read; why it could not, or nothing."""
+def increment_one(plan: str, iteration: int | None, item: tuple[str, bytes | None]) -> str:
+    """What a task does with a block: one iteration of a file that Spark has read, or all that are left.
+
+    Parameters
+    ----------
+    plan
+        ``plan.json`` of the run.
+    iteration
+        Which one; ``None`` for all that are left.
+    item
+        The block's file, and its content if Spark has read it.
+
+    Returns
+    -------
+    str
+        Why it could not; empty if it could.
+    """
     name, task = Path(item[0]).stem, Task.load(Path(plan))
     try:
         work(task, find_block(task, name), iteration, None, item[1])
-    except NeurotierError as error:
-        return str(error)
-    except OSError as error:
-        return f"block {name}: {error.filename}: {error.strerror}"
-    return ""
-
-
-def increment_all(item: tuple[str, str]) -> str:
-    """What a task does: all iterations of a block that are left; why it could not, or nothing."""
-    plan, name = item
-    task = Task.load(Path(plan))
-    try:
-        work(task, find_block(task, name), None, None)
     except NeurotierError as error:
         return str(error)
     except OSError as error:
