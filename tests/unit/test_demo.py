@@ -14,8 +14,10 @@ import pytest
 from neurotier.core.errors import InputError, TierError
 from neurotier.core.files import remove_tree
 from neurotier.core.settings import DemoSettings
-from neurotier.demo.dataset import SITES, find_head, load_head, make_demo_dataset, noise_bold
-from neurotier.demo.phantom import simulated_head, varied_head
+from neurotier.demo.dataset import SITES, head_of, load_head, make_demo_dataset, noise_bold
+from neurotier.demo.head_model import model_head, on_grid
+from neurotier.demo.phantom import geometry, resampled, varied_head
+from nilearn.datasets import load_mni152_brain_mask
 
 BIN = Path(sys.executable).parent
 SIMULATED = DemoSettings(head="simulated", voxel_size_mm=4.0, seed=7)
@@ -31,6 +33,14 @@ def run(*command: str | Path, cwd: Path | None = None) -> str:
 
 def data(image: nib.Nifti1Image) -> np.ndarray:
     return np.asarray(image.dataobj)
+
+
+def simulated_head(seed: int, voxel_size_mm: float, scan: int = 0) -> tuple[nib.Nifti1Image, np.ndarray]:
+    """A simulated head, and where its brain is."""
+    head = model_head()
+    image = varied_head(head, seed, voxel_size_mm, scan)
+    brain = on_grid(load_mni152_brain_mask(resolution=1), head)
+    return image, resampled(brain, head, image, geometry(seed)) > 0.5
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +111,7 @@ def test_a_given_head_is_resampled_and_varied() -> None:
 
 
 def test_the_head_can_be_forced_to_the_simulated_one() -> None:
-    assert find_head(SIMULATED) is None
+    assert head_of(SIMULATED)[1].startswith("a simulated head")
 
 
 def test_a_missing_head_is_an_input_error(tmp_path: Path) -> None:
