@@ -31,7 +31,7 @@ from typing import Any
 
 import psutil
 from bench import print_table, spread
-from bigbrain_blocks import make, task_of
+from bigbrain_blocks import make, plan_of, task_of
 from neurotier.bigbrain.blocks.nifti import HEADER_BYTES
 from neurotier.bigbrain.checking import check_task
 from neurotier.bigbrain.engines.gnu_parallel import run_gnu_parallel
@@ -95,8 +95,7 @@ def measure_published(task: Task, folder: Path) -> Figures:
 def measure_ours(task: Task, folder: Path, right: bool) -> Figures:
     """The engine ``gnu-parallel`` over all blocks; every voxel is checked where ``right`` is asked."""
     forget(task)
-    plan = folder / "plan.json"
-    plan.write_text(json.dumps(task.to_json()))
+    plan = plan_of(task)
     make_cold(task)
     with contextlib.redirect_stdout(None):  # it is there for the log of its rule
         begin_s = time.monotonic()

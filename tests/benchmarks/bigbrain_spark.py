@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import print_table, spread
-from bigbrain_blocks import make, task_of
+from bigbrain_blocks import make, plan_of, task_of
 from neurotier.bigbrain.checking import check_task
 from neurotier.bigbrain.engines.gnu_parallel import run_gnu_parallel
 from neurotier.bigbrain.engines.spark_events import DRIVER, DRIVER_PARTS, TASK_PARTS, TASKS, drivers_of, spark_rows
@@ -65,9 +65,7 @@ def with_spark(master: str, more: Mapping[str, str]) -> Engine:
 
 def measure(engine: Engine, task: Task, folder: Path, check: bool) -> tuple[float, Parts]:
     """Makespan of one run, s, and the parts of Spark's time; what it wrote is gone afterwards."""
-    folder.mkdir()
-    plan = folder / "plan.json"
-    plan.write_text(json.dumps(task.to_json()))
+    plan = plan_of(task)
     engine(plan, folder / "logs")
     if check:
         assert all(one.equal for one in check_task(task, lambda _: None))
