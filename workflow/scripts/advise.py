@@ -2,13 +2,12 @@
 
 from neurotier.advice.nodes import node_advices
 from neurotier.advice.words import advices, text_table
-from neurotier.core.files import read_json
 from neurotier.core.tables import read_table
 from neurotier.run.scripting import script
 
 with script(snakemake) as context:
-    rows = read_table(context.input("table"), "advice")
-    for line in [*text_table(rows), *(f"{line}." for line in read_json(context.input("basis")))]:
+    rows = context.read_table("table", "advice")
+    for line in [*text_table(rows), *(f"{line}." for line in context.read_json("basis"))]:
         context.say(line)
     for line in advices(rows):
         context.say(f"Advice: {line}.")

@@ -2,7 +2,6 @@
 
 from neurotier.advice.calibration import size_of
 from neurotier.advice.situation import Situation, choose_first
-from neurotier.core.files import write_json
 from neurotier.core.quantities import size
 from neurotier.run.batches import set_apart
 from neurotier.run.scripting import script
@@ -14,6 +13,6 @@ with script(snakemake) as context:
         context.say(
             "Calibration: " + ", ".join(f"{name} ({size(size_of(situation.participants[name]))})" for name in chosen)
         )
-    write_json(context.output("calibration"), {"participants": chosen})
+    context.write_json("calibration", {"participants": chosen})
     if context.run_facts["only_advice"]:  # else their batches are under way, and waited for
         set_apart(context.places, chosen)

@@ -1,6 +1,5 @@
 """Clone the dataset to its tier with the sites asked for; ``index/dataset.json`` says where it lies."""
 
-from neurotier.core.files import write_json
 from neurotier.core.places import dataset_name
 from neurotier.core.tiers import tiers_of
 from neurotier.dataset.source import check_tier, obtain, partial_of_clone
@@ -17,4 +16,4 @@ with script(snakemake) as context:
     check_tier(dataset, tiers_of(settings)["dataset"])
     if settings.results_dataset:
         check_source(dataset)
-    write_json(context.output("dataset"), dataset_json(dataset))
+    context.write_json("dataset", dataset_json(dataset))

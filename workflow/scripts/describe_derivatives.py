@@ -2,13 +2,12 @@
 
 from neurotier.analysis.activity import how_of
 from neurotier.analysis.derivatives import write_description
-from neurotier.core.files import read_json
 from neurotier.run.jobs import load_dataset
 from neurotier.run.scripting import script
 
 with script(snakemake) as context:
     site = context.site
-    tool = read_json(context.input("tool"))
+    tool = context.read_json("tool")
     folder = context.output("description").parent
     how = None
     if context.settings.results_dataset:

@@ -1,10 +1,9 @@
 """Draw every brain mask as an outline on its T1w image, for quality control."""
 
-from neurotier.core.tables import read_table
 from neurotier.pages.report.mosaics import Picture, draw_mosaics
 from neurotier.run.scripting import script
 
 with script(snakemake) as context:
-    rows = read_table(context.input("group"), "group")
+    rows = context.read_table("group", "group")
     pictures = [Picture.of(row, context.places) for row in rows]
     draw_mosaics(pictures, context.places.mosaics, context.snakemake.threads, context.places.drawn)

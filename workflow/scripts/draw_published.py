@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from neurotier.core.tables import read_table
 from neurotier.pages.kit.figures import draw_all
 from neurotier.pages.published.figures import FIGURES
 from neurotier.pages.published.tables import replayed
@@ -10,7 +9,7 @@ from neurotier.published.replay import read_published
 from neurotier.run.scripting import script
 
 with script(snakemake) as context:
-    predicted = read_table(context.input("predictions"), "published_predictions")
-    validation = read_table(context.input("validation"), "published_validation")
+    predicted = context.read_table("predictions", "published_predictions")
+    validation = context.read_table("validation", "published_validation")
     tables = replayed(read_published(Path(context.params.logs[0])), predicted, validation)
     draw_all("published", FIGURES, tables, context.output("figures"))

@@ -2,7 +2,6 @@
 
 from dataclasses import asdict
 
-from neurotier.core.tables import write_table
 from neurotier.dataset.index import index_dataset, kind_of_file
 from neurotier.run.healing import note_index, whole_records
 from neurotier.run.jobs import load_dataset
@@ -13,10 +12,10 @@ from neurotier.run.scripting import script
 with script(snakemake) as context:
     suffixes = context.settings.app.suffixes if context.settings.app.image else None
     index = index_dataset(load_dataset(context.places), context.settings.dataset, suffixes, context.step.tell)
-    write_table(context.output("skipped"), "skipped", [asdict(entry) for entry in index.skipped])
+    context.write_table("skipped", "skipped", [asdict(entry) for entry in index.skipped])
     selected = by_participant(index.images)
     prepare_all(context.places, selected)  # first: a participant of the index finds its own
-    write_table(context.output("images"), "images", index.rows())
+    context.write_table("images", "images", index.rows())
     note_index(context.places)
     facts = context.run_facts
     plan = Plan(context.settings, context.places, elsewhere=bool(facts.get("elsewhere")))

@@ -1,6 +1,6 @@
 """Make the demonstration dataset: a real DataLad dataset shaped like CoRR, by the settings under ``demo``."""
 
-from neurotier.core.files import exclusive, write_json
+from neurotier.core.files import exclusive
 from neurotier.dataset.source import make_folder
 from neurotier.demo.dataset import make_demo_dataset
 from neurotier.run.scripting import script
@@ -12,4 +12,4 @@ with script(snakemake) as context:
     with exclusive(folder):
         if not folder.exists():  # it appears whole, and its name stands for these settings
             make_demo_dataset(folder, settings, context.say)
-    write_json(context.output("facts"), {"dataset": folder.name, **vars(settings)})
+    context.write_json("facts", {"dataset": folder.name, **vars(settings)})

@@ -1,8 +1,7 @@
 """Write a file on each tier of this machine, for a node to see; what stands in them: ``check/CLASS-marks.json``."""
 
-from neurotier.core.files import write_json
 from neurotier.run.node_check import mark_tiers
 from neurotier.run.scripting import script
 
 with script(snakemake) as context:
-    write_json(context.output("marks"), mark_tiers(context.settings, context.places))
+    context.write_json("marks", mark_tiers(context.settings, context.places))

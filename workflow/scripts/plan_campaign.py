@@ -1,6 +1,5 @@
 """Plan the campaign: its runs in the order drawn, what they need on which tier, and that all of it can be done."""
 
-from neurotier.core.tables import write_table
 from neurotier.run.campaign.matrix import planned_runs
 from neurotier.run.campaign.preflight import check_campaign, plan_rows
 from neurotier.run.campaign.records import Campaign
@@ -10,4 +9,4 @@ with script(snakemake) as context:
     planned = planned_runs(context.params.configuration, context.settings)
     campaign = Campaign(planned, context.settings, context.places, context.run_facts["limits"], context.say)
     check_campaign(campaign)
-    write_table(context.output("plan"), "plan", plan_rows(campaign))
+    context.write_table("plan", "plan", plan_rows(campaign))

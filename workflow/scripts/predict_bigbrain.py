@@ -2,7 +2,6 @@
 
 from neurotier.bigbrain.plan import BigBrainPlan, read_manifest
 from neurotier.bigbrain.predictions import predict
-from neurotier.core.tables import write_table
 from neurotier.run.scripting import script
 
 with script(snakemake) as context:
@@ -11,4 +10,4 @@ with script(snakemake) as context:
     probes = dict(zip(tiers, context.inputs("probes"), strict=False))  # none without predictions
     calibrations = [checked.parent for checked in context.inputs("calibrations")]
     rows = predict(context.settings.bigbrain, blocks, probes, calibrations)
-    write_table(context.output("predictions"), "bigbrain_predictions", rows)
+    context.write_table("predictions", "bigbrain_predictions", rows)

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from neurotier.core.tables import write_table
 from neurotier.published.fits import fit_all, speed_rows
 from neurotier.published.predictions import Predictor
 from neurotier.published.replay import read_published
@@ -12,7 +11,7 @@ with script(snakemake) as context:
     replay = read_published(Path(context.params.logs[0]))
     fits = fit_all(replay)
     predictor = Predictor(replay, fits)
-    write_table(context.output("speeds"), "published_speeds", speed_rows(replay, fits))
-    write_table(context.output("predictions"), "published_predictions", predictor.predictions())
-    write_table(context.output("validation"), "published_validation", predictor.validation())
-    write_table(context.output("parameters"), "published_parameters", predictor.parameters())
+    context.write_table("speeds", "published_speeds", speed_rows(replay, fits))
+    context.write_table("predictions", "published_predictions", predictor.predictions())
+    context.write_table("validation", "published_validation", predictor.validation())
+    context.write_table("parameters", "published_parameters", predictor.parameters())

@@ -1,6 +1,5 @@
 """Measure one tier with fio: ``probe/CLASS/TIER.tsv``."""
 
-from neurotier.core.tables import write_table
 from neurotier.core.tiers import Tier
 from neurotier.run.scripting import script
 from neurotier.storage.probe.walk import probe_tier
@@ -10,4 +9,4 @@ with script(snakemake) as context:
     tier = Tier.from_settings(settings.tiers[context.snakemake.wildcards.tier]).here()
     streams = context.params.asked["streams"]
     rows = probe_tier(tier, settings.probe, streams, context.places, context.say, context.step.tell)
-    write_table(context.output("table"), "probe", rows)
+    context.write_table("table", "probe", rows)

@@ -1,6 +1,5 @@
 """Stop unless every site that was asked for is there; the marker ``index/sites.json`` names them."""
 
-from neurotier.core.files import write_json
 from neurotier.dataset.unreachable import require_sites
 from neurotier.run.jobs import load_dataset
 from neurotier.run.scripting import script
@@ -8,4 +7,4 @@ from neurotier.run.scripting import script
 with script(snakemake) as context:
     dataset = load_dataset(context.places)
     require_sites(dataset)
-    write_json(context.output("sites"), {"sites": list(dataset.sites)})
+    context.write_json("sites", {"sites": list(dataset.sites)})

@@ -1,6 +1,5 @@
 """Run every run of the campaign that is not there yet, in the order drawn; then the plan is done."""
 
-from neurotier.core.tables import write_table
 from neurotier.run.campaign.matrix import planned_runs
 from neurotier.run.campaign.preflight import plan_rows
 from neurotier.run.campaign.records import Campaign
@@ -11,4 +10,4 @@ with script(snakemake) as context:
     planned = planned_runs(context.params.configuration, context.settings)
     campaign = Campaign(planned, context.settings, context.places, context.run_facts["limits"], context.say)
     walk(campaign)
-    write_table(context.output("done"), "plan", plan_rows(campaign))
+    context.write_table("done", "plan", plan_rows(campaign))

@@ -3,11 +3,10 @@
 from neurotier.bigbrain.engines.gnu_parallel import run_gnu_parallel
 from neurotier.bigbrain.plan import BigBrainPlan
 from neurotier.bigbrain.run_folder import take_up
-from neurotier.core.files import write_json
 from neurotier.run.scripting import script
 
 with script(snakemake) as context:
     plan = context.input("plan")
     take_up(BigBrainPlan(context.settings, context.places), plan)
     joblog = run_gnu_parallel(plan, context.log.parent)
-    write_json(context.output("finished"), {"joblog": str(joblog)})
+    context.write_json("finished", {"joblog": str(joblog)})

@@ -1,6 +1,5 @@
 """Measure the points of the IOR run that are not there yet, here or over nodes of a cluster: ``ior/ior.tsv``."""
 
-from neurotier.core.tables import write_table
 from neurotier.run.allocations import Allocations, asks_for_nodes
 from neurotier.run.scripting import script
 from neurotier.storage.ior.over_nodes import IorOverNodes
@@ -12,4 +11,4 @@ with script(snakemake) as context:
     if asks_for_nodes(settings.ior):
         workload = IorOverNodes(Allocations(places, job.resources), settings, places)
     rows = ior(settings, places, context.say, job.params.node_class, workload)
-    write_table(context.output("table"), "ior", rows)
+    context.write_table("table", "ior", rows)

@@ -1,11 +1,10 @@
 """Measure the points of the sweep that are not there yet: ``sweep/sweep.tsv``, and ``sweep/headlines.tsv`` from it."""
 
-from neurotier.core.tables import write_table
 from neurotier.run.scripting import script
 from neurotier.storage.sweep.headlines import headline_rows
 from neurotier.storage.sweep.walk import sweep
 
 with script(snakemake) as context:
     rows = sweep(context.settings, context.places, context.say, context.params.node_class)
-    write_table(context.output("points"), "sweep", rows)
-    write_table(context.output("headlines"), "headlines", headline_rows(rows))
+    context.write_table("points", "sweep", rows)
+    context.write_table("headlines", "headlines", headline_rows(rows))

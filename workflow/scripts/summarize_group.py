@@ -1,7 +1,5 @@
 """Tabulate brain volumes, and summarise them over the dataset."""
 
-from neurotier.core.files import write_json
-from neurotier.core.tables import write_table
 from neurotier.run.group import group_rows, summary
 from neurotier.run.participants import records_of
 from neurotier.run.profile_tables import read_records
@@ -9,5 +7,5 @@ from neurotier.run.scripting import script
 
 with script(snakemake) as context:
     rows = group_rows(read_records(records_of(context.places)))
-    write_table(context.output("group"), "group", rows)
-    write_json(context.output("summary"), summary(rows))
+    context.write_table("group", "group", rows)
+    context.write_json("summary", summary(rows))

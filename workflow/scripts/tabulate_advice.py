@@ -6,12 +6,11 @@ from neurotier.advice.situation import Situation
 from neurotier.advice.small_files import files_said
 from neurotier.advice.table import advice_rows
 from neurotier.core.files import read_json, write_json
-from neurotier.core.tables import write_table
 from neurotier.run.participants import require_all
 from neurotier.run.scripting import script
 
 with script(snakemake) as context:
-    chosen = read_json(context.input("calibration"))["participants"]
+    chosen = context.read_json("calibration")["participants"]
     require_all(context.places, chosen)
     situation = Situation(context.settings, context.places, context.inputs("checks"))
     rehearsed = [read_json(file) for file in context.inputs("rehearsal")]
@@ -20,8 +19,8 @@ with script(snakemake) as context:
     rows, on_nodes = advice_rows(situation, inputs, asked, limits), []
     if context.snakemake.output.get("nodes"):
         on_nodes = node_rows(situation, inputs, rows, limits)
-        write_table(context.output("nodes"), "nodes", on_nodes)
-    write_table(context.output("table"), "advice", rows)
+        context.write_table("nodes", "nodes", on_nodes)
+    context.write_table("table", "advice", rows)
     write_json(
         context.output("basis"), [*basis(situation, inputs, chosen, asked), *files_said(rows), *node_basis(on_nodes)]
     )

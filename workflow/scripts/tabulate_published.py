@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from neurotier.core.tables import write_table
 from neurotier.published.claims.table import claim_rows
 from neurotier.published.replay import read_published, write_tables
 from neurotier.run.scripting import script
@@ -10,4 +9,4 @@ from neurotier.run.scripting import script
 with script(snakemake) as context:
     replay = read_published(Path(context.params.logs[0]))
     write_tables(replay, context.output("runs").parent)
-    write_table(context.output("claims"), "published_claims", claim_rows(replay))
+    context.write_table("claims", "published_claims", claim_rows(replay))

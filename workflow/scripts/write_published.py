@@ -10,11 +10,11 @@ from neurotier.run.scripting import script
 
 with script(snakemake) as context:
     predictions, page = context.input("predictions"), context.output("page")
-    validation = read_table(context.input("validation"), "published_validation")
+    validation = context.read_table("validation", "published_validation")
     judged = Judged(
-        read_table(context.input("claims"), "published_claims"),
-        read_table(context.input("speeds"), "published_speeds"),
-        read_table(context.input("parameters"), "published_parameters"),
+        context.read_table("claims", "published_claims"),
+        context.read_table("speeds", "published_speeds"),
+        context.read_table("parameters", "published_parameters"),
     )
     replay = read_published(Path(context.params.logs[0]))
     tables = replayed(replay, read_table(predictions, "published_predictions"), validation)

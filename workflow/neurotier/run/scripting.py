@@ -7,17 +7,18 @@ import os
 import socket
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 from neurotier.core.credentials import without_credentials
 from neurotier.core.errors import NeurotierError
-from neurotier.core.files import clear_log, write_text
+from neurotier.core.files import clear_log, read_json, write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run, spare_collections
 from neurotier.core.settings import Settings
+from neurotier.core.tables import Row, read_table, write_table
 from neurotier.dataset.attempts import naming_commands
 from neurotier.meter.measure import Interrupted
 from neurotier.run.jobs import load_settings, run_facts
@@ -50,6 +51,22 @@ class Context:
     def output(self, name: str) -> Path:
         """The output file of that name."""
         return Path(self.snakemake.output[name])
+
+    def read_table(self, name: str, table: str) -> list[Row]:
+        """The rows of an input, which is a table of that schema."""
+        return read_table(self.input(name), table)
+
+    def write_table(self, name: str, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Write rows to an output, which is a table of that schema."""
+        write_table(self.output(name), table, rows)
+
+    def read_json(self, name: str) -> Any:
+        """What an input says."""
+        return read_json(self.input(name))
+
+    def write_json(self, name: str, data: Any) -> None:
+        """Write an output."""
+        write_json(self.output(name), data)
 
     @property
     def params(self) -> Any:
