@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +15,7 @@ from neurotier.core.files import read_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.dataset.bids import Image
+from neurotier.provenance.description import owner_of
 from neurotier.provenance.source import RAW
 from neurotier.run.batches import read_batches
 
@@ -75,9 +75,8 @@ def outputs_of(name: str, manifest: Manifest, places: Places, settings: Settings
     site, _, participant = name.rpartition("/")
     if not settings.app.image:
         return [participant]
-    first = {PurePosixPath(path).parts[0] for path in manifest}
-    own = re.compile(rf"{re.escape(participant)}(?![A-Za-z0-9+]).*")
-    return sorted(entry for entry in first if own.fullmatch(entry) and (places.derivatives / site / entry).exists())
+    own = {PurePosixPath(path).parts[0] for path in manifest if owner_of(path) == participant}
+    return sorted(entry for entry in own if (places.derivatives / site / entry).exists())
 
 
 def inputs_of(images: Sequence[Image], settings: Settings) -> list[str]:

@@ -30,7 +30,7 @@ from neurotier.dataset.bids import Image, read_image
 from neurotier.dataset.health import ask_git
 from neurotier.dataset.index import app_files
 from neurotier.dataset.selection import chosen as chosen_of
-from neurotier.provenance.description import HOW, read_how
+from neurotier.provenance.description import HOW, owner_of, read_how
 from neurotier.provenance.remake_group import copy_entry, group_again, inputs_of_group
 from neurotier.provenance.repository import run_git
 from neurotier.provenance.source import RAW
@@ -121,10 +121,6 @@ def raw_paths(dataset: Path, inputs: Sequence[Path]) -> list[str]:
     return paths
 
 
-OWN_ENDS = (".", "_", "-")
-"""What follows a participant's label in the names of its own entries beside its folder, such as ``sub-01.html``."""
-
-
 def participant_of(path: str) -> str:
     """The participant of a path below the raw dataset."""
     return path.split("/", 1)[0]
@@ -136,10 +132,9 @@ def put_back(dataset: Path, participants: Iterable[str]) -> None:
     ``datalad rerun`` removes all outputs of its command whose contents are not here, and would save that they are gone.
     """
     for participant in participants:
-        own = participant, *(f"{participant}{end}*" for end in OWN_ENDS)
-        deleted = (ask_git(dataset, "ls-files", "-z", "--deleted", "--", *own) or "").split("\0")
-        if any(deleted):
-            run_git(dataset, "checkout", "--quiet", "HEAD", "--", *filter(None, deleted))
+        deleted = (ask_git(dataset, "ls-files", "-z", "--deleted", "--", f"{participant}*") or "").split("\0")
+        if own := [path for path in deleted if owner_of(path) == participant]:
+            run_git(dataset, "checkout", "--quiet", "HEAD", "--", *own)
 
 
 def wanted(paths: Iterable[str], only: str) -> list[str]:
@@ -298,9 +293,10 @@ def analyze_again(job: Job, folder: Path, dataset: Path) -> None:
     stage_in(job.dataset, job.staged_files, folder / IN, limit_bytes)
     run_phase("compute", lambda: analyze(job, folder), [])
     for entry in sorted((folder / OUT).glob(f"{participant}*")):  # what an app writes for all is the group level's
-        is_own = entry.name == participant or entry.name[len(participant)] in OWN_ENDS
-        if is_own and entry.is_dir() and not entry.is_symlink():
+        if owner_of(entry.name) != participant:
+            continue
+        if entry.is_dir() and not entry.is_symlink():
             publish(entry, dataset / entry.name)
-        elif is_own:
+        else:
             copy_entry(folder / OUT, dataset, entry.name)
     print(f"neurotier: {participant} is made again", file=sys.stderr)

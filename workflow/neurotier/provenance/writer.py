@@ -60,12 +60,6 @@ class Writer:
     inode: int = 0
 
     @classmethod
-    def here(cls, places: Places) -> Writer:
-        """This process."""
-        inode = os.stat(lock_of(places)).st_ino
-        return cls(secrets.token_hex(8), socket.gethostname(), time.time_ns(), inode)
-
-    @classmethod
     def noted(cls, places: Places) -> Writer | None:
         """The writer that was killed, or has failed; ``None`` if the last one came to its end.
 
@@ -107,7 +101,8 @@ def writing(places: Places) -> Iterator[Writer | None]:
         If that one may still be at work.
     """
     with working(lock_of(places)):
-        before, this = Writer.noted(places), Writer.here(places)
+        inode = os.stat(lock_of(places)).st_ino
+        before, this = Writer.noted(places), Writer(secrets.token_hex(8), socket.gethostname(), time.time_ns(), inode)
         why = before.has_left(places) if before else ""
         if before and why and before.host == this.host:
             raise BusyError(why, where=str(places.derivatives), fix="end it, and start the same command again")
