@@ -68,7 +68,7 @@ rule tabulate_advice:
         **advising.nodes,
         table=report(
             places.advice / "advice.tsv",
-            caption="../report/advice_table.rst",
+            caption="../report/tabulate_advice.rst",
             category="Advice",
         ),
         basis=places.advice / "basis.json",
@@ -108,7 +108,7 @@ rule write_advice:
     output:
         page=report(
             RESULTS / "advice.html",
-            caption="../report/advice.rst",
+            caption="../report/write_advice.rst",
             category="Advice",
         ),
     log:

@@ -59,7 +59,7 @@ rule write_bigbrain:
     output:
         page=report(
             RESULTS / "bigbrain.html",
-            caption="../report/bigbrain.rst",
+            caption="../report/write_bigbrain.rst",
             category="BigBrain incrementation",
         ),
     log:

@@ -14,7 +14,7 @@ rule tabulate_comparison:
         traffic=places.comparison / "compared_bytes.tsv",
         makespans=report(
             places.comparison / "makespans.tsv",
-            caption="../report/makespans.rst",
+            caption="../report/tabulate_comparison.rst",
             category="Comparison",
         ),
         differences=places.comparison / "differences.tsv",
@@ -63,7 +63,7 @@ rule write_comparison:
     output:
         page=report(
             RESULTS / "comparison.html",
-            caption="../report/comparison.rst",
+            caption="../report/write_comparison.rst",
             category="Comparison",
         ),
     log:

@@ -56,7 +56,7 @@ rule write_daq:
     output:
         page=report(
             RESULTS / "daq.html",
-            caption="../report/daq.rst",
+            caption="../report/write_daq.rst",
             category="DAQ buffer",
         ),
     log:

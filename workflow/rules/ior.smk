@@ -55,7 +55,7 @@ rule write_ior:
     output:
         page=report(
             RESULTS / "ior.html",
-            caption="../report/ior.rst",
+            caption="../report/write_ior.rst",
             category="File per process",
         ),
     log:

@@ -54,7 +54,7 @@ rule draw_published:
         figures=report(
             directory(places.published_figures),
             patterns=["{name}.svg"],
-            caption="../report/published_figures.rst",
+            caption="../report/draw_published.rst",
             category="Published experiment",
         ),
     log:
@@ -80,7 +80,7 @@ rule write_published:
     output:
         page=report(
             RESULTS / "published.html",
-            caption="../report/published.rst",
+            caption="../report/write_published.rst",
             category="Published experiment",
         ),
     log:

@@ -56,7 +56,7 @@ rule write_staging:
     output:
         page=report(
             RESULTS / "staging.html",
-            caption="../report/staging.rst",
+            caption="../report/write_staging.rst",
             category="Staging",
         ),
     log:

@@ -57,7 +57,7 @@ rule write_sweep:
     output:
         page=report(
             RESULTS / "sweep.html",
-            caption="../report/sweep.rst",
+            caption="../report/write_sweep.rst",
             category="Sweep",
         ),
     log:
