@@ -25,7 +25,7 @@ from neurotier.bigbrain.engines.spark_events import (
 )
 from neurotier.bigbrain.tabulation import records_of
 from neurotier.bigbrain.tasks import PUBLISHED, STREAMING, Task
-from neurotier.core.errors import RunError, ToolError
+from neurotier.core.errors import RunError
 from neurotier.core.tables import read_table, write_table
 from support import ENVIRONMENT, PATIENCE_S
 
@@ -147,13 +147,3 @@ def test_bad_blocks_that_spark_is_to_read_are_said_and_the_others_done(tmp_path:
     assert driver.end_s is not None
     rows = spark_rows(run.task, [driver], records_of(run.task))
     assert {row["tasks"] for row in rows} == {2}
-
-
-def test_a_path_that_spark_would_take_for_a_pattern_is_said(tmp_path: Path) -> None:
-    folder = tmp_path / "scan[1]"
-    folder.mkdir()
-    run = Run.prepared(folder, PUBLISHED, 1)
-    with pytest.raises(
-        ToolError, match=r"scan\[1\].*: Spark reads , \* \? and brackets in a path as a pattern; choose"
-    ):
-        run.start()

@@ -12,13 +12,16 @@ import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from neurotier import __version__
 from neurotier.analysis.activity import How
 from neurotier.analysis.app import root_files
 from neurotier.analysis.participant import Job, analyze, run_phase, staged_limit_bytes
 from neurotier.analysis.staging import publish, stage_in
+from neurotier.analysis.tools import make_tool
+from neurotier.containers.caches import PlacedCache
+from neurotier.containers.store import PlacedImage
 from neurotier.core.errors import ContainerError, InputError, SourceError
 from neurotier.core.files import write_json
 from neurotier.core.places import Places
@@ -26,7 +29,9 @@ from neurotier.core.quantities import first_of
 from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tiers import find_mount, tiers_of
 from neurotier.core.work_folders import IN, OUT, work_folder
+from neurotier.dataset.attempts import first_message
 from neurotier.dataset.bids import Image, read_image
+from neurotier.dataset.datalad_environment import prepare_environment
 from neurotier.dataset.health import ask_git
 from neurotier.dataset.index import app_files
 from neurotier.dataset.selection import chosen as chosen_of
@@ -34,10 +39,8 @@ from neurotier.provenance.description import HOW, owner_of, read_how
 from neurotier.provenance.remake_group import copy_entry, group_again, inputs_of_group
 from neurotier.provenance.repository import run_git
 from neurotier.provenance.source import RAW
-
-if TYPE_CHECKING:
-    from neurotier.containers.caches import PlacedCache
-    from neurotier.containers.store import PlacedImage
+from neurotier.run import caches
+from neurotier.run.jobs import image_store
 
 ONLY = "NEUROTIER_PARTICIPANTS"
 """Environment variable: of the participants of a command, those to make again."""
@@ -84,7 +87,7 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None = None) -> 
         log.touch()
         say_if_other("neurotier", how["neurotier"], __version__)
         image = placed(how, settings, places)
-        version = version_here(how, settings, image)
+        version = how["version"] if image else make_tool(settings.tool).version()  # an image is known by its digest
         say_if_other(how["name"], how["version"], version)
         if how.get("group"):
             if image is None:
@@ -168,13 +171,10 @@ def fetch(dataset: Path, paths: Sequence[str], get_data: bool = True) -> None:
     SourceError
         If it cannot be had.
     """
+    prepare_environment()  # which DataLad reads on import
     from datalad.api import get
     from datalad.support.exceptions import IncompleteResultsError
 
-    from neurotier.dataset.attempts import first_message
-    from neurotier.dataset.datalad_environment import prepare_environment
-
-    prepare_environment()
     try:
         whole = [str(dataset / path) for path in paths]
         get(path=whole, dataset=str(dataset), get_data=get_data, result_renderer="disabled")
@@ -205,10 +205,15 @@ def settings_of(how: How, folder: Path) -> Settings:
     return Settings.from_config(sections, in_containers=container is not None)
 
 
+def say(line: str) -> None:
+    """Tell the user."""
+    print(line, file=sys.stderr)
+
+
 def say_if_other(name: str, recorded: str, here: str) -> None:
     """Warn of another version: then other bytes may come out."""
     if recorded != here:
-        print(f"neurotier: {name} is {here} here, and was {recorded}: other bytes may come out", file=sys.stderr)
+        say(f"neurotier: {name} is {here} here, and was {recorded}: other bytes may come out")
 
 
 def placed(how: How, settings: Settings, places: Places) -> PlacedImage | None:
@@ -222,12 +227,9 @@ def placed(how: How, settings: Settings, places: Places) -> PlacedImage | None:
     container = how.get("container")
     if container is None:
         return None
-    from neurotier.containers.store import PlacedImage
-    from neurotier.run.jobs import image_store
-
     log = places.results.with_name("image.log")
     reference = os.environ.get(IMAGE) or container["image"]
-    store = image_store(settings, places, log, lambda line: print(line, file=sys.stderr))
+    store = image_store(settings, places, log, say)
     image = store.obtain(reference, where="the recorded image")
     if f"sha256:{image.sha256}" != container["digest"]:
         raise ContainerError(
@@ -247,11 +249,6 @@ def placed_caches(settings: Settings, places: Places, recorded: Mapping[str, str
     InputError
         If one has other contents now.
     """
-    from neurotier.run import caches
-
-    def say(line: str) -> None:
-        print(line, file=sys.stderr)
-
     found = caches.obtain_caches(settings, places, say, placing=True)
     write_json(places.index / "caches.json", found)
     for name, cache in found.items():
@@ -259,15 +256,6 @@ def placed_caches(settings: Settings, places: Places, recorded: Mapping[str, str
             source = settings.app.caches[name]["source"]
             raise InputError(f"has other contents than when {recorded.get(name)} was recorded", where=source)
     return caches.placed_caches(settings, places, say)
-
-
-def version_here(how: How, settings: Settings, image: PlacedImage | None) -> str:
-    """The version of the tool that is here; that of a container image is known by its digest."""
-    if image is not None:
-        return str(how["version"])
-    from neurotier.analysis.tools import make_tool
-
-    return make_tool(settings.tool).version()
 
 
 def images_of(
@@ -299,4 +287,4 @@ def analyze_again(job: Job, folder: Path, dataset: Path) -> None:
             publish(entry, dataset / entry.name)
         else:
             copy_entry(folder / OUT, dataset, entry.name)
-    print(f"neurotier: {participant} is made again", file=sys.stderr)
+    say(f"neurotier: {participant} is made again")

@@ -28,8 +28,6 @@ from neurotier.core.installed import LIBRARY
 ENGINE = "engine spark"
 LOCAL = "local"
 NO_JAVA = "JAVA_GATEWAY_EXITED"
-PATTERN = frozenset(",*?[]{}\\")
-"""Characters that mean something to Hadoop in a list of paths."""
 
 
 def run_spark(plan: Path, logs: Path, master: str, more: Mapping[str, str]) -> Driver:
@@ -50,13 +48,12 @@ def run_spark(plan: Path, logs: Path, master: str, more: Mapping[str, str]) -> D
     Raises
     ------
     ToolError
-        If there is no PySpark, Spark fails by itself, or would take a path for a pattern.
+        If there is no PySpark, or Spark fails by itself.
     RunError
         If blocks are left incomplete; the others are done nevertheless.
     """
     plan = plan.absolute()  # executors of a cluster work in folders of their own
     task, start_s = Task.load(plan), time.time()
-    check_paths(task)
     events = logs / f"events.{len(list(logs.glob('events.*'))) + 1}"
     events.mkdir(parents=True)
     left = plan.parent / DRIVERS
@@ -130,17 +127,6 @@ def options(task: Task, master: str, events: Path) -> list[tuple[str, str]]:
     if task.pairing == PUBLISHED:
         given["spark.files.maxPartitionBytes"] = "1"  # a task per file: Spark packs several of below 128 MiB in one
     return list(given.items())
-
-
-def check_paths(task: Task) -> None:
-    """Raise :class:`ToolError` if Spark, which reads files itself in the published pairing, takes a path for a pattern.
-
-    Its list of paths is divided at commas, which nothing can escape.
-    """
-    for path in (task.folder, *(block.file for block in task.blocks)) if task.pairing == PUBLISHED else ():
-        if set(path) & PATTERN:
-            problem = f"{path}: Spark reads , * ? and brackets in a path as a pattern"
-            raise ToolError(problem, ENGINE, "choose another tier or name, or bigbrain.pairing: streaming")
 
 
 def increment_paths(context: Any, task: Task, plan: Path) -> list[str]:
