@@ -161,25 +161,25 @@ def test_each_block_is_a_command_with_its_own_process_and_record(tmp_path: Path,
     assert (tmp_path / "logs" / SERVER_LOG).read_text() == ""
 
 
-def test_process_of_a_block_that_is_killed_is_said_and_done_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("whom", "number"),
+    [
+        ("forked", signal.SIGKILL),
+        *(("client", number) for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)),
+        ("server", signal.SIGKILL),
+    ],
+)
+def test_a_block_whose_process_is_ended_is_said_and_done_again(tmp_path: Path, whom: str, number: int) -> None:
     with running(tmp_path) as engine:
-        engine.forked().kill()
-        said = ended(engine)
         name = engine.task.blocks[0].block
-        assert f"1 of 3 blocks are incomplete: {name}; the first said: block {name}: its process was killed" in said
-        assert "\t137\t0\t" in next(iter(engine.logs.glob("joblog.*"))).read_text()
-    goes_on(engine)
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_process_of_a_block_ends_with_its_command_and_leaves_nothing(tmp_path: Path, number: int) -> None:
-    with running(tmp_path) as engine:
-        forked = engine.forked()
-        engine.client().send_signal(number)
+        getattr(engine, whom)().send_signal(number)
         said = ended(engine)
-        assert f"1 of 3 blocks are incomplete: {engine.task.blocks[0].block}" in said
-        assert not lives(forked)
-        assert partials(engine.task) == []
+        assert f"1 of 3 blocks are incomplete: {name}" in said
+        if whom != "client":
+            assert f"; the first said: block {name}: its process was killed, or failed" in said
+            assert "\t137\t0\t" in next(iter(engine.logs.glob("joblog.*"))).read_text()
+        if whom != "forked":
+            until(lambda: partials(engine.task) == [])
     goes_on(engine)
 
 
@@ -207,14 +207,6 @@ def test_nobody_waits_for_a_fork_server_that_is_gone_though_a_block_of_it_hangs(
         assert client(address, "another").returncode == KILLED
         forked.resume()
         ended(engine)
-    goes_on(engine)
-
-
-def test_all_ends_with_the_fork_server(tmp_path: Path) -> None:
-    with running(tmp_path) as engine:
-        engine.server().kill()
-        assert "its process was killed, or failed" in ended(engine)
-        until(lambda: partials(engine.task) == [])
     goes_on(engine)
 
 
