@@ -76,8 +76,8 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None = None) -> 
     else:
         everyone = raw_paths(dataset, inputs)
         paths = wanted(everyone, os.environ.get(ONLY, ""))
-        participants = dict.fromkeys(map(participant_of, paths))
-        put_back(dataset, set(map(participant_of, everyone)) - participants.keys())
+        participants = dict.fromkeys(map(owner_of, paths))
+        put_back(dataset, set(map(owner_of, everyone)) - participants.keys())
         fetch(dataset, [f"{RAW}/{path}" for path in paths])
     if how.get("app"):
         fetch(dataset, [f"{RAW}/{path}" for path in root_files(dataset / RAW)])
@@ -96,7 +96,7 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None = None) -> 
                 group_again(dataset, how, settings, folder, log, image)
             return 0
         for participant in participants:
-            own = [path for path in paths if participant_of(path) == participant]
+            own = [path for path in paths if owner_of(path) == participant]
             images = images_of(dataset / RAW, participant, own, settings, how.get("chosen", {}))
             job = Job(participant, "", images, dataset / RAW, settings, version, log, image, activity=how_file.stem)
             with work_folder(places.work_of(participant), identity="") as folder:
@@ -124,11 +124,6 @@ def raw_paths(dataset: Path, inputs: Sequence[Path]) -> list[str]:
     return paths
 
 
-def participant_of(path: str) -> str:
-    """The participant of a path below the raw dataset."""
-    return path.split("/", 1)[0]
-
-
 def put_back(dataset: Path, participants: Iterable[str]) -> None:
     """Put back what is missing of participants who are not made again.
 
@@ -147,9 +142,9 @@ def wanted(paths: Iterable[str], only: str) -> list[str]:
     ['sub-02/anat/b.nii']
     """
     paths, names = list(paths), only.replace(",", " ").split()
-    chosen = [path for path in paths if not names or participant_of(path) in names]
+    chosen = [path for path in paths if not names or owner_of(path) in names]
     if not chosen:
-        known = first_of(list(dict.fromkeys(map(participant_of, paths))))
+        known = first_of(list(dict.fromkeys(map(owner_of, paths))))
         raise InputError("names nobody of this command", where=f"{ONLY}={only!r}", fix=f"it is about {known}")
     return chosen
 

@@ -40,7 +40,7 @@ from neurotier.provenance.repository import (
     unsaved,
 )
 from neurotier.provenance.source import Raw, check_source, raw_of
-from neurotier.provenance.writer import Writer, writing
+from neurotier.provenance.writer import writing
 from neurotier.run.participants import selected_by
 
 ATTEMPTS, PAUSE_S = 4, 5.0
@@ -106,7 +106,9 @@ def save_everyone(
             say(f"{folder}: saved the derivatives of {counted(count, 'participant')}")
             commits[site] = run_git(folder, "rev-parse", "HEAD").strip()
         if any(commits):
-            save_sites(places.derivatives, [site for site in commits if site], before, say)
+            above = open_dataset(places.derivatives.absolute(), before, say)
+            sites = [Path(above.path, site) for site in commits if site]
+            save_all(above, sites, "Save the derivatives of all sites")
     return commits
 
 
@@ -160,10 +162,3 @@ def save_group(datalad_dataset: Any, folder: Path, group: Sequence[Done]) -> Non
     command = f"neurotier remake {how_file(identifier(how))} {{inputs}}"
     inputs = [path for one in group for path in one.inputs]
     record_run(datalad_dataset, command, inputs, names, f"{how['name']} of {first_of(of)}", {"neurotier": how})
-
-
-def save_sites(folder: Path, sites: Sequence[str], before: Writer | None, say: Callable[[str], None]) -> None:
-    """Save the datasets of all sites in the one above them."""
-    folder = folder.absolute()
-    above = open_dataset(folder, before, say)
-    save_all(above, [folder / site for site in sites], "Save the derivatives of all sites")
