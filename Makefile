@@ -53,9 +53,9 @@ head-faults: $(READY) ## Ctrl-C, kill -9 and a reboot of the head of a cluster r
 	@tests/set_up.sh
 	@PYTHONPATH=tests $(BIN)/python -m faults.heads $(if $(TIMES),--times $(TIMES)) $(if $(SEED),--seed $(SEED))
 
-bench-meter: $(READY) ## print how exact the meter is, beside other tools, and what it costs
+bench-meter: $(READY) ## print how exact the meter is, and what it costs
 	@tests/set_up.sh
-	@for name in accuracy control_groups metering; do $(BIN)/python tests/benchmarks/$$name.py || exit 1; done
+	@for name in control_groups metering; do $(BIN)/python tests/benchmarks/$$name.py || exit 1; done
 
 environment: $(READY) ## make the environment alone
 

@@ -49,12 +49,18 @@ def task_of(place: Path, blocks: tuple[Block, ...], **keys: object) -> Task:
     return dataclasses.replace(task, **keys)  # type: ignore[arg-type]
 
 
-def worker_of(task: Task, place: Path, block: Block) -> list[str]:
-    """The command of a worker that does all iterations of a block, its plan written to a place."""
-    plan = place / "plan.json"
+def plan_of(task: Task) -> Path:
+    """The plan of a run, written beside its records."""
+    plan = Path(task.records).with_name("plan.json")
+    plan.parent.mkdir(parents=True, exist_ok=True)
     plan.write_text(json.dumps(task.to_json()))
+    return plan
+
+
+def worker_of(task: Task, place: Path, block: Block) -> list[str]:
+    """The command of a worker that does all iterations of a block."""
     program = [sys.executable, "-m", "neurotier.bigbrain.engines.worker"]
-    return [*program, str(plan), block.block, "all", str(place / "log")]
+    return [*program, str(plan_of(task)), block.block, "all", str(place / "log")]
 
 
 def voxels(file: Path | str) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 The published way, written from Algorithm 1 of the paper: one Python process per block loads it with NiBabel, adds 1 and
 saves it with NiBabel; GNU parallel runs as many at once. Ours is the engine ``gnu-parallel``. Both start one process
-per block, so both are shown with and without these starts. fio replays what ours reads and writes, call by call: the
+per block. fio replays what ours reads and writes, call by call: the
 same files in the same order, in the same pieces, flushed at the same places, by as many processes that are always at
 work. Beside it are our processes that are always at work, too (each increments one block after the other), and the
 engine with all its starts. On tiers that are no memory, everything is read with the blocks out of the page cache, and
@@ -14,7 +14,6 @@ writing lasts until the device has the data, whoever does it. Ratios are taken w
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 import math
 import multiprocessing
@@ -32,29 +31,21 @@ from typing import Any
 
 import psutil
 from bench import print_table, spread
-from neurotier.bigbrain.blocks.making import make_blocks
+from bigbrain_blocks import make, plan_of, task_of
 from neurotier.bigbrain.blocks.nifti import HEADER_BYTES
-from neurotier.bigbrain.blocks.sources import source_of
 from neurotier.bigbrain.checking import check_task
 from neurotier.bigbrain.engines.gnu_parallel import run_gnu_parallel
 from neurotier.bigbrain.engines.increment import PIECE_BYTES
 from neurotier.bigbrain.engines.worker import work
 from neurotier.bigbrain.tabulation import records_of, run_row
-from neurotier.bigbrain.tasks import PUBLISHED, START_UP, STREAMING, WORK_PHASES, Block, Task
-from neurotier.core.settings import Settings
+from neurotier.bigbrain.tasks import START_UP, WORK_PHASES, Block, Task
 from neurotier.core.tiers import find_mount
 from neurotier.storage.page_cache import prepare_cache
 from support import ENVIRONMENT
 
 REPETITIONS, PROCESSES = 5, 2
 SIZES = {0.22: 24, 0.412: 12, 0.53: 4, 1.0: 4}  # scale to blocks of 7, 45, 96 and 644 MB
-PUBLISHED_NAME, OURS, MAPPED, STAYING, FIO = (
-    "published",
-    "ours, streaming",
-    "ours, pairing published",
-    "ours, streaming, processes stay",
-    "fio, the same calls",
-)
+WAY_OF_THE_PAPER, OURS, STAYING, FIO = "published", "ours", "ours, processes stay", "fio"
 
 PUBLISHED_WAY = """
 import json, os, sys, time
@@ -78,15 +69,6 @@ json.dump({"start_up_s": begin - start, "work_s": end - begin, "max_rss_bytes": 
 Figures = dict[str, float]
 
 
-def timed_children(work: Callable[[], object], blocks: int) -> Figures:
-    """Wall time, and CPU time of all processes that it starts, s; the second means something on a busy machine, too."""
-    before, begin = os.times(), time.monotonic()
-    work()
-    after = os.times()
-    cpu_s = after.children_user + after.children_system - before.children_user - before.children_system
-    return {"wall_s": time.monotonic() - begin, "cpu_s": cpu_s / blocks}
-
-
 def measure_published(task: Task, folder: Path) -> Figures:
     """The published way over all blocks."""
     program, written = folder / "published.py", folder / "published"
@@ -97,12 +79,13 @@ def measure_published(task: Task, folder: Path) -> Figures:
     command = f"{shlex.join(words)} {{}} {written}/{{/}} {written}/{{/.}}.json"
     own = ["parallel", "--will-cite", "--jobs", str(PROCESSES), command, ":::", *(block.file for block in task.blocks)]
     make_cold(task)
-    cost = timed_children(
-        lambda: subprocess.run(own, check=True, env=ENVIRONMENT, stdin=subprocess.DEVNULL), len(task.blocks)
-    )
+    begin_s = time.monotonic()
+    subprocess.run(own, check=True, env=ENVIRONMENT, stdin=subprocess.DEVNULL)
+    wall_s = time.monotonic() - begin_s
     records = [json.loads(file.read_text()) for file in written.glob("*.json")]
     shutil.rmtree(written)
-    return cost | {
+    return {
+        "wall_s": wall_s,
         "work_s": statistics.median(record["work_s"] for record in records),
         "start_up_s": statistics.median(record["start_up_s"] for record in records),
         "max_rss_bytes": max(record["max_rss_bytes"] for record in records),
@@ -112,16 +95,18 @@ def measure_published(task: Task, folder: Path) -> Figures:
 def measure_ours(task: Task, folder: Path, right: bool) -> Figures:
     """The engine ``gnu-parallel`` over all blocks; every voxel is checked where ``right`` is asked."""
     forget(task)
-    plan = folder / "plan.json"
-    plan.write_text(json.dumps(task.to_json()))
+    plan = plan_of(task)
     make_cold(task)
     with contextlib.redirect_stdout(None):  # it is there for the log of its rule
-        cost = timed_children(lambda: run_gnu_parallel(plan, folder / "logs"), len(task.blocks))
+        begin_s = time.monotonic()
+        run_gnu_parallel(plan, folder / "logs")
+        wall_s = time.monotonic() - begin_s
     if right:
         assert all(one.equal for one in check_task(task, lambda _: None))
     records = records_of(task)
     row = run_row(task, records, {}, {})
-    return cost | {
+    return {
+        "wall_s": wall_s,
         "work_s": statistics.median(phases_s(record, WORK_PHASES) for record in records),
         "start_up_s": statistics.median(phases_s(record, (START_UP,)) for record in records),
         "max_rss_bytes": row["max_rss_bytes"],
@@ -197,18 +182,14 @@ def calls(task: Task, blocks: Sequence[Block]) -> Iterator[str]:
     yield "fio version 2 iolog"
     for block in blocks:
         source, target = block.file, task.file(block, 1)
+        pieces = [(at, min(PIECE_BYTES, block.bytes - at)) for at in range(HEADER_BYTES, block.bytes, PIECE_BYTES)]
         yield from (f"{file} {action}" for action in ("add", "open") for file in (target, source))
-        for begin, size in [(0, HEADER_BYTES), *pieces(HEADER_BYTES, block.bytes)]:
+        for begin, size in [(0, HEADER_BYTES), *pieces]:
             yield f"{source} read {begin} {size}"
             yield f"{target} write {begin} {size}"
         if task.fsync:
             yield f"{target} sync 0 0"
         yield from (f"{file} close" for file in (target, source))
-
-
-def pieces(begin: int, end: int) -> list[tuple[int, int]]:
-    """Beginning and size of each piece between two places of a file, bytes."""
-    return [(at, min(PIECE_BYTES, end - at)) for at in range(begin, end, PIECE_BYTES)]
 
 
 def touch_memory(wanted_bytes: int) -> None:
@@ -241,38 +222,27 @@ def main() -> None:
 
 
 def measure(tier: Path, scale: float, count: int) -> list[str]:
-    """Measure everything on a tier with blocks of one size, and print it; its row of the table of all."""
+    """Measure everything on a tier with blocks of one size; its row of the table."""
     in_memory = find_mount(tier).fs_type == "tmpfs"
-    tiers = {"tier": {"path": str(tier), "kind": "tmpfs" if in_memory else "block"}}
-    placement = dict.fromkeys(("dataset", "work", "images", "results"), "tier")
-    asked = {"count": count, "scale": scale, "fsync": not in_memory}
-    settings = Settings.from_config({"tiers": tiers, "placement": placement, "bigbrain": asked}).bigbrain
     with tempfile.TemporaryDirectory(prefix="neurotier-benchmark-", dir=tier) as name:
         folder = Path(name)
-        blocks = make_blocks(source_of(settings), folder / "blocks", "tier", lambda _: None)
+        blocks = make(folder, count=count, scale=scale)
         touch_memory(3 * sum(block.bytes for block in blocks))  # as much as lies on the tier and is held at once
-        run = f"gnu-parallel/tier/{PROCESSES}/1"
-        streaming = Task(
-            run, "tier", f"{name}/written", f"{name}/records", 1, 0.0, STREAMING, not in_memory, "none", tuple(blocks)
-        )
-        mapped = dataclasses.replace(streaming, pairing=PUBLISHED)
+        task = task_of(folder, blocks, run=f"gnu-parallel/disk/{PROCESSES}/1", fsync=not in_memory)
         ways: dict[str, Callable[[bool], Figures]] = {
-            PUBLISHED_NAME: lambda _: measure_published(streaming, folder),
-            OURS: lambda first: measure_ours(streaming, folder, first),
-            MAPPED: lambda first: measure_ours(mapped, folder, first),
-            STAYING: lambda _: measure_staying(streaming, folder),
+            WAY_OF_THE_PAPER: lambda _: measure_published(task, folder),
+            OURS: lambda first: measure_ours(task, folder, first),
+            STAYING: lambda _: measure_staying(task, folder),
         }
         if shutil.which("fio"):
-            ways[FIO] = lambda _: measure_fio(streaming, folder)
+            ways[FIO] = lambda _: measure_fio(task, folder)
         found: dict[str, list[Figures]] = {way: [] for way in ways}
         for repetition in range(REPETITIONS):
             for turn in range(len(ways)):
                 way = list(ways)[(repetition + turn) % len(ways)]
                 found[way].append(ways[way](repetition == 0))
-            forget(streaming)
-    title = f"{count} blocks of {blocks[0].bytes / 1e6:.0f} MB on {tier}, {PROCESSES} at once"
-    report(found, f"{title}, medians of {REPETITIONS}")
-    ours, published = found[OURS], found[PUBLISHED_NAME]
+            forget(task)
+    ours, published = found[OURS], found[WAY_OF_THE_PAPER]
     return [
         f"{count} of {blocks[0].bytes / 1e6:.0f} MB",
         "tmpfs" if in_memory else "disk",
@@ -283,45 +253,6 @@ def measure(tier: Path, scale: float, count: int) -> list[str]:
         share_of_fio(found, STAYING),
         share_of_fio(found, OURS),
     ]
-
-
-def report(found: Mapping[str, list[Figures]], title: str) -> None:
-    """Print both tables of blocks of one size."""
-    print_table(
-        title,
-        (
-            "way",
-            "work on a block (s)",
-            "its start (s)",
-            "CPU of both (s)",
-            "block faster",
-            "all blocks (s)",
-            "all faster",
-            "memory (MiB)",
-        ),
-        [
-            (
-                way,
-                spread([one["work_s"] for one in found[way]], 3),
-                spread([one["start_up_s"] for one in found[way]], 3),
-                spread([one["cpu_s"] for one in found[way]]),
-                spread(ratios(found[PUBLISHED_NAME], found[way], per_block_s)),
-                spread([one["wall_s"] for one in found[way]]),
-                faster(found[PUBLISHED_NAME], found[way]),
-                memory_mib(found[way]),
-            )
-            for way in (PUBLISHED_NAME, OURS, MAPPED)
-        ],
-    )
-    print_table(
-        "From the first block's start to the last one's end",
-        ("way", "s", "share of fio"),
-        [
-            (way, spread([one["makespan_s"] for one in found[way]], 3), share_of_fio(found, way))
-            for way in (FIO, STAYING, OURS)
-            if way in found
-        ],
-    )
 
 
 def ratios(of: Sequence[Figures], to: Sequence[Figures], what: Callable[[Figures], float]) -> list[float]:
@@ -342,11 +273,6 @@ def share_of_fio(found: Mapping[str, list[Figures]], way: str) -> str:
 def memory_mib(figures: Sequence[Figures]) -> str:
     """Most memory of a process, MiB."""
     return f"{max(one['max_rss_bytes'] for one in figures) / 2**20:,.0f}"
-
-
-def per_block_s(figures: Figures) -> float:
-    """What a block costs with the start of its process, s."""
-    return figures["work_s"] + figures["start_up_s"]
 
 
 if __name__ == "__main__":

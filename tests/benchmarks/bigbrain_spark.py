@@ -4,12 +4,11 @@ Spark runs on this machine's threads (``local[2]``) and on a standalone cluster 
 pairings; every run is a program of its own, so that the start of its JVM counts. GNU parallel starts a process per
 block. Makespans are those of ``bigbrain_runs.tsv``, parts those of ``bigbrain_spark.tsv``.
 
-    python tests/benchmarks/bigbrain_spark.py [--folder ON_A_TIER] [--repetitions N] [--blocks N] [--scale SHARE]
+    python tests/benchmarks/bigbrain_spark.py [FOLDER ON A TIER, else /dev/shm]
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
@@ -23,18 +22,17 @@ from pathlib import Path
 from typing import Any
 
 from bench import print_table, spread
-from neurotier.bigbrain.blocks.making import make_blocks
-from neurotier.bigbrain.blocks.sources import source_of
+from bigbrain_blocks import make, plan_of, task_of
 from neurotier.bigbrain.checking import check_task
 from neurotier.bigbrain.engines.gnu_parallel import run_gnu_parallel
 from neurotier.bigbrain.engines.spark_events import DRIVER, DRIVER_PARTS, TASK_PARTS, TASKS, drivers_of, spark_rows
 from neurotier.bigbrain.tabulation import records_of, run_row
-from neurotier.bigbrain.tasks import NONE, PUBLISHED, STREAMING, Block, Task
-from neurotier.core.settings import Settings
+from neurotier.bigbrain.tasks import PUBLISHED, STREAMING, Block, Task
 from spark_cluster import OPTIONS, spark_cluster
 from support import ENVIRONMENT
 
-AT_ONCE = 2
+AT_ONCE, REPETITIONS = 2, 3
+BLOCKS, SCALE = 8, 0.5  # of 80 MB
 MEMORY = {"spark.driver.memory": "3g", "spark.executor.memory": "3g"}
 """In the published pairing each block passes through the JVM, whole and more than once."""
 
@@ -67,9 +65,7 @@ def with_spark(master: str, more: Mapping[str, str]) -> Engine:
 
 def measure(engine: Engine, task: Task, folder: Path, check: bool) -> tuple[float, Parts]:
     """Makespan of one run, s, and the parts of Spark's time; what it wrote is gone afterwards."""
-    folder.mkdir()
-    plan = folder / "plan.json"
-    plan.write_text(json.dumps(task.to_json()))
+    plan = plan_of(task)
     engine(plan, folder / "logs")
     if check:
         assert all(one.equal for one in check_task(task, lambda _: None))
@@ -82,20 +78,11 @@ def measure(engine: Engine, task: Task, folder: Path, check: bool) -> tuple[floa
 
 
 def main() -> None:
-    reader = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    reader.add_argument("--folder", type=Path, default=Path("/dev/shm"), help="on the tier to measure")
-    reader.add_argument("--repetitions", type=int, default=3)
-    reader.add_argument("--blocks", type=int, default=8)
-    reader.add_argument("--scale", type=float, default=0.5, help="of the blocks' edges; 0.5 makes 80 MB")
-    asked = reader.parse_args()
+    tier = sys.argv[1] if len(sys.argv) > 1 else "/dev/shm"
     os.environ.update(ENVIRONMENT)
-    tiers = {"tier": {"path": str(asked.folder), "kind": "tmpfs"}}
-    placement = dict.fromkeys(("dataset", "work", "images", "results"), "tier")
-    bigbrain = {"count": asked.blocks, "scale": asked.scale}
-    settings = Settings.from_config({"tiers": tiers, "placement": placement, "bigbrain": bigbrain}).bigbrain
-    with tempfile.TemporaryDirectory(prefix="neurotier-benchmark-", dir=asked.folder) as name:
+    with tempfile.TemporaryDirectory(prefix="neurotier-benchmark-", dir=tier) as name:
         folder = Path(name)
-        blocks = tuple(make_blocks(source_of(settings), folder / "blocks", "tier", lambda _: None))
+        blocks = make(folder, count=BLOCKS, scale=SCALE)
         with spark_cluster(folder / "cluster", workers=AT_ONCE) as url:
             engines = {
                 "GNU parallel": run_gnu_parallel,
@@ -105,49 +92,35 @@ def main() -> None:
             runs_by_condition = {
                 (pairing, engine): runs
                 for pairing in (STREAMING, PUBLISHED)
-                for engine, runs in measure_all(engines, pairing, blocks, folder, asked.repetitions).items()
+                for engine, runs in measure_all(engines, pairing, blocks, folder).items()
             }
     report(
         runs_by_condition,
-        f"{asked.blocks} blocks of {blocks[0].bytes / 1e6:.0f} MB on {asked.folder}",
-        asked.repetitions,
+        f"{BLOCKS} blocks of {blocks[0].bytes / 1e6:.0f} MB on {tier}",
     )
 
 
 def measure_all(
-    engines: Mapping[str, Engine], pairing: str, blocks: tuple[Block, ...], folder: Path, repetitions: int
+    engines: Mapping[str, Engine], pairing: str, blocks: tuple[Block, ...], folder: Path
 ) -> dict[str, list[tuple[float, Parts]]]:
-    """Every engine in turn, as often as asked for."""
+    """Every engine in turn, several times."""
     runs_by_engine: dict[str, list[tuple[float, Parts]]] = {engine: [] for engine in engines}
-    for repetition in range(repetitions):
+    for repetition in range(REPETITIONS):
         for name, engine in engines.items():
             place = folder / "run"
             word = "gnu-parallel" if engine is run_gnu_parallel else "spark"
-            task = Task(
-                run=f"{word}/tier/{AT_ONCE}/1",
-                tier="tier",
-                folder=str(place / "written"),
-                records=str(place / "records"),
-                iterations=1,
-                delay_s=0.0,
-                pairing=pairing,
-                fsync=False,
-                keep=NONE,
-                blocks=blocks,
-            )
+            task = task_of(place, blocks, run=f"{word}/disk/{AT_ONCE}/1", pairing=pairing)
             runs_by_engine[name].append(measure(engine, task, place, check=repetition == 0))
     return runs_by_engine
 
 
-def report(
-    runs_by_condition: Mapping[tuple[str, str], list[tuple[float, Parts]]], workload: str, repetitions: int
-) -> None:
+def report(runs_by_condition: Mapping[tuple[str, str], list[tuple[float, Parts]]], workload: str) -> None:
     """Print both tables."""
     medians = {
         condition: statistics.median(wall_s for wall_s, _ in runs) for condition, runs in runs_by_condition.items()
     }
     print_table(
-        f"{workload}, {AT_ONCE} at once, medians of {repetitions}",
+        f"{workload}, {AT_ONCE} at once, medians of {REPETITIONS}",
         ("pairing", "engine", "makespan (s)", "times GNU parallel's"),
         [
             (*condition, spread([wall_s for wall_s, _ in runs]), f"{medians[condition] / medians[base]:.2f}")

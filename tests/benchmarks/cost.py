@@ -1,8 +1,7 @@
 """Cost: what neurotier itself costs, beside the barest way to do the same, and what it may cost at most.
 
 One participant of ``noop`` with one small image: its job, and the same copies and ``true`` by a shell and by Python.
-What the start of the job imports; and the job with a few and with very many participants in the index. Then the
-goals, side by side: short participants (``overhead.py``), a slow tier, the start of a command, the meter
+Then the goals, side by side: short participants (``overhead.py``), a slow tier, the start of a command, the meter
 (``metering.py``), the increment (``bigbrain.py``), the report (``size.py``). Jobs have compiled bytecode, as the start
 of a run sees to. A table is a function here: name some to print these alone.
 """
@@ -10,10 +9,7 @@ of a run sees to. A table is a function here: name some to print these alone.
 from __future__ import annotations
 
 import os
-import re
 import shutil
-import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -21,18 +17,17 @@ from pathlib import Path
 
 import bigbrain
 import metering
-import nibabel as nib
 import numpy as np
 import overhead
 import size
 from bench import Timed, drop_caches, prepare, print_table, restore, scratch_project, spread, timed
 from neurotier.run.hooks import compile_library
-from support import ENVIRONMENT, ROOT, prepared_results, t1w
+from noise import make_noise
+from support import ROOT, prepared_results, t1w
 from truth import loop_device
 
 REPETITIONS = 15
-FEW, MANY, LONGEST = 200, 100_000, 1_000_000
-SHOWN = 15
+FEW, LONGEST = 200, 1_000_000
 LABEL = "01"
 SLOW_PARTICIPANTS, SLOW_BYTES_PER_S = 24, 8_000_000
 JOB_ENVIRONMENT = {"PYTHONPATH": str(ROOT / "workflow"), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -104,34 +99,6 @@ def print_job(folder: Path) -> None:
     )
 
 
-def print_start_up(folder: Path) -> None:
-    """What the job imports, phases included, by ``-X importtime``: time in the module itself, without its imports."""
-    command = ["python3", "-X", "importtime", *job_command(prepared_results(folder, [LABEL]))[1:]]
-    told: dict[str, list[float]] = {}
-    for _ in range(REPETITIONS):
-        said = subprocess.run(
-            command, env={**ENVIRONMENT, **JOB_ENVIRONMENT}, capture_output=True, text=True, check=True
-        )
-        for self_us, name in re.findall(r"^import time: +(\d+) \| +\d+ \| +([\w.]+)$", said.stderr, re.MULTILINE):
-            told.setdefault(name, []).append(int(self_us) / 1000)
-    longest = sorted(told, key=lambda name: -statistics.median(told[name]))
-    rows: list[list[object]] = [[name, spread(told[name])] for name in longest[:SHOWN]]
-    rows.append([f"{len(told)} modules in all", f"{sum(map(statistics.median, told.values())):.1f}"])
-    print_table(f"Start-up: modules that take longest, median (range) of {REPETITIONS}", ["module", "wall, ms"], rows)
-
-
-def print_index(folder: Path) -> None:
-    """The job by the number of participants in the index."""
-    rows = []
-    for count in (FEW, MANY):
-        results = prepared_results(folder / str(count), [LABEL], others=count - 1)
-        (costs,) = repeated(folder, {"job": job_command(results)}, results).values()
-        index_bytes = (results / "index" / "images.tsv").stat().st_size
-        rows.append([f"{count:,}", f"{index_bytes / 2**20:.1f}", *milliseconds(costs)])
-    header = ["participants in the index", "index, MiB", "CPU, ms", "wall, ms"]
-    print_table(f"A job by the size of the index, median (range) of {REPETITIONS}", header, rows)
-
-
 Goal = tuple[str, str, str, str]
 """What is measured, what it came to, what stands beside it, and the goal."""
 
@@ -158,16 +125,9 @@ def short_goals(_: Path) -> Iterator[Goal]:
 def slow_goal(folder: Path) -> Iterator[Goal]:
     """Participants whose images lie on a slow tier, cold: by us, and by a script that does the same by hand."""
     with loop_device(400, SLOW_BYTES_PER_S) as slow, scratch_project() as project:
-        size_bytes = 0
-        for number in range(SLOW_PARTICIPANTS):
-            noise = np.random.default_rng(number).integers(0, 4096, (150, 150, 150)).astype(np.int16)
-            image = slow / "bids" / t1w(f"{number:03d}")
-            image.parent.mkdir(parents=True)
-            nib.save(nib.Nifti1Image(noise, np.eye(4)), image)
-            size_bytes += image.stat().st_size
-        (slow / "bids" / "dataset_description.json").write_text('{"Name": "noise", "BIDSVersion": "1.10.0"}')
+        size_bytes = make_noise(slow / "bids", SLOW_PARTICIPANTS, [150], np.int16, ".nii.gz")
         os.sync()
-        (project.folder / "names").write_text("\n".join(f"sub-{n:03d}" for n in range(SLOW_PARTICIPANTS)))
+        (project.folder / "names").write_text("\n".join(f"sub-{n:02d}" for n in range(SLOW_PARTICIPANTS)))
         (project.folder / "hand.sh").write_text(BY_HAND.format(bids=slow / "bids"))
         placed = {"dataset": "slow", "work": "tmpfs"}
         tiers = {"slow": {"path": str(slow), "kind": "block"}}
@@ -193,7 +153,7 @@ def slow_goal(folder: Path) -> Iterator[Goal]:
 def start_goal(_: Path) -> Goal:
     """The start of a command that has nothing to do but look."""
     with scratch_project() as project:
-        run = size.start(project, size.START)
+        run = size.start(project)
     memory = f"{run.max_rss_bytes / 2**20:.0f} MiB"
     return f"start of a command, {size.START} participants, CPU, s", f"{run.cpu_s:.2f}, {memory}", "", "2.5"
 
@@ -227,7 +187,7 @@ def increment_goal(_: Path) -> Goal:
 def report_goal(_: Path) -> Goal:
     """The page of many participants."""
     with scratch_project() as project:
-        files = size.measure(project, 6_850, None)[1]
+        files = size.measure(project, 6_850)[1]
     return "report.html of 6,850 participants, MB", f"{files['report.html'] / 1e6:.1f}", "", "4"
 
 
@@ -248,8 +208,6 @@ def print_goals(folder: Path) -> None:
 
 TABLES: dict[str, Callable[[Path], None]] = {
     "job": print_job,
-    "start-up": print_start_up,
-    "index": print_index,
     "goals": print_goals,
 }
 

@@ -15,14 +15,6 @@ participants on the local disk; the tiers are probed for the first part, whose p
 ``files``
     A campaign of a rehearsal that makes 10,000 small files, with the work in memory, where it is calibrated, on the
     local disk, and on a disk of its own that is throttled; a third table has what is predicted without files.
-``waiting``
-    A campaign of a rehearsal that makes ten files of 6 MB, with the work on tiers whose writers must wait: a device
-    with a strict limit of what is dirty, and a FUSE file system.
-``limited``
-    The same, six at once, with the work on a throttled disk, in a control group with less memory than they write.
-``saturated``
-    A campaign of brain extraction, the work on the local disk and in memory, beside 20 busy processes, which the
-    calibration has found, too.
 
 Campaigns run in an order drawn from a recorded seed. What others do on the machine meanwhile is part of the result: the
 table says what share of its CPU time they took, and runs are not left out for it, nor for jobs that are over before as
@@ -34,29 +26,26 @@ many as asked for have been started. The second table has the parts of each make
 from __future__ import annotations
 
 import argparse
-import functools
 import itertools
 import math
 import os
 import shutil
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import nibabel as nib
 import numpy as np
 from bench import print_table, scratch_project
-from prediction_files import DESCRIPTION, LARGE, print_terms
+from noise import make_noise_dataset
+from prediction_files import DESCRIPTION, print_terms
 from slow_network import slow_network_folder
-from support import Project, git
-from truth import fuse_folder, loop_device, memory_limited
+from support import Project
+from truth import loop_device
 
-PARTS = ("cold", "warm", "source", "computing", "files", "waiting", "limited", "saturated")
+PARTS = ("cold", "warm", "source", "computing", "files")
 PARTICIPANTS = 26
 SEED = 2026
 BYTES_PER_S = 8_000_000
@@ -75,24 +64,10 @@ MAKERS = [f"sub-{number:02d}" for number in range(16)]
 PHASES = ("start_up", "stage_in", "compute", "stage_out")
 DEVICE_MIB = 2048
 WITHIN = 1.2
-WAITING_BYTES_PER_S = 12_000_000
-LIMIT_MIB = 500
-"""Of which neurotier itself takes some 250."""
-
-BUSY = 20
 HEAD = [
     *("tool", "placement", "at once", "cache", "predicted (s)", "interval", "Eq. (1)", "measured (s)"),
     *("predicted / measured", "in interval", "CPU time to others"),
 ]
-SAID = (
-    "Advice: ",
-    "Others had",
-    "The calibration was",
-    "By the probes",
-    "Participants share",
-    "Snakemake takes",
-    "The first",
-)
 PARTS_HEAD = ["tool", "placement", "at once", "cache", "makespan", *PHASES, "in no phase"]
 
 
@@ -151,50 +126,32 @@ class Outcome:
         return [*names, *(f"{one:.2f}, {other:.2f}" for one, other in pairs)]
 
 
-def make_dataset(folder: Path) -> None:
-    """A DataLad dataset of participants whose images are noise, which hardly compresses."""
-    git(folder.parent, "init", "--quiet", folder.name)
-    git(folder, "annex", "init", "--quiet")
-    (folder / "dataset_description.json").write_text('{"Name": "noise", "BIDSVersion": "1.10.0"}')
-    git(folder, "add", "dataset_description.json")
-    for number in range(PARTICIPANTS):
-        shape = (EDGES[number % len(EDGES)],) * 3
-        noise = np.random.default_rng(number).integers(0, 4096, shape).astype(np.int16)
-        image = folder / f"sub-{number:02d}" / "anat" / f"sub-{number:02d}_T1w.nii.gz"
-        image.parent.mkdir(parents=True)
-        nib.save(nib.Nifti1Image(noise, np.eye(4)), image)
-    git(folder, "annex", "add", "--quiet", ".")
-    git(folder, "commit", "--quiet", "-m", "noise")
-
-
 def run_whole(project: Project, arguments: Sequence[str], targets: Sequence[str], cores: int = 2) -> None:
     """Run snakemake, which must succeed, and say what it said of the prediction."""
     begin_s = time.monotonic()
     ended = project.snakemake(*arguments, targets=targets, cores=cores)
     assert ended.code == 0, ended.output
-    said = [line for line in ended.lines("") if line.startswith(SAID)]
     took = f"{' '.join(targets) or 'run'}: {time.monotonic() - begin_s:.0f} s, load average {os.getloadavg()[0]:.1f}"
-    print("\n".join([*said, took]), flush=True)
+    print("\n".join([*ended.lines("Advice: "), took]), flush=True)
 
 
-def advise(project: Project, results: str, cores: int = 2, **sections: Any) -> tuple[list[str], Project]:
-    """Advise, with a probe that is there; the arguments of the run, and its results folder."""
+def advise(project: Project, part: str, cores: int = 2, **sections: Any) -> tuple[list[str], Project]:
+    """Advise, with a probe that is there; the arguments of the run, and the folder above its results."""
+    own = Project(project.folder / part)
+    results = f"{part}/results"
     arguments = project.configure(results=results, probe=PROBE, validity={"others_cpu_share": 0.1}, **sections)
-    own = Project(project.folder / results)
-    probed = next(iter(sorted(project.folder.glob("*/probe"))), None)
+    probed = next(iter(sorted(project.folder.glob("*/results/probe"))), None)
     if probed is not None:
-        shutil.copytree(probed, own.folder / "probe")
+        shutil.copytree(probed, own.results / "probe")
     run_whole(project, arguments, ["advise"], cores)
     return arguments, own
 
 
-def campaign(project: Project, results: str, **sections: Any) -> list[Outcome]:
+def campaign(project: Project, part: str, **sections: Any) -> list[Outcome]:
     """Advise, run the campaign, and hold the one against the other."""
-    arguments, own = advise(project, results, **sections)
+    arguments, own = advise(project, part, **sections)
     run_whole(project, arguments, [])
-    advice, runs, plan = (
-        table(own, name) for name in ("advice/advice.tsv", "comparison/compared_runs.tsv", "campaign/plan.tsv")
-    )
+    advice, runs, plan = map(own.table, ("advice/advice.tsv", "comparison/compared_runs.tsv", "campaign/plan.tsv"))
     outcomes = []
     for row in advice:
         keys = ("tool", "placement", "parallelism", "cache")
@@ -207,18 +164,17 @@ def campaign(project: Project, results: str, **sections: Any) -> list[Outcome]:
         if not whole:
             continue
         makespans_s = [float(run["makespan_s"]) for run in whole]
-        phases_s = phase_sums_s(Project(own.folder / "campaign" / "runs" / folder))
-        outcomes.append(Outcome(row, makespans_s, list(map(others, whole)), phases_s))
+        phases = own.table(f"campaign/runs/{folder}/profile/profile.tsv")
+        outcomes.append(Outcome(row, makespans_s, list(map(others, whole)), phase_sums_s(phases)))
         print(*outcomes[-1].row, sep=" | ", flush=True)  # should a later part fail
     return outcomes
 
 
-def phase_sums_s(run: Project, names: Sequence[str] = ()) -> dict[str, float]:
-    """Seconds of all participants by phase, or of those who are named."""
+def phase_sums_s(phases: Sequence[dict[str, str]]) -> dict[str, float]:
+    """Seconds of all participants by phase, of rows of their profile."""
     sums: dict[str, float] = {}
-    for row in table(run, "profile/profile.tsv"):
-        if not names or row["participant"] in names:
-            sums[row["phase"]] = sums.get(row["phase"], 0.0) + float(row["wall_s"])
+    for row in phases:
+        sums[row["phase"]] = sums.get(row["phase"], 0.0) + float(row["wall_s"])
     return sums
 
 
@@ -226,12 +182,6 @@ def others(run: dict[str, str]) -> str:
     """What others took while a run went on."""
     share = run["others_cpu_share"]
     return f"{100 * float(share):.0f} %" if share != "n/a" else run["others_cpu_reason"]
-
-
-def table(own: Project, path: str) -> list[dict[str, str]]:
-    """Rows of a table of a results folder."""
-    head, *rows = (own.folder / path).read_text().splitlines()
-    return [dict(zip(head.split("\t"), row.split("\t"), strict=True)) for row in rows]
 
 
 def storage(project: Project, slow: Path, network: Path, cache: str) -> list[Outcome]:
@@ -266,52 +216,20 @@ def source(project: Project, network: Path) -> list[Outcome]:
     shutil.copytree(project.folder / "noise", served, symlinks=True)
     given = {"dataset": {"source": str(network / "noise")}, "tool": {"name": "noop"}}
     arguments, own = advise(project, "source", FETCHING_AT_ONCE, **given)
-    advice = next(row for row in table(own, "advice/advice.tsv") if row["in_use"] == "true")
-    before = {path.stem for path in (own.folder / "profile" / "records").rglob("*.json")}
+    advice = next(row for row in own.table("advice/advice.tsv") if row["in_use"] == "true")
     run_whole(project, arguments, [], FETCHING_AT_ONCE)
-    run = table(own, "profile/runs.tsv")[-1]
+    run = own.table("profile/runs.tsv")[-1]
     assert run["participants"] == advice["participants"]
-    new = [path.stem for path in (own.folder / "profile" / "records").rglob("*.json") if path.stem not in before]
+    new = [row for row in own.table("profile/profile.tsv") if row["run"] == run["run"]]
     named = advice | {"placement": "source over network"}
-    return [Outcome(named, [float(run["makespan_s"])], [others(run)], phase_sums_s(own, new))]
+    return [Outcome(named, [float(run["makespan_s"])], [others(run)], phase_sums_s(new))]
 
 
-def large_files(project: Project, results: str, tiers: dict[str, Path], at_once: int) -> list[Outcome]:
-    """Large files on the local disk, and on some tiers."""
-    description = project.folder / "large.yaml"
-    description.write_text(functools.reduce(lambda text, pair: text.replace(*pair), LARGE.items(), DESCRIPTION))
-    return campaign(
-        project,
-        results,
-        dataset={"source": str(project.folder / "noise"), "participants": MAKERS[:6]},
-        tool={"name": "rehearsal", "rehearsal": {"profile": str(description)}},
-        tiers={name: {"path": str(path), "kind": "block"} for name, path in tiers.items()},
-        campaign={
-            "placements": {"disk": {}} | {name: {"work": name} for name in tiers},
-            "parallelism": [at_once],
-            "cache": ["warm"],
-            "repetitions": 1,
-            "seed": SEED,
-        },
-    )
-
-
-def saturated(project: Project) -> list[Outcome]:
-    """Brain extraction beside more busy processes than there are processors."""
-    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(BUSY)]
-    try:
-        return computing(project, "saturated")
-    finally:
-        for one in busy:
-            one.kill()
-            one.wait()
-
-
-def computing(project: Project, results: str = "computing") -> list[Outcome]:
+def computing(project: Project) -> list[Outcome]:
     """Brain extraction."""
     return campaign(
         project,
-        results,
+        "computing",
         demo={"voxel_size_mm": 4.0},
         tool={"name": "brainextractor", "brainextractor": {"iterations": ITERATIONS}},
         campaign={
@@ -343,7 +261,7 @@ def files(project: Project, slow: Path) -> list[Outcome]:
         },
     )
     measured_s = {(one.advice["placement"], int(one.advice["parallelism"])): one.median_s for one in outcomes}
-    print_terms(project.folder / "files", measured_s)
+    print_terms(project.folder / "files" / "results", measured_s)
     return outcomes
 
 
@@ -377,24 +295,13 @@ def main() -> None:
     outcomes: list[Outcome] = []
     begin_s = time.monotonic()
     with scratch_project() as project:
-        if (set(PARTS) - {"computing", "saturated"}) & set(parts):
-            make_dataset(project.folder / "noise")
+        make_noise_dataset(project.folder / "noise", PARTICIPANTS, EDGES, np.int16, ".nii.gz")
         if {"cold", "warm", "source"} & set(parts):
             with loop_device(DEVICE_MIB, BYTES_PER_S) as slow, slow_network_folder(RATE) as network:
                 for cache in AT_ONCE:
                     outcomes += storage(project, slow, network, cache) if cache in parts else []
                 outcomes += source(project, network) if "source" in parts else []
         outcomes += computing(project) if "computing" in parts else []
-        if "waiting" in parts:
-            with (
-                loop_device(512, WAITING_BYTES_PER_S, "/dev/shm", True) as strict,
-                fuse_folder(WAITING_BYTES_PER_S) as fuse,
-            ):
-                outcomes += large_files(project, "waiting", {"strict": strict, "fuse": fuse}, 2)
-        if "limited" in parts:
-            with loop_device(1024, WAITING_BYTES_PER_S, "/dev/shm") as slow, memory_limited(LIMIT_MIB):
-                outcomes += large_files(project, "limited", {"slow": slow}, 6)
-        outcomes += saturated(project) if "saturated" in parts else []
         if "files" in parts:
             with loop_device(DEVICE_MIB, BYTES_PER_S) as slow:
                 outcomes += files(project, slow)

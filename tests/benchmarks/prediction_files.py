@@ -31,9 +31,6 @@ figures:
   memory_bytes: {value: 2000000, source: chosen}
   results: {value: [], source: chosen}
 """
-LARGE = {"[[10000, 3500]]": "[[10, 6000000]]", "value: 40": "value: 4", "35000000": "60000000"}
-"""What a tool that makes large files has in other places."""
-
 TERMS: dict[str, Callable[[TierFigures], TierFigures]] = {
     "predicted": lambda figures: figures,
     "as if files took nothing": lambda figures: replace(figures, files={}),
@@ -53,7 +50,7 @@ def print_terms(results: Path, measured_s: Mapping[tuple[str, int], float]) -> N
 
 def predicted_by(results: Path, term: str) -> dict[tuple[str, int], str]:
     """Makespans, s, that are predicted of the same calibration and probes with another term for files."""
-    with contextlib.chdir(results.parent):  # paths of settings are relative to the project
+    with contextlib.chdir(results.parents[1]):  # paths of settings are relative to the project
         settings = Settings.from_json(read_json(results / "state" / "settings.json"))
         places = Places.from_settings(settings)
         situation = Situation(settings, places)

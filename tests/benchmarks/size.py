@@ -2,13 +2,11 @@
 
 The dataset is a tree of empty files; the results are invented records of jobs of three phases, and empty derivatives.
 Both go through the code of a run, each step in a process of its own, whose imports count. Snakemake's own graph of jobs
-is not ours and takes minutes for many: its dry run is measured up to ``--start`` participants.
+is not ours and takes minutes for many: its dry run is measured for 685 alone. Other numbers can be given as arguments.
 """
 
 from __future__ import annotations
 
-import argparse
-import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -193,23 +191,25 @@ def take_step(name: str, folder: Path, count: int) -> None:
         STEPS[name](places, settings)
 
 
-def measure(project: Project, count: int, keep: Path | None) -> tuple[dict[str, Timed], dict[str, int]]:
+def measure(project: Project, count: int) -> tuple[dict[str, Timed], dict[str, int]]:
     """Every step for so many participants, in order; and the size of every file that a reader opens, bytes."""
-    folder = keep / str(count) if keep else project.folder / str(count)
+    folder = project.folder / "size"
     results = Places.from_settings(settings_for(folder)).results
-    words = [sys.executable, __file__, "--folder", str(folder), "--sizes", str(count), "--step"]
-    timed([*words, "make"], project.folder)
-    costs = {name: timed([*words, name], project.folder, **{RUN_VARIABLE: RUN}) for name in STEPS}
+
+    def step(name: str) -> Timed:
+        command = [sys.executable, __file__, name, str(folder), str(count)]
+        return timed(command, project.folder, **{RUN_VARIABLE: RUN})
+
+    step("make")
+    costs = {name: step(name) for name in STEPS}
     shown = [results / "report.html", *sorted((results / "figures").glob("*.svg")), results / "profile" / "profile.tsv"]
     sizes = {file.name: file.stat().st_size for file in shown}
-    if keep is None:
-        shutil.rmtree(folder)
     return costs, sizes
 
 
-def start(project: Project, count: int) -> Timed:
-    """A dry run over an index that is there, of a dataset of so many participants: the least of three."""
-    for number, participant in enumerate(names(count)):
+def start(project: Project) -> Timed:
+    """A dry run over an index that is there: the least of three."""
+    for number, participant in enumerate(names(START)):
         for image in images_of(participant, number):
             file = project.folder / "bids" / image["path"]
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -221,24 +221,15 @@ def start(project: Project, count: int) -> Timed:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="numbers of participants")
-    parser.add_argument("--start", type=int, default=START, help="measure dry runs up to so many participants")
-    parser.add_argument("--keep", type=Path, help="a new folder for the results, which then stay")
-    parser.add_argument("--step", help=argparse.SUPPRESS)
-    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.step:
-        take_step(options.step, options.folder, options.sizes[0])
+    if len(sys.argv) == 4:
+        step, folder, size = sys.argv[1:]
+        take_step(step, Path(folder), int(size))
         return
-    measured, dry_runs = [], []
-    for count in options.sizes:
+    measured, sizes = [], [int(word) for word in sys.argv[1:]] or SIZES
+    for count in sizes:
         with scratch_project() as project:
-            measured.append(measure(project, count, options.keep))
-        if count <= options.start:
-            with scratch_project() as project:
-                dry_runs.append((count, start(project, count)))
-    columns = [f"{count:,}: {what}" for count in options.sizes for what in ("CPU, s", "peak, MiB")]
+            measured.append(measure(project, count))
+    columns = [f"{count:,}: {what}" for count in sizes for what in ("CPU, s", "peak, MiB")]
     rows = [
         [
             name,
@@ -252,11 +243,12 @@ def main() -> None:
     ]
     print_table("Size: each step in a process of its own", ["step", *columns], rows)
     files = measured[0][1]
-    table = [[name, *(f"{sizes[name] / 2**20:.2f}" for _, sizes in measured)] for name in files]
-    print_table("Size: files, MiB", ["file", *(f"{count:,}" for count in options.sizes)], table)
-    if dry_runs:
-        cells = [[f"{count:,}", f"{run.cpu_s:.2f}", f"{run.max_rss_bytes / 2**20:.0f}"] for count, run in dry_runs]
-        print_table("Size: Snakemake's dry run from a warm index", ["participants", "CPU, s", "peak, MiB"], cells)
+    table = [[name, *(f"{bytes_of[name] / 2**20:.2f}" for _, bytes_of in measured)] for name in files]
+    print_table("Size: files, MiB", ["file", *(f"{count:,}" for count in sizes)], table)
+    with scratch_project() as project:
+        run = start(project)
+    cells = [[f"{START}", f"{run.cpu_s:.2f}", f"{run.max_rss_bytes / 2**20:.0f}"]]
+    print_table("Size: Snakemake's dry run from a warm index", ["participants", "CPU, s", "peak, MiB"], cells)
 
 
 if __name__ == "__main__":

@@ -11,18 +11,16 @@ long as the fetches for all slots take (then both take the same time, which is h
 
 Time is from the begin of the first fetch to the end of the last participant. Nobody can be quicker than the larger of
 two bounds: the bytes across the source once, and the analysis of the last that came; the first fetch, and all analyses
-by so many slots. ``--only 2`` runs one parallelism, ``--ahead BYTES`` limits what is fetched ahead.
+by so many slots.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -46,14 +44,6 @@ HEAD = [
 ]
 
 
-@dataclass(frozen=True)
-class Load:
-    """A load: so many at once, and how long each is computed, s."""
-
-    at_once: int
-    compute_s: float
-
-
 def records(project: Project) -> list[dict[str, Any]]:
     """The records of all participants."""
     found = [json.loads(file.read_text()) for file in project.results.glob("profile/records/**/*.json")]
@@ -67,11 +57,11 @@ def begun_and_ended_s(project: Project) -> tuple[float, float]:
     return min(one[0]["start_s"] for one in phases), max(one[-1]["end_s"] for one in phases)
 
 
-def measure(project: Project, source: Path, load: Load, first: bool, more: dict[str, Any]) -> list[float]:
+def measure(project: Project, source: Path, at_once: int, compute_s: float, first: bool) -> list[float]:
     """Time from the first fetch to the last participant, makespan and CPU time of the commands, s."""
-    dataset = {"source": str(source), **more}
-    tool = {"name": "noop", "noop": {"sleep_s": round(load.compute_s, 2)}}
-    arguments = [*project.configure(dataset=dataset, tool=tool), "--scheduler=greedy", "--quiet"]
+    tool = {"name": "noop", "noop": {"sleep_s": round(compute_s, 2)}}
+    arguments = project.configure(dataset={"source": str(source)}, tool=tool)
+    arguments += ["--scheduler=greedy", "--quiet"]
     for folder in (project.results, project.folder / "prepared"):
         shutil.rmtree(folder, ignore_errors=True)
     prepare(project, arguments)
@@ -83,7 +73,7 @@ def measure(project: Project, source: Path, load: Load, first: bool, more: dict[
     targets = ["ready", "participants"] if first else ["participants"]
     spans_s, cpu_s = [], 0.0
     for target in targets:
-        done = timed(project.command(*arguments, targets=[target], cores=load.at_once), project.folder)
+        done = timed(project.command(*arguments, targets=[target], cores=at_once), project.folder)
         cpu_s += done.cpu_s
         if target == "ready":
             noted = [json.loads(file.read_text())["participants"] for file in project.results.glob("state/got/*")]
@@ -97,22 +87,16 @@ def measure(project: Project, source: Path, load: Load, first: bool, more: dict[
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", type=int, action="append", help="run this parallelism alone")
-    parser.add_argument("--ahead", help="most bytes that are fetched ahead, such as '20 MB'")
-    options = parser.parse_args()
-    more = {"ahead": options.ahead} if options.ahead else {}
     rows: list[Sequence[object]] = []
     with scratch_project() as project, loop_device(DEVICE_MIB, BYTES_PER_S) as slow:
-        size_bytes = make_noise_dataset(slow / "noise", PARTICIPANTS, EDGE, 255, np.uint8, ".nii")
+        size_bytes = make_noise_dataset(slow / "noise", PARTICIPANTS, [EDGE], np.uint8, ".nii")
         fetch_s = size_bytes / PARTICIPANTS / BYTES_PER_S
-        for at_once in options.only or AT_ONCE:
+        for at_once in AT_ONCE:
             for compute_s in (fetch_s, fetch_s * at_once):
-                load = Load(at_once, compute_s)
                 computing_s = compute_s * math.ceil(PARTICIPANTS / at_once)
                 bound_s = max(size_bytes / BYTES_PER_S + compute_s, fetch_s + computing_s)
                 for first in (False, True):
-                    time_s, makespan_s, cpu_s = measure(project, slow / "noise", load, first, more)
+                    time_s, makespan_s, cpu_s = measure(project, slow / "noise", at_once, compute_s, first)
                     way = FETCHED_FIRST if first else AS_THEY_COME
                     cells = [f"{bound_s:.1f}"]
                     cells += [f for one in (time_s, makespan_s) for f in (f"{one:.1f}", f"{one / bound_s:.2f}")]

@@ -49,7 +49,7 @@ def configure(project: Project, source: Path, slow: Path) -> list[str]:
 
 def main() -> None:
     with scratch_project() as project, loop_device(2048, BYTES_PER_S) as slow:
-        size_bytes = make_noise_dataset(project.folder / "noise", PARTICIPANTS, EDGE, 4096, np.int16, ".nii.gz")
+        size_bytes = make_noise_dataset(project.folder / "noise", PARTICIPANTS, [EDGE], np.int16, ".nii.gz")
         ended = project.snakemake(*configure(project, project.folder / "noise", slow))
         assert ended.code == 0, ended.output
         runs = project.table("comparison/compared_runs.tsv")

@@ -12,7 +12,6 @@ wait, so the participants' makespan stands beside it.
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import sys
@@ -26,7 +25,7 @@ from slurm_cluster import slurm
 from support import Project, plain_dataset, small_head, t1w
 
 PARTICIPANTS = 160
-SLOTS = 16
+SLOTS, ROUNDS = 16, 3
 LIMITS = ["--resources", "mem_mb=5000", "--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "2"]
 A_NODE_EACH = ["--set-resources", "analyze_participants:slurm_extra='--exclusive'"]
 """Four nodes have as many jobs of four participants at once; --jobs would have each job wait until the head looks."""
@@ -109,9 +108,6 @@ def row(name: str, costs: Sequence[Cost], beside: Sequence[Cost]) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3)
-    rounds = parser.parse_args().rounds
     made: dict[str, list[Cost]] = {name: [] for name in WAYS}
     with slurm() as cluster:
         project = cluster.project("benchmark")
@@ -119,7 +115,7 @@ def main() -> None:
         plain_dataset(project.folder / "bids", heads)
         arguments = project.configure(dataset={"source": "bids"}, tool={"name": "noop"})
         prepare(project, arguments)
-        for _ in range(rounds):
+        for _ in range(ROUNDS):
             for name, way in WAYS.items():
                 restore(project)
                 jobs, nodes_cpu_s = len(cluster.sacct("JobID")), cluster.cpu_s()
@@ -129,7 +125,7 @@ def main() -> None:
                 made[name].append(Cost(jobs, cost.wall_s, makespan_s(project), cost.cpu_s, nodes_cpu_s))
                 print(f"{name}: {made[name][-1]}", file=sys.stderr, flush=True)
     print_table(
-        f"{PARTICIPANTS} participants that do nothing, {SLOTS} slots, {rounds} rounds",
+        f"{PARTICIPANTS} participants that do nothing, {SLOTS} slots, {ROUNDS} rounds",
         HEADER,
         [row(name, costs, made[BY_HAND]) for name, costs in made.items()],
     )

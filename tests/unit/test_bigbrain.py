@@ -13,7 +13,7 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 import pytest
-from bigbrain_blocks import make, save, settings, silent, task_of, voxels, worker_of
+from bigbrain_blocks import make, plan_of, save, settings, silent, task_of, voxels, worker_of
 from neurotier.bigbrain.blocks.nifti import HEADER_BYTES, read_layout
 from neurotier.bigbrain.blocks.sources import source_of
 from neurotier.bigbrain.checking import check_block, check_task, checksum_of
@@ -198,8 +198,7 @@ def test_bad_block_is_one_line_and_leaves_nothing(
 ) -> None:
     blocks = make(tmp_path, count=1)
     task = task_of(tmp_path, blocks, iterations=2)
-    plan, log = tmp_path / "plan.json", tmp_path / "log"
-    plan.write_text(json.dumps(task.to_json()))
+    plan, log = plan_of(task), tmp_path / "log"
     if iteration == 2:
         assert main([str(plan), blocks[0].block, "1", str(log)]) == 0
     file = task.file(blocks[0], iteration - 1)
@@ -239,8 +238,7 @@ def test_full_tier_is_said_and_no_short_file_gets_a_name(tmp_path: Path, mount_t
 def test_missing_or_other_parallel_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str | None, line: str
 ) -> None:
-    plan = tmp_path / "plan.json"
-    plan.write_text(json.dumps(task_of(tmp_path, make(tmp_path, count=1)).to_json()))
+    plan = plan_of(task_of(tmp_path, make(tmp_path, count=1)))
     (tmp_path / "bin").mkdir()
     if program:
         (tmp_path / "bin" / "parallel").write_text(f"#!/bin/sh\n{program}\n")

@@ -1,15 +1,13 @@
-"""A folder of blocks as the source: files of NIfTI, packed or not, and of MINC; and a DataLad dataset's links."""
+"""A folder of blocks as the source: files of NIfTI, packed or not; and a DataLad dataset's links."""
 
 from __future__ import annotations
 
 import gzip
-import importlib.resources
 import os
 import tracemalloc
 from pathlib import Path
 from types import SimpleNamespace
 
-import nibabel as nib
 import numpy as np
 import pytest
 from bigbrain_blocks import PLACEMENT, TIERS, make, save, settings, silent, task_of, voxels
@@ -27,13 +25,6 @@ from support import git
 
 def random_voxels(seed: int, dtype: type = np.uint16) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, np.iinfo(dtype).max, (13, 11, 7), dtype=dtype, endpoint=True)
-
-
-def copy_minc(file: Path, name: str = "tiny.mnc") -> Path:
-    """A real MINC file: NiBabel reads them, but writes none."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes((importlib.resources.files("nibabel.tests") / "data" / name).read_bytes())
-    return file
 
 
 def test_folder_of_blocks_is_copied_as_it_is(tmp_path: Path) -> None:
@@ -69,7 +60,7 @@ def test_bad_block_in_a_folder_is_said(tmp_path: Path, damage: str, line: str) -
 
 
 def test_folder_without_blocks_is_said(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"holds no \*\.nii, \*\.nii\.gz, \*\.mnc"):
+    with pytest.raises(InputError, match=r"holds no \*\.nii, \*\.nii\.gz"):
         make(tmp_path, source=str(tmp_path))
 
 
@@ -100,17 +91,6 @@ def test_packed_block_is_never_whole_in_memory(tmp_path: Path) -> None:
     tracemalloc.stop()
     assert block.bytes == Path(block.file).stat().st_size == 128_000_352
     assert peak_bytes < 64 << 20
-
-
-@pytest.mark.parametrize(("name", "shape"), [("tiny.mnc", "10x20x20"), ("small.mnc", "18x28x29")])  # MINC 1 and 2
-def test_minc_blocks_are_converted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, shape: str) -> None:
-    monkeypatch.setattr("neurotier.bigbrain.blocks.volumes.PIECE_BYTES", 8 * 18 * 28 * 3)  # some planes
-    minc = nib.load(copy_minc(tmp_path / "given" / name, name))
-    (block,) = make(tmp_path, source=str(tmp_path / "given"))
-    assert (block.block, block.shape, block.dtype) == (name.removesuffix(".mnc"), shape, "<u2")
-    made = nib.load(block.file)
-    assert np.array_equal(np.asanyarray(made.dataobj), np.rint(minc.get_fdata()))
-    assert np.allclose(made.affine, minc.affine)
 
 
 @pytest.mark.parametrize(
@@ -145,21 +125,14 @@ def test_bad_packed_block_is_said_and_leaves_nothing(tmp_path: Path, damage: str
     assert os.listdir(tmp_path / "blocks") == ["a.nii"]
 
 
-def test_bad_minc_block_is_said(tmp_path: Path) -> None:
-    bad = tmp_path / "given" / "b.mnc"
-    copy_minc(bad).write_bytes(b"CDF\x01" + bytes(400))
-    with pytest.raises(InputError, match=r"b\.mnc: cannot be read as a volume"):
-        make(tmp_path, source=str(tmp_path / "given"))
-
-
 def test_several_files_of_a_block_are_refused(tmp_path: Path) -> None:
     save(tmp_path / "given" / "a.nii", random_voxels(0))
     save(tmp_path / "given" / "b.nii.gz", random_voxels(1))
-    copy_minc(tmp_path / "given" / "b.mnc")
+    save(tmp_path / "given" / "b.nii", random_voxels(1))
     with pytest.raises(InputError) as raised:
         make(tmp_path, source=str(tmp_path / "given"))
     said = (
-        f"block b ({tmp_path / 'given'}): is there more than once: b.mnc, b.nii.gz; keep one kind of file in the folder"
+        f"block b ({tmp_path / 'given'}): is there more than once: b.nii, b.nii.gz; keep one kind of file in the folder"
     )
     assert str(raised.value) == said
     assert len(make(tmp_path, source=str(tmp_path / "given"), count=1)) == 1
@@ -198,10 +171,3 @@ def test_blocks_of_a_datalad_dataset_without_content_are_said(tmp_path: Path) ->
     assert (folder / "part_1.nii.gz").is_file()
     with pytest.raises(SourceError, match=r"block part_1 .*: its content is not here; datalad get "):
         make(tmp_path, source=str(folder))
-
-
-def test_link_to_nothing_is_said(tmp_path: Path) -> None:
-    (tmp_path / "given").mkdir()
-    (tmp_path / "given" / "a.nii").symlink_to("elsewhere.nii")
-    with pytest.raises(SourceError, match=r"is a link to nothing: elsewhere\.nii; mend it"):
-        make(tmp_path, source=str(tmp_path / "given"))

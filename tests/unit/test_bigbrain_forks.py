@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -18,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
-from bigbrain_blocks import make, task_of, voxels
+from bigbrain_blocks import make, plan_of, task_of, voxels
 from neurotier.bigbrain.checking import check_task
 from neurotier.bigbrain.engines import gnu_parallel
 from neurotier.bigbrain.engines.fork_client import KILLED
@@ -91,8 +90,7 @@ def running(folder: Path) -> Iterator[Running]:
     """An engine whose first block is half done: its partial file is there. All others are done."""
     blocks = make(folder)
     task = task_of(folder, blocks, run=RUN)
-    plan, logs, mark = folder / "plan.json", folder / "logs", f"test-{os.getpid()}-{time.monotonic_ns()}"
-    plan.write_text(json.dumps(task.to_json()))
+    plan, logs, mark = plan_of(task), folder / "logs", f"test-{os.getpid()}-{time.monotonic_ns()}"
     with held(Path(blocks[0].file)):
         process = subprocess.Popen(
             [sys.executable, "-c", f"{ENGINE}run_gnu_parallel(Path(sys.argv[1]), Path(sys.argv[2]))", plan, logs],
@@ -140,10 +138,8 @@ def goes_on(engine: Running) -> None:
 def test_each_block_is_a_command_with_its_own_process_and_record(tmp_path: Path, pairing: str) -> None:
     blocks = make(tmp_path, count=5)
     task = task_of(tmp_path, blocks, run=RUN, iterations=2, pairing=pairing, keep="all")
-    plan = tmp_path / "plan.json"
-    plan.write_text(json.dumps(task.to_json()))
     began_s = time.time()
-    joblog = run_gnu_parallel(plan, tmp_path / "logs")
+    joblog = run_gnu_parallel(plan_of(task), tmp_path / "logs")
     ended_s = time.time()
     assert all(one.equal for one in check_task(task, lambda _: None))
     header, *rows = [line.split("\t") for line in joblog.read_text().splitlines()]
@@ -165,34 +161,32 @@ def test_each_block_is_a_command_with_its_own_process_and_record(tmp_path: Path,
     assert (tmp_path / "logs" / SERVER_LOG).read_text() == ""
 
 
-def test_process_of_a_block_that_is_killed_is_said_and_done_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("whom", "number"),
+    [
+        ("forked", signal.SIGKILL),
+        *(("client", number) for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)),
+        ("server", signal.SIGKILL),
+    ],
+)
+def test_a_block_whose_process_is_ended_is_said_and_done_again(tmp_path: Path, whom: str, number: int) -> None:
     with running(tmp_path) as engine:
-        engine.forked().kill()
-        said = ended(engine)
         name = engine.task.blocks[0].block
-        assert f"1 of 3 blocks are incomplete: {name}; the first said: block {name}: its process was killed" in said
-        assert "\t137\t0\t" in next(iter(engine.logs.glob("joblog.*"))).read_text()
-    goes_on(engine)
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_process_of_a_block_ends_with_its_command_and_leaves_nothing(tmp_path: Path, number: int) -> None:
-    with running(tmp_path) as engine:
-        forked = engine.forked()
-        engine.client().send_signal(number)
+        getattr(engine, whom)().send_signal(number)
         said = ended(engine)
-        assert f"1 of 3 blocks are incomplete: {engine.task.blocks[0].block}" in said
-        assert not lives(forked)
-        assert partials(engine.task) == []
+        assert f"1 of 3 blocks are incomplete: {name}" in said
+        if whom != "client":
+            assert f"; the first said: block {name}: its process was killed, or failed" in said
+            assert "\t137\t0\t" in next(iter(engine.logs.glob("joblog.*"))).read_text()
+        if whom != "forked":
+            until(lambda: partials(engine.task) == [])
     goes_on(engine)
 
 
 def test_process_of_a_block_ends_with_its_command_while_others_go_on(tmp_path: Path) -> None:
     first, second = make(tmp_path, count=2)
     task = task_of(tmp_path, (first, second))
-    plan = tmp_path / "plan.json"
-    plan.write_text(json.dumps(task.to_json()))
-    with serving(plan, tmp_path, None) as address:
+    with serving(plan_of(task), tmp_path, None) as address:
         with held(Path(first.file)):
             waiting = subprocess.Popen([*CLIENT_COMMAND, address, first.block])
             until(lambda: partials(task))
@@ -216,19 +210,9 @@ def test_nobody_waits_for_a_fork_server_that_is_gone_though_a_block_of_it_hangs(
     goes_on(engine)
 
 
-def test_all_ends_with_the_fork_server(tmp_path: Path) -> None:
-    with running(tmp_path) as engine:
-        engine.server().kill()
-        assert "its process was killed, or failed" in ended(engine)
-        until(lambda: partials(engine.task) == [])
-    goes_on(engine)
-
-
 def test_blocks_that_come_after_the_end_of_the_fork_server_fail_at_once(tmp_path: Path) -> None:
     blocks = make(tmp_path, count=1)
-    plan = tmp_path / "plan.json"
-    plan.write_text(json.dumps(task_of(tmp_path, blocks).to_json()))
-    with serving(plan, tmp_path, None) as address:
+    with serving(plan_of(task_of(tmp_path, blocks)), tmp_path, None) as address:
         assert client(address, blocks[0].block).returncode == 0
     done = client(address, blocks[0].block)
     assert done.returncode == KILLED
@@ -236,23 +220,18 @@ def test_blocks_that_come_after_the_end_of_the_fork_server_fail_at_once(tmp_path
     assert line.startswith(f"neurotier: block {blocks[0].block}: its process was killed, or failed; see {SERVER_LOG}")
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_all_ends_with_the_engine(tmp_path: Path, number: int) -> None:
+@pytest.mark.parametrize(
+    ("number", "send"), [(signal.SIGKILL, os.kill), (signal.SIGTERM, os.kill), (signal.SIGINT, os.killpg)]
+)
+def test_all_ends_with_the_engine(tmp_path: Path, number: int, send: Callable[[int, int], None]) -> None:
+    """Ctrl-C is sent by a terminal to everybody at once."""
     with running(tmp_path) as engine:
-        engine.process.send_signal(number)
-        ended(engine)
-        until(lambda: partials(engine.task) == [])
-    goes_on(engine)
-
-
-def test_all_ends_at_ctrl_c(tmp_path: Path) -> None:
-    """Which a terminal sends to everybody at once."""
-    with running(tmp_path) as engine:
-        os.killpg(engine.process.pid, signal.SIGINT)
+        send(engine.process.pid, number)
         said = ended(engine)
-        assert said.count("Traceback") == 1  # of this test's own program: the rule's script has one line for it
-        assert (engine.logs / SERVER_LOG).read_text() == ""
-        assert partials(engine.task) == []
+        until(lambda: partials(engine.task) == [])
+        if number == signal.SIGINT:
+            assert said.count("Traceback") == 1  # of this test's own program: the rule's script has one line for it
+            assert (engine.logs / SERVER_LOG).read_text() == ""
     goes_on(engine)
 
 
@@ -264,8 +243,7 @@ def client(address: str, block: str) -> subprocess.CompletedProcess[str]:
 def test_what_is_wrong_with_a_block_is_said_by_its_command(tmp_path: Path) -> None:
     blocks = make(tmp_path, count=2)
     task = task_of(tmp_path, blocks)
-    plan = tmp_path / "plan.json"
-    plan.write_text(json.dumps(task.to_json()))
+    plan = plan_of(task)
     os.truncate(blocks[1].file, 400)
     with serving(plan, tmp_path, None) as address:
         done = client(address, blocks[1].block)
@@ -285,9 +263,7 @@ def test_what_is_wrong_with_a_block_is_said_by_its_command(tmp_path: Path) -> No
 def test_another_user_is_not_served(tmp_path: Path) -> None:
     blocks = make(tmp_path, count=1)
     task = task_of(tmp_path, blocks)
-    plan = tmp_path / "plan.json"
-    plan.write_text(json.dumps(task.to_json()))
-    with serving(plan, tmp_path, None) as address:
+    with serving(plan_of(task), tmp_path, None) as address:
         reader, writer = os.pipe()
         child = os.fork()
         if not child:
@@ -311,9 +287,10 @@ def test_another_user_is_not_served(tmp_path: Path) -> None:
 
 def test_a_silent_client_holds_nobody_up(tmp_path: Path) -> None:
     blocks = make(tmp_path, count=1)
-    plan = tmp_path / "plan.json"
-    plan.write_text(json.dumps(task_of(tmp_path, blocks).to_json()))
-    with serving(plan, tmp_path, None) as address, socket.socket(socket.AF_UNIX) as silent:
+    with (
+        serving(plan_of(task_of(tmp_path, blocks)), tmp_path, None) as address,
+        socket.socket(socket.AF_UNIX) as silent,
+    ):
         silent.connect(f"\0{address}")
         assert client(address, blocks[0].block).returncode == 0
 

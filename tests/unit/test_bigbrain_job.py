@@ -36,23 +36,26 @@ def configuration(folder: Path, **bigbrain: Any) -> dict[str, Any]:
     }
 
 
+def plan_for(given: dict[str, Any]) -> BigBrainPlan:
+    settings = Settings.from_config(given)
+    return BigBrainPlan(settings, Places.from_settings(settings))
+
+
 def test_a_tier_that_the_node_lacks_is_said_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = configuration(tmp_path)
-    settings = Settings.from_config(given)
-    places = Places.from_settings(settings)
-    asked = BigBrainPlan(settings, places).asked_of_node(given)
+    plan = plan_for(given)
+    asked = plan.asked_of_node(given)
     assert asked["tiers"].keys() == {"own", "disk"}, "what is not used need not be there"
     assert asked["tiers"]["own"]["path"].endswith("$JOB_OF_TEST"), "which the job alone knows"
     monkeypatch.setenv("JOB_OF_TEST", "7")
     with pytest.raises(TierError, match=r"^tier 'own' on .*/own is not an existing folder; correct tiers\.own\.path"):
-        run_here(asked, settings, places, tmp_path / "log")
-    assert not places.bigbrain.exists()
+        run_here(asked, plan.settings, plan.places, tmp_path / "log")
+    assert not plan.places.bigbrain.exists()
 
 
 def test_runs_that_are_through_stay_and_others_begin_anew(tmp_path: Path) -> None:
     def inner(**bigbrain: Any) -> BigBrainPlan:
-        settings = Settings.from_config(configuration(tmp_path, **bigbrain) | {"results": "results/bigbrain/node"})
-        return BigBrainPlan(settings, Places.from_settings(settings))
+        return plan_for(configuration(tmp_path, **bigbrain) | {"results": "results/bigbrain/node"})
 
     plan = inner()
     through, begun = (plan.places.bigbrain_run(run) for run in plan.runs)
@@ -89,10 +92,9 @@ def test_blocks_on_a_tier_with_another_path_in_each_job_are_the_same(tmp_path: P
     def job(number: str, **bigbrain: Any) -> BigBrainPlan:
         own = tmp_path / "jobs" / number
         own.mkdir(parents=True, exist_ok=True)
-        given = configuration(tmp_path, **{"tiers": ["own"], "count": 2, "scale": 0.02, "predict": False, **bigbrain})
+        given = configuration(tmp_path, **bigbrain)
         given["tiers"]["own"] = {"path": str(own), "kind": find_mount(own).kind}
-        settings = Settings.from_config(given)
-        return BigBrainPlan(settings, Places.from_settings(settings))
+        return plan_for(given)
 
     def begun(plan: BigBrainPlan, run: str) -> Task:
         file = plan.places.bigbrain_run(run) / "plan.json"
@@ -113,11 +115,7 @@ def test_blocks_on_a_tier_with_another_path_in_each_job_are_the_same(tmp_path: P
 
 
 def test_what_an_interrupted_run_wrote_goes_when_it_is_asked_for_no_more(tmp_path: Path) -> None:
-    def asked(*parallelism: int) -> BigBrainPlan:
-        settings = Settings.from_config(configuration(tmp_path, tiers=["disk"], parallelism=list(parallelism)))
-        return BigBrainPlan(settings, Places.from_settings(settings))
-
-    wide, narrow = asked(25), asked(1)
+    wide, narrow = (plan_for(configuration(tmp_path, tiers=["disk"], parallelism=[count])) for count in (25, 1))
     folders = {plan: Path(plan.folder(plan.tier("disk")), "runs", plan.runs[0]) for plan in (wide, narrow)}
     noted = wide.places.bigbrain_run(wide.runs[0])
     for folder in (*folders.values(), noted):

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
 import pytest
-from bigbrain_blocks import PLACEMENT, TIERS, make, task_of, worker_of
+from bigbrain_blocks import PLACEMENT, TIERS, make, plan_of, task_of
 from neurotier.bigbrain.checking import check_block
 from neurotier.bigbrain.engines.gnu_parallel import SERVER, run_gnu_parallel
 from neurotier.bigbrain.engines.numa import ONE_NODE, PIN, node_of, pinning, prefix
@@ -24,7 +22,6 @@ from neurotier.core.errors import SettingsError, ToolError
 from neurotier.core.numa import usable_nodes
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
-from support import ENVIRONMENT, PATIENCE_S
 
 ALL_CPUS = set(range(256))
 
@@ -110,44 +107,18 @@ def test_plan_gives_each_job_its_prefix_once_it_is_written(tmp_path: Path) -> No
     with pytest.raises(FileNotFoundError) as raised:  # Snakemake asks before it, too, and then again
         plan.prefix(str(file), blocks[0].block)
     assert raised.value.filename == str(file)
-    file.write_text(json.dumps(task_of(tmp_path, blocks, nodes=(0, 1)).to_json()))
+    plan_of(task_of(tmp_path, blocks, nodes=(0, 1)))
     assert plan.prefix(str(file), blocks[1].block) == "numactl --cpunodebind=1 --membind=1 "
-    file.write_text(json.dumps(task_of(tmp_path, blocks).to_json()))
+    plan_of(task_of(tmp_path, blocks))
     assert plan.prefix(str(file), blocks[1].block) == ""
     assert Task.load(file) == task_of(tmp_path, blocks)
-
-
-@pytest.mark.usefixtures("numactl")
-def test_binding_reaches_the_worker(tmp_path: Path) -> None:
-    blocks = make(tmp_path, count=1)
-    task = task_of(tmp_path, blocks, nodes=(0,), delay_s=600)  # bound for as long as it takes to look
-    worker = worker_of(task, tmp_path, blocks[0])
-    process = subprocess.Popen([*prefix(node_of(task, blocks[0].block)), *worker], env=ENVIRONMENT)
-    try:
-        deadline = time.monotonic() + PATIENCE_S
-        while not task.file(blocks[0], 1).exists():
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        folder = Path("/proc", str(process.pid))
-        assert folder.joinpath("cmdline").read_bytes().split(b"\0")[0] == sys.executable.encode()
-        maps = folder.joinpath("numa_maps").read_text().splitlines()
-        policies = {line.split()[1] for line in maps}
-        assert next(line.split()[1] for line in maps if " heap " in line) == "bind:0"
-        assert policies <= {"bind:0", "local"}  # OpenBLAS asks for its own buffers to be where its thread is
-    finally:
-        process.kill()
-        process.wait(timeout=PATIENCE_S)
-    show = subprocess.run([*prefix(0), "numactl", "--show"], check=True, capture_output=True, text=True)
-    assert {"policy: bind", "nodebind: 0", "membind: 0"} <= {line.strip() for line in show.stdout.splitlines()}
 
 
 @pytest.mark.usefixtures("gnu_parallel", "numactl")
 def test_gnu_parallel_binds_the_process_of_each_block(tmp_path: Path) -> None:
     blocks = make(tmp_path)
     task = task_of(tmp_path, blocks, nodes=(0,), pinned="1 node", delay_s=1.0)
-    plan = tmp_path / "plan.json"
-    plan.write_text(json.dumps(task.to_json()))
+    plan = plan_of(task)
     found = set[str]()
     with ThreadPoolExecutor(1) as pool:
         engine = pool.submit(run_gnu_parallel, plan, tmp_path / "logs")
@@ -179,8 +150,6 @@ def test_gnu_parallel_has_a_fork_server_on_each_node(tmp_path: Path, monkeypatch
     monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
     blocks = make(tmp_path, count=5)
     task = task_of(tmp_path, blocks, nodes=(0, 2), pinned="2 nodes")
-    plan = tmp_path / "plan.json"
-    plan.write_text(json.dumps(task.to_json()))
-    run_gnu_parallel(plan, tmp_path / "logs")
+    run_gnu_parallel(plan_of(task), tmp_path / "logs")
     told = [json.loads(task.record(block, 1).read_text())["attempt"] for block in blocks]
     assert told == [f"--cpunodebind={node} --membind={node}" for node in (0, 2, 0, 2, 0)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import shutil
@@ -12,8 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from neurotier.bigbrain.blocks.making import make_blocks
-from neurotier.bigbrain.blocks.sources import source_of
+from bigbrain_blocks import make, plan_of, task_of
 from neurotier.bigbrain.engines.spark import run_spark
 from neurotier.bigbrain.engines.spark_events import (
     DRIVER_PARTS,
@@ -26,9 +24,8 @@ from neurotier.bigbrain.engines.spark_events import (
     task_parts,
 )
 from neurotier.bigbrain.tabulation import records_of
-from neurotier.bigbrain.tasks import NONE, PUBLISHED, STREAMING, Task
-from neurotier.core.errors import RunError, ToolError
-from neurotier.core.settings import Settings
+from neurotier.bigbrain.tasks import PUBLISHED, STREAMING, Task
+from neurotier.core.errors import RunError
 from neurotier.core.tables import read_table, write_table
 from support import ENVIRONMENT, PATIENCE_S
 
@@ -41,27 +38,19 @@ CLOSE_S = 0.002
 
 @dataclass(frozen=True)
 class Run:
-    """A run of Spark on this machine, and where its plan and logs are."""
+    """A run of Spark on this machine, of three small blocks, and where its plan and logs are."""
 
     task: Task
     folder: Path
 
     @classmethod
     def prepared(cls, folder: Path, pairing: str, iterations: int) -> Run:
-        """One of three small blocks, not started."""
-        tiers = {"disk": {"path": ".", "kind": "block"}}
-        placement = dict.fromkeys(("dataset", "work", "images", "results"), "disk")
-        asked = {"count": 3, "scale": 0.04}
-        settings = Settings.from_config({"tiers": tiers, "placement": placement, "bigbrain": asked}).bigbrain
-        blocks = tuple(make_blocks(source_of(settings), folder / "blocks", "disk", lambda _: None))
-        written, records = str(folder / "written"), str(folder / "records")
-        run = "spark/disk/2/1"
-        task = Task(run, "disk", written, records, iterations, DELAY_S, pairing, False, NONE, blocks)
-        (folder / "plan.json").write_text(json.dumps(task.to_json()))
-        return cls(task, folder)
+        """One that is not started."""
+        keys = {"pairing": pairing, "iterations": iterations, "delay_s": DELAY_S}
+        return cls(task_of(folder, make(folder), run="spark/disk/2/1", **keys), folder)
 
     def start(self) -> Driver:
-        return run_spark(self.folder / "plan.json", self.folder / "logs", "local", {})
+        return run_spark(plan_of(self.task), self.folder / "logs", "local", {})
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +123,7 @@ def test_missing_java_is_said(tmp_path: Path) -> None:
     run = Run.prepared(tmp_path, STREAMING, 1)
     program = "import sys; from pathlib import Path; from neurotier.bigbrain.engines.spark import run_spark\n"
     program += "run_spark(Path(sys.argv[1]), Path(sys.argv[2]), 'local', {})"
-    command = [sys.executable, "-c", program, str(run.folder / "plan.json"), str(tmp_path / "logs")]
+    command = [sys.executable, "-c", program, str(plan_of(run.task)), str(tmp_path / "logs")]
     environment = {**ENVIRONMENT, "JAVA_HOME": str(tmp_path)}  # before the one on PATH
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S)
     assert ended.returncode != 0
@@ -158,13 +147,3 @@ def test_bad_blocks_that_spark_is_to_read_are_said_and_the_others_done(tmp_path:
     assert driver.end_s is not None
     rows = spark_rows(run.task, [driver], records_of(run.task))
     assert {row["tasks"] for row in rows} == {2}
-
-
-def test_a_path_that_spark_would_take_for_a_pattern_is_said(tmp_path: Path) -> None:
-    folder = tmp_path / "scan[1]"
-    folder.mkdir()
-    run = Run.prepared(folder, PUBLISHED, 1)
-    with pytest.raises(
-        ToolError, match=r"scan\[1\].*: Spark reads , \* \? and brackets in a path as a pattern; choose"
-    ):
-        run.start()

@@ -138,7 +138,7 @@ def test_what_a_killed_writer_has_started_is_ended_first(places: Places) -> None
     assert MARK not in os.environ
 
 
-def test_a_note_of_an_earlier_version_is_believed(places: Places) -> None:
+def test_a_damaged_note_is_believed(places: Places) -> None:
     write_text(places.saving, "")
     with writing(places) as before:
         assert before == Writer("", socket.gethostname()), "of this host, whoever it was"

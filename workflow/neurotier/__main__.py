@@ -70,20 +70,13 @@ def run_job(options: argparse.Namespace) -> int:
                 from neurotier.run.batch_job import analyze_participants
                 from neurotier.run.shares import Granted
 
-                batch = (
-                    options.batch,
-                    options.analysis,
-                    Granted(options.threads, options.mem_mb, options.at_once, options.beside),
-                )
-                return analyze_participants(options.results, options.participants, options.log, *batch)
+                granted = Granted(options.threads, options.mem_mb, options.at_once, options.beside)
+                job = options.results, options.participants, options.log, options.batch, options.analysis, granted
+                return analyze_participants(*job)
             if options.command == "fetch-images":
                 from neurotier.run.fetching import fetch_images
 
                 return fetch_images(options.results, options.batches_at_once, options.marker, options.log)
-            if options.command == "save-rounds":
-                from neurotier.provenance.rounds import save_rounds
-
-                return save_rounds(options.results, options.log)
             handle = jobs.get_batch_images if options.command == "get-images" else jobs.drop_batch_images
             return handle(options.results, options.participants, options.marker, options.log)
     except Interrupted as interrupted:
@@ -131,34 +124,43 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     import argparse
 
+    of_run = argparse.ArgumentParser(add_help=False)
+    of_run.add_argument("results", type=absolute, help="results folder of a run")
+    job = argparse.ArgumentParser(add_help=False)
+    job.add_argument("--results", type=absolute, required=True, help="results folder of the run")
+    job.add_argument("--log", type=absolute, required=True, help="file that takes what is printed")
+    marking = argparse.ArgumentParser(add_help=False)
+    marking.add_argument("--marker", type=absolute, required=True, help="file to write when done")
+    of_some = argparse.ArgumentParser(add_help=False)
+    of_some.add_argument("participants", nargs="+", help="folders in the dataset, [SITE/]sub-LABEL")
+
     main_parser = argparse.ArgumentParser(prog="neurotier", description=__doc__)
     main_parser.add_argument("--version", action="version", version=f"neurotier {__version__}")
     commands = main_parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("meter", help="measure any command and its whole process tree")
-    watching = commands.add_parser("watch", help="follow a run: done, running, failed, time left, room on its tiers")
-    watching.add_argument("results", type=absolute, help="results folder of the run")
+
+    def command(name: str, text: str, *shared: argparse.ArgumentParser) -> argparse.ArgumentParser:
+        return commands.add_parser(name, help=text, description=text, parents=shared)
+
+    command("meter", "measure any command and its whole process tree")
+    watching = command("watch", "follow a run: done, running, failed, time left, room on its tiers", of_run)
     watching.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="how often to look (default: 1)")
     watching.add_argument("--once", action="store_true", help="look once")
-    opening = commands.add_parser("open", help="show the page of a results folder that was written last")
-    opening.add_argument("results", type=absolute, help="results folder of a run")
+    opening = command("open", "show the page of a results folder that was written last", of_run)
     opening.add_argument("page", nargs="?", default="", help="which page, such as report or comparison")
-    laying = commands.add_parser("init", help="lay out a folder to work in: workflow, configuration, profiles")
+    laying = command("init", "lay out a folder to work in: workflow, configuration, profiles")
     laying.add_argument("folder", type=absolute, help="a folder that is new, or that was laid out so before")
-    listing = commands.add_parser("jobs", help="list the cluster jobs of a run that has not ended, or that died")
-    listing.add_argument("results", type=absolute, help="results folder of the run")
+    listing = command("jobs", "list the cluster jobs of a run that has not ended, or that died", of_run)
     listing.add_argument("--cancel", action="store_true", help="end them, if their run is dead")
-    commands.add_parser("site", help="draft a profile for this cluster, from what its Slurm says")
-    describing = commands.add_parser("describe", help="describe a measured run as YAML, to be rehearsed")
+    command("site", "draft a profile for this cluster, from what its Slurm says")
+    describing = command("describe", "describe a measured run as YAML, to be rehearsed")
     describing.add_argument(
         "record", type=absolute, help="record of a participant, or lines of neurotier meter --record"
     )
     describing.add_argument("--output", type=absolute, metavar="FILE", help="write it there, and not on the terminal")
     describing.add_argument("--phase", help="phase of a record (default: compute), or of lines (default: the last)")
-    images = commands.add_parser("images", help="list the container images in the store of a results folder's tier")
-    images.add_argument("results", type=absolute, help="results folder of a run")
+    images = command("images", "list the container images in the store of a results folder's tier", of_run)
     images.add_argument("--remove-unused", type=float, metavar="DAYS", help="remove those not used for so many days")
-    text = "make derivatives again, in a clone of their dataset; datalad rerun runs this"
-    again = commands.add_parser("remake", help=text, description=text)
+    again = command("remake", "make derivatives again, in a clone of their dataset; datalad rerun runs this")
     again.add_argument("how", type=absolute, help="file below code/neurotier that says how they were made")
     again.add_argument(
         "inputs",
@@ -167,32 +169,19 @@ def parser() -> argparse.ArgumentParser:
         help="raw images, for an app folders, in sourcedata/raw; of a group level none",
     )
     again.add_argument("--work", type=absolute, help="folder for intermediates; else that of temporary files")
-    described = {
-        "analyze-participants": "analyse all images of some participants on the work tier",
-        "get-images": "fetch the images of some participants to the dataset tier",
-        "fetch-images": "fetch the images of everyone while others are analysed",
-        "drop-images": "drop the images of some participants from the dataset tier",
-        "save-rounds": "save the derivatives of batches that are over, until the standard input ends",
-    }
-    for name, text in described.items():
-        command = commands.add_parser(name, help=text, description=text)
-        if name == "fetch-images":
-            command.add_argument("--batches-at-once", type=int, default=1, help="how many batches are analysed at once")
-        elif name != "save-rounds":
-            command.add_argument("participants", nargs="+", help="folders in the dataset, [SITE/]sub-LABEL")
-        command.add_argument("--results", type=absolute, required=True, help="results folder of the run")
-        command.add_argument("--log", type=absolute, required=True, help="file that takes what is printed")
-        if name == "save-rounds":
-            continue
-        if name != "analyze-participants":
-            command.add_argument("--marker", type=absolute, required=True, help="file to write when done")
-            continue
-        command.add_argument("--batch", default="", help="number of the batch, whose marker is written when done")
-        command.add_argument("--analysis", default="", help="key of tool and options, by which records are known")
-        command.add_argument("--at-once", type=int, default=1, help="how many are analysed at the same time")
-        command.add_argument("--beside", type=int, default=0, help="how many more copy images in or results out")
-        command.add_argument("--threads", type=int, help="cores of the job")
-        command.add_argument("--mem-mb", type=int, help="memory of the job, MB")
+    command("get-images", "fetch the images of some participants to the dataset tier", of_some, job, marking)
+    command("drop-images", "drop the images of some participants from the dataset tier", of_some, job, marking)
+    fetching = command("fetch-images", "fetch the images of everyone while others are analysed", job, marking)
+    fetching.add_argument("--batches-at-once", type=int, default=1, help="how many batches are analysed at once")
+    analysing = command(
+        "analyze-participants", "analyse all images of some participants on the work tier", of_some, job
+    )
+    analysing.add_argument("--batch", default="", help="number of the batch, whose marker is written when done")
+    analysing.add_argument("--analysis", default="", help="key of tool and options, by which records are known")
+    analysing.add_argument("--at-once", type=int, default=1, help="how many are analysed at the same time")
+    analysing.add_argument("--beside", type=int, default=0, help="how many more copy images in or results out")
+    analysing.add_argument("--threads", type=int, help="cores of the job")
+    analysing.add_argument("--mem-mb", type=int, help="memory of the job, MB")
     return main_parser
 
 

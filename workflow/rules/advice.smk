@@ -67,7 +67,7 @@ rule tabulate_advice:
     output:
         table=report(
             places.advice / "advice.tsv",
-            caption="../report/advice_table.rst",
+            caption="../report/tabulate_advice.rst",
             category="Advice",
         ),
         basis=places.advice / "basis.json",
@@ -91,7 +91,7 @@ rule write_advice:
         **outputs(advice_figures.FIGURES, places.advice_figures, report, "Advice"),
         page=report(
             RESULTS / "advice.html",
-            caption="../report/advice.rst",
+            caption="../report/write_advice.rst",
             category="Advice",
         ),
     log:

@@ -40,7 +40,7 @@ rule write_bigbrain:
         ),
         page=report(
             RESULTS / "bigbrain.html",
-            caption="../report/bigbrain.rst",
+            caption="../report/write_bigbrain.rst",
             category="BigBrain incrementation",
         ),
     log:

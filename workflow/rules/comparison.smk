@@ -14,7 +14,7 @@ rule tabulate_comparison:
         traffic=places.comparison / "compared_bytes.tsv",
         makespans=report(
             places.comparison / "makespans.tsv",
-            caption="../report/makespans.rst",
+            caption="../report/tabulate_comparison.rst",
             category="Comparison",
         ),
         differences=places.comparison / "differences.tsv",
@@ -46,7 +46,7 @@ rule write_comparison:
         ),
         page=report(
             RESULTS / "comparison.html",
-            caption="../report/comparison.rst",
+            caption="../report/write_comparison.rst",
             category="Comparison",
         ),
     log:

@@ -41,7 +41,7 @@ rule write_daq:
         ),
         page=report(
             RESULTS / "daq.html",
-            caption="../report/daq.rst",
+            caption="../report/write_daq.rst",
             category="DAQ buffer",
         ),
     log:

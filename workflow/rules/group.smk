@@ -7,7 +7,7 @@ rule summarize_group:
     output:
         group=report(
             places.group / "group.tsv",
-            caption="../report/group.rst",
+            caption="../report/summarize_group.rst",
             category="Brain volumes",
         ),
         summary=places.group / "summary.json",

@@ -41,7 +41,7 @@ rule write_ior:
         ),
         page=report(
             RESULTS / "ior.html",
-            caption="../report/ior.rst",
+            caption="../report/write_ior.rst",
             category="File per process",
         ),
     log:

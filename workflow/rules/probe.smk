@@ -37,7 +37,7 @@ rule tabulate_probe:
     output:
         table=report(
             places.probe / "probe.tsv",
-            caption="../report/probe_table.rst",
+            caption="../report/tabulate_probe.rst",
             category="Tiers",
         ),
     log:
@@ -57,7 +57,7 @@ rule write_probe:
         **outputs(probe_figures.FIGURES, places.probe_figures, report, "Tiers"),
         page=report(
             RESULTS / "probe.html",
-            caption="../report/probe.rst",
+            caption="../report/write_probe.rst",
             category="Tiers",
         ),
     log:

@@ -8,7 +8,7 @@ rule tabulate_profile:
     output:
         profile=report(
             places.profile / "profile.tsv",
-            caption="../report/profile.rst",
+            caption="../report/tabulate_profile.rst",
             category="Where the time went",
         ),
         traffic=places.profile / "traffic.tsv",

@@ -56,12 +56,12 @@ rule write_published:
         figures=report(
             directory(places.published_figures),
             patterns=["{name}.svg"],
-            caption="../report/published_figures.rst",
+            caption="../report/write_published.rst",
             category="Published experiment",
         ),
         page=report(
             RESULTS / "published.html",
-            caption="../report/published.rst",
+            caption="../report/write_published.rst",
             category="Published experiment",
         ),
     log:

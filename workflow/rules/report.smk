@@ -32,7 +32,7 @@ rule draw_mosaics:
         mosaics=report(
             directory(places.mosaics),
             patterns=["{name}.png"],
-            caption="../report/mosaics.rst",
+            caption="../report/draw_mosaics.rst",
             category="Brain masks",
         ),
     log:
@@ -64,7 +64,7 @@ rule write_report:
     output:
         page=report(
             RESULTS / "report.html",
-            caption="../report/run_report.rst",
+            caption="../report/write_report.rst",
             category="Run report",
         ),
     log:

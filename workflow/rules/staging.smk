@@ -42,7 +42,7 @@ rule write_staging:
         ),
         page=report(
             RESULTS / "staging.html",
-            caption="../report/staging.rst",
+            caption="../report/write_staging.rst",
             category="Staging",
         ),
     log:

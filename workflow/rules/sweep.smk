@@ -42,7 +42,7 @@ rule write_sweep:
         ),
         page=report(
             RESULTS / "sweep.html",
-            caption="../report/sweep.rst",
+            caption="../report/write_sweep.rst",
             category="Sweep",
         ),
     log:

@@ -1,19 +1,12 @@
 """Say on the terminal what is advised: a short table, what it rests on, and the recommendation."""
 
 from neurotier.advice.words import advices, text_table
-from neurotier.core.files import read_json
-from neurotier.core.tables import read_table
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
-    rows = read_table(context.input("table"), "advice")
-    for line in [*text_table(rows), *(f"{line}." for line in read_json(context.input("basis")))]:
+with script(snakemake) as context:
+    rows = context.read_table("table", "advice")
+    for line in [*text_table(rows), *(f"{line}." for line in context.read_json("basis"))]:
         context.say(line)
     for line in advices(rows):
         context.say(f"Advice: {line}.")
     context.say(f"Report: {context.input('page')}")
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)

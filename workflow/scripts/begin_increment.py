@@ -2,13 +2,8 @@
 
 from neurotier.bigbrain.plan import BigBrainPlan
 from neurotier.bigbrain.run_folder import begin
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
+with script(snakemake) as context:
     plan = BigBrainPlan(context.settings, context.places)
     begin(plan, context.snakemake.wildcards.run, context.output("plan"))
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)

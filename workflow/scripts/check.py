@@ -4,10 +4,9 @@ from neurotier.core.errors import TierError
 from neurotier.core.quantities import counted
 from neurotier.core.tables import read_table
 from neurotier.run.node_check import check_lines, problems
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
+with script(snakemake) as context:
     table = context.input("table")
     rows = read_table(table, "check")
     for line in check_lines(rows):
@@ -17,7 +16,3 @@ def main(context: Context) -> None:
         context.say(f"neurotier: {line} (on {rows[0]['host']})")
     if wrong:
         raise TierError(f"{counted(len(wrong), 'tier')} in use cannot be used", where=f"target check, {table}")
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)

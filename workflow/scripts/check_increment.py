@@ -3,12 +3,7 @@
 from neurotier.bigbrain.checking import check_task
 from neurotier.bigbrain.run_folder import write_checked
 from neurotier.bigbrain.tasks import Task
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
+with script(snakemake) as context:
     write_checked(check_task(Task.load(context.input("plan")), print), context.output("checked"))
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)

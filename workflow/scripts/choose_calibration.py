@@ -2,23 +2,17 @@
 
 from neurotier.advice.calibration import size_of
 from neurotier.advice.situation import Situation, choose_first
-from neurotier.core.files import write_json
 from neurotier.core.quantities import size
 from neurotier.run.batches import set_apart
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
+with script(snakemake) as context:
     situation = Situation(context.settings, context.places, context.inputs("checks"))
-    chosen = choose_first(situation, context.run_facts())
+    chosen = choose_first(situation, context.run_facts)
     if chosen:
         context.say(
             "Calibration: " + ", ".join(f"{name} ({size(size_of(situation.participants[name]))})" for name in chosen)
         )
-    write_json(context.output("calibration"), {"participants": chosen})
-    if context.run_facts()["only_advice"]:  # else their batches are under way, and waited for
+    context.write_json("calibration", {"participants": chosen})
+    if context.run_facts["only_advice"]:  # else their batches are under way, and waited for
         set_apart(context.places, chosen)
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)

@@ -1,23 +1,15 @@
 """Clone the dataset to its tier with the sites asked for; ``index/dataset.json`` says where it lies."""
 
-from pathlib import Path
-
-from neurotier.core.files import write_json
 from neurotier.core.tiers import tiers_of
 from neurotier.dataset.source import check_tier, obtain
 from neurotier.provenance.source import check_source
 from neurotier.run.jobs import dataset_json, source_of
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
+with script(snakemake) as context:
     settings, places = context.settings, context.places
     dataset = obtain(settings.dataset, source_of(settings, places), places.datasets, context.say)
     check_tier(dataset, tiers_of(settings)["dataset"])
     if settings.results_dataset:
         check_source(dataset)
-    write_json(Path(context.snakemake.output.dataset), dataset_json(dataset))
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)
+    context.write_json("dataset", dataset_json(dataset))

@@ -3,14 +3,9 @@
 import socket
 
 from neurotier.pages.bigbrain.tables import write_conditions
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
+with script(snakemake) as context:
     runs, predictions = context.input("runs"), context.input("predictions")
     published = context.inputs_named("published_")
     write_conditions(runs, predictions, published, socket.gethostname(), context.output("conditions"))
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)

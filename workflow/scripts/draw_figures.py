@@ -3,13 +3,8 @@
 from neurotier.pages.kit.figures import draw_all
 from neurotier.pages.report.data import Tables, read_shown
 from neurotier.pages.report.figures import FIGURES
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
+with script(snakemake) as context:
     tables = Tables(**{name: read_shown(context.input(name), name) for name in ("profile", "runs", "group", "jobs")})
     draw_all("report", FIGURES, tables, context.output("account").parent)
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)

@@ -1,31 +1,23 @@
 """Index the dataset's images (for an app: its files), filtered: ``index/images.tsv``, ``index/skipped.tsv``."""
 
 from dataclasses import asdict
-from pathlib import Path
 
-from neurotier.core.tables import write_table
 from neurotier.dataset.index import index_dataset, kind_of_file
 from neurotier.run.healing import whole_records
 from neurotier.run.jobs import load_dataset
 from neurotier.run.participants import participants
 from neurotier.run.plan import Plan
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
+with script(snakemake) as context:
     suffixes = context.settings.app.suffixes if context.settings.app.image else None
     index = index_dataset(load_dataset(context.places), context.settings.dataset, suffixes, context.step.tell)
-    output = context.snakemake.output
-    write_table(Path(output.skipped), "skipped", [asdict(entry) for entry in index.skipped])
-    write_table(Path(output.images), "images", index.rows())
-    facts = context.run_facts()
+    context.write_table("skipped", "skipped", [asdict(entry) for entry in index.skipped])
+    context.write_table("images", "images", index.rows())
+    facts = context.run_facts
     plan = Plan(context.settings, context.places, elsewhere=bool(facts.get("elsewhere")))
     plan.decide(whole_records(context.places, plan.is_app), facts["anew"], facts["parallelism"])
     people = len(participants(context.places))
     context.say(f"{len(index.images)} {kind_of_file(suffixes)}s of {people} participants; {len(index.skipped)} skipped")
     for entry in index.skipped:
         context.say(f"skipped {entry.item}: {entry.reason}")
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)

@@ -4,15 +4,9 @@ from dataclasses import asdict
 
 from neurotier.bigbrain.plan import BigBrainPlan
 from neurotier.bigbrain.room import fill_tier
-from neurotier.core.tables import write_table
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
+with script(snakemake) as context:
     plan = BigBrainPlan(context.settings, context.places)
     blocks = fill_tier(plan, context.snakemake.wildcards.tier, context.say)
-    write_table(context.output("manifest"), "bigbrain_blocks", map(asdict, blocks))
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)
+    context.write_table("manifest", "bigbrain_blocks", map(asdict, blocks))

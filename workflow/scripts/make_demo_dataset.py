@@ -1,22 +1,15 @@
 """Make the demonstration dataset: a real DataLad dataset shaped like CoRR, by the settings under ``demo``."""
 
-from pathlib import Path
-
-from neurotier.core.files import exclusive, write_json
+from neurotier.core.files import exclusive
 from neurotier.dataset.source import make_folder
 from neurotier.demo.dataset import make_demo_dataset
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
+with script(snakemake) as context:
     settings = context.settings.demo
     folder = context.places.demo(settings)
     make_folder(folder.parent)
     with exclusive(folder):
         if not folder.exists():  # it appears whole, and its name stands for these settings
             make_demo_dataset(folder, settings, context.say)
-    write_json(Path(context.snakemake.output.facts), {"dataset": folder.name, **vars(settings)})
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)
+    context.write_json("facts", {"dataset": folder.name, **vars(settings)})

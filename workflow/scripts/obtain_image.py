@@ -4,25 +4,18 @@ Where the nodes of a cluster have images tiers of their own, the first job on ea
 """
 
 from dataclasses import asdict
-from pathlib import Path
 
 from neurotier.analysis.steps import measured, write_step
-from neurotier.core.files import write_json
 from neurotier.core.tiers import on_nodes
 from neurotier.run.jobs import image_store
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
+with script(snakemake) as context:
     settings, places = context.settings, context.places
     key = "app.image" if settings.app.image else f"tool.{settings.tool.name}.image"
-    placing = not (context.run_facts().get("elsewhere") and on_nodes(settings, settings.placement["images"]))
-    store = image_store(settings, places, Path(context.snakemake.log[0]), context.say, placing)
+    placing = not (context.run_facts.get("elsewhere") and on_nodes(settings, settings.placement["images"]))
+    store = image_store(settings, places, context.log, context.say, placing)
     image, usage = measured(lambda: store.obtain(settings.image or "", key, placing))
     facts = {name: value for name, value in asdict(image).items() if name != "form"}  # no matter of what it is
-    write_json(Path(context.snakemake.output.image), facts)
+    context.write_json("image", facts)
     write_step(places, "obtain_image", "", image.name, [("obtain", usage)])
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)

@@ -1,18 +1,12 @@
 """Plan the campaign: its runs in the order drawn, what they need on which tier, and that all of it can be done."""
 
-from neurotier.core.tables import write_table
 from neurotier.run.campaign.matrix import planned_runs
 from neurotier.run.campaign.preflight import check_campaign, plan_rows
 from neurotier.run.campaign.records import Campaign
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
-    planned = planned_runs(context.snakemake.params.configuration, context.settings)
-    campaign = Campaign(planned, context.settings, context.places, context.run_facts()["limits"], context.say)
+with script(snakemake) as context:
+    planned = planned_runs(context.params.configuration, context.settings)
+    campaign = Campaign(planned, context.settings, context.places, context.run_facts["limits"], context.say)
     check_campaign(campaign)
-    write_table(context.output("plan"), "plan", plan_rows(campaign))
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)
+    context.write_table("plan", "plan", plan_rows(campaign))

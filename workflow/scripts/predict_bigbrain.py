@@ -2,18 +2,12 @@
 
 from neurotier.bigbrain.plan import BigBrainPlan, read_manifest
 from neurotier.bigbrain.predictions import predict
-from neurotier.core.tables import write_table
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
+with script(snakemake) as context:
     tiers = BigBrainPlan(context.settings, context.places).tiers
     blocks = dict(zip(tiers, map(read_manifest, context.inputs("blocks")), strict=True))
     probes = dict(zip(tiers, context.inputs("probes"), strict=False))  # none without predictions
     calibrations = [checked.parent for checked in context.inputs("calibrations")]
     rows = predict(context.settings.bigbrain, blocks, probes, calibrations)
-    write_table(context.output("predictions"), "bigbrain_predictions", rows)
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)
+    context.write_table("predictions", "bigbrain_predictions", rows)

@@ -2,18 +2,12 @@
 
 from pathlib import Path
 
-from neurotier.core.tables import write_table
 from neurotier.published.predictions import Predictor
 from neurotier.published.replay import read_published
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
-    predictor = Predictor(read_published(Path(context.snakemake.params.logs[0])))
-    write_table(context.output("predictions"), "published_predictions", predictor.predictions())
-    write_table(context.output("validation"), "published_validation", predictor.validation())
-    write_table(context.output("parameters"), "published_parameters", predictor.parameters())
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)
+with script(snakemake) as context:
+    predictor = Predictor(read_published(Path(context.params.logs[0])))
+    context.write_table("predictions", "published_predictions", predictor.predictions())
+    context.write_table("validation", "published_validation", predictor.validation())
+    context.write_table("parameters", "published_parameters", predictor.parameters())

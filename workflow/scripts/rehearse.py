@@ -1,18 +1,10 @@
 """Analyse participants of the calibration once more, for what it does not show: ``advice/rehearsal.json``."""
 
-from pathlib import Path
-
 from neurotier.advice.situation import Situation
-from neurotier.core.files import read_json, write_json
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
+with script(snakemake) as context:
     situation = Situation(context.settings, context.places)
-    chosen = read_json(context.input("calibration"))["participants"]
-    log = Path(context.snakemake.log[0]).with_name("job.log")
-    write_json(context.output("rehearsal"), situation.rehearse(chosen, context.snakemake.params.parallelism, log))
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)
+    chosen = context.read_json("calibration")["participants"]
+    log = context.log.with_name("job.log")
+    context.write_json("rehearsal", situation.rehearse(chosen, context.params.parallelism, log))

@@ -1,19 +1,13 @@
 """Run every run of the campaign that is not there yet, in the order drawn; then the plan is done."""
 
-from neurotier.core.tables import write_table
 from neurotier.run.campaign.matrix import planned_runs
 from neurotier.run.campaign.preflight import plan_rows
 from neurotier.run.campaign.records import Campaign
 from neurotier.run.campaign.walk import walk
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
-    planned = planned_runs(context.snakemake.params.configuration, context.settings)
-    campaign = Campaign(planned, context.settings, context.places, context.run_facts()["limits"], context.say)
+with script(snakemake) as context:
+    planned = planned_runs(context.params.configuration, context.settings)
+    campaign = Campaign(planned, context.settings, context.places, context.run_facts["limits"], context.say)
     walk(campaign)
-    write_table(context.output("done"), "plan", plan_rows(campaign))
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)
+    context.write_table("done", "plan", plan_rows(campaign))

@@ -1,29 +1,22 @@
 """Run the app's group level over one site, and publish its derivatives."""
 
-from pathlib import Path
-
 from neurotier.analysis.group_level import run_group_level
 from neurotier.run.jobs import ensure_clone, placed_image
 from neurotier.run.participants import require_all
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 from neurotier.run.shares import Granted
 
-
-def main(context: Context) -> None:
-    log = Path(context.snakemake.log[0]).absolute()
+with script(snakemake) as context:
+    log = context.log.absolute()
     placed = placed_image(context.settings, context.places, log)
     assert placed is not None  # noqa: S101  # for the type checker: apps run in containers
-    site = context.snakemake.wildcards.site_folder.rstrip("/")
-    people = context.snakemake.params.participants
+    site = context.site
+    people = context.params.participants
     require_all(context.places, people)
     dataset = ensure_clone(context.settings, context.places, site, context.say)
-    elsewhere = context.run_facts().get("elsewhere", False)
+    elsewhere = context.run_facts.get("elsewhere", False)
     granted = Granted(context.snakemake.threads, context.snakemake.resources.mem_mb, elsewhere=elsewhere)
     share = granted.with_outputs(context.settings, context.places, people).share(context.settings)
     inputs = dataset, site, people, context.settings, context.places, log, placed, share
     for name in run_group_level(*inputs, context.step.tell):
         context.say(f"{site}: participants wrote {name} with different contents; the first was taken")
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)

@@ -1,20 +1,15 @@
 """Measure the points of the IOR run that are not there yet, here or over nodes of a cluster: ``ior/ior.tsv``."""
 
 from neurotier.run.allocations import Allocations, asks_for_nodes
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 from neurotier.storage.ior.over_nodes import IorOverNodes
 from neurotier.storage.ior.walk import ior_here
 from neurotier.storage.workload.walk import walk, write_tables
 
-
-def main(context: Context) -> None:
+with script(snakemake) as context:
     settings, places, job = context.settings, context.places, context.snakemake
     if asks_for_nodes(settings.ior):
         workload = IorOverNodes(Allocations(places, job.resources), settings, places)
     else:
         workload = ior_here(settings, places)
     write_tables(walk(workload, context.say, job.params.node_class), job.output)
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)

@@ -1,15 +1,9 @@
 """Save each site's derivatives in its DataLad dataset, a commit per batch: ``state/saved.json`` has the commits."""
 
-from neurotier.core.files import write_json
 from neurotier.provenance.saving import save_derivatives
 from neurotier.run.jobs import load_dataset
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
+with script(snakemake) as context:
     dataset = load_dataset(context.places)
-    write_json(context.output("saved"), save_derivatives(dataset, context.settings, context.places, context.say))
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)
+    context.write_json("saved", save_derivatives(dataset, context.settings, context.places, context.say))

@@ -1,18 +1,11 @@
 """Tabulate brain volumes, and summarise them over the dataset."""
 
-from neurotier.core.files import write_json
-from neurotier.core.tables import write_table
 from neurotier.run.group import group_rows, summary
 from neurotier.run.participants import records_of
 from neurotier.run.profile_tables import read_records
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
+with script(snakemake) as context:
     rows = group_rows(read_records(records_of(context.places)))
-    write_table(context.output("group"), "group", rows)
-    write_json(context.output("summary"), summary(rows))
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)
+    context.write_table("group", "group", rows)
+    context.write_json("summary", summary(rows))

@@ -2,19 +2,14 @@
 
 from neurotier.bigbrain.plan import BigBrainPlan
 from neurotier.bigbrain.room import make_room, remove_blocks
-from neurotier.bigbrain.tables import tabulate
-from neurotier.run.scripting import Context, run_script
+from neurotier.bigbrain.tables import lines_of, tabulate, write_tables
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
+with script(snakemake) as context:
     tabulated = tabulate(checked.parent for checked in context.inputs("checked"))
-    tabulated.write(context.output("runs").parent)
+    write_tables(tabulated, context.output("runs").parent)
     plan = BigBrainPlan(context.settings, context.places)
     make_room(plan)
     remove_blocks(plan)
-    for line in tabulated.lines():
+    for line in lines_of(tabulated["runs"]):
         context.say(line)
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)

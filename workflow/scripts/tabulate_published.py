@@ -2,17 +2,11 @@
 
 from pathlib import Path
 
-from neurotier.core.tables import write_table
 from neurotier.published.claims.table import claim_rows
 from neurotier.published.replay import read_published, write_tables
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
-    replay = read_published(Path(context.snakemake.params.logs[0]))
+with script(snakemake) as context:
+    replay = read_published(Path(context.params.logs[0]))
     write_tables(replay, context.output("runs").parent)
-    write_table(context.output("claims"), "published_claims", claim_rows(replay))
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)
+    context.write_table("claims", "published_claims", claim_rows(replay))

@@ -5,15 +5,10 @@ from neurotier.pages.comparison.page import write_page
 from neurotier.pages.kit.figures import draw_all
 from neurotier.run.campaign.comparing import lacking
 from neurotier.run.compared import read_comparison_tables
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
+with script(snakemake) as context:
     compared, figures = read_comparison_tables(context.input("runs").parent), context.output("makespan").parent
     draw_all("comparison", FIGURES, compared, figures)
     left = "".join(lacking(plan) for plan in context.inputs("campaign"))
     write_page(compared, figures, context.output("page"), left)
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)

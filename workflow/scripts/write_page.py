@@ -2,17 +2,12 @@
 
 from importlib import import_module
 
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
-    room = import_module(f"neurotier.pages.{context.snakemake.params.room}.page")
+with script(snakemake) as context:
+    room = import_module(f"neurotier.pages.{context.params.room}.page")
     said = room.write_page(context.inputs_named(""), context.settings, context.output("page"))
     for sentence in said:
         context.say(f"{sentence}.")
     if said:  # the advice says everything itself, last
         context.say(f"Report: {context.output('page')}")
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)

@@ -2,12 +2,7 @@
 
 from neurotier.pages.report.data import collect
 from neurotier.pages.report.page import write_page
-from neurotier.run.scripting import Context, run_script
+from neurotier.run.scripting import script
 
-
-def main(context: Context) -> None:
+with script(snakemake) as context:
     write_page(collect(context.places, context.settings), context.output("page"))
-
-
-if __name__ == "__main__":
-    run_script(snakemake, main)

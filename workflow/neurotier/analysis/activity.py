@@ -33,10 +33,6 @@ CHOOSING = ("sessions", "runs")
 """Keys of the dataset that say which of a participant's files an app is given; a tool's are named as inputs."""
 
 
-OF_NONE = "of_none"
-"""Key that tells that files of no session or run were given beside those chosen; earlier versions left them out."""
-
-
 def how_of(
     settings: Settings,
     version: str,
@@ -68,7 +64,7 @@ def how_of(
         how["description"] = rehearsal.content_key()
     chosen = {key: list(map(str, getattr(settings.dataset, key))) for key in CHOOSING}
     if app.image and any(chosen.values()):
-        how["chosen"] = {**chosen, OF_NONE: True}
+        how["chosen"] = chosen
     how["sidecars_refer"] = settings.results_dataset and not app.image
     if settings.image:
         how["container"] = {

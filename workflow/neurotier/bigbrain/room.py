@@ -12,7 +12,7 @@ from neurotier.bigbrain.blocks.making import make_blocks
 from neurotier.bigbrain.blocks.sources import source_of
 from neurotier.bigbrain.plan import BigBrainPlan, calibration_folder
 from neurotier.bigbrain.tasks import ALL, NONE, Block, Task, size_of
-from neurotier.core.errors import SourceError, TierError
+from neurotier.core.errors import SourceError
 from neurotier.core.private import remove_empty
 from neurotier.core.quantities import size
 
@@ -53,16 +53,6 @@ def ensure_blocks(plan: BigBrainPlan, task: Task) -> tuple[Block, ...]:
             fix="start with --forcerun make_blocks",
         )
     return made
-
-
-def check_calibration_fits(plan: BigBrainPlan, run: str) -> None:
-    """Raise :class:`TierError` if the small blocks of a calibration do not fit beside those that are there."""
-    source, tier = plan.source(run), plan.tier(run.split("/")[1])
-    names = source.names()
-    needed, free = 2 * len(names) * source.block(names[0])[0].file_bytes, tier.free_bytes()
-    if needed > free:
-        problem = f"the small blocks that predictions need take {size(needed)}, and {size(free)} are free"
-        raise TierError(problem, f"tier {tier.name!r}", "make room, or set bigbrain.predict: false")
 
 
 def make_room(plan: BigBrainPlan) -> None:

@@ -12,7 +12,7 @@ from neurotier.bigbrain.checking import Checked, checksum_of
 from neurotier.bigbrain.engines.numa import NOTICE, ONE_NODE
 from neurotier.bigbrain.engines.spark_events import DRIVERS, Driver, read_events
 from neurotier.bigbrain.plan import CHECKED, FINISHED, BigBrainPlan, is_calibration
-from neurotier.bigbrain.room import check_calibration_fits, ensure_blocks, make_room
+from neurotier.bigbrain.room import ensure_blocks, make_room
 from neurotier.bigbrain.tasks import Task
 from neurotier.core.files import write_json
 from neurotier.core.kinds import is_in_memory
@@ -40,7 +40,6 @@ def begin(plan: BigBrainPlan, run: str, file: Path) -> None:
     shutil.rmtree(task.folder, ignore_errors=True)
     make_room(plan)
     if is_calibration(run):
-        check_calibration_fits(plan, run)
         blocks = make_blocks(plan.source(run), plan.blocks_folder(run), task.tier, print)
         task = replace(task, blocks=tuple(blocks))
     task = replace(task, blocks=ensure_blocks(plan, task))

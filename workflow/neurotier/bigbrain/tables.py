@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,44 +16,39 @@ from neurotier.core.quantities import seconds
 from neurotier.core.tables import Row, write_table
 
 
-@dataclass(frozen=True)
-class Tabulated:
-    """Rows of ``bigbrain_phases.tsv``, ``bigbrain_runs.tsv`` and ``bigbrain_spark.tsv``."""
+def tabulate(folders: Iterable[Path]) -> dict[str, list[Row]]:
+    """Rows of ``bigbrain_phases.tsv``, ``bigbrain_runs.tsv`` and ``bigbrain_spark.tsv``, by the middle of the names.
 
-    phases: list[Row]
-    runs: list[Row]
-    spark: list[Row]
-
-    def write(self, folder: Path) -> None:
-        """Write the three tables in a folder."""
-        for name, rows in (("phases", self.phases), ("runs", self.runs), ("spark", self.spark)):
-            write_table(folder / f"bigbrain_{name}.tsv", f"bigbrain_{name}", rows)
-
-    def lines(self) -> list[str]:
-        """A line about each run, and one about their output."""
-        lines = [
-            f"BigBrain: {row['engine']} on {row['tier']}, {row['parallelism']} at once,"
-            f" repetition {row['repetition']}: "
-            + (seconds(row["makespan_s"]) if row["valid"] == "valid" else row["valid"])
-            for row in self.runs
-        ]
-        if any(row["pinned"] == ONE_NODE for row in self.runs):
-            lines.append(NOTICE)
-        same = outputs_text(self.runs)
-        return [*lines, f"BigBrain: {same}"] if same else lines
-
-
-def tabulate(folders: Iterable[Path]) -> Tabulated:
-    """Tabulate runs from their folders in the results; each has begun, and may not have ended."""
-    found = Tabulated([], [], [])
+    Each run, of which the folder in the results is given, has begun, and may not have ended.
+    """
+    rows: dict[str, list[Row]] = {"phases": [], "runs": [], "spark": []}
     for folder in folders:
         task, drivers = Task.load(folder / "plan.json"), drivers_of(folder)
         records = records_of(task)
-        found.phases.extend(phase_rows(task, records))
-        found.spark.extend(spark_rows(task, drivers, records))
+        rows["phases"] += phase_rows(task, records)
+        rows["spark"] += spark_rows(task, drivers, records)
         left = read_if_there(folder / CHECKED), read_if_there(folder / FINISHED)
-        found.runs.append(run_row(task, records, *left, starts=len(drivers)))
-    return found
+        rows["runs"].append(run_row(task, records, *left, starts=len(drivers)))
+    return rows
+
+
+def write_tables(rows: Mapping[str, Iterable[Row]], folder: Path) -> None:
+    """Write the three tables in a folder."""
+    for name, some in rows.items():
+        write_table(folder / f"bigbrain_{name}.tsv", f"bigbrain_{name}", some)
+
+
+def lines_of(runs: Sequence[Row]) -> list[str]:
+    """A line about each run, and one about their output."""
+    lines = [
+        f"BigBrain: {row['engine']} on {row['tier']}, {row['parallelism']} at once, repetition {row['repetition']}: "
+        + (seconds(row["makespan_s"]) if row["valid"] == "valid" else row["valid"])
+        for row in runs
+    ]
+    if any(row["pinned"] == ONE_NODE for row in runs):
+        lines.append(NOTICE)
+    same = outputs_text(runs)
+    return [*lines, f"BigBrain: {same}"] if same else lines
 
 
 def read_if_there(file: Path) -> dict[str, Any]:

@@ -20,14 +20,17 @@ from neurotier.core.errors import InputError, SourceError, TierError
 from neurotier.core.files import flush_file_system, remove_tree, rename_durably, write_json, write_text
 from neurotier.core.settings import DemoSettings
 from neurotier.dataset.datalad_environment import prepare_environment
-from neurotier.demo.phantom import simulated_head, varied_head
-from neurotier.demo.texts import bold_facts, site_texts, superdataset_readme, t1w_facts
+from neurotier.demo.head_model import model_head
+from neurotier.demo.phantom import varied_head
+from neurotier.demo.texts import bold_facts, simulated_scanner, site_texts, superdataset_readme
 
 DEBIAN_HEAD = Path("/usr/share/mricron/templates/ch2.nii.gz")
 """A real whole head (Colin27, 1 mm), where Debian's package mricron-data is installed."""
 
 SIMULATED = "simulated"
 """Value of ``demo.head`` that asks for the simulated head, whatever is installed."""
+
+FIX = "give a NIfTI file of a whole head"
 
 BOLD_SHAPE = (8, 8, 6, 4)
 BOLD_VOXEL_MM, REPETITION_TIME_S = 4.0, 2.0
@@ -87,8 +90,7 @@ def make_demo_dataset(folder: Path, settings: DemoSettings, say: Callable[[str],
     SourceError
         If DataLad or git-annex fails.
     """
-    head_path = find_head(settings)
-    head = None if head_path is None else load_head(head_path)
+    head, description = head_of(settings)
     unfinished = folder.parent / f".{folder.name}.unfinished"
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -96,8 +98,8 @@ def make_demo_dataset(folder: Path, settings: DemoSettings, say: Callable[[str],
         folder.parent.mkdir(parents=True, exist_ok=True)
         remove_tree(unfinished)
         try:
-            say(f"Making the demonstration dataset from {describe_head(head_path)}.")
-            write_files(unfinished, settings, head, describe_head(head_path), say)
+            say(f"Making the demonstration dataset from {description}.")
+            write_files(unfinished, settings, head, description, say)
             say("Saving it with DataLad.")
             prepare_environment()
             save_datasets(unfinished)
@@ -110,22 +112,20 @@ def make_demo_dataset(folder: Path, settings: DemoSettings, say: Callable[[str],
         raise TierError(f"cannot make the demonstration dataset: {error}", where=str(folder)) from error
 
 
-def find_head(settings: DemoSettings) -> Path | None:
-    """The head to vary; ``None`` is the simulated one.
+def head_of(settings: DemoSettings) -> tuple[nib.Nifti1Image, str]:
+    """The head to vary, and what it is, in words.
 
     Raises
     ------
     InputError
-        If the head that was asked for is not a file.
+        If the head that was asked for cannot be used.
     """
-    if settings.head == SIMULATED:
-        return None
-    if settings.head is None:
-        return DEBIAN_HEAD if DEBIAN_HEAD.is_file() else None
-    path = Path(settings.head).expanduser()
+    if settings.head == SIMULATED or (settings.head is None and not DEBIAN_HEAD.is_file()):
+        return model_head(), "a simulated head around a real brain template"
+    path = Path(settings.head).expanduser() if settings.head else DEBIAN_HEAD
     if not path.is_file():
-        raise InputError("no such file", where=f"config key demo.head: {path}", fix="give a NIfTI file of a whole head")
-    return path
+        raise InputError("no such file", where=f"config key demo.head: {path}", fix=FIX)
+    return load_head(path), "the real head ch2 (Colin27)" if path == DEBIAN_HEAD else f"the real head {path.name}"
 
 
 def load_head(path: Path) -> nib.Nifti1Image:
@@ -136,34 +136,22 @@ def load_head(path: Path) -> nib.Nifti1Image:
     InputError
         If it is not a whole, readable 3D NIfTI image with something in it.
     """
-    fix = "give a NIfTI file of a whole head"
     try:
         image = nib.load(path)
         data = np.nan_to_num(image.get_fdata(dtype=np.float32))
     except (ImageFileError, OSError, EOFError, ValueError, zlib.error) as error:
-        raise InputError(f"cannot be read as NIfTI ({error})", where=str(path), fix=fix) from error
+        raise InputError(f"cannot be read as NIfTI ({error})", where=str(path), fix=FIX) from error
     if data.ndim != 3 or min(data.shape) < 2:
-        raise InputError(f"is not a 3D image but of shape {data.shape}", where=str(path), fix=fix)
+        raise InputError(f"is not a 3D image but of shape {data.shape}", where=str(path), fix=FIX)
     if data.max() <= 0:
-        raise InputError("has no positive voxel", where=str(path), fix=fix)
+        raise InputError("has no positive voxel", where=str(path), fix=FIX)
     return nib.Nifti1Image(data, image.affine)
-
-
-def describe_head(path: Path | None) -> str:
-    """What the images were made from, in words.
-
-    >>> describe_head(Path("/home/me/mine.nii.gz"))
-    'the real head mine.nii.gz'
-    """
-    if path is None:
-        return "a simulated head around a real brain template"
-    return "the real head ch2 (Colin27)" if path == DEBIAN_HEAD else f"the real head {path.name}"
 
 
 def write_files(
     folder: Path,
     settings: DemoSettings,
-    head: nib.Nifti1Image | None,
+    head: nib.Nifti1Image,
     description: str,
     say: Callable[[str], None],
 ) -> None:
@@ -176,26 +164,23 @@ def write_files(
             write_text(folder / site / name, text)
         for participant in participants:
             say(f"Making {site}/sub-{participant.label}.")
-            write_participant(folder / site, participant, settings.seed + index, settings.voxel_size_mm, head)
+            write_participant(
+                folder / site, participant, settings.seed + index, settings.voxel_size_mm, head, description
+            )
             index += 1
 
 
 def write_participant(
-    site: Path, participant: Participant, seed: int, voxel_size_mm: float, head: nib.Nifti1Image | None
+    site: Path, participant: Participant, seed: int, voxel_size_mm: float, head: nib.Nifti1Image, description: str
 ) -> None:
-    """Write one participant's images and sidecars, varied from ``head`` or, if that is ``None``, the simulated one."""
+    """Write one participant's images and sidecars, varied from the head."""
     subject = f"sub-{participant.label}"
     scan = 0
     for session, runs in enumerate(participant.runs, start=1):
         for run in range(1, runs + 1):
             stem = site / subject / f"ses-{session}" / "anat" / f"{subject}_ses-{session}_run-{run}_T1w"
-            write_json(stem.with_suffix(".json"), t1w_facts(head is not None))
-            image = (
-                simulated_head(seed, voxel_size_mm, scan)[0]
-                if head is None
-                else varied_head(head, seed, voxel_size_mm, scan)
-            )
-            nib.save(image, stem.with_suffix(".nii.gz"))
+            write_json(stem.with_suffix(".json"), simulated_scanner(f"T1w image computed from {description}"))
+            nib.save(varied_head(head, seed, voxel_size_mm, scan), stem.with_suffix(".nii.gz"))
             scan += 1
     if not participant.runs:
         stem = site / subject / "ses-1" / "func" / f"{subject}_ses-1_task-rest_run-1_bold"

@@ -15,7 +15,7 @@ from nibabel.eulerangles import euler2mat
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from neurotier.demo.head_model import Field, Mask, model_head
+from neurotier.demo.head_model import Field
 
 MARGIN_MM = 10.0
 """What the field of view gains on every side, so that the head can move and no brain lies at its edge."""
@@ -27,29 +27,6 @@ BRIGHT = 1000
 """Stored value of the bright intensity (99th percentile of the head)."""
 
 
-def simulated_head(seed: int, voxel_size_mm: float, scan: int = 0) -> tuple[nib.Nifti1Image, Mask]:
-    """A T1w-like head around a real brain, and the truth about its brain.
-
-    Parameters
-    ----------
-    seed
-        Seed of the participant: geometry.
-    voxel_size_mm
-        Edge of the isotropic voxels, mm.
-    scan
-        Number of the scan of this participant: bias field and noise; geometry stays.
-
-    Returns
-    -------
-    tuple
-        The image (int16, 3D) and the brain mask (same shape).
-    """
-    head, brain = model_head()
-    image = varied_head(head, seed, voxel_size_mm, scan)
-    mask = resampled(brain.get_fdata(dtype=np.float32), head, image, geometry(seed))
-    return image, mask > 0.5
-
-
 def varied_head(head: nib.Nifti1Image, seed: int, voxel_size_mm: float, scan: int = 0) -> nib.Nifti1Image:
     """A head as another participant's: resampled, moved and scaled a little, with own bias field and noise.
 
@@ -57,8 +34,12 @@ def varied_head(head: nib.Nifti1Image, seed: int, voxel_size_mm: float, scan: in
     ----------
     head
         A whole head, 3D, with any voxels; its orientation is kept, its field of view gains :data:`MARGIN_MM`.
-    seed, voxel_size_mm, scan
-        As for :func:`simulated_head`.
+    seed
+        Seed of the participant: geometry.
+    voxel_size_mm
+        Edge of the isotropic voxels, mm.
+    scan
+        Number of the scan of this participant: bias field and noise; geometry stays.
 
     Returns
     -------

@@ -60,11 +60,6 @@ def site_texts(site: str, description: str, participants: list[tuple[str, int, s
     }
 
 
-def t1w_facts(real: bool) -> dict[str, Any]:
-    """Sidecar of a T1w image; ``real`` if it was varied from a real head's."""
-    return simulated_scanner("T1w image varied from a real head" if real else "T1w image of a simulated head")
-
-
 def bold_facts(repetition_time_s: float) -> dict[str, Any]:
     """Sidecar of a functional image."""
     return {

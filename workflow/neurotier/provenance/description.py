@@ -8,14 +8,18 @@ activities, software and environments. Sidecars refer to the activity as ``Gener
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from neurotier.analysis.activity import How, identifier, uri
+from neurotier.core.errors import InputError
 from neurotier.core.files import write_json, write_text
 from neurotier.core.foreign import open_file
 from neurotier.core.places import short_hash
+from neurotier.dataset.bids import LABEL
 from neurotier.provenance.repository import ATTRIBUTES
 from neurotier.provenance.source import RAW
 
@@ -37,6 +41,16 @@ def how_file(activity: str) -> Path:
     return HOW / f"{activity}.json"
 
 
+def owner_of(entry: str) -> str:
+    """The participant whose own an entry of derivatives is by its name; empty if it is for all.
+
+    >>> owner_of("sub-01.html"), owner_of("sub-01/anat"), owner_of("logs")
+    ('sub-01', 'sub-01', '')
+    """
+    found = re.match(f"sub-{LABEL}", entry)
+    return found[0] if found else ""
+
+
 def describe(folder: Path, ways: Iterable[How]) -> None:
     """Write how derivatives were made into their dataset, beside what is said of earlier ones.
 
@@ -53,11 +67,9 @@ def describe(folder: Path, ways: Iterable[How]) -> None:
             known[identifier(how)] = how
             write_json(folder / how_file(identifier(how)), how)
     for name, content in provenance(known).items():
-        if not same_json(folder / "prov" / f"{GROUP}_{name}.json", content):
-            write_json(folder / "prov" / f"{GROUP}_{name}.json", content)
+        write_if_other(folder / "prov" / f"{GROUP}_{name}.json", json.dumps(content, indent=2) + "\n")
     table = f"provenance_label\tdescription\n{GROUP}\tHow neurotier has made these derivatives.\n"
-    if not (folder / "prov" / "provenance.tsv").exists():
-        write_text(folder / "prov" / "provenance.tsv", table)
+    write_if_other(folder / "prov" / "provenance.tsv", table)
     add_lines(folder / ".bidsignore", IGNORED)
     add_lines(folder / ".gitattributes", [ATTRIBUTES])
 
@@ -70,10 +82,6 @@ def read_how(folder: Path, activity: str) -> How:
     InputError
         If it is no file, or not one of neurotier's.
     """
-    import json
-
-    from neurotier.core.errors import InputError
-
     file = folder / how_file(activity)
     try:
         with open_file(folder, how_file(activity), str(file)) as opened:
@@ -137,14 +145,10 @@ def listed(objects: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"Id": key, **value} for key, value in sorted(objects.items())]
 
 
-def same_json(file: Path, content: Any) -> bool:
-    """Whether a file has this content already; times of files tell git where to look."""
-    import json
-
-    try:
-        return bool(json.loads(file.read_text()) == content)
-    except (OSError, ValueError):
-        return False
+def write_if_other(file: Path, text: str) -> None:
+    """Write a file unless it has this text already: times of files tell git where to look."""
+    if not file.exists() or file.read_text() != text:
+        write_text(file, text)
 
 
 def add_lines(file: Path, lines: Iterable[str]) -> None:

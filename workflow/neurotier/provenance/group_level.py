@@ -19,7 +19,7 @@ from neurotier.core.files import read_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.provenance.description import DESCRIBING, how_file
-from neurotier.provenance.people import Done, Known, how_it_was_made
+from neurotier.provenance.people import Done, how_it_was_made
 from neurotier.provenance.repository import record_run, save_all
 from neurotier.provenance.source import RAW
 
@@ -43,7 +43,7 @@ class GroupLevel:
     how: How | None
 
 
-def group_level_of(site: str, people: Sequence[Done], settings: Settings, places: Places, known: Known) -> GroupLevel:
+def group_level_of(site: str, people: Sequence[Done], settings: Settings, places: Places) -> GroupLevel:
     """The group level of a site, by its own record and those of the participants.
 
     Parameters
@@ -54,8 +54,6 @@ def group_level_of(site: str, people: Sequence[Done], settings: Settings, places
         Its participants.
     settings, places
         Of the run.
-    known
-        Facts of runs that have been read.
     """
     own = {entry for one in people for entry in one.outputs}
     versions: dict[str, set[str]] = {}
@@ -75,7 +73,7 @@ def group_level_of(site: str, people: Sequence[Done], settings: Settings, places
     container = f"sha256:{tool['image']}" if "image" in tool else None
     caches = {name: f"sha256:{cache['sha256']}" for name, cache in caches_of(places).items()}
     record = {"run": step["run"], "tool_version": tool["version"], "container": container, "caches": caches}
-    how = how_it_was_made(record, places, known) if settings.app.group and made else None
+    how = how_it_was_made(record, places) if settings.app.group and made else None
     if how is not None:
         how["group"] = {
             "participants": sorted(one.name.rpartition("/")[2] for one in people),

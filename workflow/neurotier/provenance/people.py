@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from functools import cache
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from neurotier.analysis.activity import How, how_of, identifier
@@ -15,10 +15,9 @@ from neurotier.core.files import read_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.dataset.bids import Image
+from neurotier.provenance.description import owner_of
 from neurotier.provenance.source import RAW
-
-Known = dict[str, Any]
-"""What has been read of the facts of runs, by run; ``None`` for one whose facts are lost."""
+from neurotier.run.batches import read_batches
 
 COMMAND_BYTES = 60_000
 """Longest list of inputs of a commit: Linux takes 128 KiB in one argument, and DataLad gives the command as one."""
@@ -54,37 +53,20 @@ class Done:
         return self.name.rpartition("/")[0]
 
 
-def done(
-    everyone: Iterable[tuple[str, Sequence[Image]]],
-    batch_of: dict[str, str],
-    settings: Settings,
-    places: Places,
-    known: Known,
-) -> dict[str, Done]:
-    """Those who have a record and whole derivatives.
-
-    Parameters
-    ----------
-    everyone
-        Who is asked about, with the images of each.
-    batch_of
-        Participant to number of its batch.
-    settings, places
-        Of the run.
-    known
-        Facts of runs that have been read; it takes those that are read here.
-    """
-    people = {}
-    for name, images in everyone:
+def done(everyone: Mapping[str, Sequence[Image]], settings: Settings, places: Places) -> list[Done]:
+    """Those who have a record and whole derivatives, of participants with the images of each."""
+    batch_of = {name: number for number, names in read_batches(places).items() for name in names}
+    people = []
+    for name, images in everyone.items():
         try:
             record = read_json(places.record(name))
         except (FileNotFoundError, StateError):
             continue
         manifest = record.get("derivatives", {})
         if not first_missing(manifest, places.analysed(name, bool(settings.app.image))):
-            how = how_it_was_made(record, places, known)
             outputs = outputs_of(name, manifest, places, settings)
-            people[name] = Done(name, inputs_of(images, settings), how, batch_of.get(name, ""), outputs)
+            how = how_it_was_made(record, places)
+            people.append(Done(name, inputs_of(images, settings), how, batch_of.get(name, ""), outputs))
     return people
 
 
@@ -93,9 +75,8 @@ def outputs_of(name: str, manifest: Manifest, places: Places, settings: Settings
     site, _, participant = name.rpartition("/")
     if not settings.app.image:
         return [participant]
-    first = {PurePosixPath(path).parts[0] for path in manifest}
-    own = re.compile(rf"{re.escape(participant)}(?![A-Za-z0-9+]).*")
-    return sorted(entry for entry in first if own.fullmatch(entry) and (places.derivatives / site / entry).exists())
+    own = {PurePosixPath(path).parts[0] for path in manifest if owner_of(path) == participant}
+    return sorted(entry for entry in own if (places.derivatives / site / entry).exists())
 
 
 def inputs_of(images: Sequence[Image], settings: Settings) -> list[str]:
@@ -105,23 +86,23 @@ def inputs_of(images: Sequence[Image], settings: Settings) -> list[str]:
     return [f"{RAW}/{image.in_site}" for image in images]
 
 
-def how_it_was_made(record: dict[str, Any], places: Places, known: Known) -> How | None:
-    """How a participant's derivatives were made, by its record and the facts of the run that made them.
-
-    ``known`` keeps the facts that have been read.
-    """
-    run = record.get("run", "")
-    if run not in known:
-        try:
-            facts = read_json(places.runs / f"{run}.json")
-            known[run] = (Settings.from_json(facts["settings"]), facts["versions"]["neurotier"])
-        except (FileNotFoundError, StateError, LookupError, TypeError):
-            known[run] = None
-    if known[run] is None:
+def how_it_was_made(record: dict[str, Any], places: Places) -> How | None:
+    """How derivatives were made, by their record and the facts of the run that made them."""
+    facts = facts_of_run(places.runs / f"{record.get('run', '')}.json")
+    if facts is None:
         return None
-    settings, neurotier = known[run]
     container, caches = record.get("container"), record.get("caches")
-    return how_of(settings, record.get("tool_version", ""), container, neurotier, caches)
+    return how_of(facts[0], record.get("tool_version", ""), container, facts[1], caches)
+
+
+@cache
+def facts_of_run(file: Path) -> tuple[Settings, str] | None:
+    """Settings and version of a run, which thousands of records share; ``None`` if they are lost."""
+    try:
+        facts = read_json(file)
+        return Settings.from_json(facts["settings"]), facts["versions"]["neurotier"]
+    except (FileNotFoundError, StateError, LookupError, TypeError):
+        return None
 
 
 def groups(people: Sequence[Done], by_batch: bool = True) -> Iterator[list[Done]]:

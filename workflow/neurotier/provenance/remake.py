@@ -8,38 +8,39 @@ the same bytes come out.
 from __future__ import annotations
 
 import os
-import re
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from neurotier import __version__
-from neurotier.analysis.activity import OF_NONE, How
+from neurotier.analysis.activity import How
 from neurotier.analysis.app import root_files
 from neurotier.analysis.participant import Job, analyze, run_phase, staged_limit_bytes
 from neurotier.analysis.staging import publish, stage_in
+from neurotier.analysis.tools import make_tool
+from neurotier.containers.caches import PlacedCache
+from neurotier.containers.store import PlacedImage
 from neurotier.core.errors import ContainerError, InputError, SourceError
-from neurotier.core.files import write_json, written_whole
-from neurotier.core.foreign import open_file
+from neurotier.core.files import write_json
 from neurotier.core.places import Places
 from neurotier.core.quantities import first_of
 from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tiers import find_mount, tiers_of
 from neurotier.core.work_folders import IN, OUT, work_folder
-from neurotier.dataset.bids import LABEL, Image, read_image
+from neurotier.dataset.attempts import first_message
+from neurotier.dataset.bids import Image, read_image
+from neurotier.dataset.datalad_environment import prepare_environment
 from neurotier.dataset.health import ask_git
+from neurotier.dataset.index import app_files
 from neurotier.dataset.selection import chosen as chosen_of
-from neurotier.provenance.description import HOW, read_how
-from neurotier.provenance.remake_group import group_again, inputs_of_group
+from neurotier.provenance.description import HOW, owner_of, read_how
+from neurotier.provenance.remake_group import copy_entry, group_again, inputs_of_group
 from neurotier.provenance.repository import run_git
 from neurotier.provenance.source import RAW
-
-if TYPE_CHECKING:
-    from neurotier.containers.caches import PlacedCache
-    from neurotier.containers.store import PlacedImage
+from neurotier.run import caches
+from neurotier.run.jobs import image_store
 
 ONLY = "NEUROTIER_PARTICIPANTS"
 """Environment variable: of the participants of a command, those to make again."""
@@ -69,36 +70,34 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None = None) -> 
     if how_file.absolute().parent != dataset / HOW:
         raise InputError(f"is not below {HOW}/ of a dataset of derivatives", where=str(how_file))
     how = read_how(dataset, how_file.stem)
-    everyone = [] if how.get("group") else raw_paths(dataset, inputs)
-    paths = [] if how.get("group") else wanted(everyone, os.environ.get(ONLY, ""))
-    put_back(dataset, {participant_of(path) for path in everyone} - {participant_of(path) for path in paths})
-    fetch(dataset, [f"{RAW}/{path}" for path in paths])
     if how.get("group"):
         fetch(dataset, [RAW], get_data=False)
         fetch(dataset, inputs_of_group(dataset, how))
+    else:
+        everyone = raw_paths(dataset, inputs)
+        paths = wanted(everyone, os.environ.get(ONLY, ""))
+        participants = dict.fromkeys(map(owner_of, paths))
+        put_back(dataset, set(map(owner_of, everyone)) - participants.keys())
+        fetch(dataset, [f"{RAW}/{path}" for path in paths])
     if how.get("app"):
         fetch(dataset, [f"{RAW}/{path}" for path in root_files(dataset / RAW)])
-    by_participant: dict[str, list[str]] = {}
-    for path in paths:
-        by_participant.setdefault(participant_of(path), []).append(path)
     with tempfile.TemporaryDirectory(prefix="neurotier-", dir=work) as scratch:
-        settings = settings_of(how, Path(scratch))
+        settings, log = settings_of(how, Path(scratch)), Path(scratch, "log")
         places = Places.from_settings(settings)
+        log.touch()
         say_if_other("neurotier", how["neurotier"], __version__)
         image = placed(how, settings, places)
-        version = version_here(how, settings, image)
+        version = how["version"] if image else make_tool(settings.tool).version()  # an image is known by its digest
         say_if_other(how["name"], how["version"], version)
         if how.get("group"):
             if image is None:
                 raise InputError("names no container image, and the group level needs it", where=str(how_file))
-            log = Path(scratch, "group.log")
-            log.touch()
             with work_folder(places.work_of("group"), identity="") as folder:
                 group_again(dataset, how, settings, folder, log, image)
-        for participant, of_participant in by_participant.items():
-            images = images_of(dataset / RAW, participant, of_participant, settings, how.get("chosen", {}))
-            log = Path(scratch, f"{participant}.log")
-            log.touch()
+            return 0
+        for participant in participants:
+            own = [path for path in paths if owner_of(path) == participant]
+            images = images_of(dataset / RAW, participant, own, settings, how.get("chosen", {}))
             job = Job(participant, "", images, dataset / RAW, settings, version, log, image, activity=how_file.stem)
             with work_folder(places.work_of(participant), identity="") as folder:
                 analyze_again(job, folder, dataset)
@@ -125,25 +124,15 @@ def raw_paths(dataset: Path, inputs: Sequence[Path]) -> list[str]:
     return paths
 
 
-OWN_ENDS = (".", "_", "-")
-"""What follows a participant's label in the names of its own entries beside its folder, such as ``sub-01.html``."""
-
-
-def participant_of(path: str) -> str:
-    """The participant of a path below the raw dataset."""
-    return path.split("/", 1)[0]
-
-
 def put_back(dataset: Path, participants: Iterable[str]) -> None:
     """Put back what is missing of participants who are not made again.
 
     ``datalad rerun`` removes all outputs of its command whose contents are not here, and would save that they are gone.
     """
     for participant in participants:
-        own = participant, *(f"{participant}{end}*" for end in OWN_ENDS)
-        deleted = (ask_git(dataset, "ls-files", "-z", "--deleted", "--", *own) or "").split("\0")
-        if any(deleted):
-            run_git(dataset, "checkout", "--quiet", "HEAD", "--", *filter(None, deleted))
+        deleted = (ask_git(dataset, "ls-files", "-z", "--deleted", "--", f"{participant}*") or "").split("\0")
+        if own := [path for path in deleted if owner_of(path) == participant]:
+            run_git(dataset, "checkout", "--quiet", "HEAD", "--", *own)
 
 
 def wanted(paths: Iterable[str], only: str) -> list[str]:
@@ -153,9 +142,9 @@ def wanted(paths: Iterable[str], only: str) -> list[str]:
     ['sub-02/anat/b.nii']
     """
     paths, names = list(paths), only.replace(",", " ").split()
-    chosen = [path for path in paths if not names or participant_of(path) in names]
+    chosen = [path for path in paths if not names or owner_of(path) in names]
     if not chosen:
-        known = first_of(list(dict.fromkeys(map(participant_of, paths))))
+        known = first_of(list(dict.fromkeys(map(owner_of, paths))))
         raise InputError("names nobody of this command", where=f"{ONLY}={only!r}", fix=f"it is about {known}")
     return chosen
 
@@ -177,30 +166,15 @@ def fetch(dataset: Path, paths: Sequence[str], get_data: bool = True) -> None:
     SourceError
         If it cannot be had.
     """
-    from neurotier.dataset.contents import is_present
-
-    if all(
-        is_present(*in_repository(dataset, path)) if get_data else (dataset / path / ".git").exists() for path in paths
-    ):
-        return
+    prepare_environment()  # which DataLad reads on import
     from datalad.api import get
     from datalad.support.exceptions import IncompleteResultsError
 
-    from neurotier.dataset.attempts import first_message
-    from neurotier.dataset.datalad_environment import prepare_environment
-
-    prepare_environment()
     try:
         whole = [str(dataset / path) for path in paths]
         get(path=whole, dataset=str(dataset), get_data=get_data, result_renderer="disabled")
     except IncompleteResultsError as error:
         raise SourceError(f"could not be fetched: {first_message(error)}", where=str(dataset / paths[0])) from None
-
-
-def in_repository(dataset: Path, path: str) -> tuple[Path, str]:
-    """The repository that has a path of a dataset of derivatives, its own or its source, and the path below that."""
-    is_raw = path.startswith(f"{RAW}/")
-    return (dataset / RAW, path.removeprefix(f"{RAW}/")) if is_raw else (dataset, path)
 
 
 def settings_of(how: How, folder: Path) -> Settings:
@@ -226,10 +200,15 @@ def settings_of(how: How, folder: Path) -> Settings:
     return Settings.from_config(sections, in_containers=container is not None)
 
 
+def say(line: str) -> None:
+    """Tell the user."""
+    print(line, file=sys.stderr)
+
+
 def say_if_other(name: str, recorded: str, here: str) -> None:
     """Warn of another version: then other bytes may come out."""
     if recorded != here:
-        print(f"neurotier: {name} is {here} here, and was {recorded}: other bytes may come out", file=sys.stderr)
+        say(f"neurotier: {name} is {here} here, and was {recorded}: other bytes may come out")
 
 
 def placed(how: How, settings: Settings, places: Places) -> PlacedImage | None:
@@ -243,12 +222,9 @@ def placed(how: How, settings: Settings, places: Places) -> PlacedImage | None:
     container = how.get("container")
     if container is None:
         return None
-    from neurotier.containers.store import PlacedImage
-    from neurotier.run.jobs import image_store
-
     log = places.results.with_name("image.log")
     reference = os.environ.get(IMAGE) or container["image"]
-    store = image_store(settings, places, log, lambda line: print(line, file=sys.stderr))
+    store = image_store(settings, places, log, say)
     image = store.obtain(reference, where="the recorded image")
     if f"sha256:{image.sha256}" != container["digest"]:
         raise ContainerError(
@@ -268,11 +244,6 @@ def placed_caches(settings: Settings, places: Places, recorded: Mapping[str, str
     InputError
         If one has other contents now.
     """
-    from neurotier.run import caches
-
-    def say(line: str) -> None:
-        print(line, file=sys.stderr)
-
     found = caches.obtain_caches(settings, places, say, placing=True)
     write_json(places.index / "caches.json", found)
     for name, cache in found.items():
@@ -282,47 +253,14 @@ def placed_caches(settings: Settings, places: Places, recorded: Mapping[str, str
     return caches.placed_caches(settings, places, say)
 
 
-def version_here(how: How, settings: Settings, image: PlacedImage | None) -> str:
-    """The version of the tool that is here; that of a container image is known by its digest."""
-    if image is not None:
-        return str(how["version"])
-    from neurotier.analysis.tools import make_tool
-
-    return make_tool(settings.tool).version()
-
-
 def images_of(
     raw: Path, participant: str, paths: Sequence[str], settings: Settings, chosen: Mapping[str, Any]
 ) -> list[Image]:
     """The images of a participant; for an app, the files that it was given of the chosen sessions and runs."""
     if not settings.app.image:
         return [read_image(path, "") for path in paths]
-    label = participant.removeprefix("sub-")
-    files = sorted(path for path in (raw / participant).rglob("*") if not path.is_dir())
-    below = [PurePosixPath(path.relative_to(raw)) for path in files]
-    suffixes = settings.app.suffixes
-    wanted_files = [path for path in below if not suffixes or path.name.split(".")[0].rsplit("_", 1)[-1] in suffixes]
-    found = [Image(participant, "", label, session_of(path), run_of(path.name), str(path)) for path in wanted_files]
-    return chosen_of(found, chosen.get("sessions", []), chosen.get("runs", []), of_none=chosen.get(OF_NONE, False))
-
-
-def session_of(path: PurePosixPath) -> str:
-    """The label of the session that a file of a participant lies in; empty if in none.
-
-    >>> session_of(PurePosixPath("sub-01/ses-2/anat/a.nii")), session_of(PurePosixPath("sub-01/anat/a.nii"))
-    ('2', '')
-    """
-    return path.parts[1].removeprefix("ses-") if path.parts[1].startswith("ses-") else ""
-
-
-def run_of(name: str) -> str:
-    """The label of the run that a file's name tells, as the index reads it; empty if none.
-
-    >>> run_of("sub-01_run-2_T1w.nii.gz"), run_of("sub-01_T1w.nii.gz")
-    ('2', '')
-    """
-    found = re.search(rf"_run-({LABEL})", name)
-    return found[1] if found else ""
+    files = [file for file in app_files(raw, "", settings.app.suffixes)[0] if file.participant == participant]
+    return chosen_of(files, chosen.get("sessions", []), chosen.get("runs", []), of_none=True)
 
 
 def analyze_again(job: Job, folder: Path, dataset: Path) -> None:
@@ -338,11 +276,10 @@ def analyze_again(job: Job, folder: Path, dataset: Path) -> None:
     stage_in(job.dataset, job.staged_files, folder / IN, limit_bytes)
     run_phase("compute", lambda: analyze(job, folder), [])
     for entry in sorted((folder / OUT).glob(f"{participant}*")):  # what an app writes for all is the group level's
-        is_own = entry.name == participant or entry.name[len(participant)] in OWN_ENDS
-        if is_own and entry.is_dir() and not entry.is_symlink():
+        if owner_of(entry.name) != participant:
+            continue
+        if entry.is_dir() and not entry.is_symlink():
             publish(entry, dataset / entry.name)
-        elif is_own:
-            source = open_file(folder / OUT, entry.name, entry.name)
-            with source, written_whole(dataset / entry.name) as target:
-                shutil.copyfileobj(source, target)
-    print(f"neurotier: {participant} is made again", file=sys.stderr)
+        else:
+            copy_entry(folder / OUT, dataset, entry.name)
+    say(f"neurotier: {participant} is made again")

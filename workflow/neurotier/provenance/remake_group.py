@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
 from collections.abc import Iterable
@@ -17,10 +16,8 @@ from neurotier.core.files import make_folders, remove_whatever, written_whole
 from neurotier.core.foreign import open_file
 from neurotier.core.settings import Settings
 from neurotier.core.work_folders import OUT
+from neurotier.provenance.description import owner_of
 from neurotier.provenance.source import RAW
-
-OWNER = re.compile(r"sub-[A-Za-z0-9+]+")
-"""Begins the names of a participant's own entries."""
 
 
 def inputs_of_group(dataset: Path, how: How) -> list[str]:
@@ -33,9 +30,8 @@ def inputs_of_group(dataset: Path, how: How) -> list[str]:
     """
     found: dict[str, list[str]] = {str(name): [] for name in how["group"]["participants"]}
     for entry in sorted(os.listdir(dataset)):
-        owner = OWNER.match(entry)
-        if owner and owner[0] in found:
-            found[owner[0]].append(entry)
+        if (owner := owner_of(entry)) in found:
+            found[owner].append(entry)
     missing = next((name for name, entries in found.items() if not entries), None)
     if missing is not None:
         raise InputError("has no derivatives here, and the group level needs everyone's", where=str(dataset / missing))

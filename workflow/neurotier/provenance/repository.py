@@ -16,6 +16,7 @@ from typing import Any
 from neurotier.core.errors import BusyError, InputError, NeurotierError, TierError, one_line
 from neurotier.core.files import remove_whatever
 from neurotier.core.quantities import first_of
+from neurotier.dataset.attempts import first_message, message_of
 from neurotier.dataset.health import ask_git, is_broken
 from neurotier.provenance.source import RAW, Raw
 from neurotier.provenance.writer import Writer, clear_locks
@@ -77,11 +78,8 @@ def open_dataset(folder: Path, before: Writer | None, say: Callable[[str], None]
             fix="move it away, and start the same command again: the derivatives stay, their history begins anew",
         )
     for key, value in OPTIONS.items():
-        if (ask_git(folder, "config", "--local", key) or "").strip() != value:
-            run_git(folder, "config", "--local", key, value)
-    run_git(
-        folder, "reset", "--quiet"
-    )  # what was staged and not committed, by a save that was killed or met a full tier
+        run_git(folder, "config", "--local", key, value)
+    run_git(folder, "reset", "--quiet")  # what a save that was killed, or met a full tier, has staged
     return Dataset(str(folder))
 
 
@@ -89,8 +87,6 @@ def make_dataset(folder: Path, say: Callable[[str], None]) -> None:
     """Make a folder a DataLad dataset, without saving what is in it."""
     from datalad.api import create
     from datalad.support.exceptions import IncompleteResultsError
-
-    from neurotier.dataset.attempts import first_message
 
     say(f"making {folder} a DataLad dataset")
     try:
@@ -155,9 +151,8 @@ def register(folder: Path, raw: Raw) -> None:
     (folder / RAW).mkdir(parents=True, exist_ok=True)  # without the folder, git takes the sub-dataset for removed
     facts = {"path": RAW, "url": raw.address, "datalad-id": raw.identifier}
     for key, value in facts.items():
-        name = f"submodule.{RAW}.{key}"
-        if value and (ask_git(folder, "config", "--file", ".gitmodules", name) or "").strip() != value:
-            run_git(folder, "config", "--file", ".gitmodules", name, value)
+        if value:
+            run_git(folder, "config", "--file", ".gitmodules", f"submodule.{RAW}.{key}", value)
     run_git(folder, "update-index", "--add", "--cacheinfo", f"160000,{raw.commit},{RAW}")
 
 
@@ -167,16 +162,16 @@ def commit_staged(folder: Path, message: str) -> None:
         run_git(folder, "commit", "--quiet", "--message", message)
 
 
-def changed_entries(folder: Path, names: Sequence[str] = ("sub-*",)) -> tuple[set[str], set[str]]:
+def changed_entries(folder: Path) -> tuple[set[str], set[str]]:
     """Participants' folders, and files beside them, that are not as they were saved, and those that are gone."""
-    listed = run_git(folder, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal", "--", *names)
+    listed = run_git(folder, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal", "--", "sub-*")
     changed = {entry[3:].split("/", 1)[0] for entry in listed.split("\0") if entry}
     return changed, {name for name in changed if not os.path.lexists(folder / name)}
 
 
-def refuse_ignored(folder: Path, names: Sequence[str] = (".",)) -> None:
+def refuse_ignored(folder: Path) -> None:
     """Raise :class:`InputError` if git would leave files out, as a tool's own ``.gitignore`` may have it."""
-    ignored = run_git(folder, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--", *names)
+    ignored = run_git(folder, "ls-files", "-z", "--others", "--ignored", "--exclude-standard")
     if ignored:
         raise InputError(
             f"{one_line(ignored.split(chr(0))[0])} would not be saved: git is told to ignore it",
@@ -195,8 +190,6 @@ def forget(folder: Path, names: Sequence[str]) -> None:
 def save_all(datalad_dataset: Any, paths: Sequence[Path], message: str) -> None:
     """Save some paths of a dataset. The source is not among them: if it is installed, it may be at another commit."""
     from datalad.support.exceptions import IncompleteResultsError
-
-    from neurotier.dataset.attempts import first_message
 
     try:
         datalad_dataset.save(path=list(map(str, paths)), message=message, result_renderer="disabled")
@@ -228,8 +221,6 @@ def record_run(
         What else the record shall say.
     """
     from datalad.core.local.run import run_command
-
-    from neurotier.dataset.attempts import message_of
 
     results = list(
         run_command(

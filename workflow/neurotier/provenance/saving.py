@@ -1,7 +1,7 @@
 """Save derivatives in their DataLad datasets: one process at a time, since jobs that save race (datalad#4606).
 
-Jobs publish their derivatives as without a dataset. While they go on, :mod:`neurotier.provenance.rounds` saves the
-batches that are over; when all are, this saves what is not saved yet, and the dataset above the sites. A commit holds
+Jobs publish their derivatives as without a dataset; when all are over, this saves them, and the dataset above the
+sites. A commit holds
 those participants of a site who shared a batch and were analysed in the same way, and its run record makes them again.
 What was saved before and has the same bytes gives no commit. Killed, it leaves whole commits, and what it had begun is
 undone by the next start.
@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +40,7 @@ from neurotier.provenance.repository import (
     unsaved,
 )
 from neurotier.provenance.source import Raw, check_source, raw_of
-from neurotier.provenance.writer import Writer, writing
-from neurotier.run.batches import read_batches
+from neurotier.provenance.writer import writing
 from neurotier.run.participants import selected_by
 
 ATTEMPTS, PAUSE_S = 4, 5.0
@@ -50,9 +48,6 @@ ATTEMPTS, PAUSE_S = 4, 5.0
 
 MANY = 5000
 """Entries of a dataset from which batches share a commit, which takes 0.1 ms and 25 bytes of each that is there."""
-
-FEW = 2000
-"""Most entries that git is asked about by name."""
 
 
 def save_derivatives(
@@ -77,16 +72,19 @@ def save_derivatives(
     check_source(dataset)
     prepare_environment()
     take_no_habits()
-    batch_of = {name: number for number, names in read_batches(places).items() for name in names}
-    with naming_commands():
-        people = done(selected_by(places.index / "images.tsv").items(), batch_of, settings, places, {})
-    for _ in range(ATTEMPTS - 1):
+    people = done(selected_by(places.index / "images.tsv"), settings, places)
+    for pauses_left in reversed(range(ATTEMPTS)):
         try:
-            return save_everyone(dataset, people.values(), settings, places, say)
+            with naming_commands():
+                return save_everyone(dataset, people, settings, places, say)
+        except SourceError as error:  # a git or git-annex that failed
+            raise unsaved(places.derivatives, error.what) from None
         except BusyError as error:  # such as a user's own commit
+            if not pauses_left:
+                raise
             say(f"waiting: {error}")
             time.sleep(PAUSE_S)
-    return save_everyone(dataset, people.values(), settings, places, say)
+    raise AssertionError("the last attempt returns or raises")
 
 
 def save_everyone(
@@ -94,13 +92,13 @@ def save_everyone(
 ) -> dict[str, str]:
     """Save the derivatives of some sites whole, and the dataset above them; see :func:`save_derivatives`."""
     commits = {}
-    with writing(places) as before, failing_as_unsaved(places.derivatives):
+    with writing(places) as before:
         for site in sorted({one.site for one in people}):
             of_site = [one for one in people if one.site == site]
             folder = (places.derivatives / site).absolute()
             take_dataset_back(folder)
             datalad_dataset = open_dataset(folder, before, say)
-            level = group_level_of(site, of_site, settings, places, {}) if settings.app.image else None
+            level = group_level_of(site, of_site, settings, places) if settings.app.image else None
             ways = [level.how] if level and level.how else []
             count = save_people(datalad_dataset, raw_of(dataset, site), of_site, ways)
             if level is not None:
@@ -108,18 +106,10 @@ def save_everyone(
             say(f"{folder}: saved the derivatives of {counted(count, 'participant')}")
             commits[site] = run_git(folder, "rev-parse", "HEAD").strip()
         if any(commits):
-            save_sites(places.derivatives, [site for site in commits if site], before, say)
+            above = open_dataset(places.derivatives.absolute(), before, say)
+            sites = [Path(above.path, site) for site in commits if site]
+            save_all(above, sites, "Save the derivatives of all sites")
     return commits
-
-
-@contextmanager
-def failing_as_unsaved(folder: Path) -> Iterator[None]:
-    """Have failures of git and git-annex say that derivatives are not saved."""
-    try:
-        with naming_commands():
-            yield
-    except SourceError as error:
-        raise unsaved(folder, error.what) from None
 
 
 def take_no_habits() -> None:
@@ -131,9 +121,7 @@ def take_no_habits() -> None:
         os.environ.update({f"GIT_CONFIG_{name}": text for name, text in given.items()})
 
 
-def save_people(
-    datalad_dataset: Any, raw: Raw, people: Sequence[Done], ways: Sequence[How] = (), only: bool = False
-) -> int:
+def save_people(datalad_dataset: Any, raw: Raw, people: Sequence[Done], ways: Sequence[How]) -> int:
     """Save the derivatives of participants of a site, and how they were made; of how many they were not saved.
 
     Parameters
@@ -146,8 +134,6 @@ def save_people(
         Participants who are done.
     ways
         How other derivatives were made.
-    only
-        Whether to look at these alone: they are some of the site's.
     """
     folder = Path(datalad_dataset.path)
     describe(folder, [*ways, *(one.how for one in people if one.how is not None)])
@@ -155,14 +141,12 @@ def save_people(
     present = [name for name in DESCRIBING if (folder / name).exists()]
     run_git(folder, "add", "--", ".gitmodules", *WRITTEN, *present)
     commit_staged(folder, f"Describe the derivatives, and register their source at {raw.commit[:8]}")
-    names = [entry for one in people for entry in one.outputs] if only else []
-    is_few = 0 < len(names) <= FEW
-    refuse_ignored(folder, names if is_few else ["."])
-    changed, gone = changed_entries(folder, names if is_few else ["sub-*"])
+    refuse_ignored(folder)
+    changed, gone = changed_entries(folder)
     unsaved_people = [one for one in people if not changed.isdisjoint(one.outputs)]
     for group in groups(unsaved_people, by_batch=len(os.listdir(folder)) <= MANY):
         save_group(datalad_dataset, folder, group)
-    if gone and not only:
+    if gone:
         forget(folder, sorted(gone))
     return len(unsaved_people)
 
@@ -178,10 +162,3 @@ def save_group(datalad_dataset: Any, folder: Path, group: Sequence[Done]) -> Non
     command = f"neurotier remake {how_file(identifier(how))} {{inputs}}"
     inputs = [path for one in group for path in one.inputs]
     record_run(datalad_dataset, command, inputs, names, f"{how['name']} of {first_of(of)}", {"neurotier": how})
-
-
-def save_sites(folder: Path, sites: Sequence[str], before: Writer | None, say: Callable[[str], None]) -> None:
-    """Save the datasets of all sites in the one above them."""
-    folder = folder.absolute()
-    above = open_dataset(folder, before, say)
-    save_all(above, [folder / site for site in sites], "Save the derivatives of all sites")

@@ -14,7 +14,7 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from neurotier.core.errors import BusyError, StateError
@@ -28,9 +28,6 @@ MARK = "NEUROTIER_WRITER"
 
 PATIENCE_S = 30.0
 """How long to wait for a lock of git that somebody else holds, such as a user who commits, and for processes to end."""
-
-TURN_S = 3600.0
-"""How long to wait until another process of neurotier has saved what it is saving."""
 
 LOOK_S = 0.2
 
@@ -63,25 +60,17 @@ class Writer:
     inode: int = 0
 
     @classmethod
-    def here(cls, places: Places) -> Writer:
-        """This process."""
-        inode = os.stat(lock_of(places)).st_ino
-        return cls(secrets.token_hex(8), socket.gethostname(), time.time_ns(), inode)
-
-    @classmethod
     def noted(cls, places: Places) -> Writer | None:
         """The writer that was killed, or has failed; ``None`` if the last one came to its end.
 
-        Earlier versions noted nothing of themselves: such a one is taken for one of this host.
+        One whose note is damaged is taken for one of this host.
         """
-        with suppress(FileNotFoundError):
-            try:
-                noted = cls(**read_json(places.saving))
-            except (StateError, TypeError):
-                return cls("", socket.gethostname())
-            whole = all(map(isinstance, astuple(noted), (str, str, int, int)))
-            return noted if whole else cls("", socket.gethostname())
-        return None
+        try:
+            return cls(**read_json(places.saving))
+        except FileNotFoundError:
+            return None
+        except (StateError, TypeError):
+            return cls("", socket.gethostname())
 
     def has_left(self, places: Places) -> str:
         """Why its processes may still be there; empty if none is, since they have been ended."""
@@ -109,10 +98,11 @@ def writing(places: Places) -> Iterator[Writer | None]:
     Raises
     ------
     BusyError
-        If that one may still be at work, or another is for an hour.
+        If that one may still be at work.
     """
-    with working(lock_of(places), within_s=TURN_S):
-        before, this = Writer.noted(places), Writer.here(places)
+    with working(lock_of(places)):
+        inode = os.stat(lock_of(places)).st_ino
+        before, this = Writer.noted(places), Writer(secrets.token_hex(8), socket.gethostname(), time.time_ns(), inode)
         why = before.has_left(places) if before else ""
         if before and why and before.host == this.host:
             raise BusyError(why, where=str(places.derivatives), fix="end it, and start the same command again")

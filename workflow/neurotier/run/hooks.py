@@ -50,7 +50,6 @@ from neurotier.run.profile_tables import (
     timings,
     unclosed_runs,
 )
-from neurotier.run.saver import Saver
 from neurotier.run.snakemake_internals import (
     analyses_anew,
     end_timers,
@@ -69,9 +68,6 @@ from neurotier.run.submitted import end_left, end_own, forget, note_name, note_s
 
 watched: list[Watch] = []
 """What watches the processors while the run of this process goes on."""
-
-savers: list[Saver] = []
-"""What saves derivatives meanwhile."""
 
 DAMAGED = (NeurotierError, AttributeError, LookupError, TypeError, ValueError)
 """What reading damaged state raises."""
@@ -241,8 +237,6 @@ def begin(plan: Plan, workflow: Any) -> None:
     forget_readings(places)
     if not plan.elsewhere and not plan.is_campaign:
         watched.append(Watch.start(places, run))
-    if "save_derivatives" in rules_here and not plan.is_app:  # an app's are made whole, by the group level
-        savers.append(Saver(places))
 
 
 def finish(plan: Plan, succeeded: bool, after: Any) -> None:
@@ -255,9 +249,6 @@ def finish(plan: Plan, succeeded: bool, after: Any) -> None:
     places = Places.from_settings(settings)
     while watched:
         watched.pop().stop()
-    while savers:
-        with suppress(KeyboardInterrupt):  # what comes next must be done: jobs on a cluster are ended by it
-            savers.pop().stop(stopped_by is not None, say)
     try:
         end_run(settings, run, stopped_by, succeeded)
         if plan.elsewhere:

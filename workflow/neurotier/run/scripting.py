@@ -7,17 +7,18 @@ import os
 import socket
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 from neurotier.core.credentials import without_credentials
 from neurotier.core.errors import NeurotierError
-from neurotier.core.files import clear_log
+from neurotier.core.files import clear_log, read_json, write_json
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run, spare_collections
 from neurotier.core.settings import Settings
+from neurotier.core.tables import Row, read_table, write_table
 from neurotier.dataset.attempts import naming_commands
 from neurotier.meter.measure import Interrupted
 from neurotier.run.jobs import load_settings, run_facts
@@ -51,6 +52,38 @@ class Context:
         """The output file of that name."""
         return Path(self.snakemake.output[name])
 
+    def read_table(self, name: str, table: str) -> list[Row]:
+        """The rows of an input, which is a table of that schema."""
+        return read_table(self.input(name), table)
+
+    def write_table(self, name: str, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Write rows to an output, which is a table of that schema."""
+        write_table(self.output(name), table, rows)
+
+    def read_json(self, name: str) -> Any:
+        """What an input says."""
+        return read_json(self.input(name))
+
+    def write_json(self, name: str, data: Any) -> None:
+        """Write an output."""
+        write_json(self.output(name), data)
+
+    @property
+    def params(self) -> Any:
+        """What the rule's ``params`` say."""
+        return self.snakemake.params
+
+    @property
+    def log(self) -> Path:
+        """The log of the rule."""
+        return Path(self.snakemake.log[0])
+
+    @property
+    def site(self) -> str:
+        """The site that the rule is about; empty for a dataset without sites."""
+        return str(self.snakemake.wildcards.site_folder).rstrip("/")
+
+    @property
     def run_facts(self) -> dict[str, Any]:
         """What this run of the workflow has noted of itself."""
         return run_facts(self.places)
@@ -78,7 +111,8 @@ def step_of(snakemake: Any, places: Places) -> Iterator[Step]:
         step.note(None)
 
 
-def run_script(snakemake: Any, work: Callable[[Context], None]) -> None:
+@contextlib.contextmanager
+def script(snakemake: Any) -> Iterator[Context]:
     """Do a script's work with everything it prints in the rule's log; an error is one line on the terminal.
 
     It ends, with all that it has started, when it is told to, and when the Snakemake that wants it is gone.
@@ -94,7 +128,7 @@ def run_script(snakemake: Any, work: Callable[[Context], None]) -> None:
                 places = Places.from_settings(settings)
                 facts = places.runs / f"{current_run()}.json"
                 with naming_commands(), ending_with(runner(facts)), step_of(snakemake, places) as step:
-                    work(Context(snakemake, settings, places, step))
+                    yield Context(snakemake, settings, places, step)
             except Exception:
                 print(without_credentials(traceback.format_exc()), end="", file=sys.stderr)
                 raise

@@ -8,7 +8,6 @@ nobody fetches, because that job was killed or is not part of this run, it fetch
 from __future__ import annotations
 
 import fcntl
-import math
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from neurotier.core.errors import BusyError, KilledError, StateError
+from neurotier.core.errors import KilledError, StateError
 from neurotier.core.files import open_lock, read_json, write_json, write_text
 from neurotier.core.places import Places, escaped
 
@@ -82,27 +81,11 @@ def noted(places: Places, name: str) -> dict[str, Any] | None:
 
 
 @contextmanager
-def working(lock: Path, shared: bool = False, within_s: float = math.inf) -> Iterator[None]:
-    """Let others know, for as long as this process works at it, that somebody fetches, or analyses.
-
-    Raises
-    ------
-    BusyError
-        If it is another's turn for longer than this.
-    """
+def working(lock: Path, shared: bool = False) -> Iterator[None]:
+    """Let others know, for as long as this process works at it, that somebody fetches, or analyses."""
     descriptor = open_lock(lock)
-    until_s = time.monotonic() + within_s
-    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     try:
-        while True:
-            try:
-                fcntl.flock(descriptor, kind if within_s == math.inf else kind | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > until_s:
-                    what = f"another process of neurotier has been at work for {within_s:g} s"
-                    raise BusyError(what, where=str(lock), fix="end it, and start the same command again") from None
-                time.sleep(LOOK_S)
+        fcntl.flock(descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
         yield
     finally:
         os.close(descriptor)

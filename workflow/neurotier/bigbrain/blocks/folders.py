@@ -1,4 +1,4 @@
-"""A folder of blocks: copied as they are, unpacked, or converted on the way to the tier, never whole in memory."""
+"""A folder of blocks: copied as they are, or unpacked on the way to the tier, never whole in memory."""
 
 from __future__ import annotations
 
@@ -10,31 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
-import numpy as np
-
 from neurotier.bigbrain.blocks.nifti import HEADER_BYTES, Layout, read_layout
-from neurotier.bigbrain.blocks.volumes import (
-    FIX,
-    PIECE_BYTES,
-    UNSIGNED,
-    Part,
-    header_of,
-    layout_of_part,
-    open_volume,
-    pieces_of_part,
-    shape_of,
-)
+from neurotier.bigbrain.blocks.volumes import FIX, PIECE_BYTES, UNSIGNED
 from neurotier.core.errors import InputError, SourceError
-from neurotier.dataset.contents import ANYWHERE, content_of, is_present
+from neurotier.dataset.contents import ANYWHERE, is_present
 
-PLAIN, PACKED, MINC = ".nii", ".nii.gz", ".mnc"
-KINDS = (PLAIN, PACKED, MINC)
+PLAIN, PACKED = ".nii", ".nii.gz"
+KINDS = (PLAIN, PACKED)
 UNPACK_ERRORS = (EOFError, gzip.BadGzipFile, zlib.error)
 
 
 @dataclass(frozen=True)
 class FolderSource:
-    """Blocks that are there already, as files of NIfTI-1, packed by gzip or not, or of MINC."""
+    """Blocks that are there already, as files of NIfTI-1, packed by gzip or not."""
 
     folder: Path
     count: int | None
@@ -60,7 +48,7 @@ class FolderSource:
     def names(self) -> list[str]:
         return list(self.files())
 
-    def block(self, name: str) -> tuple[Layout, bytes, Iterator[np.ndarray | bytes]]:
+    def block(self, name: str) -> tuple[Layout, bytes, Iterator[bytes]]:
         files = self.files()
         check_present(list(files.values()))  # all, before the first is copied
         file, layout = files[name], layout_in(files[name])
@@ -71,8 +59,6 @@ class FolderSource:
         if layout.dtype.name not in UNSIGNED:
             problem = f"has voxels of type {layout.dtype.name}, not of {', '.join(UNSIGNED)}"
             raise InputError(problem, where, "convert it: adding 1 wraps around in unsigned types alone")
-        if kind_of(file) == MINC:
-            return layout, header_of(layout, open_volume(file).affine), pieces_of_part(file, whole(file), layout)
         if kind_of(file) == PLAIN:
             check_size(file, layout, file.stat().st_size)
         return layout, b"", contents(file, layout)
@@ -112,8 +98,6 @@ def check_present(files: list[Path]) -> None:
     if not missing:
         return
     first = missing[0]
-    if not content_of(first.parent, first.name, ANYWHERE).key:
-        raise SourceError(f"is a link to nothing: {first.readlink()}", where_of(first), "mend it, or take it away")
     more = f", nor that of {len(missing) - 1} more" if len(missing) > 1 else ""
     wanted = first.parent if more else first
     raise SourceError(f"its content is not here{more}", where_of(first), f"datalad get {shlex.quote(str(wanted))}")
@@ -121,11 +105,6 @@ def check_present(files: list[Path]) -> None:
 
 def layout_in(file: Path) -> Layout:
     """The layout of what a block's file becomes."""
-    if kind_of(file) == MINC:
-        shape = open_volume(file).shape
-        if len(shape) != 3:
-            raise InputError(f"is of shape {shape_of(shape)}, and a block has three axes", where_of(file), FIX)
-        return layout_of_part(open_volume(file), whole(file))
     try:
         with open_file(file) as opened:
             return read_layout(opened.read(HEADER_BYTES))
@@ -133,11 +112,6 @@ def layout_in(file: Path) -> Layout:
         raise InputError(f"cannot be unpacked ({error})", where_of(file), "fetch it again") from None
     except ValueError as error:
         raise InputError(str(error), where_of(file), FIX) from None
-
-
-def whole(file: Path) -> Part:
-    """All of a volume, as a part."""
-    return tuple(slice(0, size) for size in open_volume(file).shape)
 
 
 def open_file(file: Path) -> BinaryIO:

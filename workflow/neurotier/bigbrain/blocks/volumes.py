@@ -17,7 +17,7 @@ PIECE_BYTES = 16 << 20
 
 UNSIGNED = ("uint8", "uint16", "uint32")
 READ_ERRORS = (OSError, EOFError, ValueError, KeyError)
-FIX = "give bigbrain.source a NIfTI or MINC volume, or a folder of blocks (.nii, .nii.gz or .mnc)"
+FIX = "give bigbrain.source a NIfTI or MINC volume, or a folder of blocks (.nii or .nii.gz)"
 
 Part = tuple[slice, ...]
 

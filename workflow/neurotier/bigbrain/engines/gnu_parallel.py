@@ -12,7 +12,7 @@ import shlex
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from neurotier.bigbrain.tasks import Task
 from neurotier.core.errors import RunError, ToolError
 from neurotier.core.files import write_text
 from neurotier.core.processes import end_tree, start_process
+from neurotier.core.quantities import first_of
 
 ENGINE = "engine gnu-parallel"
 FIX = "have GNU parallel on PATH (Debian: apt-get install parallel), or leave gnu-parallel out of bigbrain.engines"
@@ -73,12 +74,8 @@ def run_gnu_parallel(plan: Path, logs: Path) -> Path:
         write_text(todo, "".join(lines), durable=False)
         done = start([*own, "--colsep", "\t", f"{shlex.join(CLIENT_COMMAND)} {{1}} {{2}}"], joblog)
     print(done.stdout)
-    incomplete = task.incomplete()
-    if incomplete:
-        reasons = [line for line in done.stdout.splitlines() if line.startswith("neurotier: ")]
-        first = f"; the first said: {reasons[0].removeprefix('neurotier: ')}" if reasons else ""
-        problem = f"{incomplete_text(incomplete, len(task.blocks))}{first}"
-        raise RunError(problem, task.run, "mend that, and start the same command again: what is complete stays")
+    lines = done.stdout.splitlines()
+    require_complete(task, [line.removeprefix("neurotier: ") for line in lines if line.startswith("neurotier: ")])
     return joblog
 
 
@@ -147,11 +144,13 @@ def start(words: list[str], joblog: Path) -> subprocess.CompletedProcess[str]:
     return done
 
 
-def incomplete_text(blocks: list[str], of: int) -> str:
-    """Which blocks are incomplete, for people.
-
-    >>> incomplete_text(["a", "b"], 125)
-    '2 of 125 blocks are incomplete: a, b'
-    """
-    more = f" and {len(blocks) - NAMED} more" if len(blocks) > NAMED else ""
-    return f"{len(blocks)} of {of} blocks are incomplete: {', '.join(blocks[:NAMED])}{more}"
+def require_complete(task: Task, reasons: Sequence[str]) -> None:
+    """Raise :class:`RunError` if blocks of a run are incomplete, with the first of the reasons that were said."""
+    if incomplete := task.incomplete():
+        first = f"; the first said: {reasons[0]}" if reasons else ""
+        names = first_of(incomplete, NAMED)
+        raise RunError(
+            f"{len(incomplete)} of {len(task.blocks)} blocks are incomplete: {names}{first}",
+            where=task.run,
+            fix="mend that, and start the same command again: what is complete stays",
+        )

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -103,12 +102,12 @@ def increment(
     if process_start_s is not None:
         watch.add(START_UP, process_start_s, time.monotonic() + EPOCH_S)
     source = task.file(block, iteration - 1)
-    how: Callable[[Block, Path, NewBlock, Stopwatch], int]
-    how = increment_mapped if task.pairing == PUBLISHED else increment_streaming
-    if given is not None:
-        how = partial(increment_given, given)
+    is_whole = task.pairing == PUBLISHED or given is not None
     with NewBlock(task.file(block, iteration), block.bytes, task.tier) as new:
-        wrapped = how(block, source, new, watch)
+        if is_whole:
+            wrapped = increment_whole(block, source, new, watch, given)
+        else:
+            wrapped = increment_streaming(block, source, new, watch)
         with watch.timing(WRITE):
             new.finish(task.fsync)
     if task.delay_s:
@@ -146,36 +145,29 @@ def increment_streaming(block: Block, source: Path, new: NewBlock, watch: Stopwa
     return wrapped
 
 
-def increment_mapped(block: Block, source: Path, new: NewBlock, watch: Stopwatch) -> int:
-    """Increment a block as the published program did; how many voxels wrapped around."""
-    import nibabel
-
+def increment_whole(block: Block, source: Path, new: NewBlock, watch: Stopwatch, given: bytes | None) -> int:
+    """Increment a block that is in memory, or mapped there as by the published program; how many voxels wrapped."""
     with watch.timing(HEADER):
-        file, header, layout = open_block(block, source)
-        file.close()
-        image = nibabel.load(source)
+        if given is None:
+            import nibabel
+
+            file, header, layout = open_block(block, source)
+            file.close()
+            image = nibabel.load(source)
+        else:
+            layout = layout_of(block, source, given[:HEADER_BYTES], len(given))
+            header = given[: layout.offset_bytes]
     data_bytes = block.bytes - layout.offset_bytes
     with watch.timing(INCREMENT, data_bytes):
-        data = np.asanyarray(image.dataobj)
-        result = (data + layout.dtype.type(1)).astype(layout.dtype, copy=False)
+        if given is None:
+            voxels = np.asanyarray(image.dataobj)
+        else:
+            voxels = np.frombuffer(given, layout.dtype, offset=layout.offset_bytes)
+        result = (voxels + layout.dtype.type(1)).astype(layout.dtype, copy=False)
         wrapped = result.size - np.count_nonzero(result)
     with watch.timing(WRITE, len(header) + data_bytes):
         new.write(header)
         new.write(bytes_of(result.ravel(order="K")))
-    return int(wrapped)
-
-
-def increment_given(given: bytes, block: Block, source: Path, new: NewBlock, watch: Stopwatch) -> int:
-    """Increment a block whose file is in memory; how many voxels wrapped around."""
-    with watch.timing(HEADER):
-        layout = layout_of(block, source, given[:HEADER_BYTES], len(given))
-        voxels = np.frombuffer(given, layout.dtype, offset=layout.offset_bytes)
-    with watch.timing(INCREMENT, voxels.nbytes):
-        result = (voxels + layout.dtype.type(1)).astype(layout.dtype, copy=False)
-        wrapped = result.size - np.count_nonzero(result)
-    with watch.timing(WRITE, len(given)):
-        new.write(given[: layout.offset_bytes])
-        new.write(bytes_of(result))
     return int(wrapped)
 
 

@@ -35,14 +35,9 @@ def pinning(numa: str) -> tuple[str, tuple[int, ...]]:
     nodes = own_nodes()
     if len(nodes) < 2:  # the prefix would cost each block a few ms for nothing
         return ONE_NODE, ()
-    check_numactl()
-    return f"{len(nodes)} nodes", nodes
-
-
-def check_numactl() -> None:
-    """Raise :class:`ToolError` if there is no numactl."""
     if shutil.which("numactl") is None:
         raise ToolError("numactl is not on PATH", "config key bigbrain.numa", FIX)
+    return f"{len(nodes)} nodes", nodes
 
 
 def node_of(task: Task, name: str) -> int | None:

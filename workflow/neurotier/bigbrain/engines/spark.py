@@ -17,19 +17,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from neurotier.bigbrain.engines.gnu_parallel import incomplete_text
+from neurotier.bigbrain.engines.gnu_parallel import require_complete
 from neurotier.bigbrain.engines.spark_events import DRIVERS, Driver
 from neurotier.bigbrain.engines.worker import find_block, work
 from neurotier.bigbrain.tasks import PUBLISHED, Task
-from neurotier.core.errors import NeurotierError, RunError, ToolError
+from neurotier.core.errors import NeurotierError, ToolError
 from neurotier.core.files import write_json
 from neurotier.core.installed import LIBRARY
 
 ENGINE = "engine spark"
 LOCAL = "local"
 NO_JAVA = "JAVA_GATEWAY_EXITED"
-PATTERN = frozenset(",*?[]{}\\")
-"""Characters that mean something to Hadoop in a list of paths."""
 
 
 def run_spark(plan: Path, logs: Path, master: str, more: Mapping[str, str]) -> Driver:
@@ -50,13 +48,12 @@ def run_spark(plan: Path, logs: Path, master: str, more: Mapping[str, str]) -> D
     Raises
     ------
     ToolError
-        If there is no PySpark, Spark fails by itself, or would take a path for a pattern.
+        If there is no PySpark, or Spark fails by itself.
     RunError
         If blocks are left incomplete; the others are done nevertheless.
     """
     plan = plan.absolute()  # executors of a cluster work in folders of their own
     task, start_s = Task.load(plan), time.time()
-    check_paths(task)
     events = logs / f"events.{len(list(logs.glob('events.*'))) + 1}"
     events.mkdir(parents=True)
     left = plan.parent / DRIVERS
@@ -86,11 +83,7 @@ def run_spark(plan: Path, logs: Path, master: str, more: Mapping[str, str]) -> D
     write_json(left, asdict(driver))
     reasons = [line for line in said if line]
     print("\n".join(reasons))
-    incomplete = task.incomplete()
-    if incomplete:
-        first = f"; the first said: {reasons[0]}" if reasons else ""
-        problem = f"{incomplete_text(incomplete, len(task.blocks))}{first}"
-        raise RunError(problem, task.run, "mend that, and start the same command again: what is complete stays")
+    require_complete(task, reasons)
     return driver
 
 
@@ -136,21 +129,11 @@ def options(task: Task, master: str, events: Path) -> list[tuple[str, str]]:
     return list(given.items())
 
 
-def check_paths(task: Task) -> None:
-    """Raise :class:`ToolError` if Spark, which reads files itself in the published pairing, takes a path for a pattern.
-
-    Its list of paths is divided at commas, which nothing can escape.
-    """
-    for path in (task.folder, *(block.file for block in task.blocks)) if task.pairing == PUBLISHED else ():
-        if set(path) & PATTERN:
-            problem = f"{path}: Spark reads , * ? and brackets in a path as a pattern"
-            raise ToolError(problem, ENGINE, "choose another tier or name, or bigbrain.pairing: streaming")
-
-
 def increment_paths(context: Any, task: Task, plan: Path) -> list[str]:
     """Have each block incremented by a task that is told its path; what they said."""
-    todo = [(str(plan), block.block) for block in task.pending()]
-    return list(context.parallelize(todo, len(todo)).map(increment_all).collect()) if todo else []
+    todo = [(block.file, None) for block in task.pending()]
+    how = partial(increment_one, str(plan), None)
+    return list(context.parallelize(todo, len(todo)).map(how).collect()) if todo else []
 
 
 def increment_files(context: Any, task: Task, plan: Path) -> list[str]:
@@ -166,24 +149,26 @@ def increment_files(context: Any, task: Task, plan: Path) -> list[str]:
     return said
 
 
-def increment_one(plan: str, iteration: int, item: tuple[str, bytes]) -> str:
-    """What a task does with a file that Spark has read; why it could not, or nothing."""
+def increment_one(plan: str, iteration: int | None, item: tuple[str, bytes | None]) -> str:
+    """What a task does with a block: one iteration of a file that Spark has read, or all that are left.
+
+    Parameters
+    ----------
+    plan
+        ``plan.json`` of the run.
+    iteration
+        Which one; ``None`` for all that are left.
+    item
+        The block's file, and its content if Spark has read it.
+
+    Returns
+    -------
+    str
+        Why it could not; empty if it could.
+    """
     name, task = Path(item[0]).stem, Task.load(Path(plan))
     try:
         work(task, find_block(task, name), iteration, None, item[1])
-    except NeurotierError as error:
-        return str(error)
-    except OSError as error:
-        return f"block {name}: {error.filename}: {error.strerror}"
-    return ""
-
-
-def increment_all(item: tuple[str, str]) -> str:
-    """What a task does: all iterations of a block that are left; why it could not, or nothing."""
-    plan, name = item
-    task = Task.load(Path(plan))
-    try:
-        work(task, find_block(task, name), None, None)
     except NeurotierError as error:
         return str(error)
     except OSError as error:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from neurotier.bigbrain.plan import BigBrainPlan
 from neurotier.bigbrain.room import make_room, remove_blocks
-from neurotier.bigbrain.tables import tabulate
+from neurotier.bigbrain.tables import lines_of, tabulate, write_tables
 from neurotier.core.files import read_json
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run
@@ -34,14 +34,14 @@ def write_partial(settings: Settings, places: Places) -> list[str]:
     if predictions.exists() and predictions.stat().st_mtime < max(file.stat().st_mtime for file in begun.values()):
         predictions.unlink()
     tabulated = tabulate(begun[run].parent for run in plan.runs if run in begun)
-    tabulated.write(places.bigbrain)
+    write_tables(tabulated, places.bigbrain)
     make_room(plan)
     remove_blocks(plan)
     write_conditions(files["runs"], predictions, plan.published, socket.gethostname(), files["conditions"])
     page = places.results / "bigbrain.html"
     verdict = write_page(read_tables(**files, published=plan.published), places.bigbrain, page)
     report = places.shortened(Path.cwd()).results / page.name
-    return [*tabulated.lines(), *verdict.terminal_lines(), f"Report: {report}"]
+    return [*lines_of(tabulated["runs"]), *verdict.terminal_lines(), f"Report: {report}"]
 
 
 def had_a_part(places: Places) -> bool:
