@@ -6,7 +6,9 @@ import fcntl
 import hashlib
 import json
 import os
+import pwd
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,17 +24,7 @@ import nibabel as nib
 import numpy as np
 import psutil
 import yaml
-from neurotier.core.files import write_json
-from neurotier.core.places import Places, file_of
-from neurotier.core.settings import ROLES, DemoSettings, Settings
-from neurotier.core.tables import write_table
-from neurotier.core.tiers import find_mount
-from neurotier.dataset.bids import read_image
-from neurotier.dataset.index import Index
-from neurotier.dataset.source import Dataset
-from neurotier.demo.dataset import make_demo_dataset
-from neurotier.run.jobs import dataset_json
-from neurotier.run.participants import by_participant, prepare_all
+from neurotier.core.places import file_of
 
 ROOT = Path(__file__).resolve().parent.parent
 DEBIAN_HEAD = Path("/usr/share/mricron/templates/ch2.nii.gz")
@@ -140,13 +132,38 @@ class Project:
 
     def failure(self, participant: str) -> dict[str, Any]:
         """Why a participant failed, as its job has written it down."""
-        written: dict[str, Any] = json.loads(file_of(self.results / "state" / "failures", participant).read_text())
-        return written
+        return read_json(file_of(self.results / "state" / "failures", participant))
+
+    def record(self, participant: str) -> dict[str, Any]:
+        """What the job of a participant that is done has written down."""
+        return read_json(file_of(self.results / "profile" / "records", participant))
 
     def leftovers(self) -> list[Path]:
         """Everything on work tiers, and every hidden half result."""
         work = list(self.folder.glob("neurotier-*/work/**/*"))
         return work + list((self.results / "derivatives").glob("**/.*.partial"))
+
+
+def read_json(file: Path) -> Any:
+    """What a JSON file holds."""
+    return json.loads(file.read_text())
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder, though git-annex has protected what is in it."""
+    subprocess.run(["chmod", "--recursive", "u+w", str(folder)], check=True)
+    shutil.rmtree(folder)
+
+
+def private_folder(tier: Path) -> Path:
+    """The folder of this user on a tier."""
+    return tier / f"neurotier-{pwd.getpwuid(os.getuid()).pw_name}"
+
+
+def kind_of(folder: Path) -> str:
+    """The kind of storage that a tier in a folder of this machine declares."""
+    told = subprocess.run(["stat", "--file-system", "--format=%T", str(folder)], capture_output=True, text=True)
+    return "tmpfs" if told.stdout.strip() == "tmpfs" else "block"
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -163,9 +180,13 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 def make_demo(folder: Path) -> Path:
-    """The demonstration dataset with coarse voxels, which are quick to process."""
-    make_demo_dataset(folder, DemoSettings(head="simulated", voxel_size_mm=4.0, seed=7), say=lambda _: None)
-    return folder
+    """The demonstration dataset as the workflow makes it, with coarse voxels, which are quick to process."""
+    project = Project.at(folder.with_name("maker"))
+    demo = {"head": "simulated", "voxel_size_mm": 4.0, "seed": 7}
+    ended = project.snakemake(*project.configure(demo=demo), targets=["make_demo_dataset"])
+    assert ended.code == 0, ended.output
+    (made,) = (path for path in project.folder.glob("neurotier-*/datasets/*") if path.is_dir())
+    return made.rename(folder)
 
 
 def once(folder: Path, make: Callable[[Path], Path]) -> Path:
@@ -192,6 +213,14 @@ def link_images(image: Path, project: Project) -> None:
     for file in image.parent.iterdir():
         if file.is_file() and not (store / file.name).exists():
             os.link(file, store / file.name)
+
+
+def lives(process: psutil.Process) -> bool:
+    """Whether a process has not ended; one whose parent has not heard of its end has."""
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return False
 
 
 def words_of(process: psutil.Process) -> list[str]:
@@ -265,42 +294,14 @@ def t1w(label: str) -> str:
     return f"sub-{label}/anat/sub-{label}_T1w.nii.gz"
 
 
+def sha256(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
 def checksums(derivatives: Path) -> dict[str, str]:
     """SHA-256 of every file below a folder, but for Snakemake's own time stamps."""
     return {
-        str(path.relative_to(derivatives)): hashlib.sha256(path.read_bytes()).hexdigest()
+        str(path.relative_to(derivatives)): sha256(path)
         for path in sorted(derivatives.rglob("*"))
         if path.is_file() and path.name != ".snakemake_timestamp"
     }
-
-
-def prepared_results(folder: Path, labels: Sequence[str], others: int = 0, **sections: Any) -> Path:
-    """A results folder as a run has it when its first participant job starts, made without Snakemake.
-
-    Parameters
-    ----------
-    folder
-        Where dataset and results are made.
-    labels
-        Participants with a small head each.
-    others
-        So many more are in the index, but not in the dataset.
-    sections
-        Sections of the configuration; the tool is ``noop`` unless they say otherwise.
-    """
-    dataset = plain_dataset(folder / "bids", {t1w(label): small_head(number) for number, label in enumerate(labels)})
-    tiers = {"disk": {"path": str(folder), "kind": find_mount(folder).kind}}
-    placement = dict.fromkeys(ROLES, "disk")
-    settings = Settings.from_config({"tiers": tiers, "placement": placement, "tool": {"name": "noop"}, **sections})
-    places = Places.from_settings(settings)
-    write_json(places.settings_file, settings.to_json())
-    write_json(places.index / "dataset.json", dataset_json(Dataset(str(dataset), dataset, "folder", {"": {}})))
-    write_json(places.index / "tool.json", {"name": settings.tool.name, "version": "1"})
-    size_bytes = {path: (dataset / path).stat().st_size for path in map(t1w, labels)}
-    index = [
-        read_image(path, "", size_bytes.get(path))
-        for path in map(t1w, [*labels, *map("x{:07d}".format, range(others))])
-    ]
-    prepare_all(places, by_participant(index))
-    write_table(places.index / "images.tsv", "images", Index(index, []).rows())
-    return places.results

@@ -25,9 +25,10 @@ import nibabel as nib
 import numpy as np
 import overhead
 import size
+from batch_jobs import prepared_results
 from bench import Timed, drop_caches, prepare, print_table, restore, scratch_project, spread, timed
 from neurotier.run.hooks import compile_library
-from support import ENVIRONMENT, ROOT, prepared_results, t1w
+from support import ENVIRONMENT, ROOT, t1w
 from truth import loop_device
 
 REPETITIONS = 15

@@ -19,9 +19,8 @@ import psutil
 import pytest
 from conftest import missing
 from neurotier.core.places import short_hash
-from neurotier.core.private import private_folder
 from slurm_hosts import covering
-from support import ROOT, STAND_INS, Ended, Project, plain_dataset, small_head, t1w
+from support import ROOT, STAND_INS, Ended, Project, plain_dataset, private_folder, small_head, t1w
 
 OTHER_USER = 65534
 """Nobody's number; processes of the attacker run under it."""

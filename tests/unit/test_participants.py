@@ -7,13 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from batch_jobs import prepared_results
 from neurotier.core.errors import InputError
 from neurotier.core.places import Places
 from neurotier.core.tables import read_table, write_table
 from neurotier.run import participants
 from neurotier.run.jobs import load_settings
 from neurotier.run.participants import by_participant, images_of, prepare_all, restore_prepared, selected_by
-from support import prepared_results
 
 
 @pytest.fixture

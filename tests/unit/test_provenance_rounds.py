@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from batch_jobs import prepared_results
 from neurotier.analysis.staging import manifest_of
 from neurotier.core.files import write_json
 from neurotier.core.places import Places
@@ -15,7 +16,7 @@ from neurotier.dataset.health import ask_git
 from neurotier.dataset.source import Dataset
 from neurotier.provenance.saving import save_derivatives
 from neurotier.run.jobs import dataset_json, load_dataset, load_settings
-from support import ENVIRONMENT, PATIENCE_S, git, prepared_results
+from support import ENVIRONMENT, PATIENCE_S, git
 
 LABELS = ["01", "02", "03"]
 

@@ -6,11 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from batch_jobs import prepared_results
 from neurotier.core.files import write_json
 from neurotier.core.places import Places
 from neurotier.run.jobs import load_settings
 from neurotier.run.unfinished import forget_made, note_unfinished, remove_asked_for
-from support import prepared_results
 
 
 @pytest.fixture

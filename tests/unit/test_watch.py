@@ -17,6 +17,7 @@ from typing import Any
 
 import psutil
 import pytest
+from batch_jobs import prepared_results
 from neurotier.core.errors import SettingsError
 from neurotier.core.files import write_json, write_text
 from neurotier.core.places import Places
@@ -29,7 +30,7 @@ from neurotier.watch.command import watch
 from neurotier.watch.looking import Watcher, run_under_way
 from neurotier.watch.remaining import Ended, remaining
 from neurotier.watch.screen import line, screen
-from support import ENVIRONMENT, PATIENCE_S, prepared_results
+from support import ENVIRONMENT, PATIENCE_S
 
 LABELS = ["01", "02", "03", "04"]
 PARTICIPANTS = [f"sub-{label}" for label in LABELS]

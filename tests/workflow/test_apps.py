@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 import yaml
 from container_images import STAND_INS, Engine, make_stand_in, python_root
-from neurotier.containers.verify import sha256
 from neurotier.core.places import file_of
-from support import ROOT, Project, plain_dataset, small_head
+from support import ROOT, Project, plain_dataset, sha256, small_head
 
 SDM = ("--sdm", "apptainer")
 DONE = "derivatives/dataset_description.json"

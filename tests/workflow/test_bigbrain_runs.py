@@ -18,10 +18,6 @@ import nibabel as nib
 import numpy as np
 import psutil
 import pytest
-from neurotier.bigbrain.blocks.making import make_blocks
-from neurotier.bigbrain.blocks.sources import source_of
-from neurotier.bigbrain.engines.numa import NOTICE, ONE_NODE, PIN, pinning
-from neurotier.core.settings import Settings
 from published_logs import write_checkout
 from spark_cluster import OPTIONS, spark_cluster
 from support import PATIENCE_S, Project, listening, processes_in
@@ -42,13 +38,14 @@ def engine(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def expected_checksums(folder: Path) -> dict[str, str]:
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What the voxels of each block must be after all iterations, computed by other means."""
-    tiers = {"disk": {"path": ".", "kind": "block"}}
-    placement = dict.fromkeys(("dataset", "work", "images", "results"), "disk")
-    settings = Settings.from_config({"tiers": tiers, "placement": placement, "bigbrain": SMALL})
-    blocks = make_blocks(source_of(settings.bigbrain), folder, "disk", lambda _: None)
-    return {block.block: voxel_checksum(Path(block.file), SMALL["iterations"]) for block in blocks}
+    project = Project.at(tmp_path_factory.mktemp("blocks") / "project")
+    ended = project.snakemake(*project.configure(bigbrain=SMALL), targets=["results/bigbrain/blocks/local.tsv"])
+    assert ended.code == 0, ended.output
+    blocks = project.table("bigbrain/blocks/local.tsv")
+    return {block["block"]: voxel_checksum(Path(block["file"]), SMALL["iterations"]) for block in blocks}
 
 
 def voxel_checksum(file: Path, add: object = 0) -> str:
@@ -88,7 +85,7 @@ def answer_of_spark(project: Project) -> bytes:
 
 
 def test_blocks_are_incremented_and_a_killed_run_is_taken_up_again(
-    project: Project, tmp_path: Path, engine: str
+    project: Project, expected: dict[str, str], engine: str
 ) -> None:
     arguments = project.configure(bigbrain={**SMALL, "engines": [engine], "delay_s": 0.5, "keep": "final"})
     snakemake = project.start("bigbrain", *arguments)
@@ -108,7 +105,7 @@ def test_blocks_are_incremented_and_a_killed_run_is_taken_up_again(
 
     ended = project.snakemake(*arguments, targets=["bigbrain"] if engine == "spark" else TABLES)
     assert ended.code == 0, ended.output
-    assert written(project, 2) == expected_checksums(tmp_path / "expected")
+    assert written(project, 2) == expected
     assert written(project, 1) == {}
     (run,) = project.table("bigbrain/bigbrain_runs.tsv")
     assert (run["engine"], run["tier"], run["incomplete_blocks"]) == (engine, "local", "0")
@@ -132,7 +129,7 @@ def test_blocks_are_incremented_and_a_killed_run_is_taken_up_again(
 
 
 @pytest.mark.usefixtures("spark")
-def test_spark_reads_files_itself_as_published(project: Project, tmp_path: Path) -> None:
+def test_spark_reads_files_itself_as_published(project: Project, expected: dict[str, str]) -> None:
     bigbrain = {**SMALL, "engines": ["spark"], "pairing": "published", "keep": "all", "delay_s": 0.3}
     too_small = project.configure(bigbrain={**bigbrain, "spark_options": {"spark.driver.memory": "100m"}})
     ended = project.snakemake(*too_small, targets=["bigbrain"])
@@ -144,7 +141,7 @@ def test_spark_reads_files_itself_as_published(project: Project, tmp_path: Path)
     targets = [str(drawn.relative_to(project.folder))]
     ended = project.snakemake(*project.configure(bigbrain=bigbrain), targets=targets)
     assert ended.code == 0, ended.output
-    assert written(project, 2) == expected_checksums(tmp_path / "expected")
+    assert written(project, 2) == expected
     (run,) = project.table("bigbrain/bigbrain_runs.tsv")
     assert (run["incomplete_blocks"], run["read_s"], run["pairing"]) == ("0", "n/a", "published")
     assert run["peak_parallelism"] == "2"
@@ -157,13 +154,13 @@ def test_spark_reads_files_itself_as_published(project: Project, tmp_path: Path)
 
 @pytest.mark.alone
 @pytest.mark.usefixtures("spark")
-def test_spark_runs_on_a_standalone_cluster(project: Project, tmp_path: Path) -> None:
+def test_spark_runs_on_a_standalone_cluster(project: Project, expected: dict[str, str], tmp_path: Path) -> None:
     bigbrain = {**SMALL, "engines": ["spark"], "keep": "final", "delay_s": 0.3, "spark_options": OPTIONS}
     with spark_cluster(tmp_path / "cluster") as url:
         arguments = project.configure(bigbrain={**bigbrain, "spark_master": url})
         ended = project.snakemake(*arguments, targets=["results/bigbrain/bigbrain_runs.tsv"])
     assert ended.code == 0, ended.output
-    assert written(project, 2) == expected_checksums(tmp_path / "expected")
+    assert written(project, 2) == expected
     (run,) = project.table("bigbrain/bigbrain_runs.tsv")
     assert (run["valid"], run["peak_parallelism"]) == ("valid", "2")
     started = [line for log in tmp_path.glob("cluster/worker*.log") for line in log.read_text().splitlines()]
@@ -208,7 +205,7 @@ def test_engines_give_the_same_bytes_and_leave_nothing(project: Project) -> None
 
 def test_what_a_run_takes_is_predicted_without_it(project: Project) -> None:
     engines = [engine for engine in ENGINES if engine != "spark"]  # whose workers cannot be pinned
-    bigbrain = {**SMALL, "engines": engines, "predict": True, "numa": PIN}
+    bigbrain = {**SMALL, "engines": engines, "predict": True, "numa": "pin"}
     arguments = project.configure(bigbrain=bigbrain, probe={"time_s": 1, "share": 0.05})
     ended = project.snakemake(*arguments, targets=TABLES)
     assert ended.code == 0, ended.output
@@ -225,9 +222,9 @@ def test_what_a_run_takes_is_predicted_without_it(project: Project) -> None:
     assert [(run["engine"], run["repetition"], run["valid"]) for run in runs] == [
         (one, "1", "valid") for one in engines
     ]
-    pinned, _ = pinning(PIN)
-    assert [run["pinned"] for run in runs] == [pinned] * 2
-    assert len(ended.lines(NOTICE)) == (pinned == ONE_NODE)
+    several = Path("/sys/devices/system/node/node1").exists()
+    assert all((run["pinned"] == "none: one node") != several for run in runs)
+    assert bool(ended.lines("NUMA: one node, nothing to pin")) != several
     assert {run["cache"] for run in runs} <= {"cold", "memory"}
     assert list(project.folder.glob("neurotier-*/bigbrain/**/*.nii")) == []
 

@@ -8,7 +8,6 @@ import subprocess
 import sys
 
 import psutil
-from neurotier.core.processes import end_tree
 from support import Project, plain_dataset, small_head, t1w
 
 PROCESSORS = len(os.sched_getaffinity(0))
@@ -54,7 +53,7 @@ def test_busy_loops_beside_a_run_spoil_its_times_and_not_its_results(project: Pr
         ended = project.snakemake(*arguments(project, 10), cores=1)
     finally:
         for loop in loops:
-            end_tree(psutil.Process(loop.pid))
+            loop.kill()
             loop.wait()
     assert ended.code == 0, ended.output
     (run,) = project.table("profile/runs.tsv")

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from neurotier.core.processes import lives
-from support import PATIENCE_S, Project, checksums
+from support import PATIENCE_S, Project, checksums, processes_in
 
 TOOL = {"name": "brainextractor", "brainextractor": {"iterations": 120}}
 
@@ -56,18 +55,6 @@ def kill_when_computing(project: Project, arguments: list[str], kill: Callable[[
     return snakemake.wait(timeout=2 * PATIENCE_S)
 
 
-def processes_of(project: Project) -> list[psutil.Process]:
-    found = []
-    for process in psutil.process_iter():
-        try:
-            inside = Path(process.cwd()).is_relative_to(project.folder)
-        except psutil.Error:
-            continue
-        if inside and lives(process):
-            found.append(process)
-    return found
-
-
 @pytest.mark.parametrize("killed", [("snakemake",), ("participant",), ("participant", "snakemake")])
 def test_the_same_command_completes_after_a_kill(
     project: Project, demo_source: Path, undisturbed: dict[str, str], killed: tuple[str, ...]
@@ -85,7 +72,7 @@ def test_the_same_command_completes_after_a_kill(
     assert ended.code == 0, ended.output
     assert checksums(project.results / "derivatives") == undisturbed
     assert project.leftovers() == []
-    assert processes_of(project) == []
+    assert processes_in(project.folder) == []
 
 
 def test_stopping_a_run_ends_its_jobs_and_leaves_nothing(project: Project, demo_source: Path) -> None:
@@ -98,7 +85,7 @@ def test_stopping_a_run_ends_its_jobs_and_leaves_nothing(project: Project, demo_
 
     assert kill_when_computing(project, arguments, interrupt) != 0
     assert project.leftovers() == []
-    assert processes_of(project) == []
+    assert processes_in(project.folder) == []
 
 
 def test_derivatives_that_were_removed_come_back(project: Project, demo_source: Path) -> None:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.core.files import remove_tree
 from neurotier.core.places import file_of, short_hash
 from support import (
     ENVIRONMENT,
@@ -22,6 +21,7 @@ from support import (
     Project,
     checksums,
     plain_dataset,
+    remove_tree,
     save_image,
     small_head,
     t1w,

@@ -13,14 +13,10 @@ import shlex
 import sys
 from pathlib import Path
 
-import neurotier
 import pytest
 import yaml
-from bigbrain_blocks import make
-from neurotier.core.configuration import check, config_schema, with_defaults
-from neurotier.run.targets import TARGETS
 from published_logs import write_checkout
-from support import ROOT, Project, git, link_images, plain_dataset, small_head, t1w
+from support import ROOT, Project, git, link_images, plain_dataset, save_image, small_head, t1w
 
 README = ROOT / "README.md"
 FOLDERS = ("", "config", "config/examples", "profiles", "containers", "workflow", "tests")
@@ -100,9 +96,8 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Project:
     (project.folder / "fmriprep-filter.json").write_text("{}")
     (project.folder / "templateflow").mkdir()
     dataset = project.folder / LOCAL[BLOCKS]
-    make(dataset / "made", count=3)
-    (dataset / "made" / "blocks").rename(dataset / "FOLDER")
-    (dataset / "made").rmdir()
+    for number in range(3):
+        save_image(dataset / "FOLDER" / f"block_{number}.nii", small_head(number))
     git(dataset, "init", "--quiet")
     git(dataset, "annex", "init", "--quiet")
     git(dataset, "annex", "add", "--quiet", ".")
@@ -199,16 +194,17 @@ def test_named_files_are_there(document: Path) -> None:
 def test_rooms_are_those_of_the_library() -> None:
     text = (ROOT / "workflow" / "README.md").read_text().partition("## Rooms")[2].partition("## ")[0]
     rooms = re.findall(r"^\| `(\w+)/` \|", text, re.MULTILINE)
-    assert sorted(rooms) == sorted(file.parent.name for file in Path(neurotier.__file__).parent.glob("*/__init__.py"))
+    assert sorted(rooms) == sorted(file.parent.name for file in (ROOT / "workflow" / "neurotier").glob("*/__init__.py"))
 
 
-def test_named_targets_exist() -> None:
+def test_named_targets_exist(reader: Project) -> None:
     files = [ROOT / "workflow" / "Snakefile", *(ROOT / "workflow" / "rules").glob("*.smk")]
     workflow = "".join(file.read_text() for file in files)
     makefile = (ROOT / "Makefile").read_text()
     table = README.read_text().partition("## Targets")[2].partition("## ")[0]
     targets = re.findall(r"^\| `(\w+)`", table, re.MULTILINE)
-    assert targets == list(TARGETS)
+    listed = reader.run("-m", "neurotier").output.partition("neurotier COMMAND")[0]
+    assert targets == re.findall(r"^  (\w+)  ", listed, re.MULTILINE)
     assert all(re.search(rf"^rule {target}:", workflow, re.MULTILINE) for target in targets)
     for document in DOCUMENTS:
         made = re.findall(r"`make ([a-z-]+)", document.read_text())
@@ -216,12 +212,11 @@ def test_named_targets_exist() -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name)
-def test_configurations_are_valid(document: Path) -> None:
-    whole = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
+def test_configurations_are_valid(reader: Project, document: Path) -> None:
     for block in blocks(document, "yaml"):
-        own = yaml.safe_load(block)
-        laid = whole | own | {key: whole[key] | own.get(key, {}) for key in ("tiers", "placement", "tool")}
-        check(with_defaults(laid, config_schema()))
+        ended = reader.snakemake(*reader.configure(**yaml.safe_load(block)), "--dry-run", targets=["ready"])
+        assert not ended.lines("config key"), ended.output
+        assert ended.code == 0, ended.output
 
 
 def test_readme_is_short_and_has_one_picture() -> None:
@@ -230,7 +225,7 @@ def test_readme_is_short_and_has_one_picture() -> None:
     assert (ROOT / picture).stat().st_size < 300_000
 
 
-def test_citation_is_of_this_version() -> None:
+def test_citation_is_of_this_version(reader: Project) -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert citation["version"] == neurotier.__version__
+    assert reader.run("-m", "neurotier", "--version").output == f"neurotier {citation['version']}\n"
     assert citation["references"][0]["title"] in README.read_text().replace("\n", " ")

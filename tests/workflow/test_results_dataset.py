@@ -12,8 +12,20 @@ from typing import Any
 import matplotlib
 import pytest
 from container_images import Engine, make_tiny
-from neurotier.core.files import read_json, remove_tree
-from support import ENVIRONMENT, ROOT, STAND_INS, Ended, Project, checksums, git, plain_dataset, small_head, t1w
+from support import (
+    ENVIRONMENT,
+    ROOT,
+    STAND_INS,
+    Ended,
+    Project,
+    checksums,
+    git,
+    plain_dataset,
+    read_json,
+    remove_tree,
+    small_head,
+    t1w,
+)
 
 WITH_TOOL = {
     **ENVIRONMENT,

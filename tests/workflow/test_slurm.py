@@ -24,10 +24,20 @@ from conftest import missing
 from container_images import Engine, make_tiny
 from faults import heads
 from neurotier.core.places import file_of
-from neurotier.core.tiers import find_mount
 from slurm_cluster import Cluster, NotHereError, slurm, succeeds
 from slurm_hosts import LOGIN, NODES, SCRATCH_MIB, USER, has_memory_limits
-from support import ENVIRONMENT, PATIENCE_S, STAND_INS, Ended, Project, checksums, plain_dataset, small_head, t1w
+from support import (
+    ENVIRONMENT,
+    PATIENCE_S,
+    STAND_INS,
+    Ended,
+    Project,
+    checksums,
+    kind_of,
+    plain_dataset,
+    small_head,
+    t1w,
+)
 
 QUICK = ["--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "2", "--resources", "mem_mb=5000"]
 """Short waits: what is asked of Slurm is the same."""
@@ -652,7 +662,7 @@ def test_what_nodes_have_of_their_own_is_used_by_their_jobs(
     tiers = {
         "local": {"path": "."},
         "memory": {"path": f"{cluster.local}/memory", "kind": "tmpfs"},
-        "images": {"path": f"{cluster.local}/$SLURM_JOB_USER", "kind": find_mount(cluster.folder).kind, "node": True},
+        "images": {"path": f"{cluster.local}/$SLURM_JOB_USER", "kind": kind_of(cluster.folder), "node": True},
     }
     blocks = {"count": 2, "scale": 0.03, "parallelism": [1], "cache": "as found", "predict": False}
     config = project.configure(

@@ -7,8 +7,7 @@ import signal
 import time
 from pathlib import Path
 
-from neurotier.core.files import read_json
-from support import PATIENCE_S, Project
+from support import PATIENCE_S, Project, read_json
 
 TARGETS = ("participants", "tabulate_profile")
 

@@ -15,8 +15,7 @@ from typing import Any
 import psutil
 import pytest
 from neurotier.core.places import short_hash
-from neurotier.core.processes import lives
-from support import PATIENCE_S, Project, plain_dataset, small_head, t1w
+from support import PATIENCE_S, Project, lives, plain_dataset, small_head, t1w
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]
 BLOCKS = {"count": 4, "scale": 0.03, "iterations": 2, "parallelism": [2], "predict": False, "delay_s": 1.0}

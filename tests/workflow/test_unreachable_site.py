@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-from support import STAND_INS, Project, checksums
+from support import STAND_INS, Project, checksums, read_json, remove_tree
 
 BET = {"name": "bet"}
 
@@ -41,7 +40,7 @@ def test_one_unreachable_site_does_not_stop_the_others(project: Project, demo_co
     assert [name.partition("/")[0] for name in again.analysed] == ["SiteB"] * 2
     assert [record.stat().st_mtime_ns for record in records] == times
     assert checksums(project.results / "derivatives" / "SiteA" / "sub-0099002") == made
-    assert "unreachable" not in json.loads((project.results / "index" / "sites.json").read_text())
+    assert "unreachable" not in read_json(project.results / "index" / "sites.json")
     assert 'class="verdict good"' in (project.results / "report.html").read_text()
     assert "Nothing to be done" in project.snakemake(*arguments, path=STAND_INS).output
 
@@ -60,11 +59,8 @@ def test_clone_that_was_lost_fails_only_those_whose_site_is_away(project: Projec
     dataset = {"source": str(demo_copy), "get_attempts": 1}
     arguments = project.configure(dataset=dataset, tool=BET)
     assert project.snakemake(*arguments, targets=["results/index/images.tsv"], path=STAND_INS).code == 0
-    (clone,) = (path for path in (project.folder / f"neurotier-{owner()}" / "datasets").iterdir() if path.is_dir())
-    project.run(
-        "-c",
-        f"from pathlib import Path; from neurotier.core.files import remove_tree; remove_tree(Path({str(clone)!r}))",
-    )
+    (clone,) = (path for path in project.folder.glob("neurotier-*/datasets/*") if path.is_dir())
+    remove_tree(clone)
     (demo_copy / "SiteB" / ".git").rename(demo_copy / "SiteB" / ".away")
     ended = project.snakemake(*arguments, path=STAND_INS)
     assert ended.code != 0
@@ -76,9 +72,3 @@ def test_clone_that_was_lost_fails_only_those_whose_site_is_away(project: Projec
     again = project.snakemake(*arguments, path=STAND_INS)
     assert again.code == 0, again.output
     assert not [name for name in again.analysed if name.startswith("SiteA")]
-
-
-def owner() -> str:
-    from neurotier.core.private import user_name
-
-    return user_name()
