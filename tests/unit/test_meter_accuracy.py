@@ -260,3 +260,7 @@ def test_page_cache_is_checked_and_not_believed(disk: Path) -> None:
     assert 0.2 <= (resident_share([file]) or 0) <= 0.5
     assert resident_share([]) is None
     assert resident_share([disk / "nowhere"]) is None
+    os.mkfifo(disk / "FIFO")
+    (disk / "link").symlink_to("image")  # as an annex has
+    assert resident_share([disk / "link"]) == resident_share([file]) is not None
+    assert [resident_share([path]) for path in (disk / "FIFO", Path("/dev/zero"), disk)] == [None] * 3
