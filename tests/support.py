@@ -31,6 +31,9 @@ DEBIAN_HEAD = Path("/usr/share/mricron/templates/ch2.nii.gz")
 STAND_INS = ROOT / "tests" / "stand_ins"
 ENVIRONMENT = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
 
+NOBODY = 65534
+"""The number of a user who owns nothing."""
+
 PATIENCE_S = 180.0
 """After how long a test no longer waits for what should take a second, s: other tests run beside it."""
 

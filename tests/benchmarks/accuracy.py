@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from bench import print_table
+from devices import loop_device
 from loads import MIB
 from other_tools import OTHERS
-from truth import Bench, bench, error_percent, loop_device
+from truth import Bench, bench, error_percent
 
 REPETITIONS = 3
 CPUS = len(os.sched_getaffinity(0))

@@ -27,9 +27,9 @@ import overhead
 import size
 from batch_jobs import prepared_results
 from bench import Timed, drop_caches, prepare, print_table, restore, scratch_project, spread, timed
+from devices import loop_device
 from neurotier.run.hooks import compile_library
 from support import ENVIRONMENT, ROOT, t1w
-from truth import loop_device
 
 REPETITIONS = 15
 FEW, MANY, LONGEST = 200, 100_000, 1_000_000

@@ -22,8 +22,8 @@ from functools import partial
 from pathlib import Path
 
 from bench import print_table, spread
-from support import ENVIRONMENT, ROOT
-from truth import NOBODY, Bench, bench
+from support import ENVIRONMENT, NOBODY, ROOT
+from truth import Bench, bench
 
 CALLS = 100
 STARTS = 40

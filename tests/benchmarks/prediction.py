@@ -51,10 +51,10 @@ from typing import Any
 import nibabel as nib
 import numpy as np
 from bench import print_table, scratch_project
+from devices import fuse_folder, loop_device, memory_limited
 from prediction_files import DESCRIPTION, LARGE, print_terms
 from slow_network import slow_network_folder
 from support import Project, git
-from truth import fuse_folder, loop_device, memory_limited
 
 PARTS = ("cold", "warm", "source", "computing", "files", "waiting", "limited", "saturated")
 PARTICIPANTS = 26

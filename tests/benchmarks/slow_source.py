@@ -28,10 +28,10 @@ from typing import Any
 
 import numpy as np
 from bench import prepare, print_table, restore, scratch_project, timed
+from devices import loop_device
 from neurotier.storage.page_cache import evict
 from noise import make_noise_dataset
 from support import Project, git
-from truth import loop_device
 
 PARTICIPANTS = 40
 AT_ONCE = (2, 4, 25)

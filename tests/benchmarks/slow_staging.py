@@ -31,9 +31,9 @@ from typing import Any
 import nibabel as nib
 import numpy as np
 from bench import print_table, scratch_project, spread, timed
+from devices import loop_device
 from neurotier.storage.page_cache import evict
 from support import Project
-from truth import loop_device
 
 PARTICIPANTS = 40
 AT_ONCE = (2, 4)

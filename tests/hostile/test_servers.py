@@ -14,8 +14,7 @@ from typing import Any
 import psutil
 import pytest
 from slurm_cluster import wait_until
-from support import PATIENCE_S, STAND_INS, Project, listening, processes_in, words_of
-from truth import NOBODY
+from support import NOBODY, PATIENCE_S, STAND_INS, Project, listening, processes_in, words_of
 
 STAGED = {
     "tiers": ["local"],

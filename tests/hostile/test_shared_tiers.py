@@ -20,10 +20,10 @@ import pytest
 from conftest import missing
 from neurotier.core.places import short_hash
 from slurm_hosts import covering
-from support import ROOT, STAND_INS, Ended, Project, plain_dataset, private_folder, small_head, t1w
+from support import NOBODY, ROOT, STAND_INS, Ended, Project, plain_dataset, private_folder, small_head, t1w
 
-OTHER_USER = 65534
-"""Nobody's number; processes of the attacker run under it."""
+OTHER_USER = NOBODY
+"""Processes of the attacker run under it."""
 
 ORDINARY = "games"
 """An ordinary user, whose runs are attacked."""

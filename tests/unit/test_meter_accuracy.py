@@ -16,11 +16,12 @@ from typing import Any
 
 import pytest
 from conftest import missing
+from devices import loop_device
 from loads import MIB
 from neurotier.meter.exits import DELAY_SWITCH, ExitRecords, delays_accounted
 from neurotier.meter.residency import resident_share
 from neurotier.meter.usage import NOT_ROOT, SWITCHED_OFF
-from truth import Bench, bench, loop_device
+from truth import Bench, bench
 
 pytestmark = pytest.mark.alone
 

@@ -18,6 +18,7 @@ import numpy as np
 import psutil
 import pytest
 import yaml
+from devices import loop_device
 from neurotier.core.configuration import config_schema
 from neurotier.core.errors import NeurotierError, SettingsError, TierError, ToolError
 from neurotier.core.places import Places
@@ -37,7 +38,6 @@ from neurotier.storage.staging.supervise import CALL, Outcome, StallError, requi
 from neurotier.storage.staging.walk import scratch, stage
 from page_reader import Reader
 from support import ENVIRONMENT, PATIENCE_S, ROOT, processes_in, words_of
-from truth import loop_device
 
 MIB = 1 << 20
 TEST = "NEUROTIER_STAGING_TEST"

@@ -17,8 +17,8 @@ import nibabel as nib
 import numpy as np
 import pytest
 from conftest import missing
+from devices import fuse_folder, loop_device
 from support import Project, git, plain_dataset, t1w
-from truth import fuse_folder, loop_device
 
 NOOP = {"name": "noop"}
 SMALL = {"streams": 2, "file_mib": 16, "time_s": 1, "repetitions": 1}
