@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
 import subprocess
 import sys
@@ -236,6 +237,10 @@ def test_results_tier_that_becomes_full(project: Project, mount_tmpfs: Callable[
     print(f"exit {ended.code} | {said[0]}")
     assert "Traceback" not in ended.output
     assert not list(folder.glob("**/.*.partial"))
+    for made in folder.glob("**/derivatives/sub-*"):
+        images = list(made.rglob("*.nii.gz"))
+        assert len(images) == len(list(made.rglob("*.json"))) == 2, "half of it has its final name"
+        assert all(gzip.decompress(image.read_bytes()) for image in images)
 
 
 # Tool, lock, names
