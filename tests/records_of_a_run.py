@@ -24,8 +24,8 @@ A file of the neutral form, in which a value that is not known is ``null``, has
     Jobs of a cluster, as its accounting told of them.
 
 A phase has ``phase``, ``start_s``, ``end_s`` (Unix time); ``times_s``: wall, CPU and waits; ``account``: what its wall
-time was spent on; ``bytes``: memory, input, read, written; ``traffic``: a row per tier with bytes and files; and ``facts``,
-the rest, such as counts and where figures come from. Names within these are those of the record.
+time was spent on; ``bytes``: memory, input, read, written; ``traffic``: bytes and files each way, a row per tier; and
+``facts``: the rest, such as counts and where figures come from. Names within these are those of the record.
 """
 
 from __future__ import annotations
