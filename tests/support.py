@@ -93,6 +93,19 @@ class Project:
         """Run snakemake as a user would; ``path`` comes first on PATH."""
         return self.ended(self.command(*arguments, targets=targets, cores=cores), path)
 
+    def succeeds(self, *arguments: str, **how: Any) -> Ended:
+        """Run snakemake, which has to end well."""
+        ended = self.snakemake(*arguments, **how)
+        assert ended.code == 0, ended.output
+        return ended
+
+    def fails(self, *arguments: str, **how: Any) -> Ended:
+        """Run snakemake, which has to end with another exit code, and to say why in its own words."""
+        ended = self.snakemake(*arguments, **how)
+        assert ended.code != 0, ended.output
+        assert "Traceback" not in ended.output, ended.output
+        return ended
+
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
         """Start snakemake in the background, silent."""
         quiet: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)

@@ -110,8 +110,7 @@ def index(project: Project, *links_to: Path, results: str = "results", **section
     """Index the plain folder; each file that is listed with its size."""
     dataset = {"source": "bids", "links_to": [str(path) for path in links_to]}
     arguments = project.configure(dataset=dataset, results=results, **{"tool": BET, **sections})
-    ended = project.snakemake(*arguments, "--sdm", "apptainer", targets=[f"{results}/index/images.tsv"])
-    assert ended.code == 0, ended.output
+    project.succeeds(*arguments, "--sdm", "apptainer", targets=[f"{results}/index/images.tsv"])
     return {row["path"]: row["size_bytes"] for row in project.table(f"../{results}/index/images.tsv")}
 
 
@@ -265,8 +264,7 @@ def test_label_with_a_plus_runs_through_the_whole_workflow(project: Project) -> 
     image = "sub-a+b/ses-1+2/anat/sub-a+b_ses-1+2_acq-x+y_T1w.nii.gz"
     plain_dataset(project.folder / "bids", {image: small_head(), t1w("c"): small_head(1)})
     dataset = {"source": "bids", "participants": ["sub-a+b"], "sessions": ["1+2"]}
-    ended = project.snakemake(*project.configure(dataset=dataset, tool=BET), path=STAND_INS)
-    assert ended.code == 0, ended.output
+    project.succeeds(*project.configure(dataset=dataset, tool=BET), path=STAND_INS)
     made = project.results / "derivatives" / image.replace("_T1w", "_desc-brain_mask")
     assert made.is_file()
     assert [row["participant"] for row in project.table("group/group.tsv")] == ["sub-a+b"]

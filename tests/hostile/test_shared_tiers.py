@@ -205,8 +205,7 @@ def test_intermediates_are_readable_by_the_user_alone(project: Project, tier: Pa
         tiers={"shared": {"path": str(tier), "kind": "tmpfs"}},
         placement={"work": "shared"},
     )
-    ended = project.snakemake(*arguments, path=spy, targets=["participants"])
-    assert ended.code == 0, ended.output
+    project.succeeds(*arguments, path=spy, targets=["participants"])
     modes = [line.split()[0] for line in seen.read_text().splitlines()]
     assert modes == ["600", "700", "700"]
 
@@ -260,8 +259,7 @@ def test_a_folder_that_everybody_may_change_is_refused(ordinary: Project, tier: 
     """As an ordinary user's own, it is to be closed, once it is clear what others have put there."""
     (tier / "open").mkdir()
     (tier / "open").chmod(0o777)
-    ended = ordinary.snakemake(*results_in(tier, "open/mine", ordinary), targets=["participants"])
-    assert ended.code != 0
+    ended = ordinary.fails(*results_in(tier, "open/mine", ordinary), targets=["participants"])
     assert ended.lines(f"{tier}/open is a folder of user root that everybody may write to; check who has written there")
     assert not list((tier / "open").iterdir())
 
@@ -274,10 +272,9 @@ def test_a_group_shares_a_folder_and_others_lock_and_learn_nothing(ordinary: Pro
     lab.chmod(0o2775)
     results = lab / "me"
     arguments = results_in(tier, "lab/me", ordinary)
-    ended = ordinary.snakemake(*arguments, targets=["participants"])
-    assert ended.code == 0, ended.output
+    ended = ordinary.succeeds(*arguments, targets=["participants"])
     (results / "state" / "lock").chmod(0o644)  # as an earlier version made it
-    assert ordinary.snakemake(*arguments, targets=["participants"]).code == 0
+    ordinary.succeeds(*arguments, targets=["participants"])
     other = [*becoming(str(OTHER_USER), tier), sys.executable]
     subprocess.run([*other, "-m", "neurotier", "watch", str(results), "--once"], cwd=ROOT / "workflow", check=True)
     hold = [*other, "-c", HOLD, str(tier)]

@@ -47,8 +47,7 @@ def test_a_container_has_an_account(project: Project, engine: Engine, tmp_path: 
     plain_dataset(project.folder / "bids", {t1w(label): small_head() for label in labels})
     app = {"image": str(make_tiny(engine, tmp_path, APP)), "name": "tiny"}
     given = project.configure(dataset={"source": "bids"}, app=app, batches={"participants": 1})
-    ended = project.snakemake(*given, "--sdm", "apptainer", cores=len(labels))
-    assert ended.code == 0, ended.output
+    project.succeeds(*given, "--sdm", "apptainer", cores=len(labels))
     rows = project.table("profile/profile.tsv")
     computing = [row for row in rows if row["phase"] == "compute"]
     assert len(computing) == len(labels)

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from conftest import missing
 from devices import fuse_folder, loop_device
-from support import Project, git, plain_dataset, t1w
+from support import Project, git, plain_dataset, read_json, t1w
 
 NOOP = {"name": "noop"}
 SMALL = {"streams": 2, "file_mib": 16, "time_s": 1, "repetitions": 1}
@@ -47,8 +47,7 @@ def test_advice(project: Project, demo_source: Path, memory_folder: Path, tmp_pa
     tiers = {"tmpfs": {"path": str(memory_folder), "capacity": "400 MiB"}}
     common = {"tiers": tiers, "tool": NOOP, "probe": SMALL}
     arguments = project.configure(dataset={"source": str(demo_source)}, **common)
-    ended = project.snakemake(*arguments, targets=["advise"])
-    assert ended.code == 0, ended.output
+    ended = project.succeeds(*arguments, targets=["advise"])
     assert ended.lines("local (in use)  2        as found"), ended.output
     (advice,) = ended.lines("Advice: ")
     rows = project.table("advice/advice.tsv")
@@ -64,7 +63,7 @@ def test_advice(project: Project, demo_source: Path, memory_folder: Path, tmp_pa
     records = {path: path.read_text() for path in (project.results / "profile" / "records").rglob("*.json")}
     assert len(records) == 2
 
-    assert project.snakemake(*arguments).code == 0
+    project.succeeds(*arguments)
     assert {path: path.read_text() for path in records} == records
     assert "Predicted and measured" in (project.results / "report.html").read_text()
 
@@ -73,16 +72,14 @@ def test_advice(project: Project, demo_source: Path, memory_folder: Path, tmp_pa
         dataset={"source": str(keys)}, results="keys", advice={"calibration": "results"}, **common
     )
     shutil.copytree(project.results / "probe", project.folder / "keys" / "probe")
-    ended = project.snakemake(*arguments, targets=["advise"], cores=8)
-    assert ended.code == 0, ended.output
+    ended = project.succeeds(*arguments, targets=["advise"], cores=8)
     assert ended.lines("100 participants to analyse")
     assert ended.lines("CPU time and bytes by 4 records of results")
     (misfit,) = [line for line in ended.lines("tmpfs does not fit: needs ") if line.startswith("Advice")]
     assert "(work) on tmpfs, has " in misfit
 
     arguments = project.configure(dataset={"source": str(keys)}, results="alone", **common)
-    ended = project.snakemake(*arguments, targets=["advise"])
-    assert ended.code != 0
+    ended = project.fails(*arguments, targets=["advise"])
     assert ended.lines("cannot be analysed as a calibration: git-annex knows of no copy of its content"), ended.output
     assert "Traceback" not in ended.output
 
@@ -105,8 +102,7 @@ def test_a_tier_whose_writers_must_wait_is_not_advised(project: Project, waiting
     plain_dataset(project.folder / "bids", {t1w(f"{number:02d}"): image for number in range(4)})
     tiers = {name: {"path": path, "kind": "block"} for name, path in waiting_tiers.items()}
     arguments = project.configure(dataset={"source": "bids"}, tiers=tiers, tool=NOOP, probe=SMALL | {"share": 0.5})
-    ended = project.snakemake(*arguments, targets=["advise"])
-    assert ended.code == 0, ended.output
+    ended = project.succeeds(*arguments, targets=["advise"])
     rows = {row["placement"]: row for row in project.table("advice/advice.tsv")}
     fast, slow = ([rows[name] for name in names] for names in (("local", "tmpfs"), waiting_tiers))
     assert max(float(row["high_s"]) for row in fast) < min(float(row["low_s"]) for row in slow), ended.output
@@ -146,7 +142,7 @@ def test_cold_runs_are_predicted_with_what_programs_take_to_load(project: Projec
             loop.kill()
             loop.wait()
     assert ended.code == 0, ended.output
-    found = json.loads((project.results / "advice" / "rehearsal.json").read_text())
+    found = read_json(project.results / "advice" / "rehearsal.json")
     assert found["why"] == ""
     records = found["shared"]["records"]
     assert [len(record["phases"]) for record in records] == [4, 4]

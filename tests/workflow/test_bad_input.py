@@ -31,8 +31,7 @@ NOOP = {"name": "noop"}
 
 def expect(project: Project, line: str, *arguments: str) -> str:
     """Run; the exit code is not 0, a line says why, no trace is shown, nothing is left over. Returns the output."""
-    ended = project.snakemake(*arguments)
-    assert ended.code != 0, ended.output
+    ended = project.fails(*arguments)
     said = {found.strip() for found in ended.lines(line)}
     assert said, ended.output
     assert "Traceback" not in ended.output, ended.output
@@ -101,12 +100,9 @@ def test_broken_images_fail_their_participants_only(project: Project) -> None:
     images["sub-truncated/anat/sub-truncated_T1w.nii"] = images.pop(t1w("truncated"))
     plain_dataset(project.folder / "bids", images)
     began_s, arguments = time.time(), project.configure(dataset={"source": "bids"}, tool={"name": "bet"})
-    ended = project.snakemake(*arguments, path=STAND_INS)
-    assert ended.code != 0
-    assert "Traceback" not in ended.output
+    ended = project.fails(*arguments, path=STAND_INS)
     assert min(file.stat().st_mtime for file in project.results.rglob("*") if file.is_file()) > began_s - 1
-    packed = project.snakemake(*arguments, "--report", "report.zip", cores=0)
-    assert packed.code == 0, packed.output
+    project.succeeds(*arguments, "--report", "report.zip", cores=0)
     assert (project.folder / "report.zip").stat().st_size > 100_000
     report = (project.results / "report.html").read_text()
     for label, (_, reason) in broken.items():
@@ -122,8 +118,7 @@ def test_broken_images_fail_their_participants_only(project: Project) -> None:
         shutil.rmtree(project.folder / "bids" / f"sub-{label}")
         save_image(project.folder / "bids" / t1w(label), small_head())
     arguments = project.configure(dataset={"source": "bids", "participants": ["good", *broken]}, tool={"name": "bet"})
-    ended = project.snakemake(*arguments, path=STAND_INS)
-    assert ended.code == 0, ended.output
+    ended = project.succeeds(*arguments, path=STAND_INS)
     assert len(project.table("group/group.tsv")) == len(broken) + 1
     assert 'class="verdict good"' in (project.results / "report.html").read_text()
 
@@ -134,8 +129,7 @@ def test_tool_that_writes_nothing_is_not_believed(project: Project) -> None:
     flat[0, 0, 0] = -4
     plain_dataset(project.folder / "bids", {t1w("01"): flat})
     arguments = project.configure(dataset={"source": "bids"}, tool={"name": "bet"})
-    ended = project.snakemake(*arguments, path=STAND_INS)
-    assert ended.code != 0
+    ended = project.fails(*arguments, path=STAND_INS)
     assert ended.lines("bet wrote no mask, although its exit code is 0")
 
 
@@ -177,8 +171,7 @@ def test_tier_path_that_is_missing(project: Project) -> None:
     arguments = [*project.configure(tiers=tiers), "--workflow-profile", "profiles/pmem"]
     line = "tier 'pmem': its path /nowhere/pmem is not an existing folder"
     expect(project, line, *arguments)
-    ended = project.snakemake("--dry-run", *arguments)
-    assert ended.code == 0
+    ended = project.succeeds("--dry-run", *arguments)
     assert ended.lines(f"a run would be refused: {line}")
     assert not project.results.exists()
 
@@ -215,8 +208,7 @@ def test_tier_that_becomes_full(project: Project, mount_tmpfs: Callable[..., Pat
     plain_dataset(project.folder / "bids", {t1w("01"): small_head()})
     sections = {"tiers": {"tmpfs": {"path": str(folder)}}, "dataset": {"source": "bids"}, "tool": {"name": "bet"}}
     arguments = [*project.configure(**sections), "--workflow-profile", "profiles/tmpfs"]
-    ended = project.snakemake(*arguments, path=script.parent)
-    assert ended.code != 0
+    ended = project.fails(*arguments, path=script.parent)
     assert ended.lines("tier 'tmpfs' became full"), ended.output
     assert [path.name for path in folder.iterdir()] == ["others"]
 
@@ -230,8 +222,7 @@ def test_results_tier_that_becomes_full(project: Project, mount_tmpfs: Callable[
         "dataset": {"source": "bids"},
         "tool": {"name": "bet"},
     }
-    ended = project.snakemake(*project.configure(**sections), path=STAND_INS)
-    assert ended.code != 0
+    ended = project.fails(*project.configure(**sections), path=STAND_INS)
     said = ended.lines("No space left on device") + ended.lines("became full")
     assert said, ended.output
     print(f"exit {ended.code} | {said[0]}")
@@ -289,8 +280,7 @@ def test_two_runs_of_one_results_folder(project: Project) -> None:
         while not list(project.folder.glob("neurotier-*/work/*/sub-01")):
             assert time.monotonic() < deadline
             time.sleep(0.1)
-        second = project.snakemake(*arguments, targets=["participants"])
-        assert second.code != 0
+        second = project.fails(*arguments, targets=["participants"])
         assert second.lines("another run is using this results folder"), second.output
         (line,) = second.lines("another run is using this results folder")
         print(f"exit {second.code} | {line.strip()}")
@@ -311,8 +301,7 @@ def test_names_that_a_shell_would_read(project: Project) -> None:
         "sub-02/anat/sub-03_T1w.nii.gz",
     ]
     plain_dataset(project.folder / "bids", {t1w("01"): small_head(), **{name: small_head() for name in bad}})
-    ended = project.snakemake(*project.configure(dataset={"source": "bids"}, tool=NOOP), targets=["participants"])
-    assert ended.code == 0, ended.output
+    project.succeeds(*project.configure(dataset={"source": "bids"}, tool=NOOP), targets=["participants"])
     assert len(project.table("index/images.tsv")) == 1
     skipped = (project.results / "index" / "skipped.tsv").read_text().splitlines()[1:]
     assert len(skipped) == len(bad) + 1  # sub-02 has no T1w image of its own
@@ -326,9 +315,6 @@ def test_tier_and_source_paths_with_characters_a_shell_would_read(project: Proje
     plain_dataset(odd / "bids", {t1w("01"): small_head()})
     results = "a b'c\"/res;ults"
     dataset = {"source": str(odd / "bids")}
-    ended = project.snakemake(
-        *project.configure(dataset=dataset, tool={"name": "bet"}, results=results), path=STAND_INS
-    )
-    assert ended.code == 0, ended.output
+    project.succeeds(*project.configure(dataset=dataset, tool={"name": "bet"}, results=results), path=STAND_INS)
     assert len(checksums(project.folder / results / "derivatives" / "sub-01")) == 4
     assert not list(project.folder.rglob("pwned"))

@@ -42,8 +42,7 @@ def engine(request: pytest.FixtureRequest) -> str:
 def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What the voxels of each block must be after all iterations, computed by other means."""
     project = Project.at(tmp_path_factory.mktemp("blocks") / "project")
-    ended = project.snakemake(*project.configure(bigbrain=SMALL), targets=["results/bigbrain/blocks/local.tsv"])
-    assert ended.code == 0, ended.output
+    project.succeeds(*project.configure(bigbrain=SMALL), targets=["results/bigbrain/blocks/local.tsv"])
     blocks = project.table("bigbrain/blocks/local.tsv")
     return {block["block"]: voxel_checksum(Path(block["file"]), SMALL["iterations"]) for block in blocks}
 
@@ -103,8 +102,7 @@ def test_blocks_are_incremented_and_a_killed_run_is_taken_up_again(
     done = {file: file.stat().st_mtime_ns for file in records.glob("bigbrain*.json")}
     assert 0 < len(done) < 8
 
-    ended = project.snakemake(*arguments, targets=["bigbrain"] if engine == "spark" else TABLES)
-    assert ended.code == 0, ended.output
+    project.succeeds(*arguments, targets=["bigbrain"] if engine == "spark" else TABLES)
     assert written(project, 2) == expected
     assert written(project, 1) == {}
     (run,) = project.table("bigbrain/bigbrain_runs.tsv")
@@ -139,8 +137,7 @@ def test_spark_reads_files_itself_as_published(project: Project, expected: dict[
 
     drawn = project.results / "bigbrain" / "figures" / "bigbrain_spark.tsv"
     targets = [str(drawn.relative_to(project.folder))]
-    ended = project.snakemake(*project.configure(bigbrain=bigbrain), targets=targets)
-    assert ended.code == 0, ended.output
+    ended = project.succeeds(*project.configure(bigbrain=bigbrain), targets=targets)
     assert written(project, 2) == expected
     (run,) = project.table("bigbrain/bigbrain_runs.tsv")
     assert (run["incomplete_blocks"], run["read_s"], run["pairing"]) == ("0", "n/a", "published")
@@ -172,8 +169,7 @@ def test_engines_give_the_same_bytes_and_leave_nothing(project: Project) -> None
     write_checkout(project.folder / "checkout")
     bigbrain = {**SMALL, "tiers": ["local"], "engines": ENGINES}
     arguments = project.configure(bigbrain=bigbrain, published="checkout")
-    ended = project.snakemake(*arguments, targets=["bigbrain"])
-    assert ended.code == 0, ended.output
+    ended = project.succeeds(*arguments, targets=["bigbrain"])
     runs = project.table("bigbrain/bigbrain_runs.tsv")
     assert [run["engine"] for run in runs] == ENGINES
     assert len({run["sha256"] for run in runs}) == 1
@@ -191,12 +187,11 @@ def test_engines_give_the_same_bytes_and_leave_nothing(project: Project) -> None
     assert ended.lines("Report: results/bigbrain.html")
     assert "Outputs of 3 runs are byte-identical" in (project.results / "bigbrain.html").read_text()
     assert list(project.folder.glob("neurotier-*/bigbrain/**/*.nii")) == []
-    again = project.snakemake(*arguments, targets=["bigbrain"])
-    assert again.code == 0
+    again = project.succeeds(*arguments, targets=["bigbrain"])
     assert again.lines("Nothing to be done"), again.output
     others = ENGINES[:2]  # a start of Spark takes its time
     changed = project.configure(bigbrain={**bigbrain, "engines": others, "iterations": 1})
-    assert project.snakemake(*changed, targets=["results/bigbrain/bigbrain_conditions.tsv"]).code == 0
+    project.succeeds(*changed, targets=["results/bigbrain/bigbrain_conditions.tsv"])
     assert {row["origin"] for row in project.table("bigbrain/bigbrain_conditions.tsv")} == {here}
     other = project.table("bigbrain/bigbrain_runs.tsv")
     assert [run["iterations"] for run in other] == ["1", "1"]
@@ -207,8 +202,7 @@ def test_what_a_run_takes_is_predicted_without_it(project: Project) -> None:
     engines = [engine for engine in ENGINES if engine != "spark"]  # whose workers cannot be pinned
     bigbrain = {**SMALL, "engines": engines, "predict": True, "numa": "pin"}
     arguments = project.configure(bigbrain=bigbrain, probe={"time_s": 1, "share": 0.05})
-    ended = project.snakemake(*arguments, targets=TABLES)
-    assert ended.code == 0, ended.output
+    ended = project.succeeds(*arguments, targets=TABLES)
     rows = project.table("bigbrain/bigbrain_predictions.tsv")
     assert [(row["engine"], row["member"]) for row in rows] == [
         (engine, member) for engine in engines for member in ("paper", "fluid")
@@ -235,8 +229,7 @@ def test_tier_that_fills_is_said_and_every_incomplete_block_is_named(
     folder = mount_tmpfs(project.folder / "small", "size=1m")  # five blocks of 0.14 MB, and what is written of them
     bigbrain = {**SMALL, "scale": 0.06, "count": 5, "engines": [engine], "tiers": ["small"], "iterations": 1}
     sections = {"tiers": {"small": {"path": str(folder), "kind": "tmpfs"}}, "bigbrain": bigbrain}
-    ended = project.snakemake(*project.configure(**sections), targets=["bigbrain"])
-    assert ended.code != 0
+    ended = project.fails(*project.configure(**sections), targets=["bigbrain"])
     assert ended.lines("Tier 'small' will be full before the end: "), ended.output
     (run,) = project.table("bigbrain/bigbrain_runs.tsv")
     records = project.results / "bigbrain" / "runs" / engine / "small" / "2" / "1" / "records"
@@ -254,8 +247,7 @@ def test_tier_that_fills_is_said_and_every_incomplete_block_is_named(
     assert list(folder.rglob(".*.partial")) == []
 
     table = (project.results / "bigbrain" / "bigbrain_runs.tsv").read_bytes()
-    other = project.snakemake(*project.configure(dataset={"source": "nowhere"}), targets=["ready"])
-    assert other.code != 0
+    other = project.fails(*project.configure(dataset={"source": "nowhere"}), targets=["ready"])
     assert other.lines("BigBrain: ") == []  # what fails elsewhere leaves these tables alone
     assert (project.results / "bigbrain" / "bigbrain_runs.tsv").read_bytes() == table
 
@@ -270,13 +262,11 @@ def test_tier_that_fills_is_said_and_every_incomplete_block_is_named(
 def test_missing_and_truncated_blocks_are_said_and_the_others_done(project: Project, engine: str) -> None:
     run = f"{engine}/local/2/1"
     arguments = project.configure(bigbrain={**SMALL, "engines": [engine], "iterations": 1, "keep": "all"})
-    begun = project.snakemake(*arguments, targets=[f"results/bigbrain/runs/{run}/plan.json"])
-    assert begun.code == 0, begun.output
+    project.succeeds(*arguments, targets=[f"results/bigbrain/runs/{run}/plan.json"])
     missing, truncated, *whole = project.table("bigbrain/blocks/local.tsv")
     Path(missing["file"]).unlink()
     os.truncate(truncated["file"], 400)
-    ended = project.snakemake(*arguments, "--keep-going", targets=["bigbrain"])
-    assert ended.code != 0
+    ended = project.fails(*arguments, "--keep-going", targets=["bigbrain"])
     (row,) = project.table("bigbrain/bigbrain_runs.tsv")
     named = f"2 of 4 blocks are incomplete: {missing['block']}, {truncated['block']}"
     assert row["valid"].startswith(f"invalid: {named}")

@@ -7,14 +7,12 @@ from support import Project
 
 def test_check(project: Project) -> None:
     gone = {"gone": {"path": str(project.folder / "nowhere"), "kind": "block"}}
-    ended = project.snakemake(*project.configure(tiers=gone), targets=["check"], cores=0)
-    assert ended.code == 0, ended.output
+    ended = project.succeeds(*project.configure(tiers=gone), targets=["check"], cores=0)
     (head,) = ended.lines("tier   in use")
     assert head.split() == ["tier", "in", "use", "kind", "there", "writable", "shared", "room", "path"]
     assert ended.lines("gone   no ")
 
-    ended = project.snakemake(*project.configure(tiers=gone, placement={"work": "gone"}), targets=["check"])
-    assert ended.code != 0
+    ended = project.fails(*project.configure(tiers=gone, placement={"work": "gone"}), targets=["check"])
     (line,) = ended.lines("neurotier: tier 'gone': ")
     assert f"its path {project.folder}/nowhere is not an existing folder; mount it, or correct tiers.gone.path" in line
     assert "Traceback" not in ended.output

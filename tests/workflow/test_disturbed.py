@@ -34,8 +34,7 @@ def others_s(before: psutil._ntuples.scputimes, after: psutil._ntuples.scputimes
 def test_25_at_once_do_not_disturb_themselves(project: Project) -> None:
     """What others took is at most what the machine did beside the whole command; others may be testing here, too."""
     machine, children = psutil.cpu_times(), os.times()
-    ended = project.snakemake(*arguments(project, AT_ONCE), cores=AT_ONCE)
-    assert ended.code == 0, ended.output
+    project.succeeds(*arguments(project, AT_ONCE), cores=AT_ONCE)
     spent = os.times()
     own_s = spent.children_user + spent.children_system - children.children_user - children.children_system
     beside_s = others_s(machine, psutil.cpu_times()) - own_s

@@ -39,8 +39,7 @@ def test_a_build_that_is_stopped_is_done_again_by_the_same_command(
     if number == signal.SIGKILL:
         (left,) = store.glob("neurotier-*/image-store/.tool-*.partial")
         (left / "old").write_text("of the first build")
-    ended = project.snakemake(*given, targets=["results/index/image.json"])
-    assert ended.code == 0, ended.output
+    project.succeeds(*given, targets=["results/index/image.json"])
     assert len(list(store.glob("neurotier-*/image-store/tool-*.sif"))) == 1
     for folder in store.glob("neurotier-*/image*"):
         assert [path.name for path in folder.iterdir() if path.name.endswith(".partial")] == []

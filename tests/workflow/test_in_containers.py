@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import shutil
@@ -20,7 +19,7 @@ import psutil
 import pytest
 from container_images import Engine, make_tiny
 from neurotier.core.places import file_of
-from support import ENVIRONMENT, PATIENCE_S, Ended, Project, checksums, plain_dataset, small_head, t1w
+from support import ENVIRONMENT, PATIENCE_S, Ended, Project, checksums, plain_dataset, read_json, small_head, t1w
 
 QUICK = {"iterations": 50}
 SDM = ("--sdm", "apptainer")
@@ -54,8 +53,7 @@ def contained(tmp_path_factory: pytest.TempPathFactory, demo_source: Path, brain
     described = [f"results-host/derivatives/{site}/dataset_description.json" for site in ("SiteA", "SiteB")]
     on_host = ["participants", *described, "results-host/profile/profile.tsv"]
     for name, switches, targets in (("host", (), on_host), ("container", SDM, ())):
-        ended = project.snakemake(*arguments_for(project, demo_source, brain_image, name), *switches, targets=targets)
-        assert ended.code == 0, ended.output
+        project.succeeds(*arguments_for(project, demo_source, brain_image, name), *switches, targets=targets)
     (project.folder / "results").symlink_to("results-container")
     yield project
     remove_placed(brain_image)
@@ -97,9 +95,9 @@ def test_starting_the_container_is_a_phase_of_its_own(contained: Project, brain_
 
 
 def test_the_image_is_recorded_and_shown(contained: Project, brain_image: Path) -> None:
-    image = json.loads((contained.results / "index" / "image.json").read_text())
+    image = read_json(contained.results / "index" / "image.json")
     assert image["reference"] == str(brain_image)
-    record = json.loads(file_of(contained.results / "profile" / "records", "SiteA/sub-0099001").read_text())
+    record = read_json(file_of(contained.results / "profile" / "records", "SiteA/sub-0099001"))
     assert record["container"] == f"sha256:{image['sha256']}"
     (run,) = contained.table("profile/runs.tsv")
     assert (run["image"], run["images_tier"]) == (str(brain_image), "tmpfs")
@@ -120,8 +118,7 @@ def test_another_tier_or_form_of_the_image_is_no_reason_to_analyse_again(
         placement={"images": "local"},
         containers={"form": "sandbox", "environment": {"NUMBA_DEBUG_CACHE": "1"}},
     )
-    ended = contained.snakemake(*given, "--config", "results=results-container", *SDM, "--dry-run")
-    assert ended.code == 0, ended.output
+    ended = contained.succeeds(*given, "--config", "results=results-container", *SDM, "--dry-run")
     assert ended.lines("Nothing to be done")
 
 
@@ -132,8 +129,7 @@ def test_a_lost_image_is_placed_again_and_nobody_is_analysed_again(
     again = arguments_for(contained, demo_source, brain_image, "container")
     assert contained.snakemake(*again, *SDM).lines("Nothing to be done")
     shutil.rmtree(contained.results / "derivatives" / "SiteB" / "sub-0099102")
-    ended = contained.snakemake(*again, *SDM, targets=["participants"])
-    assert ended.code == 0, ended.output
+    ended = contained.succeeds(*again, *SDM, targets=["participants"])
     assert ended.analysed == ["SiteB/sub-0099102"]
     host = checksums(contained.folder / "results-host" / "derivatives")
     assert checksums(contained.results / "derivatives") == host
@@ -187,8 +183,7 @@ def test_the_example_app_runs_at_both_levels(
     dataset = {"source": str(demo_source), "sites": sites, "participants": participants, "validation": "report"}
     containers = {"environment": {"NUMBA_DEBUG_CACHE": "1"}}
     given = project.configure(dataset=dataset, app=app, containers=containers)
-    ended = project.snakemake(*given, *SDM, targets=NO_PAGE)
-    assert ended.code == 0, ended.output
+    project.succeeds(*given, *SDM, targets=NO_PAGE)
     said = "".join(log.read_text() for log in logs_of(project, "analyze_participant"))
     assert LOADED in said
     assert SAVED not in said
@@ -198,12 +193,12 @@ def test_the_example_app_runs_at_both_levels(
         assert len(brain_sizes) == brains
         average = (project.results / "derivatives" / site / "avg_brain_size.txt").read_text()
         assert average == f"Average brain size is {np.mean(brain_sizes):g} voxels"
-        description = json.loads((project.results / "derivatives" / site / "dataset_description.json").read_text())
+        description = read_json(project.results / "derivatives" / site / "dataset_description.json")
         assert description["GeneratedBy"][-1]["Container"]["Type"] == "apptainer"
     summary = project.results / "derivatives" / "SiteA" / "sub-0099003_summary.json"
     assert summary.exists() == (suffixes == [])
     if not suffixes:
-        assert json.loads(summary.read_text()) == {"T1w": [], "brains": []}
+        assert read_json(summary) == {"T1w": [], "brains": []}
     steps = {(row["step"], row["item"], row["phase"]) for row in project.table("profile/steps.tsv")}
     for site in sites:
         assert ("validate_dataset", site, "validate") in steps
@@ -228,8 +223,7 @@ def people(project: Project, count: int) -> dict[str, Any]:
 def test_25_participants_at_once_from_one_image(project: Project, engine: Engine, tmp_path: Path, form: str) -> None:
     app = tiny_app(engine, tmp_path / "app", pause_s=1)
     given = project.configure(dataset=people(project, 25), app=app, containers={"form": form})
-    ended = project.snakemake(*given, *SDM, targets=NO_PAGE, cores=25)
-    assert ended.code == 0, ended.output
+    project.succeeds(*given, *SDM, targets=NO_PAGE, cores=25)
     assert len(list((project.results / "profile" / "records").rglob("*.json"))) == 25
     assert not list(project.results.glob("state/failures/**/*.json"))
     (run,) = project.table("profile/runs.tsv")
@@ -294,8 +288,7 @@ def test_killing_one_of_many_leaves_nothing_of_it(project: Project, engine: Engi
     assert len(list((project.results / "app").glob("sub-*"))) == 5
     assert "killed before it could say why" in (project.results / "report.html").read_text()
     given = project.configure(dataset={"source": "bids"}, app=app, containers=sif)
-    ended = project.snakemake(*given, *SDM, targets=["participants"])
-    assert ended.code == 0, ended.output
+    ended = project.succeeds(*given, *SDM, targets=["participants"])
     assert ended.analysed == ["sub-03"]
 
 
@@ -339,18 +332,15 @@ def test_an_app_that_fails_is_said_so(failing: tuple[Project, Ended], label: str
 def test_results_of_a_tool_are_not_mixed_with_those_of_an_app(project: Project, engine: Engine, tmp_path: Path) -> None:
     dataset = people(project, 1)
     given = project.configure(dataset=dataset, tool={"name": "noop"})
-    assert project.snakemake(*given, targets=["participants"]).code == 0
+    project.succeeds(*given, targets=["participants"])
     given = project.configure(dataset=dataset, app=tiny_app(engine, tmp_path / "app"))
-    ended = project.snakemake(*given, *SDM)
-    assert ended.code != 0
+    ended = project.fails(*given, *SDM)
     assert ended.lines("has 1 participant analysed with tool noop, image none, and this run has app ")
-    assert project.snakemake(*given, *SDM, "--config", "results=other", targets=["participants"]).code == 0
-    ended = project.snakemake(*given, *SDM, "--forcerun", "analyze_participants")
-    assert ended.code == 0, ended.output
+    project.succeeds(*given, *SDM, "--config", "results=other", targets=["participants"])
+    ended = project.succeeds(*given, *SDM, "--forcerun", "analyze_participants")
     assert (project.results / "derivatives" / "sub-00" / "subjects").exists()
     again = project.configure(dataset=dataset, tool={"name": "noop"})
-    ended = project.snakemake(*again, "--forcerun", "analyze_participants", targets=["participants"])
-    assert ended.code == 0, ended.output
+    ended = project.succeeds(*again, "--forcerun", "analyze_participants", targets=["participants"])
     assert not (project.results / "app").exists()
     assert not (project.results / "derivatives" / "sub-00" / "subjects").exists()
 
@@ -368,8 +358,7 @@ def test_a_wrong_configuration_is_said_so(
     project: Project, sections: dict[str, Any], switches: tuple[str, ...], said: str
 ) -> None:
     given = project.configure(**sections, dataset=people(project, 1))
-    ended = project.snakemake(*given, *switches)
-    assert ended.code != 0
+    ended = project.fails(*given, *switches)
     assert ended.lines(said), ended.output
 
 
@@ -378,7 +367,6 @@ def test_a_dataset_that_must_be_valid_and_is_not_stops_before_anybody(project: P
     (project.folder / "bids" / "dataset_description.json").write_text("{}")
     arguments = project.configure(dataset=dataset, tool={"name": "noop"})
     for _ in range(2):  # what was found the first time is no reason to take it for checked
-        ended = project.snakemake(*arguments)
-        assert ended.code != 0
+        ended = project.fails(*arguments)
         assert ended.lines("neurotier: dataset: is not valid BIDS: "), ended.output
         assert not ended.analysed

@@ -25,8 +25,7 @@ def arguments_for(project: Project, source: Path) -> list[str]:
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory, demo_source: Path) -> dict[str, str]:
     project = Project.at(tmp_path_factory.mktemp("undisturbed") / "project")
-    ended = project.snakemake(*arguments_for(project, demo_source))
-    assert ended.code == 0, ended.output
+    project.succeeds(*arguments_for(project, demo_source))
     return checksums(project.results / "derivatives")
 
 
@@ -68,8 +67,7 @@ def test_the_same_command_completes_after_a_kill(
     if killed == ("participant",):  # Snakemake went on, failed that participant, and cleaned up
         assert project.leftovers() == []
         assert "killed" in (project.results / "report.html").read_text()
-    ended = project.snakemake(*arguments)
-    assert ended.code == 0, ended.output
+    project.succeeds(*arguments)
     assert checksums(project.results / "derivatives") == undisturbed
     assert project.leftovers() == []
     assert processes_in(project.folder) == []
@@ -91,8 +89,8 @@ def test_stopping_a_run_ends_its_jobs_and_leaves_nothing(project: Project, demo_
 def test_derivatives_that_were_removed_come_back(project: Project, demo_source: Path) -> None:
     dataset = {"source": str(demo_source), "participants": ["0099001"]}
     arguments = project.configure(dataset=dataset, tool={**TOOL, "brainextractor": {"iterations": 20}})
-    assert project.snakemake(*arguments, targets=["participants"]).code == 0
+    project.succeeds(*arguments, targets=["participants"])
     before = checksums(project.results / "derivatives")
     shutil.rmtree(project.results / "derivatives" / "SiteA" / "sub-0099001")
-    assert project.snakemake(*arguments, targets=["participants"]).code == 0
+    project.succeeds(*arguments, targets=["participants"])
     assert checksums(project.results / "derivatives") == before

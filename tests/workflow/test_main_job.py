@@ -21,6 +21,7 @@ from support import (
     Project,
     checksums,
     plain_dataset,
+    read_json,
     remove_tree,
     save_image,
     small_head,
@@ -47,8 +48,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory, demo_source: Path) -> Pro
     arguments = project.configure(dataset={"source": str(demo_source)}, tool=QUICK)
     for tier in ("local", "tmpfs"):
         profile = ["--workflow-profile", f"profiles/{tier}", "--config", f"results=results-{tier}"]
-        ended = project.snakemake(*arguments, *profile, cores=2 if tier == "local" else 4)
-        assert ended.code == 0, ended.output
+        project.succeeds(*arguments, *profile, cores=2 if tier == "local" else 4)
     (project.folder / "results").symlink_to("results-local")
     return project
 
@@ -99,7 +99,7 @@ def test_work_tiers_are_empty_afterwards(finished: Project) -> None:
     assert finished.leftovers() == []
     for tier in ("local", "tmpfs"):
         (facts_file,) = (finished.folder / f"results-{tier}" / "state" / "runs").glob("*.json")
-        place = Path(json.loads(facts_file.read_text())["tiers"]["work"]["path"])
+        place = Path(read_json(facts_file)["tiers"]["work"]["path"])
         ours = short_hash(str(finished.folder / f"results-{tier}"))
         assert not list(place.glob(f"neurotier-*/work/{ours}*"))
 
@@ -157,7 +157,7 @@ def test_profile_chose_the_tier_beside_a_further_config(finished: Project) -> No
     """``--config results=...`` of the command line must not undo the profile's ``config: placement``."""
     for tier in ("local", "tmpfs"):
         (facts_file,) = (finished.folder / f"results-{tier}" / "state" / "runs").glob("*.json")
-        facts = json.loads(facts_file.read_text())
+        facts = read_json(facts_file)
         assert facts["tiers"]["work"]["name"] == tier
         assert facts["tiers"]["work"]["fs_type"] == "tmpfs" or tier == "local"
 
@@ -165,8 +165,7 @@ def test_profile_chose_the_tier_beside_a_further_config(finished: Project) -> No
 def test_a_second_start_has_nothing_to_do(finished: Project, demo_source: Path) -> None:
     arguments = finished.configure(dataset={"source": str(demo_source)}, tool=QUICK)
     profile = ["--workflow-profile", "profiles/local", "--config", "results=results-local"]
-    ended = finished.snakemake(*arguments, *profile)
-    assert ended.code == 0
+    ended = finished.succeeds(*arguments, *profile)
     assert ended.lines("Nothing to be done")
 
 
@@ -181,12 +180,10 @@ def test_another_threshold_is_refused_until_everyone_is_asked_for(finished: Proj
     arguments = finished.configure(dataset={"source": str(demo_source)}, tool=tool)
     arguments += ["--config", "results=results-local", "--dry-run"]
     before = checksums(finished.results)
-    ended = finished.snakemake(*arguments)
-    assert ended.code != 0
+    ended = finished.fails(*arguments)
     (line,) = ended.lines("results-local: has 4 participants analysed with ")
     assert "with fractional_threshold 0.5, and this run has fractional_threshold 0.4; choose another folder" in line
-    ended = finished.snakemake(*arguments, "--forcerun", "analyze_participants")
-    assert ended.code == 0, ended.output
+    ended = finished.succeeds(*arguments, "--forcerun", "analyze_participants")
     assert len(ended.analysed) == 4, ended.output
     assert ended.lines("4 participants analysed with fractional_threshold 0.5 would be removed")
     assert checksums(finished.results) == before
@@ -225,7 +222,7 @@ def test_another_dataset_is_refused_or_replaces_all_that_is_there(project: Proje
     assert ended.code == 0, ended.output
     assert ended.lines("2 participants analysed with dataset one are removed, and everyone is analysed with")
     assert there() == {"records": ["02", "03"], "derivatives": ["02", "03"]}
-    description = json.loads((project.results / "derivatives" / "dataset_description.json").read_text())
+    description = read_json(project.results / "derivatives" / "dataset_description.json")
     assert description["SourceDatasets"][0]["URL"] == (project.folder / "two").as_uri()
     assert run("two").lines("Nothing to be done")
 
@@ -233,15 +230,13 @@ def test_another_dataset_is_refused_or_replaces_all_that_is_there(project: Proje
 def test_snakemake_writes_its_own_report(finished: Project, demo_source: Path) -> None:
     arguments = finished.configure(dataset={"source": str(demo_source)}, tool=QUICK)
     report = ["--report", "snakemake-report.zip"]
-    ended = finished.snakemake(*arguments, "--config", "results=results-local", *report, cores=0)
-    assert ended.code == 0, ended.output
+    finished.succeeds(*arguments, "--config", "results=results-local", *report, cores=0)
     assert (finished.folder / "snakemake-report.zip").stat().st_size > 100_000
 
 
 def test_filters_select_as_bids_people_write_them(project: Project, demo_source: Path) -> None:
     dataset = {"source": str(demo_source), "sites": ["SiteA"], "participants": ["sub-0099002"], "sessions": ["2"]}
-    ended = project.snakemake(*project.configure(dataset=dataset, tool={"name": "noop"}), targets=["participants"])
-    assert ended.code == 0, ended.output
+    project.succeeds(*project.configure(dataset=dataset, tool={"name": "noop"}), targets=["participants"])
     assert [row["path"] for row in project.table("index/images.tsv")] == [f"{IMAGES[2]}_T1w.nii.gz"]
     clone = next((project.folder).glob("neurotier-*/datasets/corr-*"))
     assert (clone / "SiteA" / ".git").exists()
@@ -254,8 +249,7 @@ def test_images_are_dropped_after_use_and_fetched_again(project: Project, demo_s
     dataset = {"source": str(demo_source), "sites": ["SiteB"], "drop": True, "ahead": "100 kB"}
     arguments = project.configure(dataset=dataset, tool={"name": "noop"})
     for _ in range(2):
-        ended = project.snakemake(*arguments)
-        assert ended.code == 0, ended.output
+        project.succeeds(*arguments)
         clone = next((project.folder).glob("neurotier-*/datasets/corr-*"))
         images = list(clone.glob("SiteB/sub-*/ses-*/anat/*_T1w.nii.gz"))
         assert len(images) == 3
@@ -268,17 +262,15 @@ def test_clone_that_its_tier_has_lost_is_made_again_and_images_that_cannot_be_dr
 ) -> None:
     dataset: dict[str, Any] = {"source": str(demo_copy), "sites": ["SiteB"]}
     arguments = project.configure(dataset=dataset, tool={"name": "noop"})
-    assert project.snakemake(*arguments, targets=["participants"]).code == 0
+    project.succeeds(*arguments, targets=["participants"])
     remove_tree(next(project.folder.glob("neurotier-*")))
     for participant in ("sub-0099101", "sub-0099102"):
         shutil.rmtree(project.results / "derivatives" / "SiteB" / participant)
-    ended = project.snakemake(*arguments, targets=["participants"])
-    assert ended.code == 0, ended.output
+    ended = project.succeeds(*arguments, targets=["participants"])
     assert ended.analysed == ["SiteB/sub-0099101", "SiteB/sub-0099102"]
 
     demo_copy.rename(demo_copy.with_name("away"))  # no other copy can be verified any more
-    ended = project.snakemake(*project.configure(dataset={**dataset, "drop": True}, tool={"name": "noop"}))
-    assert ended.code == 0, ended.output
+    ended = project.succeeds(*project.configure(dataset={**dataset, "drop": True}, tool={"name": "noop"}))
     logs = {log.stem: log.read_text() for log in project.folder.glob("**/drop_images/**/*.log")}
     assert [line.split(": ")[1] for text in logs.values() for line in text.splitlines()] == ["kept"] * 2, (
         logs,
@@ -293,10 +285,9 @@ def test_clone_that_its_tier_has_lost_is_made_again_and_images_that_cannot_be_dr
 def test_content_that_changed_is_analysed_again(project: Project) -> None:
     plain_dataset(project.folder / "bids", {t1w("01"): small_head(), t1w("02"): small_head()})
     arguments = project.configure(dataset={"source": "bids"}, tool={"name": "noop"})
-    assert project.snakemake(*arguments, targets=["participants"]).code == 0
+    project.succeeds(*arguments, targets=["participants"])
     save_image(project.folder / "bids" / t1w("02"), small_head(5))
-    ended = project.snakemake(*arguments, "--forcerun", "index_dataset", targets=["participants"])
-    assert ended.code == 0, ended.output
+    ended = project.succeeds(*arguments, "--forcerun", "index_dataset", targets=["participants"])
     assert ended.analysed == ["sub-02"]
 
 
@@ -330,7 +321,7 @@ def test_a_lost_file_that_all_waited_for_has_nobody_analysed_again(project: Proj
     """Made again, it would be newer than every record, and Snakemake would analyse everyone anew."""
     plain_dataset(project.folder / "bids", {t1w("01"): small_head(1), t1w("02"): small_head(2)})
     arguments = project.configure(dataset={"source": "bids"}, tool={"name": "noop"})
-    assert project.snakemake(*arguments, targets=["participants"]).code == 0
+    project.succeeds(*arguments, targets=["participants"])
     tool = project.results / "index" / "tool.json"
     lost, other = (file_of(project.results / "profile" / "records", name) for name in ("sub-01", "sub-02"))
     tool.unlink()
@@ -339,8 +330,7 @@ def test_a_lost_file_that_all_waited_for_has_nobody_analysed_again(project: Proj
     looked = project.snakemake("-n", *arguments, targets=["participants"])
     assert "tool.json was lost or damaged; it would be put back" in looked.output
     assert not tool.exists()
-    ended = project.snakemake(*arguments, targets=["participants"])
-    assert ended.code == 0, ended.output
+    ended = project.succeeds(*arguments, targets=["participants"])
     assert "tool.json was lost or damaged; it is put back" in ended.output
     assert "Analysing sub-01" in ended.output
     assert lost.exists()
@@ -355,21 +345,19 @@ def test_jobs_wait_for_room_on_the_work_tier(project: Project) -> None:
         tool={"name": "noop", "noop": {"sleep_s": 2}},
         tiers={"local": {"capacity": 4_000_000}},
     )
-    ended = project.snakemake(*arguments, targets=["tabulate_profile"], cores=6)
-    assert ended.code == 0, ended.output
+    project.succeeds(*arguments, targets=["tabulate_profile"], cores=6)
     (run,) = project.table("profile/runs.tsv")
     assert int(run["peak_parallelism"]) == 2
 
 
 def test_bet_runs_from_path(project: Project, tmp_path: Path) -> None:
     plain_dataset(project.folder / "bids", {t1w("01"): small_head()})
-    ended = project.snakemake(
+    project.succeeds(
         *project.configure(dataset={"source": "bids"}, tool={"name": "bet", "bet": {"fractional_threshold": 0.4}}),
         targets=["participants"],
         path=ROOT / "tests" / "stand_ins",
     )
-    assert ended.code == 0, ended.output
-    record = json.loads(file_of(project.results / "profile" / "records", "sub-01").read_text())
+    record = read_json(file_of(project.results / "profile" / "records", "sub-01"))
     assert record["images"][0]["brain_voxels"] == int((small_head() > 0.4 * small_head().max()).sum())
 
 
@@ -378,8 +366,7 @@ def test_plain_folder_on_another_tier_is_refused(project: Project) -> None:
     try:
         plain_dataset(folder, {})
         save_image(folder / t1w("01"), small_head())
-        ended = project.snakemake(*project.configure(dataset={"source": str(folder)}, tool={"name": "noop"}))
-        assert ended.code != 0
+        ended = project.fails(*project.configure(dataset={"source": str(folder)}, tool={"name": "noop"}))
         assert ended.lines("not on the dataset tier 'local'")
     finally:
         shutil.rmtree(folder)

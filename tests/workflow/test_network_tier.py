@@ -47,8 +47,7 @@ def test_dataset_intermediates_and_results_may_lie_on_a_network(
 ) -> None:
     with network_tier(*[FOLLOWED] * refuses) as tier:
         arguments = configured(project, demo_source, tier, dataset="network", work="network", results="network")
-        ended = project.snakemake(*arguments)
-        assert ended.code == 0, ended.output
+        ended = project.succeeds(*arguments)
         assert ended.lines("2 of 2 participants done, 0 failed")
         (project.folder / "results").symlink_to(tier / "results")
         (run,) = project.table("profile/runs.tsv")
@@ -59,7 +58,7 @@ def test_dataset_intermediates_and_results_may_lie_on_a_network(
         assert [path for path in tier.glob("neurotier-*/work/**/*") if path.is_file()] == []
         whole = checksums(project.results / "derivatives")
     local = project.configure(dataset={"source": str(demo_source), "sites": ["SiteB"]}, tool={"name": "noop"})
-    assert project.snakemake(*local, "--config", "results=local", targets=["participants"]).code == 0
+    project.succeeds(*local, "--config", "results=local", targets=["participants"])
     assert checksums(project.folder / "local" / "derivatives").items() <= whole.items()
 
 

@@ -18,8 +18,7 @@ def test_probe(project: Project, memory_folder: Path) -> None:
     """A tier on disk and one in memory; the second start has nothing to do, unless a setting was changed."""
     tiers = {"tmpfs": {"path": str(memory_folder)}}
     arguments = project.configure(probe={**SMALL, "tiers": ["local", "tmpfs"]}, tiers=tiers)
-    ended = project.snakemake(*arguments, targets=["probe"])
-    assert ended.code == 0, ended.output
+    ended = project.succeeds(*arguments, targets=["probe"])
     assert ended.lines("With one stream, local ("), ended.output
     assert ended.lines("Report: results/probe.html")
     rows = project.table("probe/probe.tsv")
@@ -51,8 +50,7 @@ def test_what_cannot_be_probed_is_said_in_a_line_each(project: Project) -> None:
         "small": {"path": ".", "kind": "block", "capacity": "20 MiB"},
         "wrong": {"path": "/dev/shm", "kind": "network"},
     }
-    ended = project.snakemake(*project.configure(tiers=tiers, probe={**SMALL, "tiers": list(tiers)}), targets=["probe"])
-    assert ended.code != 0
+    ended = project.fails(*project.configure(tiers=tiers, probe={**SMALL, "tiers": list(tiers)}), targets=["probe"])
     assert ended.lines("neurotier: tier 'gone': its path"), ended.output
     assert ended.lines("neurotier: tier 'small': a probe with 1 stream needs 16 MiB, and it may take 2 MiB (10 % of")
     assert ended.lines("neurotier: tier 'wrong': declared as 'network', but /dev/shm is on tmpfs")

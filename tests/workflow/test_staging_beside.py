@@ -30,8 +30,7 @@ def test_a_killed_run_is_completed_and_its_tables_tell_who_computed(project: Pro
     snakemake.wait()
     before = {file: file.stat().st_mtime_ns for file in done}
 
-    ended = project.snakemake(*arguments, targets=TARGETS)
-    assert ended.code == 0, ended.output
+    project.succeeds(*arguments, targets=TARGETS)
     records = list(project.results.glob("profile/records/**/*.json"))
     assert len(records) == 4
     assert {file: file.stat().st_mtime_ns for file in done} == before, "who was done stays done"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import time
@@ -15,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 from neurotier.core.places import short_hash
-from support import PATIENCE_S, Project, lives, plain_dataset, small_head, t1w
+from support import PATIENCE_S, Project, lives, plain_dataset, read_json, small_head, t1w
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]
 BLOCKS = {"count": 4, "scale": 0.03, "iterations": 2, "parallelism": [2], "predict": False, "delay_s": 1.0}
@@ -42,7 +41,7 @@ def campaign(project: Project, runs: int) -> list[str]:
 def conditions(project: Project) -> dict[Path, dict[str, Any]]:
     """What is there of a campaign, by file."""
     files = sorted((project.results / "campaign" / "runs").glob("*/[0-9]*/condition.json"))
-    return {file: json.loads(file.read_text()) for file in files}
+    return {file: read_json(file) for file in files}
 
 
 def has_begun(project: Project, count: int) -> bool:
@@ -130,8 +129,7 @@ def stop(project: Project, arguments: list[str], reached: Callable[[], Any], num
 
 def go_on(project: Project, arguments: list[str], target: str = "") -> str:
     """Start the same command again; what it said."""
-    ended = project.snakemake(*arguments, targets=[target] if target else [])
-    assert ended.code == 0, ended.output
+    ended = project.succeeds(*arguments, targets=[target] if target else [])
     assert processes_of(project) == []
     assert files_on_tiers(project) == []
     return ended.output

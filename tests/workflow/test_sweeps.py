@@ -16,8 +16,7 @@ def test_a_sweep_is_measured_once(project: Project) -> None:
     }
     grid["seconds"] = 0.02
     sweep = {"tiers": ["tmpfs"], "sets": {"small": grid}}
-    ended = project.snakemake(*project.configure(sweep=sweep), targets=["sweep"])
-    assert ended.code == 0, ended.output
+    ended = project.succeeds(*project.configure(sweep=sweep), targets=["sweep"])
     assert ended.lines("0 of 4 points are there, 4 to do"), ended.output
     assert ended.lines("Report: results/sweep.html")
     first = project.table("sweep/sweep.tsv")
@@ -33,6 +32,5 @@ def test_a_sweep_is_measured_once(project: Project) -> None:
 def test_a_tier_that_is_too_small_is_said_in_a_line(project: Project) -> None:
     small = {"path": "/dev/shm", "kind": "tmpfs", "capacity": "1 MiB"}
     sweep = {"tiers": ["small"], "sets": {"a": {"processes": [1], "file_size": "1 MiB"}}}
-    ended = project.snakemake(*project.configure(tiers={"small": small}, sweep=sweep), targets=["sweep"])
-    assert ended.code != 0
+    ended = project.fails(*project.configure(tiers={"small": small}, sweep=sweep), targets=["sweep"])
     assert len(ended.lines("tier 'small': sweep set 'a' needs 1 MiB")) == 1, ended.output
