@@ -13,11 +13,12 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import fasteners
 import nibabel as nib
@@ -25,6 +26,8 @@ import numpy as np
 import psutil
 import yaml
 from neurotier.core.places import file_of
+
+T = TypeVar("T")
 
 ROOT = Path(__file__).resolve().parent.parent
 DEBIAN_HEAD = Path("/usr/share/mricron/templates/ch2.nii.gz")
@@ -131,11 +134,19 @@ class Project:
         )
         return Ended(done.returncode, done.stdout)
 
+    def heads(self, *labels: str, **images: np.ndarray | bytes) -> Path:
+        """A plain dataset, ``bids``, of participants with a small head each, or with an image of one's own."""
+        contents = {label: small_head(number) for number, label in enumerate(labels)} | images
+        return plain_dataset(self.folder / "bids", {t1w(label): content for label, content in contents.items()})
+
     def configure(self, **sections: Any) -> list[str]:
-        """Arguments for a configuration of one's own, laid over ``config/config.yaml``.
+        """Arguments for a configuration of one's own, laid over ``config/config.yaml``; its dataset is ``bids`` where
+        that is.
 
         Other tests run beside it, so that runs are not held to be disturbed unless asked for.
         """
+        if (self.folder / "bids").is_dir():
+            sections.setdefault("dataset", {"source": "bids"})
         sections.setdefault("validity", {"others_cpu_share": 1})
         file = self.folder / "own.yaml"
         file.write_text(yaml.safe_dump(sections))
@@ -308,6 +319,21 @@ def plain_dataset(folder: Path, images: Mapping[str, np.ndarray | bytes]) -> Pat
 def t1w(label: str) -> str:
     """Path of the T1w image of a participant without sessions."""
     return f"sub-{label}/anat/sub-{label}_T1w.nii.gz"
+
+
+def wait_for(find: Callable[[], T], still: Callable[[], object] = lambda: True, within_s: float = 3 * PATIENCE_S) -> T:
+    """What is found at last, while something still is so."""
+    deadline = time.monotonic() + within_s
+    while not (found := find()):
+        assert time.monotonic() < deadline, "what was waited for did not come"
+        assert still(), "it ended before what was waited for"
+        time.sleep(0.05)
+    return found
+
+
+def while_running(process: subprocess.Popen[Any]) -> Callable[[], bool]:
+    """Tells whether a process runs still."""
+    return lambda: process.poll() is None
 
 
 def sha256(file: Path) -> str:

@@ -102,7 +102,7 @@ def test_links_of_a_plain_folder_lead_nowhere_else_and_nothing_blocks(project: P
         reasons["sub-device"] = "is a device, and only files are read"
     else:
         shutil.rmtree(bids / "sub-device")
-    ended = project.snakemake(*project.configure(dataset={"source": "bids"}, tool=BET), path=STAND_INS)
+    ended = project.snakemake(*project.configure(tool=BET), path=STAND_INS)
     assert_only_good_is_done(project, ended, reasons)
 
 
@@ -117,7 +117,7 @@ def index(project: Project, *links_to: Path, results: str = "results", **section
 def test_files_of_an_app_are_listed_without_following_links_out(
     project: Project, tmp_path: Path, host: Path, engine: Engine
 ) -> None:
-    bids = plain_dataset(project.folder / "bids", {t1w("good"): small_head()})
+    bids = project.heads("good")
     add_links(bids, host)
     (bids / "sub-good" / "anat" / "sub-good_T1w.json").symlink_to(host / "README")
     sizes = index(project, app={"image": str(make_tiny(engine, tmp_path)), "suffixes": []})
@@ -151,7 +151,7 @@ def test_sites_with_links_and_tables_that_are_none(project: Project, host: Path)
 
 def test_folder_made_of_links_is_analysed_where_its_store_is_named(project: Project, tmp_path: Path) -> None:
     store = plain_dataset(tmp_path / "store", {t1w("01"): small_head(), t1w("02"): small_head()})
-    bids = plain_dataset(project.folder / "bids", {t1w("03"): small_head()})
+    bids = project.heads("03")
     (bids / "sub-01" / "anat").mkdir(parents=True)
     (bids / t1w("01")).symlink_to(store / t1w("01"))
     (bids / "sub-02").symlink_to(store / "sub-02")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -11,7 +10,7 @@ import psutil
 import pytest
 from container_images import Engine, tiny_root
 from hostile_host import Host
-from support import PATIENCE_S, lives, words_of
+from support import PATIENCE_S, lives, wait_for, words_of
 
 SOON_S = 10.0
 """Within this, nothing of a container may live after its job."""
@@ -31,13 +30,6 @@ NEVER_STARTED = "#!/bin/busybox sh\ntrap '' TERM INT HUP\nexec busybox sleep 863
 """A shell for an image that never says that it has started."""
 
 
-def wait_until(condition: Callable[[], object], patience_s: float = PATIENCE_S) -> None:
-    deadline = time.monotonic() + patience_s
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
 class Run:
     """A run of one participant with an app, and its processes."""
 
@@ -47,7 +39,7 @@ class Run:
     def start(self, sleeping: int) -> None:
         """Start it, and wait for so many processes in the container that will never end."""
         self.snakemake = self.host.project.start("participants", *self.arguments)
-        wait_until(lambda: sum("86393" in words_of(one) for one in self.inside()) == sleeping)
+        wait_for(lambda: sum("86393" in words_of(one) for one in self.inside()) == sleeping)
         self.family = psutil.Process(self.snakemake.pid).children(recursive=True)
         (self.engine,) = [one for one in self.family if "runtime parent" in " ".join(words_of(one))]
         self.job = self.engine.parent()
@@ -104,7 +96,7 @@ def test_an_app_that_has_killed_its_guard_ends_with_its_job(run: Callable[..., R
     one.start(2)
     one.kill(killed)
     assert one.snakemake.wait(PATIENCE_S) != 0
-    wait_until(one.ended, SOON_S)
+    wait_for(one.ended, within_s=SOON_S)
 
 
 def test_what_outlives_even_its_guard_is_ended_by_the_next_start(run: Callable[..., Run]) -> None:
@@ -126,11 +118,11 @@ def test_what_outlives_even_its_guard_is_ended_by_the_next_start(run: Callable[.
     assert one.inside(), "nobody was left to end it"
     ended = one.host.run([*one.arguments, "--forcerun", "index_dataset"], "ready")
     assert ended.code == 0, ended.output
-    wait_until(one.ended)  # the kernel ends the others with the container's first process
+    wait_for(one.ended)  # the kernel ends the others with the container's first process
 
 
 def test_an_image_that_never_says_it_has_started_ends_with_its_job(run: Callable[..., Run]) -> None:
     one = run(shell=NEVER_STARTED)
     one.start(1)
     one.kill("snakemake, job")
-    wait_until(one.ended, SOON_S)
+    wait_for(one.ended, within_s=SOON_S)

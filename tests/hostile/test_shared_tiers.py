@@ -20,7 +20,7 @@ import pytest
 from conftest import missing
 from neurotier.core.places import short_hash
 from slurm_hosts import covering
-from support import NOBODY, ROOT, STAND_INS, Ended, Project, plain_dataset, private_folder, small_head, t1w
+from support import NOBODY, ROOT, STAND_INS, Ended, Project, private_folder, t1w
 
 OTHER_USER = NOBODY
 """Processes of the attacker run under it."""
@@ -88,7 +88,7 @@ def ordinary(tier: Path) -> Project:
     """A project of an ordinary user, in a home with 26 files where a run would look for what it may remove."""
     home = tier / "home"
     project = Project.at(home / "project", before=lambda: becoming(ORDINARY, tier))
-    plain_dataset(project.folder / "bids", {t1w("01"): small_head()})
+    project.heads("01")
     precious = home / "data" / "state" / "told"
     precious.mkdir(parents=True)
     for number in range(26):
@@ -112,7 +112,7 @@ def own(folder: Path) -> None:
 
 def given(project: Project, **sections: object) -> list[str]:
     """Arguments for a project in memory whose tool does nothing."""
-    sections = {"dataset": {"source": "bids"}, "tool": {"name": "noop"}, **sections}
+    sections = {"tool": {"name": "noop"}, **sections}
     tiers = {"local": {"path": ".", "kind": "tmpfs"}, **sections.pop("tiers", {})}  # type: ignore[dict-item]
     return project.configure(tiers=tiers, **sections)
 
@@ -125,9 +125,8 @@ def results_in(tier: Path, results: str, project: Project) -> list[str]:
 
 def run(project: Project, tier: Path, results_tier: str = "local") -> Ended:
     """One participant with a stand-in for bet, its intermediates on the tier."""
-    source = plain_dataset(project.folder / "source", {t1w("01"): small_head()})
+    project.heads("01")
     arguments = project.configure(
-        dataset={"source": str(source)},
         tool={"name": "bet"},
         tiers={"shared": {"path": str(tier), "kind": "tmpfs"}},
         placement={"work": "shared", "results": results_tier},
@@ -197,10 +196,8 @@ def test_intermediates_are_readable_by_the_user_alone(project: Project, tier: Pa
     (spy / "bet").write_text(f"#!/bin/sh\n{look}\n")
     (spy / "bet").chmod(0o755)
     shutil.copy(STAND_INS / "bet", spy / "real_bet")
-    source = plain_dataset(project.folder / "source", {t1w("01"): small_head()})
-    (source / t1w("01")).chmod(0o600)
+    (project.heads("01") / t1w("01")).chmod(0o600)
     arguments = project.configure(
-        dataset={"source": str(source)},
         tool={"name": "bet"},
         tiers={"shared": {"path": str(tier), "kind": "tmpfs"}},
         placement={"work": "shared"},

@@ -10,7 +10,7 @@ import psutil
 import pytest
 from conftest import missing
 from slow_network import available, slow_network_folder
-from support import Project, plain_dataset, small_head, t1w
+from support import Project
 
 
 @pytest.fixture(scope="module")
@@ -32,13 +32,13 @@ def silent() -> Iterator[Path]:
 
 
 def test_a_run_on_a_silent_tier_ends_in_a_line(silent: Path, project: Project) -> None:
-    plain_dataset(project.folder / "bids", {t1w("01"): small_head()})
+    project.heads("01")
     far = {"far": {"path": str(silent), "kind": "network"}}
-    given = project.configure(dataset={"source": "bids"}, tool={"name": "noop"}, tiers=far, placement={"work": "far"})
+    given = project.configure(tool={"name": "noop"}, tiers=far, placement={"work": "far"})
     ended = project.snakemake(*given, targets=["check"])
     assert ended.code == 1
     assert ended.lines(f"tier 'far': {silent} does not answer within 20 s"), ended.output
-    given = project.configure(dataset={"source": "bids"}, tool={"name": "noop"}, tiers=far)
+    given = project.configure(tool={"name": "noop"}, tiers=far)
     ended = project.succeeds(*given, targets=["participants"])
     ended = project.snakemake(*given, targets=["check"])
     (table,) = (project.results / "check").glob("*.tsv")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hostile_images import GB, VOXELS, affine, bomb, dims, header, link, write
 from neurotier.core.errors import ToolError
-from support import Ended, Project, plain_dataset, small_head, t1w
+from support import Ended, Project, small_head
 
 BINARY = (small_head() > 250).astype(np.int16).tobytes("F")
 TOOL = """#!/bin/sh
@@ -46,8 +46,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Ended]:
         make(made / f"sub-{label}" / "brain_mask.nii.gz")
     (folder / "bet").write_text(TOOL.format(made=made))
     (folder / "bet").chmod(0o755)
-    plain_dataset(project.folder / "bids", {t1w(label): small_head() for label in ("good", *MASKS)})
-    arguments = project.configure(dataset={"source": "bids"}, tool={"name": "bet"})
+    project.heads("good", *MASKS)
+    arguments = project.configure(tool={"name": "bet"})
     return project, project.snakemake(*arguments, targets=["participants"], path=folder)
 
 

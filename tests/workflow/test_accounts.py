@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import missing
 from container_images import Engine, make_tiny
-from support import Project, plain_dataset, small_head, t1w
+from support import Project
 
 pytestmark = pytest.mark.alone
 
@@ -44,9 +44,9 @@ def known_s(rows: list[dict[str, str]], *columns: str) -> float:
 def test_a_container_has_an_account(project: Project, engine: Engine, tmp_path: Path, accounting: str) -> None:
     """Twice as many participants at once as there are cores: all of it is computing and waiting for a core."""
     labels = [f"{number:02d}" for number in range(2 * len(os.sched_getaffinity(0)))]
-    plain_dataset(project.folder / "bids", {t1w(label): small_head() for label in labels})
+    project.heads(*labels)
     app = {"image": str(make_tiny(engine, tmp_path, APP)), "name": "tiny"}
-    given = project.configure(dataset={"source": "bids"}, app=app, batches={"participants": 1})
+    given = project.configure(app=app, batches={"participants": 1})
     project.succeeds(*given, "--sdm", "apptainer", cores=len(labels))
     rows = project.table("profile/profile.tsv")
     computing = [row for row in rows if row["phase"] == "compute"]

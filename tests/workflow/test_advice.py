@@ -101,7 +101,7 @@ def test_a_tier_whose_writers_must_wait_is_not_advised(project: Project, waiting
     image = gzip.compress(nib.Nifti1Image(voxels, np.eye(4)).to_bytes(), compresslevel=0)
     plain_dataset(project.folder / "bids", {t1w(f"{number:02d}"): image for number in range(4)})
     tiers = {name: {"path": path, "kind": "block"} for name, path in waiting_tiers.items()}
-    arguments = project.configure(dataset={"source": "bids"}, tiers=tiers, tool=NOOP, probe=SMALL | {"share": 0.5})
+    arguments = project.configure(tiers=tiers, tool=NOOP, probe=SMALL | {"share": 0.5})
     ended = project.succeeds(*arguments, targets=["advise"])
     rows = {row["placement"]: row for row in project.table("advice/advice.tsv")}
     fast, slow = ([rows[name] for name in names] for names in (("local", "tmpfs"), waiting_tiers))

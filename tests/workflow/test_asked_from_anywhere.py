@@ -6,18 +6,18 @@ import shutil
 from pathlib import Path
 
 import pytest
-from support import Ended, Project, plain_dataset, small_head, t1w
+from support import Ended, Project
 
 
 @pytest.fixture
 def runs(project: Project, tiny_image: Path) -> Project:
     """Two results folders, ``one`` and ``two``, whose images lie in one store."""
-    plain_dataset(project.folder / "bids", {t1w("00"): small_head(0)})
+    project.heads("00")
     for name in ("one", "two"):
         image = project.folder / f"{name}.sif"
         image.write_bytes(tiny_image.read_bytes() + name.encode())
         tool = {"name": "bet", "bet": {"image": str(image)}}
-        given = project.configure(dataset={"source": "bids"}, tool=tool, results=name)
+        given = project.configure(tool=tool, results=name)
         project.succeeds(*given, "--sdm", "apptainer", targets=[f"{name}/index/image.json"])
     return project
 
@@ -53,8 +53,8 @@ def names(project: Project) -> set[str]:
 
 
 def test_a_folder_that_was_moved_or_copied_says_so(project: Project) -> None:
-    plain_dataset(project.folder / "bids", {t1w("00"): small_head(0)})
-    given = project.configure(dataset={"source": "bids"}, tool={"name": "noop"})
+    project.heads("00")
+    given = project.configure(tool={"name": "noop"})
     project.succeeds(*given, targets=["results/index/tool.json"])
     here = project.folder / "here"
     shutil.copytree(project.results, here)

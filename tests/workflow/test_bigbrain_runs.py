@@ -9,7 +9,6 @@ import signal
 import socket
 import struct
 import subprocess
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,7 +19,7 @@ import psutil
 import pytest
 from published_logs import write_checkout
 from spark_cluster import OPTIONS, spark_cluster
-from support import PATIENCE_S, Project, listening, processes_in
+from support import PATIENCE_S, Project, listening, processes_in, wait_for, while_running
 
 pytestmark = pytest.mark.usefixtures("gnu_parallel")
 
@@ -89,11 +88,8 @@ def test_blocks_are_incremented_and_a_killed_run_is_taken_up_again(
     arguments = project.configure(bigbrain={**SMALL, "engines": [engine], "delay_s": 0.5, "keep": "final"})
     snakemake = project.start("bigbrain", *arguments)
     records = project.results / "bigbrain" / "runs" / engine / "local" / "2" / "1" / "records"
-    deadline = time.monotonic() + PATIENCE_S
-    while len(list(records.glob("bigbrain*.json"))) < 3:  # two at once: Snakemake has noted one of them
-        assert snakemake.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    # two at once: Snakemake has noted one of them
+    wait_for(lambda: len(list(records.glob("bigbrain*.json"))) >= 3, while_running(snakemake))
     assert listening(project.folder) <= {"127.0.0.1"}
     if engine == "spark":
         assert b"Expected SaslMessage" in answer_of_spark(project)

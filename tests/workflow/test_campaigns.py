@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support import PATIENCE_S, Project, read_json
+from support import Project, read_json, wait_for, while_running
 
 PLACEMENTS = {"disk": {"work": "local"}, "memory": {"work": "tmpfs"}}
 
@@ -30,24 +26,15 @@ def conditions(project: Project) -> dict[Path, dict[str, Any]]:
     return {file: read_json(file) for file in files}
 
 
-def kill_when(project: Project, arguments: list[str], reached: Callable[[], bool]) -> None:
-    """Start Snakemake, and kill it and nothing else once something is so."""
-    snakemake = project.start(*arguments)
-    deadline = time.monotonic() + 2 * PATIENCE_S
-    while not reached() and snakemake.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert snakemake.poll() is None
-    os.kill(snakemake.pid, signal.SIGKILL)
-    snakemake.wait()
-
-
 @pytest.fixture(scope="module")
 def campaign(tmp_path_factory: pytest.TempPathFactory, demo_source: Path) -> Project:
     """A campaign that was killed in its second run and started again."""
     project = Project.at(tmp_path_factory.mktemp("campaign") / "project")
     arguments = configure(project, demo_source, {})
-    log = "logs/run_campaign/*/*.log"
-    kill_when(project, arguments, lambda: len(conditions(project)) == 1 and len([*project.results.glob(log)]) == 2)
+    snakemake, logs = project.start(*arguments), "logs/run_campaign/*/*.log"
+    wait_for(lambda: (len(conditions(project)), len([*project.results.glob(logs)])) == (1, 2), while_running(snakemake))
+    snakemake.kill()
+    snakemake.wait()
     before = {file: file.stat().st_mtime_ns for file in conditions(project)}
     ended = project.succeeds(*arguments)
     assert ended.lines("1 of 2 runs are there, 1 to do"), ended.output

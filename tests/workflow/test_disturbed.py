@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import psutil
-from support import Project, plain_dataset, small_head, t1w
+from support import Project
 
 PROCESSORS = len(os.sched_getaffinity(0))
 AT_ONCE = 25
@@ -17,9 +17,8 @@ AT_ONCE = 25
 def arguments(project: Project, participants: int) -> list[str]:
     """So many participants in jobs of their own; disturbed if others take 30 % of the machine."""
     labels = [f"{number:02d}" for number in range(participants)]
-    plain_dataset(project.folder / "bids", {t1w(label): small_head() for label in labels})
+    project.heads(*labels)
     return project.configure(
-        dataset={"source": "bids"},
         tool={"name": "noop"},
         batches={"participants": 1},
         validity={"others_cpu_share": 0.3},

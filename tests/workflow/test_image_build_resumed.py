@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from container_images import Engine, tiny_root
-from support import ENVIRONMENT, PATIENCE_S, Project, plain_dataset, small_head, t1w
+from support import ENVIRONMENT, PATIENCE_S, Project
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
@@ -20,9 +20,9 @@ def test_a_build_that_is_stopped_is_done_again_by_the_same_command(
     """Stopped as a batch system or a terminal does it, which is all processes at once."""
     definition = tmp_path / "tool.def"
     definition.write_text(f"Bootstrap: localimage\nFrom: {tiny_root(tmp_path)}\n\n%post\n    sleep 4\n")
-    plain_dataset(project.folder / "bids", {t1w("00"): small_head(0)})
+    project.heads("00")
     tool = {"name": "bet", "bet": {"image": str(definition)}}
-    given = [*project.configure(dataset={"source": "bids"}, tool=tool), "--sdm", "apptainer"]
+    given = [*project.configure(tool=tool), "--sdm", "apptainer"]
     command = project.command(*given, targets=["results/index/image.json"])
     quiet = subprocess.DEVNULL
     with subprocess.Popen(

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
-import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +16,7 @@ import psutil
 import pytest
 from container_images import Engine, make_tiny
 from neurotier.core.places import file_of
-from support import ENVIRONMENT, PATIENCE_S, Ended, Project, checksums, plain_dataset, read_json, small_head, t1w
+from support import ENVIRONMENT, Ended, Project, checksums, read_json, t1w, wait_for, while_running
 
 QUICK = {"iterations": 50}
 SDM = ("--sdm", "apptainer")
@@ -215,7 +212,7 @@ def tiny_app(engine: Engine, folder: Path, script: str = APP, pause_s: float = 0
 
 def people(project: Project, count: int) -> dict[str, Any]:
     """A plain dataset of so many participants."""
-    plain_dataset(project.folder / "bids", {t1w(f"{number:02d}"): small_head(number) for number in range(count)})
+    project.heads(*map("{:02d}".format, range(count)))
     return {"source": "bids"}
 
 
@@ -267,19 +264,15 @@ def test_killing_one_of_many_leaves_nothing_of_it(project: Project, engine: Engi
     snakemake = subprocess.Popen(
         command, cwd=project.folder, env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
     )
-    victim = None
-    deadline = time.monotonic() + PATIENCE_S
-    while victim is None:
-        assert time.monotonic() < deadline
-        assert snakemake.poll() is None
-        started = list(project.folder.glob("neurotier-*/work/*/sub-03/out/sub-03/bytes"))
+
+    def victim() -> psutil.Process | None:
         everyone = psutil.process_iter(["cmdline", "ppid"])
         jobs = [one for one in everyone if "sub-03" in (one.info["cmdline"] or []) and in_(one, project)]
         pids = {one.pid for one in jobs}
-        first = next((one for one in jobs if one.info["ppid"] not in pids), None)  # and none of its forks
-        victim = first if started else None
-        time.sleep(0.1)
-    os.kill(victim.pid, signal.SIGKILL)
+        return next((one for one in jobs if one.info["ppid"] not in pids), None)  # and none of its forks
+
+    wait_for(lambda: list(project.folder.glob("neurotier-*/work/*/sub-03/out/sub-03/bytes")), while_running(snakemake))
+    wait_for(victim, while_running(snakemake)).kill()
     output = snakemake.communicate()[0]
     assert snakemake.returncode != 0, output
     (image,) = project.folder.glob("neurotier-*/images/tiny-*.sif")
@@ -287,7 +280,7 @@ def test_killing_one_of_many_leaves_nothing_of_it(project: Project, engine: Engi
     assert not (project.results / "app" / "sub-03").exists()
     assert len(list((project.results / "app").glob("sub-*"))) == 5
     assert "killed before it could say why" in (project.results / "report.html").read_text()
-    given = project.configure(dataset={"source": "bids"}, app=app, containers=sif)
+    given = project.configure(app=app, containers=sif)
     ended = project.succeeds(*given, *SDM, targets=["participants"])
     assert ended.analysed == ["sub-03"]
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
-from support import PATIENCE_S, Project, checksums, processes_in
+from support import PATIENCE_S, Project, checksums, processes_in, wait_for, while_running
 
 TOOL = {"name": "brainextractor", "brainextractor": {"iterations": 120}}
 
@@ -44,13 +43,7 @@ def computing(project: Project) -> psutil.Process | None:
 def kill_when_computing(project: Project, arguments: list[str], kill: Callable[[int, int], None]) -> int:
     """Start Snakemake, and call ``kill(snakemake, job)`` once a participant computes; Snakemake's exit code."""
     snakemake = project.start(*arguments)
-    deadline = time.monotonic() + PATIENCE_S
-    job = None
-    while job is None and snakemake.poll() is None and time.monotonic() < deadline:
-        job = computing(project)
-        time.sleep(0.02)
-    assert job is not None
-    kill(snakemake.pid, job.pid)
+    kill(snakemake.pid, wait_for(lambda: computing(project), while_running(snakemake)).pid)
     return snakemake.wait(timeout=2 * PATIENCE_S)
 
 

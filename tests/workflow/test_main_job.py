@@ -283,8 +283,8 @@ def test_clone_that_its_tier_has_lost_is_made_again_and_images_that_cannot_be_dr
 
 
 def test_content_that_changed_is_analysed_again(project: Project) -> None:
-    plain_dataset(project.folder / "bids", {t1w("01"): small_head(), t1w("02"): small_head()})
-    arguments = project.configure(dataset={"source": "bids"}, tool={"name": "noop"})
+    project.heads("01", "02")
+    arguments = project.configure(tool={"name": "noop"})
     project.succeeds(*arguments, targets=["participants"])
     save_image(project.folder / "bids" / t1w("02"), small_head(5))
     ended = project.succeeds(*arguments, "--forcerun", "index_dataset", targets=["participants"])
@@ -319,8 +319,8 @@ def test_a_fifo_in_place_of_the_lock_is_said_in_a_line(project: Project) -> None
 
 def test_a_lost_file_that_all_waited_for_has_nobody_analysed_again(project: Project) -> None:
     """Made again, it would be newer than every record, and Snakemake would analyse everyone anew."""
-    plain_dataset(project.folder / "bids", {t1w("01"): small_head(1), t1w("02"): small_head(2)})
-    arguments = project.configure(dataset={"source": "bids"}, tool={"name": "noop"})
+    project.heads("01", "02")
+    arguments = project.configure(tool={"name": "noop"})
     project.succeeds(*arguments, targets=["participants"])
     tool = project.results / "index" / "tool.json"
     lost, other = (file_of(project.results / "profile" / "records", name) for name in ("sub-01", "sub-02"))
@@ -339,9 +339,8 @@ def test_a_lost_file_that_all_waited_for_has_nobody_analysed_again(project: Proj
 
 def test_jobs_wait_for_room_on_the_work_tier(project: Project) -> None:
     """Two jobs of 2 MB fit side by side on 4 MB, six do not: here it is not the cores that limit them."""
-    plain_dataset(project.folder / "bids", {t1w(f"{number:02d}"): small_head(number) for number in range(6)})
+    project.heads(*map("{:02d}".format, range(6)))
     arguments = project.configure(
-        dataset={"source": "bids"},
         tool={"name": "noop", "noop": {"sleep_s": 2}},
         tiers={"local": {"capacity": 4_000_000}},
     )
@@ -351,9 +350,9 @@ def test_jobs_wait_for_room_on_the_work_tier(project: Project) -> None:
 
 
 def test_bet_runs_from_path(project: Project, tmp_path: Path) -> None:
-    plain_dataset(project.folder / "bids", {t1w("01"): small_head()})
+    project.heads("01")
     project.succeeds(
-        *project.configure(dataset={"source": "bids"}, tool={"name": "bet", "bet": {"fractional_threshold": 0.4}}),
+        *project.configure(tool={"name": "bet", "bet": {"fractional_threshold": 0.4}}),
         targets=["participants"],
         path=ROOT / "tests" / "stand_ins",
     )

@@ -39,7 +39,7 @@ def extracted(tmp_path_factory: pytest.TempPathFactory, whole_head: Path, debian
         target.parent.mkdir(parents=True)
         shutil.copy(head, target)
     targets = ["results/group/group.tsv", "results/group/summary.json"]
-    project.succeeds(*project.configure(dataset={"source": "bids"}), targets=targets)
+    project.succeeds(*project.configure(), targets=targets)
     return project
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support import ROOT, Project, plain_dataset, read_json, small_head, t1w
+from support import ROOT, Project, read_json
 
 OF_A_PHASE = ("wall_s", "cpu_s"), ("account_user_s", "account_other_s"), ("device_written_bytes", "max_rss_bytes")
 
@@ -16,8 +16,8 @@ def rounded(value: float | None) -> float | None:
 
 
 def test_tables_can_be_made_of_the_neutral_form(project: Project) -> None:
-    plain_dataset(project.folder / "bids", {t1w("01"): small_head(), t1w("02"): small_head(1), t1w("bad"): b"none"})
-    ended = project.snakemake(*project.configure(dataset={"source": "bids"}, tool={"name": "noop"}))
+    project.heads("01", "02", bad=b"none")
+    ended = project.snakemake(*project.configure(tool={"name": "noop"}))
     assert ended.lines("2 of 3 participants done, 1 failed"), ended.output
     converted = project.run(str(ROOT / "tests" / "records_of_a_run.py"), "results", "neutral")
     assert converted.code == 0, converted.output

@@ -9,8 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +36,7 @@ from support import (
     read_json,
     small_head,
     t1w,
+    wait_for,
 )
 
 QUICK = ["--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "2", "--resources", "mem_mb=5000"]
@@ -104,15 +104,6 @@ def head_of(snakemake: subprocess.Popen[str]) -> psutil.Process:
 def ended(snakemake: subprocess.Popen[str]) -> Ended:
     output, _ = snakemake.communicate(timeout=3 * PATIENCE_S)
     return Ended(snakemake.returncode, output)
-
-
-def wait_for(find: Callable[[], Any]) -> Any:
-    """What is found, as soon as it is."""
-    deadline = time.monotonic() + 3 * PATIENCE_S
-    while not (found := find()):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    return found
 
 
 def records(project: Project) -> dict[str, dict[str, Any]]:
@@ -246,7 +237,7 @@ def test_only_what_may_pass_is_tried_again(cluster: Cluster, project: Project) -
     first = next_job(cluster)
     images: dict[str, Any] = {t1w(f"{number:02d}"): small_head(number) for number in range(4)}
     plain_dataset(project.folder / "bids", {**images, t1w("bad"): b""})
-    config = project.configure(dataset={"source": "bids"}, tool={"name": "bet"})
+    config = project.configure(tool={"name": "bet"})
     tools = project.folder / "tools"
     killed_once = f"[ -e {tools}/killed ] || {{ touch {tools}/killed; kill -9 $$; }}"
     bet_that(tools, f'echo "$1" >> {tools}/calls; case $1 in *sub-00*) {killed_once};; esac')
@@ -272,12 +263,11 @@ def test_only_what_may_pass_is_tried_again(cluster: Cluster, project: Project) -
 
 
 def test_a_node_that_dies_is_survived_and_a_killed_job_names_its_log(cluster: Cluster, project: Project) -> None:
-    images = {t1w(label): small_head() for label in ("00", "01", "02", "slow")}
-    plain_dataset(project.folder / "bids", images)
+    project.heads("00", "01", "02", "slow")
     tools, dead = project.folder / "tools", project.folder / "tools" / "dead"
     last = f"[ -e {dead} ] || exec sleep 1000"
     bet_that(tools, f"case $1 in *slow*) exec sleep 1000;; *sub-02*) {last};; esac")
-    config = project.configure(dataset={"source": "bids"}, tool={"name": "bet"})
+    config = project.configure(tool={"name": "bet"})
     arguments = on_slurm(*config, "--preemptible-retries", "0", group=2, at_once=1)
     snakemake = started(project, *arguments, path=tools)
 
@@ -317,10 +307,10 @@ def test_a_node_that_dies_is_survived_and_a_killed_job_names_its_log(cluster: Cl
 
 def test_a_run_that_ends_leaves_the_log_folders_of_others(cluster: Cluster, project: Project) -> None:
     """Jobs of another results folder wait for nodes meanwhile; without their log folders they would die."""
-    plain_dataset(project.folder / "bids", {t1w(label): small_head() for label in ("00", "01")})
+    project.heads("00", "01")
     tools = project.folder / "tools"
     bet_that(tools, f"echo >> {tools}/began; until [ -e {tools}/go ]; do sleep 0.1; done")
-    config = project.configure(dataset={"source": "bids"}, tool={"name": "bet"})
+    config = project.configure(tool={"name": "bet"})
     once = ["--preemptible-retries", "0"]
     first = next_job(cluster)
     one = started(project, *on_slurm(*once, *config), "results=one", path=tools)
@@ -361,14 +351,14 @@ def test_a_dead_head_leaves_nobody_behind_and_the_rest_is_divided_anew(cluster: 
     The head dies while it submits the last of its jobs, whose number it has not heard.
     """
     labels = [f"{number:02d}" for number in range(12)]
-    plain_dataset(project.folder / "bids", {t1w(label): small_head() for label in labels})
+    project.heads(*labels)
     tools = project.folder / "tools"
     few, stuck = f'[ "$(wc -l < {tools}/calls)" -le 4 ]', f"{{ echo >> {tools}/stuck; exec sleep 1000; }}"
     bet_that(tools, f'echo "$1" >> {tools}/calls; [ ! -e {tools}/old ] || {few} || {stuck}')
     (tools / "old").touch()
     (tools / "sbatch").write_text(THIRD_UNHEARD.format(sbatch=shutil.which("sbatch"), folder=tools))
     (tools / "sbatch").chmod(0o755)
-    arguments = on_slurm(*project.configure(dataset={"source": "bids"}, tool={"name": "bet"}), at_once=1)
+    arguments = on_slurm(*project.configure(tool={"name": "bet"}), at_once=1)
     first = next_job(cluster)
     head = started(project, *arguments, path=tools)
     wait_for(lambda: (tools / "stuck").exists() and len((tools / "stuck").read_text()) == 3)
@@ -422,7 +412,7 @@ def test_tiers_in_memory_are_memory_of_the_job(cluster: Cluster, project: Projec
     plain_dataset(project.folder / "bids", dict.fromkeys(sessions, image))
     first = next_job(cluster)
     tool = {"name": "noop", "noop": {"sleep_s": 4}}  # so that all images are there at once
-    config = project.configure(dataset={"source": "bids"}, tool=tool)
+    config = project.configure(tool=tool)
     done = project.run(
         *("-m", "snakemake", "participants", "--workflow-profile", "profiles/tmpfs"), *on_slurm(*config, at_once=2)
     )
@@ -492,10 +482,10 @@ def end_of(cluster: Cluster, job: str) -> str:
 
 
 def test_a_head_in_a_job_is_ended_with_its_jobs(cluster: Cluster, project: Project) -> None:
-    plain_dataset(project.folder / "bids", {t1w(label): small_head() for label in ("00", "01")})
+    project.heads("00", "01")
     tools = project.folder / "tools"
     bet_that(tools, "exec sleep 1000")
-    config = project.configure(dataset={"source": "bids"}, tool={"name": "bet"})
+    config = project.configure(tool={"name": "bet"})
     head = head_in_a_job(project, *on_slurm(*config), path=tools)
     job, _ = wait_for(lambda: slurm_job(project, "sub-00"))
     assert job != head
@@ -509,10 +499,10 @@ def test_a_head_in_a_job_is_ended_with_its_jobs(cluster: Cluster, project: Proje
 
 def test_a_job_ended_by_scancel_is_heard_of(cluster: Cluster, project: Project) -> None:
     """The next head is a job itself, with the drafted profile: what Slurm grants it is not what its jobs get."""
-    plain_dataset(project.folder / "bids", {t1w(label): small_head() for label in ("00", "01")})
+    project.heads("00", "01")
     tools = project.folder / "tools"
     bet_that(tools, f"[ -e {tools}/go ] || exec sleep 1000")
-    arguments = on_slurm(*project.configure(dataset={"source": "bids"}, tool={"name": "bet"}))
+    arguments = on_slurm(*project.configure(tool={"name": "bet"}))
     head = started(project, *arguments, "--preemptible-retries", "0", path=tools)
     job, _ = wait_for(lambda: slurm_job(project, "sub-00"))
     subprocess.run(["scancel", job], check=True)
@@ -591,12 +581,11 @@ def test_tiers_are_those_of_the_nodes(cluster: Cluster, project: Project) -> Non
     }
     probe = {"tiers": ["memory", "gone"], "streams": 1, "file_mib": 16, "time_s": 2, "repetitions": 1, "share": 0.5}
     grid = {"block_sizes": ["1 MiB"], "processes": [1], "patterns": ["write"], "file_size": "4 MiB", "seconds": 0.1}
-    plain_dataset(project.folder / "bids", {t1w(label): small_head() for label in ("00", "01", "02")})
+    project.heads("00", "01", "02")
     config = project.configure(
         tiers=tiers,
         probe=probe,
         sweep={"tiers": ["memory"], "sets": {"small": grid}},
-        dataset={"source": "bids"},
         tool={"name": "noop"},
         node_class="thin",
     )
@@ -656,7 +645,7 @@ def test_what_nodes_have_of_their_own_is_used_by_their_jobs(
     Three jobs begin on one node at once: one of them places the image, and the others find it. The machine on which
     all this is started has neither tier.
     """
-    plain_dataset(project.folder / "bids", {t1w(f"{number:02d}"): small_head() for number in range(6)})
+    project.heads(*map("{:02d}".format, range(6)))
     image = shutil.copy(make_tiny(engine, tmp_path, APP), project.folder)  # built in a folder of root's, who builds it
     tiers = {
         "local": {"path": "."},
@@ -667,7 +656,6 @@ def test_what_nodes_have_of_their_own_is_used_by_their_jobs(
     config = project.configure(
         tiers=tiers,
         placement={"images": "images"},
-        dataset={"source": "bids"},
         app={"image": str(image), "name": "tiny", "group": False, "memory_mb": 100},
         bigbrain=blocks | {"engines": ["gnu-parallel", "spark"], "tiers": ["memory"]},
     )

@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 from neurotier.core.places import short_hash
-from support import PATIENCE_S, Project, lives, plain_dataset, read_json, small_head, t1w
+from support import PATIENCE_S, Project, lives, read_json, wait_for, while_running
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]
 BLOCKS = {"count": 4, "scale": 0.03, "iterations": 2, "parallelism": [2], "predict": False, "delay_s": 1.0}
@@ -32,10 +32,10 @@ AT_ONCE_S = 60.0
 
 def campaign(project: Project, runs: int) -> list[str]:
     """Runs of two participants with a tool that takes a moment."""
-    plain_dataset(project.folder / "bids", {t1w(label): small_head() for label in ("01", "02")})
+    project.heads("01", "02")
     asked = {"placements": {"memory": {"work": "tmpfs"}}, "parallelism": [2], "repetitions": runs}
     tool = {"name": "noop", "noop": {"sleep_s": 4.0}}
-    return project.configure(dataset={"source": "bids"}, tool=tool, campaign=asked)
+    return project.configure(tool=tool, campaign=asked)
 
 
 def conditions(project: Project) -> dict[Path, dict[str, Any]]:
@@ -79,17 +79,6 @@ def all_running(project: Project, parts: Sequence[str]) -> list[psutil.Process]:
     return [process for process in processes if process is not None] if all(processes) else []
 
 
-def wait_for(find: Callable[[], Any], still: Callable[[], bool]) -> Any:
-    """What is found at last, while something still runs."""
-    deadline = time.monotonic() + 2 * PATIENCE_S
-    while time.monotonic() < deadline and still():
-        found = find()
-        if found:
-            return found
-        time.sleep(0.3)  # to look through all processes takes 0.02 to 0.05 s of CPU
-    raise AssertionError("it ended, or took too long, before what was waited for")
-
-
 def files_on_tiers(project: Project) -> list[Path]:
     """What lies on the tiers for a while only."""
     folders = [*project.folder.glob("neurotier-*"), *Path("/dev/shm").glob("neurotier-*")]
@@ -109,13 +98,13 @@ def stop(project: Project, arguments: list[str], reached: Callable[[], Any], num
     something is so; to the whole tree for the part ``everything``. It ends at once, and with it all but at SIGKILL.
     """
     snakemake = project.start(*arguments)
-    wait_for(reached, lambda: snakemake.poll() is None)
+    wait_for(reached, while_running(snakemake))
     main = psutil.Process(snakemake.pid)
     receivers = [main]
     if part == "everything":
         receivers += main.children(recursive=True)
     elif part:
-        receivers = [wait_for(lambda: running(project, part), lambda: snakemake.poll() is None)]
+        receivers = [wait_for(lambda: running(project, part), while_running(snakemake))]
     for process in receivers:
         with suppress(psutil.NoSuchProcess):
             process.send_signal(number)
@@ -166,9 +155,9 @@ def test_a_stopped_campaign_goes_on(project: Project) -> None:
 
     snakemake = project.start(*arguments)
     for run, part, number in ((2, INNER, signal.SIGKILL), (3, "analyze-participants", signal.SIGTERM)):
-        wait_for(partial(has_begun, project, run), lambda: snakemake.poll() is None)
+        wait_for(partial(has_begun, project, run), while_running(snakemake))
         both = partial(all_running, project, ["analyze-participants", part])  # not a job that SIGKILL has orphaned
-        wait_for(both, lambda: snakemake.poll() is None)[-1].send_signal(number)
+        wait_for(both, while_running(snakemake))[-1].send_signal(number)
     assert snakemake.wait(timeout=PATIENCE_S) != 0
     assert processes_of(project) == []
 
@@ -245,7 +234,7 @@ def test_what_was_stopped_goes_on(
     for number in numbers:
         stop(project, [target, *arguments], lambda: running(project, part), number)
         if number == signal.SIGKILL:  # its scripts look after it, and end what they run
-            wait_for(lambda: name not in OUTLIVING or not running(project, part), lambda: True)
+            wait_for(lambda: name not in OUTLIVING or not running(project, part))
     go_on(project, arguments, target)
     if target != "participants":
         assert (project.results / f"{'advice' if target == 'advise' else target}.html").exists()
