@@ -254,7 +254,7 @@ def test_results_inside_the_dataset(project: Project) -> None:
 
 def test_two_runs_of_one_results_folder(project: Project) -> None:
     project.heads("01")
-    sections = {"tool": {"name": "noop", "noop": {"sleep_s": 300}}}
+    sections = {"tool": {"name": "noop", "noop": {"sleep_s": 40}}}
     arguments = project.configure(**sections)
     first = project.start("participants", *arguments)
     try:
