@@ -167,7 +167,7 @@ def app_image(brain_image: Path, shared: Path) -> Path:
 def obtained_image(project: Project, name: str, **sections: Any) -> Path:
     """The image that a project's rule has obtained; not unpacked, which is for those who run it."""
     given = project.configure(**sections, containers={"form": "sif"})
-    ended = project.snakemake(*given, "--sdm", "apptainer", targets=["results/index/image.json"])
+    ended = project.snakemake("results/index/image.json", *given, "--sdm", "apptainer")
     assert ended.code == 0, ended.output
     (image,) = project.folder.glob(f"neurotier-*/image-store/{name}-*.sif")
     return image

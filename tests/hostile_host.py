@@ -66,7 +66,7 @@ class Host:
     def run(self, arguments: list[str], target: str = "participants") -> Ended:
         """A run that takes, changes and leaves nothing of the host, whatever its containers do."""
         before = self.untouched()
-        ended = self.project.snakemake(*arguments, targets=[target])
+        ended = self.project.snakemake(target, *arguments)
         assert self.untouched() == before
         assert holding_canary(self.project.folder) == []
         assert CANARY.decode() not in ended.output

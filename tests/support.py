@@ -82,19 +82,21 @@ class Project:
     def results(self) -> Path:
         return self.folder / "results"
 
-    def command(self, *arguments: str, targets: Sequence[str] = (), cores: int = 2) -> list[str]:
-        """A command line; targets come first, since ``--configfile`` takes all words that follow it.
+    @property
+    def derivatives(self) -> Path:
+        return self.results / "derivatives"
+
+    def command(self, *arguments: str, cores: int = 2) -> list[str]:
+        """A command line, in which targets come first, since ``--configfile`` takes all words that follow it.
 
         Without cores, ``--cores`` is left out.
         """
         given = ["--cores", str(cores)] if cores else []
-        return [*self.before(), sys.executable, "-m", "snakemake", *targets, *given, *arguments]
+        return [*self.before(), sys.executable, "-m", "snakemake", *given, *arguments]
 
-    def snakemake(
-        self, *arguments: str, targets: Sequence[str] = (), cores: int = 2, path: Path | None = None
-    ) -> Ended:
+    def snakemake(self, *arguments: str, cores: int = 2, path: Path | None = None) -> Ended:
         """Run snakemake as a user would; ``path`` comes first on PATH."""
-        return self.ended(self.command(*arguments, targets=targets, cores=cores), path)
+        return self.ended(self.command(*arguments, cores=cores), path)
 
     def succeeds(self, *arguments: str, **how: Any) -> Ended:
         """Run snakemake, which has to end well."""
@@ -159,11 +161,21 @@ class Project:
 
     def failure(self, participant: str) -> dict[str, Any]:
         """Why a participant failed, as its job has written it down."""
-        return read_json(file_of(self.results / "state" / "failures", participant))
+        found: dict[str, Any] = read_json(file_of(self.results / "state" / "failures", participant))
+        return found
+
+    def records(self) -> list[Path]:
+        """The records of all who are done."""
+        return sorted((self.results / "profile" / "records").rglob("*.json"))
+
+    def page(self, name: str) -> str:
+        """A page of the results."""
+        return (self.results / f"{name}.html").read_text()
 
     def record(self, participant: str) -> dict[str, Any]:
         """What the job of a participant that is done has written down."""
-        return read_json(file_of(self.results / "profile" / "records", participant))
+        found: dict[str, Any] = read_json(file_of(self.results / "profile" / "records", participant))
+        return found
 
     def leftovers(self) -> list[Path]:
         """Everything on work tiers, and every hidden half result."""
@@ -210,8 +222,7 @@ def make_demo(folder: Path) -> Path:
     """The demonstration dataset as the workflow makes it, with coarse voxels, which are quick to process."""
     project = Project.at(folder.with_name("maker"))
     demo = {"head": "simulated", "voxel_size_mm": 4.0, "seed": 7}
-    ended = project.snakemake(*project.configure(demo=demo), targets=["make_demo_dataset"])
-    assert ended.code == 0, ended.output
+    project.succeeds("make_demo_dataset", *project.configure(demo=demo))
     (made,) = (path for path in project.folder.glob("neurotier-*/datasets/*") if path.is_dir())
     return made.rename(folder)
 
@@ -321,7 +332,9 @@ def t1w(label: str) -> str:
     return f"sub-{label}/anat/sub-{label}_T1w.nii.gz"
 
 
-def wait_for(find: Callable[[], T], still: Callable[[], object] = lambda: True, within_s: float = 3 * PATIENCE_S) -> T:
+def wait_for(
+    find: Callable[[], T | None], still: Callable[[], object] = lambda: True, within_s: float = 3 * PATIENCE_S
+) -> T:
     """What is found at last, while something still is so."""
     deadline = time.monotonic() + within_s
     while not (found := find()):

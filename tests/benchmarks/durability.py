@@ -65,7 +65,7 @@ def prepare(project: Project) -> None:
     if DEBIAN_HEAD.exists():
         shutil.copy(DEBIAN_HEAD, dataset / t1w("01"))
     arguments = project.configure(dataset={"source": str(dataset)}, tool={"name": "bet"})
-    ended = project.snakemake(*arguments, targets=["ready"], path=STAND_INS)
+    ended = project.snakemake("ready", *arguments, path=STAND_INS)
     assert ended.code == 0, ended.output
 
 

@@ -60,13 +60,11 @@ def main() -> None:
     with scratch_project() as project:
         tool = {"brainextractor": {"iterations": 50}}  # as much memory as with 1,000, and less waiting for two cores
         arguments = project.configure(dataset={"source": str(make_dataset(project))}, tool=tool)
-        assert project.snakemake(*arguments, targets=["ready"]).code == 0
+        assert project.snakemake("ready", *arguments).code == 0
         profiles = ["--profile", "profiles/local-96", "--workflow-profile", "profiles/tmpfs"]
         resources = ["--set-resources", "analyze_participants:mem_mb=200"]
         with Peak() as peak:
-            ended = project.snakemake(
-                *profiles, *resources, *arguments, targets=["results/profile/runs.tsv"], cores=AT_ONCE
-            )
+            ended = project.snakemake("results/profile/runs.tsv", *profiles, *resources, *arguments, cores=AT_ONCE)
         assert ended.code == 0, ended.output
         (run,) = project.table("profile/runs.tsv")
         largest = max(int(row["max_rss_bytes"]) for row in project.table("profile/profile.tsv"))

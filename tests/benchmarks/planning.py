@@ -58,7 +58,7 @@ def measure(project: Project, copies: int) -> tuple[int, Timed, Timed]:
     """Participants, cold indexing (the whole command, from clone to index), and the dry run after it."""
     people = make_tree(project.folder / "bids", copies)
     arguments = project.configure(dataset={"source": "bids"}, tool={"name": "noop"})
-    cold = timed(project.command(*arguments, targets=["results/index/images.tsv"]), project.folder)
+    cold = timed(project.command("results/index/images.tsv", *arguments), project.folder)
     warm = timed(project.command(*arguments, "--dry-run", "--quiet"), project.folder)
     shutil.rmtree(project.folder / "bids")
     shutil.rmtree(project.results)

@@ -170,7 +170,7 @@ def make_dataset(folder: Path) -> None:
 def run_whole(project: Project, arguments: Sequence[str], targets: Sequence[str], cores: int = 2) -> None:
     """Run snakemake, which must succeed, and say what it said of the prediction."""
     begin_s = time.monotonic()
-    ended = project.snakemake(*arguments, targets=targets, cores=cores)
+    ended = project.snakemake(*targets, *arguments, cores=cores)
     assert ended.code == 0, ended.output
     said = [line for line in ended.lines("") if line.startswith(SAID)]
     took = f"{' '.join(targets) or 'run'}: {time.monotonic() - begin_s:.0f} s, load average {os.getloadavg()[0]:.1f}"

@@ -83,7 +83,7 @@ def measure(project: Project, source: Path, load: Load, first: bool, more: dict[
     targets = ["ready", "participants"] if first else ["participants"]
     spans_s, cpu_s = [], 0.0
     for target in targets:
-        done = timed(project.command(*arguments, targets=[target], cores=load.at_once), project.folder)
+        done = timed(project.command(target, *arguments, cores=load.at_once), project.folder)
         cpu_s += done.cpu_s
         if target == "ready":
             noted = [json.loads(file.read_text())["participants"] for file in project.results.glob("state/got/*")]

@@ -108,11 +108,11 @@ def run(project: Project, results: Path, source: Path, options: dict[str, Any], 
     shutil.rmtree(results, ignore_errors=True)
     environment = {"PATH": f"{path}{os.pathsep}{os.environ['PATH']}"}
     at_once = options["batches"]["at_once"]
-    timed(project.command(*arguments, targets=["ready"], cores=at_once), project.folder, **environment)
+    timed(project.command("ready", *arguments, cores=at_once), project.folder, **environment)
     os.sync()
     evict([file for file in source.rglob("*.nii") if file.is_file()])
     targets = ["participants", "tabulate_profile"]
-    timed(project.command(*arguments, targets=targets, cores=at_once), project.folder, **environment)
+    timed(project.command(*targets, *arguments, cores=at_once), project.folder, **environment)
     found.loads.append(os.getloadavg()[0])
     head, *lines = (results / "profile" / "runs.tsv").read_text().splitlines()
     row = dict(zip(head.split("\t"), lines[-1].split("\t"), strict=True))

@@ -92,7 +92,7 @@ class Undisturbed:
 
     def done(self) -> int:
         """How many participants have a record."""
-        return len(list((self.project.results / "profile" / "records").rglob("*.json")))
+        return len(list(self.project.records()))
 
     def next_job(self) -> int:
         """The number of the next job, by Slurm's controller: the accounting hears of jobs seconds later."""
@@ -147,7 +147,7 @@ def prepare(cluster: Cluster, participants: int, sleep_s: float, took_s: float |
     twice.touch()
     config = project.configure(dataset={"source": "bids"}, tool={"name": "bet"})
     cluster.give(folder)
-    indexed = project.snakemake(*config, targets=["results/index/images.tsv", "results/index/tool.json"], path=tools)
+    indexed = project.snakemake("results/index/images.tsv", "results/index/tool.json", *config, path=tools)
     assert indexed.code == 0, indexed.output
     (folder / "prepared").mkdir()
     for name in KEPT:
@@ -156,7 +156,7 @@ def prepare(cluster: Cluster, participants: int, sleep_s: float, took_s: float |
     run = Undisturbed(cluster, project, participants, ["--profile", "profiles/slurm", *LIMITS, *config])
     run.restore()
     if took_s is not None:
-        done = project.snakemake(*config, targets=["participants"], cores=PER_JOB, path=tools)
+        done = project.snakemake("participants", *config, cores=PER_JOB, path=tools)
         assert done.code == 0, done.output
         run.took_s = took_s
     else:
@@ -164,7 +164,7 @@ def prepare(cluster: Cluster, participants: int, sleep_s: float, took_s: float |
         assert run.start(output).wait(PATIENCE_S) == 0, output.read_text()
         run.took_s, run.jobs = time.monotonic() - begin, run.jobs_since(first)
         assert run.jobs == -(-participants // PER_JOB), f"{run.jobs} jobs for {participants} participants"
-    run.derivatives = checksums(project.results / "derivatives")
+    run.derivatives = checksums(project.derivatives)
     assert run.done() == participants
     return run
 
@@ -223,7 +223,7 @@ def check(run: Undisturbed, trial: Trial, code: int) -> None:
     twice = (run.project.folder / "twice").read_text().split()
     if twice:
         trial.violations.append(f"analysed twice at the same time: {' '.join(Path(one).name for one in twice)}")
-    if run.done() != run.participants or checksums(run.project.results / "derivatives") != run.derivatives:
+    if run.done() != run.participants or checksums(run.project.derivatives) != run.derivatives:
         trial.violations.append("the derivatives are not those of an undisturbed run")
     try:
         wait_until(lambda: not run.queued(), "the end of all jobs")

@@ -110,7 +110,7 @@ def index(project: Project, *links_to: Path, results: str = "results", **section
     """Index the plain folder; each file that is listed with its size."""
     dataset = {"source": "bids", "links_to": [str(path) for path in links_to]}
     arguments = project.configure(dataset=dataset, results=results, **{"tool": BET, **sections})
-    project.succeeds(*arguments, "--sdm", "apptainer", targets=[f"{results}/index/images.tsv"])
+    project.succeeds(f"{results}/index/images.tsv", *arguments, "--sdm", "apptainer")
     return {row["path"]: row["size_bytes"] for row in project.table(f"../{results}/index/images.tsv")}
 
 
@@ -194,7 +194,7 @@ ADDRESSES = [
 def clone(project: Project, source: Path | str, results: str = "results", **keys: Any) -> Ended:
     """Clone a source."""
     arguments = project.configure(dataset={"source": str(source), "get_attempts": 1, **keys}, results=results)
-    return project.snakemake(*arguments, targets=[f"{results}/index/dataset.json"])
+    return project.snakemake(f"{results}/index/dataset.json", *arguments)
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
@@ -265,11 +265,11 @@ def test_label_with_a_plus_runs_through_the_whole_workflow(project: Project) -> 
     plain_dataset(project.folder / "bids", {image: small_head(), t1w("c"): small_head(1)})
     dataset = {"source": "bids", "participants": ["sub-a+b"], "sessions": ["1+2"]}
     project.succeeds(*project.configure(dataset=dataset, tool=BET), path=STAND_INS)
-    made = project.results / "derivatives" / image.replace("_T1w", "_desc-brain_mask")
+    made = project.derivatives / image.replace("_T1w", "_desc-brain_mask")
     assert made.is_file()
     assert [row["participant"] for row in project.table("group/group.tsv")] == ["sub-a+b"]
     assert len(list((project.results / "figures" / "mosaics").glob("*a+b*.png"))) == 1
-    assert "sub-a+b" in (project.results / "report.html").read_text()
+    assert "sub-a+b" in project.page("report")
     assert project.leftovers() == []
     again = project.snakemake(*project.configure(dataset=dataset, tool=BET), path=STAND_INS)
     assert "Nothing to be done" in again.output

@@ -173,7 +173,7 @@ def test_a_container_of_roots_changes_nothing_of_the_machine(host: Host, engine:
     arguments = host.arguments(["01"], app=app)
     untouched, pattern = host.untouched(), CORE_PATTERN.read_text()
     try:
-        ended = project.snakemake(*arguments, targets=["participants"], path=Path(f"/{CANARY.decode()}"))
+        ended = project.snakemake("participants", *arguments, path=Path(f"/{CANARY.decode()}"))
         assert (CORE_PATTERN.read_text(), host.untouched()) == (pattern, untouched)
     finally:
         CORE_PATTERN.write_text(pattern)

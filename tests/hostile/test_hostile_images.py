@@ -52,7 +52,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Ended]:
         path.parent.mkdir(parents=True)
         HOSTILE[name].make(path)
     arguments = project.configure(tool={"name": "bet"})
-    return project, project.snakemake(*arguments, targets=["participants"], path=STAND_INS)
+    return project, project.snakemake("participants", *arguments, path=STAND_INS)
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -63,7 +63,7 @@ def test_a_hostile_image_fails_its_participant_alone(run: tuple[Project, Ended],
     print(line)
     assert HOSTILE[name].reason in line
     assert project.failure(participant)["exit_code"] == InputError.exit_code
-    assert not (project.results / "derivatives" / participant).exists()
+    assert not (project.derivatives / participant).exists()
 
 
 def test_nothing_else_comes_of_them(run: tuple[Project, Ended]) -> None:

@@ -131,7 +131,7 @@ def run(project: Project, tier: Path, results_tier: str = "local") -> Ended:
         tiers={"shared": {"path": str(tier), "kind": "tmpfs"}},
         placement={"work": "shared", "results": results_tier},
     )
-    return project.snakemake(*arguments, path=STAND_INS, targets=["participants"])
+    return project.snakemake("participants", *arguments, path=STAND_INS)
 
 
 def refused(ended: Ended, part: str) -> None:
@@ -202,7 +202,7 @@ def test_intermediates_are_readable_by_the_user_alone(project: Project, tier: Pa
         tiers={"shared": {"path": str(tier), "kind": "tmpfs"}},
         placement={"work": "shared"},
     )
-    project.succeeds(*arguments, path=spy, targets=["participants"])
+    project.succeeds("participants", *arguments, path=spy)
     modes = [line.split()[0] for line in seen.read_text().splitlines()]
     assert modes == ["600", "700", "700"]
 
@@ -219,7 +219,7 @@ def test_results_below_what_another_user_made_are_refused(
     ordinary: Project, tier: Path, planted: str, results: str, why: str
 ) -> None:
     as_other_user(f"cd {tier}; {planted.format(home=tier / 'home')}")
-    ended = ordinary.snakemake(*results_in(tier, results, ordinary), targets=["participants"])
+    ended = ordinary.snakemake("participants", *results_in(tier, results, ordinary))
     refused(ended, f"is {why} that user nobody made where everybody may write")
     assert len(list((tier / "home" / "data" / "state" / "told").iterdir())) == 26
 
@@ -232,8 +232,8 @@ def test_a_link_of_another_user_is_refused_by_all_that_removes(ordinary: Project
     os.chown(lab / "link", OTHER_USER, OTHER_USER, follow_symlinks=False)
     arguments = results_in(tier, "lab/link/data", ordinary)
     for ended in (
-        ordinary.snakemake(*arguments, targets=["participants"]),
-        ordinary.snakemake(*arguments, "--delete-all-output", targets=["participants"]),
+        ordinary.snakemake("participants", *arguments),
+        ordinary.snakemake("participants", *arguments, "--delete-all-output"),
         ordinary.run("-m", "neurotier", "images", str(lab / "link" / "data"), "--remove-unused", "0"),
         ordinary.run("-m", "neurotier", "jobs", str(lab / "link" / "data"), "--cancel"),
     ):
@@ -246,7 +246,7 @@ def test_a_tier_that_another_user_made_is_refused(ordinary: Project, tier: Path,
     as_other_user(f"cd {tier}; {planted}")
     tiers = {"planted": {"path": str(tier / "tier"), "kind": "tmpfs"}}
     arguments = given(ordinary, tiers=tiers, placement={"work": "planted"})
-    ended = ordinary.snakemake(*arguments, targets=["participants"])
+    ended = ordinary.snakemake("participants", *arguments)
     refused(ended, "tier 'planted': ")
     assert not ordinary.results.exists()
     assert not list(tier.glob("**/neurotier-*"))
@@ -256,7 +256,7 @@ def test_a_folder_that_everybody_may_change_is_refused(ordinary: Project, tier: 
     """As an ordinary user's own, it is to be closed, once it is clear what others have put there."""
     (tier / "open").mkdir()
     (tier / "open").chmod(0o777)
-    ended = ordinary.fails(*results_in(tier, "open/mine", ordinary), targets=["participants"])
+    ended = ordinary.fails("participants", *results_in(tier, "open/mine", ordinary))
     assert ended.lines(f"{tier}/open is a folder of user root that everybody may write to; check who has written there")
     assert not list((tier / "open").iterdir())
 
@@ -269,16 +269,16 @@ def test_a_group_shares_a_folder_and_others_lock_and_learn_nothing(ordinary: Pro
     lab.chmod(0o2775)
     results = lab / "me"
     arguments = results_in(tier, "lab/me", ordinary)
-    ended = ordinary.succeeds(*arguments, targets=["participants"])
+    ended = ordinary.succeeds("participants", *arguments)
     (results / "state" / "lock").chmod(0o644)  # as an earlier version made it
-    ordinary.succeeds(*arguments, targets=["participants"])
+    ordinary.succeeds("participants", *arguments)
     other = [*becoming(str(OTHER_USER), tier), sys.executable]
     subprocess.run([*other, "-m", "neurotier", "watch", str(results), "--once"], cwd=ROOT / "workflow", check=True)
     hold = [*other, "-c", HOLD, str(tier)]
     with subprocess.Popen(hold, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert int(holder.stdout.readline()) > 10
-        ended = ordinary.snakemake(*arguments, "--forceall", targets=["participants"])
+        ended = ordinary.snakemake("participants", *arguments, "--forceall")
         holder.communicate()
     assert ended.code == 0, ended.output
     assert ended.analysed == ["sub-01"]
@@ -306,7 +306,7 @@ def test_the_token_of_a_source_is_used_and_not_shown_to_others(ordinary: Project
         threading.Thread(target=server.serve_forever).start()
         source = f"http://me:{WORD}@127.0.0.1:{server.server_port}/ds"
         asked = f"dataset={{source: '{source}', get_attempts: 1}}"
-        ended = ordinary.snakemake(*given(ordinary), "--config", asked, targets=["ready"])
+        ended = ordinary.snakemake("ready", *given(ordinary), "--config", asked)
         server.shutdown()
     assert ended.code != 0
     assert f"Basic {base64.b64encode(f'me:{WORD}'.encode()).decode()}" in Closed.seen

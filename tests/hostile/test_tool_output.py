@@ -48,7 +48,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Ended]:
     (folder / "bet").chmod(0o755)
     project.heads("good", *MASKS)
     arguments = project.configure(tool={"name": "bet"})
-    return project, project.snakemake(*arguments, targets=["participants"], path=folder)
+    return project, project.snakemake("participants", *arguments, path=folder)
 
 
 @pytest.mark.parametrize("label", MASKS)
@@ -57,7 +57,7 @@ def test_a_mask_that_is_none(run: tuple[Project, Ended], label: str) -> None:
     (line,) = ended.lines(f"failed  sub-{label}: ")
     assert MASKS[label][1] in line
     assert project.failure(f"sub-{label}")["exit_code"] == ToolError.exit_code
-    assert not (project.results / "derivatives" / f"sub-{label}").exists()
+    assert not (project.derivatives / f"sub-{label}").exists()
 
 
 def test_the_others_are_done_and_nothing_is_left(run: tuple[Project, Ended]) -> None:

@@ -58,7 +58,7 @@ def test_a_container_has_an_account(project: Project, engine: Engine, tmp_path: 
     assert explained_s == pytest.approx(known_s(computing, "wall_s"), rel=0.1)
     (run,) = project.table("profile/runs.tsv")
     assert "n/a" not in (run["account_run_queue_sum_s"], run["account_block_io_sum_s"])
-    page = (project.results / "report.html").read_text()
+    page = project.page("report")
     (most,) = set(re.findall(r"faster tier saves at most (?:about )?([\d.]+)\s%\.", page))
     elsewhere_s = known_s(rows, "wall_s") - known_s(rows, "account_user_s", "account_run_queue_s")
     assert float(most) / 100 <= elsewhere_s / known_s(rows, "wall_s") + 0.03

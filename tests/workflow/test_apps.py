@@ -73,7 +73,7 @@ def test_mriqc_by_session_and_at_the_group_level(
     app = {"image": "datalad:containers-dataset#bids-mriqc", "memory_mb": 2500}
     given = example("mriqc", project, dataset=study, app=app)
     results = project.folder / "results-mriqc"
-    ended = project.succeeds(*given, targets=[f"results-mriqc/{DONE}"], cores=3)
+    ended = project.succeeds(f"results-mriqc/{DONE}", *given, cores=3)
     common = "-w /work/intermediate --nprocs 3 --omp-nthreads 3 --mem-gb 2 --no-sub --notrack"
     participant = "/data /out participant --participant-label 01 --session-id"
     assert called(project, results, "sub-01", "mriqc") == [f"{participant} {session} {common}" for session in "12"]
@@ -107,7 +107,7 @@ def test_fmriprep_with_licence_templates_and_filters(
     app = {"image": str(make_stand_in(engine, tmp_path / "image", "fmriprep.py")), "threads": 2, "memory_mb": 1500}
     given = example("fmriprep", project, dataset=study, app=app)
     results = project.folder / "results-fmriprep"
-    ended = project.succeeds(*given, targets=["results-fmriprep/" + DONE])
+    ended = project.succeeds("results-fmriprep/" + DONE, *given)
     arguments = (
         "-w /work/intermediate --skip-bids-validation --bids-filter-file /filter.json --nthreads 2 --omp-nthreads 2"
         " --mem 1500 --fs-license-file /opt/freesurfer/license.txt --output-spaces MNI152NLin2009cAsym:res-2"
@@ -125,15 +125,15 @@ def test_fmriprep_with_licence_templates_and_filters(
     assert project.leftovers() == []
 
     (project.folder / "fmriprep-filter.json").write_text('{"t1w": {"session": "2"}}')
-    ended = project.fails(*given, "--dry-run", targets=["participants"])
+    ended = project.fails("participants", *given, "--dry-run")
     assert ended.lines("has 2 participants analysed with filter "), "other filters make other results"
-    ended = project.snakemake(*given, "--forcerun", "analyze_participants", "--dry-run", targets=["participants"])
+    ended = project.snakemake("participants", *given, "--forcerun", "analyze_participants", "--dry-run")
     assert ended.analysed == ["sub-01", "sub-02"]
 
     arguments_by_session = [*arguments_of("fmriprep"), "--subject-anatomical-reference", "sessionwise"]
     by_session = {"level": "session", "session_option": "--session-label", "arguments": arguments_by_session}
     given = example("fmriprep", project, "by-session", dataset=study, app={**app, **by_session})
-    ended = project.succeeds(*given, targets=["by-session/" + DONE])
+    ended = project.succeeds("by-session/" + DONE, *given)
     results = project.folder / "by-session"
     assert called(project, results, "sub-01", "fmriprep") == [
         f"{participant} 01 --session-label {session} {arguments} --subject-anatomical-reference sessionwise"
@@ -157,7 +157,7 @@ def test_synthstrip_as_an_app(project: Project, study: dict[str, Any], engine: E
     build_arguments = {"BOOTSTRAP": "localimage", "BASE": str(base)}
     containers = {"build_arguments": build_arguments}
     given = example("synthstrip", project, dataset={**study, "participants": ["01"]}, containers=containers)
-    project.succeeds(*given, targets=["results-synthstrip/" + DONE])
+    project.succeeds("results-synthstrip/" + DONE, *given)
     made = names_below(project.folder / "results-synthstrip" / "derivatives")
     folders = {f"sub-01/ses-{session}/anat/sub-01_ses-{session}" for session in "12"}
     endings = ("desc-brain_T1w.nii.gz", "desc-brain_mask.nii.gz")

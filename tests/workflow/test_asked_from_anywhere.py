@@ -18,7 +18,7 @@ def runs(project: Project, tiny_image: Path) -> Project:
         image.write_bytes(tiny_image.read_bytes() + name.encode())
         tool = {"name": "bet", "bet": {"image": str(image)}}
         given = project.configure(tool=tool, results=name)
-        project.succeeds(*given, "--sdm", "apptainer", targets=[f"{name}/index/image.json"])
+        project.succeeds(f"{name}/index/image.json", *given, "--sdm", "apptainer")
     return project
 
 
@@ -55,7 +55,7 @@ def names(project: Project) -> set[str]:
 def test_a_folder_that_was_moved_or_copied_says_so(project: Project) -> None:
     project.heads("00")
     given = project.configure(tool={"name": "noop"})
-    project.succeeds(*given, targets=["results/index/tool.json"])
+    project.succeeds("results/index/tool.json", *given)
     here = project.folder / "here"
     shutil.copytree(project.results, here)
     for command in (["watch", "--once"], ["images"], ["jobs"]):
@@ -64,5 +64,5 @@ def test_a_folder_that_was_moved_or_copied_says_so(project: Project) -> None:
         assert ended.code == 78
         said = f"neurotier: {here}: its last run was in {project.results}: this folder was moved or copied; "
         assert ended.output == said + "start a run here, or name that folder\n"
-    project.succeeds(*given, "--config", "results=here", targets=["here/index/tool.json"])
+    project.succeeds("here/index/tool.json", *given, "--config", "results=here")
     assert project.run("-m", "neurotier", "watch", str(here), "--once").code == 0

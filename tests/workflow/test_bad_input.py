@@ -106,14 +106,14 @@ def test_broken_images_fail_their_participants_only(project: Project) -> None:
     assert min(file.stat().st_mtime for file in project.results.rglob("*") if file.is_file()) > began_s - 1
     project.succeeds(*arguments, "--report", "report.zip", cores=0)
     assert (project.folder / "report.zip").stat().st_size > 100_000
-    report = (project.results / "report.html").read_text()
+    report = project.page("report")
     for label, (_, reason) in broken.items():
         (line,) = ended.lines(f"failed  sub-{label}")
         print(f"exit {ended.code} | {line}")
         assert reason in line
         assert reason.split("(")[0].strip() in report
-        assert not (project.results / "derivatives" / f"sub-{label}").exists()
-    assert len(checksums(project.results / "derivatives" / "sub-good")) == 4
+        assert not (project.derivatives / f"sub-{label}").exists()
+    assert len(checksums(project.derivatives / "sub-good")) == 4
     assert [row["participant"] for row in project.table("group/group.tsv")] == ["sub-good"]
     assert project.leftovers() == []
     for label in broken:  # once mended, the same command analyses them and renews the report
@@ -122,7 +122,7 @@ def test_broken_images_fail_their_participants_only(project: Project) -> None:
     arguments = project.configure(dataset={"source": "bids", "participants": ["good", *broken]}, tool={"name": "bet"})
     ended = project.succeeds(*arguments, path=STAND_INS)
     assert len(project.table("group/group.tsv")) == len(broken) + 1
-    assert 'class="verdict good"' in (project.results / "report.html").read_text()
+    assert 'class="verdict good"' in project.page("report")
 
 
 def test_content_that_is_nowhere(project: Project, demo_copy: Path) -> None:
@@ -237,7 +237,7 @@ def test_gnu_parallel_that_is_missing_is_said_before_the_first_job(project: Proj
     for tool in Path("/usr/bin").iterdir():
         if tool.name != "parallel":
             (tools / tool.name).symlink_to(tool)
-    arguments = project.command(*project.configure(bigbrain={"engines": ["gnu-parallel"]}), targets=["bigbrain"])
+    arguments = project.command("bigbrain", *project.configure(bigbrain={"engines": ["gnu-parallel"]}))
     environment = {**ENVIRONMENT, "PATH": f"{Path(sys.executable).parent}:{tools}"}
     done = subprocess.run(arguments, cwd=project.folder, env=environment, capture_output=True, text=True)
     assert done.returncode != 0
@@ -259,7 +259,7 @@ def test_two_runs_of_one_results_folder(project: Project) -> None:
     first = project.start("participants", *arguments)
     try:
         wait_for(lambda: list(project.folder.glob("neurotier-*/work/*/sub-01")), while_running(first))
-        second = project.fails(*arguments, targets=["participants"])
+        second = project.fails("participants", *arguments)
         assert len(second.lines("another run is using this results folder")) == 1, second.output
     finally:
         first.terminate()
@@ -278,7 +278,7 @@ def test_names_that_a_shell_would_read(project: Project) -> None:
         "sub-02/anat/sub-03_T1w.nii.gz",
     ]
     plain_dataset(project.folder / "bids", {t1w("01"): small_head(), **{name: small_head() for name in bad}})
-    project.succeeds(*project.configure(tool=NOOP), targets=["participants"])
+    project.succeeds("participants", *project.configure(tool=NOOP))
     assert len(project.table("index/images.tsv")) == 1
     skipped = (project.results / "index" / "skipped.tsv").read_text().splitlines()[1:]
     assert len(skipped) == len(bad) + 1  # sub-02 has no T1w image of its own

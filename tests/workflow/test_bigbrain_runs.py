@@ -41,7 +41,7 @@ def engine(request: pytest.FixtureRequest) -> str:
 def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What the voxels of each block must be after all iterations, computed by other means."""
     project = Project.at(tmp_path_factory.mktemp("blocks") / "project")
-    project.succeeds(*project.configure(bigbrain=SMALL), targets=["results/bigbrain/blocks/local.tsv"])
+    project.succeeds("results/bigbrain/blocks/local.tsv", *project.configure(bigbrain=SMALL))
     blocks = project.table("bigbrain/blocks/local.tsv")
     return {block["block"]: voxel_checksum(Path(block["file"]), SMALL["iterations"]) for block in blocks}
 
@@ -98,7 +98,7 @@ def test_blocks_are_incremented_and_a_killed_run_is_taken_up_again(
     done = {file: file.stat().st_mtime_ns for file in records.glob("bigbrain*.json")}
     assert 0 < len(done) < 8
 
-    project.succeeds(*arguments, targets=["bigbrain"] if engine == "spark" else TABLES)
+    project.succeeds(*(["bigbrain"] if engine == "spark" else TABLES), *arguments)
     assert written(project, 2) == expected
     assert written(project, 1) == {}
     (run,) = project.table("bigbrain/bigbrain_runs.tsv")
@@ -126,14 +126,14 @@ def test_blocks_are_incremented_and_a_killed_run_is_taken_up_again(
 def test_spark_reads_files_itself_as_published(project: Project, expected: dict[str, str]) -> None:
     bigbrain = {**SMALL, "engines": ["spark"], "pairing": "published", "keep": "all", "delay_s": 0.3}
     too_small = project.configure(bigbrain={**bigbrain, "spark_options": {"spark.driver.memory": "100m"}})
-    ended = project.snakemake(*too_small, targets=["bigbrain"])
+    ended = project.snakemake("bigbrain", *too_small)
     (line,) = ended.lines("neurotier: engine spark: Spark failed: ")
     assert "IllegalArgumentException" in line
     assert ended.code != 0
 
     drawn = project.results / "bigbrain" / "figures" / "bigbrain_spark.tsv"
     targets = [str(drawn.relative_to(project.folder))]
-    ended = project.succeeds(*project.configure(bigbrain=bigbrain), targets=targets)
+    ended = project.succeeds(*targets, *project.configure(bigbrain=bigbrain))
     assert written(project, 2) == expected
     (run,) = project.table("bigbrain/bigbrain_runs.tsv")
     assert (run["incomplete_blocks"], run["read_s"], run["pairing"]) == ("0", "n/a", "published")
@@ -151,7 +151,7 @@ def test_spark_runs_on_a_standalone_cluster(project: Project, expected: dict[str
     bigbrain = {**SMALL, "engines": ["spark"], "keep": "final", "delay_s": 0.3, "spark_options": OPTIONS}
     with spark_cluster(tmp_path / "cluster") as url:
         arguments = project.configure(bigbrain={**bigbrain, "spark_master": url})
-        ended = project.snakemake(*arguments, targets=["results/bigbrain/bigbrain_runs.tsv"])
+        ended = project.snakemake("results/bigbrain/bigbrain_runs.tsv", *arguments)
     assert ended.code == 0, ended.output
     assert written(project, 2) == expected
     (run,) = project.table("bigbrain/bigbrain_runs.tsv")
@@ -165,7 +165,7 @@ def test_engines_give_the_same_bytes_and_leave_nothing(project: Project) -> None
     write_checkout(project.folder / "checkout")
     bigbrain = {**SMALL, "tiers": ["local"], "engines": ENGINES}
     arguments = project.configure(bigbrain=bigbrain, published="checkout")
-    ended = project.succeeds(*arguments, targets=["bigbrain"])
+    ended = project.succeeds("bigbrain", *arguments)
     runs = project.table("bigbrain/bigbrain_runs.tsv")
     assert [run["engine"] for run in runs] == ENGINES
     assert len({run["sha256"] for run in runs}) == 1
@@ -181,13 +181,13 @@ def test_engines_give_the_same_bytes_and_leave_nothing(project: Project) -> None
     for name in ("makespans", "phases", "gantts", "parallelism"):
         assert "gnu-parallel" in (project.results / "bigbrain" / "figures" / f"bigbrain_{name}.tsv").read_text()
     assert ended.lines("Report: results/bigbrain.html")
-    assert "Outputs of 3 runs are byte-identical" in (project.results / "bigbrain.html").read_text()
+    assert "Outputs of 3 runs are byte-identical" in project.page("bigbrain")
     assert list(project.folder.glob("neurotier-*/bigbrain/**/*.nii")) == []
-    again = project.succeeds(*arguments, targets=["bigbrain"])
+    again = project.succeeds("bigbrain", *arguments)
     assert again.lines("Nothing to be done"), again.output
     others = ENGINES[:2]  # a start of Spark takes its time
     changed = project.configure(bigbrain={**bigbrain, "engines": others, "iterations": 1})
-    project.succeeds(*changed, targets=["results/bigbrain/bigbrain_conditions.tsv"])
+    project.succeeds("results/bigbrain/bigbrain_conditions.tsv", *changed)
     assert {row["origin"] for row in project.table("bigbrain/bigbrain_conditions.tsv")} == {here}
     other = project.table("bigbrain/bigbrain_runs.tsv")
     assert [run["iterations"] for run in other] == ["1", "1"]
@@ -198,7 +198,7 @@ def test_what_a_run_takes_is_predicted_without_it(project: Project) -> None:
     engines = [engine for engine in ENGINES if engine != "spark"]  # whose workers cannot be pinned
     bigbrain = {**SMALL, "engines": engines, "predict": True, "numa": "pin"}
     arguments = project.configure(bigbrain=bigbrain, probe={"time_s": 1, "share": 0.05})
-    ended = project.succeeds(*arguments, targets=TABLES)
+    ended = project.succeeds(*TABLES, *arguments)
     rows = project.table("bigbrain/bigbrain_predictions.tsv")
     assert [(row["engine"], row["member"]) for row in rows] == [
         (engine, member) for engine in engines for member in ("paper", "fluid")
@@ -225,7 +225,7 @@ def test_tier_that_fills_is_said_and_every_incomplete_block_is_named(
     folder = mount_tmpfs(project.folder / "small", "size=1m")  # five blocks of 0.14 MB, and what is written of them
     bigbrain = {**SMALL, "scale": 0.06, "count": 5, "engines": [engine], "tiers": ["small"], "iterations": 1}
     sections = {"tiers": {"small": {"path": str(folder), "kind": "tmpfs"}}, "bigbrain": bigbrain}
-    ended = project.fails(*project.configure(**sections), targets=["bigbrain"])
+    ended = project.fails("bigbrain", *project.configure(**sections))
     assert ended.lines("Tier 'small' will be full before the end: "), ended.output
     (run,) = project.table("bigbrain/bigbrain_runs.tsv")
     records = project.results / "bigbrain" / "runs" / engine / "small" / "2" / "1" / "records"
@@ -237,18 +237,18 @@ def test_tier_that_fills_is_said_and_every_incomplete_block_is_named(
     assert run["valid"].startswith(f"invalid: {len(lost)} of 5 blocks are incomplete: ")
     assert all(name in run["valid"] for name in lost)
     assert ended.lines(f"{len(lost)} of 5 blocks are incomplete: "), ended.output
-    assert run["valid"].removeprefix("invalid: ") in (project.results / "bigbrain.html").read_text()
+    assert run["valid"].removeprefix("invalid: ") in project.page("bigbrain")
     assert ended.lines("tier 'small' is full: "), ended.output
     assert {file.stem for file in folder.rglob("runs/**/*.nii")}.isdisjoint(lost)
     assert list(folder.rglob(".*.partial")) == []
 
     table = (project.results / "bigbrain" / "bigbrain_runs.tsv").read_bytes()
-    other = project.fails(*project.configure(dataset={"source": "nowhere"}), targets=["ready"])
+    other = project.fails("ready", *project.configure(dataset={"source": "nowhere"}))
     assert other.lines("BigBrain: ") == []  # what fails elsewhere leaves these tables alone
     assert (project.results / "bigbrain" / "bigbrain_runs.tsv").read_bytes() == table
 
     subprocess.run(["mount", "-o", "remount,size=8m", folder], check=True)
-    ended = project.snakemake(*project.configure(**sections), targets=["results/bigbrain.html"])  # it is there: a part
+    ended = project.snakemake("results/bigbrain.html", *project.configure(**sections))  # it is there: a part
     assert ended.code == 0, ended.output
     (run,) = project.table("bigbrain/bigbrain_runs.tsv")
     assert (run["incomplete_blocks"], run["sha256"] == "n/a") == ("0", False)
@@ -258,11 +258,11 @@ def test_tier_that_fills_is_said_and_every_incomplete_block_is_named(
 def test_missing_and_truncated_blocks_are_said_and_the_others_done(project: Project, engine: str) -> None:
     run = f"{engine}/local/2/1"
     arguments = project.configure(bigbrain={**SMALL, "engines": [engine], "iterations": 1, "keep": "all"})
-    project.succeeds(*arguments, targets=[f"results/bigbrain/runs/{run}/plan.json"])
+    project.succeeds(f"results/bigbrain/runs/{run}/plan.json", *arguments)
     missing, truncated, *whole = project.table("bigbrain/blocks/local.tsv")
     Path(missing["file"]).unlink()
     os.truncate(truncated["file"], 400)
-    ended = project.fails(*arguments, "--keep-going", targets=["bigbrain"])
+    ended = project.fails("bigbrain", *arguments, "--keep-going")
     (row,) = project.table("bigbrain/bigbrain_runs.tsv")
     named = f"2 of 4 blocks are incomplete: {missing['block']}, {truncated['block']}"
     assert row["valid"].startswith(f"invalid: {named}")

@@ -72,7 +72,7 @@ def test_the_comparison_report_is_made_of_them(campaign: Project) -> None:
         ("campaign", "cold", "local"),
         ("campaign", "cold", "tmpfs"),
     }
-    page = (campaign.results / "comparison.html").read_text()
+    page = campaign.page("comparison")
     assert "2 runs compared, 0 left out" in page
     assert "not told apart with 1 repetition; at least 3 are needed" in page
 
@@ -101,7 +101,7 @@ def test_a_run_that_fails_is_left_out_and_done_again_when_asked(project: Project
     campaign = {"tools": ["noop", "bet"], "repetitions": 1, "placements": {"disk": {}}, "parallelism": [1]}
     ended = project.fails(*configure(project, demo_source, campaign))
     assert ended.lines("disk, 1 at once, cache cold, bet: could not be made ready; see"), ended.output
-    assert "1 run compared, 0 left out" in (project.results / "comparison.html").read_text()
+    assert "1 run compared, 0 left out" in project.page("comparison")
 
 
 def test_published_runs_are_compared_without_a_run_of_ones_own(project: Project) -> None:
@@ -119,7 +119,7 @@ def test_published_runs_are_compared_without_a_run_of_ones_own(project: Project)
             "system time": "0m5.000s",
         }
         (folder / "tasks.json").write_text(json.dumps({"tasks": [task]}))
-    ended = project.succeeds(*project.configure(published="published"), targets=["comparison"])
+    ended = project.succeeds("comparison", *project.configure(published="published"))
     assert ended.lines("2 runs compared, 0 left out")
     (row,) = project.table("comparison/makespans.tsv")
     assert (row["origin"], row["makespan_min_s"], row["makespan_max_s"]) == ("published", "60.0", "120.0")
@@ -127,5 +127,5 @@ def test_published_runs_are_compared_without_a_run_of_ones_own(project: Project)
 
 
 def test_a_comparison_of_nothing_is_refused(project: Project) -> None:
-    ended = project.fails(targets=["comparison"])
+    ended = project.fails("comparison")
     assert ended.lines("target comparison: there is nothing to compare; name campaign.placements"), ended.output

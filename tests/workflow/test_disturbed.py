@@ -57,7 +57,7 @@ def test_busy_loops_beside_a_run_spoil_its_times_and_not_its_results(project: Pr
     (run,) = project.table("profile/runs.tsv")
     assert run["valid"].startswith("invalid: disturbed: others took "), run
     assert 0.3 < float(run["others_cpu_share"]) < 1.05
-    page = (project.results / "report.html").read_text()
+    page = project.page("report")
     for said in ("Results: 10 of 10 participants done", "Timings: not for comparison: disturbed: others took "):
         assert ended.lines(said), ended.output
         assert said in page

@@ -23,7 +23,7 @@ def test_a_build_that_is_stopped_is_done_again_by_the_same_command(
     project.heads("00")
     tool = {"name": "bet", "bet": {"image": str(definition)}}
     given = [*project.configure(tool=tool), "--sdm", "apptainer"]
-    command = project.command(*given, targets=["results/index/image.json"])
+    command = project.command("results/index/image.json", *given)
     quiet = subprocess.DEVNULL
     with subprocess.Popen(
         command, cwd=project.folder, env=ENVIRONMENT, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True
@@ -39,7 +39,7 @@ def test_a_build_that_is_stopped_is_done_again_by_the_same_command(
     if number == signal.SIGKILL:
         (left,) = store.glob("neurotier-*/image-store/.tool-*.partial")
         (left / "old").write_text("of the first build")
-    project.succeeds(*given, targets=["results/index/image.json"])
+    project.succeeds("results/index/image.json", *given)
     assert len(list(store.glob("neurotier-*/image-store/tool-*.sif"))) == 1
     for folder in store.glob("neurotier-*/image*"):
         assert [path.name for path in folder.iterdir() if path.name.endswith(".partial")] == []

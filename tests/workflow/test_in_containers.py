@@ -15,7 +15,6 @@ import numpy as np
 import psutil
 import pytest
 from container_images import Engine, make_tiny
-from neurotier.core.places import file_of
 from support import ENVIRONMENT, Ended, Project, checksums, read_json, t1w, wait_for, while_running
 
 QUICK = {"iterations": 50}
@@ -50,7 +49,7 @@ def contained(tmp_path_factory: pytest.TempPathFactory, demo_source: Path, brain
     described = [f"results-host/derivatives/{site}/dataset_description.json" for site in ("SiteA", "SiteB")]
     on_host = ["participants", *described, "results-host/profile/profile.tsv"]
     for name, switches, targets in (("host", (), on_host), ("container", SDM, ())):
-        project.succeeds(*arguments_for(project, demo_source, brain_image, name), *switches, targets=targets)
+        project.succeeds(*targets, *arguments_for(project, demo_source, brain_image, name), *switches)
     (project.folder / "results").symlink_to("results-container")
     yield project
     remove_placed(brain_image)
@@ -94,13 +93,13 @@ def test_starting_the_container_is_a_phase_of_its_own(contained: Project, brain_
 def test_the_image_is_recorded_and_shown(contained: Project, brain_image: Path) -> None:
     image = read_json(contained.results / "index" / "image.json")
     assert image["reference"] == str(brain_image)
-    record = read_json(file_of(contained.results / "profile" / "records", "SiteA/sub-0099001"))
+    record = contained.record("SiteA/sub-0099001")
     assert record["container"] == f"sha256:{image['sha256']}"
     (run,) = contained.table("profile/runs.tsv")
     assert (run["image"], run["images_tier"]) == (str(brain_image), "tmpfs")
     (step,) = contained.table("profile/steps.tsv")
     assert (step["step"], step["phase"]) == ("obtain_image", "obtain")
-    page = (contained.results / "report.html").read_text()
+    page = contained.page("report")
     assert image["sha256"] in page
     assert "Starting the container took" in page
 
@@ -125,11 +124,11 @@ def test_a_lost_image_is_placed_again_and_nobody_is_analysed_again(
     remove_placed(brain_image)
     again = arguments_for(contained, demo_source, brain_image, "container")
     assert contained.snakemake(*again, *SDM).lines("Nothing to be done")
-    shutil.rmtree(contained.results / "derivatives" / "SiteB" / "sub-0099102")
-    ended = contained.succeeds(*again, *SDM, targets=["participants"])
+    shutil.rmtree(contained.derivatives / "SiteB" / "sub-0099102")
+    ended = contained.succeeds("participants", *again, *SDM)
     assert ended.analysed == ["SiteB/sub-0099102"]
     host = checksums(contained.folder / "results-host" / "derivatives")
-    assert checksums(contained.results / "derivatives") == host
+    assert checksums(contained.derivatives) == host
 
 
 def test_what_the_image_has_compiled_is_not_compiled_again(
@@ -180,19 +179,19 @@ def test_the_example_app_runs_at_both_levels(
     dataset = {"source": str(demo_source), "sites": sites, "participants": participants, "validation": "report"}
     containers = {"environment": {"NUMBA_DEBUG_CACHE": "1"}}
     given = project.configure(dataset=dataset, app=app, containers=containers)
-    project.succeeds(*given, *SDM, targets=NO_PAGE)
+    project.succeeds(*NO_PAGE, *given, *SDM)
     said = "".join(log.read_text() for log in logs_of(project, "analyze_participant"))
     assert LOADED in said
     assert SAVED not in said
     for site in sites:
-        images = (project.results / "derivatives" / site).glob("sub-*_brain.nii.gz")
+        images = (project.derivatives / site).glob("sub-*_brain.nii.gz")
         brain_sizes = [int((np.asanyarray(nib.load(image).dataobj) != 0).sum()) for image in images]
         assert len(brain_sizes) == brains
-        average = (project.results / "derivatives" / site / "avg_brain_size.txt").read_text()
+        average = (project.derivatives / site / "avg_brain_size.txt").read_text()
         assert average == f"Average brain size is {np.mean(brain_sizes):g} voxels"
-        description = read_json(project.results / "derivatives" / site / "dataset_description.json")
+        description = read_json(project.derivatives / site / "dataset_description.json")
         assert description["GeneratedBy"][-1]["Container"]["Type"] == "apptainer"
-    summary = project.results / "derivatives" / "SiteA" / "sub-0099003_summary.json"
+    summary = project.derivatives / "SiteA" / "sub-0099003_summary.json"
     assert summary.exists() == (suffixes == [])
     if not suffixes:
         assert read_json(summary) == {"T1w": [], "brains": []}
@@ -220,8 +219,8 @@ def people(project: Project, count: int) -> dict[str, Any]:
 def test_25_participants_at_once_from_one_image(project: Project, engine: Engine, tmp_path: Path, form: str) -> None:
     app = tiny_app(engine, tmp_path / "app", pause_s=1)
     given = project.configure(dataset=people(project, 25), app=app, containers={"form": form})
-    project.succeeds(*given, *SDM, targets=NO_PAGE, cores=25)
-    assert len(list((project.results / "profile" / "records").rglob("*.json"))) == 25
+    project.succeeds(*NO_PAGE, *given, *SDM, cores=25)
+    assert len(project.records()) == 25
     assert not list(project.results.glob("state/failures/**/*.json"))
     (run,) = project.table("profile/runs.tsv")
     assert int(run["peak_parallelism"]) > 5
@@ -229,12 +228,12 @@ def test_25_participants_at_once_from_one_image(project: Project, engine: Engine
     obtained = [row for row in project.table("profile/steps.tsv") if row["step"] == "obtain_image"]
     assert len(obtained) == 1
     for number in range(25):
-        folder = project.results / "derivatives" / f"sub-{number:02d}"
+        folder = project.derivatives / f"sub-{number:02d}"
         assert (folder / "subjects").read_text() == "1\n", "an app sees its own participant alone"
         source = project.folder / "bids" / t1w(f"{number:02d}")
         assert int((folder / "bytes").read_text()) == source.stat().st_size
-    assert len((project.results / "derivatives" / "group.txt").read_text().split()) == 25
-    assert (project.results / "derivatives" / "shared.txt").read_text() == "same\n"
+    assert len((project.derivatives / "group.txt").read_text().split()) == 25
+    assert (project.derivatives / "shared.txt").read_text() == "same\n"
     assert nothing_left(project, image)
 
 
@@ -279,9 +278,9 @@ def test_killing_one_of_many_leaves_nothing_of_it(project: Project, engine: Engi
     assert nothing_left(project, image)
     assert not (project.results / "app" / "sub-03").exists()
     assert len(list((project.results / "app").glob("sub-*"))) == 5
-    assert "killed before it could say why" in (project.results / "report.html").read_text()
+    assert "killed before it could say why" in project.page("report")
     given = project.configure(app=app, containers=sif)
-    ended = project.succeeds(*given, *SDM, targets=["participants"])
+    ended = project.succeeds("participants", *given, *SDM)
     assert ended.analysed == ["sub-03"]
 
 
@@ -309,7 +308,7 @@ def failing(tmp_path_factory: pytest.TempPathFactory, engine: Engine) -> tuple[P
     ways = "\n".join(f"participant{label}) {script} ;;" for label, (script, _) in FAILING.items())
     app = tiny_app(engine, folder / "app", f"case $3$5 in\n{ways}\nesac")
     given = project.configure(dataset=people(project, len(FAILING)), app=app)
-    return project, project.snakemake(*given, *SDM, "--keep-going", targets=["participants"])
+    return project, project.snakemake("participants", *given, *SDM, "--keep-going")
 
 
 @pytest.mark.parametrize("label", FAILING)
@@ -317,7 +316,7 @@ def test_an_app_that_fails_is_said_so(failing: tuple[Project, Ended], label: str
     project, ended = failing
     assert ended.code != 0
     assert ended.lines(f"neurotier: sub-{label}: {FAILING[label][1]}"), ended.output
-    assert not (project.results / "derivatives").exists()
+    assert not (project.derivatives).exists()
     assert not (project.results / "app" / f"sub-{label}").exists()
     assert project.leftovers() == []
 
@@ -325,17 +324,17 @@ def test_an_app_that_fails_is_said_so(failing: tuple[Project, Ended], label: str
 def test_results_of_a_tool_are_not_mixed_with_those_of_an_app(project: Project, engine: Engine, tmp_path: Path) -> None:
     dataset = people(project, 1)
     given = project.configure(dataset=dataset, tool={"name": "noop"})
-    project.succeeds(*given, targets=["participants"])
+    project.succeeds("participants", *given)
     given = project.configure(dataset=dataset, app=tiny_app(engine, tmp_path / "app"))
     ended = project.fails(*given, *SDM)
     assert ended.lines("has 1 participant analysed with tool noop, image none, and this run has app ")
-    project.succeeds(*given, *SDM, "--config", "results=other", targets=["participants"])
+    project.succeeds("participants", *given, *SDM, "--config", "results=other")
     ended = project.succeeds(*given, *SDM, "--forcerun", "analyze_participants")
-    assert (project.results / "derivatives" / "sub-00" / "subjects").exists()
+    assert (project.derivatives / "sub-00" / "subjects").exists()
     again = project.configure(dataset=dataset, tool={"name": "noop"})
-    ended = project.succeeds(*again, "--forcerun", "analyze_participants", targets=["participants"])
+    ended = project.succeeds("participants", *again, "--forcerun", "analyze_participants")
     assert not (project.results / "app").exists()
-    assert not (project.results / "derivatives" / "sub-00" / "subjects").exists()
+    assert not (project.derivatives / "sub-00" / "subjects").exists()
 
 
 @pytest.mark.parametrize(

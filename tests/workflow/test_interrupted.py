@@ -25,7 +25,7 @@ def arguments_for(project: Project, source: Path) -> list[str]:
 def undisturbed(tmp_path_factory: pytest.TempPathFactory, demo_source: Path) -> dict[str, str]:
     project = Project.at(tmp_path_factory.mktemp("undisturbed") / "project")
     project.succeeds(*arguments_for(project, demo_source))
-    return checksums(project.results / "derivatives")
+    return checksums(project.derivatives)
 
 
 def computing(project: Project) -> psutil.Process | None:
@@ -59,9 +59,9 @@ def test_the_same_command_completes_after_a_kill(
     assert kill_when_computing(project, arguments, kill) != 0
     if killed == ("participant",):  # Snakemake went on, failed that participant, and cleaned up
         assert project.leftovers() == []
-        assert "killed" in (project.results / "report.html").read_text()
+        assert "killed" in project.page("report")
     project.succeeds(*arguments)
-    assert checksums(project.results / "derivatives") == undisturbed
+    assert checksums(project.derivatives) == undisturbed
     assert project.leftovers() == []
     assert processes_in(project.folder) == []
 
@@ -82,8 +82,8 @@ def test_stopping_a_run_ends_its_jobs_and_leaves_nothing(project: Project, demo_
 def test_derivatives_that_were_removed_come_back(project: Project, demo_source: Path) -> None:
     dataset = {"source": str(demo_source), "participants": ["0099001"]}
     arguments = project.configure(dataset=dataset, tool={**TOOL, "brainextractor": {"iterations": 20}})
-    project.succeeds(*arguments, targets=["participants"])
-    before = checksums(project.results / "derivatives")
-    shutil.rmtree(project.results / "derivatives" / "SiteA" / "sub-0099001")
-    project.succeeds(*arguments, targets=["participants"])
-    assert checksums(project.results / "derivatives") == before
+    project.succeeds("participants", *arguments)
+    before = checksums(project.derivatives)
+    shutil.rmtree(project.derivatives / "SiteA" / "sub-0099001")
+    project.succeeds("participants", *arguments)
+    assert checksums(project.derivatives) == before

@@ -16,7 +16,6 @@ from neurotier.core.places import file_of, short_hash
 from support import (
     ENVIRONMENT,
     PATIENCE_S,
-    ROOT,
     Ended,
     Project,
     checksums,
@@ -56,7 +55,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory, demo_source: Path) -> Pro
 def test_derivatives_have_these_names(finished: Project) -> None:
     sites = [f"{site}/{name}" for site in ("SiteA", "SiteB") for name in ("README", "dataset_description.json")]
     expected = sorted([f"{image}_{name}" for image in IMAGES for name in BRAIN_FILES] + sites)
-    assert sorted(checksums(finished.results / "derivatives")) == expected
+    assert sorted(checksums(finished.derivatives)) == expected
 
 
 def test_results_have_these_names(finished: Project) -> None:
@@ -106,7 +105,7 @@ def test_work_tiers_are_empty_afterwards(finished: Project) -> None:
 
 def test_derivatives_are_valid_bids(finished: Project) -> None:
     for site in ("SiteA", "SiteB"):
-        folder = finished.results / "derivatives" / site
+        folder = finished.derivatives / site
         done = subprocess.run(
             [str(Path(sys.executable).parent / "bids-validator-deno"), "--json", str(folder)],
             env=ENVIRONMENT,
@@ -119,7 +118,7 @@ def test_derivatives_are_valid_bids(finished: Project) -> None:
 
 def test_participant_without_t1w_is_listed_and_skipped(finished: Project) -> None:
     assert finished.table("index/skipped.tsv") == [{"item": "SiteA/sub-0099003", "reason": "no T1w image"}]
-    assert "SiteA/sub-0099003" in (finished.results / "report.html").read_text()
+    assert "SiteA/sub-0099003" in finished.page("report")
 
 
 def test_progress_never_runs_backwards(finished: Project) -> None:
@@ -197,10 +196,10 @@ def test_another_dataset_is_refused_or_replaces_all_that_is_there(project: Proje
     def run(source: str, *arguments: str, selected: tuple[str, ...] = ()) -> Ended:
         given = project.configure(dataset={"source": source, "participants": selected}, tool={"name": "noop"})
         targets = ["participants", "results/derivatives/dataset_description.json"]
-        return project.snakemake(*given, *arguments, targets=targets)
+        return project.snakemake(*targets, *given, *arguments)
 
     def there() -> dict[str, list[str]]:
-        records, derivatives = project.results / "profile" / "records", project.results / "derivatives"
+        records, derivatives = project.results / "profile" / "records", project.derivatives
         found = {"records": records.rglob("sub-*"), "derivatives": derivatives.glob("sub-*")}
         return {name: sorted(path.stem[-2:] for path in paths) for name, paths in found.items()}
 
@@ -222,7 +221,7 @@ def test_another_dataset_is_refused_or_replaces_all_that_is_there(project: Proje
     assert ended.code == 0, ended.output
     assert ended.lines("2 participants analysed with dataset one are removed, and everyone is analysed with")
     assert there() == {"records": ["02", "03"], "derivatives": ["02", "03"]}
-    description = read_json(project.results / "derivatives" / "dataset_description.json")
+    description = read_json(project.derivatives / "dataset_description.json")
     assert description["SourceDatasets"][0]["URL"] == (project.folder / "two").as_uri()
     assert run("two").lines("Nothing to be done")
 
@@ -236,7 +235,7 @@ def test_snakemake_writes_its_own_report(finished: Project, demo_source: Path) -
 
 def test_filters_select_as_bids_people_write_them(project: Project, demo_source: Path) -> None:
     dataset = {"source": str(demo_source), "sites": ["SiteA"], "participants": ["sub-0099002"], "sessions": ["2"]}
-    project.succeeds(*project.configure(dataset=dataset, tool={"name": "noop"}), targets=["participants"])
+    project.succeeds("participants", *project.configure(dataset=dataset, tool={"name": "noop"}))
     assert [row["path"] for row in project.table("index/images.tsv")] == [f"{IMAGES[2]}_T1w.nii.gz"]
     clone = next((project.folder).glob("neurotier-*/datasets/corr-*"))
     assert (clone / "SiteA" / ".git").exists()
@@ -254,7 +253,7 @@ def test_images_are_dropped_after_use_and_fetched_again(project: Project, demo_s
         images = list(clone.glob("SiteB/sub-*/ses-*/anat/*_T1w.nii.gz"))
         assert len(images) == 3
         assert not any(image.exists() for image in images)
-        shutil.rmtree(project.results / "derivatives" / "SiteB" / "sub-0099101")
+        shutil.rmtree(project.derivatives / "SiteB" / "sub-0099101")
 
 
 def test_clone_that_its_tier_has_lost_is_made_again_and_images_that_cannot_be_dropped_stay(
@@ -262,11 +261,11 @@ def test_clone_that_its_tier_has_lost_is_made_again_and_images_that_cannot_be_dr
 ) -> None:
     dataset: dict[str, Any] = {"source": str(demo_copy), "sites": ["SiteB"]}
     arguments = project.configure(dataset=dataset, tool={"name": "noop"})
-    project.succeeds(*arguments, targets=["participants"])
+    project.succeeds("participants", *arguments)
     remove_tree(next(project.folder.glob("neurotier-*")))
     for participant in ("sub-0099101", "sub-0099102"):
-        shutil.rmtree(project.results / "derivatives" / "SiteB" / participant)
-    ended = project.succeeds(*arguments, targets=["participants"])
+        shutil.rmtree(project.derivatives / "SiteB" / participant)
+    ended = project.succeeds("participants", *arguments)
     assert ended.analysed == ["SiteB/sub-0099101", "SiteB/sub-0099102"]
 
     demo_copy.rename(demo_copy.with_name("away"))  # no other copy can be verified any more
@@ -285,9 +284,9 @@ def test_clone_that_its_tier_has_lost_is_made_again_and_images_that_cannot_be_dr
 def test_content_that_changed_is_analysed_again(project: Project) -> None:
     project.heads("01", "02")
     arguments = project.configure(tool={"name": "noop"})
-    project.succeeds(*arguments, targets=["participants"])
+    project.succeeds("participants", *arguments)
     save_image(project.folder / "bids" / t1w("02"), small_head(5))
-    ended = project.succeeds(*arguments, "--forcerun", "index_dataset", targets=["participants"])
+    ended = project.succeeds("participants", *arguments, "--forcerun", "index_dataset")
     assert ended.analysed == ["sub-02"]
 
 
@@ -295,7 +294,7 @@ def test_first_runs_side_by_side_share_one_demonstration(project: Project) -> No
     arguments = project.configure(demo={"head": "simulated", "voxel_size_mm": 4.0}, tool={"name": "noop"})
     runs = [
         subprocess.Popen(
-            project.command(*arguments, "--config", f"results={name}", targets=[f"{name}/index/images.tsv"]),
+            project.command(f"{name}/index/images.tsv", *arguments, "--config", f"results={name}"),
             cwd=project.folder,
             env=ENVIRONMENT,
             stdout=(project.folder / f"{name}.log").open("w"),
@@ -321,16 +320,16 @@ def test_a_lost_file_that_all_waited_for_has_nobody_analysed_again(project: Proj
     """Made again, it would be newer than every record, and Snakemake would analyse everyone anew."""
     project.heads("01", "02")
     arguments = project.configure(tool={"name": "noop"})
-    project.succeeds(*arguments, targets=["participants"])
+    project.succeeds("participants", *arguments)
     tool = project.results / "index" / "tool.json"
     lost, other = (file_of(project.results / "profile" / "records", name) for name in ("sub-01", "sub-02"))
     tool.unlink()
     lost.unlink()
     written_ns = other.stat().st_mtime_ns
-    looked = project.snakemake("-n", *arguments, targets=["participants"])
+    looked = project.snakemake("participants", "-n", *arguments)
     assert "tool.json was lost or damaged; it would be put back" in looked.output
     assert not tool.exists()
-    ended = project.succeeds(*arguments, targets=["participants"])
+    ended = project.succeeds("participants", *arguments)
     assert "tool.json was lost or damaged; it is put back" in ended.output
     assert "Analysing sub-01" in ended.output
     assert lost.exists()
@@ -344,7 +343,7 @@ def test_jobs_wait_for_room_on_the_work_tier(project: Project) -> None:
         tool={"name": "noop", "noop": {"sleep_s": 2}},
         tiers={"local": {"capacity": 4_000_000}},
     )
-    project.succeeds(*arguments, targets=["tabulate_profile"], cores=6)
+    project.succeeds("tabulate_profile", *arguments, cores=6)
     (run,) = project.table("profile/runs.tsv")
     assert int(run["peak_parallelism"]) == 2
 
@@ -352,11 +351,11 @@ def test_jobs_wait_for_room_on_the_work_tier(project: Project) -> None:
 def test_bet_runs_from_path(project: Project, tmp_path: Path) -> None:
     project.heads("01")
     project.succeeds(
+        "participants",
         *project.configure(tool={"name": "bet", "bet": {"fractional_threshold": 0.4}}),
-        targets=["participants"],
-        path=ROOT / "tests" / "stand_ins",
+        path=STAND_INS,
     )
-    record = read_json(file_of(project.results / "profile" / "records", "sub-01"))
+    record = project.record("sub-01")
     assert record["images"][0]["brain_voxels"] == int((small_head() > 0.4 * small_head().max()).sum())
 
 

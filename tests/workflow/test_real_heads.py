@@ -39,12 +39,12 @@ def extracted(tmp_path_factory: pytest.TempPathFactory, whole_head: Path, debian
         target.parent.mkdir(parents=True)
         shutil.copy(head, target)
     targets = ["results/group/group.tsv", "results/group/summary.json"]
-    project.succeeds(*project.configure(), targets=targets)
+    project.succeeds(*targets, *project.configure())
     return project
 
 
 def mask(project: Project, name: str) -> np.ndarray:
-    file = project.results / "derivatives" / t1w(label(name)).replace("_T1w", "_desc-brain_mask")
+    file = project.derivatives / t1w(label(name)).replace("_T1w", "_desc-brain_mask")
     return np.asarray(nib.load(file).dataobj) > 0
 
 
@@ -65,7 +65,7 @@ def test_brain_of_a_real_head_is_of_human_size(extracted: Project, debian: str) 
 
 def test_group_table_has_the_volumes_of_the_masks(extracted: Project, debian: str) -> None:
     for row in extracted.table("group/group.tsv"):
-        image = nib.load(extracted.results / "derivatives" / row["mask"])
+        image = nib.load(extracted.derivatives / row["mask"])
         voxels = int((np.asarray(image.dataobj) > 0).sum())
         assert int(row["brain_voxels"]) == voxels
         expected_mm3 = voxels * abs(np.linalg.det(image.affine[:3, :3]))

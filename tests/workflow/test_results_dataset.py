@@ -59,7 +59,7 @@ def run(project: Project, *arguments: str, **sections: object) -> Ended:
     """Analyse the demonstration with the stand-in of bet, and save its derivatives."""
     demo = {"dataset": {"source": str(project.folder / "demo")}, "tool": {"name": "bet"}, "results_dataset": True}
     configured = project.configure(**(demo | sections))
-    return project.snakemake(*configured, *arguments, targets=["participants"], path=STAND_INS)
+    return project.snakemake("participants", *configured, *arguments, path=STAND_INS)
 
 
 def command(folder: Path, *words: str, **variables: str) -> str:
@@ -92,13 +92,13 @@ def saved(tmp_path_factory: pytest.TempPathFactory, demo_source: Path) -> Projec
 @pytest.fixture
 def clone(saved: Project, tmp_path: Path) -> Path:
     """A clone of the dataset of all sites, with that of one site and none of its images."""
-    command(tmp_path, "datalad", "clone", str(saved.results / "derivatives"), "clone")
+    command(tmp_path, "datalad", "clone", str(saved.derivatives), "clone")
     command(tmp_path / "clone", "datalad", "get", "--no-data", "SiteA")
     return tmp_path / "clone" / "SiteA"
 
 
 def test_a_site_is_a_dataset_with_its_source(saved: Project, demo_source: Path) -> None:
-    above = saved.results / "derivatives"
+    above = saved.derivatives
     commits = read_json(saved.results / "state" / "saved.json")
     for site in ("SiteA", "SiteB"):
         folder = above / site
@@ -113,14 +113,14 @@ def test_a_site_is_a_dataset_with_its_source(saved: Project, demo_source: Path) 
 
 
 def test_images_are_annexed_once_and_text_is_not(saved: Project) -> None:
-    folder = saved.results / "derivatives" / "SiteA"
+    folder = saved.derivatives / "SiteA"
     annexed = git(folder, "annex", "find", "--include=*").splitlines()
     assert annexed == sorted(path for path in images(folder) if path.endswith(".nii.gz"))
     assert {(folder / path).stat().st_nlink for path in annexed} == {2}  # the annex's copy is the file itself
 
 
 def test_it_is_valid_bids_whose_provenance_agrees(saved: Project) -> None:
-    folder = saved.results / "derivatives" / "SiteA"
+    folder = saved.derivatives / "SiteA"
     program = str(Path(sys.executable).parent / "bids-validator-deno")
     done = subprocess.run([program, "--json", str(folder)], env=ENVIRONMENT, capture_output=True, text=True)
     issues = json.loads(done.stdout)["issues"]["issues"]
@@ -138,7 +138,7 @@ def test_it_is_valid_bids_whose_provenance_agrees(saved: Project) -> None:
 
 def test_a_clone_gets_the_bytes(saved: Project, clone: Path) -> None:
     command(clone, "datalad", "get", "sub-0099001")
-    theirs = images(saved.results / "derivatives" / "SiteA")
+    theirs = images(saved.derivatives / "SiteA")
     here = {path: sum_ for path, sum_ in images(clone).items() if path.startswith("sub-0099001/")}
     assert here == {path: sum_ for path, sum_ in theirs.items() if path.startswith("sub-0099001/")}
 
@@ -147,7 +147,7 @@ def test_rerun_of_one_participant_gives_the_bytes(saved: Project, clone: Path) -
     """Nothing was got before: what is there afterwards has been computed, from images that DataLad has fetched."""
     before = git(clone, "rev-parse", "HEAD")
     command(clone, "datalad", "rerun", NEUROTIER_PARTICIPANTS="sub-0099001")
-    theirs = images(saved.results / "derivatives" / "SiteA")
+    theirs = images(saved.derivatives / "SiteA")
     mine = {path: sum_ for path, sum_ in images(clone).items() if path.startswith("sub-0099001/")}
     assert len(mine) == 4
     assert mine.items() <= theirs.items()
@@ -156,16 +156,16 @@ def test_rerun_of_one_participant_gives_the_bytes(saved: Project, clone: Path) -
 
 
 def test_what_is_made_again_with_the_same_bytes_is_no_commit(saved: Project) -> None:
-    before = git(saved.results / "derivatives", "rev-parse", "HEAD")
+    before = git(saved.derivatives, "rev-parse", "HEAD")
     ended = run(saved)
     assert ended.code == 0, ended.output
     assert "Nothing to be done" in ended.output
-    folder = saved.results / "derivatives" / "SiteB"
+    folder = saved.derivatives / "SiteB"
     next(folder.glob("sub-0099101/*/anat/*_mask.nii.gz")).unlink()
     ended = run(saved)
     assert ended.code == 0, ended.output
     assert ended.analysed == ["SiteB/sub-0099101"]
-    assert git(saved.results / "derivatives", "rev-parse", "HEAD") == before
+    assert git(saved.derivatives, "rev-parse", "HEAD") == before
     for each in (folder, folder.parent):
         assert git(each, "status", "--porcelain") == ""
 
@@ -183,12 +183,12 @@ def test_a_killed_save_is_taken_up(saved: Project, tmp_path: Path, demo_source: 
     assert ended.code == 0, ended.output
     assert len(count.read_text()) > max(KILL_AT)
     for folder in (".", "SiteA", "SiteB"):
-        derivatives = project.results / "derivatives" / folder
-        assert sorted(history(derivatives)) == sorted(history(saved.results / "derivatives" / folder))
+        derivatives = project.derivatives / folder
+        assert sorted(history(derivatives)) == sorted(history(saved.derivatives / folder))
         assert not list((derivatives / ".git").rglob("*.lock"))
         assert git(derivatives, "status", "--porcelain") == ""
         assert "failed" not in git(derivatives, "annex", "fsck")
-    assert images(project.results / "derivatives" / "SiteA") == images(saved.results / "derivatives" / "SiteA")
+    assert images(project.derivatives / "SiteA") == images(saved.derivatives / "SiteA")
 
 
 def test_a_plain_folder_cannot_be_a_source(tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_an_app_s_derivatives_are_made_again(tmp_path: Path, demo_source: Path, 
     for dataset in (part, whole):
         ended = run(project, "--sdm", "apptainer", dataset=dataset, **app)
         assert ended.code == 0, ended.output
-    folder = project.results / "derivatives" / "SiteA"
+    folder = project.derivatives / "SiteA"
     assert git(folder, "status", "--porcelain") == ""
     lines = history(folder)
     assert lines[:2] == ["[DATALAD] new dataset", "Describe the derivatives, and register their source"]
@@ -256,7 +256,7 @@ def test_switched_on_later_while_somebody_fails(tmp_path: Path) -> None:
     two = {"source": str(project.folder / "demo"), "participants": ["01", "02"]}
     ended = run(project, dataset=two, results_dataset=False)
     assert ended.code == 0, ended.output
-    folder = project.results / "derivatives"
+    folder = project.derivatives
     assert not (folder / ".git").exists()
     ended = run(project)
     assert ended.code != 0

@@ -107,7 +107,7 @@ def ended(snakemake: subprocess.Popen[str]) -> Ended:
 
 
 def records(project: Project) -> dict[str, dict[str, Any]]:
-    files = (project.results / "profile" / "records").rglob("*.json")
+    files = project.records()
     return {record["participant"]: record for record in (read_json(file) for file in files)}
 
 
@@ -176,9 +176,7 @@ def test_results_are_those_of_a_local_run(
     first = next_job(cluster)
     dataset = {"source": str(demo_there)}
     done = local.succeeds(
-        *local.configure(dataset={"source": str(demo_source)}, tool={"name": "bet"}),
-        targets=["participants"],
-        path=STAND_INS,
+        "participants", *local.configure(dataset={"source": str(demo_source)}, tool={"name": "bet"}), path=STAND_INS
     )
     tier = {"path": f"{scratch}/$SLURM_JOB_USER/$SLURM_JOB_ID", "kind": "block", "node": True}
     config = remote.configure(dataset=dataset, tool={"name": "bet"}, tiers={"local": {"path": "."}, "scratch": tier})
@@ -190,10 +188,8 @@ def test_results_are_those_of_a_local_run(
     storage = ["--workflow-profile", str(placement.parent)]
     done = remote.run("-m", "snakemake", *storage, *on_slurm(*config), path=STAND_INS)
     assert done.code == 0, done.output
-    local_checksums = checksums(local.results / "derivatives")
-    assert local_checksums == {
-        name: sum_ for name, sum_ in checksums(remote.results / "derivatives").items() if "/sub-" in name
-    }
+    local_checksums = checksums(local.derivatives)
+    assert local_checksums == {name: sum_ for name, sum_ in checksums(remote.derivatives).items() if "/sub-" in name}
     assert (remote.results / "report.html").exists()
     (run,) = remote.table("profile/runs.tsv")
     assert (run["others_cpu_share"], run["others_cpu_reason"]) == ("n/a", "a batch system started the jobs")
@@ -223,7 +219,7 @@ def test_results_are_those_of_a_local_run(
     (run,) = remote.table("profile/runs.tsv")
     assert run["nodes"] == analysis["node"]
     assert run["oversubscribed"] == "false"  # four CPUs were granted; this machine may have two
-    page = (remote.results / "report.html").read_text()
+    page = remote.page("report")
     assert "Nodes and jobs of the cluster" in page
     assert f"All participants ran on one node, {analysis['node']}" in page
     assert "each had its own work (scratch)" in page
@@ -258,7 +254,7 @@ def test_only_what_may_pass_is_tried_again(cluster: Cluster, project: Project) -
     assert "1 of 5 to analyse: sub-00" in log
     failure = project.failure("sub-bad")
     assert failure["exit_code"] == 65
-    assert "the image file is empty" in (project.results / "report.html").read_text()
+    assert "the image file is empty" in project.page("report")
     assert "Traceback" not in done.output
 
 
@@ -292,7 +288,7 @@ def test_a_node_that_dies_is_survived_and_a_killed_job_names_its_log(cluster: Cl
     log = Path(failure["log"])
     assert log == project.results / "logs" / "slurm" / f"{slow}.log"
     assert "DUE TO TIME LIMIT" in log.read_text()
-    page = (project.results / "report.html").read_text()
+    page = project.page("report")
     assert f'href="logs/slurm/{slow}.log"' in page
 
     table = {(row["job"], row["attempt"]): row for row in project.table("profile/jobs.tsv")}
@@ -565,7 +561,7 @@ def test_a_campaign_has_a_node_to_itself(cluster: Cluster, demo_there: Path, pro
     assert running[1] != again[1]
     (difference,) = project.table("comparison/differences.tsv")
     assert difference["nodes"] == "n/a"
-    page = (project.results / "comparison.html").read_text()
+    page = project.page("comparison")
     assert "No node had runs of both" in page
     assert f"on {again[1]} (" in page
     assert not [path for path in scratch.rglob("*") if path.name.startswith("neurotier-")]
@@ -776,4 +772,4 @@ def test_a_file_per_process_over_nodes(cluster: Cluster, project: Project) -> No
     several = sorted(nodes for state, nodes in jobs if state == "COMPLETED" and nodes != "1")
     assert several == ["2", "2", "4", "4"]  # of one node there may be jobs of other tests, which sacct hears of late
     assert [state for state, _ in jobs if state != "COMPLETED"] == ["NODE_FAIL"]
-    assert "on nodes of a cluster" in (project.results / "ior.html").read_text()
+    assert "on nodes of a cluster" in project.page("ior")

@@ -19,13 +19,13 @@ def test_a_killed_run_is_completed_and_its_tables_tell_who_computed(project: Pro
         batches={"participants": 4, "at_once": 1, "staging_beside": 1},
     )
     snakemake = project.start(*TARGETS, *arguments)
-    done = wait_for(lambda: list(project.results.glob("profile/records/**/*.json")), while_running(snakemake))
+    done = wait_for(lambda: project.records(), while_running(snakemake))
     os.kill(snakemake.pid, signal.SIGKILL)
     snakemake.wait()
     before = {file: file.stat().st_mtime_ns for file in done}
 
-    project.succeeds(*arguments, targets=TARGETS)
-    records = list(project.results.glob("profile/records/**/*.json"))
+    project.succeeds(*TARGETS, *arguments)
+    records = project.records()
     assert len(records) == 4
     assert {file: file.stat().st_mtime_ns for file in done} == before, "who was done stays done"
     assert not project.leftovers()

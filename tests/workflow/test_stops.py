@@ -118,7 +118,7 @@ def stop(project: Project, arguments: list[str], reached: Callable[[], Any], num
 
 def go_on(project: Project, arguments: list[str], target: str = "") -> str:
     """Start the same command again; what it said."""
-    ended = project.succeeds(*arguments, targets=[target] if target else [])
+    ended = project.succeeds(*([target] if target else []), *arguments)
     assert processes_of(project) == []
     assert files_on_tiers(project) == []
     return ended.output
@@ -150,7 +150,7 @@ def test_a_stopped_campaign_goes_on(project: Project) -> None:
         stop(project, arguments, second_computes, number, part)
         nothing_is_done_again()
         if part != "everything":  # then somebody is left to write it
-            page = (project.results / "comparison.html").read_text()
+            page = project.page("comparison")
             assert "Partial: 1 of 3 runs of the campaign are there" in page
 
     snakemake = project.start(*arguments)
@@ -165,7 +165,7 @@ def test_a_stopped_campaign_goes_on(project: Project) -> None:
     assert "1 of 3 runs are there, 2 to do" in said
     nothing_is_done_again()
     assert [run["valid"] for run in conditions(project).values()] == ["valid"] * 3
-    page = (project.results / "comparison.html").read_text()
+    page = project.page("comparison")
     assert "3 runs compared, 0 left out" in page
     assert "Partial" not in page
     for row in project.table("comparison/compared_runs.tsv"):

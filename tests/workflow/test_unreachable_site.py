@@ -18,16 +18,16 @@ def test_one_unreachable_site_does_not_stop_the_others(project: Project, demo_co
     assert "'SiteB': " in line
     assert ended.lines("failed  SiteB: cannot be reached: "), ended.output
     assert "2 of 2 participants done, 0 failed" in ended.output
-    page = (project.results / "report.html").read_text()
+    page = project.page("report")
     assert "SiteB could not be reached" in page
     assert 'class="verdict good"' not in page
     assert "'SiteB'\tcannot be reached: " in (project.results / "index" / "skipped.tsv").read_text()
     assert not (project.results / "index" / "sites.json").exists()
-    made = checksums(project.results / "derivatives" / "SiteA" / "sub-0099002")
-    records = sorted((project.results / "profile" / "records").rglob("*.json"))
+    made = checksums(project.derivatives / "SiteA" / "sub-0099002")
+    records = project.records()
     times = [record.stat().st_mtime_ns for record in records]
 
-    ready = project.snakemake(*arguments, targets=["ready"], path=STAND_INS)  # what a campaign asks for first
+    ready = project.snakemake("ready", *arguments, path=STAND_INS)  # what a campaign asks for first
     assert ready.code != 0
 
     (demo_copy / "SiteB" / ".away").rename(demo_copy / "SiteB" / ".git")
@@ -36,9 +36,9 @@ def test_one_unreachable_site_does_not_stop_the_others(project: Project, demo_co
     assert not again.lines("cloning /")
     assert [name.partition("/")[0] for name in again.analysed] == ["SiteB"] * 2
     assert [record.stat().st_mtime_ns for record in records] == times
-    assert checksums(project.results / "derivatives" / "SiteA" / "sub-0099002") == made
+    assert checksums(project.derivatives / "SiteA" / "sub-0099002") == made
     assert "unreachable" not in read_json(project.results / "index" / "sites.json")
-    assert 'class="verdict good"' in (project.results / "report.html").read_text()
+    assert 'class="verdict good"' in project.page("report")
     assert "Nothing to be done" in project.snakemake(*arguments, path=STAND_INS).output
 
 
@@ -54,7 +54,7 @@ def test_nothing_but_unreachable_sites_is_an_error_of_the_source(project: Projec
 def test_clone_that_was_lost_fails_only_those_whose_site_is_away(project: Project, demo_copy: Path) -> None:
     dataset = {"source": str(demo_copy), "get_attempts": 1}
     arguments = project.configure(dataset=dataset, tool=BET)
-    project.succeeds(*arguments, targets=["results/index/images.tsv"], path=STAND_INS)
+    project.succeeds("results/index/images.tsv", *arguments, path=STAND_INS)
     (clone,) = (path for path in project.folder.glob("neurotier-*/datasets/*") if path.is_dir())
     remove_tree(clone)
     (demo_copy / "SiteB" / ".git").rename(demo_copy / "SiteB" / ".away")

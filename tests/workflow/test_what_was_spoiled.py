@@ -53,7 +53,7 @@ def content_of(site: Path) -> int:
 def test_what_hides_where_contents_are_goes_and_the_rest_stays(project: Project, demo_source: Path) -> None:
     """A power cut leaves files of git-annex's journal empty; its branch says what they hide."""
     given = project.configure(dataset={"source": str(demo_source), "sites": ["SiteA"]}, tool={"name": "noop"})
-    project.succeeds(*given, targets=["results/index/images.tsv"])
+    project.succeeds("results/index/images.tsv", *given)
     (site,) = project.folder.glob("neurotier-*/datasets/[!.]*/SiteA")
     git_folder = site.stat().st_ino
     for log in git(site, "ls-tree", "-r", "--name-only", "git-annex").splitlines():
@@ -61,5 +61,5 @@ def test_what_hides_where_contents_are_goes_and_the_rest_stays(project: Project,
             journal = site / ".git" / "annex" / "journal" / log.replace("/", "_")
             journal.parent.mkdir(exist_ok=True)
             journal.touch()
-    project.succeeds(*given, targets=["participants"])
+    project.succeeds("participants", *given)
     assert site.stat().st_ino == git_folder
