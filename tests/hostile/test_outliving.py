@@ -42,7 +42,7 @@ class Run:
         wait_for(lambda: sum("86393" in words_of(one) for one in self.inside()) == sleeping)
         self.family = psutil.Process(self.snakemake.pid).children(recursive=True)
         (self.engine,) = [one for one in self.family if "runtime parent" in " ".join(words_of(one))]
-        self.job = self.engine.parent()
+        self.job = psutil.Process(self.engine.ppid())
         (self.guard,) = [one for one in self.job.children() if one != self.engine]  # a copy of the job
 
     def inside(self) -> list[psutil.Process]:
@@ -83,7 +83,8 @@ def run(engine: Engine, tmp_path: Path) -> Iterator[Callable[..., Run]]:
 
     yield make
     for one in runs:
-        for process in [one.snakemake, *one.inside()]:
+        one.snakemake.kill()
+        for process in one.inside():
             with suppress(psutil.Error):
                 process.kill()
 

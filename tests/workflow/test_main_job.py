@@ -16,6 +16,7 @@ from neurotier.core.places import file_of, short_hash
 from support import (
     ENVIRONMENT,
     PATIENCE_S,
+    STAND_INS,
     Ended,
     Project,
     checksums,
