@@ -217,6 +217,19 @@ def staging_engines() -> None:
 
 
 @pytest.fixture
+def able() -> Iterator[Path]:
+    """A folder for a fault campaign, on a machine that can hold one."""
+    from faults.campaign import MissingError, base_folder, check_able
+
+    with base_folder() as folder:
+        try:
+            check_able(folder)
+        except MissingError as error:
+            missing(str(error))
+        yield folder
+
+
+@pytest.fixture
 def memory_folder() -> Iterator[Path]:
     """A folder in memory."""
     with tempfile.TemporaryDirectory(prefix="neurotier-test-", dir="/dev/shm") as name:

@@ -168,6 +168,11 @@ class Project:
         """The records of all who are done."""
         return sorted((self.results / "profile" / "records").rglob("*.json"))
 
+    def conditions(self) -> dict[Path, dict[str, Any]]:
+        """What is there of a campaign, by file."""
+        files = sorted((self.results / "campaign" / "runs").glob("*/[0-9]*/condition.json"))
+        return {file: read_json(file) for file in files}
+
     def page(self, name: str) -> str:
         """A page of the results."""
         return (self.results / f"{name}.html").read_text()

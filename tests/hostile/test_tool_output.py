@@ -40,8 +40,8 @@ MASKS: dict[str, tuple[Callable[[Path], object], str]] = {
 def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Ended]:
     folder = tmp_path_factory.mktemp("masks")
     project, made = Project.at(folder / "project"), folder / "made"
-    good = partial(write, content=gzip.compress(header() + BINARY))
-    for label, (make, _) in {**MASKS, "good": (good, "")}.items():
+    good: tuple[Callable[[Path], object], str] = (partial(write, content=gzip.compress(header() + BINARY)), "")
+    for label, (make, _) in {**MASKS, "good": good}.items():
         (made / f"sub-{label}").mkdir(parents=True)
         make(made / f"sub-{label}" / "brain_mask.nii.gz")
     (folder / "bet").write_text(TOOL.format(made=made))

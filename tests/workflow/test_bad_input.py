@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-import nibabel as nib
 import numpy as np
 import pytest
 from support import (
-    ENVIRONMENT,
     PATIENCE_S,
     STAND_INS,
     Project,
     checksums,
     git,
     plain_dataset,
-    save_image,
     sha256,
     small_head,
     t1w,
@@ -60,68 +56,45 @@ def test_unreachable_source_is_tried_again(project: Project) -> None:
 
 def test_source_that_is_no_bids_dataset(project: Project) -> None:
     (project.folder / "papers").mkdir()
-    arguments = project.configure(dataset={"source": "papers"}, tool=NOOP)
-    expect(project, "is not a BIDS dataset", *arguments)
+    expect(project, "is not a BIDS dataset", *project.configure(dataset={"source": "papers"}, tool=NOOP))
 
 
-def test_participant_that_does_not_exist(project: Project, demo_source: Path) -> None:
-    dataset = {"source": str(demo_source), "participants": ["sub-0099001", "0099009"]}
-    expect(project, "the dataset has no sub-0099009; did you mean", *project.configure(dataset=dataset, tool=NOOP))
-
-
-def test_site_that_does_not_exist(project: Project, demo_source: Path) -> None:
-    dataset = {"source": str(demo_source), "sites": ["SiteC"]}
-    expect(project, "the dataset has no site 'SiteC'", *project.configure(dataset=dataset, tool=NOOP))
-
-
-def test_version_that_does_not_exist(project: Project, demo_source: Path) -> None:
-    dataset = {"source": str(demo_source), "version": "v99"}
-    expect(project, "has no branch, tag or commit 'v99'", *project.configure(dataset=dataset, tool=NOOP))
+@pytest.mark.parametrize(
+    ("asked", "line"),
+    [
+        ({"participants": ["sub-0099001", "0099009"]}, "the dataset has no sub-0099009; did you mean"),
+        ({"sites": ["SiteC"]}, "the dataset has no site 'SiteC'"),
+        ({"version": "v99"}, "has no branch, tag or commit 'v99'"),
+    ],
+)
+def test_what_the_source_does_not_have(
+    project: Project, demo_source: Path, asked: dict[str, object], line: str
+) -> None:
+    expect(project, line, *project.configure(dataset={"source": str(demo_source), **asked}, tool=NOOP))
 
 
 # Images: the participant fails, the others do not
 
 
-def broken_images() -> dict[str, tuple[np.ndarray | bytes, str]]:
-    head = small_head()
-    nan = head.astype(np.float32)
-    nan[3, 3, 3:7] = np.nan
-    whole = nib.Nifti1Image(head, np.eye(4)).to_bytes()
-    return {
-        "truncated": (whole[: len(whole) // 2], "the image file is truncated or no NIfTI"),
-        "nobytes": (b"", "the image file is empty (0 bytes)"),
-        "zero": (np.zeros_like(head), "every voxel is 0: there is no head in it"),
-        "series": (np.stack([head, head], axis=-1), "has three dimensions, this one is 20 x 20 x 20 x 2"),
-        "nan": (nan, "4 of 8000 voxels are NaN or infinite"),
-    }
+BROKEN: dict[str, tuple[np.ndarray | bytes, str]] = {
+    "nobytes": (b"", "the image file is empty (0 bytes)"),
+    "zero": (np.zeros((20, 20, 20)), "every voxel is 0: there is no head in it"),
+}
 
 
-def test_broken_images_fail_their_participants_only(project: Project) -> None:
-    broken = broken_images()
-    images = {t1w(label): content for label, (content, _) in broken.items()} | {t1w("good"): small_head()}
-    images["sub-truncated/anat/sub-truncated_T1w.nii"] = images.pop(t1w("truncated"))
-    plain_dataset(project.folder / "bids", images)
+def test_broken_images_are_reported_and_once_mended_analysed(project: Project) -> None:
+    project.heads("good", **{label: content for label, (content, _) in BROKEN.items()})
     began_s, arguments = time.time(), project.configure(tool={"name": "bet"})
-    ended = project.fails(*arguments, path=STAND_INS)
+    project.fails(*arguments, path=STAND_INS)
     assert min(file.stat().st_mtime for file in project.results.rglob("*") if file.is_file()) > began_s - 1
     project.succeeds(*arguments, "--report", "report.zip", cores=0)
     assert (project.folder / "report.zip").stat().st_size > 100_000
-    report = project.page("report")
-    for label, (_, reason) in broken.items():
-        (line,) = ended.lines(f"failed  sub-{label}")
-        print(f"exit {ended.code} | {line}")
-        assert reason in line
-        assert reason.split("(")[0].strip() in report
-        assert not (project.derivatives / f"sub-{label}").exists()
-    assert len(checksums(project.derivatives / "sub-good")) == 4
+    assert all(reason.split("(")[0].strip() in project.page("report") for _, reason in BROKEN.values())
     assert [row["participant"] for row in project.table("group/group.tsv")] == ["sub-good"]
-    assert project.leftovers() == []
-    for label in broken:  # once mended, the same command analyses them and renews the report
-        shutil.rmtree(project.folder / "bids" / f"sub-{label}")
-        save_image(project.folder / "bids" / t1w(label), small_head())
-    arguments = project.configure(dataset={"source": "bids", "participants": ["good", *broken]}, tool={"name": "bet"})
-    ended = project.succeeds(*arguments, path=STAND_INS)
-    assert len(project.table("group/group.tsv")) == len(broken) + 1
+    project.heads(*BROKEN)
+    arguments = project.configure(dataset={"source": "bids", "participants": ["good", *BROKEN]}, tool={"name": "bet"})
+    project.succeeds(*arguments, path=STAND_INS)
+    assert len(project.table("group/group.tsv")) == len(BROKEN) + 1
     assert 'class="verdict good"' in project.page("report")
 
 
@@ -231,18 +204,24 @@ def test_tool_that_is_not_on_path(project: Project) -> None:
     expect(project, "tool 'bet': not on PATH", *arguments)
 
 
-def test_gnu_parallel_that_is_missing_is_said_before_the_first_job(project: Project, tmp_path: Path) -> None:
-    tools = tmp_path / "tools"
-    tools.mkdir()
+@pytest.mark.parametrize(
+    ("program", "target", "section", "said", "first"),
+    [
+        ("parallel", "bigbrain", {"engines": ["gnu-parallel"]}, "GNU parallel is not on PATH; have", "Making blocks"),
+        ("fio", "probe", {"tiers": ["local"]}, "fio is not on PATH; install it (Debian, Ubuntu: apt", "Probing tier"),
+    ],
+)
+def test_a_program_that_is_missing_is_said_before_the_first_job(
+    project: Project, tmp_path: Path, program: str, target: str, section: dict[str, Any], said: str, first: str
+) -> None:
     for tool in Path("/usr/bin").iterdir():
-        if tool.name != "parallel":
-            (tools / tool.name).symlink_to(tool)
-    arguments = project.command("bigbrain", *project.configure(bigbrain={"engines": ["gnu-parallel"]}))
-    environment = {**ENVIRONMENT, "PATH": f"{Path(sys.executable).parent}:{tools}"}
-    done = subprocess.run(arguments, cwd=project.folder, env=environment, capture_output=True, text=True)
-    assert done.returncode != 0
-    assert "target bigbrain: GNU parallel is not on PATH; have GNU parallel on PATH" in done.stderr
-    assert "Making blocks" not in done.stderr
+        if tool.name != program:
+            (tmp_path / tool.name).symlink_to(tool)
+    path = f"PATH={Path(sys.executable).parent}:{tmp_path}"
+    ended = project.ended(["env", path, *project.command(target, *project.configure(**{target: section}))])
+    assert ended.code != 0
+    assert ended.lines(f"target {target}: {said}"), ended.output
+    assert first not in ended.output
 
 
 def test_results_inside_the_dataset(project: Project) -> None:

@@ -20,22 +20,18 @@ def configure(project: Project, demo_source: Path, campaign: dict[str, Any], **s
     return project.configure(dataset=dataset, tool=tool, campaign={**usual, **campaign}, **sections)
 
 
-def conditions(project: Project) -> dict[Path, dict[str, Any]]:
-    """What is there of a campaign, by file."""
-    files = sorted((project.results / "campaign" / "runs").glob("*/[0-9]*/condition.json"))
-    return {file: read_json(file) for file in files}
-
-
 @pytest.fixture(scope="module")
 def campaign(tmp_path_factory: pytest.TempPathFactory, demo_source: Path) -> Project:
     """A campaign that was killed in its second run and started again."""
     project = Project.at(tmp_path_factory.mktemp("campaign") / "project")
     arguments = configure(project, demo_source, {})
     snakemake, logs = project.start(*arguments), "logs/run_campaign/*/*.log"
-    wait_for(lambda: (len(conditions(project)), len([*project.results.glob(logs)])) == (1, 2), while_running(snakemake))
+    wait_for(
+        lambda: len(project.conditions()) == 1 and len([*project.results.glob(logs)]) == 2, while_running(snakemake)
+    )
     snakemake.kill()
     snakemake.wait()
-    before = {file: file.stat().st_mtime_ns for file in conditions(project)}
+    before = {file: file.stat().st_mtime_ns for file in project.conditions()}
     ended = project.succeeds(*arguments)
     assert ended.lines("1 of 2 runs are there, 1 to do"), ended.output
     assert all(file.stat().st_mtime_ns == changed for file, changed in before.items())
@@ -43,7 +39,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory, demo_source: Path) -> Pro
 
 
 def test_a_killed_campaign_goes_on_where_it_was(campaign: Project) -> None:
-    found = conditions(campaign).values()
+    found = campaign.conditions().values()
     assert sorted((run["placement"], run["repetition"]) for run in found) == [("disk", 1), ("memory", 1)]
     assert [run["valid"] for run in found] == ["valid"] * 2
     assert sorted(run["position"] for run in found) == [1, 2]
@@ -52,7 +48,7 @@ def test_a_killed_campaign_goes_on_where_it_was(campaign: Project) -> None:
 
 
 def test_runs_begin_cold_and_make_the_same(campaign: Project) -> None:
-    for folder in (file.parent for file in conditions(campaign)):
+    for folder in (file.parent for file in campaign.conditions()):
         state = read_json(folder / "condition.json")["cache_state"]
         assert state["resident"] <= 0.01
         assert not (folder / "derivatives").exists()
@@ -79,13 +75,13 @@ def test_the_comparison_report_is_made_of_them(campaign: Project) -> None:
 
 def test_what_is_there_is_not_run_again(campaign: Project, demo_source: Path) -> None:
     """The same campaign does nothing; a further repetition does that alone."""
-    before = {file: file.stat().st_mtime_ns for file in conditions(campaign)}
+    before = {file: file.stat().st_mtime_ns for file in campaign.conditions()}
     ended = campaign.snakemake(*configure(campaign, demo_source, {}))
     assert ended.lines("Nothing to be done"), ended.output
     ended = campaign.succeeds(*configure(campaign, demo_source, {"repetitions": 2, "placements": {"disk": {}}}))
     assert ended.lines("1 of 2 runs are there, 1 to do"), ended.output
     assert all(file.stat().st_mtime_ns == changed for file, changed in before.items())
-    assert len(conditions(campaign)) == 3
+    assert len(campaign.conditions()) == 3
 
 
 def test_a_campaign_that_cannot_fit_is_refused_before_its_first_run(project: Project, demo_source: Path) -> None:
@@ -93,7 +89,7 @@ def test_a_campaign_that_cannot_fit_is_refused_before_its_first_run(project: Pro
     placements = {"small": {"work": "small"}}
     ended = project.fails(*configure(project, demo_source, {"placements": placements}, tiers=small))
     assert ended.lines("neurotier: tier 'small': the campaign needs"), ended.output
-    assert conditions(project) == {}
+    assert project.conditions() == {}
 
 
 def test_a_run_that_fails_is_left_out_and_done_again_when_asked(project: Project, demo_source: Path) -> None:

@@ -6,11 +6,6 @@ from pathlib import Path
 
 from support import Project
 
-WITHOUT = """
-import os, runpy, sys
-os.environ["PATH"] = sys.argv.pop(1)
-runpy.run_module("snakemake", run_name="__main__")
-"""
 SMALL = {"streams": 1, "file_mib": 16, "time_s": 2, "repetitions": 1}
 
 
@@ -54,16 +49,3 @@ def test_what_cannot_be_probed_is_said_in_a_line_each(project: Project) -> None:
     assert ended.lines("neurotier: tier 'gone': its path"), ended.output
     assert ended.lines("neurotier: tier 'small': a probe with 1 stream needs 16 MiB, and it may take 2 MiB (10 % of")
     assert ended.lines("neurotier: tier 'wrong': declared as 'network', but /dev/shm is on tmpfs")
-
-
-def test_without_fio_it_is_said_how_to_get_it(project: Project, tmp_path: Path) -> None:
-    tools = tmp_path / "tools"
-    tools.mkdir()
-    for tool in Path("/usr/bin").iterdir():
-        if tool.name != "fio":
-            (tools / tool.name).symlink_to(tool)
-    arguments = project.command("probe", *project.configure(probe={**SMALL, "tiers": ["local"]}))
-    ended = project.run("-c", WITHOUT, str(tools), *arguments[3:])
-    assert ended.code != 0
-    assert ended.lines("target probe: fio is not on PATH; install it (Debian, Ubuntu: apt install fio;")
-    assert not ended.lines("Probing tier")  # it is said before the first job

@@ -119,7 +119,7 @@ def jobs_since(cluster: Cluster, first: int, *columns: str) -> list[list[str]]:
 
 def ended_since(cluster: Cluster, first: int, *columns: str) -> list[list[str]]:
     """The same, once the accounting has heard of all of them, and that they are over: that is seconds after others."""
-    numbers = {str(number) for number in range(first, next_job(cluster))}
+    numbers = {str(number) for number in range(first, cluster.next_job())}
 
     def known() -> bool:
         rows = jobs_since(cluster, first, "JobIDRaw", "State")
@@ -128,13 +128,6 @@ def ended_since(cluster: Cluster, first: int, *columns: str) -> list[list[str]]:
 
     wait_for(known)
     return jobs_since(cluster, first, *columns)
-
-
-def next_job(cluster: Cluster) -> int:
-    """The number of the next job, by the controller."""
-    told = subprocess.run(["scontrol", "show", "config"], capture_output=True, text=True, check=True).stdout
-    (number,) = re.findall(r"^NEXT_JOB_ID\s*=\s*(\d+)", told, re.MULTILINE)
-    return int(number)
 
 
 def states(cluster: Cluster, job: str) -> list[list[str]]:
@@ -173,7 +166,7 @@ def test_results_are_those_of_a_local_run(
     cluster: Cluster, demo_source: Path, demo_there: Path, project: Project, scratch: Path, tmp_path: Path
 ) -> None:
     local, remote = Project.at(tmp_path / "local"), project
-    first = next_job(cluster)
+    first = cluster.next_job()
     dataset = {"source": str(demo_there)}
     done = local.succeeds(
         "participants", *local.configure(dataset={"source": str(demo_source)}, tool={"name": "bet"}), path=STAND_INS
@@ -230,7 +223,7 @@ def test_only_what_may_pass_is_tried_again(cluster: Cluster, project: Project) -
 
     The executor is the plugin itself, which a site may prefer.
     """
-    first = next_job(cluster)
+    first = cluster.next_job()
     images: dict[str, Any] = {t1w(f"{number:02d}"): small_head(number) for number in range(4)}
     plain_dataset(project.folder / "bids", {**images, t1w("bad"): b""})
     config = project.configure(tool={"name": "bet"})
@@ -308,7 +301,7 @@ def test_a_run_that_ends_leaves_the_log_folders_of_others(cluster: Cluster, proj
     bet_that(tools, f"echo >> {tools}/began; until [ -e {tools}/go ]; do sleep 0.1; done")
     config = project.configure(tool={"name": "bet"})
     once = ["--preemptible-retries", "0"]
-    first = next_job(cluster)
+    first = cluster.next_job()
     one = started(project, *on_slurm(*once, *config), "results=one", path=tools)
     wait_for((tools / "began").exists)
     change = ["scontrol", "update", f"NodeName={','.join(NODES)}", "Reason=test"]
@@ -355,7 +348,7 @@ def test_a_dead_head_leaves_nobody_behind_and_the_rest_is_divided_anew(cluster: 
     (tools / "sbatch").write_text(THIRD_UNHEARD.format(sbatch=shutil.which("sbatch"), folder=tools))
     (tools / "sbatch").chmod(0o755)
     arguments = on_slurm(*project.configure(tool={"name": "bet"}), at_once=1)
-    first = next_job(cluster)
+    first = cluster.next_job()
     head = started(project, *arguments, path=tools)
     wait_for(lambda: (tools / "stuck").exists() and len((tools / "stuck").read_text()) == 3)
     wait_for(lambda: len(records(project)) >= 2 and (tools / "third").exists())
@@ -370,7 +363,7 @@ def test_a_dead_head_leaves_nobody_behind_and_the_rest_is_divided_anew(cluster: 
     assert sorted(line.split()[0] for line in listed.output.splitlines()) == sorted(left.stdout.split())
     assert "RUNNING" in listed.output
 
-    second = next_job(cluster)
+    second = cluster.next_job()
     assert second - first == 3
     (tools / "old").unlink()
     done = ended(started(project, *arguments, path=tools))
@@ -395,7 +388,7 @@ def test_tiers_in_memory_are_memory_of_the_job(cluster: Cluster, project: Projec
     if not has_memory_limits():
         missing("a memory controller of control groups, version 1")
     greedy = ["sbatch", "--wait", "--mem=64", "--output=/dev/null", "--wrap", "head -c 300M /dev/zero | tail"]
-    first = next_job(cluster)
+    first = cluster.next_job()
     assert subprocess.run([*project.before(), *greedy], capture_output=True).returncode != 0
     ((state,),) = ended_since(cluster, first, "State")
     assert state == "OUT_OF_MEMORY", "jobs are held to the memory that they asked for"
@@ -406,7 +399,7 @@ def test_tiers_in_memory_are_memory_of_the_job(cluster: Cluster, project: Projec
     labels = ["00", "01"]
     sessions = [f"sub-{label}/ses-{one}/anat/sub-{label}_ses-{one}_T1w.nii.gz" for label in labels for one in "12"]
     plain_dataset(project.folder / "bids", dict.fromkeys(sessions, image))
-    first = next_job(cluster)
+    first = cluster.next_job()
     tool = {"name": "noop", "noop": {"sleep_s": 4}}  # so that all images are there at once
     config = project.configure(tool=tool)
     done = project.run(
@@ -487,7 +480,7 @@ def test_a_head_in_a_job_is_ended_with_its_jobs(cluster: Cluster, project: Proje
     assert job != head
     subprocess.run(["scancel", "--signal=INT", "--batch", head], check=True)
     assert end_of(cluster, head) == "FAILED"
-    wait_for(lambda: not subprocess.run(["squeue", "-h"], capture_output=True, text=True, check=True).stdout)
+    wait_for(lambda: not cluster.queued())
     assert project.run("-m", "neurotier", "jobs", "results").output == ""
     (row,) = read_rows(next((project.results / "state" / "jobs").glob("*.json")))
     assert row["job"] == job
@@ -508,7 +501,7 @@ def test_a_job_ended_by_scancel_is_heard_of(cluster: Cluster, project: Project) 
     assert f"Slurm job {job}: CANCELLED" in done.output
 
     (tools / "go").touch()
-    second = next_job(cluster)
+    second = cluster.next_job()
     config = ["--configfile", str(project.folder / "own.yaml")]
     head_job = head_in_a_job(project, "--profile", str(drafted_profile(project)), *QUICK, *config, path=tools)
     assert end_of(cluster, head_job) == "COMPLETED", (project.folder / "head.log").read_text()
@@ -532,7 +525,7 @@ def test_a_campaign_has_a_node_to_itself(cluster: Cluster, demo_there: Path, pro
         tiers={"local": {"path": "."}, "scratch": own},
         campaign={"placements": placements, "parallelism": [2], "repetitions": 1},
     )
-    first = next_job(cluster)
+    first = cluster.next_job()
     head = started(project, *on_slurm(*config), path=STAND_INS, target="comparison")
     runs = project.results / "campaign" / "runs"
     wait_for(lambda: [*runs.glob("*/[0-9]*/condition.json")])  # not the hidden one, which is not there yet
@@ -656,7 +649,7 @@ def test_what_nodes_have_of_their_own_is_used_by_their_jobs(
         bigbrain=blocks | {"engines": ["gnu-parallel", "spark"], "tiers": ["memory"]},
     )
     cluster.give(project.folder)
-    first = next_job(cluster)
+    first = cluster.next_job()
     on = ["--sdm", "apptainer", "--default-resources", "mem_mb=500", "runtime=5", "slurm_extra='--nodelist=n1'"]
     others = [f"{rule}:slurm_extra='{options}'" for rule, options in OWN_NODES.items()]
     others = ["--set-resources", *others, *(f"{rule}:mem_mb=2500" for rule in OWN_NODES)]
@@ -734,7 +727,7 @@ def test_a_file_per_process_over_nodes(cluster: Cluster, project: Project) -> No
     (tools / "fio").chmod(0o755)
     grid = {"tiers": ["local"], "nodes": [1, 2, 4], "processes": [2, 1], "file_size": "2 MiB", "block_size": "256 KiB"}
     arguments = on_slurm(*project.configure(tiers={"local": {"path": "."}}, ior=grid))
-    first, points = next_job(cluster), project.results / "ior" / "points"
+    first, points = cluster.next_job(), project.results / "ior" / "points"
     head = started(project, *arguments, path=tools, target="results/ior/ior.tsv")
     wait_for((tools / "went").exists)
     assert succeeds("scontrol", "update", "NodeName=n3", "State=DOWN", "Reason=test")

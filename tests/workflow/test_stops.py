@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 from neurotier.core.places import short_hash
-from support import PATIENCE_S, Project, lives, read_json, wait_for, while_running
+from support import PATIENCE_S, Project, lives, wait_for, while_running
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]
 BLOCKS = {"count": 4, "scale": 0.03, "iterations": 2, "parallelism": [2], "predict": False, "delay_s": 1.0}
@@ -36,12 +36,6 @@ def campaign(project: Project, runs: int) -> list[str]:
     asked = {"placements": {"memory": {"work": "tmpfs"}}, "parallelism": [2], "repetitions": runs}
     tool = {"name": "noop", "noop": {"sleep_s": 4.0}}
     return project.configure(tool=tool, campaign=asked)
-
-
-def conditions(project: Project) -> dict[Path, dict[str, Any]]:
-    """What is there of a campaign, by file."""
-    files = sorted((project.results / "campaign" / "runs").glob("*/[0-9]*/condition.json"))
-    return {file: read_json(file) for file in files}
 
 
 def has_begun(project: Project, count: int) -> bool:
@@ -139,10 +133,10 @@ def test_a_stopped_campaign_goes_on(project: Project) -> None:
     there: dict[Path, int] = {}
 
     def second_computes() -> bool:
-        return len(conditions(project)) == 1 and running(project, "analyze-participants") is not None
+        return len(project.conditions()) == 1 and running(project, "analyze-participants") is not None
 
     def nothing_is_done_again() -> None:
-        found = {file: file.stat().st_mtime_ns for file in conditions(project)}
+        found = {file: file.stat().st_mtime_ns for file in project.conditions()}
         assert there.items() <= found.items()
         there.update(found)
 
@@ -164,7 +158,7 @@ def test_a_stopped_campaign_goes_on(project: Project) -> None:
     said = go_on(project, arguments)
     assert "1 of 3 runs are there, 2 to do" in said
     nothing_is_done_again()
-    assert [run["valid"] for run in conditions(project).values()] == ["valid"] * 3
+    assert [run["valid"] for run in project.conditions().values()] == ["valid"] * 3
     page = project.page("comparison")
     assert "3 runs compared, 0 left out" in page
     assert "Partial" not in page
