@@ -119,7 +119,7 @@ def test_what_outlives_even_its_guard_is_ended_by_the_next_start(run: Callable[.
     assert one.inside(), "nobody was left to end it"
     ended = one.host.run([*one.arguments, "--forcerun", "index_dataset"], "ready")
     assert ended.code == 0, ended.output
-    wait_for(one.ended)  # the kernel ends the others with the container's first process
+    wait_for(one.ended, within_s=SOON_S)  # the kernel ends the others with the container's first process
 
 
 def test_an_image_that_never_says_it_has_started_ends_with_its_job(run: Callable[..., Run]) -> None:

@@ -55,11 +55,15 @@ def contained(tmp_path_factory: pytest.TempPathFactory, demo_source: Path, brain
     remove_placed(brain_image)
 
 
-def arguments_for(project: Project, source: Path, image: Path, name: str) -> list[str]:
-    tool = {"brainextractor": {**QUICK, "image": str(image)}}
-    placement = {"images": "tmpfs"}
-    containers = {"form": "sif", "environment": {"NUMBA_DEBUG_CACHE": "1"}}
-    given = project.configure(dataset={"source": str(source)}, tool=tool, placement=placement, containers=containers)
+def arguments_for(
+    project: Project, source: Path, image: Path, name: str, images: str = "tmpfs", form: str = "sif"
+) -> list[str]:
+    given = project.configure(
+        dataset={"source": str(source)},
+        tool={"brainextractor": {**QUICK, "image": str(image)}},
+        placement={"images": images},
+        containers={"form": form, "environment": {"NUMBA_DEBUG_CACHE": "1"}},
+    )
     return [*given, "--config", f"results=results-{name}"]
 
 
@@ -107,15 +111,8 @@ def test_the_image_is_recorded_and_shown(contained: Project, brain_image: Path) 
 def test_another_tier_or_form_of_the_image_is_no_reason_to_analyse_again(
     contained: Project, demo_source: Path, brain_image: Path
 ) -> None:
-    tool = {"brainextractor": {**QUICK, "image": str(brain_image)}}
-    given = contained.configure(
-        dataset={"source": str(demo_source)},
-        tool=tool,
-        placement={"images": "local"},
-        containers={"form": "sandbox", "environment": {"NUMBA_DEBUG_CACHE": "1"}},
-    )
-    ended = contained.succeeds(*given, "--config", "results=results-container", *SDM, "--dry-run")
-    assert ended.lines("Nothing to be done")
+    given = arguments_for(contained, demo_source, brain_image, "container", "local", "sandbox")
+    assert contained.succeeds(*given, *SDM, "--dry-run").lines("Nothing to be done")
 
 
 def test_a_lost_image_is_placed_again_and_nobody_is_analysed_again(

@@ -95,13 +95,16 @@ def test_bytes_do_not_depend_on_tier_and_parallelism(finished: Project) -> None:
     assert len(local) == 28
 
 
-def test_work_tiers_are_empty_afterwards(finished: Project) -> None:
+def test_work_tiers_were_the_profiles_and_are_empty_afterwards(finished: Project) -> None:
+    """``--config results=...`` of the command line must not undo the profile's ``config: placement``."""
     assert finished.leftovers() == []
     for tier in ("local", "tmpfs"):
-        (facts_file,) = (finished.folder / f"results-{tier}" / "state" / "runs").glob("*.json")
-        place = Path(read_json(facts_file)["tiers"]["work"]["path"])
-        ours = short_hash(str(finished.folder / f"results-{tier}"))
-        assert not list(place.glob(f"neurotier-*/work/{ours}*"))
+        results = finished.folder / f"results-{tier}"
+        (facts_file,) = (results / "state" / "runs").glob("*.json")
+        work = read_json(facts_file)["tiers"]["work"]
+        assert work["name"] == tier
+        assert work["fs_type"] == "tmpfs" or tier == "local"
+        assert not list(Path(work["path"]).glob(f"neurotier-*/work/{short_hash(str(results))}*"))
 
 
 def test_derivatives_are_valid_bids(finished: Project) -> None:
@@ -153,37 +156,31 @@ def test_makespan_and_parallelism_agree_with_the_phases(finished: Project) -> No
     assert float(run["mean_parallelism"]) <= int(run["peak_parallelism"])
 
 
-def test_profile_chose_the_tier_beside_a_further_config(finished: Project) -> None:
-    """``--config results=...`` of the command line must not undo the profile's ``config: placement``."""
-    for tier in ("local", "tmpfs"):
-        (facts_file,) = (finished.folder / f"results-{tier}" / "state" / "runs").glob("*.json")
-        facts = read_json(facts_file)
-        assert facts["tiers"]["work"]["name"] == tier
-        assert facts["tiers"]["work"]["fs_type"] == "tmpfs" or tier == "local"
+def again(finished: Project, source: Path, *more: str, tool: Any = QUICK, cores: int = 2) -> Ended:
+    """Start the run of the local tier once more."""
+    given = finished.configure(dataset={"source": str(source)}, tool=tool)
+    return finished.snakemake(*given, *more, "--config", "results=results-local", cores=cores)
 
 
 def test_a_second_start_has_nothing_to_do(finished: Project, demo_source: Path) -> None:
-    arguments = finished.configure(dataset={"source": str(demo_source)}, tool=QUICK)
-    profile = ["--workflow-profile", "profiles/local", "--config", "results=results-local"]
-    ended = finished.succeeds(*arguments, *profile)
-    assert ended.lines("Nothing to be done")
+    assert again(finished, demo_source, "--workflow-profile", "profiles/local").lines("Nothing to be done")
 
 
 def test_another_tier_is_no_reason_to_analyse_again(finished: Project, demo_source: Path) -> None:
-    arguments = finished.configure(dataset={"source": str(demo_source)}, tool=QUICK)
-    profile = ["--workflow-profile", "profiles/tmpfs", "--config", "results=results-local", "--dry-run"]
-    assert not finished.snakemake(*arguments, *profile).lines("analyze_participants")
+    ended = again(finished, demo_source, "--workflow-profile", "profiles/tmpfs", "--dry-run")
+    assert ended.code == 0, ended.output
+    assert not ended.lines("analyze_participants")
 
 
 def test_another_threshold_is_refused_until_everyone_is_asked_for(finished: Project, demo_source: Path) -> None:
     tool = {"name": "brainextractor", "brainextractor": {"iterations": 15, "fractional_threshold": 0.4}}
-    arguments = finished.configure(dataset={"source": str(demo_source)}, tool=tool)
-    arguments += ["--config", "results=results-local", "--dry-run"]
     before = checksums(finished.results)
-    ended = finished.fails(*arguments)
+    ended = again(finished, demo_source, "--dry-run", tool=tool)
+    assert ended.code != 0
     (line,) = ended.lines("results-local: has 4 participants analysed with ")
     assert "with fractional_threshold 0.5, and this run has fractional_threshold 0.4; choose another folder" in line
-    ended = finished.succeeds(*arguments, "--forcerun", "analyze_participants")
+    ended = again(finished, demo_source, "--dry-run", "--forcerun", "analyze_participants", tool=tool)
+    assert ended.code == 0, ended.output
     assert len(ended.analysed) == 4, ended.output
     assert ended.lines("4 participants analysed with fractional_threshold 0.5 would be removed")
     assert checksums(finished.results) == before
@@ -228,9 +225,7 @@ def test_another_dataset_is_refused_or_replaces_all_that_is_there(project: Proje
 
 
 def test_snakemake_writes_its_own_report(finished: Project, demo_source: Path) -> None:
-    arguments = finished.configure(dataset={"source": str(demo_source)}, tool=QUICK)
-    report = ["--report", "snakemake-report.zip"]
-    finished.succeeds(*arguments, "--config", "results=results-local", *report, cores=0)
+    assert again(finished, demo_source, "--report", "snakemake-report.zip", cores=0).code == 0
     assert (finished.folder / "snakemake-report.zip").stat().st_size > 100_000
 
 
