@@ -37,6 +37,9 @@ ENVIRONMENT = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}
 NOBODY = 65534
 """The number of a user who owns nothing."""
 
+SHOWN_TRACE = re.compile(r'Traceback|File ".*/workflow/neurotier/')
+"""A trace of Python's, or what Snakemake shows of one."""
+
 PATIENCE_S = 180.0
 """After how long a test no longer waits for what should take a second, s: other tests run beside it."""
 
@@ -108,7 +111,7 @@ class Project:
         """Run snakemake, which has to end with another exit code, and to say why in its own words."""
         ended = self.snakemake(*arguments, **how)
         assert ended.code != 0, ended.output
-        assert "Traceback" not in ended.output, ended.output
+        assert not SHOWN_TRACE.search(ended.output), ended.output
         return ended
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
