@@ -168,7 +168,7 @@ def test_results_are_those_of_a_local_run(
     local, remote = Project.at(tmp_path / "local"), project
     first = cluster.next_job()
     dataset = {"source": str(demo_there)}
-    done = local.succeeds(
+    local.succeeds(
         "participants", *local.configure(dataset={"source": str(demo_source)}, tool={"name": "bet"}), path=STAND_INS
     )
     tier = {"path": f"{scratch}/$SLURM_JOB_USER/$SLURM_JOB_ID", "kind": "block", "node": True}
@@ -179,8 +179,7 @@ def test_results_are_those_of_a_local_run(
         "config:\n  placement:\n    work: scratch\nscheduler: greedy\nkeep-going: true\nnolock: true\n"
     )
     storage = ["--workflow-profile", str(placement.parent)]
-    done = remote.run("-m", "snakemake", *storage, *on_slurm(*config), path=STAND_INS)
-    assert done.code == 0, done.output
+    remote.succeeds(*storage, *on_slurm(*config), path=STAND_INS, cores=0)
     local_checksums = checksums(local.derivatives)
     assert local_checksums == {name: sum_ for name, sum_ in checksums(remote.derivatives).items() if "/sub-" in name}
     assert (remote.results / "report.html").exists()
@@ -230,8 +229,7 @@ def test_only_what_may_pass_is_tried_again(cluster: Cluster, project: Project) -
     tools = project.folder / "tools"
     killed_once = f"[ -e {tools}/killed ] || {{ touch {tools}/killed; kill -9 $$; }}"
     bet_that(tools, f'echo "$1" >> {tools}/calls; case $1 in *sub-00*) {killed_once};; esac')
-    done = project.run("-m", "snakemake", *on_slurm("--executor", "slurm", *config, group=5), path=tools)
-    assert done.code != 0
+    done = project.fails(*on_slurm("--executor", "slurm", *config, group=5), path=tools, cores=0)
     assert len(done.lines("failed  sub-bad: sub-bad/anat/sub-bad_T1w.nii.gz: the image file is empty")) == 1, (
         done.output
     )
@@ -402,10 +400,7 @@ def test_tiers_in_memory_are_memory_of_the_job(cluster: Cluster, project: Projec
     first = cluster.next_job()
     tool = {"name": "noop", "noop": {"sleep_s": 4}}  # so that all images are there at once
     config = project.configure(tool=tool)
-    done = project.run(
-        *("-m", "snakemake", "participants", "--workflow-profile", "profiles/tmpfs"), *on_slurm(*config, at_once=2)
-    )
-    assert done.code == 0, done.output
+    project.succeeds("participants", "--workflow-profile", "profiles/tmpfs", *on_slurm(*config, at_once=2), cores=0)
     assert ended_since(cluster, first, "State") == [["COMPLETED"]]
     people = records(project)
     assert sorted(people) == [f"sub-{label}" for label in labels]
@@ -537,7 +532,7 @@ def test_a_campaign_has_a_node_to_itself(cluster: Cluster, demo_there: Path, pro
 
     change = ["scontrol", "update", f"NodeName={running[1]}", "Reason=test"]
     assert succeeds(*change, "State=DRAIN")  # the campaign goes on on another node
-    done = project.run("-m", "snakemake", *on_slurm(*config), path=STAND_INS)
+    done = project.snakemake(*on_slurm(*config), path=STAND_INS, cores=0)
     assert succeeds(*change, "State=RESUME")
     assert done.code == 0, done.output
     again = jobs_since(cluster, first, "JobIDRaw", "NodeList", "AllocCPUS")[-1]
@@ -580,8 +575,7 @@ def test_tiers_are_those_of_the_nodes(cluster: Cluster, project: Project) -> Non
     )
     at_once = ["--resources", "mem_mb=40000", "probes=5"]  # which saves a minute, and measures nothing that counts
     targets = ["check", "probe", "sweep", "advise"]
-    done = project.run("-m", "snakemake", *targets, *on_slurm(*config, *at_once))
-    assert done.code != 0
+    done = project.fails(*targets, *on_slurm(*config, *at_once), cores=0)
     missing_folder = rf"neurotier: tier 'gone': its path {cluster.local}/gone is not an existing folder; .* \(on n\d\)"
     assert len([line for line in done.lines("'gone'") if re.fullmatch(missing_folder, line)]) == 2, done.output
     found = {row["tier"]: row for row in project.table("check/thin.tsv")}
@@ -609,7 +603,7 @@ def test_tiers_are_those_of_the_nodes(cluster: Cluster, project: Project) -> Non
     assert {record["host"] for record in records(project).values()} <= set(NODES)
     assert len(records(project)) >= 2
 
-    again = project.run("-m", "snakemake", *targets[1:], "--dry-run", *on_slurm(*config))
+    again = project.snakemake(*targets[1:], "--dry-run", *on_slurm(*config), cores=0)
     assert [line.split()[-1] for line in again.lines("Probing tier ")] == ["gone"], again.output
     assert not again.lines("Sweeping") + again.lines("Predicting") + again.lines("Analysing")
     assert not list(cluster.folder.glob("local*/**/neurotier-*"))
@@ -654,8 +648,7 @@ def test_what_nodes_have_of_their_own_is_used_by_their_jobs(
     others = [f"{rule}:slurm_extra='{options}'" for rule, options in OWN_NODES.items()]
     others = ["--set-resources", *others, *(f"{rule}:mem_mb=2500" for rule in OWN_NODES)]
     targets = ["bigbrain", "participants"]
-    done = project.run("-m", "snakemake", *targets, *on_slurm(*on, *others, *config, group=2, at_once=2))
-    assert done.code == 0, done.output
+    project.succeeds(*targets, *on_slurm(*on, *others, *config, group=2, at_once=2), cores=0)
     jobs = ended_since(cluster, first, "NodeList", "AllocCPUS", "State", "Start", "End")
     assert {job[2] for job in jobs} == {"COMPLETED"}
     assert sorted(job[0] for job in jobs) == ["n1"] * 3 + ["n2", "n3"]
