@@ -12,7 +12,7 @@ DEMO := snakemake --workflow-profile profiles/local --cores 2
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test test-fast check benchmark faults head-faults bench-meter environment lock clean
+.PHONY: help demo test test-fast check benchmark faults head-faults planted-bugs bench-meter environment lock clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -52,6 +52,9 @@ faults: $(READY) ## hold a fault campaign: COUNT=1000 SEED=1 (FROM=n, JOBS=2, ON
 head-faults: $(READY) ## Ctrl-C, kill -9 and a reboot of the head of a cluster run at random moments: TIMES=5 SEED=1
 	@tests/set_up.sh
 	@PYTHONPATH=tests $(BIN)/python -m faults.heads $(if $(TIMES),--times $(TIMES)) $(if $(SEED),--seed $(SEED))
+
+planted-bugs: $(READY) ## plant a bug for each promise of workflow/README.md; does the referee catch it?
+	@$(BIN)/python tests/planted_bugs.py
 
 bench-meter: $(READY) ## print how exact the meter is, and what it costs
 	@tests/set_up.sh

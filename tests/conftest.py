@@ -167,7 +167,7 @@ def app_image(brain_image: Path, shared: Path) -> Path:
 def obtained_image(project: Project, name: str, **sections: Any) -> Path:
     """The image that a project's rule has obtained; not unpacked, which is for those who run it."""
     given = project.configure(**sections, containers={"form": "sif"})
-    ended = project.snakemake(*given, "--sdm", "apptainer", targets=["results/index/image.json"])
+    ended = project.snakemake("results/index/image.json", *given, "--sdm", "apptainer")
     assert ended.code == 0, ended.output
     (image,) = project.folder.glob(f"neurotier-*/image-store/{name}-*.sif")
     return image
@@ -214,6 +214,19 @@ def staging_engines() -> None:
     for package in ("ray", "adios2"):
         if importlib.util.find_spec(package) is None:
             missing(f"{package} is not installed (tests/set_up.sh does that)")
+
+
+@pytest.fixture
+def able() -> Iterator[Path]:
+    """A folder for a fault campaign, on a machine that can hold one."""
+    from faults.campaign import MissingError, base_folder, check_able
+
+    with base_folder() as folder:
+        try:
+            check_able(folder)
+        except MissingError as error:
+            missing(str(error))
+        yield folder
 
 
 @pytest.fixture

@@ -37,6 +37,12 @@ class Engine:
         subprocess.run(command, check=True, capture_output=True)
         return target
 
+    def run(self, image: Path, work: Path, script: str) -> str:
+        """What a shell script prints in an image, with a folder of the host as ``/work``."""
+        bind = ["--contain", "--cleanenv", "--bind", f"{work}:/work"]
+        command = [self.path, "--silent", "exec", *bind, str(image), "sh", "-c", script]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
 
 def make_tiny(
     engine: Engine, folder: Path, run_script: str = "exec sh", programs: Mapping[str, str] | None = None

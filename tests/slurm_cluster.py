@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -157,6 +158,16 @@ class Cluster:
                 with suppress(OSError):  # a process is not quite gone; an empty group does no harm
                     os.rmdir(folder)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def next_job(self) -> int:
+        """The number of the next job, by the controller: the accounting hears of jobs seconds later."""
+        told = subprocess.run(["scontrol", "show", "config"], capture_output=True, text=True, check=True).stdout
+        (number,) = re.findall(r"^NEXT_JOB_ID\s*=\s*(\d+)", told, re.MULTILINE)
+        return int(number)
+
+    def queued(self) -> str:
+        """Jobs that wait or run."""
+        return subprocess.run(["squeue", "-h"], capture_output=True, text=True, check=True).stdout
 
     def sacct(self, *columns: str, options: tuple[str, ...] = ()) -> list[list[str]]:
         """Columns of all jobs so far, one row a job."""

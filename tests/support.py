@@ -6,37 +6,39 @@ import fcntl
 import hashlib
 import json
 import os
+import pwd
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import fasteners
 import nibabel as nib
 import numpy as np
 import psutil
 import yaml
-from neurotier.core.files import write_json
-from neurotier.core.places import Places, file_of
-from neurotier.core.settings import ROLES, DemoSettings, Settings
-from neurotier.core.tables import write_table
-from neurotier.core.tiers import find_mount
-from neurotier.dataset.bids import read_image
-from neurotier.dataset.index import Index
-from neurotier.dataset.source import Dataset
-from neurotier.demo.dataset import make_demo_dataset
-from neurotier.run.jobs import dataset_json
+from neurotier.core.places import file_of
+
+T = TypeVar("T")
 
 ROOT = Path(__file__).resolve().parent.parent
 DEBIAN_HEAD = Path("/usr/share/mricron/templates/ch2.nii.gz")
 STAND_INS = ROOT / "tests" / "stand_ins"
 ENVIRONMENT = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+
+NOBODY = 65534
+"""The number of a user who owns nothing."""
+
+SHOWN_TRACE = re.compile(r'Traceback|File ".*/workflow/neurotier/')
+"""A trace of Python's, or what Snakemake shows of one."""
 
 PATIENCE_S = 180.0
 """After how long a test no longer waits for what should take a second, s: other tests run beside it."""
@@ -83,19 +85,34 @@ class Project:
     def results(self) -> Path:
         return self.folder / "results"
 
-    def command(self, *arguments: str, targets: Sequence[str] = (), cores: int = 2) -> list[str]:
-        """A command line; targets come first, since ``--configfile`` takes all words that follow it.
+    @property
+    def derivatives(self) -> Path:
+        return self.results / "derivatives"
+
+    def command(self, *arguments: str, cores: int = 2) -> list[str]:
+        """A command line, in which targets come first, since ``--configfile`` takes all words that follow it.
 
         Without cores, ``--cores`` is left out.
         """
         given = ["--cores", str(cores)] if cores else []
-        return [*self.before(), sys.executable, "-m", "snakemake", *targets, *given, *arguments]
+        return [*self.before(), sys.executable, "-m", "snakemake", *given, *arguments]
 
-    def snakemake(
-        self, *arguments: str, targets: Sequence[str] = (), cores: int = 2, path: Path | None = None
-    ) -> Ended:
+    def snakemake(self, *arguments: str, cores: int = 2, path: Path | None = None) -> Ended:
         """Run snakemake as a user would; ``path`` comes first on PATH."""
-        return self.ended(self.command(*arguments, targets=targets, cores=cores), path)
+        return self.ended(self.command(*arguments, cores=cores), path)
+
+    def succeeds(self, *arguments: str, **how: Any) -> Ended:
+        """Run snakemake, which has to end well."""
+        ended = self.snakemake(*arguments, **how)
+        assert ended.code == 0, ended.output
+        return ended
+
+    def fails(self, *arguments: str, **how: Any) -> Ended:
+        """Run snakemake, which has to end with another exit code, and to say why in its own words."""
+        ended = self.snakemake(*arguments, **how)
+        assert ended.code != 0, ended.output
+        assert not SHOWN_TRACE.search(ended.output), ended.output
+        return ended
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
         """Start snakemake in the background, silent."""
@@ -122,11 +139,19 @@ class Project:
         )
         return Ended(done.returncode, done.stdout)
 
+    def heads(self, *labels: str, **images: np.ndarray | bytes) -> Path:
+        """A plain dataset, ``bids``, of participants with a small head each, or with an image of one's own."""
+        contents = {label: small_head(number) for number, label in enumerate(labels)} | images
+        return plain_dataset(self.folder / "bids", {t1w(label): content for label, content in contents.items()})
+
     def configure(self, **sections: Any) -> list[str]:
-        """Arguments for a configuration of one's own, laid over ``config/config.yaml``.
+        """Arguments for a configuration of one's own, laid over ``config/config.yaml``; its dataset is ``bids`` where
+        that is.
 
         Other tests run beside it, so that runs are not held to be disturbed unless asked for.
         """
+        if (self.folder / "bids").is_dir():
+            sections.setdefault("dataset", {"source": "bids"})
         sections.setdefault("validity", {"others_cpu_share": 1})
         file = self.folder / "own.yaml"
         file.write_text(yaml.safe_dump(sections))
@@ -139,13 +164,53 @@ class Project:
 
     def failure(self, participant: str) -> dict[str, Any]:
         """Why a participant failed, as its job has written it down."""
-        written: dict[str, Any] = json.loads(file_of(self.results / "state" / "failures", participant).read_text())
-        return written
+        found: dict[str, Any] = read_json(file_of(self.results / "state" / "failures", participant))
+        return found
+
+    def records(self) -> list[Path]:
+        """The records of all who are done."""
+        return sorted((self.results / "profile" / "records").rglob("*.json"))
+
+    def conditions(self) -> dict[Path, dict[str, Any]]:
+        """What is there of a campaign, by file."""
+        files = sorted((self.results / "campaign" / "runs").glob("*/[0-9]*/condition.json"))
+        return {file: read_json(file) for file in files}
+
+    def page(self, name: str) -> str:
+        """A page of the results."""
+        return (self.results / f"{name}.html").read_text()
+
+    def record(self, participant: str) -> dict[str, Any]:
+        """What the job of a participant that is done has written down."""
+        found: dict[str, Any] = read_json(file_of(self.results / "profile" / "records", participant))
+        return found
 
     def leftovers(self) -> list[Path]:
         """Everything on work tiers, and every hidden half result."""
         work = list(self.folder.glob("neurotier-*/work/**/*"))
         return work + list((self.results / "derivatives").glob("**/.*.partial"))
+
+
+def read_json(file: Path) -> Any:
+    """What a JSON file holds."""
+    return json.loads(file.read_text())
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder, though git-annex has protected what is in it."""
+    subprocess.run(["chmod", "--recursive", "u+w", str(folder)], check=True)
+    shutil.rmtree(folder)
+
+
+def private_folder(tier: Path) -> Path:
+    """The folder of this user on a tier."""
+    return tier / f"neurotier-{pwd.getpwuid(os.getuid()).pw_name}"
+
+
+def kind_of(folder: Path) -> str:
+    """The kind of storage that a tier in a folder of this machine declares."""
+    told = subprocess.run(["stat", "--file-system", "--format=%T", str(folder)], capture_output=True, text=True)
+    return "tmpfs" if told.stdout.strip() == "tmpfs" else "block"
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -162,9 +227,12 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 def make_demo(folder: Path) -> Path:
-    """The demonstration dataset with coarse voxels, which are quick to process."""
-    make_demo_dataset(folder, DemoSettings(head="simulated", voxel_size_mm=4.0, seed=7), say=lambda _: None)
-    return folder
+    """The demonstration dataset as the workflow makes it, with coarse voxels, which are quick to process."""
+    project = Project.at(folder.with_name("maker"))
+    demo = {"head": "simulated", "voxel_size_mm": 4.0, "seed": 7}
+    project.succeeds("make_demo_dataset", *project.configure(demo=demo))
+    (made,) = (path for path in project.folder.glob("neurotier-*/datasets/*") if path.is_dir())
+    return made.rename(folder)
 
 
 def once(folder: Path, make: Callable[[Path], Path]) -> Path:
@@ -191,6 +259,14 @@ def link_images(image: Path, project: Project) -> None:
     for file in image.parent.iterdir():
         if file.is_file() and not (store / file.name).exists():
             os.link(file, store / file.name)
+
+
+def lives(process: psutil.Process) -> bool:
+    """Whether a process has not ended; one whose parent has not heard of its end has."""
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return False
 
 
 def words_of(process: psutil.Process) -> list[str]:
@@ -264,41 +340,31 @@ def t1w(label: str) -> str:
     return f"sub-{label}/anat/sub-{label}_T1w.nii.gz"
 
 
+def wait_for(
+    find: Callable[[], T | None], still: Callable[[], object] = lambda: True, within_s: float = 3 * PATIENCE_S
+) -> T:
+    """What is found at last, while something still is so."""
+    deadline = time.monotonic() + within_s
+    while not (found := find()):
+        assert time.monotonic() < deadline, "what was waited for did not come"
+        assert still(), "it ended before what was waited for"
+        time.sleep(0.05)
+    return found
+
+
+def while_running(process: subprocess.Popen[Any]) -> Callable[[], bool]:
+    """Tells whether a process runs still."""
+    return lambda: process.poll() is None
+
+
+def sha256(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
 def checksums(derivatives: Path) -> dict[str, str]:
     """SHA-256 of every file below a folder, but for Snakemake's own time stamps."""
     return {
-        str(path.relative_to(derivatives)): hashlib.sha256(path.read_bytes()).hexdigest()
+        str(path.relative_to(derivatives)): sha256(path)
         for path in sorted(derivatives.rglob("*"))
         if path.is_file() and path.name != ".snakemake_timestamp"
     }
-
-
-def prepared_results(folder: Path, labels: Sequence[str], others: int = 0, **sections: Any) -> Path:
-    """A results folder as a run has it when its first participant job starts, made without Snakemake.
-
-    Parameters
-    ----------
-    folder
-        Where dataset and results are made.
-    labels
-        Participants with a small head each.
-    others
-        So many more are in the index, but not in the dataset.
-    sections
-        Sections of the configuration; the tool is ``noop`` unless they say otherwise.
-    """
-    dataset = plain_dataset(folder / "bids", {t1w(label): small_head(number) for number, label in enumerate(labels)})
-    tiers = {"disk": {"path": str(folder), "kind": find_mount(folder).kind}}
-    placement = dict.fromkeys(ROLES, "disk")
-    settings = Settings.from_config({"tiers": tiers, "placement": placement, "tool": {"name": "noop"}, **sections})
-    places = Places.from_settings(settings)
-    write_json(places.settings_file, settings.to_json())
-    write_json(places.index / "dataset.json", dataset_json(Dataset(str(dataset), dataset, "folder", {"": {}})))
-    write_json(places.index / "tool.json", {"name": settings.tool.name, "version": "1"})
-    size_bytes = {path: (dataset / path).stat().st_size for path in map(t1w, labels)}
-    index = [
-        read_image(path, "", size_bytes.get(path))
-        for path in map(t1w, [*labels, *map("x{:07d}".format, range(others))])
-    ]
-    write_table(places.index / "images.tsv", "images", Index(index, []).rows())
-    return places.results

@@ -15,12 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from loads import MIB, TRUTH
-from support import PATIENCE_S, ROOT
-
-NOBODY = 65534
-THROTTLE = Path("/sys/fs/cgroup/blkio")
-"""Control groups of version 1: their root group throttles a device for everybody, write-back included."""
+from loads import TRUTH
+from support import NOBODY, PATIENCE_S, ROOT
 
 BYTECODE = shutil.ignore_patterns("__pycache__")
 """What other tests may be writing meanwhile."""
@@ -126,98 +122,6 @@ def python_for_all() -> str:
 def as_nobody() -> dict[str, Any]:
     """Arguments of ``subprocess`` that make root an ordinary user; none for who is one."""
     return {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
-
-
-@contextmanager
-def loop_device(
-    mib: int, bytes_per_s: int | None = None, below: str = "/var/tmp", strict_limit: bool = False
-) -> Iterator[Path]:
-    """A folder, writable by all, on an ext4 of its own whose device nobody else uses; needs root.
-
-    Parameters
-    ----------
-    mib
-        Size, MiB.
-    bytes_per_s
-        How fast it may be read and written, each way, where the kernel can limit that.
-    below
-        Folder where its bytes lie; in memory, nobody who keeps a disk busy is in its way.
-    strict_limit
-        Whether no more than 4 MiB may be dirty, so that writers wait for the device.
-
-    Raises
-    ------
-    OSError, subprocess.CalledProcessError
-        If this machine does not let us.
-    """
-    with tempfile.TemporaryDirectory(prefix="neurotier-loop-", dir=below) as name:
-        folder, image = Path(name, "mount"), Path(name, "image")
-        Path(name).chmod(0o755)
-        folder.mkdir()
-        with image.open("wb") as file:
-            os.posix_fallocate(file.fileno(), 0, mib * MIB)
-        device = output("losetup", "--show", "--find", "--direct-io=on", str(image)).strip()
-        try:
-            # all tables are written now, not by the kernel meanwhile
-            output("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", device)
-            output("mount", device, str(folder))
-            try:
-                folder.chmod(0o1777)
-                with throttled(device, bytes_per_s), strictly_limited(device, strict_limit):
-                    yield folder
-            finally:
-                output("umount", str(folder))
-        finally:
-            output("losetup", "--detach", device)
-
-
-@contextmanager
-def throttled(device: str, bytes_per_s: int | None) -> Iterator[None]:
-    """Limit how fast a device may be read and written, each way."""
-    number = Path("/sys/block", Path(device).name, "dev").read_text().strip()
-    files = [THROTTLE / f"blkio.throttle.{way}_bps_device" for way in ("read", "write")] if bytes_per_s else []
-    for file in files:
-        file.write_text(f"{number} {bytes_per_s}")
-    try:
-        yield
-    finally:
-        for file in files:
-            file.write_text(f"{number} 0")
-
-
-@contextmanager
-def strictly_limited(device: str, wanted: bool) -> Iterator[None]:
-    """Limit what may be dirty of a device."""
-    number = Path("/sys/block", Path(device).name, "dev").read_text().strip()
-    limits = Path("/sys/class/bdi", number)
-    if wanted:
-        (limits / "strict_limit").write_text("1")
-        (limits / "max_bytes").write_text(str(4 * MIB))
-    try:
-        yield
-    finally:
-        if wanted:  # the device stays, for whoever has it next
-            (limits / "max_ratio").write_text("100")
-            (limits / "strict_limit").write_text("0")
-
-
-@contextmanager
-def fuse_folder(bytes_per_s: int) -> Iterator[Path]:
-    """A folder of a FUSE file system, over one in memory, that is written no faster; needs bindfs."""
-    with tempfile.TemporaryDirectory(prefix="neurotier-fuse-", dir="/dev/shm") as name:
-        below, folder = Path(name, "below"), Path(name, "mount")
-        below.mkdir()
-        folder.mkdir()
-        output("bindfs", "-o", "big_writes", f"--write-rate={bytes_per_s}", str(below), str(folder))
-        try:
-            yield folder
-        finally:
-            output("umount", str(folder))
-
-
-def output(*command: str) -> str:
-    """What a command prints, which must succeed."""
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def error_percent(measured: float | None, truth: float) -> float | None:

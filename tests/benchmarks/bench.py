@@ -71,7 +71,7 @@ def drop_caches() -> None:
 def prepare(project: Project, arguments: Sequence[str], **environment: str) -> None:
     """Index the dataset and prepare the tool, and keep that for :func:`restore`."""
     targets = ["results/index/images.tsv", "results/index/tool.json"]
-    timed(project.command(*arguments, targets=targets), project.folder, **environment)
+    timed(project.command(*targets, *arguments), project.folder, **environment)
     project.results.rename(project.folder / "prepared")
 
 

@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from bench import print_table
+from devices import loop_device
 from loads import BURN, MIB, device_bytes
 from support import PATIENCE_S
-from truth import Bench, bench, error_percent, loop_device
+from truth import Bench, bench, error_percent
 
 REPETITIONS = 3
 CPUACCT = Path("/sys/fs/cgroup/cpuacct")

@@ -20,11 +20,12 @@ import metering
 import numpy as np
 import overhead
 import size
+from batch_jobs import prepared_results
 from bench import Timed, drop_caches, prepare, print_table, restore, scratch_project, spread, timed
+from devices import loop_device
 from neurotier.run.hooks import compile_library
 from noise import make_noise
-from support import ROOT, prepared_results, t1w
-from truth import loop_device
+from support import ROOT, t1w
 
 REPETITIONS = 15
 FEW, LONGEST = 200, 1_000_000
@@ -139,7 +140,7 @@ def slow_goal(folder: Path) -> Iterator[Goal]:
         for _ in range(3):
             restore(project)
             drop_caches()
-            ours.append(timed(project.command(*arguments, "--quiet", targets=["all"], cores=25), project.folder))
+            ours.append(timed(project.command("all", *arguments, "--quiet", cores=25), project.folder))
             drop_caches()
             theirs.append(timed(hand, project.folder))
     bound_s = size_bytes / SLOW_BYTES_PER_S

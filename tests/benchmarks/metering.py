@@ -19,8 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from bench import print_table, spread
-from support import ENVIRONMENT, ROOT
-from truth import NOBODY
+from support import ENVIRONMENT, NOBODY, ROOT
 
 CALLS = 100
 STARTS = 40

@@ -40,7 +40,7 @@ rm -r "$work"
 def by_snakemake(project: Project, arguments: list[str], target: str) -> Timed:
     """Our command, from the index on."""
     restore(project)
-    return timed(project.command(*arguments, "--quiet", targets=[target], cores=CORES), project.folder, PATH=PATH)
+    return timed(project.command(target, *arguments, "--quiet", cores=CORES), project.folder, PATH=PATH)
 
 
 def by_parallel(project: Project, count: int, tool: str) -> Timed:

@@ -39,11 +39,11 @@ from typing import Any
 
 import numpy as np
 from bench import print_table, scratch_project
+from devices import loop_device
 from noise import make_noise_dataset
 from prediction_files import DESCRIPTION, print_terms
 from slow_network import slow_network_folder
 from support import Project
-from truth import loop_device
 
 PARTS = ("cold", "warm", "source", "computing", "files")
 PARTICIPANTS = 26
@@ -129,7 +129,7 @@ class Outcome:
 def run_whole(project: Project, arguments: Sequence[str], targets: Sequence[str], cores: int = 2) -> None:
     """Run snakemake, which must succeed, and say what it said of the prediction."""
     begin_s = time.monotonic()
-    ended = project.snakemake(*arguments, targets=targets, cores=cores)
+    ended = project.snakemake(*targets, *arguments, cores=cores)
     assert ended.code == 0, ended.output
     took = f"{' '.join(targets) or 'run'}: {time.monotonic() - begin_s:.0f} s, load average {os.getloadavg()[0]:.1f}"
     print("\n".join([*ended.lines("Advice: "), took]), flush=True)

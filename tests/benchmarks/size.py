@@ -215,7 +215,7 @@ def start(project: Project) -> Timed:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.touch()
     arguments = project.configure(dataset={"source": "bids"}, tool={"name": "noop"})
-    timed(project.command(*arguments, targets=["results/index/images.tsv"]), project.folder)
+    timed(project.command("results/index/images.tsv", *arguments), project.folder)
     command = project.command(*arguments, "--dry-run", "--quiet")
     return min((timed(command, project.folder) for _ in range(3)), key=lambda run: run.cpu_s)
 

@@ -26,10 +26,10 @@ from typing import Any
 
 import numpy as np
 from bench import prepare, print_table, restore, scratch_project, timed
+from devices import loop_device
 from neurotier.storage.page_cache import evict
 from noise import make_noise_dataset
 from support import Project, git
-from truth import loop_device
 
 PARTICIPANTS = 40
 AT_ONCE = (2, 4, 25)
@@ -73,7 +73,7 @@ def measure(project: Project, source: Path, at_once: int, compute_s: float, firs
     targets = ["ready", "participants"] if first else ["participants"]
     spans_s, cpu_s = [], 0.0
     for target in targets:
-        done = timed(project.command(*arguments, targets=[target], cores=at_once), project.folder)
+        done = timed(project.command(target, *arguments, cores=at_once), project.folder)
         cpu_s += done.cpu_s
         if target == "ready":
             noted = [json.loads(file.read_text())["participants"] for file in project.results.glob("state/got/*")]

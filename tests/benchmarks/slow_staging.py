@@ -26,11 +26,11 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 from bench import print_table, scratch_project, timed
+from devices import loop_device
 from neurotier.core.tables import read_table
 from neurotier.storage.page_cache import evict
 from noise import make_noise
 from support import Project
-from truth import loop_device
 
 PARTICIPANTS = 40
 AT_ONCE = (2, 4)
@@ -77,11 +77,11 @@ def run(project: Project, source: Path, slow: Path, out: bool, at_once: int, bes
     arguments += ["--scheduler=greedy", "--quiet"]
     bet = stand_in(project.folder / "bin", compute_s - BET_S)
     environment = {"PATH": f"{bet}{os.pathsep}{os.environ['PATH']}"}
-    timed(project.command(*arguments, targets=["ready"], cores=at_once), project.folder, **environment)
+    timed(project.command("ready", *arguments, cores=at_once), project.folder, **environment)
     os.sync()
     evict([file for file in source.rglob("*.nii") if file.is_file()])
     targets = ["participants", "tabulate_profile"]
-    timed(project.command(*arguments, targets=targets, cores=at_once), project.folder, **environment)
+    timed(project.command(*targets, *arguments, cores=at_once), project.folder, **environment)
     row = read_table(results / "profile" / "runs.tsv", "runs")[-1]
     phases = read_table(results / "profile" / "profile.tsv", "profile")
     assert row["participants"] == PARTICIPANTS, row

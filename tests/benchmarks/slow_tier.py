@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 from bench import print_table, scratch_project, spread
+from devices import loop_device
 from noise import make_noise_dataset
 from support import Project
-from truth import loop_device
 
 PARTICIPANTS = 60
 AT_ONCE = 25

@@ -63,7 +63,7 @@ def by_plugin(project: Project, arguments: list[str]) -> Timed:
 
 
 def by_local_cores(project: Project, arguments: list[str]) -> Timed:
-    return timed(project.command(*arguments, "--quiet", targets=["participants"], cores=SLOTS), project.folder)
+    return timed(project.command("participants", *arguments, "--quiet", cores=SLOTS), project.folder)
 
 
 def by_array(project: Project, _: list[str]) -> Timed:

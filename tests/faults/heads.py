@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import random
-import re
 import shutil
 import signal
 import subprocess
@@ -92,21 +91,11 @@ class Undisturbed:
 
     def done(self) -> int:
         """How many participants have a record."""
-        return len(list((self.project.results / "profile" / "records").rglob("*.json")))
-
-    def next_job(self) -> int:
-        """The number of the next job, by Slurm's controller: the accounting hears of jobs seconds later."""
-        told = subprocess.run(["scontrol", "show", "config"], capture_output=True, text=True, check=True).stdout
-        (number,) = re.findall(r"^NEXT_JOB_ID\s*=\s*(\d+)", told, re.MULTILINE)
-        return int(number)
+        return len(list(self.project.records()))
 
     def jobs_since(self, first: int) -> int:
         """How many jobs were submitted from a number on; all of them are of participants, which alone are asked for."""
-        return self.next_job() - first
-
-    def queued(self) -> str:
-        """Jobs that wait or run."""
-        return subprocess.run(["squeue", "-h"], capture_output=True, text=True, check=True).stdout
+        return self.cluster.next_job() - first
 
 
 @dataclass
@@ -147,7 +136,7 @@ def prepare(cluster: Cluster, participants: int, sleep_s: float, took_s: float |
     twice.touch()
     config = project.configure(dataset={"source": "bids"}, tool={"name": "bet"})
     cluster.give(folder)
-    indexed = project.snakemake(*config, targets=["results/index/images.tsv", "results/index/tool.json"], path=tools)
+    indexed = project.snakemake("results/index/images.tsv", "results/index/tool.json", *config, path=tools)
     assert indexed.code == 0, indexed.output
     (folder / "prepared").mkdir()
     for name in KEPT:
@@ -156,15 +145,15 @@ def prepare(cluster: Cluster, participants: int, sleep_s: float, took_s: float |
     run = Undisturbed(cluster, project, participants, ["--profile", "profiles/slurm", *LIMITS, *config])
     run.restore()
     if took_s is not None:
-        done = project.snakemake(*config, targets=["participants"], cores=PER_JOB, path=tools)
+        done = project.snakemake("participants", *config, cores=PER_JOB, path=tools)
         assert done.code == 0, done.output
         run.took_s = took_s
     else:
-        first, begin, output = run.next_job(), time.monotonic(), folder / "undisturbed.log"
+        first, begin, output = run.cluster.next_job(), time.monotonic(), folder / "undisturbed.log"
         assert run.start(output).wait(PATIENCE_S) == 0, output.read_text()
         run.took_s, run.jobs = time.monotonic() - begin, run.jobs_since(first)
         assert run.jobs == -(-participants // PER_JOB), f"{run.jobs} jobs for {participants} participants"
-    run.derivatives = checksums(project.results / "derivatives")
+    run.derivatives = checksums(project.derivatives)
     assert run.done() == participants
     return run
 
@@ -178,7 +167,7 @@ def hold(run: Undisturbed, fault: str, chance: random.Random) -> Trial:
     time.sleep(chance.choice((0.0, 0.0, chance.uniform(0, 3))))
     trial.missing = run.participants - run.done()
     trial.needed = -(-trial.missing // PER_JOB)
-    second, begin, output = run.next_job(), time.monotonic(), run.project.folder / "again.log"
+    second, begin, output = run.cluster.next_job(), time.monotonic(), run.project.folder / "again.log"
     code = run.start(output).wait(PATIENCE_S)
     trial.took_s, trial.said = time.monotonic() - begin, output.read_text()
     trial.submitted = run.jobs_since(second)
@@ -223,12 +212,12 @@ def check(run: Undisturbed, trial: Trial, code: int) -> None:
     twice = (run.project.folder / "twice").read_text().split()
     if twice:
         trial.violations.append(f"analysed twice at the same time: {' '.join(Path(one).name for one in twice)}")
-    if run.done() != run.participants or checksums(run.project.results / "derivatives") != run.derivatives:
+    if run.done() != run.participants or checksums(run.project.derivatives) != run.derivatives:
         trial.violations.append("the derivatives are not those of an undisturbed run")
     try:
-        wait_until(lambda: not run.queued(), "the end of all jobs")
+        wait_until(lambda: not run.cluster.queued(), "the end of all jobs")
     except TimeoutError:
-        trial.violations.append(f"jobs are left: {run.queued()}")
+        trial.violations.append(f"jobs are left: {run.cluster.queued()}")
 
 
 def campaign(run: Undisturbed, times: int, seed: int) -> Iterator[Trial]:

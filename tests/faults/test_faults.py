@@ -5,31 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import missing
 from support import checksums
 
 from faults import invariants
-from faults.campaign import MissingError, base_folder, check_able, describe, draw_kind, hold_all, prepare_all, table
+from faults.campaign import describe, draw_kind, hold_all, prepare_all, table
 from faults.processes import MARKER, Said, end_all
 from faults.rooms import Room
 from faults.templates import Reference, names_in
 
 SEED, COUNT = 2020, 40
-
-
-@pytest.fixture(scope="module")
-def able() -> Iterator[Path]:
-    """A folder for a campaign, on a machine that can hold one."""
-    with base_folder() as folder:
-        try:
-            check_able(folder)
-        except MissingError as error:
-            missing(str(error))
-        yield folder
 
 
 def test_a_short_campaign_violates_nothing(able: Path) -> None:

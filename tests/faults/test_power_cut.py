@@ -5,17 +5,13 @@ from __future__ import annotations
 import contextlib
 import signal
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import psutil
-import pytest
-from conftest import missing
 
 from faults import invariants
-from faults.campaign import MissingError, base_folder, check_able
 from faults.disks import snapshot, unmount
 from faults.processes import Running, Said, environment_of, living, run
 from faults.rooms import Room, mount_disk
@@ -34,16 +30,6 @@ class Cut:
     moment: str
     said: Said
     violations: list[str]
-
-
-@pytest.fixture
-def base() -> Iterator[Path]:
-    with base_folder() as folder:
-        try:
-            check_able(folder)
-        except MissingError as error:
-            missing(str(error))
-        yield folder
 
 
 def go(room: Room, during: float | None = None) -> Said:
@@ -99,10 +85,10 @@ def cut_and_go_on(room: Room) -> tuple[Reference, list[Cut]]:
     return reference, cuts
 
 
-def test_after_a_power_cut_the_same_command_leaves_what_an_undisturbed_run_does(base: Path) -> None:
-    room = Room(base)
-    (base / "prepared").mkdir()
-    folder = base / "prepared" / "annex-disk"
+def test_after_a_power_cut_the_same_command_leaves_what_an_undisturbed_run_does(able: Path) -> None:
+    room = Room(able)
+    (able / "prepared").mkdir()
+    folder = able / "prepared" / "annex-disk"
     make_fresh(room, ANNEX_DISK, folder)
     reference, cuts = in_room(room, folder, partial(cut_and_go_on, room))
     assert len(reference.derivatives) == 4 * len(PARTICIPANTS)

@@ -5,23 +5,17 @@ The host's files hold a word that must appear nowhere: not in results, logs and 
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import shutil
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from neurotier.core.errors import NeurotierError
-from neurotier.core.settings import DatasetSettings
-from neurotier.dataset.datalad_environment import prepare_environment
-from neurotier.dataset.index import Index, index_dataset
-from neurotier.dataset.source import Dataset, obtain, plain_sites
-from support import STAND_INS, Ended, Project, git, plain_dataset, small_head, t1w
+from container_images import Engine, make_tiny
+from support import ENVIRONMENT, STAND_INS, Ended, Project, git, plain_dataset, read_json, small_head, t1w
 
 WORD = "canary-5d1e"
-SETTINGS = DatasetSettings("", None, [], [], [], [], 4, 1, 0.0, False, "none", [])
 BET = {"name": "bet"}
 
 
@@ -87,14 +81,12 @@ def assert_only_good_is_done(project: Project, ended: Ended, reasons: dict[str, 
 
 
 def test_links_of_a_datalad_dataset_lead_nowhere_else(project: Project, host: Path, tmp_path: Path) -> None:
-    prepare_environment()
-    from datalad.api import create
-
-    dataset = create(str(tmp_path / "study"), result_renderer="disabled")
-    plain_dataset(dataset.pathobj, {t1w("good"): small_head()})
-    reasons = add_links(dataset.pathobj, host)
-    dataset.save(result_renderer="disabled")
-    ended = project.snakemake(*project.configure(dataset={"source": str(dataset.path)}, tool=BET), path=STAND_INS)
+    study = tmp_path / "study"
+    assert project.ended(["datalad", "create", str(study)]).code == 0
+    plain_dataset(study, {t1w("good"): small_head()})
+    reasons = add_links(study, host)
+    assert project.ended(["datalad", "save", "--dataset", str(study)]).code == 0
+    ended = project.snakemake(*project.configure(dataset={"source": str(study)}, tool=BET), path=STAND_INS)
     assert_only_good_is_done(project, ended, reasons)
 
 
@@ -110,80 +102,63 @@ def test_links_of_a_plain_folder_lead_nowhere_else_and_nothing_blocks(project: P
         reasons["sub-device"] = "is a device, and only files are read"
     else:
         shutil.rmtree(bids / "sub-device")
-    ended = project.snakemake(*project.configure(dataset={"source": "bids"}, tool=BET), path=STAND_INS)
+    ended = project.snakemake(*project.configure(tool=BET), path=STAND_INS)
     assert_only_good_is_done(project, ended, reasons)
 
 
-def index(folder: Path, suffixes: list[str] | None = None, links_to: tuple[Path, ...] = ()) -> Index:
-    """Index a plain folder as the workflow does."""
-    settings = dataclasses.replace(SETTINGS, links_to=[str(path) for path in links_to])
-    sites = {site: {"url": "", "version": ""} for site in plain_sites(folder, settings.links_to)}
-    return index_dataset(Dataset(str(folder), folder, "folder", sites), settings, suffixes)
+def index(project: Project, *links_to: Path, results: str = "results", **sections: Any) -> dict[str, str]:
+    """Index the plain folder; each file that is listed with its size."""
+    dataset = {"source": "bids", "links_to": [str(path) for path in links_to]}
+    arguments = project.configure(dataset=dataset, results=results, **{"tool": BET, **sections})
+    project.succeeds(f"{results}/index/images.tsv", *arguments, "--sdm", "apptainer")
+    return {row["path"]: row["size_bytes"] for row in project.table(f"../{results}/index/images.tsv")}
 
 
-def test_files_of_an_app_are_listed_without_following_links_out(tmp_path: Path, host: Path) -> None:
-    bids = plain_dataset(tmp_path / "bids", {t1w("good"): small_head()})
+def test_files_of_an_app_are_listed_without_following_links_out(
+    project: Project, tmp_path: Path, host: Path, engine: Engine
+) -> None:
+    bids = project.heads("good")
     add_links(bids, host)
     (bids / "sub-good" / "anat" / "sub-good_T1w.json").symlink_to(host / "README")
-    found = index(bids, suffixes=[])
-    assert {image.participant for image in found.images} == {
+    sizes = index(project, app={"image": str(make_tiny(engine, tmp_path)), "suffixes": []})
+    assert {path.partition("/")[0] for path in sizes} == {
         *("sub-file", "sub-up", "sub-system", "sub-zero", "sub-git", "sub-circle", "sub-good")
     }
-    sizes = {image.path: image.size_bytes for image in found.images}
-    assert sizes["sub-good/anat/sub-good_T1w.json"] is None  # listed, so that its participant fails by name
-    assert [path for path, size in sizes.items() if size is not None] == [t1w("good")]
-    assert WORD not in str(found)
+    assert [path for path, size in sizes.items() if size != "n/a"] == [t1w("good")]  # others fail by name
+    assert_nowhere(project.results)
 
 
-def test_site_that_is_a_link_out_is_none(tmp_path: Path, host: Path) -> None:
-    plain_dataset(tmp_path / "bids" / "SiteA", {t1w("01"): small_head()})
-    (tmp_path / "bids" / "dataset_description.json").unlink(missing_ok=True)
-    (tmp_path / "bids" / "SiteB").symlink_to(host)
-    assert plain_sites(tmp_path / "bids") == ["SiteA"]
-    assert plain_sites(tmp_path / "bids", [str(host)]) == ["SiteA", "SiteB"]
+def test_sites_with_links_and_tables_that_are_none(project: Project, host: Path) -> None:
+    """Each of 30 folders leads to all others: by every way there would be more than 10^30 of them."""
+    bids = project.folder / "bids"
+    for site in ("FIFO", "Large", "Nul", "Many"):
+        plain_dataset(bids / site, {t1w("01"): small_head()})
+    os.mkfifo(bids / "FIFO" / "participants.tsv")
+    with (bids / "Large" / "participants.tsv").open("wb") as file:
+        file.truncate(1 << 40)
+    (bids / "Nul" / "participants.tsv").write_bytes(b"participant_id\n" + b"\0" * 200_000)
+    for one in range(30):
+        (bids / "Many" / "sub-01" / f"ses-{one}").mkdir()
+        for other in range(30):
+            (bids / "Many" / "sub-01" / f"ses-{one}" / f"to-{other}").symlink_to(f"../ses-{other}")
+    (bids / "Host").symlink_to(host)
+    sites = ["FIFO", "Large", "Many", "Nul"]
+    assert sorted(index(project)) == [f"{site}/{t1w('01')}" for site in sites]
+    skipped = [row["item"] for row in project.table("index/skipped.tsv")]
+    assert {f"'{site}/participants.tsv'" for site in ("FIFO", "Large", "Nul")} <= set(skipped)
+    assert f"Host/{t1w('folder')}" in index(project, host, results="trusted")
 
 
-def test_folder_made_of_links_is_analysed_where_its_store_is_named(tmp_path: Path) -> None:
+def test_folder_made_of_links_is_analysed_where_its_store_is_named(project: Project, tmp_path: Path) -> None:
     store = plain_dataset(tmp_path / "store", {t1w("01"): small_head(), t1w("02"): small_head()})
-    bids = plain_dataset(tmp_path / "bids", {t1w("03"): small_head()})
+    bids = project.heads("03")
     (bids / "sub-01" / "anat").mkdir(parents=True)
     (bids / t1w("01")).symlink_to(store / t1w("01"))
     (bids / "sub-02").symlink_to(store / "sub-02")
-    sizes = {image.label: image.size_bytes for image in index(bids, links_to=(store,)).images}
-    assert sizes == {label: (store / t1w("01")).stat().st_size for label in ("01", "02", "03")}
-    alone = index(bids)
-    assert {image.label: image.size_bytes is None for image in alone.images} == {"01": True, "03": False}
-    assert "'sub-02'" in [entry.item for entry in alone.skipped]
-
-
-@pytest.mark.parametrize("kind", ["FIFO", "large", "nul"])
-def test_table_of_participants_that_is_none_is_left_out(tmp_path: Path, kind: str) -> None:
-    bids = plain_dataset(tmp_path / "bids", {t1w("01"): small_head()})
-    table = bids / "participants.tsv"
-    if kind == "FIFO":
-        os.mkfifo(table)
-    elif kind == "large":
-        with table.open("wb") as file:
-            file.truncate(1 << 40)
-    else:
-        table.write_bytes(b"participant_id\n" + b"\0" * 200_000)
-    began_s = time.monotonic()
-    indexed = index(bids)
-    assert time.monotonic() - began_s < 5
-    assert [image.label for image in indexed.images] == ["01"]
-    assert indexed.skipped[0].item == "'participants.tsv'"
-
-
-def test_many_links_between_folders_end(tmp_path: Path) -> None:
-    """Each of 30 folders leads to all others: by every way there would be more than 10^30 of them."""
-    bids = plain_dataset(tmp_path / "bids", {t1w("01"): small_head()})
-    for one in range(30):
-        (bids / "sub-01" / f"ses-{one}").mkdir()
-        for other in range(30):
-            (bids / "sub-01" / f"ses-{one}" / f"to-{other}").symlink_to(f"../ses-{other}")
-    began_s = time.monotonic()
-    assert [image.path for image in index(bids).images] == [t1w("01")]
-    assert time.monotonic() - began_s < 10
+    size = str((store / t1w("01")).stat().st_size)
+    assert index(project) == {t1w("01"): "n/a", t1w("03"): size}
+    assert index(project, store, results="trusted") == dict.fromkeys(map(t1w, ("01", "02", "03")), size)
+    assert "'sub-02'" in [row["item"] for row in project.table("index/skipped.tsv")]
 
 
 # Options and commands
@@ -196,8 +171,8 @@ def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     programs.mkdir()
     (programs / "ssh").write_text(f'#!/bin/sh\necho "$@" >> {mark}\nexit 255\n')
     (programs / "ssh").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("GIT_ALLOW_PROTOCOL", "ext:file:git:http:https:ssh")
+    monkeypatch.setitem(ENVIRONMENT, "PATH", f"{programs}{os.pathsep}{ENVIRONMENT['PATH']}")
+    monkeypatch.setitem(ENVIRONMENT, "GIT_ALLOW_PROTOCOL", "ext:file:git:http:https:ssh")
     yield mark
     assert not mark.exists(), mark.read_text()
 
@@ -216,65 +191,69 @@ ADDRESSES = [
 ]
 
 
+def clone(project: Project, source: Path | str, results: str = "results", **keys: Any) -> Ended:
+    """Clone a source."""
+    arguments = project.configure(dataset={"source": str(source), "get_attempts": 1, **keys}, results=results)
+    return project.snakemake(f"{results}/index/dataset.json", *arguments)
+
+
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_source_is_never_an_option_or_a_command(tmp_path: Path, ran: Path, address: str) -> None:
-    with pytest.raises(NeurotierError):
-        obtain(SETTINGS, address.replace("MARK", str(ran)), tmp_path / "clones", lambda _: None)
+def test_source_is_never_an_option_or_a_command(project: Project, ran: Path, address: str) -> None:
+    assert clone(project, address.replace("MARK", str(ran))).code != 0
 
 
 @pytest.mark.parametrize("key", ["url", "datalad-url", "candidate", "substitute"])
 def test_addresses_of_subdatasets_are_never_options_or_commands(
-    demo_copy: Path, tmp_path: Path, ran: Path, key: str
+    project: Project, demo_copy: Path, ran: Path, key: str
 ) -> None:
-    """The site is named as one that cannot be reached; the other is there."""
-    shutil.rmtree(demo_copy / "SiteB", ignore_errors=True)
-    (demo_copy / "SiteB").mkdir(exist_ok=True)
-    for number, address in enumerate(ADDRESSES if key == "url" else ADDRESSES[::4]):
-        address = address.replace("MARK", str(ran))
+    """A sub-dataset for each address cannot be reached; the others are there."""
+    commit = git(demo_copy, "rev-parse", "HEAD:SiteB")
+    sites = {f"Hostile{number}": address.replace("MARK", str(ran)) for number, address in enumerate(ADDRESSES)}
+    for number, (site, address) in enumerate(sites.items()):
+        own = {"path": site, "url": f"./{site}"} | ({key: address} if key.endswith("url") else {})
+        for name, value in own.items():
+            git(demo_copy, "config", "--file", ".gitmodules", f"submodule.{site}.{name}", value)
+        git(demo_copy, "update-index", "--add", "--cacheinfo", f"160000,{commit},{site}")
         if key == "candidate":
-            name = "datalad.get.subdataset-source-candidate-100x"
-            git(demo_copy, "config", "--file", ".datalad/config", name, address)
+            name, value = f"datalad.get.subdataset-source-candidate-{100 + number}x", address
+            git(demo_copy, "config", "--file", ".datalad/config", name, value)
         elif key == "substitute":
-            name = "datalad.clone.url-substitute.x"
-            git(demo_copy, "config", "--file", ".datalad/config", name, f"|.*SiteB|{address}")
-        else:
-            git(demo_copy, "config", "--file", ".gitmodules", f"submodule.SiteB.{key}", address)
-        git(demo_copy, "commit", "--quiet", "--all", "-m", "hostile")
-        clones = tmp_path / f"clones-{number}"
-        try:
-            dataset = obtain(SETTINGS, str(demo_copy), clones, lambda _: None)
-        except NeurotierError:
-            assert key in ("candidate", "substitute")  # they are for every sub-dataset
-            continue
-        assert list(dataset.sites) == ["SiteA"]
-        assert "its address" in dataset.unreachable["SiteB"], address
+            name, value = f"datalad.clone.url-substitute.x{number}", f"|.*{site}|{address}"
+            git(demo_copy, "config", "--file", ".datalad/config", name, value)
+    git(demo_copy, "add", ".gitmodules", ".datalad")
+    git(demo_copy, "commit", "--quiet", "-m", "hostile")
+    ended = clone(project, demo_copy)
+    if ended.code == 0 or key.endswith("url"):  # the others are for every sub-dataset
+        found = read_json(project.results / "index" / "dataset.json")
+        assert found["unreachable"].keys() == sites.keys()
+        assert key == "substitute" or all("its address" in reason for reason in found["unreachable"].values()), found
 
 
-def test_link_in_place_of_gitmodules_is_refused(demo_copy: Path, tmp_path: Path) -> None:
+def test_link_in_place_of_gitmodules_is_refused(project: Project, demo_copy: Path, tmp_path: Path) -> None:
     shutil.move(demo_copy / ".gitmodules", tmp_path / "elsewhere")
     (demo_copy / ".gitmodules").symlink_to(tmp_path / "elsewhere")
     git(demo_copy, "add", "--all", ".gitmodules")
     git(demo_copy, "commit", "--quiet", "-m", "hostile")
-    with pytest.raises(NeurotierError):
-        obtain(SETTINGS, str(demo_copy), tmp_path / "clones", lambda _: None)
+    assert clone(project, demo_copy).code != 0
 
 
-@pytest.mark.parametrize("version", ["--upload-pack=touch MARK", "-f", "--", "--exec=touch MARK", "-bx", "a b", ""])
-def test_version_is_never_an_option(demo_source: Path, tmp_path: Path, ran: Path, version: str) -> None:
-    settings = dataclasses.replace(SETTINGS, version=version.replace("MARK", str(ran)))
-    with pytest.raises(NeurotierError, match="has no branch, tag or commit"):
-        obtain(settings, str(demo_source), tmp_path / "clones", lambda _: None)
-    assert not [path for path in (tmp_path / "clones").iterdir() if path.is_dir()]
+@pytest.mark.parametrize("version", ["--upload-pack=touch MARK", "-f", "--", "--exec=touch MARK", "-bx", "a b"])
+def test_version_is_never_an_option(project: Project, demo_source: Path, ran: Path, version: str) -> None:
+    ended = clone(project, demo_source, version=version.replace("MARK", str(ran)))
+    assert ended.code != 0
+    assert ended.lines("has no branch, tag or commit"), ended.output
+    assert not [path for path in project.folder.glob("neurotier-*/datasets/*") if path.is_dir()]
 
 
-def test_versions_that_are_meant_are_found(demo_copy: Path, tmp_path: Path) -> None:
+def test_versions_that_are_meant_are_found(project: Project, demo_copy: Path) -> None:
     """A branch that is not the source's own, a tag, and the beginning of a commit."""
     git(demo_copy, "branch", "side")
     git(demo_copy, "tag", "v1")
     commit = git(demo_copy, "rev-parse", "HEAD")
     for version in ("side", "v1", commit[:10]):
-        dataset = obtain(dataclasses.replace(SETTINGS, version=version), str(demo_copy), tmp_path / "c", lambda _: None)
-        assert git(dataset.path, "rev-parse", "HEAD") == commit
+        assert clone(project, demo_copy, version, version=version).code == 0
+    clones = [path for path in project.folder.glob("neurotier-*/datasets/*") if path.is_dir()]
+    assert [git(path, "rev-parse", "HEAD") for path in clones] == [commit] * 3
 
 
 # Labels
@@ -285,13 +264,12 @@ def test_label_with_a_plus_runs_through_the_whole_workflow(project: Project) -> 
     image = "sub-a+b/ses-1+2/anat/sub-a+b_ses-1+2_acq-x+y_T1w.nii.gz"
     plain_dataset(project.folder / "bids", {image: small_head(), t1w("c"): small_head(1)})
     dataset = {"source": "bids", "participants": ["sub-a+b"], "sessions": ["1+2"]}
-    ended = project.snakemake(*project.configure(dataset=dataset, tool=BET), path=STAND_INS)
-    assert ended.code == 0, ended.output
-    made = project.results / "derivatives" / image.replace("_T1w", "_desc-brain_mask")
+    project.succeeds(*project.configure(dataset=dataset, tool=BET), path=STAND_INS)
+    made = project.derivatives / image.replace("_T1w", "_desc-brain_mask")
     assert made.is_file()
     assert [row["participant"] for row in project.table("group/group.tsv")] == ["sub-a+b"]
     assert len(list((project.results / "figures" / "mosaics").glob("*a+b*.png"))) == 1
-    assert "sub-a+b" in (project.results / "report.html").read_text()
+    assert "sub-a+b" in project.page("report")
     assert project.leftovers() == []
     again = project.snakemake(*project.configure(dataset=dataset, tool=BET), path=STAND_INS)
     assert "Nothing to be done" in again.output

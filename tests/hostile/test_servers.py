@@ -14,8 +14,7 @@ from typing import Any
 import psutil
 import pytest
 from slurm_cluster import wait_until
-from support import PATIENCE_S, STAND_INS, Project, listening, processes_in, words_of
-from truth import NOBODY
+from support import NOBODY, PATIENCE_S, STAND_INS, Project, listening, processes_in, words_of
 
 STAGED = {
     "tiers": ["local"],
@@ -102,7 +101,6 @@ def test_what_cannot_be_closed_is_not_started(
     denied = 'echo 0 > /proc/sys/user/max_net_namespaces; exec "$@"'
     confined = Project(project.folder, lambda: ["unshare", "--user", "--map-root-user", "sh", "-c", denied, "sh"])
     arguments = confined.configure(**{target: section})
-    ended = confined.snakemake(*arguments, targets=[target], path=STAND_INS / "mpi")
-    assert ended.code != 0
+    ended = confined.fails(target, *arguments, path=STAND_INS / "mpi")
     (line,) = ended.lines(f"target {target}: {who} listens on all addresses and obeys everybody, and this system gives")
     assert line.endswith(f"; have user namespaces allowed, or take {instead}")

@@ -19,12 +19,11 @@ import psutil
 import pytest
 from conftest import missing
 from neurotier.core.places import short_hash
-from neurotier.core.private import private_folder
 from slurm_hosts import covering
-from support import ROOT, STAND_INS, Ended, Project, plain_dataset, small_head, t1w
+from support import NOBODY, ROOT, STAND_INS, Ended, Project, private_folder, t1w
 
-OTHER_USER = 65534
-"""Nobody's number; processes of the attacker run under it."""
+OTHER_USER = NOBODY
+"""Processes of the attacker run under it."""
 
 ORDINARY = "games"
 """An ordinary user, whose runs are attacked."""
@@ -89,7 +88,7 @@ def ordinary(tier: Path) -> Project:
     """A project of an ordinary user, in a home with 26 files where a run would look for what it may remove."""
     home = tier / "home"
     project = Project.at(home / "project", before=lambda: becoming(ORDINARY, tier))
-    plain_dataset(project.folder / "bids", {t1w("01"): small_head()})
+    project.heads("01")
     precious = home / "data" / "state" / "told"
     precious.mkdir(parents=True)
     for number in range(26):
@@ -113,7 +112,7 @@ def own(folder: Path) -> None:
 
 def given(project: Project, **sections: object) -> list[str]:
     """Arguments for a project in memory whose tool does nothing."""
-    sections = {"dataset": {"source": "bids"}, "tool": {"name": "noop"}, **sections}
+    sections = {"tool": {"name": "noop"}, **sections}
     tiers = {"local": {"path": ".", "kind": "tmpfs"}, **sections.pop("tiers", {})}  # type: ignore[dict-item]
     return project.configure(tiers=tiers, **sections)
 
@@ -126,14 +125,13 @@ def results_in(tier: Path, results: str, project: Project) -> list[str]:
 
 def run(project: Project, tier: Path, results_tier: str = "local") -> Ended:
     """One participant with a stand-in for bet, its intermediates on the tier."""
-    source = plain_dataset(project.folder / "source", {t1w("01"): small_head()})
+    project.heads("01")
     arguments = project.configure(
-        dataset={"source": str(source)},
         tool={"name": "bet"},
         tiers={"shared": {"path": str(tier), "kind": "tmpfs"}},
         placement={"work": "shared", "results": results_tier},
     )
-    return project.snakemake(*arguments, path=STAND_INS, targets=["participants"])
+    return project.snakemake("participants", *arguments, path=STAND_INS)
 
 
 def refused(ended: Ended, part: str) -> None:
@@ -198,16 +196,13 @@ def test_intermediates_are_readable_by_the_user_alone(project: Project, tier: Pa
     (spy / "bet").write_text(f"#!/bin/sh\n{look}\n")
     (spy / "bet").chmod(0o755)
     shutil.copy(STAND_INS / "bet", spy / "real_bet")
-    source = plain_dataset(project.folder / "source", {t1w("01"): small_head()})
-    (source / t1w("01")).chmod(0o600)
+    (project.heads("01") / t1w("01")).chmod(0o600)
     arguments = project.configure(
-        dataset={"source": str(source)},
         tool={"name": "bet"},
         tiers={"shared": {"path": str(tier), "kind": "tmpfs"}},
         placement={"work": "shared"},
     )
-    ended = project.snakemake(*arguments, path=spy, targets=["participants"])
-    assert ended.code == 0, ended.output
+    project.succeeds("participants", *arguments, path=spy)
     modes = [line.split()[0] for line in seen.read_text().splitlines()]
     assert modes == ["600", "700", "700"]
 
@@ -224,7 +219,7 @@ def test_results_below_what_another_user_made_are_refused(
     ordinary: Project, tier: Path, planted: str, results: str, why: str
 ) -> None:
     as_other_user(f"cd {tier}; {planted.format(home=tier / 'home')}")
-    ended = ordinary.snakemake(*results_in(tier, results, ordinary), targets=["participants"])
+    ended = ordinary.snakemake("participants", *results_in(tier, results, ordinary))
     refused(ended, f"is {why} that user nobody made where everybody may write")
     assert len(list((tier / "home" / "data" / "state" / "told").iterdir())) == 26
 
@@ -237,8 +232,8 @@ def test_a_link_of_another_user_is_refused_by_all_that_removes(ordinary: Project
     os.chown(lab / "link", OTHER_USER, OTHER_USER, follow_symlinks=False)
     arguments = results_in(tier, "lab/link/data", ordinary)
     for ended in (
-        ordinary.snakemake(*arguments, targets=["participants"]),
-        ordinary.snakemake(*arguments, "--delete-all-output", targets=["participants"]),
+        ordinary.snakemake("participants", *arguments),
+        ordinary.snakemake("participants", *arguments, "--delete-all-output"),
         ordinary.run("-m", "neurotier", "images", str(lab / "link" / "data"), "--remove-unused", "0"),
         ordinary.run("-m", "neurotier", "jobs", str(lab / "link" / "data"), "--cancel"),
     ):
@@ -251,7 +246,7 @@ def test_a_tier_that_another_user_made_is_refused(ordinary: Project, tier: Path,
     as_other_user(f"cd {tier}; {planted}")
     tiers = {"planted": {"path": str(tier / "tier"), "kind": "tmpfs"}}
     arguments = given(ordinary, tiers=tiers, placement={"work": "planted"})
-    ended = ordinary.snakemake(*arguments, targets=["participants"])
+    ended = ordinary.snakemake("participants", *arguments)
     refused(ended, "tier 'planted': ")
     assert not ordinary.results.exists()
     assert not list(tier.glob("**/neurotier-*"))
@@ -261,8 +256,7 @@ def test_a_folder_that_everybody_may_change_is_refused(ordinary: Project, tier: 
     """As an ordinary user's own, it is to be closed, once it is clear what others have put there."""
     (tier / "open").mkdir()
     (tier / "open").chmod(0o777)
-    ended = ordinary.snakemake(*results_in(tier, "open/mine", ordinary), targets=["participants"])
-    assert ended.code != 0
+    ended = ordinary.fails("participants", *results_in(tier, "open/mine", ordinary))
     assert ended.lines(f"{tier}/open is a folder of user root that everybody may write to; check who has written there")
     assert not list((tier / "open").iterdir())
 
@@ -275,17 +269,16 @@ def test_a_group_shares_a_folder_and_others_lock_and_learn_nothing(ordinary: Pro
     lab.chmod(0o2775)
     results = lab / "me"
     arguments = results_in(tier, "lab/me", ordinary)
-    ended = ordinary.snakemake(*arguments, targets=["participants"])
-    assert ended.code == 0, ended.output
+    ended = ordinary.succeeds("participants", *arguments)
     (results / "state" / "lock").chmod(0o644)  # as an earlier version made it
-    assert ordinary.snakemake(*arguments, targets=["participants"]).code == 0
+    ordinary.succeeds("participants", *arguments)
     other = [*becoming(str(OTHER_USER), tier), sys.executable]
     subprocess.run([*other, "-m", "neurotier", "watch", str(results), "--once"], cwd=ROOT / "workflow", check=True)
     hold = [*other, "-c", HOLD, str(tier)]
     with subprocess.Popen(hold, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert int(holder.stdout.readline()) > 10
-        ended = ordinary.snakemake(*arguments, "--forceall", targets=["participants"])
+        ended = ordinary.snakemake("participants", *arguments, "--forceall")
         holder.communicate()
     assert ended.code == 0, ended.output
     assert ended.analysed == ["sub-01"]
@@ -313,7 +306,7 @@ def test_the_token_of_a_source_is_used_and_not_shown_to_others(ordinary: Project
         threading.Thread(target=server.serve_forever).start()
         source = f"http://me:{WORD}@127.0.0.1:{server.server_port}/ds"
         asked = f"dataset={{source: '{source}', get_attempts: 1}}"
-        ended = ordinary.snakemake(*given(ordinary), "--config", asked, targets=["ready"])
+        ended = ordinary.snakemake("ready", *given(ordinary), "--config", asked)
         server.shutdown()
     assert ended.code != 0
     assert f"Basic {base64.b64encode(f'me:{WORD}'.encode()).decode()}" in Closed.seen

@@ -22,7 +22,7 @@ def make(project: Project, *targets: str) -> list[str]:
     """Make files below the results folder with the small demonstration; the rules that ran, in order."""
     demo = {"head": "simulated", "voxel_size_mm": 4.0}
     arguments = project.configure(demo=demo, dataset={"sites": ["SiteB"]}, tool={"name": "noop"})
-    ended = project.snakemake(*arguments, targets=[f"results/{target}" for target in targets])
+    ended = project.snakemake(*[f"results/{target}" for target in targets], *arguments)
     assert ended.code == 0, ended.output
     return [line.split("Rule: ")[1].rstrip(")") for line in ended.lines("Finished jobid")]
 
@@ -96,6 +96,6 @@ def test_batch_that_is_not_there_is_said_so(project: Project) -> None:
     arguments = project.configure(
         demo={"head": "simulated", "voxel_size_mm": 4.0}, dataset={"sites": ["SiteB"]}, tool={"name": "noop"}
     )
-    ended = project.snakemake(*arguments, targets=["results/state/batches/77"])
+    ended = project.snakemake("results/state/batches/77", *arguments)
     assert ended.code != 0
     assert ended.lines("batch 77: there is no such batch")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from container_images import Engine, make_tiny
-from neurotier.analysis.app import Share, group_arguments, participant_arguments, run_level
+from neurotier.analysis.app import Share, group_arguments, merge_outputs, participant_arguments, run_level
 from neurotier.analysis.app_sessions import call_app
 from neurotier.containers.caches import PlacedCache
 from neurotier.containers.store import PlacedImage
@@ -265,3 +266,43 @@ def test_the_group_level_is_told_of_what_is_left_for_it(
     if others_mb + merged_mb:
         with pytest.raises(TierError, match=f"has {others_mb + merged_mb} MB of memory, and its files take"):
             granted._replace(memory_mb=others_mb + merged_mb).with_outputs(settings, places, people)
+
+
+@pytest.fixture
+def outputs(tmp_path: Path) -> tuple[Path, Path, Path]:
+    """Outputs of two participants, and where they are laid over each other."""
+    one, two, target = (tmp_path / name for name in ("one", "two", "target"))
+    for folder in (one, two, target):
+        folder.mkdir()
+    return one, two, target
+
+
+def test_an_output_does_not_lead_another_one_out(outputs: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    one, two, target = outputs
+    trap = tmp_path / "trap"
+    trap.mkdir()
+    (two / "d").mkdir()
+    (two / "d" / "log").write_text("evil")
+    (one / "d").symlink_to(trap)
+    with pytest.raises(ToolError, match=r"one/d: is a link that leads out of its folder, to '.*trap'"):
+        merge_outputs([one, two], target)
+    (target / "d").symlink_to(trap)
+    with pytest.raises(ToolError, match="two/d/log: lies below 'd', which is a link or a file in the target"):
+        merge_outputs([two], target)
+    assert list(trap.iterdir()) == []
+
+
+def test_outputs_that_differ_in_kind(outputs: tuple[Path, Path, Path]) -> None:
+    one, two, target = outputs
+    os.mkfifo(two / "pipe")
+    (one / "pipe").write_text("x")
+    with pytest.raises(ToolError, match="two/pipe: is a FIFO"):
+        merge_outputs([one, two], target)
+    (two / "pipe").unlink()
+    for folder, text in ((one, "a"), (two, "b")):
+        (folder / "link").symlink_to("pipe")
+        (folder / "text").write_text(text)
+    (one / "kind").write_text("x")
+    (two / "kind").symlink_to("text")
+    assert merge_outputs([one, two], target.with_name("other")) == ["kind", "text"]
+    assert (target.with_name("other") / "text").read_text() == "a"

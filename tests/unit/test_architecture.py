@@ -64,6 +64,27 @@ def test_keys_of_rules_come_in_one_order() -> None:
         assert keys == sorted(keys, key=KEYS.index), name
 
 
+TESTS = ROOT / "tests"
+REFEREE = [*TESTS.glob("hostile/*.py"), *TESTS.glob("workflow/*.py"), *TESTS.glob("faults/*.py")]
+REFEREE += [TESTS / f"{name}.py" for name in ("same_outputs", "records_of_a_run", "planted_bugs")]
+"""What judges any version of the library by commands, exit codes, files, the terminal and processes."""
+
+KNOWN_TO_THE_REFEREE = {"neurotier.core.errors", "neurotier.core.places"}
+
+
+def test_the_referee_knows_no_insides() -> None:
+    """Neither do the modules of ``tests/`` that it uses, nor programs that it writes."""
+    files, seen = [*REFEREE], set(REFEREE)
+    for file in files:
+        text = file.read_text()
+        assert set(re.findall(r"(?:from|import) (neurotier[\w.]*)", text)) <= KNOWN_TO_THE_REFEREE, file
+        named = re.findall(r"^ *(?:from|import) (\w+)", text, re.MULTILINE)
+        used = {module for name in named if (module := TESTS / f"{name}.py").exists()} - seen
+        files += used
+        seen |= used
+    assert TESTS / "support.py" in seen
+
+
 def test_common_rules_stay_short() -> None:
     assert len(RULES["common"].splitlines()) <= 100
 

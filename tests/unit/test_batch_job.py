@@ -12,14 +12,14 @@ from typing import Any
 
 import psutil
 import pytest
-from batch_jobs import RUN, done_in, job, sleepers, sleeping
+from batch_jobs import RUN, done_in, job, prepared_results, sleepers, sleeping
 from neurotier.core.files import write_json
 from neurotier.core.places import Places, file_of
 from neurotier.core.processes import lives
 from neurotier.run.batches import key_of
 from neurotier.run.jobs import load_settings
 from neurotier.run.participants import selected_by
-from support import PATIENCE_S, plain_dataset, prepared_results, t1w
+from support import PATIENCE_S, plain_dataset, t1w
 
 
 def failure(results: Path, name: str) -> dict[str, Any]:

@@ -8,14 +8,14 @@ import time
 from pathlib import Path
 
 from conftest import missing
+from devices import THROTTLE, output
 from support import ENVIRONMENT, PATIENCE_S, ROOT
-from truth import THROTTLE, output
 
 PROGRAM = """
 import sys
 from pathlib import Path
 from bench import scratch_project, timed
-from truth import loop_device
+from devices import loop_device
 
 begun = Path(sys.argv[1])
 try:

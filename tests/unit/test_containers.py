@@ -13,7 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 from conftest import missing
-from container_images import Engine, of_another_architecture
+from container_images import Engine, of_another_architecture, tiny_root
+from neurotier.analysis.in_container import read_labels
 from neurotier.containers.engine import find_engine
 from neurotier.containers.run import Bind, Container
 from neurotier.core.errors import ContainerError, NeurotierError, ToolError
@@ -244,3 +245,28 @@ def test_a_bad_head_ends_the_container_that_waits(container: Container) -> None:
     with pytest.raises(NeurotierError, match="no head"):
         container.run(["sleep", "86397"], container.scratch.with_name("log"), held=refuse)
     wait_until(lambda: not running("86397"))
+
+
+@pytest.mark.parametrize("name", ["tmp", "home"])
+def test_a_work_folder_that_a_container_has_changed_is_not_bound_again(
+    container: Container, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "trap").mkdir()
+    inside(container, f"rm -rf /work/{name} 2>/dev/null; mv /work/{name} /work/old; ln -s {tmp_path}/trap /work/{name}")
+    with pytest.raises(ContainerError, match=f"{name}: is a link that a container has left, not a folder"):
+        inside(container, "echo x >/tmp/x")
+    assert list((tmp_path / "trap").iterdir()) == []
+
+
+@pytest.mark.parametrize(("linked", "version"), [(False, "1.2"), (True, "unknown")])
+def test_labels_that_are_a_link_are_those_of_the_image(
+    engine: Engine, tmp_path: Path, linked: bool, version: str
+) -> None:
+    """The engine's own inspection follows such a link into the user's home."""
+    root = tiny_root(tmp_path)
+    labels, host = root / ".singularity.d" / "labels.json", tmp_path / "host.json"
+    labels.parent.mkdir()
+    (host if linked else labels).write_text(json.dumps({"Version": "1.2"}))
+    if linked:
+        labels.symlink_to(host)
+    assert read_labels(Container(engine.path, root, SETTINGS, tmp_path / "scratch"), tmp_path / "log") == version

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from conftest import missing
+from devices import loop_device
 from neurotier.core.errors import NeurotierError, SettingsError, TierError, ToolError
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
@@ -25,7 +26,6 @@ from neurotier.storage.workload.walk import walk
 from neurotier.storage.workspace import Workspace
 from page_reader import page_of
 from support import ROOT
-from truth import loop_device
 
 MIB = 1 << 20
 RECORD = 5568

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from batch_jobs import prepared_results
 from neurotier.core.files import remove_whatever, write_json
 from neurotier.core.places import Places, file_of
 from neurotier.core.tables import write_table
@@ -25,7 +26,7 @@ from neurotier.run.fetching import Fetcher
 from neurotier.run.jobs import dataset_json, drop_batch_images, load_dataset, load_settings
 from neurotier.run.participants import selected_by
 from neurotier.run.turns import fetching, note_fetched, noted, take_turn, working, works
-from support import ENVIRONMENT, PATIENCE_S, ROOT, git, prepared_results, t1w
+from support import ENVIRONMENT, PATIENCE_S, ROOT, git, t1w
 
 RUN = "run-that-fetches"
 LABELS = ("01", "02", "03", "04", "05")

@@ -8,7 +8,11 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 import pytest
+from hostile_images import GB, dims, header
 from neurotier.analysis.images import check_grid, check_mask, load_head, write_brain, write_mask
+from neurotier.analysis.inflating import DamagedError
+from neurotier.analysis.memory import LEAST_BYTES
+from neurotier.analysis.nifti import read_header
 from neurotier.core.errors import InputError, ToolError
 from support import save_image, small_head
 
@@ -91,3 +95,28 @@ def test_mask_of_another_place_is_refused(tmp_path: Path, head: nib.Nifti1Image)
     nib.save(nib.Nifti1Image((small_head() > 250).astype(np.uint8), np.eye(4)), tmp_path / "mask.nii.gz")
     with pytest.raises(ToolError, match="another grid"):
         check_mask(tmp_path, "mask.nii.gz", head, "tool", "a")
+
+
+@pytest.mark.parametrize("kind", [nib.Nifti1Header, nib.Nifti2Header])
+def test_image_is_as_nibabel_loads_it(tmp_path: Path, kind: type[nib.Nifti1Header]) -> None:
+    values = small_head().astype(">f4").tobytes("F")
+    made = kind(header(kind, datatype=16, bitpix=32)[:-4]).as_byteswapped(">")
+    made["pixdim"][0] = 0  # which nibabel mends
+    (tmp_path / "a.nii").write_bytes(bytes(made.binaryblock) + bytes(4) + values)
+    ours, theirs = load_head(tmp_path / "a.nii", "a"), nib.load(tmp_path / "a.nii")
+    assert type(ours) is type(theirs)
+    assert ours.header == theirs.header
+    assert np.array_equal(ours.affine, theirs.affine)
+    assert np.array_equal(ours.get_fdata(), theirs.get_fdata())
+
+
+@pytest.mark.parametrize(("memory_bytes", "fits"), [(8 * GB, True), (LEAST_BYTES, True), (2 * GB, False)])
+def test_head_of_half_a_mm_fits_a_job_of_8_gb(tmp_path: Path, memory_bytes: int, fits: bool) -> None:
+    (tmp_path / "a.nii").write_bytes(header(dim=dims(512, 512, 512), datatype=16, bitpix=32))
+    with (tmp_path / "a.nii").open("rb") as file:
+        stored = read_header(file, "a.nii")
+    if fits:
+        stored.check_memory(memory_bytes)
+    else:
+        with pytest.raises(DamagedError, match=r"which take 2.5 GiB of memory to analyse, and this job has 1.86 GiB"):
+            stored.check_memory(memory_bytes)

@@ -9,9 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from batch_jobs import prepared_results
 from neurotier.core.places import file_of
 from neurotier.core.processes import BLAS_THREADS
-from support import ENVIRONMENT, ROOT, prepared_results
+from support import ENVIRONMENT, ROOT
 
 REPORTING = {"pandas", "matplotlib", "jinja2", "jsonschema"}
 SLOW = REPORTING | {"scipy", "numpy", "nibabel", "snakemake", "bids", "datalad"}

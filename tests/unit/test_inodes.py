@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from batch_jobs import prepared_results
 from conftest import missing
 from neurotier.analysis.staging import check_room, full
 from neurotier.core.errors import TierError
@@ -18,7 +19,7 @@ from neurotier.core.places import Places
 from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tiers import Tier, find_mount
 from neurotier.run.plan import Plan, needs_of
-from support import ENVIRONMENT, ROOT, prepared_results
+from support import ENVIRONMENT, ROOT
 
 INODES = 1024
 MAKER = """#!/bin/sh

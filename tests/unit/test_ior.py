@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 from conftest import missing
+from devices import loop_device
 from ior_runs import MIB, TINY, left, run, settings_of
 from neurotier.core.errors import NeurotierError, SettingsError, TierError
 from neurotier.core.numa import own_nodes
@@ -22,7 +23,6 @@ from neurotier.storage.ior.jobs import job_of
 from neurotier.storage.ior.points import Point, ior_plan
 from page_reader import page_of
 from support import ROOT
-from truth import loop_device
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from typing import Any
 import psutil
 import pytest
 from conftest import missing
+from devices import loop_device
 from ior_runs import MIB, TINY, left, run, settings_of
 from neurotier.core.errors import SettingsError, ToolError
 from neurotier.core.tables import read_table, write_table
@@ -24,7 +25,6 @@ from neurotier.storage.ior.mpi import read_summary, run_ior
 from neurotier.storage.ior.points import Point
 from page_reader import page_of
 from support import PATIENCE_S, ROOT, STAND_INS
-from truth import loop_device
 
 MARK = "NEUROTIER_TEST_OF_IOR"
 POINT = Point("none", 2, MIB, 65536, False, 1, engine="ior")

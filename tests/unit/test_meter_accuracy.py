@@ -16,11 +16,12 @@ from typing import Any
 
 import pytest
 from conftest import missing
+from devices import loop_device
 from loads import MIB
 from neurotier.meter.exits import DELAY_SWITCH, ExitRecords, delays_accounted
 from neurotier.meter.residency import resident_share
 from neurotier.meter.usage import NOT_ROOT, SWITCHED_OFF
-from truth import Bench, bench, loop_device
+from truth import Bench, bench
 
 pytestmark = pytest.mark.alone
 
@@ -260,3 +261,7 @@ def test_page_cache_is_checked_and_not_believed(disk: Path) -> None:
     assert 0.2 <= (resident_share([file]) or 0) <= 0.5
     assert resident_share([]) is None
     assert resident_share([disk / "nowhere"]) is None
+    os.mkfifo(disk / "FIFO")
+    (disk / "link").symlink_to("image")  # as an annex has
+    assert resident_share([disk / "link"]) == resident_share([file]) is not None
+    assert [resident_share([path]) for path in (disk / "FIFO", Path("/dev/zero"), disk)] == [None] * 3

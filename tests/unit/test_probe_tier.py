@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from conftest import missing
+from devices import loop_device
 from neurotier.core.errors import InputError, TierError
 from neurotier.core.places import Places
 from neurotier.core.private import private_folder
@@ -31,7 +32,6 @@ from neurotier.storage.probe.table import probe_rows
 from neurotier.storage.probe.walk import Walk
 from neurotier.storage.workspace import Workspace
 from support import PATIENCE_S
-from truth import loop_device
 
 THROTTLE_BYTES_PER_S = 20_000_000
 GIB = 1 << 30

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 import yaml
+from batch_jobs import prepared_results
 from neurotier.analysis.rehearsal.describing import describe
 from neurotier.analysis.rehearsal.description import Description, known_profiles, parse, read_description
 from neurotier.analysis.rehearsal.replay import replay
@@ -30,7 +31,7 @@ from neurotier.run.campaign.matrix import planned_runs
 from neurotier.run.campaign.snakemake_run import inner_arguments
 from neurotier.run.plan import Plan
 from neurotier.run.preconditions import check_rehearsal
-from support import ENVIRONMENT, ROOT, prepared_results
+from support import ENVIRONMENT, ROOT
 
 NEUROTIER = [sys.executable, "-m", "neurotier"]
 JOB_ENVIRONMENT = {**ENVIRONMENT, "PYTHONPATH": str(ROOT / "workflow")}

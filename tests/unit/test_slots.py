@@ -11,7 +11,7 @@ from typing import Any
 
 import psutil
 import pytest
-from batch_jobs import done_in, job, sleepers, sleeping
+from batch_jobs import done_in, job, prepared_results, sleepers, sleeping
 from neurotier.advice.observed import BETWEEN, observe
 from neurotier.core.files import read_json, write_json
 from neurotier.core.parallelism import COMPUTING_PHASES, job_spans, peak
@@ -19,7 +19,7 @@ from neurotier.core.places import Places, file_of
 from neurotier.run.batches import STAGING_MB
 from neurotier.run.jobs import load_settings
 from neurotier.run.plan import Plan
-from support import PATIENCE_S, prepared_results
+from support import PATIENCE_S
 
 EVERYONE = ("sub-01", "sub-02", "sub-03", "sub-04")
 

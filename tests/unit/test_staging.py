@@ -19,6 +19,7 @@ import numpy as np
 import psutil
 import pytest
 import yaml
+from devices import loop_device
 from neurotier.core.configuration import config_schema
 from neurotier.core.errors import NeurotierError, SettingsError, TierError, ToolError
 from neurotier.core.places import Places
@@ -38,7 +39,6 @@ from neurotier.storage.staging.walk import Staging, scratch
 from neurotier.storage.workload.walk import walk
 from page_reader import page_of
 from support import ENVIRONMENT, PATIENCE_S, ROOT, processes_in, words_of
-from truth import loop_device
 
 MIB = 1 << 20
 TEST = "NEUROTIER_STAGING_TEST"

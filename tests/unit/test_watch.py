@@ -16,6 +16,7 @@ from typing import Any
 
 import psutil
 import pytest
+from batch_jobs import prepared_results
 from neurotier.core.errors import SettingsError
 from neurotier.core.files import write_json, write_text
 from neurotier.core.places import Places
@@ -27,7 +28,7 @@ from neurotier.watch.command import watch
 from neurotier.watch.looking import Watcher
 from neurotier.watch.remaining import Ended, remaining
 from neurotier.watch.screen import line, screen
-from support import ENVIRONMENT, PATIENCE_S, prepared_results
+from support import ENVIRONMENT, PATIENCE_S
 
 LABELS = ["01", "02", "03", "04"]
 PARTICIPANTS = [f"sub-{label}" for label in LABELS]

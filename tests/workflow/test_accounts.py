@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import missing
 from container_images import Engine, make_tiny
-from support import Project, plain_dataset, small_head, t1w
+from support import Project
 
 pytestmark = pytest.mark.alone
 
@@ -44,11 +44,10 @@ def known_s(rows: list[dict[str, str]], *columns: str) -> float:
 def test_a_container_has_an_account(project: Project, engine: Engine, tmp_path: Path, accounting: str) -> None:
     """Twice as many participants at once as there are cores: all of it is computing and waiting for a core."""
     labels = [f"{number:02d}" for number in range(2 * len(os.sched_getaffinity(0)))]
-    plain_dataset(project.folder / "bids", {t1w(label): small_head() for label in labels})
+    project.heads(*labels)
     app = {"image": str(make_tiny(engine, tmp_path, APP)), "name": "tiny"}
-    given = project.configure(dataset={"source": "bids"}, app=app, batches={"participants": 1})
-    ended = project.snakemake(*given, "--sdm", "apptainer", cores=len(labels))
-    assert ended.code == 0, ended.output
+    given = project.configure(app=app, batches={"participants": 1})
+    project.succeeds(*given, "--sdm", "apptainer", cores=len(labels))
     rows = project.table("profile/profile.tsv")
     computing = [row for row in rows if row["phase"] == "compute"]
     assert len(computing) == len(labels)
@@ -59,7 +58,7 @@ def test_a_container_has_an_account(project: Project, engine: Engine, tmp_path: 
     assert explained_s == pytest.approx(known_s(computing, "wall_s"), rel=0.1)
     (run,) = project.table("profile/runs.tsv")
     assert "n/a" not in (run["account_run_queue_sum_s"], run["account_block_io_sum_s"])
-    page = (project.results / "report.html").read_text()
+    page = project.page("report")
     (most,) = set(re.findall(r"faster tier saves at most (?:about )?([\d.]+)\s%\.", page))
     elsewhere_s = known_s(rows, "wall_s") - known_s(rows, "account_user_s", "account_run_queue_s")
     assert float(most) / 100 <= elsewhere_s / known_s(rows, "wall_s") + 0.03

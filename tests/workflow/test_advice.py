@@ -17,8 +17,8 @@ import nibabel as nib
 import numpy as np
 import pytest
 from conftest import missing
-from support import Project, git, plain_dataset, t1w
-from truth import fuse_folder, loop_device
+from devices import fuse_folder, loop_device
+from support import Project, git, plain_dataset, read_json, t1w
 
 NOOP = {"name": "noop"}
 SMALL = {"streams": 2, "file_mib": 16, "time_s": 1, "repetitions": 1}
@@ -47,8 +47,7 @@ def test_advice(project: Project, demo_source: Path, memory_folder: Path, tmp_pa
     tiers = {"tmpfs": {"path": str(memory_folder), "capacity": "400 MiB"}}
     common = {"tiers": tiers, "tool": NOOP, "probe": SMALL}
     arguments = project.configure(dataset={"source": str(demo_source)}, **common)
-    ended = project.snakemake(*arguments, targets=["advise"])
-    assert ended.code == 0, ended.output
+    ended = project.succeeds("advise", *arguments)
     assert ended.lines("local (in use)  2        as found"), ended.output
     (advice,) = ended.lines("Advice: ")
     rows = project.table("advice/advice.tsv")
@@ -58,31 +57,27 @@ def test_advice(project: Project, demo_source: Path, memory_folder: Path, tmp_pa
     ]
     for row in rows:
         assert 0 < float(row["low_s"]) <= float(row["predicted_s"]) <= float(row["high_s"])
-    assert advice.removeprefix("Advice: ").rstrip(".") in (project.results / "advice.html").read_text().replace(
-        "&#39;", "'"
-    )
-    records = {path: path.read_text() for path in (project.results / "profile" / "records").rglob("*.json")}
+    assert advice.removeprefix("Advice: ").rstrip(".") in project.page("advice").replace("&#39;", "'")
+    records = {path: path.read_text() for path in project.records()}
     assert len(records) == 2
 
-    assert project.snakemake(*arguments).code == 0
+    project.succeeds(*arguments)
     assert {path: path.read_text() for path in records} == records
-    assert "Predicted and measured" in (project.results / "report.html").read_text()
+    assert "Predicted and measured" in project.page("report")
 
     keys = keys_without_content(tmp_path / "keys")
     arguments = project.configure(
         dataset={"source": str(keys)}, results="keys", advice={"calibration": "results"}, **common
     )
     shutil.copytree(project.results / "probe", project.folder / "keys" / "probe")
-    ended = project.snakemake(*arguments, targets=["advise"], cores=8)
-    assert ended.code == 0, ended.output
+    ended = project.succeeds("advise", *arguments, cores=8)
     assert ended.lines("100 participants to analyse")
     assert ended.lines("CPU time and bytes by 4 records of results")
     (misfit,) = [line for line in ended.lines("tmpfs does not fit: needs ") if line.startswith("Advice")]
     assert "(work) on tmpfs, has " in misfit
 
     arguments = project.configure(dataset={"source": str(keys)}, results="alone", **common)
-    ended = project.snakemake(*arguments, targets=["advise"])
-    assert ended.code != 0
+    ended = project.fails("advise", *arguments)
     assert ended.lines("cannot be analysed as a calibration: git-annex knows of no copy of its content"), ended.output
     assert "Traceback" not in ended.output
 
@@ -104,9 +99,8 @@ def test_a_tier_whose_writers_must_wait_is_not_advised(project: Project, waiting
     image = gzip.compress(nib.Nifti1Image(voxels, np.eye(4)).to_bytes(), compresslevel=0)
     plain_dataset(project.folder / "bids", {t1w(f"{number:02d}"): image for number in range(4)})
     tiers = {name: {"path": path, "kind": "block"} for name, path in waiting_tiers.items()}
-    arguments = project.configure(dataset={"source": "bids"}, tiers=tiers, tool=NOOP, probe=SMALL | {"share": 0.5})
-    ended = project.snakemake(*arguments, targets=["advise"])
-    assert ended.code == 0, ended.output
+    arguments = project.configure(tiers=tiers, tool=NOOP, probe=SMALL | {"share": 0.5})
+    ended = project.succeeds("advise", *arguments)
     rows = {row["placement"]: row for row in project.table("advice/advice.tsv")}
     fast, slow = ([rows[name] for name in names] for names in (("local", "tmpfs"), waiting_tiers))
     assert max(float(row["high_s"]) for row in fast) < min(float(row["low_s"]) for row in slow), ended.output
@@ -140,13 +134,13 @@ def test_cold_runs_are_predicted_with_what_programs_take_to_load(project: Projec
     processors = len(os.sched_getaffinity(0))
     loops = [subprocess.Popen(busy) for _ in range(4 * processors)]
     try:
-        ended = project.snakemake(*arguments, targets=["advise"])
+        ended = project.snakemake("advise", *arguments)
     finally:
         for loop in loops:
             loop.kill()
             loop.wait()
     assert ended.code == 0, ended.output
-    found = json.loads((project.results / "advice" / "rehearsal.json").read_text())
+    found = read_json(project.results / "advice" / "rehearsal.json")
     assert found["why"] == ""
     records = found["shared"]["records"]
     assert [len(record["phases"]) for record in records] == [4, 4]
@@ -154,7 +148,7 @@ def test_cold_runs_are_predicted_with_what_programs_take_to_load(project: Projec
     assert found["shared"]["closing_s"] > 0
     assert found["shared"]["others_cpu_share"] > 0.3
     assert records[0]["phases"][0]["cpu_s"] < 0.05, "the start of Python is not that of a copy"
-    said = (project.results / "advice.html").read_text()
+    said = project.page("advice")
     if os.geteuid() == 0:
         assert found["load_s"].keys() == {"start_up", "compute"}
         assert found["load_s"]["start_up"] > 0
@@ -163,11 +157,11 @@ def test_cold_runs_are_predicted_with_what_programs_take_to_load(project: Projec
         assert found["load_s"] == {}
         assert "only root may drop all of it" in said
     assert [row["cache"] for row in project.table("advice/advice.tsv")] == ["cold", "warm"]
-    assert len(list((project.results / "profile" / "records").rglob("*.json"))) == 2
+    assert len(project.records()) == 2
     assert not list((project.results / "advice").glob(".*"))
     assert not project.leftovers()
     assert "Participants share jobs: by one that was tried" in said
     assert "The calibration was disturbed: others took" in said
     (had,) = re.findall(r"Others had (\d+\.\d) busy processes", said)
     assert float(had) > 2 * processors, "those that wait for a processor count, too"
-    assert not project.snakemake(*arguments, targets=["advise"]).lines("once more")
+    assert not project.snakemake("advise", *arguments).lines("once more")

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 import yaml
 from container_images import STAND_INS, Engine, make_stand_in, python_root
-from neurotier.containers.verify import sha256
 from neurotier.core.places import file_of
-from support import ROOT, Project, plain_dataset, small_head
+from support import ROOT, Project, plain_dataset, read_json, sha256, small_head
 
 SDM = ("--sdm", "apptainer")
 DONE = "derivatives/dataset_description.json"
@@ -50,7 +49,7 @@ def calls_in(log: Path, name: str) -> list[str]:
 
 
 def record_of(results: Path, participant: str) -> dict[str, Any]:
-    read: dict[str, Any] = json.loads(file_of(results / "profile" / "records", participant).read_text())
+    read: dict[str, Any] = read_json(file_of(results / "profile" / "records", participant))
     return read
 
 
@@ -74,8 +73,7 @@ def test_mriqc_by_session_and_at_the_group_level(
     app = {"image": "datalad:containers-dataset#bids-mriqc", "memory_mb": 2500}
     given = example("mriqc", project, dataset=study, app=app)
     results = project.folder / "results-mriqc"
-    ended = project.snakemake(*given, targets=[f"results-mriqc/{DONE}"], cores=3)
-    assert ended.code == 0, ended.output
+    ended = project.succeeds(f"results-mriqc/{DONE}", *given, cores=3)
     common = "-w /work/intermediate --nprocs 3 --omp-nthreads 3 --mem-gb 2 --no-sub --notrack"
     participant = "/data /out participant --participant-label 01 --session-id"
     assert called(project, results, "sub-01", "mriqc") == [f"{participant} {session} {common}" for session in "12"]
@@ -94,7 +92,7 @@ def test_mriqc_by_session_and_at_the_group_level(
     assert (record["tool"], record["container"]) == ("mriqc", f"sha256:{sha256(image)}")
     phases = [phase["phase"] for phase in record["phases"]]
     assert phases == ["start_up", "stage_in", "container_start", "compute", "stage_out"]
-    assert json.loads((results / "index" / "image.json").read_text())["sha256"] == sha256(image)
+    assert read_json(results / "index" / "image.json")["sha256"] == sha256(image)
     assert project.leftovers() == []
 
 
@@ -109,8 +107,7 @@ def test_fmriprep_with_licence_templates_and_filters(
     app = {"image": str(make_stand_in(engine, tmp_path / "image", "fmriprep.py")), "threads": 2, "memory_mb": 1500}
     given = example("fmriprep", project, dataset=study, app=app)
     results = project.folder / "results-fmriprep"
-    ended = project.snakemake(*given, targets=["results-fmriprep/" + DONE])
-    assert ended.code == 0, ended.output
+    ended = project.succeeds("results-fmriprep/" + DONE, *given)
     arguments = (
         "-w /work/intermediate --skip-bids-validation --bids-filter-file /filter.json --nthreads 2 --omp-nthreads 2"
         " --mem 1500 --fs-license-file /opt/freesurfer/license.txt --output-spaces MNI152NLin2009cAsym:res-2"
@@ -120,7 +117,7 @@ def test_fmriprep_with_licence_templates_and_filters(
     assert called(project, results, "sub-01", "fmriprep") == [f"{participant} 01 {arguments}"]
     made = names_below(results / "derivatives")
     assert made >= {"sub-01.html", "sub-02.html", "sub-01/anat/sub-01_desc-preproc_T1w.nii.gz"}
-    caches = json.loads((results / "index" / "caches.json").read_text())
+    caches = read_json(results / "index" / "caches.json")
     record = record_of(results, "sub-01")
     assert record["caches"] == {"templateflow": f"sha256:{caches['templateflow']['sha256']}"}
     (placed,) = project.folder.glob("neurotier-*/images/templateflow-*.folder")
@@ -128,17 +125,15 @@ def test_fmriprep_with_licence_templates_and_filters(
     assert project.leftovers() == []
 
     (project.folder / "fmriprep-filter.json").write_text('{"t1w": {"session": "2"}}')
-    ended = project.snakemake(*given, "--dry-run", targets=["participants"])
-    assert ended.code != 0
+    ended = project.fails("participants", *given, "--dry-run")
     assert ended.lines("has 2 participants analysed with filter "), "other filters make other results"
-    ended = project.snakemake(*given, "--forcerun", "analyze_participants", "--dry-run", targets=["participants"])
+    ended = project.snakemake("participants", *given, "--forcerun", "analyze_participants", "--dry-run")
     assert ended.analysed == ["sub-01", "sub-02"]
 
     arguments_by_session = [*arguments_of("fmriprep"), "--subject-anatomical-reference", "sessionwise"]
     by_session = {"level": "session", "session_option": "--session-label", "arguments": arguments_by_session}
     given = example("fmriprep", project, "by-session", dataset=study, app={**app, **by_session})
-    ended = project.snakemake(*given, targets=["by-session/" + DONE])
-    assert ended.code == 0, ended.output
+    ended = project.succeeds("by-session/" + DONE, *given)
     results = project.folder / "by-session"
     assert called(project, results, "sub-01", "fmriprep") == [
         f"{participant} 01 --session-label {session} {arguments} --subject-anatomical-reference sessionwise"
@@ -162,8 +157,7 @@ def test_synthstrip_as_an_app(project: Project, study: dict[str, Any], engine: E
     build_arguments = {"BOOTSTRAP": "localimage", "BASE": str(base)}
     containers = {"build_arguments": build_arguments}
     given = example("synthstrip", project, dataset={**study, "participants": ["01"]}, containers=containers)
-    ended = project.snakemake(*given, targets=["results-synthstrip/" + DONE])
-    assert ended.code == 0, ended.output
+    project.succeeds("results-synthstrip/" + DONE, *given)
     made = names_below(project.folder / "results-synthstrip" / "derivatives")
     folders = {f"sub-01/ses-{session}/anat/sub-01_ses-{session}" for session in "12"}
     endings = ("desc-brain_T1w.nii.gz", "desc-brain_mask.nii.gz")

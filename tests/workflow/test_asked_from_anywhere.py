@@ -6,20 +6,19 @@ import shutil
 from pathlib import Path
 
 import pytest
-from support import Ended, Project, plain_dataset, small_head, t1w
+from support import Ended, Project
 
 
 @pytest.fixture
 def runs(project: Project, tiny_image: Path) -> Project:
     """Two results folders, ``one`` and ``two``, whose images lie in one store."""
-    plain_dataset(project.folder / "bids", {t1w("00"): small_head(0)})
+    project.heads("00")
     for name in ("one", "two"):
         image = project.folder / f"{name}.sif"
         image.write_bytes(tiny_image.read_bytes() + name.encode())
         tool = {"name": "bet", "bet": {"image": str(image)}}
-        given = project.configure(dataset={"source": "bids"}, tool=tool, results=name)
-        ended = project.snakemake(*given, "--sdm", "apptainer", targets=[f"{name}/index/image.json"])
-        assert ended.code == 0, ended.output
+        given = project.configure(tool=tool, results=name)
+        project.succeeds(f"{name}/index/image.json", *given, "--sdm", "apptainer")
     return project
 
 
@@ -54,9 +53,9 @@ def names(project: Project) -> set[str]:
 
 
 def test_a_folder_that_was_moved_or_copied_says_so(project: Project) -> None:
-    plain_dataset(project.folder / "bids", {t1w("00"): small_head(0)})
-    given = project.configure(dataset={"source": "bids"}, tool={"name": "noop"})
-    assert project.snakemake(*given, targets=["results/index/tool.json"]).code == 0
+    project.heads("00")
+    given = project.configure(tool={"name": "noop"})
+    project.succeeds("results/index/tool.json", *given)
     here = project.folder / "here"
     shutil.copytree(project.results, here)
     for command in (["watch", "--once"], ["images"], ["jobs"]):
@@ -65,5 +64,5 @@ def test_a_folder_that_was_moved_or_copied_says_so(project: Project) -> None:
         assert ended.code == 78
         said = f"neurotier: {here}: its last run was in {project.results}: this folder was moved or copied; "
         assert ended.output == said + "start a run here, or name that folder\n"
-    assert project.snakemake(*given, "--config", "results=here", targets=["here/index/tool.json"]).code == 0
+    project.succeeds("here/index/tool.json", *given, "--config", "results=here")
     assert project.run("-m", "neurotier", "watch", str(here), "--once").code == 0

@@ -9,7 +9,6 @@ import signal
 import socket
 import struct
 import subprocess
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,13 +17,9 @@ import nibabel as nib
 import numpy as np
 import psutil
 import pytest
-from neurotier.bigbrain.blocks.making import make_blocks
-from neurotier.bigbrain.blocks.sources import source_of
-from neurotier.bigbrain.engines.numa import NOTICE, ONE_NODE, PIN, pinning
-from neurotier.core.settings import Settings
 from published_logs import write_checkout
 from spark_cluster import OPTIONS, spark_cluster
-from support import PATIENCE_S, Project, listening, processes_in
+from support import PATIENCE_S, Project, listening, processes_in, wait_for, while_running
 
 pytestmark = pytest.mark.usefixtures("gnu_parallel")
 
@@ -42,13 +37,13 @@ def engine(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def expected_checksums(folder: Path) -> dict[str, str]:
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What the voxels of each block must be after all iterations, computed by other means."""
-    tiers = {"disk": {"path": ".", "kind": "block"}}
-    placement = dict.fromkeys(("dataset", "work", "images", "results"), "disk")
-    settings = Settings.from_config({"tiers": tiers, "placement": placement, "bigbrain": SMALL})
-    blocks = make_blocks(source_of(settings.bigbrain), folder, "disk", lambda _: None)
-    return {block.block: voxel_checksum(Path(block.file), SMALL["iterations"]) for block in blocks}
+    project = Project.at(tmp_path_factory.mktemp("blocks") / "project")
+    project.succeeds("results/bigbrain/blocks/local.tsv", *project.configure(bigbrain=SMALL))
+    blocks = project.table("bigbrain/blocks/local.tsv")
+    return {block["block"]: voxel_checksum(Path(block["file"]), SMALL["iterations"]) for block in blocks}
 
 
 def voxel_checksum(file: Path, add: object = 0) -> str:
@@ -88,16 +83,13 @@ def answer_of_spark(project: Project) -> bytes:
 
 
 def test_blocks_are_incremented_and_a_killed_run_is_taken_up_again(
-    project: Project, tmp_path: Path, engine: str
+    project: Project, expected: dict[str, str], engine: str
 ) -> None:
     arguments = project.configure(bigbrain={**SMALL, "engines": [engine], "delay_s": 0.5, "keep": "final"})
     snakemake = project.start("bigbrain", *arguments)
     records = project.results / "bigbrain" / "runs" / engine / "local" / "2" / "1" / "records"
-    deadline = time.monotonic() + PATIENCE_S
-    while len(list(records.glob("bigbrain*.json"))) < 3:  # two at once: Snakemake has noted one of them
-        assert snakemake.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    # two at once: Snakemake has noted one of them
+    wait_for(lambda: len(list(records.glob("bigbrain*.json"))) >= 3, while_running(snakemake))
     assert listening(project.folder) <= {"127.0.0.1"}
     if engine == "spark":
         assert b"Expected SaslMessage" in answer_of_spark(project)
@@ -106,9 +98,8 @@ def test_blocks_are_incremented_and_a_killed_run_is_taken_up_again(
     done = {file: file.stat().st_mtime_ns for file in records.glob("bigbrain*.json")}
     assert 0 < len(done) < 8
 
-    ended = project.snakemake(*arguments, targets=["bigbrain"] if engine == "spark" else TABLES)
-    assert ended.code == 0, ended.output
-    assert written(project, 2) == expected_checksums(tmp_path / "expected")
+    project.succeeds(*(["bigbrain"] if engine == "spark" else TABLES), *arguments)
+    assert written(project, 2) == expected
     assert written(project, 1) == {}
     (run,) = project.table("bigbrain/bigbrain_runs.tsv")
     assert (run["engine"], run["tier"], run["incomplete_blocks"]) == (engine, "local", "0")
@@ -132,19 +123,18 @@ def test_blocks_are_incremented_and_a_killed_run_is_taken_up_again(
 
 
 @pytest.mark.usefixtures("spark")
-def test_spark_reads_files_itself_as_published(project: Project, tmp_path: Path) -> None:
+def test_spark_reads_files_itself_as_published(project: Project, expected: dict[str, str]) -> None:
     bigbrain = {**SMALL, "engines": ["spark"], "pairing": "published", "keep": "all", "delay_s": 0.3}
     too_small = project.configure(bigbrain={**bigbrain, "spark_options": {"spark.driver.memory": "100m"}})
-    ended = project.snakemake(*too_small, targets=["bigbrain"])
+    ended = project.snakemake("bigbrain", *too_small)
     (line,) = ended.lines("neurotier: engine spark: Spark failed: ")
     assert "IllegalArgumentException" in line
     assert ended.code != 0
 
     drawn = project.results / "bigbrain" / "figures" / "bigbrain_spark.tsv"
     targets = [str(drawn.relative_to(project.folder))]
-    ended = project.snakemake(*project.configure(bigbrain=bigbrain), targets=targets)
-    assert ended.code == 0, ended.output
-    assert written(project, 2) == expected_checksums(tmp_path / "expected")
+    ended = project.succeeds(*targets, *project.configure(bigbrain=bigbrain))
+    assert written(project, 2) == expected
     (run,) = project.table("bigbrain/bigbrain_runs.tsv")
     assert (run["incomplete_blocks"], run["read_s"], run["pairing"]) == ("0", "n/a", "published")
     assert run["peak_parallelism"] == "2"
@@ -157,13 +147,13 @@ def test_spark_reads_files_itself_as_published(project: Project, tmp_path: Path)
 
 @pytest.mark.alone
 @pytest.mark.usefixtures("spark")
-def test_spark_runs_on_a_standalone_cluster(project: Project, tmp_path: Path) -> None:
+def test_spark_runs_on_a_standalone_cluster(project: Project, expected: dict[str, str], tmp_path: Path) -> None:
     bigbrain = {**SMALL, "engines": ["spark"], "keep": "final", "delay_s": 0.3, "spark_options": OPTIONS}
     with spark_cluster(tmp_path / "cluster") as url:
         arguments = project.configure(bigbrain={**bigbrain, "spark_master": url})
-        ended = project.snakemake(*arguments, targets=["results/bigbrain/bigbrain_runs.tsv"])
+        ended = project.snakemake("results/bigbrain/bigbrain_runs.tsv", *arguments)
     assert ended.code == 0, ended.output
-    assert written(project, 2) == expected_checksums(tmp_path / "expected")
+    assert written(project, 2) == expected
     (run,) = project.table("bigbrain/bigbrain_runs.tsv")
     assert (run["valid"], run["peak_parallelism"]) == ("valid", "2")
     started = [line for log in tmp_path.glob("cluster/worker*.log") for line in log.read_text().splitlines()]
@@ -175,8 +165,7 @@ def test_engines_give_the_same_bytes_and_leave_nothing(project: Project) -> None
     write_checkout(project.folder / "checkout")
     bigbrain = {**SMALL, "tiers": ["local"], "engines": ENGINES}
     arguments = project.configure(bigbrain=bigbrain, published="checkout")
-    ended = project.snakemake(*arguments, targets=["bigbrain"])
-    assert ended.code == 0, ended.output
+    ended = project.succeeds("bigbrain", *arguments)
     runs = project.table("bigbrain/bigbrain_runs.tsv")
     assert [run["engine"] for run in runs] == ENGINES
     assert len({run["sha256"] for run in runs}) == 1
@@ -192,14 +181,13 @@ def test_engines_give_the_same_bytes_and_leave_nothing(project: Project) -> None
     for name in ("makespans", "phases", "gantts", "parallelism"):
         assert "gnu-parallel" in (project.results / "bigbrain" / "figures" / f"bigbrain_{name}.tsv").read_text()
     assert ended.lines("Report: results/bigbrain.html")
-    assert "Outputs of 3 runs are byte-identical" in (project.results / "bigbrain.html").read_text()
+    assert "Outputs of 3 runs are byte-identical" in project.page("bigbrain")
     assert list(project.folder.glob("neurotier-*/bigbrain/**/*.nii")) == []
-    again = project.snakemake(*arguments, targets=["bigbrain"])
-    assert again.code == 0
+    again = project.succeeds("bigbrain", *arguments)
     assert again.lines("Nothing to be done"), again.output
     others = ENGINES[:2]  # a start of Spark takes its time
     changed = project.configure(bigbrain={**bigbrain, "engines": others, "iterations": 1})
-    assert project.snakemake(*changed, targets=["results/bigbrain/bigbrain_conditions.tsv"]).code == 0
+    project.succeeds("results/bigbrain/bigbrain_conditions.tsv", *changed)
     assert {row["origin"] for row in project.table("bigbrain/bigbrain_conditions.tsv")} == {here}
     other = project.table("bigbrain/bigbrain_runs.tsv")
     assert [run["iterations"] for run in other] == ["1", "1"]
@@ -208,10 +196,9 @@ def test_engines_give_the_same_bytes_and_leave_nothing(project: Project) -> None
 
 def test_what_a_run_takes_is_predicted_without_it(project: Project) -> None:
     engines = [engine for engine in ENGINES if engine != "spark"]  # whose workers cannot be pinned
-    bigbrain = {**SMALL, "engines": engines, "predict": True, "numa": PIN}
+    bigbrain = {**SMALL, "engines": engines, "predict": True, "numa": "pin"}
     arguments = project.configure(bigbrain=bigbrain, probe={"time_s": 1, "share": 0.05})
-    ended = project.snakemake(*arguments, targets=TABLES)
-    assert ended.code == 0, ended.output
+    ended = project.succeeds(*TABLES, *arguments)
     rows = project.table("bigbrain/bigbrain_predictions.tsv")
     assert [(row["engine"], row["member"]) for row in rows] == [
         (engine, member) for engine in engines for member in ("paper", "fluid")
@@ -225,9 +212,9 @@ def test_what_a_run_takes_is_predicted_without_it(project: Project) -> None:
     assert [(run["engine"], run["repetition"], run["valid"]) for run in runs] == [
         (one, "1", "valid") for one in engines
     ]
-    pinned, _ = pinning(PIN)
-    assert [run["pinned"] for run in runs] == [pinned] * 2
-    assert len(ended.lines(NOTICE)) == (pinned == ONE_NODE)
+    several = Path("/sys/devices/system/node/node1").exists()
+    assert all((run["pinned"] == "none: one node") != several for run in runs)
+    assert bool(ended.lines("NUMA: one node, nothing to pin")) != several
     assert {run["cache"] for run in runs} <= {"cold", "memory"}
     assert list(project.folder.glob("neurotier-*/bigbrain/**/*.nii")) == []
 
@@ -238,8 +225,7 @@ def test_tier_that_fills_is_said_and_every_incomplete_block_is_named(
     folder = mount_tmpfs(project.folder / "small", "size=1m")  # five blocks of 0.14 MB, and what is written of them
     bigbrain = {**SMALL, "scale": 0.06, "count": 5, "engines": [engine], "tiers": ["small"], "iterations": 1}
     sections = {"tiers": {"small": {"path": str(folder), "kind": "tmpfs"}}, "bigbrain": bigbrain}
-    ended = project.snakemake(*project.configure(**sections), targets=["bigbrain"])
-    assert ended.code != 0
+    ended = project.fails("bigbrain", *project.configure(**sections))
     assert ended.lines("Tier 'small' will be full before the end: "), ended.output
     (run,) = project.table("bigbrain/bigbrain_runs.tsv")
     records = project.results / "bigbrain" / "runs" / engine / "small" / "2" / "1" / "records"
@@ -251,19 +237,18 @@ def test_tier_that_fills_is_said_and_every_incomplete_block_is_named(
     assert run["valid"].startswith(f"invalid: {len(lost)} of 5 blocks are incomplete: ")
     assert all(name in run["valid"] for name in lost)
     assert ended.lines(f"{len(lost)} of 5 blocks are incomplete: "), ended.output
-    assert run["valid"].removeprefix("invalid: ") in (project.results / "bigbrain.html").read_text()
+    assert run["valid"].removeprefix("invalid: ") in project.page("bigbrain")
     assert ended.lines("tier 'small' is full: "), ended.output
     assert {file.stem for file in folder.rglob("runs/**/*.nii")}.isdisjoint(lost)
     assert list(folder.rglob(".*.partial")) == []
 
     table = (project.results / "bigbrain" / "bigbrain_runs.tsv").read_bytes()
-    other = project.snakemake(*project.configure(dataset={"source": "nowhere"}), targets=["ready"])
-    assert other.code != 0
+    other = project.fails("ready", *project.configure(dataset={"source": "nowhere"}))
     assert other.lines("BigBrain: ") == []  # what fails elsewhere leaves these tables alone
     assert (project.results / "bigbrain" / "bigbrain_runs.tsv").read_bytes() == table
 
     subprocess.run(["mount", "-o", "remount,size=8m", folder], check=True)
-    ended = project.snakemake(*project.configure(**sections), targets=["results/bigbrain.html"])  # it is there: a part
+    ended = project.snakemake("results/bigbrain.html", *project.configure(**sections))  # it is there: a part
     assert ended.code == 0, ended.output
     (run,) = project.table("bigbrain/bigbrain_runs.tsv")
     assert (run["incomplete_blocks"], run["sha256"] == "n/a") == ("0", False)
@@ -273,13 +258,11 @@ def test_tier_that_fills_is_said_and_every_incomplete_block_is_named(
 def test_missing_and_truncated_blocks_are_said_and_the_others_done(project: Project, engine: str) -> None:
     run = f"{engine}/local/2/1"
     arguments = project.configure(bigbrain={**SMALL, "engines": [engine], "iterations": 1, "keep": "all"})
-    begun = project.snakemake(*arguments, targets=[f"results/bigbrain/runs/{run}/plan.json"])
-    assert begun.code == 0, begun.output
+    project.succeeds(f"results/bigbrain/runs/{run}/plan.json", *arguments)
     missing, truncated, *whole = project.table("bigbrain/blocks/local.tsv")
     Path(missing["file"]).unlink()
     os.truncate(truncated["file"], 400)
-    ended = project.snakemake(*arguments, "--keep-going", targets=["bigbrain"])
-    assert ended.code != 0
+    ended = project.fails("bigbrain", *arguments, "--keep-going")
     (row,) = project.table("bigbrain/bigbrain_runs.tsv")
     named = f"2 of 4 blocks are incomplete: {missing['block']}, {truncated['block']}"
     assert row["valid"].startswith(f"invalid: {named}")

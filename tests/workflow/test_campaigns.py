@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support import PATIENCE_S, Project
+from support import Project, read_json, wait_for, while_running
 
 PLACEMENTS = {"disk": {"work": "local"}, "memory": {"work": "tmpfs"}}
 
@@ -24,40 +20,26 @@ def configure(project: Project, demo_source: Path, campaign: dict[str, Any], **s
     return project.configure(dataset=dataset, tool=tool, campaign={**usual, **campaign}, **sections)
 
 
-def conditions(project: Project) -> dict[Path, dict[str, Any]]:
-    """What is there of a campaign, by file."""
-    files = sorted((project.results / "campaign" / "runs").glob("*/[0-9]*/condition.json"))
-    return {file: json.loads(file.read_text()) for file in files}
-
-
-def kill_when(project: Project, arguments: list[str], reached: Callable[[], bool]) -> None:
-    """Start Snakemake, and kill it and nothing else once something is so."""
-    snakemake = project.start(*arguments)
-    deadline = time.monotonic() + 2 * PATIENCE_S
-    while not reached() and snakemake.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert snakemake.poll() is None
-    os.kill(snakemake.pid, signal.SIGKILL)
-    snakemake.wait()
-
-
 @pytest.fixture(scope="module")
 def campaign(tmp_path_factory: pytest.TempPathFactory, demo_source: Path) -> Project:
     """A campaign that was killed in its second run and started again."""
     project = Project.at(tmp_path_factory.mktemp("campaign") / "project")
     arguments = configure(project, demo_source, {})
-    log = "logs/run_campaign/*/*.log"
-    kill_when(project, arguments, lambda: len(conditions(project)) == 1 and len([*project.results.glob(log)]) == 2)
-    before = {file: file.stat().st_mtime_ns for file in conditions(project)}
-    ended = project.snakemake(*arguments)
-    assert ended.code == 0, ended.output
+    snakemake, logs = project.start(*arguments), "logs/run_campaign/*/*.log"
+    wait_for(
+        lambda: len(project.conditions()) == 1 and len([*project.results.glob(logs)]) == 2, while_running(snakemake)
+    )
+    snakemake.kill()
+    snakemake.wait()
+    before = {file: file.stat().st_mtime_ns for file in project.conditions()}
+    ended = project.succeeds(*arguments)
     assert ended.lines("1 of 2 runs are there, 1 to do"), ended.output
     assert all(file.stat().st_mtime_ns == changed for file, changed in before.items())
     return project
 
 
 def test_a_killed_campaign_goes_on_where_it_was(campaign: Project) -> None:
-    found = conditions(campaign).values()
+    found = campaign.conditions().values()
     assert sorted((run["placement"], run["repetition"]) for run in found) == [("disk", 1), ("memory", 1)]
     assert [run["valid"] for run in found] == ["valid"] * 2
     assert sorted(run["position"] for run in found) == [1, 2]
@@ -66,13 +48,13 @@ def test_a_killed_campaign_goes_on_where_it_was(campaign: Project) -> None:
 
 
 def test_runs_begin_cold_and_make_the_same(campaign: Project) -> None:
-    for folder in (file.parent for file in conditions(campaign)):
-        state = json.loads((folder / "condition.json").read_text())["cache_state"]
+    for folder in (file.parent for file in campaign.conditions()):
+        state = read_json(folder / "condition.json")["cache_state"]
         assert state["resident"] <= 0.01
         assert not (folder / "derivatives").exists()
         assert len(list(folder.glob("profile/records/**/sub-*.json"))) == 2
     (outputs,) = (campaign.results / "campaign" / "outputs").iterdir()
-    assert any(name.endswith("_mask.nii.gz") for name in json.loads(outputs.read_text())["checksums"])
+    assert any(name.endswith("_mask.nii.gz") for name in read_json(outputs)["checksums"])
 
 
 def test_the_comparison_report_is_made_of_them(campaign: Project) -> None:
@@ -86,39 +68,36 @@ def test_the_comparison_report_is_made_of_them(campaign: Project) -> None:
         ("campaign", "cold", "local"),
         ("campaign", "cold", "tmpfs"),
     }
-    page = (campaign.results / "comparison.html").read_text()
+    page = campaign.page("comparison")
     assert "2 runs compared, 0 left out" in page
     assert "not told apart with 1 repetition; at least 3 are needed" in page
 
 
 def test_what_is_there_is_not_run_again(campaign: Project, demo_source: Path) -> None:
     """The same campaign does nothing; a further repetition does that alone."""
-    before = {file: file.stat().st_mtime_ns for file in conditions(campaign)}
+    before = {file: file.stat().st_mtime_ns for file in campaign.conditions()}
     ended = campaign.snakemake(*configure(campaign, demo_source, {}))
     assert ended.lines("Nothing to be done"), ended.output
-    ended = campaign.snakemake(*configure(campaign, demo_source, {"repetitions": 2, "placements": {"disk": {}}}))
-    assert ended.code == 0, ended.output
+    ended = campaign.succeeds(*configure(campaign, demo_source, {"repetitions": 2, "placements": {"disk": {}}}))
     assert ended.lines("1 of 2 runs are there, 1 to do"), ended.output
     assert all(file.stat().st_mtime_ns == changed for file, changed in before.items())
-    assert len(conditions(campaign)) == 3
+    assert len(campaign.conditions()) == 3
 
 
 def test_a_campaign_that_cannot_fit_is_refused_before_its_first_run(project: Project, demo_source: Path) -> None:
     small = {"small": {"path": "/dev/shm", "kind": "tmpfs", "capacity": "2 MB"}}
     placements = {"small": {"work": "small"}}
-    ended = project.snakemake(*configure(project, demo_source, {"placements": placements}, tiers=small))
-    assert ended.code != 0
+    ended = project.fails(*configure(project, demo_source, {"placements": placements}, tiers=small))
     assert ended.lines("neurotier: tier 'small': the campaign needs"), ended.output
-    assert conditions(project) == {}
+    assert project.conditions() == {}
 
 
 def test_a_run_that_fails_is_left_out_and_done_again_when_asked(project: Project, demo_source: Path) -> None:
     """The tool is missing in one condition: that cannot be run; the others are, and are reported."""
     campaign = {"tools": ["noop", "bet"], "repetitions": 1, "placements": {"disk": {}}, "parallelism": [1]}
-    ended = project.snakemake(*configure(project, demo_source, campaign))
-    assert ended.code != 0
+    ended = project.fails(*configure(project, demo_source, campaign))
     assert ended.lines("disk, 1 at once, cache cold, bet: could not be made ready; see"), ended.output
-    assert "1 run compared, 0 left out" in (project.results / "comparison.html").read_text()
+    assert "1 run compared, 0 left out" in project.page("comparison")
 
 
 def test_published_runs_are_compared_without_a_run_of_ones_own(project: Project) -> None:
@@ -136,8 +115,7 @@ def test_published_runs_are_compared_without_a_run_of_ones_own(project: Project)
             "system time": "0m5.000s",
         }
         (folder / "tasks.json").write_text(json.dumps({"tasks": [task]}))
-    ended = project.snakemake(*project.configure(published="published"), targets=["comparison"])
-    assert ended.code == 0, ended.output
+    ended = project.succeeds("comparison", *project.configure(published="published"))
     assert ended.lines("2 runs compared, 0 left out")
     (row,) = project.table("comparison/makespans.tsv")
     assert (row["origin"], row["makespan_min_s"], row["makespan_max_s"]) == ("published", "60.0", "120.0")
@@ -145,6 +123,5 @@ def test_published_runs_are_compared_without_a_run_of_ones_own(project: Project)
 
 
 def test_a_comparison_of_nothing_is_refused(project: Project) -> None:
-    ended = project.snakemake(targets=["comparison"])
-    assert ended.code != 0
+    ended = project.fails("comparison")
     assert ended.lines("target comparison: there is nothing to compare; name campaign.placements"), ended.output

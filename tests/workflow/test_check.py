@@ -7,14 +7,12 @@ from support import Project
 
 def test_check(project: Project) -> None:
     gone = {"gone": {"path": str(project.folder / "nowhere"), "kind": "block"}}
-    ended = project.snakemake(*project.configure(tiers=gone), targets=["check"], cores=0)
-    assert ended.code == 0, ended.output
+    ended = project.succeeds("check", *project.configure(tiers=gone), cores=0)
     (head,) = ended.lines("tier   in use")
     assert head.split() == ["tier", "in", "use", "kind", "there", "writable", "shared", "room", "path"]
     assert ended.lines("gone   no ")
 
-    ended = project.snakemake(*project.configure(tiers=gone, placement={"work": "gone"}), targets=["check"])
-    assert ended.code != 0
+    ended = project.fails("check", *project.configure(tiers=gone, placement={"work": "gone"}))
     (line,) = ended.lines("neurotier: tier 'gone': ")
     assert f"its path {project.folder}/nowhere is not an existing folder; mount it, or correct tiers.gone.path" in line
     assert "Traceback" not in ended.output
@@ -23,7 +21,7 @@ def test_check(project: Project) -> None:
     assert [row["tier"] for row in rows if row["in_use"] == "true" and row["problem"] != "n/a"] == ["gone"]
 
     (project.folder / "nowhere").mkdir()
-    ended = project.snakemake(*project.configure(tiers=gone, placement={"work": "gone"}), targets=["check"])
+    ended = project.snakemake("check", *project.configure(tiers=gone, placement={"work": "gone"}))
     assert ended.code == 0, ended.output  # what was found before is not believed
     assert not list(project.folder.glob("neurotier-*/*"))
     assert not list((project.folder / "nowhere").iterdir())

@@ -8,8 +8,7 @@ import subprocess
 import sys
 
 import psutil
-from neurotier.core.processes import end_tree
-from support import Project, plain_dataset, small_head, t1w
+from support import Project
 
 PROCESSORS = len(os.sched_getaffinity(0))
 AT_ONCE = 25
@@ -18,9 +17,8 @@ AT_ONCE = 25
 def arguments(project: Project, participants: int) -> list[str]:
     """So many participants in jobs of their own; disturbed if others take 30 % of the machine."""
     labels = [f"{number:02d}" for number in range(participants)]
-    plain_dataset(project.folder / "bids", {t1w(label): small_head() for label in labels})
+    project.heads(*labels)
     return project.configure(
-        dataset={"source": "bids"},
         tool={"name": "noop"},
         batches={"participants": 1},
         validity={"others_cpu_share": 0.3},
@@ -35,8 +33,7 @@ def others_s(before: psutil._ntuples.scputimes, after: psutil._ntuples.scputimes
 def test_25_at_once_do_not_disturb_themselves(project: Project) -> None:
     """What others took is at most what the machine did beside the whole command; others may be testing here, too."""
     machine, children = psutil.cpu_times(), os.times()
-    ended = project.snakemake(*arguments(project, AT_ONCE), cores=AT_ONCE)
-    assert ended.code == 0, ended.output
+    project.succeeds(*arguments(project, AT_ONCE), cores=AT_ONCE)
     spent = os.times()
     own_s = spent.children_user + spent.children_system - children.children_user - children.children_system
     beside_s = others_s(machine, psutil.cpu_times()) - own_s
@@ -54,13 +51,13 @@ def test_busy_loops_beside_a_run_spoil_its_times_and_not_its_results(project: Pr
         ended = project.snakemake(*arguments(project, 10), cores=1)
     finally:
         for loop in loops:
-            end_tree(psutil.Process(loop.pid))
+            loop.kill()
             loop.wait()
     assert ended.code == 0, ended.output
     (run,) = project.table("profile/runs.tsv")
     assert run["valid"].startswith("invalid: disturbed: others took "), run
     assert 0.3 < float(run["others_cpu_share"]) < 1.05
-    page = (project.results / "report.html").read_text()
+    page = project.page("report")
     for said in ("Results: 10 of 10 participants done", "Timings: not for comparison: disturbed: others took "):
         assert ended.lines(said), ended.output
         assert said in page

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from container_images import Engine, tiny_root
-from support import ENVIRONMENT, PATIENCE_S, Project, plain_dataset, small_head, t1w
+from support import ENVIRONMENT, PATIENCE_S, Project
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
@@ -20,10 +20,10 @@ def test_a_build_that_is_stopped_is_done_again_by_the_same_command(
     """Stopped as a batch system or a terminal does it, which is all processes at once."""
     definition = tmp_path / "tool.def"
     definition.write_text(f"Bootstrap: localimage\nFrom: {tiny_root(tmp_path)}\n\n%post\n    sleep 4\n")
-    plain_dataset(project.folder / "bids", {t1w("00"): small_head(0)})
+    project.heads("00")
     tool = {"name": "bet", "bet": {"image": str(definition)}}
-    given = [*project.configure(dataset={"source": "bids"}, tool=tool), "--sdm", "apptainer"]
-    command = project.command(*given, targets=["results/index/image.json"])
+    given = [*project.configure(tool=tool), "--sdm", "apptainer"]
+    command = project.command("results/index/image.json", *given)
     quiet = subprocess.DEVNULL
     with subprocess.Popen(
         command, cwd=project.folder, env=ENVIRONMENT, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True
@@ -39,8 +39,7 @@ def test_a_build_that_is_stopped_is_done_again_by_the_same_command(
     if number == signal.SIGKILL:
         (left,) = store.glob("neurotier-*/image-store/.tool-*.partial")
         (left / "old").write_text("of the first build")
-    ended = project.snakemake(*given, targets=["results/index/image.json"])
-    assert ended.code == 0, ended.output
+    project.succeeds("results/index/image.json", *given)
     assert len(list(store.glob("neurotier-*/image-store/tool-*.sif"))) == 1
     for folder in store.glob("neurotier-*/image*"):
         assert [path.name for path in folder.iterdir() if path.name.endswith(".partial")] == []

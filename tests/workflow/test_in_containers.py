@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shlex
 import shutil
-import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -19,10 +15,7 @@ import numpy as np
 import psutil
 import pytest
 from container_images import Engine, make_tiny
-from neurotier.containers.run import Container
-from neurotier.core.places import file_of
-from neurotier.core.settings import ContainerSettings
-from support import ENVIRONMENT, PATIENCE_S, Ended, Project, checksums, plain_dataset, small_head, t1w
+from support import ENVIRONMENT, Ended, Project, checksums, read_json, t1w, wait_for, while_running
 
 QUICK = {"iterations": 50}
 SDM = ("--sdm", "apptainer")
@@ -56,18 +49,21 @@ def contained(tmp_path_factory: pytest.TempPathFactory, demo_source: Path, brain
     described = [f"results-host/derivatives/{site}/dataset_description.json" for site in ("SiteA", "SiteB")]
     on_host = ["participants", *described, "results-host/profile/profile.tsv"]
     for name, switches, targets in (("host", (), on_host), ("container", SDM, ())):
-        ended = project.snakemake(*arguments_for(project, demo_source, brain_image, name), *switches, targets=targets)
-        assert ended.code == 0, ended.output
+        project.succeeds(*targets, *arguments_for(project, demo_source, brain_image, name), *switches)
     (project.folder / "results").symlink_to("results-container")
     yield project
     remove_placed(brain_image)
 
 
-def arguments_for(project: Project, source: Path, image: Path, name: str) -> list[str]:
-    tool = {"brainextractor": {**QUICK, "image": str(image)}}
-    placement = {"images": "tmpfs"}
-    containers = {"form": "sif", "environment": {"NUMBA_DEBUG_CACHE": "1"}}
-    given = project.configure(dataset={"source": str(source)}, tool=tool, placement=placement, containers=containers)
+def arguments_for(
+    project: Project, source: Path, image: Path, name: str, images: str = "tmpfs", form: str = "sif"
+) -> list[str]:
+    given = project.configure(
+        dataset={"source": str(source)},
+        tool={"brainextractor": {**QUICK, "image": str(image)}},
+        placement={"images": images},
+        containers={"form": form, "environment": {"NUMBA_DEBUG_CACHE": "1"}},
+    )
     return [*given, "--config", f"results=results-{name}"]
 
 
@@ -99,15 +95,15 @@ def test_starting_the_container_is_a_phase_of_its_own(contained: Project, brain_
 
 
 def test_the_image_is_recorded_and_shown(contained: Project, brain_image: Path) -> None:
-    image = json.loads((contained.results / "index" / "image.json").read_text())
+    image = read_json(contained.results / "index" / "image.json")
     assert image["reference"] == str(brain_image)
-    record = json.loads(file_of(contained.results / "profile" / "records", "SiteA/sub-0099001").read_text())
+    record = contained.record("SiteA/sub-0099001")
     assert record["container"] == f"sha256:{image['sha256']}"
     (run,) = contained.table("profile/runs.tsv")
     assert (run["image"], run["images_tier"]) == (str(brain_image), "tmpfs")
     (step,) = contained.table("profile/steps.tsv")
     assert (step["step"], step["phase"]) == ("obtain_image", "obtain")
-    page = (contained.results / "report.html").read_text()
+    page = contained.page("report")
     assert image["sha256"] in page
     assert "Starting the container took" in page
 
@@ -115,16 +111,8 @@ def test_the_image_is_recorded_and_shown(contained: Project, brain_image: Path) 
 def test_another_tier_or_form_of_the_image_is_no_reason_to_analyse_again(
     contained: Project, demo_source: Path, brain_image: Path
 ) -> None:
-    tool = {"brainextractor": {**QUICK, "image": str(brain_image)}}
-    given = contained.configure(
-        dataset={"source": str(demo_source)},
-        tool=tool,
-        placement={"images": "local"},
-        containers={"form": "sandbox", "environment": {"NUMBA_DEBUG_CACHE": "1"}},
-    )
-    ended = contained.snakemake(*given, "--config", "results=results-container", *SDM, "--dry-run")
-    assert ended.code == 0, ended.output
-    assert ended.lines("Nothing to be done")
+    given = arguments_for(contained, demo_source, brain_image, "container", "local", "sandbox")
+    assert contained.succeeds(*given, *SDM, "--dry-run").lines("Nothing to be done")
 
 
 def test_a_lost_image_is_placed_again_and_nobody_is_analysed_again(
@@ -133,12 +121,11 @@ def test_a_lost_image_is_placed_again_and_nobody_is_analysed_again(
     remove_placed(brain_image)
     again = arguments_for(contained, demo_source, brain_image, "container")
     assert contained.snakemake(*again, *SDM).lines("Nothing to be done")
-    shutil.rmtree(contained.results / "derivatives" / "SiteB" / "sub-0099102")
-    ended = contained.snakemake(*again, *SDM, targets=["participants"])
-    assert ended.code == 0, ended.output
+    shutil.rmtree(contained.derivatives / "SiteB" / "sub-0099102")
+    ended = contained.succeeds("participants", *again, *SDM)
     assert ended.analysed == ["SiteB/sub-0099102"]
     host = checksums(contained.folder / "results-host" / "derivatives")
-    assert checksums(contained.results / "derivatives") == host
+    assert checksums(contained.derivatives) == host
 
 
 def test_what_the_image_has_compiled_is_not_compiled_again(
@@ -146,10 +133,8 @@ def test_what_the_image_has_compiled_is_not_compiled_again(
 ) -> None:
     """Neither for the store, which keeps what tools compile, nor for participants."""
     (kept,) = contained.folder.glob("neurotier-*/image-store/*.cache")
-    settings = ContainerSettings("sif", network=False, environment={}, binds=[], build_arguments={})
-    container = Container(engine.path, brain_image, settings, tmp_path / "work")
-    assert container.run(["cp", "-R", "/opt/numba-cache", "/work/made"], tmp_path / "log")[0] == 0
-    assert checksums(kept) == checksums(tmp_path / "work" / "made")
+    engine.run(brain_image, tmp_path, "cp -R /opt/numba-cache /work/made")
+    assert checksums(kept) == checksums(tmp_path / "made")
     said = "".join(log.read_text() for log in logs_of(contained, "analyze_participant"))
     assert LOADED in said
     assert SAVED not in said
@@ -165,14 +150,12 @@ def test_another_kind_of_processor_compiles_for_itself(engine: Engine, brain_ima
         "import numpy, brainextractor.helpers as helpers; assert helpers.l2norm(numpy.array([2.0, 3.0, 6.0])) == 7; "
         "print(*(sum(found.values()) for found in helpers.l2norm.stats[1:]))"
     )
-    script = f"cp -R /opt/numba-cache /work/cache && exec python3 -c {shlex.quote(program)}"
-    for processor, hits_and_misses in (("", "1 0"), ("generic", "0 1")):
-        environment = {"NUMBA_CACHE_DIR": "/work/cache"} | ({"NUMBA_CPU_NAME": processor} if processor else {})
-        settings = ContainerSettings("sif", network=False, environment=environment, binds=[], build_arguments={})
-        log = tmp_path / f"log-{processor}"
-        container = Container(engine.path, brain_image, settings, tmp_path / f"work-{processor}")
-        code, _ = container.run(["sh", "-c", script], log)
-        assert (code, log.read_text().splitlines()[-1]) == (0, hits_and_misses)
+    for processor, hits_and_misses in (("", "1 0"), ("NUMBA_CPU_NAME=generic", "0 1")):
+        variables = f"NUMBA_CACHE_DIR=/work/cache {processor}"
+        script = (
+            f"rm -rf /work/cache; cp -R /opt/numba-cache /work/cache; {variables} python3 -c {shlex.quote(program)}"
+        )
+        assert engine.run(brain_image, tmp_path, script).splitlines()[-1] == hits_and_misses
 
 
 @pytest.mark.parametrize(
@@ -193,23 +176,22 @@ def test_the_example_app_runs_at_both_levels(
     dataset = {"source": str(demo_source), "sites": sites, "participants": participants, "validation": "report"}
     containers = {"environment": {"NUMBA_DEBUG_CACHE": "1"}}
     given = project.configure(dataset=dataset, app=app, containers=containers)
-    ended = project.snakemake(*given, *SDM, targets=NO_PAGE)
-    assert ended.code == 0, ended.output
+    project.succeeds(*NO_PAGE, *given, *SDM)
     said = "".join(log.read_text() for log in logs_of(project, "analyze_participant"))
     assert LOADED in said
     assert SAVED not in said
     for site in sites:
-        images = (project.results / "derivatives" / site).glob("sub-*_brain.nii.gz")
+        images = (project.derivatives / site).glob("sub-*_brain.nii.gz")
         brain_sizes = [int((np.asanyarray(nib.load(image).dataobj) != 0).sum()) for image in images]
         assert len(brain_sizes) == brains
-        average = (project.results / "derivatives" / site / "avg_brain_size.txt").read_text()
+        average = (project.derivatives / site / "avg_brain_size.txt").read_text()
         assert average == f"Average brain size is {np.mean(brain_sizes):g} voxels"
-        description = json.loads((project.results / "derivatives" / site / "dataset_description.json").read_text())
+        description = read_json(project.derivatives / site / "dataset_description.json")
         assert description["GeneratedBy"][-1]["Container"]["Type"] == "apptainer"
-    summary = project.results / "derivatives" / "SiteA" / "sub-0099003_summary.json"
+    summary = project.derivatives / "SiteA" / "sub-0099003_summary.json"
     assert summary.exists() == (suffixes == [])
     if not suffixes:
-        assert json.loads(summary.read_text()) == {"T1w": [], "brains": []}
+        assert read_json(summary) == {"T1w": [], "brains": []}
     steps = {(row["step"], row["item"], row["phase"]) for row in project.table("profile/steps.tsv")}
     for site in sites:
         assert ("validate_dataset", site, "validate") in steps
@@ -226,7 +208,7 @@ def tiny_app(engine: Engine, folder: Path, script: str = APP, pause_s: float = 0
 
 def people(project: Project, count: int) -> dict[str, Any]:
     """A plain dataset of so many participants."""
-    plain_dataset(project.folder / "bids", {t1w(f"{number:02d}"): small_head(number) for number in range(count)})
+    project.heads(*map("{:02d}".format, range(count)))
     return {"source": "bids"}
 
 
@@ -234,9 +216,8 @@ def people(project: Project, count: int) -> dict[str, Any]:
 def test_25_participants_at_once_from_one_image(project: Project, engine: Engine, tmp_path: Path, form: str) -> None:
     app = tiny_app(engine, tmp_path / "app", pause_s=1)
     given = project.configure(dataset=people(project, 25), app=app, containers={"form": form})
-    ended = project.snakemake(*given, *SDM, targets=NO_PAGE, cores=25)
-    assert ended.code == 0, ended.output
-    assert len(list((project.results / "profile" / "records").rglob("*.json"))) == 25
+    project.succeeds(*NO_PAGE, *given, *SDM, cores=25)
+    assert len(project.records()) == 25
     assert not list(project.results.glob("state/failures/**/*.json"))
     (run,) = project.table("profile/runs.tsv")
     assert int(run["peak_parallelism"]) > 5
@@ -244,12 +225,12 @@ def test_25_participants_at_once_from_one_image(project: Project, engine: Engine
     obtained = [row for row in project.table("profile/steps.tsv") if row["step"] == "obtain_image"]
     assert len(obtained) == 1
     for number in range(25):
-        folder = project.results / "derivatives" / f"sub-{number:02d}"
+        folder = project.derivatives / f"sub-{number:02d}"
         assert (folder / "subjects").read_text() == "1\n", "an app sees its own participant alone"
         source = project.folder / "bids" / t1w(f"{number:02d}")
         assert int((folder / "bytes").read_text()) == source.stat().st_size
-    assert len((project.results / "derivatives" / "group.txt").read_text().split()) == 25
-    assert (project.results / "derivatives" / "shared.txt").read_text() == "same\n"
+    assert len((project.derivatives / "group.txt").read_text().split()) == 25
+    assert (project.derivatives / "shared.txt").read_text() == "same\n"
     assert nothing_left(project, image)
 
 
@@ -279,29 +260,24 @@ def test_killing_one_of_many_leaves_nothing_of_it(project: Project, engine: Engi
     snakemake = subprocess.Popen(
         command, cwd=project.folder, env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
     )
-    victim = None
-    deadline = time.monotonic() + PATIENCE_S
-    while victim is None:
-        assert time.monotonic() < deadline
-        assert snakemake.poll() is None
-        started = list(project.folder.glob("neurotier-*/work/*/sub-03/out/sub-03/bytes"))
+
+    def victim() -> psutil.Process | None:
         everyone = psutil.process_iter(["cmdline", "ppid"])
         jobs = [one for one in everyone if "sub-03" in (one.info["cmdline"] or []) and in_(one, project)]
         pids = {one.pid for one in jobs}
-        first = next((one for one in jobs if one.info["ppid"] not in pids), None)  # and none of its forks
-        victim = first if started else None
-        time.sleep(0.1)
-    os.kill(victim.pid, signal.SIGKILL)
+        return next((one for one in jobs if one.info["ppid"] not in pids), None)  # and none of its forks
+
+    wait_for(lambda: list(project.folder.glob("neurotier-*/work/*/sub-03/out/sub-03/bytes")), while_running(snakemake))
+    wait_for(victim, while_running(snakemake)).kill()
     output = snakemake.communicate()[0]
     assert snakemake.returncode != 0, output
     (image,) = project.folder.glob("neurotier-*/images/tiny-*.sif")
     assert nothing_left(project, image)
     assert not (project.results / "app" / "sub-03").exists()
     assert len(list((project.results / "app").glob("sub-*"))) == 5
-    assert "killed before it could say why" in (project.results / "report.html").read_text()
-    given = project.configure(dataset={"source": "bids"}, app=app, containers=sif)
-    ended = project.snakemake(*given, *SDM, targets=["participants"])
-    assert ended.code == 0, ended.output
+    assert "killed before it could say why" in project.page("report")
+    given = project.configure(app=app, containers=sif)
+    ended = project.succeeds("participants", *given, *SDM)
     assert ended.analysed == ["sub-03"]
 
 
@@ -329,7 +305,7 @@ def failing(tmp_path_factory: pytest.TempPathFactory, engine: Engine) -> tuple[P
     ways = "\n".join(f"participant{label}) {script} ;;" for label, (script, _) in FAILING.items())
     app = tiny_app(engine, folder / "app", f"case $3$5 in\n{ways}\nesac")
     given = project.configure(dataset=people(project, len(FAILING)), app=app)
-    return project, project.snakemake(*given, *SDM, "--keep-going", targets=["participants"])
+    return project, project.snakemake("participants", *given, *SDM, "--keep-going")
 
 
 @pytest.mark.parametrize("label", FAILING)
@@ -337,7 +313,7 @@ def test_an_app_that_fails_is_said_so(failing: tuple[Project, Ended], label: str
     project, ended = failing
     assert ended.code != 0
     assert ended.lines(f"neurotier: sub-{label}: {FAILING[label][1]}"), ended.output
-    assert not (project.results / "derivatives").exists()
+    assert not (project.derivatives).exists()
     assert not (project.results / "app" / f"sub-{label}").exists()
     assert project.leftovers() == []
 
@@ -345,20 +321,17 @@ def test_an_app_that_fails_is_said_so(failing: tuple[Project, Ended], label: str
 def test_results_of_a_tool_are_not_mixed_with_those_of_an_app(project: Project, engine: Engine, tmp_path: Path) -> None:
     dataset = people(project, 1)
     given = project.configure(dataset=dataset, tool={"name": "noop"})
-    assert project.snakemake(*given, targets=["participants"]).code == 0
+    project.succeeds("participants", *given)
     given = project.configure(dataset=dataset, app=tiny_app(engine, tmp_path / "app"))
-    ended = project.snakemake(*given, *SDM)
-    assert ended.code != 0
+    ended = project.fails(*given, *SDM)
     assert ended.lines("has 1 participant analysed with tool noop, image none, and this run has app ")
-    assert project.snakemake(*given, *SDM, "--config", "results=other", targets=["participants"]).code == 0
-    ended = project.snakemake(*given, *SDM, "--forcerun", "analyze_participants")
-    assert ended.code == 0, ended.output
-    assert (project.results / "derivatives" / "sub-00" / "subjects").exists()
+    project.succeeds("participants", *given, *SDM, "--config", "results=other")
+    ended = project.succeeds(*given, *SDM, "--forcerun", "analyze_participants")
+    assert (project.derivatives / "sub-00" / "subjects").exists()
     again = project.configure(dataset=dataset, tool={"name": "noop"})
-    ended = project.snakemake(*again, "--forcerun", "analyze_participants", targets=["participants"])
-    assert ended.code == 0, ended.output
+    ended = project.succeeds("participants", *again, "--forcerun", "analyze_participants")
     assert not (project.results / "app").exists()
-    assert not (project.results / "derivatives" / "sub-00" / "subjects").exists()
+    assert not (project.derivatives / "sub-00" / "subjects").exists()
 
 
 @pytest.mark.parametrize(
@@ -374,8 +347,7 @@ def test_a_wrong_configuration_is_said_so(
     project: Project, sections: dict[str, Any], switches: tuple[str, ...], said: str
 ) -> None:
     given = project.configure(**sections, dataset=people(project, 1))
-    ended = project.snakemake(*given, *switches)
-    assert ended.code != 0
+    ended = project.fails(*given, *switches)
     assert ended.lines(said), ended.output
 
 
@@ -384,7 +356,6 @@ def test_a_dataset_that_must_be_valid_and_is_not_stops_before_anybody(project: P
     (project.folder / "bids" / "dataset_description.json").write_text("{}")
     arguments = project.configure(dataset=dataset, tool={"name": "noop"})
     for _ in range(2):  # what was found the first time is no reason to take it for checked
-        ended = project.snakemake(*arguments)
-        assert ended.code != 0
+        ended = project.fails(*arguments)
         assert ended.lines("neurotier: dataset: is not valid BIDS: "), ended.output
         assert not ended.analysed

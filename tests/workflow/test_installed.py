@@ -65,7 +65,7 @@ def test_a_run_without_a_checkout_is_watched_to_its_end(installed: Path, demo_so
     project = Project(folder)
     chosen = {"source": str(demo_source), "participants": ["0099001", "0099102"]}
     own = project.configure(dataset=chosen, tool={"name": "noop", "noop": {"sleep_s": 300}})
-    command = [*project.command(*own, targets=["participants"]), "--workflow-profile", "profiles/local"]
+    command = [*project.command("participants", *own), "--workflow-profile", "profiles/local"]
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     running = subprocess.Popen(command, cwd=folder, env=environment(installed), **quiet)
     said = watched(installed, folder, "0 of 2 done, 2 running")

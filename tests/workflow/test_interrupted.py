@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
-from neurotier.core.processes import lives
-from support import PATIENCE_S, Project, checksums
+from support import PATIENCE_S, Project, checksums, processes_in, wait_for, while_running
 
 TOOL = {"name": "brainextractor", "brainextractor": {"iterations": 120}}
 
@@ -26,9 +24,8 @@ def arguments_for(project: Project, source: Path) -> list[str]:
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory, demo_source: Path) -> dict[str, str]:
     project = Project.at(tmp_path_factory.mktemp("undisturbed") / "project")
-    ended = project.snakemake(*arguments_for(project, demo_source))
-    assert ended.code == 0, ended.output
-    return checksums(project.results / "derivatives")
+    project.succeeds(*arguments_for(project, demo_source))
+    return checksums(project.derivatives)
 
 
 def computing(project: Project) -> psutil.Process | None:
@@ -46,26 +43,8 @@ def computing(project: Project) -> psutil.Process | None:
 def kill_when_computing(project: Project, arguments: list[str], kill: Callable[[int, int], None]) -> int:
     """Start Snakemake, and call ``kill(snakemake, job)`` once a participant computes; Snakemake's exit code."""
     snakemake = project.start(*arguments)
-    deadline = time.monotonic() + PATIENCE_S
-    job = None
-    while job is None and snakemake.poll() is None and time.monotonic() < deadline:
-        job = computing(project)
-        time.sleep(0.02)
-    assert job is not None
-    kill(snakemake.pid, job.pid)
+    kill(snakemake.pid, wait_for(lambda: computing(project), while_running(snakemake)).pid)
     return snakemake.wait(timeout=2 * PATIENCE_S)
-
-
-def processes_of(project: Project) -> list[psutil.Process]:
-    found = []
-    for process in psutil.process_iter():
-        try:
-            inside = Path(process.cwd()).is_relative_to(project.folder)
-        except psutil.Error:
-            continue
-        if inside and lives(process):
-            found.append(process)
-    return found
 
 
 @pytest.mark.parametrize("killed", [("snakemake",), ("participant",), ("participant", "snakemake")])
@@ -80,12 +59,11 @@ def test_the_same_command_completes_after_a_kill(
     assert kill_when_computing(project, arguments, kill) != 0
     if killed == ("participant",):  # Snakemake went on, failed that participant, and cleaned up
         assert project.leftovers() == []
-        assert "killed" in (project.results / "report.html").read_text()
-    ended = project.snakemake(*arguments)
-    assert ended.code == 0, ended.output
-    assert checksums(project.results / "derivatives") == undisturbed
+        assert "killed" in project.page("report")
+    project.succeeds(*arguments)
+    assert checksums(project.derivatives) == undisturbed
     assert project.leftovers() == []
-    assert processes_of(project) == []
+    assert processes_in(project.folder) == []
 
 
 def test_stopping_a_run_ends_its_jobs_and_leaves_nothing(project: Project, demo_source: Path) -> None:
@@ -98,14 +76,14 @@ def test_stopping_a_run_ends_its_jobs_and_leaves_nothing(project: Project, demo_
 
     assert kill_when_computing(project, arguments, interrupt) != 0
     assert project.leftovers() == []
-    assert processes_of(project) == []
+    assert processes_in(project.folder) == []
 
 
 def test_derivatives_that_were_removed_come_back(project: Project, demo_source: Path) -> None:
     dataset = {"source": str(demo_source), "participants": ["0099001"]}
     arguments = project.configure(dataset=dataset, tool={**TOOL, "brainextractor": {"iterations": 20}})
-    assert project.snakemake(*arguments, targets=["participants"]).code == 0
-    before = checksums(project.results / "derivatives")
-    shutil.rmtree(project.results / "derivatives" / "SiteA" / "sub-0099001")
-    assert project.snakemake(*arguments, targets=["participants"]).code == 0
-    assert checksums(project.results / "derivatives") == before
+    project.succeeds("participants", *arguments)
+    before = checksums(project.derivatives)
+    shutil.rmtree(project.derivatives / "SiteA" / "sub-0099001")
+    project.succeeds("participants", *arguments)
+    assert checksums(project.derivatives) == before

@@ -11,16 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.core.files import remove_tree
 from neurotier.core.places import file_of, short_hash
 from support import (
     ENVIRONMENT,
     PATIENCE_S,
-    ROOT,
+    STAND_INS,
     Ended,
     Project,
     checksums,
     plain_dataset,
+    read_json,
+    remove_tree,
     save_image,
     small_head,
     t1w,
@@ -46,8 +47,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory, demo_source: Path) -> Pro
     arguments = project.configure(dataset={"source": str(demo_source)}, tool=QUICK)
     for tier in ("local", "tmpfs"):
         profile = ["--workflow-profile", f"profiles/{tier}", "--config", f"results=results-{tier}"]
-        ended = project.snakemake(*arguments, *profile, cores=2 if tier == "local" else 4)
-        assert ended.code == 0, ended.output
+        project.succeeds(*arguments, *profile, cores=2 if tier == "local" else 4)
     (project.folder / "results").symlink_to("results-local")
     return project
 
@@ -55,7 +55,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory, demo_source: Path) -> Pro
 def test_derivatives_have_these_names(finished: Project) -> None:
     sites = [f"{site}/{name}" for site in ("SiteA", "SiteB") for name in ("README", "dataset_description.json")]
     expected = sorted([f"{image}_{name}" for image in IMAGES for name in BRAIN_FILES] + sites)
-    assert sorted(checksums(finished.results / "derivatives")) == expected
+    assert sorted(checksums(finished.derivatives)) == expected
 
 
 def test_results_have_these_names(finished: Project) -> None:
@@ -94,18 +94,21 @@ def test_bytes_do_not_depend_on_tier_and_parallelism(finished: Project) -> None:
     assert len(local) == 28
 
 
-def test_work_tiers_are_empty_afterwards(finished: Project) -> None:
+def test_work_tiers_were_the_profiles_and_are_empty_afterwards(finished: Project) -> None:
+    """``--config results=...`` of the command line must not undo the profile's ``config: placement``."""
     assert finished.leftovers() == []
     for tier in ("local", "tmpfs"):
-        (facts_file,) = (finished.folder / f"results-{tier}" / "state" / "runs").glob("*.json")
-        place = Path(json.loads(facts_file.read_text())["tiers"]["work"]["path"])
-        ours = short_hash(str(finished.folder / f"results-{tier}"))
-        assert not list(place.glob(f"neurotier-*/work/{ours}*"))
+        results = finished.folder / f"results-{tier}"
+        (facts_file,) = (results / "state" / "runs").glob("*.json")
+        work = read_json(facts_file)["tiers"]["work"]
+        assert work["name"] == tier
+        assert work["fs_type"] == "tmpfs" or tier == "local"
+        assert not list(Path(work["path"]).glob(f"neurotier-*/work/{short_hash(str(results))}*"))
 
 
 def test_derivatives_are_valid_bids(finished: Project) -> None:
     for site in ("SiteA", "SiteB"):
-        folder = finished.results / "derivatives" / site
+        folder = finished.derivatives / site
         done = subprocess.run(
             [str(Path(sys.executable).parent / "bids-validator-deno"), "--json", str(folder)],
             env=ENVIRONMENT,
@@ -118,7 +121,7 @@ def test_derivatives_are_valid_bids(finished: Project) -> None:
 
 def test_participant_without_t1w_is_listed_and_skipped(finished: Project) -> None:
     assert finished.table("index/skipped.tsv") == [{"item": "SiteA/sub-0099003", "reason": "no T1w image"}]
-    assert "SiteA/sub-0099003" in (finished.results / "report.html").read_text()
+    assert "SiteA/sub-0099003" in finished.page("report")
 
 
 def test_profile_accounts_for_every_phase(finished: Project) -> None:
@@ -140,39 +143,30 @@ def test_makespan_and_parallelism_agree_with_the_phases(finished: Project) -> No
     assert float(run["mean_parallelism"]) <= int(run["peak_parallelism"])
 
 
-def test_profile_chose_the_tier_beside_a_further_config(finished: Project) -> None:
-    """``--config results=...`` of the command line must not undo the profile's ``config: placement``."""
-    for tier in ("local", "tmpfs"):
-        (facts_file,) = (finished.folder / f"results-{tier}" / "state" / "runs").glob("*.json")
-        facts = json.loads(facts_file.read_text())
-        assert facts["tiers"]["work"]["name"] == tier
-        assert facts["tiers"]["work"]["fs_type"] == "tmpfs" or tier == "local"
+def again(finished: Project, source: Path, *more: str, tool: Any = QUICK, cores: int = 2) -> Ended:
+    """Start the run of the local tier once more."""
+    given = finished.configure(dataset={"source": str(source)}, tool=tool)
+    return finished.snakemake(*given, *more, "--config", "results=results-local", cores=cores)
 
 
 def test_a_second_start_has_nothing_to_do(finished: Project, demo_source: Path) -> None:
-    arguments = finished.configure(dataset={"source": str(demo_source)}, tool=QUICK)
-    profile = ["--workflow-profile", "profiles/local", "--config", "results=results-local"]
-    ended = finished.snakemake(*arguments, *profile)
-    assert ended.code == 0
-    assert ended.lines("Nothing to be done")
+    assert again(finished, demo_source, "--workflow-profile", "profiles/local").lines("Nothing to be done")
 
 
 def test_another_tier_is_no_reason_to_analyse_again(finished: Project, demo_source: Path) -> None:
-    arguments = finished.configure(dataset={"source": str(demo_source)}, tool=QUICK)
-    profile = ["--workflow-profile", "profiles/tmpfs", "--config", "results=results-local", "--dry-run"]
-    assert not finished.snakemake(*arguments, *profile).lines("analyze_participants")
+    ended = again(finished, demo_source, "--workflow-profile", "profiles/tmpfs", "--dry-run")
+    assert ended.code == 0, ended.output
+    assert not ended.lines("analyze_participants")
 
 
 def test_another_threshold_is_refused_until_everyone_is_asked_for(finished: Project, demo_source: Path) -> None:
     tool = {"name": "brainextractor", "brainextractor": {"iterations": 15, "fractional_threshold": 0.4}}
-    arguments = finished.configure(dataset={"source": str(demo_source)}, tool=tool)
-    arguments += ["--config", "results=results-local", "--dry-run"]
     before = checksums(finished.results)
-    ended = finished.snakemake(*arguments)
+    ended = again(finished, demo_source, "--dry-run", tool=tool)
     assert ended.code != 0
     (line,) = ended.lines("results-local: has 4 participants analysed with ")
     assert "with fractional_threshold 0.5, and this run has fractional_threshold 0.4; choose another folder" in line
-    ended = finished.snakemake(*arguments, "--forcerun", "analyze_participants")
+    ended = again(finished, demo_source, "--dry-run", "--forcerun", "analyze_participants", tool=tool)
     assert ended.code == 0, ended.output
     assert len(ended.analysed) == 4, ended.output
     assert ended.lines("4 participants analysed with fractional_threshold 0.5 would be removed")
@@ -187,10 +181,10 @@ def test_another_dataset_is_refused_or_replaces_all_that_is_there(project: Proje
     def run(source: str, *arguments: str, selected: tuple[str, ...] = ()) -> Ended:
         given = project.configure(dataset={"source": source, "participants": selected}, tool={"name": "noop"})
         targets = ["participants", "results/derivatives/dataset_description.json"]
-        return project.snakemake(*given, *arguments, targets=targets)
+        return project.snakemake(*targets, *given, *arguments)
 
     def there() -> dict[str, list[str]]:
-        records, derivatives = project.results / "profile" / "records", project.results / "derivatives"
+        records, derivatives = project.results / "profile" / "records", project.derivatives
         found = {"records": records.rglob("sub-*"), "derivatives": derivatives.glob("sub-*")}
         return {name: sorted(path.stem[-2:] for path in paths) for name, paths in found.items()}
 
@@ -212,23 +206,19 @@ def test_another_dataset_is_refused_or_replaces_all_that_is_there(project: Proje
     assert ended.code == 0, ended.output
     assert ended.lines("2 participants analysed with dataset one are removed, and everyone is analysed with")
     assert there() == {"records": ["02", "03"], "derivatives": ["02", "03"]}
-    description = json.loads((project.results / "derivatives" / "dataset_description.json").read_text())
+    description = read_json(project.derivatives / "dataset_description.json")
     assert description["SourceDatasets"][0]["URL"] == (project.folder / "two").as_uri()
     assert run("two").lines("Nothing to be done")
 
 
 def test_snakemake_writes_its_own_report(finished: Project, demo_source: Path) -> None:
-    arguments = finished.configure(dataset={"source": str(demo_source)}, tool=QUICK)
-    report = ["--report", "snakemake-report.zip"]
-    ended = finished.snakemake(*arguments, "--config", "results=results-local", *report, cores=0)
-    assert ended.code == 0, ended.output
+    assert again(finished, demo_source, "--report", "snakemake-report.zip", cores=0).code == 0
     assert (finished.folder / "snakemake-report.zip").stat().st_size > 100_000
 
 
 def test_filters_select_as_bids_people_write_them(project: Project, demo_source: Path) -> None:
     dataset = {"source": str(demo_source), "sites": ["SiteA"], "participants": ["sub-0099002"], "sessions": ["2"]}
-    ended = project.snakemake(*project.configure(dataset=dataset, tool={"name": "noop"}), targets=["participants"])
-    assert ended.code == 0, ended.output
+    project.succeeds("participants", *project.configure(dataset=dataset, tool={"name": "noop"}))
     assert [row["path"] for row in project.table("index/images.tsv")] == [f"{IMAGES[2]}_T1w.nii.gz"]
     clone = next((project.folder).glob("neurotier-*/datasets/corr-*"))
     assert (clone / "SiteA" / ".git").exists()
@@ -241,13 +231,12 @@ def test_images_are_dropped_after_use_and_fetched_again(project: Project, demo_s
     dataset = {"source": str(demo_source), "sites": ["SiteB"], "drop": True, "ahead": "100 kB"}
     arguments = project.configure(dataset=dataset, tool={"name": "noop"})
     for _ in range(2):
-        ended = project.snakemake(*arguments)
-        assert ended.code == 0, ended.output
+        project.succeeds(*arguments)
         clone = next((project.folder).glob("neurotier-*/datasets/corr-*"))
         images = list(clone.glob("SiteB/sub-*/ses-*/anat/*_T1w.nii.gz"))
         assert len(images) == 3
         assert not any(image.exists() for image in images)
-        shutil.rmtree(project.results / "derivatives" / "SiteB" / "sub-0099101")
+        shutil.rmtree(project.derivatives / "SiteB" / "sub-0099101")
 
 
 def test_clone_that_its_tier_has_lost_is_made_again_and_images_that_cannot_be_dropped_stay(
@@ -255,17 +244,15 @@ def test_clone_that_its_tier_has_lost_is_made_again_and_images_that_cannot_be_dr
 ) -> None:
     dataset: dict[str, Any] = {"source": str(demo_copy), "sites": ["SiteB"]}
     arguments = project.configure(dataset=dataset, tool={"name": "noop"})
-    assert project.snakemake(*arguments, targets=["participants"]).code == 0
+    project.succeeds("participants", *arguments)
     remove_tree(next(project.folder.glob("neurotier-*")))
     for participant in ("sub-0099101", "sub-0099102"):
-        shutil.rmtree(project.results / "derivatives" / "SiteB" / participant)
-    ended = project.snakemake(*arguments, targets=["participants"])
-    assert ended.code == 0, ended.output
+        shutil.rmtree(project.derivatives / "SiteB" / participant)
+    ended = project.succeeds("participants", *arguments)
     assert ended.analysed == ["SiteB/sub-0099101", "SiteB/sub-0099102"]
 
     demo_copy.rename(demo_copy.with_name("away"))  # no other copy can be verified any more
-    ended = project.snakemake(*project.configure(dataset={**dataset, "drop": True}, tool={"name": "noop"}))
-    assert ended.code == 0, ended.output
+    ended = project.succeeds(*project.configure(dataset={**dataset, "drop": True}, tool={"name": "noop"}))
     logs = {log.stem: log.read_text() for log in project.folder.glob("**/drop_images/**/*.log")}
     assert [line.split(": ")[1] for text in logs.values() for line in text.splitlines()] == ["kept"] * 2, (
         logs,
@@ -278,12 +265,11 @@ def test_clone_that_its_tier_has_lost_is_made_again_and_images_that_cannot_be_dr
 
 
 def test_content_that_changed_is_analysed_again(project: Project) -> None:
-    plain_dataset(project.folder / "bids", {t1w("01"): small_head(), t1w("02"): small_head()})
-    arguments = project.configure(dataset={"source": "bids"}, tool={"name": "noop"})
-    assert project.snakemake(*arguments, targets=["participants"]).code == 0
+    project.heads("01", "02")
+    arguments = project.configure(tool={"name": "noop"})
+    project.succeeds("participants", *arguments)
     save_image(project.folder / "bids" / t1w("02"), small_head(5))
-    ended = project.snakemake(*arguments, "--forcerun", "index_dataset", targets=["participants"])
-    assert ended.code == 0, ended.output
+    ended = project.succeeds("participants", *arguments, "--forcerun", "index_dataset")
     assert ended.analysed == ["sub-02"]
 
 
@@ -291,7 +277,7 @@ def test_first_runs_side_by_side_share_one_demonstration(project: Project) -> No
     arguments = project.configure(demo={"head": "simulated", "voxel_size_mm": 4.0}, tool={"name": "noop"})
     runs = [
         subprocess.Popen(
-            project.command(*arguments, "--config", f"results={name}", targets=[f"{name}/index/images.tsv"]),
+            project.command(f"{name}/index/images.tsv", *arguments, "--config", f"results={name}"),
             cwd=project.folder,
             env=ENVIRONMENT,
             stdout=(project.folder / f"{name}.log").open("w"),
@@ -315,16 +301,15 @@ def test_a_fifo_in_place_of_the_lock_is_said_in_a_line(project: Project) -> None
 
 def test_a_lost_file_that_all_waited_for_has_nobody_analysed_again(project: Project) -> None:
     """It is made again, newer than every record; jobs pass over those who are done."""
-    plain_dataset(project.folder / "bids", {t1w("01"): small_head(1), t1w("02"): small_head(2)})
-    arguments = project.configure(dataset={"source": "bids"}, tool={"name": "noop"})
-    assert project.snakemake(*arguments, targets=["participants"]).code == 0
+    project.heads("01", "02")
+    arguments = project.configure(tool={"name": "noop"})
+    project.succeeds("participants", *arguments)
     tool = project.results / "index" / "tool.json"
     lost, other = (file_of(project.results / "profile" / "records", name) for name in ("sub-01", "sub-02"))
     tool.unlink()
     lost.unlink()
     written_ns = other.stat().st_mtime_ns
-    ended = project.snakemake(*arguments, targets=["participants"])
-    assert ended.code == 0, ended.output
+    project.succeeds("participants", *arguments)
     assert tool.exists()
     assert lost.exists()
     assert other.stat().st_mtime_ns == written_ns
@@ -332,27 +317,24 @@ def test_a_lost_file_that_all_waited_for_has_nobody_analysed_again(project: Proj
 
 def test_jobs_wait_for_room_on_the_work_tier(project: Project) -> None:
     """Two jobs of 2 MB fit side by side on 4 MB, six do not: here it is not the cores that limit them."""
-    plain_dataset(project.folder / "bids", {t1w(f"{number:02d}"): small_head(number) for number in range(6)})
+    project.heads(*map("{:02d}".format, range(6)))
     arguments = project.configure(
-        dataset={"source": "bids"},
         tool={"name": "noop", "noop": {"sleep_s": 2}},
         tiers={"local": {"capacity": 4_000_000}},
     )
-    ended = project.snakemake(*arguments, targets=["tabulate_profile"], cores=6)
-    assert ended.code == 0, ended.output
+    project.succeeds("tabulate_profile", *arguments, cores=6)
     (run,) = project.table("profile/runs.tsv")
     assert int(run["peak_parallelism"]) == 2
 
 
 def test_bet_runs_from_path(project: Project, tmp_path: Path) -> None:
-    plain_dataset(project.folder / "bids", {t1w("01"): small_head()})
-    ended = project.snakemake(
-        *project.configure(dataset={"source": "bids"}, tool={"name": "bet", "bet": {"fractional_threshold": 0.4}}),
-        targets=["participants"],
-        path=ROOT / "tests" / "stand_ins",
+    project.heads("01")
+    project.succeeds(
+        "participants",
+        *project.configure(tool={"name": "bet", "bet": {"fractional_threshold": 0.4}}),
+        path=STAND_INS,
     )
-    assert ended.code == 0, ended.output
-    record = json.loads(file_of(project.results / "profile" / "records", "sub-01").read_text())
+    record = project.record("sub-01")
     assert record["images"][0]["brain_voxels"] == int((small_head() > 0.4 * small_head().max()).sum())
 
 
@@ -361,8 +343,7 @@ def test_plain_folder_on_another_tier_is_refused(project: Project) -> None:
     try:
         plain_dataset(folder, {})
         save_image(folder / t1w("01"), small_head())
-        ended = project.snakemake(*project.configure(dataset={"source": str(folder)}, tool={"name": "noop"}))
-        assert ended.code != 0
+        ended = project.fails(*project.configure(dataset={"source": str(folder)}, tool={"name": "noop"}))
         assert ended.lines("not on the dataset tier 'local'")
     finally:
         shutil.rmtree(folder)

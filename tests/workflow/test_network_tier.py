@@ -47,8 +47,7 @@ def test_dataset_intermediates_and_results_may_lie_on_a_network(
 ) -> None:
     with network_tier(*[FOLLOWED] * refuses) as tier:
         arguments = configured(project, demo_source, tier, dataset="network", work="network", results="network")
-        ended = project.snakemake(*arguments)
-        assert ended.code == 0, ended.output
+        ended = project.succeeds(*arguments)
         assert ended.lines("2 of 2 participants done, 0 failed")
         (project.folder / "results").symlink_to(tier / "results")
         (run,) = project.table("profile/runs.tsv")
@@ -57,9 +56,9 @@ def test_dataset_intermediates_and_results_may_lie_on_a_network(
         assert {row["tier"] for row in staged} == {"network"}
         assert project.snakemake(*arguments).lines("Nothing to be done")
         assert [path for path in tier.glob("neurotier-*/work/**/*") if path.is_file()] == []
-        whole = checksums(project.results / "derivatives")
+        whole = checksums(project.derivatives)
     local = project.configure(dataset={"source": str(demo_source), "sites": ["SiteB"]}, tool={"name": "noop"})
-    assert project.snakemake(*local, "--config", "results=local", targets=["participants"]).code == 0
+    project.succeeds("participants", *local, "--config", "results=local")
     assert checksums(project.folder / "local" / "derivatives").items() <= whole.items()
 
 
@@ -69,7 +68,7 @@ def test_links_that_the_file_system_refuses_are_said_to_be_refused(
     if not refuses:
         pytest.skip("this sshfs follows all links")
     with network_tier() as tier:
-        ended = project.snakemake(*configured(project, demo_source, tier, dataset="network"), targets=["participants"])
+        ended = project.snakemake("participants", *configured(project, demo_source, tier, dataset="network"))
     assert ended.code != 0
     (said, *_) = ended.lines("is a link that cannot be read: Operation not permitted")
     assert FOLLOWED in said

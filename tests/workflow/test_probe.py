@@ -6,11 +6,6 @@ from pathlib import Path
 
 from support import Project
 
-WITHOUT = """
-import os, runpy, sys
-os.environ["PATH"] = sys.argv.pop(1)
-runpy.run_module("snakemake", run_name="__main__")
-"""
 SMALL = {"streams": 1, "file_mib": 16, "time_s": 2, "repetitions": 1}
 
 
@@ -18,8 +13,7 @@ def test_probe(project: Project, memory_folder: Path) -> None:
     """A tier on disk and one in memory; the second start has nothing to do, unless a setting was changed."""
     tiers = {"tmpfs": {"path": str(memory_folder)}}
     arguments = project.configure(probe={**SMALL, "tiers": ["local", "tmpfs"]}, tiers=tiers)
-    ended = project.snakemake(*arguments, targets=["probe"])
-    assert ended.code == 0, ended.output
+    ended = project.succeeds("probe", *arguments)
     assert ended.lines("With one stream, local ("), ended.output
     assert ended.lines("Report: results/probe.html")
     rows = project.table("probe/probe.tsv")
@@ -30,13 +24,13 @@ def test_probe(project: Project, memory_folder: Path) -> None:
     assert [row["pattern"] for row in small] == ["make", "look", "remove"]
     assert all(float(row["operation_cpu_s"]) > 0 for row in small)
     assert {row["fs_type"] for row in rows if row["tier"] == "tmpfs"} == {"tmpfs"}
-    assert "What the tiers can do" in (project.results / "probe.html").read_text()
+    assert "What the tiers can do" in project.page("probe")
     assert not list(project.folder.glob("neurotier-*/probe"))
     assert not list(memory_folder.iterdir())
 
     def planned(*more: str) -> list[str]:
         """Tiers that would be probed."""
-        lines = project.snakemake("--dry-run", *more, *arguments, targets=["probe"]).lines("Probing tier ")
+        lines = project.snakemake("probe", "--dry-run", *more, *arguments).lines("Probing tier ")
         return sorted(line.split()[-1] for line in lines)
 
     assert planned() == []
@@ -51,21 +45,7 @@ def test_what_cannot_be_probed_is_said_in_a_line_each(project: Project) -> None:
         "small": {"path": ".", "kind": "block", "capacity": "20 MiB"},
         "wrong": {"path": "/dev/shm", "kind": "network"},
     }
-    ended = project.snakemake(*project.configure(tiers=tiers, probe={**SMALL, "tiers": list(tiers)}), targets=["probe"])
-    assert ended.code != 0
+    ended = project.fails("probe", *project.configure(tiers=tiers, probe={**SMALL, "tiers": list(tiers)}))
     assert ended.lines("neurotier: tier 'gone': its path"), ended.output
     assert ended.lines("neurotier: tier 'small': a probe with 1 stream needs 16 MiB, and it may take 2 MiB (10 % of")
     assert ended.lines("neurotier: tier 'wrong': declared as 'network', but /dev/shm is on tmpfs")
-
-
-def test_without_fio_it_is_said_how_to_get_it(project: Project, tmp_path: Path) -> None:
-    tools = tmp_path / "tools"
-    tools.mkdir()
-    for tool in Path("/usr/bin").iterdir():
-        if tool.name != "fio":
-            (tools / tool.name).symlink_to(tool)
-    arguments = project.command(*project.configure(probe={**SMALL, "tiers": ["local"]}), targets=["probe"])
-    ended = project.run("-c", WITHOUT, str(tools), *arguments[3:])
-    assert ended.code != 0
-    assert ended.lines("target probe: fio is not on PATH; install it (Debian, Ubuntu: apt install fio;")
-    assert not ended.lines("Probing tier")  # it is said before the first job

@@ -13,13 +13,10 @@ import shlex
 import sys
 from pathlib import Path
 
-import neurotier
 import pytest
 import yaml
-from bigbrain_blocks import make
-from neurotier.core.configuration import check, config_schema, with_defaults
 from published_logs import write_checkout
-from support import ROOT, Project, git, link_images, plain_dataset, small_head, t1w
+from support import ROOT, Project, git, link_images, plain_dataset, save_image, small_head, t1w
 
 README = ROOT / "README.md"
 FOLDERS = ("", "config", "config/examples", "profiles", "containers", "workflow", "tests")
@@ -99,9 +96,8 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Project:
     (project.folder / "fmriprep-filter.json").write_text("{}")
     (project.folder / "templateflow").mkdir()
     dataset = project.folder / LOCAL[BLOCKS]
-    make(dataset / "made", count=3)
-    (dataset / "made" / "blocks").rename(dataset / "FOLDER")
-    (dataset / "made").rmdir()
+    for number in range(3):
+        save_image(dataset / "FOLDER" / f"block_{number}.nii", small_head(number))
     git(dataset, "init", "--quiet")
     git(dataset, "annex", "init", "--quiet")
     git(dataset, "annex", "add", "--quiet", ".")
@@ -141,8 +137,7 @@ def test_command(reader: Project, line: str) -> None:
         assert program == "snakemake"
         planned = [*arguments, "--dry-run"] if any(part in line for part in ELSEWHERE) else arguments
         planned += [word for part, words in SHORTER.items() if part in line for word in words]
-        ended = reader.run("-m", "snakemake", *planned)
-        assert ended.code == 0, ended.output
+        ended = reader.succeeds(*planned, cores=0)
 
 
 def test_demonstration_is_the_command_of_the_makefile() -> None:
@@ -155,8 +150,7 @@ def test_every_profile_is_described_and_plans(reader: Project) -> None:
     for profile in sorted(file.parent for file in (ROOT / "profiles").glob("*/profile.yaml")):
         assert f"`profiles/{profile.name}`" in (ROOT / "profiles" / "README.md").read_text()
         if not re.search(rf"profiles/{profile.name}\b(?!-)", lines):  # the others are in a command above
-            ended = reader.snakemake("--workflow-profile", f"profiles/{profile.name}", "--dry-run", "--quiet")
-            assert ended.code == 0, ended.output
+            reader.succeeds("--workflow-profile", f"profiles/{profile.name}", "--dry-run", "--quiet")
 
 
 def test_every_example_is_described() -> None:
@@ -198,15 +192,17 @@ def test_named_files_are_there(document: Path) -> None:
 def test_rooms_are_those_of_the_library() -> None:
     text = (ROOT / "workflow" / "README.md").read_text().partition("## Rooms")[2].partition("## ")[0]
     rooms = re.findall(r"^\| `(\w+)/` \|", text, re.MULTILINE)
-    assert sorted(rooms) == sorted(file.parent.name for file in Path(neurotier.__file__).parent.glob("*/__init__.py"))
+    assert sorted(rooms) == sorted(file.parent.name for file in (ROOT / "workflow" / "neurotier").glob("*/__init__.py"))
 
 
-def test_named_targets_exist() -> None:
+def test_named_targets_exist(reader: Project) -> None:
     files = [ROOT / "workflow" / "Snakefile", *(ROOT / "workflow" / "rules").glob("*.smk")]
     workflow = "".join(file.read_text() for file in files)
     makefile = (ROOT / "Makefile").read_text()
     table = README.read_text().partition("## Targets")[2].partition("## ")[0]
     targets = re.findall(r"^\| `(\w+)`", table, re.MULTILINE)
+    listed = reader.run("-m", "neurotier").output.partition("neurotier COMMAND")[0]
+    assert targets == re.findall(r"^  (\w+)  ", listed, re.MULTILINE)
     assert all(re.search(rf"^rule {target}:", workflow, re.MULTILINE) for target in targets)
     for document in DOCUMENTS:
         made = re.findall(r"`make ([a-z-]+)", document.read_text())
@@ -214,12 +210,11 @@ def test_named_targets_exist() -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name)
-def test_configurations_are_valid(document: Path) -> None:
-    whole = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
+def test_configurations_are_valid(reader: Project, document: Path) -> None:
     for block in blocks(document, "yaml"):
-        own = yaml.safe_load(block)
-        laid = whole | own | {key: whole[key] | own.get(key, {}) for key in ("tiers", "placement", "tool")}
-        check(with_defaults(laid, config_schema()))
+        ended = reader.snakemake("ready", *reader.configure(**yaml.safe_load(block)), "--dry-run")
+        assert not ended.lines("config key"), ended.output
+        assert ended.code == 0, ended.output
 
 
 def test_readme_is_short_and_has_one_picture() -> None:
@@ -228,7 +223,7 @@ def test_readme_is_short_and_has_one_picture() -> None:
     assert (ROOT / picture).stat().st_size < 300_000
 
 
-def test_citation_is_of_this_version() -> None:
+def test_citation_is_of_this_version(reader: Project) -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert citation["version"] == neurotier.__version__
+    assert reader.run("-m", "neurotier", "--version").output == f"neurotier {citation['version']}\n"
     assert citation["references"][0]["title"] in README.read_text().replace("\n", " ")

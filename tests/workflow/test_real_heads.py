@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import filecmp
-import json
 import os
 import shutil
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 import pytest
-from support import ROOT, Project, t1w
+from support import ROOT, Project, read_json, t1w
 
 HEADS = Path(os.environ.get("NEUROTIER_TEST_HEADS", ROOT.parent / "shared" / "data"))
 """Folder of heads (``NAME.nii.gz``) with reference masks (``NAME_desc-bet2f05_mask.nii.gz``)."""
@@ -40,13 +39,12 @@ def extracted(tmp_path_factory: pytest.TempPathFactory, whole_head: Path, debian
         target.parent.mkdir(parents=True)
         shutil.copy(head, target)
     targets = ["results/group/group.tsv", "results/group/summary.json"]
-    ended = project.snakemake(*project.configure(dataset={"source": "bids"}), targets=targets)
-    assert ended.code == 0, ended.output
+    project.succeeds(*targets, *project.configure())
     return project
 
 
 def mask(project: Project, name: str) -> np.ndarray:
-    file = project.results / "derivatives" / t1w(label(name)).replace("_T1w", "_desc-brain_mask")
+    file = project.derivatives / t1w(label(name)).replace("_T1w", "_desc-brain_mask")
     return np.asarray(nib.load(file).dataobj) > 0
 
 
@@ -67,10 +65,10 @@ def test_brain_of_a_real_head_is_of_human_size(extracted: Project, debian: str) 
 
 def test_group_table_has_the_volumes_of_the_masks(extracted: Project, debian: str) -> None:
     for row in extracted.table("group/group.tsv"):
-        image = nib.load(extracted.results / "derivatives" / row["mask"])
+        image = nib.load(extracted.derivatives / row["mask"])
         voxels = int((np.asarray(image.dataobj) > 0).sum())
         assert int(row["brain_voxels"]) == voxels
         expected_mm3 = voxels * abs(np.linalg.det(image.affine[:3, :3]))
         assert float(row["brain_volume_mm3"]) == pytest.approx(expected_mm3, rel=1e-3)
-    summary = json.loads((extracted.results / "group" / "summary.json").read_text())
+    summary = read_json(extracted.results / "group" / "summary.json")
     assert summary["images"] == len({debian, *NAMES})

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import gzip
-import json
 import random
 import re
 import shlex
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +22,22 @@ from conftest import missing
 from container_images import Engine, make_tiny
 from faults import heads
 from neurotier.core.places import file_of
-from neurotier.core.tiers import find_mount
 from slurm_cluster import Cluster, NotHereError, slurm, succeeds
 from slurm_hosts import LOGIN, NODES, SCRATCH_MIB, USER, has_memory_limits
-from support import ENVIRONMENT, PATIENCE_S, STAND_INS, Ended, Project, checksums, plain_dataset, small_head, t1w
+from support import (
+    ENVIRONMENT,
+    PATIENCE_S,
+    STAND_INS,
+    Ended,
+    Project,
+    checksums,
+    kind_of,
+    plain_dataset,
+    read_json,
+    small_head,
+    t1w,
+    wait_for,
+)
 
 QUICK = ["--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "2", "--resources", "mem_mb=5000"]
 """Short waits: what is asked of Slurm is the same."""
@@ -96,18 +106,9 @@ def ended(snakemake: subprocess.Popen[str]) -> Ended:
     return Ended(snakemake.returncode, output)
 
 
-def wait_for(find: Callable[[], Any]) -> Any:
-    """What is found, as soon as it is."""
-    deadline = time.monotonic() + 3 * PATIENCE_S
-    while not (found := find()):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    return found
-
-
 def records(project: Project) -> dict[str, dict[str, Any]]:
-    files = (project.results / "profile" / "records").rglob("*.json")
-    return {record["participant"]: record for record in (json.loads(file.read_text()) for file in files)}
+    files = project.records()
+    return {record["participant"]: record for record in (read_json(file) for file in files)}
 
 
 def jobs_since(cluster: Cluster, first: int, *columns: str) -> list[list[str]]:
@@ -118,7 +119,7 @@ def jobs_since(cluster: Cluster, first: int, *columns: str) -> list[list[str]]:
 
 def ended_since(cluster: Cluster, first: int, *columns: str) -> list[list[str]]:
     """The same, once the accounting has heard of all of them, and that they are over: that is seconds after others."""
-    numbers = {str(number) for number in range(first, next_job(cluster))}
+    numbers = {str(number) for number in range(first, cluster.next_job())}
 
     def known() -> bool:
         rows = jobs_since(cluster, first, "JobIDRaw", "State")
@@ -127,13 +128,6 @@ def ended_since(cluster: Cluster, first: int, *columns: str) -> list[list[str]]:
 
     wait_for(known)
     return jobs_since(cluster, first, *columns)
-
-
-def next_job(cluster: Cluster) -> int:
-    """The number of the next job, by the controller."""
-    told = subprocess.run(["scontrol", "show", "config"], capture_output=True, text=True, check=True).stdout
-    (number,) = re.findall(r"^NEXT_JOB_ID\s*=\s*(\d+)", told, re.MULTILINE)
-    return int(number)
 
 
 def states(cluster: Cluster, job: str) -> list[list[str]]:
@@ -172,14 +166,11 @@ def test_results_are_those_of_a_local_run(
     cluster: Cluster, demo_source: Path, demo_there: Path, project: Project, scratch: Path, tmp_path: Path
 ) -> None:
     local, remote = Project.at(tmp_path / "local"), project
-    first = next_job(cluster)
+    first = cluster.next_job()
     dataset = {"source": str(demo_there)}
-    done = local.snakemake(
-        *local.configure(dataset={"source": str(demo_source)}, tool={"name": "bet"}),
-        targets=["participants"],
-        path=STAND_INS,
+    local.succeeds(
+        "participants", *local.configure(dataset={"source": str(demo_source)}, tool={"name": "bet"}), path=STAND_INS
     )
-    assert done.code == 0, done.output
     tier = {"path": f"{scratch}/$SLURM_JOB_USER/$SLURM_JOB_ID", "kind": "block", "node": True}
     config = remote.configure(dataset=dataset, tool={"name": "bet"}, tiers={"local": {"path": "."}, "scratch": tier})
     placement = remote.folder / "scratch" / "profile.yaml"
@@ -188,12 +179,9 @@ def test_results_are_those_of_a_local_run(
         "config:\n  placement:\n    work: scratch\nscheduler: greedy\nkeep-going: true\nnolock: true\n"
     )
     storage = ["--workflow-profile", str(placement.parent)]
-    done = remote.run("-m", "snakemake", *storage, *on_slurm(*config), path=STAND_INS)
-    assert done.code == 0, done.output
-    local_checksums = checksums(local.results / "derivatives")
-    assert local_checksums == {
-        name: sum_ for name, sum_ in checksums(remote.results / "derivatives").items() if "/sub-" in name
-    }
+    remote.succeeds(*storage, *on_slurm(*config), path=STAND_INS, cores=0)
+    local_checksums = checksums(local.derivatives)
+    assert local_checksums == {name: sum_ for name, sum_ in checksums(remote.derivatives).items() if "/sub-" in name}
     assert (remote.results / "report.html").exists()
     (run,) = remote.table("profile/runs.tsv")
     assert (run["others_cpu_share"], run["others_cpu_reason"]) == ("n/a", "a batch system started the jobs")
@@ -223,7 +211,7 @@ def test_results_are_those_of_a_local_run(
     (run,) = remote.table("profile/runs.tsv")
     assert run["nodes"] == analysis["node"]
     assert run["oversubscribed"] == "false"  # four CPUs were granted; this machine may have two
-    page = (remote.results / "report.html").read_text()
+    page = remote.page("report")
     assert "Nodes and jobs of the cluster" in page
     assert f"All participants ran on one node, {analysis['node']}" in page
 
@@ -233,15 +221,14 @@ def test_only_what_may_pass_is_tried_again(cluster: Cluster, project: Project) -
 
     The executor is the plugin itself, which a site may prefer.
     """
-    first = next_job(cluster)
+    first = cluster.next_job()
     images: dict[str, Any] = {t1w(f"{number:02d}"): small_head(number) for number in range(4)}
     plain_dataset(project.folder / "bids", {**images, t1w("bad"): b""})
-    config = project.configure(dataset={"source": "bids"}, tool={"name": "bet"})
+    config = project.configure(tool={"name": "bet"})
     tools = project.folder / "tools"
     killed_once = f"[ -e {tools}/killed ] || {{ touch {tools}/killed; kill -9 $$; }}"
     bet_that(tools, f'echo "$1" >> {tools}/calls; case $1 in *sub-00*) {killed_once};; esac')
-    done = project.run("-m", "snakemake", *on_slurm("--executor", "slurm", *config, group=5), path=tools)
-    assert done.code != 0
+    done = project.fails(*on_slurm("--executor", "slurm", *config, group=5), path=tools, cores=0)
     assert len(done.lines("failed  sub-bad: sub-bad/anat/sub-bad_T1w.nii.gz: the image file is empty")) == 1, (
         done.output
     )
@@ -257,17 +244,16 @@ def test_only_what_may_pass_is_tried_again(cluster: Cluster, project: Project) -
     assert "1 of 5 to analyse: sub-00" in log
     failure = project.failure("sub-bad")
     assert failure["exit_code"] == 65
-    assert "the image file is empty" in (project.results / "report.html").read_text()
+    assert "the image file is empty" in project.page("report")
     assert "Traceback" not in done.output
 
 
 def test_a_node_that_dies_is_survived_and_a_killed_job_names_its_log(cluster: Cluster, project: Project) -> None:
-    images = {t1w(label): small_head() for label in ("00", "01", "02", "slow")}
-    plain_dataset(project.folder / "bids", images)
+    project.heads("00", "01", "02", "slow")
     tools, dead = project.folder / "tools", project.folder / "tools" / "dead"
     last = f"[ -e {dead} ] || exec sleep 1000"
     bet_that(tools, f"case $1 in *slow*) exec sleep 1000;; *sub-02*) {last};; esac")
-    config = project.configure(dataset={"source": "bids"}, tool={"name": "bet"})
+    config = project.configure(tool={"name": "bet"})
     arguments = on_slurm(*config, "--preemptible-retries", "0", group=2, at_once=1)
     snakemake = started(project, *arguments, path=tools)
 
@@ -292,7 +278,7 @@ def test_a_node_that_dies_is_survived_and_a_killed_job_names_its_log(cluster: Cl
     log = Path(failure["log"])
     assert log == project.results / "logs" / "slurm" / f"{slow}.log"
     assert "DUE TO TIME LIMIT" in log.read_text()
-    page = (project.results / "report.html").read_text()
+    page = project.page("report")
     assert f'href="logs/slurm/{slow}.log"' in page
 
     table = {(row["job"], row["attempt"]): row for row in project.table("profile/jobs.tsv")}
@@ -307,12 +293,12 @@ def test_a_node_that_dies_is_survived_and_a_killed_job_names_its_log(cluster: Cl
 
 def test_a_run_that_ends_leaves_the_log_folders_of_others(cluster: Cluster, project: Project) -> None:
     """Jobs of another results folder wait for nodes meanwhile; without their log folders they would die."""
-    plain_dataset(project.folder / "bids", {t1w(label): small_head() for label in ("00", "01")})
+    project.heads("00", "01")
     tools = project.folder / "tools"
     bet_that(tools, f"echo >> {tools}/began; until [ -e {tools}/go ]; do sleep 0.1; done")
-    config = project.configure(dataset={"source": "bids"}, tool={"name": "bet"})
+    config = project.configure(tool={"name": "bet"})
     once = ["--preemptible-retries", "0"]
-    first = next_job(cluster)
+    first = cluster.next_job()
     one = started(project, *on_slurm(*once, *config), "results=one", path=tools)
     wait_for((tools / "began").exists)
     change = ["scontrol", "update", f"NodeName={','.join(NODES)}", "Reason=test"]
@@ -351,15 +337,15 @@ def test_a_dead_head_leaves_nobody_behind_and_the_rest_is_divided_anew(cluster: 
     The head dies while it submits the last of its jobs, whose number it has not heard.
     """
     labels = [f"{number:02d}" for number in range(12)]
-    plain_dataset(project.folder / "bids", {t1w(label): small_head() for label in labels})
+    project.heads(*labels)
     tools = project.folder / "tools"
     few, stuck = f'[ "$(wc -l < {tools}/calls)" -le 4 ]', f"{{ echo >> {tools}/stuck; exec sleep 1000; }}"
     bet_that(tools, f'echo "$1" >> {tools}/calls; [ ! -e {tools}/old ] || {few} || {stuck}')
     (tools / "old").touch()
     (tools / "sbatch").write_text(THIRD_UNHEARD.format(sbatch=shutil.which("sbatch"), folder=tools))
     (tools / "sbatch").chmod(0o755)
-    arguments = on_slurm(*project.configure(dataset={"source": "bids"}, tool={"name": "bet"}), at_once=1)
-    first = next_job(cluster)
+    arguments = on_slurm(*project.configure(tool={"name": "bet"}), at_once=1)
+    first = cluster.next_job()
     head = started(project, *arguments, path=tools)
     wait_for(lambda: (tools / "stuck").exists() and len((tools / "stuck").read_text()) == 3)
     wait_for(lambda: len(records(project)) >= 2 and (tools / "third").exists())
@@ -374,7 +360,7 @@ def test_a_dead_head_leaves_nobody_behind_and_the_rest_is_divided_anew(cluster: 
     assert sorted(line.split()[0] for line in listed.output.splitlines()) == sorted(left.stdout.split())
     assert "RUNNING" in listed.output
 
-    second = next_job(cluster)
+    second = cluster.next_job()
     assert second - first == 3
     (tools / "old").unlink()
     done = ended(started(project, *arguments, path=tools))
@@ -399,7 +385,7 @@ def test_tiers_in_memory_are_memory_of_the_job(cluster: Cluster, project: Projec
     if not has_memory_limits():
         missing("a memory controller of control groups, version 1")
     greedy = ["sbatch", "--wait", "--mem=64", "--output=/dev/null", "--wrap", "head -c 300M /dev/zero | tail"]
-    first = next_job(cluster)
+    first = cluster.next_job()
     assert subprocess.run([*project.before(), *greedy], capture_output=True).returncode != 0
     ((state,),) = ended_since(cluster, first, "State")
     assert state == "OUT_OF_MEMORY", "jobs are held to the memory that they asked for"
@@ -410,13 +396,10 @@ def test_tiers_in_memory_are_memory_of_the_job(cluster: Cluster, project: Projec
     labels = ["00", "01"]
     sessions = [f"sub-{label}/ses-{one}/anat/sub-{label}_ses-{one}_T1w.nii.gz" for label in labels for one in "12"]
     plain_dataset(project.folder / "bids", dict.fromkeys(sessions, image))
-    first = next_job(cluster)
+    first = cluster.next_job()
     tool = {"name": "noop", "noop": {"sleep_s": 4}}  # so that all images are there at once
-    config = project.configure(dataset={"source": "bids"}, tool=tool)
-    done = project.run(
-        *("-m", "snakemake", "participants", "--workflow-profile", "profiles/tmpfs"), *on_slurm(*config, at_once=2)
-    )
-    assert done.code == 0, done.output
+    config = project.configure(tool=tool)
+    project.succeeds("participants", "--workflow-profile", "profiles/tmpfs", *on_slurm(*config, at_once=2), cores=0)
     assert ended_since(cluster, first, "State") == [["COMPLETED"]]
     people = records(project)
     assert sorted(people) == [f"sub-{label}" for label in labels]
@@ -436,7 +419,7 @@ def test_a_head_may_be_rebooted_at_any_moment(cluster: Cluster) -> None:
 
 def read_rows(file: Path) -> list[dict[str, Any]]:
     """What is known of the jobs of a run."""
-    rows: list[dict[str, Any]] = json.loads(file.read_text())["rows"]
+    rows: list[dict[str, Any]] = read_json(file)["rows"]
     return rows
 
 
@@ -482,16 +465,16 @@ def end_of(cluster: Cluster, job: str) -> str:
 
 
 def test_a_head_in_a_job_is_ended_with_its_jobs(cluster: Cluster, project: Project) -> None:
-    plain_dataset(project.folder / "bids", {t1w(label): small_head() for label in ("00", "01")})
+    project.heads("00", "01")
     tools = project.folder / "tools"
     bet_that(tools, "exec sleep 1000")
-    config = project.configure(dataset={"source": "bids"}, tool={"name": "bet"})
+    config = project.configure(tool={"name": "bet"})
     head = head_in_a_job(project, *on_slurm(*config), path=tools)
     job, _ = wait_for(lambda: slurm_job(project, "sub-00"))
     assert job != head
     subprocess.run(["scancel", "--signal=INT", "--batch", head], check=True)
     assert end_of(cluster, head) == "FAILED"
-    wait_for(lambda: not subprocess.run(["squeue", "-h"], capture_output=True, text=True, check=True).stdout)
+    wait_for(lambda: not cluster.queued())
     assert project.run("-m", "neurotier", "jobs", "results").output == ""
     (row,) = read_rows(next((project.results / "state" / "jobs").glob("*.json")))
     assert row["job"] == job
@@ -499,10 +482,10 @@ def test_a_head_in_a_job_is_ended_with_its_jobs(cluster: Cluster, project: Proje
 
 def test_a_job_ended_by_scancel_is_heard_of(cluster: Cluster, project: Project) -> None:
     """The next head is a job itself, with the drafted profile: what Slurm grants it is not what its jobs get."""
-    plain_dataset(project.folder / "bids", {t1w(label): small_head() for label in ("00", "01")})
+    project.heads("00", "01")
     tools = project.folder / "tools"
     bet_that(tools, f"[ -e {tools}/go ] || exec sleep 1000")
-    arguments = on_slurm(*project.configure(dataset={"source": "bids"}, tool={"name": "bet"}))
+    arguments = on_slurm(*project.configure(tool={"name": "bet"}))
     head = started(project, *arguments, "--preemptible-retries", "0", path=tools)
     job, _ = wait_for(lambda: slurm_job(project, "sub-00"))
     subprocess.run(["scancel", job], check=True)
@@ -512,7 +495,7 @@ def test_a_job_ended_by_scancel_is_heard_of(cluster: Cluster, project: Project) 
     assert f"Slurm job {job}: CANCELLED" in done.output
 
     (tools / "go").touch()
-    second = next_job(cluster)
+    second = cluster.next_job()
     config = ["--configfile", str(project.folder / "own.yaml")]
     head_job = head_in_a_job(project, "--profile", str(drafted_profile(project)), *QUICK, *config, path=tools)
     assert end_of(cluster, head_job) == "COMPLETED", (project.folder / "head.log").read_text()
@@ -536,7 +519,7 @@ def test_a_campaign_has_a_node_to_itself(cluster: Cluster, demo_there: Path, pro
         tiers={"local": {"path": "."}, "scratch": own},
         campaign={"placements": placements, "parallelism": [2], "repetitions": 1},
     )
-    first = next_job(cluster)
+    first = cluster.next_job()
     head = started(project, *on_slurm(*config), path=STAND_INS, target="comparison")
     runs = project.results / "campaign" / "runs"
     wait_for(lambda: [*runs.glob("*/[0-9]*/condition.json")])  # not the hidden one, which is not there yet
@@ -548,12 +531,12 @@ def test_a_campaign_has_a_node_to_itself(cluster: Cluster, demo_there: Path, pro
 
     change = ["scontrol", "update", f"NodeName={running[1]}", "Reason=test"]
     assert succeeds(*change, "State=DRAIN")  # the campaign goes on on another node
-    done = project.run("-m", "snakemake", *on_slurm(*config), path=STAND_INS)
+    done = project.snakemake(*on_slurm(*config), path=STAND_INS, cores=0)
     assert succeeds(*change, "State=RESUME")
     assert done.code == 0, done.output
     again = jobs_since(cluster, first, "JobIDRaw", "NodeList", "AllocCPUS")[-1]
     conditions = sorted(runs.glob("*/*/condition.json"))
-    assert [json.loads(file.read_text())["valid"] for file in conditions] == ["valid"] * 2
+    assert [read_json(file)["valid"] for file in conditions] == ["valid"] * 2
     on = {
         file: f"Slurm job {job[0]} on {job[1]}" for file in conditions for job in [running if file == there else again]
     }
@@ -565,7 +548,7 @@ def test_a_campaign_has_a_node_to_itself(cluster: Cluster, demo_there: Path, pro
     assert running[1] != again[1]
     (difference,) = project.table("comparison/differences.tsv")
     assert difference["nodes"] == "n/a"
-    page = (project.results / "comparison.html").read_text()
+    page = project.page("comparison")
     assert "No node had runs of both" in page
     assert f"on {again[1]} (" in page
     assert not [path for path in scratch.rglob("*") if path.name.startswith("neurotier-")]
@@ -581,19 +564,17 @@ def test_tiers_are_those_of_the_nodes(cluster: Cluster, project: Project) -> Non
     }
     probe = {"tiers": ["memory", "gone"], "streams": 1, "file_mib": 16, "time_s": 2, "repetitions": 1, "share": 0.5}
     grid = {"block_sizes": ["1 MiB"], "processes": [1], "patterns": ["write"], "file_size": "4 MiB", "seconds": 0.1}
-    plain_dataset(project.folder / "bids", {t1w(label): small_head() for label in ("00", "01", "02")})
+    project.heads("00", "01", "02")
     config = project.configure(
         tiers=tiers,
         probe=probe,
         sweep={"tiers": ["memory"], "sets": {"small": grid}},
-        dataset={"source": "bids"},
         tool={"name": "noop"},
         node_class="thin",
     )
     at_once = ["--resources", "mem_mb=40000", "probes=5"]  # which saves a minute, and measures nothing that counts
     targets = ["check", "probe", "sweep", "advise"]
-    done = project.run("-m", "snakemake", *targets, *on_slurm(*config, *at_once))
-    assert done.code != 0
+    done = project.fails(*targets, *on_slurm(*config, *at_once), cores=0)
     missing_folder = rf"neurotier: tier 'gone': its path {cluster.local}/gone is not an existing folder; .* \(on n\d\)"
     assert len([line for line in done.lines("'gone'") if re.fullmatch(missing_folder, line)]) == 2, done.output
     found = {row["tier"]: row for row in project.table("check/thin.tsv")}
@@ -615,7 +596,7 @@ def test_tiers_are_those_of_the_nodes(cluster: Cluster, project: Project) -> Non
     assert {record["host"] for record in records(project).values()} <= set(NODES)
     assert len(records(project)) >= 2
 
-    again = project.run("-m", "snakemake", *targets[1:], "--dry-run", *on_slurm(*config))
+    again = project.snakemake(*targets[1:], "--dry-run", *on_slurm(*config), cores=0)
     assert [line.split()[-1] for line in again.lines("Probing tier ")] == ["gone"], again.output
     assert not again.lines("Sweeping") + again.lines("Predicting") + again.lines("Analysing")
     assert not list(cluster.folder.glob("local*/**/neurotier-*"))
@@ -640,29 +621,27 @@ def test_what_nodes_have_of_their_own_is_used_by_their_jobs(
     Three jobs begin on one node at once: one of them places the image, and the others find it. The machine on which
     all this is started has neither tier.
     """
-    plain_dataset(project.folder / "bids", {t1w(f"{number:02d}"): small_head() for number in range(6)})
+    project.heads(*map("{:02d}".format, range(6)))
     image = shutil.copy(make_tiny(engine, tmp_path, APP), project.folder)  # built in a folder of root's, who builds it
     tiers = {
         "local": {"path": "."},
         "memory": {"path": f"{cluster.local}/memory", "kind": "tmpfs"},
-        "images": {"path": f"{cluster.local}/$SLURM_JOB_USER", "kind": find_mount(cluster.folder).kind, "node": True},
+        "images": {"path": f"{cluster.local}/$SLURM_JOB_USER", "kind": kind_of(cluster.folder), "node": True},
     }
     blocks = {"count": 2, "scale": 0.03, "parallelism": [1], "cache": "as found", "predict": False}
     config = project.configure(
         tiers=tiers,
         placement={"images": "images"},
-        dataset={"source": "bids"},
         app={"image": str(image), "name": "tiny", "group": False, "memory_mb": 100},
         bigbrain=blocks | {"engines": ["gnu-parallel", "spark"], "tiers": ["memory"]},
     )
     cluster.give(project.folder)
-    first = next_job(cluster)
+    first = cluster.next_job()
     on = ["--sdm", "apptainer", "--default-resources", "mem_mb=500", "runtime=5", "slurm_extra='--nodelist=n1'"]
     others = [f"{rule}:slurm_extra='{options}'" for rule, options in OWN_NODES.items()]
     others = ["--set-resources", *others, *(f"{rule}:mem_mb=2500" for rule in OWN_NODES)]
     targets = ["bigbrain", "participants"]
-    done = project.run("-m", "snakemake", *targets, *on_slurm(*on, *others, *config, group=2, at_once=2))
-    assert done.code == 0, done.output
+    project.succeeds(*targets, *on_slurm(*on, *others, *config, group=2, at_once=2), cores=0)
     jobs = ended_since(cluster, first, "NodeList", "AllocCPUS", "State", "Start", "End")
     assert {job[2] for job in jobs} == {"COMPLETED"}
     assert sorted(job[0] for job in jobs) == ["n1"] * 3 + ["n2", "n3"]
@@ -712,9 +691,9 @@ def told_by_fio(folder: Path, way: str) -> tuple[int, float, int]:
     processes had a file that their own node wrote."""
     starts_s, ends_s, total, own = list[float](), list[float](), 0, 0
     for host in folder.glob(f"{way}.*"):
-        wrote = json.loads((folder / f"write{host.suffix}" / "report.json").read_text())["jobs"]
+        wrote = read_json(folder / f"write{host.suffix}" / "report.json")["jobs"]
         files = {job["job options"]["filename"] for job in wrote}
-        for job in json.loads((host / "report.json").read_text())["jobs"]:
+        for job in read_json(host / "report.json")["jobs"]:
             log = host / f"{way}_lat.{int(job['jobname'].rpartition('.')[2]) + 1}.log"
             lines = [[int(word) for word in line.split(",")[:4]] for line in log.read_text().splitlines()]
             starts_s.append(lines[0][0] / 1e3 - lines[0][1] / 1e9)
@@ -734,7 +713,7 @@ def test_a_file_per_process_over_nodes(cluster: Cluster, project: Project) -> No
     (tools / "fio").chmod(0o755)
     grid = {"tiers": ["local"], "nodes": [1, 2, 4], "processes": [2, 1], "file_size": "2 MiB", "block_size": "256 KiB"}
     arguments = on_slurm(*project.configure(tiers={"local": {"path": "."}}, ior=grid))
-    first, points = next_job(cluster), project.results / "ior" / "points"
+    first, points = cluster.next_job(), project.results / "ior" / "points"
     head = started(project, *arguments, path=tools, target="results/ior/ior.tsv")
     wait_for((tools / "went").exists)
     assert succeeds("scontrol", "update", "NodeName=n3", "State=DOWN", "Reason=test")
@@ -772,4 +751,4 @@ def test_a_file_per_process_over_nodes(cluster: Cluster, project: Project) -> No
     several = sorted(nodes for state, nodes in jobs if state == "COMPLETED" and nodes != "1")
     assert several == ["2", "2", "4", "4"]  # of one node there may be jobs of other tests, which sacct hears of late
     assert [state for state, _ in jobs if state != "COMPLETED"] == ["NODE_FAIL"]
-    assert "on nodes of a cluster" in (project.results / "ior.html").read_text()
+    assert "on nodes of a cluster" in project.page("ior")

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from pathlib import Path
 
-from neurotier.core.files import read_json
-from support import PATIENCE_S, Project
+from support import Project, read_json, wait_for, while_running
 
 TARGETS = ("participants", "tabulate_profile")
 
@@ -21,19 +19,13 @@ def test_a_killed_run_is_completed_and_its_tables_tell_who_computed(project: Pro
         batches={"participants": 4, "at_once": 1, "staging_beside": 1},
     )
     snakemake = project.start(*TARGETS, *arguments)
-    deadline, done = time.monotonic() + PATIENCE_S, list[Path]()
-    while not done:
-        assert time.monotonic() < deadline
-        assert snakemake.poll() is None
-        time.sleep(0.05)
-        done = list(project.results.glob("profile/records/**/*.json"))
+    done = wait_for(lambda: project.records(), while_running(snakemake))
     os.kill(snakemake.pid, signal.SIGKILL)
     snakemake.wait()
     before = {file: file.stat().st_mtime_ns for file in done}
 
-    ended = project.snakemake(*arguments, targets=TARGETS)
-    assert ended.code == 0, ended.output
-    records = list(project.results.glob("profile/records/**/*.json"))
+    project.succeeds(*TARGETS, *arguments)
+    records = project.records()
     assert len(records) == 4
     assert {file: file.stat().st_mtime_ns for file in done} == before, "who was done stays done"
     assert not project.leftovers()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import time
@@ -15,8 +14,7 @@ from typing import Any
 import psutil
 import pytest
 from neurotier.core.places import short_hash
-from neurotier.core.processes import lives
-from support import PATIENCE_S, Project, plain_dataset, small_head, t1w
+from support import PATIENCE_S, Project, lives, wait_for, while_running
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]
 BLOCKS = {"count": 4, "scale": 0.03, "iterations": 2, "parallelism": [2], "predict": False, "delay_s": 1.0}
@@ -34,16 +32,10 @@ AT_ONCE_S = 60.0
 
 def campaign(project: Project, runs: int) -> list[str]:
     """Runs of two participants with a tool that takes a moment."""
-    plain_dataset(project.folder / "bids", {t1w(label): small_head() for label in ("01", "02")})
+    project.heads("01", "02")
     asked = {"placements": {"memory": {"work": "tmpfs"}}, "parallelism": [2], "repetitions": runs}
     tool = {"name": "noop", "noop": {"sleep_s": 4.0}}
-    return project.configure(dataset={"source": "bids"}, tool=tool, campaign=asked)
-
-
-def conditions(project: Project) -> dict[Path, dict[str, Any]]:
-    """What is there of a campaign, by file."""
-    files = sorted((project.results / "campaign" / "runs").glob("*/[0-9]*/condition.json"))
-    return {file: json.loads(file.read_text()) for file in files}
+    return project.configure(tool=tool, campaign=asked)
 
 
 def has_begun(project: Project, count: int) -> bool:
@@ -81,17 +73,6 @@ def all_running(project: Project, parts: Sequence[str]) -> list[psutil.Process]:
     return [process for process in processes if process is not None] if all(processes) else []
 
 
-def wait_for(find: Callable[[], Any], still: Callable[[], bool]) -> Any:
-    """What is found at last, while something still runs."""
-    deadline = time.monotonic() + 2 * PATIENCE_S
-    while time.monotonic() < deadline and still():
-        found = find()
-        if found:
-            return found
-        time.sleep(0.3)  # to look through all processes takes 0.02 to 0.05 s of CPU
-    raise AssertionError("it ended, or took too long, before what was waited for")
-
-
 def files_on_tiers(project: Project) -> list[Path]:
     """What lies on the tiers for a while only."""
     folders = [*project.folder.glob("neurotier-*"), *Path("/dev/shm").glob("neurotier-*")]
@@ -111,13 +92,13 @@ def stop(project: Project, arguments: list[str], reached: Callable[[], Any], num
     something is so; to the whole tree for the part ``everything``. It ends at once, and with it all but at SIGKILL.
     """
     snakemake = project.start(*arguments)
-    wait_for(reached, lambda: snakemake.poll() is None)
+    wait_for(reached, while_running(snakemake))
     main = psutil.Process(snakemake.pid)
     receivers = [main]
     if part == "everything":
         receivers += main.children(recursive=True)
     elif part:
-        receivers = [wait_for(lambda: running(project, part), lambda: snakemake.poll() is None)]
+        receivers = [wait_for(lambda: running(project, part), while_running(snakemake))]
     for process in receivers:
         with suppress(psutil.NoSuchProcess):
             process.send_signal(number)
@@ -131,8 +112,7 @@ def stop(project: Project, arguments: list[str], reached: Callable[[], Any], num
 
 def go_on(project: Project, arguments: list[str], target: str = "") -> str:
     """Start the same command again; what it said."""
-    ended = project.snakemake(*arguments, targets=[target] if target else [])
-    assert ended.code == 0, ended.output
+    ended = project.succeeds(*([target] if target else []), *arguments)
     assert processes_of(project) == []
     assert files_on_tiers(project) == []
     return ended.output
@@ -153,10 +133,10 @@ def test_a_stopped_campaign_goes_on(project: Project) -> None:
     there: dict[Path, int] = {}
 
     def second_computes() -> bool:
-        return len(conditions(project)) == 1 and running(project, "analyze-participants") is not None
+        return len(project.conditions()) == 1 and running(project, "analyze-participants") is not None
 
     def nothing_is_done_again() -> None:
-        found = {file: file.stat().st_mtime_ns for file in conditions(project)}
+        found = {file: file.stat().st_mtime_ns for file in project.conditions()}
         assert there.items() <= found.items()
         there.update(found)
 
@@ -164,22 +144,22 @@ def test_a_stopped_campaign_goes_on(project: Project) -> None:
         stop(project, arguments, second_computes, number, part)
         nothing_is_done_again()
         if part != "everything":  # then somebody is left to write it
-            page = (project.results / "comparison.html").read_text()
+            page = project.page("comparison")
             assert "Partial: 1 of 3 runs of the campaign are there" in page
 
     snakemake = project.start(*arguments)
     for run, part, number in ((2, INNER, signal.SIGKILL), (3, "analyze-participants", signal.SIGTERM)):
-        wait_for(partial(has_begun, project, run), lambda: snakemake.poll() is None)
+        wait_for(partial(has_begun, project, run), while_running(snakemake))
         both = partial(all_running, project, ["analyze-participants", part])  # not a job that SIGKILL has orphaned
-        wait_for(both, lambda: snakemake.poll() is None)[-1].send_signal(number)
+        wait_for(both, while_running(snakemake))[-1].send_signal(number)
     assert snakemake.wait(timeout=PATIENCE_S) != 0
     assert processes_of(project) == []
 
     said = go_on(project, arguments)
     assert "1 of 3 runs are there, 2 to do" in said
     nothing_is_done_again()
-    assert [run["valid"] for run in conditions(project).values()] == ["valid"] * 3
-    page = (project.results / "comparison.html").read_text()
+    assert [run["valid"] for run in project.conditions().values()] == ["valid"] * 3
+    page = project.page("comparison")
     assert "3 runs compared, 0 left out" in page
     assert "Partial" not in page
     for row in project.table("comparison/compared_runs.tsv"):
@@ -248,7 +228,7 @@ def test_what_was_stopped_goes_on(
     for number in numbers:
         stop(project, [target, *arguments], lambda: running(project, part), number)
         if number == signal.SIGKILL:  # its scripts look after it, and end what they run
-            wait_for(lambda: name not in OUTLIVING or not running(project, part), lambda: True)
+            wait_for(lambda: name not in OUTLIVING or not running(project, part))
     go_on(project, arguments, target)
     if target != "participants":
         assert (project.results / f"{'advice' if target == 'advise' else target}.html").exists()

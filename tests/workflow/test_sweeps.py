@@ -16,15 +16,14 @@ def test_a_sweep_is_measured_once(project: Project) -> None:
     }
     grid["seconds"] = 0.02
     sweep = {"tiers": ["tmpfs"], "sets": {"small": grid}}
-    ended = project.snakemake(*project.configure(sweep=sweep), targets=["sweep"])
-    assert ended.code == 0, ended.output
+    ended = project.succeeds("sweep", *project.configure(sweep=sweep))
     assert ended.lines("0 of 4 points are there, 4 to do"), ended.output
     assert ended.lines("Report: results/sweep.html")
     first = project.table("sweep/sweep.tsv")
     assert [row["status"] for row in first] == ["measured"] * 4
     assert (project.results / "sweep" / "figures" / "heat_map_tmpfs_small.svg").exists()
     grid["block_sizes"].append("128 KiB")
-    ended = project.snakemake(*project.configure(sweep=sweep), targets=["sweep"])
+    ended = project.snakemake("sweep", *project.configure(sweep=sweep))
     assert ended.lines("4 of 6 points are there, 2 to do"), ended.output
     again = {(row["block_bytes"], row["processes"]): row["started_s"] for row in project.table("sweep/sweep.tsv")}
     assert all(again[row["block_bytes"], row["processes"]] == row["started_s"] for row in first)
@@ -33,6 +32,5 @@ def test_a_sweep_is_measured_once(project: Project) -> None:
 def test_a_tier_that_is_too_small_is_said_in_a_line(project: Project) -> None:
     small = {"path": "/dev/shm", "kind": "tmpfs", "capacity": "1 MiB"}
     sweep = {"tiers": ["small"], "sets": {"a": {"processes": [1], "file_size": "1 MiB"}}}
-    ended = project.snakemake(*project.configure(tiers={"small": small}, sweep=sweep), targets=["sweep"])
-    assert ended.code != 0
+    ended = project.fails("sweep", *project.configure(tiers={"small": small}, sweep=sweep))
     assert len(ended.lines("tier 'small': sweep set 'a' needs 1 MiB")) == 1, ended.output

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-from support import STAND_INS, Project, checksums
+from support import STAND_INS, Project, checksums, read_json, remove_tree
 
 BET = {"name": "bet"}
 
@@ -14,35 +13,32 @@ def test_one_unreachable_site_does_not_stop_the_others(project: Project, demo_co
     (demo_copy / "SiteB" / ".git").rename(demo_copy / "SiteB" / ".away")
     dataset = {"source": str(demo_copy), "get_attempts": 2, "get_backoff_s": 0.1}
     arguments = project.configure(dataset=dataset, tool=BET)
-    ended = project.snakemake(*arguments, path=STAND_INS)
-    assert ended.code != 0
-    assert "Traceback" not in ended.output
+    ended = project.fails(*arguments, path=STAND_INS)
     (line,) = ended.lines("of the sub-datasets asked for cannot be reached")
     assert "'SiteB': " in line
     assert ended.lines("failed  SiteB: cannot be reached: "), ended.output
     assert "2 of 2 participants done, 0 failed" in ended.output
-    page = (project.results / "report.html").read_text()
+    page = project.page("report")
     assert "SiteB could not be reached" in page
     assert 'class="verdict good"' not in page
     assert "'SiteB'\tcannot be reached: " in (project.results / "index" / "skipped.tsv").read_text()
     assert not (project.results / "index" / "sites.json").exists()
-    made = checksums(project.results / "derivatives" / "SiteA" / "sub-0099002")
-    records = sorted((project.results / "profile" / "records").rglob("*.json"))
+    made = checksums(project.derivatives / "SiteA" / "sub-0099002")
+    records = project.records()
     times = [record.stat().st_mtime_ns for record in records]
 
-    ready = project.snakemake(*arguments, targets=["ready"], path=STAND_INS)  # what a campaign asks for first
+    ready = project.snakemake("ready", *arguments, path=STAND_INS)  # what a campaign asks for first
     assert ready.code != 0
 
     (demo_copy / "SiteB" / ".away").rename(demo_copy / "SiteB" / ".git")
-    again = project.snakemake(*arguments, path=STAND_INS)
-    assert again.code == 0, again.output
+    again = project.succeeds(*arguments, path=STAND_INS)
     assert again.lines("installing 1 of 2 sub-datasets: SiteB"), again.output
     assert not again.lines("cloning /")
     assert [name.partition("/")[0] for name in again.analysed] == ["SiteB"] * 2
     assert [record.stat().st_mtime_ns for record in records] == times
-    assert checksums(project.results / "derivatives" / "SiteA" / "sub-0099002") == made
-    assert "unreachable" not in json.loads((project.results / "index" / "sites.json").read_text())
-    assert 'class="verdict good"' in (project.results / "report.html").read_text()
+    assert checksums(project.derivatives / "SiteA" / "sub-0099002") == made
+    assert "unreachable" not in read_json(project.results / "index" / "sites.json")
+    assert 'class="verdict good"' in project.page("report")
     assert "Nothing to be done" in project.snakemake(*arguments, path=STAND_INS).output
 
 
@@ -50,8 +46,7 @@ def test_nothing_but_unreachable_sites_is_an_error_of_the_source(project: Projec
     for site in ("SiteA", "SiteB"):
         (demo_copy / site / ".git").rename(demo_copy / site / ".away")
     dataset = {"source": str(demo_copy), "get_attempts": 1}
-    ended = project.snakemake(*project.configure(dataset=dataset, tool=BET), path=STAND_INS)
-    assert ended.code != 0
+    ended = project.fails(*project.configure(dataset=dataset, tool=BET), path=STAND_INS)
     assert ended.lines("SiteA, SiteB: cannot be installed: "), ended.output
     assert not (project.results / "index" / "dataset.json").exists()
 
@@ -59,26 +54,15 @@ def test_nothing_but_unreachable_sites_is_an_error_of_the_source(project: Projec
 def test_clone_that_was_lost_fails_only_those_whose_site_is_away(project: Project, demo_copy: Path) -> None:
     dataset = {"source": str(demo_copy), "get_attempts": 1}
     arguments = project.configure(dataset=dataset, tool=BET)
-    assert project.snakemake(*arguments, targets=["results/index/images.tsv"], path=STAND_INS).code == 0
-    (clone,) = (path for path in (project.folder / f"neurotier-{owner()}" / "datasets").iterdir() if path.is_dir())
-    project.run(
-        "-c",
-        f"from pathlib import Path; from neurotier.core.files import remove_tree; remove_tree(Path({str(clone)!r}))",
-    )
+    project.succeeds("results/index/images.tsv", *arguments, path=STAND_INS)
+    (clone,) = (path for path in project.folder.glob("neurotier-*/datasets/*") if path.is_dir())
+    remove_tree(clone)
     (demo_copy / "SiteB" / ".git").rename(demo_copy / "SiteB" / ".away")
-    ended = project.snakemake(*arguments, path=STAND_INS)
-    assert ended.code != 0
+    ended = project.fails(*arguments, path=STAND_INS)
     assert "2 of 4 participants done, 2 failed" in ended.output, ended.output
     for participant in ("sub-0099101", "sub-0099102"):
         (line,) = ended.lines(f"failed  SiteB/{participant}: ")
         assert "SiteB: cannot be installed" in line
     (demo_copy / "SiteB" / ".away").rename(demo_copy / "SiteB" / ".git")
-    again = project.snakemake(*arguments, path=STAND_INS)
-    assert again.code == 0, again.output
+    again = project.succeeds(*arguments, path=STAND_INS)
     assert not [name for name in again.analysed if name.startswith("SiteA")]
-
-
-def owner() -> str:
-    from neurotier.core.private import user_name
-
-    return user_name()

@@ -12,7 +12,7 @@ STAND_INS = ROOT / "tests" / "stand_ins"
 
 def test_what_was_spoiled_is_made_again_and_contents_stay(project: Project, demo_source: Path) -> None:
     given = project.configure(dataset={"source": str(demo_source)}, tool={"name": "bet"})
-    assert project.snakemake(*given, path=STAND_INS).code == 0
+    project.succeeds(*given, path=STAND_INS)
     state, (clone,) = project.results / "state", project.folder.glob("neurotier-*/datasets/[!.]*")
     picture = sorted((project.results / "figures" / "mosaics" / "SiteB").glob("*.png"))[-1]
     picture.unlink()
@@ -25,8 +25,7 @@ def test_what_was_spoiled_is_made_again_and_contents_stay(project: Project, demo
     contents = {site: content_of(clone / site) for site in ("SiteA", "SiteB")}
     (clone / "SiteB" / ".git" / "HEAD").write_text("")
 
-    ended = project.snakemake(*given, path=STAND_INS)
-    assert ended.code == 0, ended.output
+    ended = project.succeeds(*given, path=STAND_INS)
     assert ended.analysed == []
     assert picture.exists()
     assert f"{picture.relative_to(project.folder)} is not as it was written; it is made again" in ended.output
@@ -40,8 +39,7 @@ def test_what_was_spoiled_is_made_again_and_contents_stay(project: Project, demo
     assert ended.lines(f"SiteB is now {aside}; remove that if nothing in it is needed")
     assert content_of(aside) == contents["SiteB"]
 
-    again = project.snakemake(*given, path=STAND_INS)
-    assert again.code == 0
+    again = project.succeeds(*given, path=STAND_INS)
     assert "Nothing to be done" in again.output
     assert not again.lines("neurotier:"), again.output
 
@@ -55,7 +53,7 @@ def content_of(site: Path) -> int:
 def test_what_hides_where_contents_are_goes_and_the_rest_stays(project: Project, demo_source: Path) -> None:
     """A power cut leaves files of git-annex's journal empty; its branch says what they hide."""
     given = project.configure(dataset={"source": str(demo_source), "sites": ["SiteA"]}, tool={"name": "noop"})
-    assert project.snakemake(*given, targets=["results/index/images.tsv"]).code == 0
+    project.succeeds("results/index/images.tsv", *given)
     (site,) = project.folder.glob("neurotier-*/datasets/[!.]*/SiteA")
     git_folder = site.stat().st_ino
     for log in git(site, "ls-tree", "-r", "--name-only", "git-annex").splitlines():
@@ -63,6 +61,5 @@ def test_what_hides_where_contents_are_goes_and_the_rest_stays(project: Project,
             journal = site / ".git" / "annex" / "journal" / log.replace("/", "_")
             journal.parent.mkdir(exist_ok=True)
             journal.touch()
-    ended = project.snakemake(*given, targets=["participants"])
-    assert ended.code == 0, ended.output
+    project.succeeds("participants", *given)
     assert site.stat().st_ino == git_folder

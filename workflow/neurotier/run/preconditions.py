@@ -58,12 +58,14 @@ def check_start(plan: Plan, options: Namespace, say: Callable[[str], None]) -> N
     SourceError
         If the source is a path, and nothing is there.
     SettingsError, ContainerError
-        If the run would write into the dataset, what it is to rehearse is wrongly described, or what containers are to
-        see is not there.
+        If the run would write into the dataset, there is nothing to compare, what it is to rehearse is wrongly
+        described, or what containers are to see is not there.
     """
     if not set(options.targets) or set(options.targets) - WITHOUT_DATASET:
         check_dataset(plan)
         check_container_inputs(plan.settings, plan.elsewhere)
+    if "comparison" in options.targets:  # Snakemake would show a trace of what an input function raises
+        plan.compared()
     check_rehearsal(plan.settings)
     if options.dryrun:
         for line in missing_tiers(plan.settings, plan.elsewhere):
