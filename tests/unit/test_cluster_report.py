@@ -11,7 +11,7 @@ from neurotier.core.settings import Settings
 from neurotier.core.tables import read_table, write_table
 from neurotier.pages.kit.figures import draw_all
 from neurotier.pages.report.cluster import Cluster, node_verdict, slots_of
-from neurotier.pages.report.data import ReportData, collect
+from neurotier.pages.report.data import collect
 from neurotier.pages.report.figures import FIGURES
 from report_data import make_results
 from report_figures import read_report
@@ -27,15 +27,21 @@ def change(places: Places, table: str, edit: Any) -> None:
     write_table(path, table, rows)
 
 
-def cluster_of(folder: Path, count: int, **changes: Any) -> tuple[Cluster, ReportData, Places, Settings]:
-    places, settings = make_results(folder, count, **changes)
-    data = collect(places, settings)
-    assert data.cluster is not None
-    return data.cluster, data, places, settings
+def cluster_of(places: Places, settings: Settings) -> Cluster:
+    found = collect(places, settings).cluster
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> tuple[Places, Settings]:
+    """Eight participants in two batches on two nodes."""
+    return make_results(tmp_path, 8, slots=8, nodes=2)
 
 
 def test_the_page_tells_of_nodes_queue_and_efficiency(tmp_path: Path) -> None:
-    cluster, data, places, settings = cluster_of(tmp_path, 24, slots=12, nodes=3)
+    places, settings = make_results(tmp_path, 24, slots=12, nodes=3)
+    data, cluster = collect(places, settings), cluster_of(places, settings)
     draw_all("report", FIGURES, data, places.figures)
     text = read_report(places, settings).text
     assert "Nodes and jobs of the cluster" in text
@@ -61,7 +67,8 @@ def test_a_run_on_one_machine_has_nothing_of_it(tmp_path: Path) -> None:
 
 
 def test_a_slow_node_is_told_of_and_chance_is_not(tmp_path: Path) -> None:
-    cluster, _, places, settings = cluster_of(tmp_path, 120, slots=24, nodes=4)
+    places, settings = make_results(tmp_path, 120, slots=24, nodes=4)
+    cluster = cluster_of(places, settings)
     assert cluster.standing_out == {}
     assert "No node is clearly slower" in node_verdict(cluster)
     slow = {name for name, node in cluster.node_of.items() if node == "n3"}
@@ -77,19 +84,17 @@ def test_a_slow_node_is_told_of_and_chance_is_not(tmp_path: Path) -> None:
 
 
 def test_a_crowded_run_says_what_was_granted(tmp_path: Path) -> None:
-    _, _, places, settings = cluster_of(tmp_path, 8, slots=12, nodes=2)
-    text = read_report(places, settings).text
+    text = read_report(*make_results(tmp_path, 8, slots=12, nodes=2)).text
     assert "Oversubscribed: jobs were granted fewer CPUs than the participants take that they analyse at once" in text
     assert "cores were asked for" not in text
 
 
-def test_few_participants_judge_no_node(tmp_path: Path) -> None:
-    cluster, *_ = cluster_of(tmp_path, 8, slots=8, nodes=2)
-    assert "Too few participants per node" in node_verdict(cluster)
+def test_few_participants_judge_no_node(results: tuple[Places, Settings]) -> None:
+    assert "Too few participants per node" in node_verdict(cluster_of(*results))
 
 
-def test_a_job_that_was_started_again_is_told_with_its_reason(tmp_path: Path) -> None:
-    _, _, places, settings = cluster_of(tmp_path, 8, slots=8, nodes=2)
+def test_a_job_that_was_started_again_is_told_with_its_reason(results: tuple[Places, Settings]) -> None:
+    places, settings = results
 
     def requeue(rows: list[Row]) -> list[Row]:
         lost = rows[0] | {"state": "NODE_FAIL", "node": "n2", "started_s": rows[0]["started_s"] - 30}
@@ -100,14 +105,13 @@ def test_a_job_that_was_started_again_is_told_with_its_reason(tmp_path: Path) ->
     text = read_report(places, settings).text
     assert "Started again: batch 0 as job 100 after NODE_FAIL on n2" in text
     assert "1 job had to be started again" in text
-    again = collect(places, settings).cluster
-    assert again is not None
+    again = cluster_of(places, settings)
     assert set(again.node_of.values()) == {"n1", "n2"}
     assert [again.node_of[name] for name in again.jobs[0]["members"].split()] == ["n1"] * 4  # the later start
 
 
-def test_without_accounting_what_is_missing_is_said_once_and_is_never_0(tmp_path: Path) -> None:
-    _, _, places, settings = cluster_of(tmp_path, 8, slots=8, nodes=2)
+def test_without_accounting_what_is_missing_is_said_once_and_is_never_0(results: tuple[Places, Settings]) -> None:
+    places, settings = results
     unknown = ("submitted_s", "queue_wait_s", "elapsed_s", "asked_cpus", "asked_memory_bytes", "max_rss_bytes", "cpu_s")
 
     def forget(rows: list[Row]) -> None:
@@ -123,16 +127,15 @@ def test_without_accounting_what_is_missing_is_said_once_and_is_never_0(tmp_path
 
 
 @pytest.mark.parametrize("unknown", ["node", "started_s", "ended_s", "members", "cpus", "slots", "state"])
-def test_whatever_is_not_known_of_jobs_the_page_is_written(tmp_path: Path, unknown: str) -> None:
-    _, _, places, settings = cluster_of(tmp_path, 8, slots=8, nodes=2)
+def test_whatever_is_not_known_of_jobs_the_page_is_written(results: tuple[Places, Settings], unknown: str) -> None:
+    places, settings = results
     change(places, "jobs", lambda rows: [row | {unknown: None} for row in rows])
-    data = collect(places, settings)
-    draw_all("report", FIGURES, data, places.figures)
+    draw_all("report", FIGURES, collect(places, settings), places.figures)
     assert "Nodes and jobs of the cluster" in read_report(places, settings).text
 
 
-def test_names_are_escaped(tmp_path: Path) -> None:
-    _, _, places, settings = cluster_of(tmp_path, 8, slots=8, nodes=2)
+def test_names_are_escaped(results: tuple[Places, Settings]) -> None:
+    places, settings = results
     evil = "<script>alert(1)</script>"
     change(places, "jobs", lambda rows: [row | {"node": evil, "job": evil, "state": evil} for row in rows])
     assert evil in read_report(places, settings).text

@@ -53,13 +53,19 @@ def pair(tmp_path: Path) -> tuple[Path, Path]:
     return save(tmp_path / "sub-1_T1w.nii.gz", head), save(tmp_path / "sub-1_mask.nii.gz", brain)
 
 
+def outline_in(path: Path) -> np.ndarray:
+    """Which pixels of a picture are of the outline."""
+    with Image.open(path) as picture:
+        pixels = np.asarray(picture.convert("RGB"))
+    found: np.ndarray = (pixels == ImageColor.getrgb(OUTLINE_COLOUR)).all(axis=2)
+    return found
+
+
 def test_picture_has_outline_size_and_weight(tmp_path: Path, pair: tuple[Path, Path]) -> None:
     out = tmp_path / "out" / "sub-1.png"
     draw_mosaic(*pair, out, "sub-1")
-    with Image.open(out) as picture:
-        assert picture.size == (SLICES * TILE_PX, TITLE_PX + 3 * TILE_PX)
-        pixels = np.asarray(picture.convert("RGB"))
-    outline = (pixels == ImageColor.getrgb(OUTLINE_COLOUR)).all(axis=2)
+    outline = outline_in(out)
+    assert outline.shape == (TITLE_PX + 3 * TILE_PX, SLICES * TILE_PX)
     for row in range(3):
         for column in range(SLICES):
             top, left = TITLE_PX + row * TILE_PX, column * TILE_PX
@@ -68,7 +74,7 @@ def test_picture_has_outline_size_and_weight(tmp_path: Path, pair: tuple[Path, P
     assert not placeholder_reason(out)
 
 
-@pytest.mark.parametrize("axes", ["LAS", "PSR", "AIL"])
+@pytest.mark.parametrize("axes", ["RAS", "LAS", "PSR", "AIL"])
 def test_any_orientation_gives_the_same_picture(tmp_path: Path, pair: tuple[Path, Path], axes: str) -> None:
     draw_mosaic(*pair, tmp_path / "ras.png", "sub-1")
     head, brain = head_and_brain()
@@ -91,17 +97,9 @@ def test_thick_slices_keep_their_aspect(tmp_path: Path) -> None:
     path = tmp_path / "m.nii.gz"
     nibabel.save(nibabel.Nifti1Image(brain, affine), path)
     draw_mosaic(path, path, tmp_path / "a.png", "")
-    with Image.open(tmp_path / "a.png") as picture:
-        outline = (np.asarray(picture.convert("RGB")) == ImageColor.getrgb(OUTLINE_COLOUR)).all(axis=2)
-    tile = outline[TITLE_PX + TILE_PX : TITLE_PX + 2 * TILE_PX, 2 * TILE_PX : 3 * TILE_PX]
+    tile = outline_in(tmp_path / "a.png")[TITLE_PX + TILE_PX : TITLE_PX + 2 * TILE_PX, 2 * TILE_PX : 3 * TILE_PX]
     high, wide = (np.ptp(np.flatnonzero(tile.any(axis=axis))) for axis in (1, 0))
     assert abs(int(high) - int(wide)) <= 4
-
-
-def test_bytes_repeat(tmp_path: Path, pair: tuple[Path, Path]) -> None:
-    for name in ("a.png", "b.png"):
-        draw_mosaic(*pair, tmp_path / name, "sub-1")
-    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
 
 
 def test_empty_mask_and_4d_image_are_drawn(tmp_path: Path) -> None:

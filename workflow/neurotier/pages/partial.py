@@ -20,11 +20,11 @@ def report(settings: Settings, places: Places) -> None:
     from neurotier.pages.report.mosaics import draw_mosaics, pictures_of
     from neurotier.pages.report.page import write_page
     from neurotier.run.group import group_rows, summary
-    from neurotier.run.participants import participants
+    from neurotier.run.participants import records_of
     from neurotier.run.profile_tables import read_records
     from neurotier.run.tabulation import TABLES, tabulate_profile
 
-    records = [places.record(name) for name in participants(places)]
+    records = records_of(places)
     tables = {name: places.profile / f"{name}.tsv" for name in TABLES}
     tabulate_profile(places, records, tables)
     group = group_rows(read_records(records))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -152,12 +153,10 @@ def draw_charts(charts: Sequence[Chart], colours: Mapping[str, str], since: str,
     """
     columns = min(columns, len(charts))
     lanes_in, points = (1.6, 8.5) if columns < 3 else (1.05, 7.5)
-    heights = [
-        AROUND_IN + max(min(lanes_in, LANE_IN * (1 + chart.lane_count)) for chart in charts[at : at + columns])
-        for at in range(0, len(charts), columns)
-    ]
-    figure = plot.Figure(figsize=(WIDTH_IN, sum(heights) + LEGEND_IN + 1.1))
-    cells = figure.add_gridspec(len(heights) + 1, columns, height_ratios=[LEGEND_IN, *heights])
+    lines = math.ceil(len(charts) / columns)
+    height_in = AROUND_IN + min(lanes_in, LANE_IN * (1 + max(chart.lane_count for chart in charts)))
+    figure = plot.Figure(figsize=(WIDTH_IN, lines * height_in + LEGEND_IN + 1.1))
+    cells = figure.add_gridspec(lines + 1, columns, height_ratios=[LEGEND_IN, *[height_in] * lines])
     rasterized = sum(len(chart.lanes) for chart in charts) > VECTOR_JOBS
     for place, chart in enumerate(charts):
         axes = figure.add_subplot(cells[1 + place // columns, place % columns])
@@ -173,13 +172,11 @@ def draw_charts(charts: Sequence[Chart], colours: Mapping[str, str], since: str,
     return figure
 
 
-def phase_handles(charts: Sequence[Chart], colours: Mapping[str, str]) -> list[plot.Patch | plot.Line2D]:
+def phase_handles(charts: Sequence[Chart], colours: Mapping[str, str]) -> list[plot.Artist]:
     """What a legend has of charts: their phases, and a cross if any job is not complete."""
     jobs = [job for chart in charts for _, job in chart.lanes]
     drawn = {segment.phase for job in jobs for segment in job.segments}
-    handles: list[plot.Patch | plot.Line2D] = [
-        plot.Patch(color=colours[phase], label=phase) for phase in colours if phase in drawn
-    ]
+    handles: list[plot.Artist] = [plot.Patch(color=colours[phase], label=phase) for phase in colours if phase in drawn]
     if not all(job.complete for job in jobs):
         handles.append(plot.Line2D([], [], label="not written", **CROSS))
     return handles

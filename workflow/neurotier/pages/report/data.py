@@ -28,7 +28,7 @@ SHOWN_COLUMNS = {
     "profile": (
         *("run", "participant", "phase", "work_tier", "start_s", "end_s", "wall_s", "user_s", "cpu_s"),
         *("account", *ACCOUNT, "residual_s", "run_queue_s", "block_io_s", "memory_stall_s", "seen_share"),
-        *("max_rss_bytes", "device_read_bytes", "staged_bytes", "left_behind", "input_bytes", "input_resident_before"),
+        *("max_rss_bytes", "staged_bytes", "left_behind", "input_bytes", "input_resident_before"),
     ),
     "group": ("participant", "site", "image", "brain_voxels", "brain_volume_mm3", "robust_z", "outlier"),
 }

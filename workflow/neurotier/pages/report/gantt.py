@@ -23,7 +23,7 @@ from neurotier.pages.kit.style import (
 )
 from neurotier.pages.report.cluster import Cluster, steps
 from neurotier.pages.report.data import Tables
-from neurotier.pages.report.times import NONE_FINISHED, ParticipantTime, present_phases
+from neurotier.pages.report.times import NONE_FINISHED
 
 LANE_IN = 0.22
 RUNNING_IN = 1.6
@@ -33,16 +33,13 @@ LABEL_IN = 0.16
 UNKNOWN_NODE = "node not known"
 
 
-def job_of(time: ParticipantTime) -> Job:
-    """A participant job with its phases."""
-    rows = [time.phases[phase] for phase in present_phases([time])]
-    segments = [Segment(row["phase"], row["start_s"], row["end_s"]) for row in rows]
-    return Job(time.participant, time.start_s, time.end_s, segments)
-
-
 def last_jobs(tables: Tables) -> list[Job]:
     """The participant jobs of the last run, earliest start first."""
-    return sorted(map(job_of, tables.last_times), key=lambda job: (job.start_s, job.name))
+    jobs = []
+    for time in tables.last_times:
+        segments = [Segment(row["phase"], row["start_s"], row["end_s"]) for row in time.phases.values()]
+        jobs.append(Job(time.participant, time.start_s, time.end_s, segments))
+    return sorted(jobs, key=lambda job: (job.start_s, job.name))
 
 
 def finding(tables: Tables) -> Finding:

@@ -45,7 +45,7 @@ def judge_timings(data: ReportData) -> Verdict:
             f"The run started last, {started}, finished no participant job; the times are those of {run['run']}."
         )
     if run["oversubscribed"]:
-        lines.append(f"Oversubscribed: {crowd(data, run)}; {core_wait(run)}.")
+        lines.append(oversubscribed(data, run))
     if run["limited_by"]:
         lines.append(f"Fewer than the {run['parallelism']} jobs that the cores had room for: {run['limited_by']}.")
     if earlier := len(data.times) - len(data.last_times):
@@ -60,21 +60,17 @@ def judge_timings(data: ReportData) -> Verdict:
     return "open", f"Timings: {timings(run['valid'])}", lines
 
 
-def crowd(data: ReportData, run: Row) -> str:
-    """By what a run was oversubscribed."""
-    if data.cluster:
-        return "jobs were granted fewer CPUs than the participants take that they analyse at once"
-    cpus = data.facts.get("cpus")
-    machine = f"the machine has {counted(cpus, 'CPU')}" if cpus else "the machine has fewer CPUs"
-    return f"{run['cores']} cores were asked for, {machine}"
-
-
-def core_wait(run: Row) -> str:
-    """What waiting for a core took of a run, as far as it is known."""
-    share = share_of(run["account_run_queue_sum_s"], run["wall_sum_s"])
-    if share is None:
-        return "wall times contain waiting for a core"
-    return f"waiting for a core took {percent(share)} of wall time"
+def oversubscribed(data: ReportData, run: Row) -> str:
+    """By what a run was oversubscribed, and what waiting for a core took, as far as it is known."""
+    cpus, share = data.facts.get("cpus"), share_of(run["account_run_queue_sum_s"], run["wall_sum_s"])
+    crowd = "jobs were granted fewer CPUs than the participants take that they analyse at once"
+    if not data.cluster:
+        machine = counted(cpus, "CPU") if cpus else "fewer CPUs"
+        crowd = f"{run['cores']} cores were asked for, the machine has {machine}"
+    waits = "wall times contain waiting for a core"
+    if share is not None:
+        waits = f"waiting for a core took {percent(share)} of wall time"
+    return f"Oversubscribed: {crowd}; {waits}."
 
 
 def tiles(data: ReportData) -> list[Tile]:
