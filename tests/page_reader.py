@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from neurotier.core.tables import Row, columns, write_plain
+from neurotier.pages.kit.registry import FILES
 
 VOID = {"meta", "img", "br", "link", "input", "hr"}
 
@@ -70,6 +71,8 @@ def page_of(room: str, folder: Path, settings: Any = None, **tables: list[Row]) 
     reader = Reader()
     reader.feed(page.read_text())
     assert not reader.open
+    drawn = {path.stem for path in (folder / room / "figures").iterdir()}
+    assert all((folder / room / "figures" / f"{name}.{kind}").exists() for name in drawn for kind in ("svg", *FILES))
     for kind, address in reader.addresses:
         assert address.startswith(("#", "data:")) or (folder / address).exists(), (kind, address)
     return said, reader
