@@ -49,8 +49,10 @@ def test_scripts_and_log_folders_are_named_like_their_rules() -> None:
         script = re.search(r'script:\s*"\.\./scripts/(\w+)\.py"', text)
         assert (script is None) == ("shell:" in text), name
         if script:
-            assert script[1] == name
-            used.add(name)
+            room = re.search(r'room="(\w+)"', text)
+            assert name == (f"write_{room[1]}" if room else script[1])
+            assert (room is not None) == (script[1] == "write_page"), name
+            used.add(script[1])
     assert used == scripts
 
 
