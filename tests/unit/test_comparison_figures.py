@@ -233,11 +233,10 @@ def test_of_many_runs_one_of_each_condition_is_drawn() -> None:
     assert len(small_gantts) > MOST_RUNS
     shown, note = chosen(small_gantts)
     assert note == "Of 28 runs, the one of middle makespan of each condition is drawn. "
-    for small in shown:
-        times = [
-            run["makespan_s"] for run in runs if run["run"].rpartition("-")[0] == small.run["run"].rpartition("-")[0]
-        ]
-        assert small.run["makespan_s"] == statistics.median(times)
+    for drawn_run, _ in shown:
+        name = drawn_run["run"].rpartition("-")[0]
+        times = [run["makespan_s"] for run in runs if run["run"].rpartition("-")[0] == name]
+        assert drawn_run["makespan_s"] == statistics.median(times)
     runs, jobs, _ = campaign({f"tier{number}": 1.0 for number in range(MOST_PANELS + 2)}, (2,), 1, 1)
     shown, note = chosen(jobs_of(Compared(runs, jobs)))
     assert len(shown) == MOST_PANELS
